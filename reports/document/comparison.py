@@ -45,7 +45,7 @@ def comparison_sections(comparison: Comparison) -> Iterator[Section]:
 def _loader(loader: LoaderComparison) -> Iterator[Block]:
     yield Sentence(headline(loader), "lead")
     columns = (
-        Column(f"a {loader.per}", "name"),
+        Column(f"per {loader.per}", "name"),
         Column("before", "number"),
         Column("after", "number"),
         Column("change", "number", CHANGE_FROM),

@@ -62,7 +62,7 @@ def stage_table(loader: LoaderReport, least: float | None = None) -> list[Block]
         ]
         rows += [title.format(where=where)] if found and least is None else []
         rows += found
-    return [Table(STAGE_COLUMNS, rows, "Times of each stage a batch")] if rows else []
+    return [Table(STAGE_COLUMNS, rows, "Time of each stage per batch")] if rows else []
 
 
 def _shown(name: str, loader: LoaderReport) -> bool:

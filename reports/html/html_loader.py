@@ -68,11 +68,11 @@ def _stage_bar(key: str, rows: list[tuple[str, Parts]]) -> Figure:
     return Figure(
         f"{key}-stages",
         "What a step is made of",
-        f"Mean times a batch. {summary[0].upper()}{summary[1:]}.",
+        f"Mean times per batch. {summary[0].upper()}{summary[1:]}.",
         list(data.values()),
         layout(
             110 + 48 * len(rows),
-            f"mean time a batch, {unit}",
+            f"mean time per batch, {unit}",
             "",
             barmode="stack",
             bargap=0.25,
@@ -184,7 +184,7 @@ def _distributions(key: str, loader: LoaderRun) -> Iterator[Figure]:
             "How much it varies",
             f"How often each time occurred, {loader.batches.rows:,} batches: {'; '.join(said)}.",
             data,
-            layout(320, "ms a batch (logarithmic)", "% of batches", **axes),
+            layout(320, "ms per batch (logarithmic)", "% of batches", **axes),
         )
 
 
@@ -213,7 +213,7 @@ def _history(key: str, loader: LoaderRun) -> Iterator[Figure]:
         sums = np.add.reduceat(np.where(known, values, 0).astype(np.float64), starts)
         means = np.divide(sums, counts, out=np.full(len(starts), np.nan), where=counts > 0)
         style = {"width": 0.8, "color": COLORS[name], "shape": "hv"}
-        hover = "%{fullData.name} %{y:.4g} ms a batch<extra></extra>"
+        hover = "%{fullData.name} %{y:.4g} ms per batch<extra></extra>"
         more = {"stackgroup": "step", "hovertemplate": hover}
         if known.any():
             data.append(line(label_of(name), x, figures(means / 1e6), style, **more))
@@ -224,7 +224,7 @@ def _history(key: str, loader: LoaderRun) -> Iterator[Figure]:
         yield Figure(
             f"{key}-history",
             "Over the run",
-            f"Wait and compute a batch, as the run went on; waiting is {share} of the steps shown.",
+            f"Wait and compute per batch, as the run went on; waiting is {share} of the steps shown.",
             data,
-            layout(280, "seconds from the first batch shown", "ms a batch", **axes),
+            layout(280, "seconds from the first batch shown", "ms per batch", **axes),
         )

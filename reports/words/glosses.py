@@ -25,7 +25,7 @@ GLOSSES: dict[str, tuple[str, str, str]] = {
     "pin": ("pin", "page-locking", "copying to page-locked memory"),
     "h2d": ("copy", "to the device", "copying the batch to the device, by device events"),
     "h2d_host": ("copy (host)", "the call itself", "host time inside the copy calls"),
-    "compute_device": ("device", "busy computing", "device time a batch, by device events"),
+    "compute_device": ("device", "busy computing", "device time per batch, by device events"),
 }
 
 # Heading → stages. The heading's {where} is "in 4 workers, side by side" or "in the training

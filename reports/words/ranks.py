@@ -56,7 +56,7 @@ def rank_sentences(loader: LoaderReport) -> list[str]:
 def _slowest(slow: SlowestRank) -> str:
     if slow.cause is not None:
         what = (
-            f"Rank {slow.rank}’s {label_of(slow.cause)} takes {micros(slow.cause_us)} a batch, "
+            f"Rank {slow.rank}’s {label_of(slow.cause)} takes {micros(slow.cause_us)} per batch, "
             "the others’ "
         )
         what += micros(slow.others_cause_us)

@@ -6,7 +6,7 @@ from ...advisors.schema.report_model import LoaderReport, Overhead
 from ...profiler.base.metadata import clean
 from .advice_words import effect_text
 from .plan_words import may_help
-from .units import count, duration, factor, micros, percent, plural, rate, size, span
+from .units import count, duration, factor, known, micros, percent, plural, rate, size, span
 
 # Capacity → the words for it in "… can make 31 batches/s".
 CAPACITIES = {
@@ -119,16 +119,16 @@ def what_limits(loader: LoaderReport) -> str:
 
 def throughput_line(loader: LoaderReport) -> str:
     """Counts and rates, as far as they are known."""
-    parts = (
+    return known(
+        " · ",
         (plural(loader.batches, "batch", "batches"), loader.batches),
         (plural(loader.samples or 0, "sample", "samples"), loader.samples),
         (plural(loader.epochs, "epoch", "epochs"), loader.epochs),
         (f"in {duration(loader.wall_s)}", loader.wall_s),
         (f"{rate(loader.batches_per_s)} batches/s", loader.batches_per_s),
         (f"{rate(loader.samples_per_s)} samples/s", loader.samples_per_s),
-        (f"{size(loader.bytes_per_batch)} a batch", loader.bytes_per_batch),
+        (f"{size(loader.bytes_per_batch)} per batch", loader.bytes_per_batch),
     )
-    return " · ".join(text for text, value in parts if value is not None)
 
 
 def config_line(loader: LoaderReport) -> str:
@@ -150,14 +150,15 @@ def config_line(loader: LoaderReport) -> str:
 
 def overhead_line(overhead: Overhead) -> str | None:
     """What recording cost; None where nothing is known of it."""
-    step, sampler = overhead.share_of_step, overhead.sampler_cpu_share
-    parts = []
-    if overhead.per_batch_us is not None:
-        share = f" ({percent(step)} of a step)" if step is not None else ""
-        parts.append(f"{micros(overhead.per_batch_us)} a batch{share}")
-    if sampler is not None:
-        parts.append(f"sampler {percent(sampler)} of a core")
-    return f"Recording cost {', '.join(parts)}." if parts else None
+    cost, step = overhead.per_batch_us, overhead.share_of_step
+    sampler = overhead.sampler_cpu_share
+    share = known("", (f" ({percent(step)} of a step)", step))
+    parts = known(
+        ", ",
+        (f"{micros(cost)} per batch{share}", cost),
+        (f"sampler {percent(sampler)} of a core", sampler),
+    )
+    return f"Recording cost {parts}." if parts else None
 
 
 def overhead_sentence(overhead: Overhead) -> str:

@@ -53,6 +53,11 @@ def factor(number: float | None) -> str:
     return UNKNOWN if number is None else figures.times(number)
 
 
+def known(between: str, *parts: tuple[str, object]) -> str:
+    """The texts of (text, figure) pairs of which the figure is known."""
+    return between.join(text for text, value in parts if value is not None)
+
+
 def bar(share: float | None, width: int) -> str:
     """A bar of eighths of a character, padded to `width`; anything above zero shows."""
     if share is None or share <= 0 or width <= 0:
