@@ -22,7 +22,7 @@ FAILED = 1
     "--fail-below",
     type=click.FloatRange(min=0, min_open=True),
     metavar="FACTOR",
-    help="Exit with 1 if AFTER's throughput is really below FACTOR times BEFORE's.",
+    help="Exit with 1 if AFTER's throughput is below FACTOR times BEFORE's, for real.",
 )
 def compare_verb(
     before: str, after: str, format_: str, output: Path | None, fail_below: float | None
@@ -30,8 +30,8 @@ def compare_verb(
     """Compare two recorded runs: throughput, stages, verdict and configuration, with the
     uncertainty of each.
 
-    A difference that chance alone could make is called none. With --fail-below, a loader fails the
-    comparison when its throughput is below that factor and the difference is real.
+    A difference that may be chance is not called a difference. With --fail-below, the comparison
+    fails if a loader's throughput is below that factor and the difference is real.
 
     \b
     Examples:

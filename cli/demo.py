@@ -16,8 +16,8 @@ def demo_verb(quick: bool) -> int:
     """Train a small model on real PNG files, once with a badly configured loader and once with a
     good one.
 
-    The pictures are made once and kept in the platform's cache folder (LOADERSCOPE_CACHE overrides
-    it). Both reports are printed, and how much faster the second loop was.
+    The pictures are made once, in the platform's cache folder or LOADERSCOPE_CACHE. Both reports
+    are printed, and how much faster the second loop was.
 
     \b
     Example:

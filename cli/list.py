@@ -26,7 +26,7 @@ LIST_LIMIT = 20
 @click.option(
     "--accuracy",
     is_flag=True,
-    help="How good predictions were: what was predicted and `tune` measured.",
+    help="Compare predictions with what `tune` measured.",
 )
 @output_option()
 def list_verb(
@@ -34,8 +34,8 @@ def list_verb(
 ) -> int:
     """List the recorded runs, newest first.
 
-    Any format but text is a table for DuckDB, Polars or a spreadsheet: a row a loader and run with
-    its verdict, what waiting costs, and the first advice with what it promises.
+    Any format but text is a table for DuckDB, Polars or a spreadsheet: a row per loader and run
+    with its verdict, the cost of waiting, and the first recommendation with its predicted gain.
 
     \b
     Examples:

@@ -24,8 +24,8 @@ from .progress import steps
 def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Path | None) -> int:
     """Show the hottest functions of each stage, and which lines of yours led there.
 
-    Of a run that is live, stacks are taken now, by the system sampler beside it. Of one that has
-    ended, what was recorded is shown. RUN is as for `loaderscope top`.
+    Stacks of a live run are taken now, by its system sampler. Of a finished run, the recorded
+    stacks are shown. RUN is as for `loaderscope top`.
 
     \b
     Examples:

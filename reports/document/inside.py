@@ -136,7 +136,9 @@ def hot_table(name: str, rows: Sequence[HotRow]) -> Table:
             Bar(row.fraction),
             Styled(row.code, "code") if row.code else Styled(row.name, "strong"),
             row.where,
-            Styled("yours", "own") if row.kind == "yours" else row.caller,
+            Styled(", ".join(filter(None, ("yours", row.caller))), "own")
+            if row.kind == "yours"
+            else row.caller,
         )
         for row in rows
     ]

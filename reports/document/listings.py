@@ -104,7 +104,7 @@ def _when(unix_ns: int | None) -> str:
 
 def accuracy(rows: Sequence[AccuracyRow], unsure: int = 0) -> list[Section]:
     """How good predictions were: a line a host and setting, then how the host's later predictions
-    are corrected. `unsure`: the factor of so many further trials is not known well enough."""
+    are corrected. `unsure`: how many further trials were too short to tell."""
     numbers = ("trials", "median error", "bias", "in the range")
     columns = (Column("host"), Column("changed"), *(Column(head, "number") for head in numbers))
     cells = [

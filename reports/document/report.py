@@ -52,10 +52,10 @@ NOTHING = "Nothing to report: no loader was recorded."
 def report_sections(
     report: Report, most: int, rich: bool = False, run: Run | None = None
 ) -> Iterator[Section]:
-    """All that the report says of its costliest loaders, at most so many.
+    """The whole report, of at most `most` loaders.
 
-    `rich` is for formats that scroll and fold: more tables, and what a terminal has no room for.
-    With its `run`, single batches too.
+    `rich` adds tables and details for formats that scroll and fold.
+    With its `run`, single batches are shown too.
     """
     yield section("", "", sentences(report.missing[:MAX_NOTES], "warning"))
     several = len(report.loaders) > 1

@@ -10,7 +10,7 @@ from ...profiler.base.metadata import clean
 from ..words.units import UNKNOWN, count, duration, factor, micros, plural, rate, size
 from .blocks import Block, Bullets, Column, Part, Section, Table, sentences
 
-# From this width on, the spread of the passes has room beside the median.
+# From this width on, the spread of the passes has room next to the median.
 WIDE = 120
 
 
@@ -26,7 +26,7 @@ def _parts(probe: StorageProbe) -> Iterator[Part]:
     yield Part(heading, [_totals(timed)])
     encoded = [each for each in timed if each.form == "encoded"]
     yield Part("Reading alone", [_readings(encoded)] if probe.decoder else [])
-    pays = "pays after: so many epochs until the conversion has paid for itself"
+    pays = "pays after: epochs until the conversion has paid for itself"
     ordered = "* read in sequence, as it is stored: shuffling needs a buffer, and is weaker"
     in_sequence = any(each.order == "in sequence" for each in timed)
     yield Part("", sentences((pays, ordered if in_sequence else None), "dim"))

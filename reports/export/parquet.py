@@ -40,8 +40,8 @@ def render_parquet(report: Report, run: Run) -> dict[str, bytes]:
     """File name → content: `batches`, `epochs`, `machine`, `process`, `gpu`, each with its rows'
     meaning; `functions`.
 
-    Columns are named and measured as in its schema; what was not measured is null. Tables without a
-    row have their columns all the same. The whole report is in each file's metadata, under
+    Columns are named and measured as in the schema; what was not measured is null. Empty tables
+    have their columns too. The whole report is in each file's metadata, under
     `loaderscope.report`, as JSON. Raises UsageError where pyarrow is not installed.
     """
     about = report.to_json(None)
@@ -79,14 +79,13 @@ def _functions(report: Report, run: Run, about: str) -> bytes:
     }
     keys = [pa.field(n, pa.string() if c == "s" else _type(c)) for n, c in codes.items()]
     fields = [*keys, *parquet_fields(HotSpot)]
-    told = {(each.pid, each.index, each.rank): each.code for each in report.loaders}
+    advised = {(each.pid, each.index, each.rank): each.code for each in report.loaders}
     rows = []
     for process in run.processes:
         for loader in process.loaders:
-            # A report shows one rank's section of a loader: what the others do is seen in their
-            # stacks all the same.
+            # A report shows one rank of a loader: the stacks of the others are read here.
             key = (loader.pid, loader.index, loader.rank)
-            code = told[key] if key in told else code_of(run, process, loader)
+            code = advised[key] if key in advised else code_of(run, process, loader)
             for name, stage in code_stages(code):
                 of = {**_keys(loader), "stage": name, "samples": stage.samples}
                 for kind, found in (("function", stage.hot), ("line", stage.lines)):

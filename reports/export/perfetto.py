@@ -25,7 +25,7 @@ from ..words.uses import use_of
 BATCHES = 2_000
 MAX_LOADERS = 64
 MAX_SAMPLES = 5_000
-AROUND_NS = 2 * 10**9  # samples of the system so much before and after the batches are shown
+AROUND_NS = 2 * 10**9  # system samples from this long before to this long after the batches
 # Loaders are numbered from 1, hosts from here.
 _FIRST_HOST = 1_000
 # Chart of the system's curves → how its counters are named, and their unit.

@@ -116,7 +116,7 @@ def _time_line(key: str, window: Window, tracks: tuple[Track, ...]) -> Figure:
             stage = slices.stage
             if stage not in data:
                 hover = "batch %{customdata[0]}<br>%{fullData.name} %{customdata[1]} ms"
-                # Packing goes on beside fetching: both show.
+                # Packing overlaps fetching: both show.
                 size = 0.3 if track.kind == "sending" else 0.8
                 data[stage] = bars(stage, plain(label_of(stage)), hover, base=[], width=size)
                 data[stage]["marker"]["line"] = _border(stage)
@@ -224,7 +224,7 @@ def _history(key: str, loader: LoaderRun) -> Iterator[Figure]:
         yield Figure(
             f"{key}-history",
             "Over the run",
-            f"Wait and compute per batch, as the run went on; waiting is {share} of the steps shown.",
+            f"Wait and compute per batch over the run; waiting is {share} of the steps shown.",
             data,
             layout(280, "seconds from the first batch shown", "ms per batch", **axes),
         )

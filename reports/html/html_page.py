@@ -1,8 +1,7 @@
 """Fills the templates: escaping, inlined style and scripts, and a policy that lets nothing else in.
 
-Every text is escaped by Jinja. Should one slip through all the same, the page's own
-Content-Security-Policy allows only the scripts whose hashes it names, and no connection to
-anywhere.
+Jinja escapes every text. As a second barrier, the page's Content-Security-Policy allows only the
+scripts whose hashes it names, and no connection to anywhere.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-_MEND = "the HTML report needs {}: pip install 'loaderscope[html]'"
+_FIX = "the HTML report needs {}: pip install 'loaderscope[html]'"
 
 
 def fill(
@@ -69,7 +68,7 @@ def escaping() -> Environment:
     try:
         import jinja2
     except ImportError as error:
-        raise UsageError(_MEND.format("jinja2")) from error
+        raise UsageError(_FIX.format("jinja2")) from error
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -84,7 +83,7 @@ def _plotly() -> str:
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
-        raise UsageError(_MEND.format("plotly")) from error
+        raise UsageError(_FIX.format("plotly")) from error
     script = str(get_plotlyjs())
     # In a string or a regular expression a backslash before the slash changes nothing.
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")

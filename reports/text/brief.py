@@ -79,8 +79,7 @@ def render_brief(
 def render_advice(
     report: Report, number: int, width: int = 80, color: bool = False, unicode: bool = True
 ) -> str:
-    """One recommendation in full, of each loader that has so many. Raises UsageError where none
-    has."""
+    """One recommendation in full, of each loader that has it. Raises UsageError where none has."""
     rows = [(loader, plan_rows(loader)[number - 1 : number]) for loader in report.costliest]
     found = [
         Section("", [Part(clean(loader.name, 60), [card(row, full=True)])])

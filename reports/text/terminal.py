@@ -16,7 +16,7 @@ _ASCII = str.maketrans("█▉▊▋▌▍▎▏●·µ×–—…→─’\N{RE
 
 
 def fitting_width(width: int, most: int = MAX_WIDTH) -> int:
-    """The width to lay out for, where so many columns are there."""
+    """The width of the text in a terminal of so many columns."""
     return max(MIN_WIDTH, min(width, most))
 
 

@@ -7,14 +7,14 @@ from ...advisors.schema.report_model import Range, Recommendation
 from ...advisors.schema.tuning_model import certain
 from ...profiler.base.metadata import clean
 
-SHORT_S = 5.0  # of trying: about as long as the fewest windows take from which anything is told
+SHORT_S = 5.0  # of trying: about as long as the shortest trial that can tell anything
 
 
 def effect_text(advice: Recommendation) -> str:
     """'predicted ×1.8 (1.5–2.1)', after what was measured, if it was; nothing where speed does not
     change."""
     if advice.measured_range is not None:
-        # Reports of before do not say what a trial came to.
+        # Older reports do not say how a trial ended.
         outcome = advice.tried or ("proven" if advice.measured_range.low > 1 else "not faster")
         tried = tried_text(advice.measured_range, advice.measured_s, outcome)
         return f"{tried}; predicted {predicted_text(advice.predicted)}"

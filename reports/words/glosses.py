@@ -37,7 +37,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("the device", ("h2d", "h2d_host", "compute_device")),
 )
 
-# Cause of waiting → what it means. Kept beside the stages so that a report reads as one text.
+# Cause of waiting → what it means. Next to the stages so that a report reads as one text.
 CAUSES: dict[str, str] = {
     "startup": "starting workers, first batch of an epoch",
     "workers-busy": "no worker free: all made earlier batches",
@@ -54,8 +54,7 @@ CAUSES: dict[str, str] = {
 
 
 def label_of(stage: str) -> str:
-    """A stage by itself, as a reader knows it; what is none of ours (a cause, say) by its own
-    name."""
+    """A stage as a reader knows it; anything else (a cause, say) by its own name."""
     if stage.endswith("_cpu"):
         return f"{label_of(stage.removesuffix('_cpu'))} CPU"
     return GLOSSES[stage][0] if stage in GLOSSES else clean(stage, 40)

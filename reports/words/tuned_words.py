@@ -38,8 +38,7 @@ def tuned_lead(tuning: Tuning, name: str = "") -> list[str]:
 
 
 def said_at_end(name: str, tuned: Tuned) -> str:
-    """What a program that tunes in its code is told when it ends, without what was tried in
-    vain."""
+    """The message at the end of a program that tunes in its code, without failed trials."""
     said = "; ".join(tuned_lead(tuning_of(tuned), name))
     return f"t{said[1:]}" if said.startswith("Tuned ") else said
 
