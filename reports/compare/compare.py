@@ -17,6 +17,7 @@ from ...advisors.schema.report_model import Basis, LoaderReport, Report, Scalar
 from ...advisors.stage_model.verdict import MINIMUM_BATCHES
 from ...profiler.store.run.run import LoaderRun, Run
 from ..words.matching import recorded
+from ..words.uses import run_facts
 from .compare_blocks import Mean, Side, quantile
 from .compare_model import (
     SCHEMA,
@@ -216,19 +217,11 @@ def _differing(before: Mapping[str, Scalar], after: Mapping[str, Scalar]) -> Ite
 
 
 def _run_facts(report: Report) -> dict[str, Scalar]:
-    """What two runs may differ in besides their loaders, and what may explain a difference."""
-    run, system = report.run, report.system
-    return {
-        "command": " ".join(run.argv) or None,
-        "host": run.host,
-        "devices": ", ".join(run.devices) or None,
-        "processes": run.processes,
-        "world size": run.world_size,
+    """What may explain a difference."""
+    system = report.system
+    machine = {
         "effective CPUs": system.effective_cpus,
         "cores": system.cores_logical,
         "memory": system.mem_total_bytes,
-        "platform": run.platform,
-        "Python": run.python,
-        "torch": run.torch,
-        "Loaderscope": run.loaderscope,
     }
+    return {**run_facts(report.run), **machine}

@@ -19,6 +19,7 @@ from ..words.sentences import (
 )
 from ..words.system_words import system_rows
 from ..words.units import duration, factor, percent, rate
+from ..words.uses import run_facts
 from .advice import advice_parts, tuned_blocks
 from .blocks import (
     Block,
@@ -150,18 +151,6 @@ def tiles(loader: LoaderReport) -> Tiles:
 def run_rows(report: Report) -> list[tuple[str, str]]:
     """Which run, where and when; what is not known is left out."""
     run = report.run
-    rows = [
-        ("run", run.id),
-        ("state", run.state),
-        ("recorded", duration(run.wall_s) if run.wall_s is not None else None),
-        ("command", " ".join(run.argv)),
-        ("host", run.host),
-        ("devices", ", ".join(run.devices)),
-        ("processes", str(run.processes)),
-        ("world size", run.world_size),
-        ("platform", run.platform),
-        ("Python", run.python),
-        ("torch", run.torch),
-        ("Loaderscope", run.loaderscope),
-    ]
-    return [(name, clean(value, 300)) for name, value in rows if value]
+    recorded_for = duration(run.wall_s) if run.wall_s is not None else None
+    about = {"run": run.id, "state": run.state, "recorded": recorded_for, **run_facts(run)}
+    return [(name, clean(value, 300)) for name, value in about.items() if value]
