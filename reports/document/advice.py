@@ -16,6 +16,7 @@ from .blocks import (
     Card,
     Code,
     Column,
+    Folded,
     Pairs,
     Part,
     Sentence,
@@ -35,15 +36,15 @@ def tuned_blocks(loader: LoaderReport) -> list[Block]:
     return [Sentence(said, "good" if proven else ""), *sentences(more)]
 
 
-def advice_parts(loader: LoaderReport, rich: bool) -> Iterator[Part]:
-    """All that the rules and tuning said of a loader. `rich`: with the plan as a table."""
+def advice_parts(loader: LoaderReport) -> Iterator[Part]:
+    """All that the rules and tuning said of a loader."""
     rows = plan_rows(loader)
     cards: list[Block] = [card(row, full=True) for row in rows]
-    plan = [_plan(rows)] if rich and len(rows) > 1 else []
+    plan = [Folded("The plan", [_plan(rows)])] if len(rows) > 1 else []
     yield Part("What to change", [*plan, *cards, *sentences([plan_summary(loader)], "strong")])
     if not rows:
         yield Part("", sentences([nothing_to_change(loader)], "strong"))
-    yield Part("What would not help", [_rejected(each, rich) for each in loader.rejected])
+    yield Part("What would not help", [_rejected(each) for each in loader.rejected])
     if loader.tuning is not None:
         other = "" if loader.tuning.best is None else "else "
         lines = list(tried_lines(loader.tuning))
@@ -84,12 +85,10 @@ def card(row: PlanRow, full: bool = False) -> Card:
     )
 
 
-def _rejected(advice: Recommendation, rich: bool) -> Card:
+def _rejected(advice: Recommendation) -> Card:
     title = clean(advice.title, 200)
     inside = [each for each in body(advice, "Evidence against") if not isinstance(each, Code)]
-    return Card(
-        title, advice.kind, effect_text(advice), "", advice.rule, inside if rich else inside[:1]
-    )
+    return Card(title, advice.kind, effect_text(advice), "", advice.rule, inside)
 
 
 def body(advice: Recommendation, evidence: str = "Evidence") -> list[Block]:

@@ -165,10 +165,3 @@ def section(title: str, key: str, blocks: Iterable[Block]) -> Section:
 def sentences(texts: Iterable[str | None], style: Style = "", fit: bool = False) -> list[Block]:
     """A paragraph for each text that there is."""
     return [Sentence(text, style, fit) for text in texts if text]
-
-
-def first_rows(rows: Sequence[Sequence[Cell]], most: int) -> list[Sequence[Cell]]:
-    """The first rows, and a last one that says how many more there are."""
-    more = len(rows) - most
-    end = [(f"… and {more} more", *[""] * (len(rows[0]) - 1))] if more > 0 else []
-    return [*rows[:most], *end]

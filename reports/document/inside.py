@@ -18,9 +18,7 @@ from ..words.inside import (
     HotRow,
     basis_text,
     code_stages,
-    hot_rows,
     hottest,
-    own_lines,
     transform_rows,
     why_no_stacks,
 )
@@ -40,19 +38,12 @@ from .blocks import (
     Sentence,
     Styled,
     Table,
-    first_rows,
     sentences,
 )
 
 MAX_LOADERS = 32
 
-# In a terminal a report names what matters; `loaderscope stacks` has more.
-LINES, OWN_LINES, TRANSFORMS = 5, 2, 8
-# Functions and own lines a stage elsewhere, and the least share of each.
-ALL_FUNCTIONS, ALL_LINES, LIBRARIES = 10, 6, 5
-LEAST_SHARE, LEAST_LINE_SHARE = 0.005, 0.01
-# The report looks into collating where it is at least so large a part of making a batch.
-COLLATE_FROM = 0.25
+LIBRARIES = 5
 WIDE_FROM = 100
 _TEXTS = ("suffix", "mounted at", "type", "kind", "file")
 HOT_COLUMNS = (
@@ -65,55 +56,26 @@ HOT_COLUMNS = (
 )
 
 
-def inside_parts(loader: LoaderReport, key: str, rich: bool) -> Iterator[Part]:
-    """Each stage that was looked into, then transforms and storage. `rich`: all that is known."""
+def inside_parts(loader: LoaderReport, key: str) -> Iterator[Part]:
+    """Each stage that was looked into, then transforms and storage."""
     code = loader.code
-    if code is not None:
-        stages = code_stages(code)
-        for name, stage in stages if rich else _worth_showing(loader, stages):
-            plots = [Plots(f"{key}-flame")] if name == stages[0][0] else []
-            blocks = stage_blocks(name, code, stage) if rich else _few(name, code, stage)
-            yield Part(f"Inside {clean(name, 40)}", [*plots, *blocks])
+    for number, (name, stage) in enumerate(code_stages(code)):
+        plots = [Plots(f"{key}-flame")] if not number else []
+        if code is not None:
+            yield Part(f"Inside {clean(name, 40)}", [*plots, *stage_blocks(name, code, stage)])
     if loader.transforms:
-        rows = transform_rows(loader.transforms)
-        heads = (
-            Column("transform"),
-            Column("a call", "number"),
-            Column("of fetch", "number"),
-            *((Column("calls", "number"), Column("in")) if rich else ()),
-        )
-        few = [row[: len(heads)] for row in rows]
-        yield Part("The transforms", [Table(heads, few if rich else first_rows(few, TRANSFORMS))])
+        heads = ("a call", "of fetch", "calls")
+        numbers = (Column(head, "number") for head in heads)
+        columns = (Column("transform"), *numbers, Column("in", "dim"))
+        yield Part("The transforms", [Table(columns, transform_rows(loader.transforms))])
     pairs = storage_rows(loader.storage)
     if loader.storage is not None and pairs:
-        more = _storage_tables(loader.storage) if rich else ()
-        yield Part("What is read", [Pairs(pairs), *more])
-
-
-def _worth_showing(
-    loader: LoaderReport, stages: Sequence[tuple[str, CodeStage]]
-) -> Iterator[tuple[str, CodeStage]]:
-    """Fetch, and collate where it matters; another stage only if neither was seen."""
-    seen = {name: stage for name, stage in stages if any(hottest(stage, LINES, OWN_LINES))}
-    fetch, collate = (
-        each.total_s or 0.0 if (each := loader.stages.get(name)) is not None else 0.0
-        for name in ("fetch", "collate")
-    )
-    wanted = ("fetch", "collate") if collate >= COLLATE_FROM * (fetch + collate) else ("fetch",)
-    found = [(name, seen[name]) for name in wanted if name in seen]
-    yield from found or list(seen.items())[:1]
-
-
-def _few(name: str, code: Code, stage: CodeStage) -> list[Block]:
-    functions, own = hottest(stage, LINES, OWN_LINES)
-    return [Sentence(basis_text(code, stage), "dim"), hot_table(name, [*functions, *own])]
+        yield Part("What is read", [Pairs(pairs), *_storage_tables(loader.storage)])
 
 
 def stage_blocks(name: str, code: Code, stage: CodeStage) -> list[Block]:
     """All functions of a stage that took more than a little."""
-    functions = hot_rows(stage, LEAST_SHARE)[:ALL_FUNCTIONS]
-    lines = [row for row in own_lines(stage, functions) if row.fraction >= LEAST_LINE_SHARE]
-    rows = [*functions, *lines[:ALL_LINES]]
+    rows = hottest(stage)
     libraries = sorted(stage.libraries.items(), key=lambda item: -item[1])[:LIBRARIES]
     shares = ", ".join(
         f"{clean(library, 40) or 'your own code'} {percent(share)}"
@@ -122,7 +84,7 @@ def stage_blocks(name: str, code: Code, stage: CodeStage) -> list[Block]:
     )
     return [
         Sentence(basis_text(code, stage), "dim"),
-        hot_table(name, rows) if rows else Sentence("no frame was seen"),
+        hot_table(name, rows) if rows else Sentence("too few samples to name a function"),
         *([Sentence(f"innermost: {shares}", "dim")] if shares else []),
     ]
 

@@ -50,19 +50,13 @@ MAX_NOTES = 50
 NOTHING = "Nothing to report: no loader was recorded."
 
 
-def report_sections(
-    report: Report, most: int, rich: bool = False, run: Run | None = None
-) -> Iterator[Section]:
-    """The whole report, of at most `most` loaders.
-
-    `rich` adds tables and details for formats that scroll and fold.
-    With its `run`, single batches are shown too.
-    """
+def report_sections(report: Report, most: int, run: Run | None = None) -> Iterator[Section]:
+    """The whole report, of at most `most` loaders. With its `run`, single batches are shown too."""
     yield section("", "", sentences(report.missing[:MAX_NOTES], "warning"))
     several = len(report.loaders) > 1
     pairs = sorted(recorded(report, run), key=lambda pair: -pair[0].lost_s)
     for number, (loader, found) in enumerate(pairs[:most]):
-        parts = _loader_parts(loader, f"loader{number}", rich, found)
+        parts = _loader_parts(loader, f"loader{number}", found)
         yield Section(title_of(loader, several), list(parts), f"loader{number}", loader.verdict)
     yield rest(report, most)
     machine = Pairs(system_rows(report.system), "The machine")
@@ -81,12 +75,10 @@ def rest(report: Report, most: int) -> Section:
     return section("", "", sentences([said, None if report.loaders else NOTHING]))
 
 
-def _loader_parts(
-    loader: LoaderReport, key: str, rich: bool, columns: LoaderRun | None
-) -> Iterator[Part]:
+def _loader_parts(loader: LoaderReport, key: str, columns: LoaderRun | None) -> Iterator[Part]:
     yield Part("", tuned_blocks(loader))
     yield Part("", [*lead(loader), *_ranks(loader), tiles(loader)])
-    yield from advice_parts(loader, rich)
+    yield from advice_parts(loader)
     facts = (throughput_line(loader), config_line(loader), not_judged(loader))
     yield Part("", sentences(facts, "dim"))
     yield Part(
@@ -98,16 +90,15 @@ def _loader_parts(
             *(slowest_batches(columns) if columns is not None else []),
         ],
     )
-    yield from inside_parts(loader, key, rich)
+    yield from inside_parts(loader, key)
     if loader.waiting is not None and loader.waiting.total_s > 0:
         title = f"Where waiting came from ({duration(loader.waiting.total_s)} in all)"
         yield Part(title, waiting_blocks(loader))
     notes = [*loader.notes[:MAX_NOTES], *inside_notes(loader)]
     yield Part("Notes", [Bullets(notes)] if notes else [])
-    if rich:
-        config = [(name, clean(value, 200)) for name, value in loader.config.items()]
-        folded = [Folded("Configuration", [Pairs(config, "Configuration")])] if config else []
-        yield Part("", [*capacities(loader), *folded])
+    config = [(name, clean(value, 200)) for name, value in loader.config.items()]
+    folded = [Folded("Configuration", [Pairs(config, "Configuration")])] if config else []
+    yield Part("", [*capacities(loader), *folded])
 
 
 def lead(loader: LoaderReport, limit: bool = True) -> list[Block]:

@@ -29,7 +29,7 @@ def render_html(report: Report, run: Run) -> str:
     room = Room(len(report.loaders))
     plots: dict[str, list[Figure]] = defaultdict(list)
     with np.errstate(all="ignore"):  # damaged columns may hold any number
-        sections = list(report_sections(report, MAX_LOADERS, rich=True, run=run))
+        sections = list(report_sections(report, MAX_LOADERS, run))
         pairs = sorted(recorded(report, run), key=lambda pair: -pair[0].lost_s)
         for number, (loader, columns) in enumerate(pairs[:MAX_LOADERS]):
             key = f"loader{number}"

@@ -17,7 +17,7 @@ LEFT_OUT = "\n> Some parts did not fit here: `loaderscope report --format html` 
 def render_markdown(report: Report, max_bytes: int = MAX_BYTES) -> str:
     """GitHub-flavoured Markdown of at most `max_bytes` UTF-8 bytes: what does not fit is left out,
     and it says so."""
-    parts = list(pieces(report_sections(report, MAX_LOADERS, rich=True)))
+    parts = list(pieces(report_sections(report, MAX_LOADERS)))
     sizes = [len(part.encode("utf-8", "replace")) + 1 for part in parts]
     room = max_bytes - len(LEFT_OUT.encode())
     kept = set()

@@ -24,8 +24,8 @@ from .units import count, duration, micros, percent, plural, rate, span
 STAGES = ("fetch", "collate", "pack", "pin", "wait", "compute")
 # Shares of fewer samples say nothing: of 10, a half may be a fifth or four fifths.
 LEAST_SAMPLES = 10
-# Below this share a function is no reason for anything.
-LEAST_TOLD = 0.02
+# Functions and lines below these shares are not listed.
+LEAST_SHARE, LEAST_LINE_SHARE = 0.005, 0.01
 
 
 @dataclass(frozen=True)
@@ -93,18 +93,13 @@ def hot_rows(stage: CodeStage, least: float) -> list[HotRow]:
     return [row for row in map(hot_row, stage.hot) if row.alone >= least]
 
 
-def told_by_lines(row: HotRow) -> bool:
-    """A function of the user's own that mostly calls others: its lines say more than its name."""
-    return row.kind == "yours" and row.alone < row.fraction / 2
-
-
-def hottest(stage: CodeStage, lines: int, own: int) -> tuple[list[HotRow], list[HotRow]]:
-    """The hottest functions and the user's own lines, together at most `lines`."""
+def hottest(stage: CodeStage, functions: int = 10, lines: int = 6) -> list[HotRow]:
+    """The hottest functions, then the user's own lines; none of too few samples."""
     if stage.samples < LEAST_SAMPLES:
-        return [], []
-    functions = [row for row in hot_rows(stage, LEAST_TOLD) if not told_by_lines(row)][:lines]
-    mine = [row for row in own_lines(stage, functions) if row.fraction >= LEAST_TOLD][:own]
-    return functions[: lines - len(mine)], mine
+        return []
+    found = hot_rows(stage, LEAST_SHARE)[:functions]
+    own = [row for row in own_lines(stage, found) if row.fraction >= LEAST_LINE_SHARE]
+    return [*found, *own[:lines]]
 
 
 def basis_text(code: Code, stage: CodeStage | None = None) -> str:

@@ -117,9 +117,10 @@ def _fits(s: StorageSummary) -> str:
 def _epochs(epochs: tuple[EpochReads, ...]) -> str:
     """The first epoch is cold; what later ones still bring from the disk is what the cache cannot
     hold."""
-    cold, *later = [e for e in epochs if e.disk_bytes is not None and e.samples > 0] or [None]
-    if cold is None or not later:
+    seen = [each for each in epochs if each.disk_bytes is not None and each.samples > 0]
+    if len(seen) < 2:
         return ""
+    cold, *later = seen
     samples = sum(each.samples for each in later)
     warm = sum((each.disk_bytes or 0.0) * each.samples for each in later) / samples
     if not cold.disk_bytes and not warm:

@@ -36,7 +36,6 @@ from loaderscope.reports.words.inside import (
     hottest,
     inside_notes,
     own_lines,
-    told_by_lines,
 )
 from loaderscope.reports.words.storage_words import storage_rows
 
@@ -55,29 +54,23 @@ def with_inside(report: Report, **changed: Any) -> Report:
     return replace(report, loaders=tuple(replace(each, **changed) for each in report.loaders))
 
 
-def inside(loader: LoaderReport, rich: bool = False) -> dict[str, Sequence[Block]]:
+def inside(loader: LoaderReport) -> dict[str, Sequence[Block]]:
     """The blocks under each heading."""
-    return {part.title: part.blocks for part in inside_parts(loader, "key", rich)}
+    return {part.title: part.blocks for part in inside_parts(loader, "key")}
 
 
-def test_collate_is_looked_into_only_where_it_matters(bare: Report) -> None:
-    loader = replace(bare.loaders[0], code=CODE)
-    assert "Inside collate" not in inside(loader)
-    slow = replace(loader.stages["collate"], total_s=loader.stages["fetch"].total_s)
-    assert "Inside collate" in inside(replace(loader, stages={**loader.stages, "collate": slow}))
-    alone = replace(CODE, stages={"collate": COLLATE})
-    assert "Inside collate" in inside(replace(loader, code=alone))  # better than nothing
-
-
-def test_functions_leave_room_for_the_lines_of_the_user() -> None:
-    functions, own = hottest(FETCH, 5, 2)
-    assert [row.name for row in functions] == ["PIL ImageFile.load", "libz inflate", "normalise"]
-    assert [row.where for row in own] == [
-        "patches.py:41",
-        "patches.py:40",
-    ]  # 52 is among the functions already
-    functions, own = hottest(replace(FETCH, lines=()), 5, 2)
-    assert len(functions) == 4 and not own  # what takes no time is no reason for anything
+def test_functions_then_the_lines_of_the_user() -> None:
+    rows = hottest(FETCH)
+    assert [row.name for row in rows if not row.line] == [
+        "PIL ImageFile.load",
+        "libz inflate",
+        "Patches.__getitem__",
+        "normalise",
+        "PIL Image.open",
+    ]
+    # 52 is among the functions already.
+    assert [row.where for row in rows if row.line] == ["patches.py:41", "patches.py:40"]
+    assert not any(row.line for row in hottest(replace(FETCH, lines=())))
 
 
 def test_kinds_and_names() -> None:
@@ -96,7 +89,6 @@ def test_kinds_and_names() -> None:
         rows
     )  # the text is that of a line, not of a whole function
     assert len(own_lines(FETCH)) == 3 and len(own_lines(FETCH, rows)) == 2
-    assert [row.name for row in rows if told_by_lines(row)] == ["Patches.__getitem__"]
 
 
 @pytest.mark.parametrize(
@@ -198,6 +190,6 @@ def test_senseless_figures_are_shown_not_raised(bare: Report) -> None:
         CODE,
         stages={"fetch": replace(FETCH, hot=(spot, replace(spot, total_share=9.0)), lines=(spot,))},
     )
-    table = inside(replace(bare.loaders[0], code=code))["Inside fetch"][-1]
-    assert isinstance(table, Table)
+    blocks = inside(replace(bare.loaders[0], code=code))["Inside fetch"]
+    (table,) = (each for each in blocks if isinstance(each, Table))
     assert any(str(row[0]).startswith("900 %") for row in table.rows)
