@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from ...profiler.base.metadata import clean
 from ..document.blocks import (
     Bar,
     Block,
@@ -83,5 +84,5 @@ def _card(card: Card) -> str:
 
 def _folded(title: str, body: str) -> str:
     """`body` behind a title that opens it; the title is HTML there, which Markdown leaves alone."""
-    shown = "".join(ENTITIES.get(c, c) for c in title)
+    shown = "".join(ENTITIES.get(c, c) for c in clean(title))
     return f"<details><summary>{shown}</summary>\n\n{body}\n</details>\n"

@@ -105,6 +105,14 @@ def test_hostile_texts_are_shown_and_not_obeyed(report: Report) -> None:
     }
 
 
+def test_no_title_ends_what_is_folded(report: Report) -> None:
+    """An empty line would end the HTML of a title, and links would begin."""
+    bad = advice("a\n\n[b](c)", rule="d\n\n[e](f)")
+    loader = replace(report.loaders[0], rejected=(bad,), recommendations=())
+    tokens = parsed(render_markdown(replace(report, loaders=(loader,))))
+    assert not [token for token in tokens if token.type == "link_open"]
+
+
 @pytest.mark.parametrize(
     "text",
     ["a | b", "*a* _b_ `c` ~~d~~", "<b>&amp;</b>", "@someone #12 GH-1", "https://x.example/?a=b "
