@@ -41,9 +41,7 @@ from .blocks import (
     sentences,
 )
 
-MAX_LOADERS = 32
-
-LIBRARIES = 5
+MAX_LOADERS, LIBRARIES = 32, 5
 WIDE_FROM = 100
 _TEXTS = ("suffix", "mounted at", "type", "kind", "file")
 HOT_COLUMNS = (
