@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ..profiler.base.errors import UsageError
-from .output import need_file, output_option, show
+from .output import format_option, need_file, output_option, show
 from .progress import steps
 
 FAILED = 1
@@ -16,19 +16,13 @@ FAILED = 1
 @click.command("compare", short_help="Say what differs between two runs, and how sure that is.")
 @click.argument("before")
 @click.argument("after", default="latest")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json", "md", "html"]),
-    default="text",
-    show_default=True,
-)
+@format_option("json", "md", "html")
 @output_option()
 @click.option(
     "--fail-below",
     type=click.FloatRange(min=0, min_open=True),
     metavar="FACTOR",
-    help="Exit with 1 if AFTER's throughput is really below FACTOR times BEFORE's.",
+    help="Exit with 1 if AFTER's throughput is below FACTOR times BEFORE's, for real.",
 )
 def compare_verb(
     before: str, after: str, format_: str, output: Path | None, fail_below: float | None
@@ -36,8 +30,8 @@ def compare_verb(
     """Compare two recorded runs: throughput, stages, verdict and configuration, with the
     uncertainty of each.
 
-    A difference that chance alone could make is called none. With --fail-below, a loader fails the
-    comparison when its throughput is below that factor and the difference is real.
+    A difference that may be chance is not called a difference. With --fail-below, the comparison
+    fails if a loader's throughput is below that factor and the difference is real.
 
     \b
     Examples:

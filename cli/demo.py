@@ -16,8 +16,8 @@ def demo_verb(quick: bool) -> int:
     """Train a small model on real PNG files, once with a badly configured loader and once with a
     good one.
 
-    The pictures are made once and kept in the platform's cache folder (LOADERSCOPE_CACHE overrides
-    it). Both reports are printed, and how much faster the second loop was.
+    The pictures are made once, in the platform's cache folder or LOADERSCOPE_CACHE. Both reports
+    are printed, and how much faster the second loop was.
 
     \b
     Example:
@@ -26,13 +26,13 @@ def demo_verb(quick: bool) -> int:
     from ..demo import run_demo
 
     bad, good = run_demo(quick, lambda line: click.echo(line, err=True), track=tracked)
+    from ..reports.document.listings import speedup
     from ..reports.text.brief import render_brief
-    from ..reports.text.demo_text import render_speedup
 
     for title, report in (("1. A badly configured loader", bad), ("2. A good one", good)):
         deliver(f"\n{title}\n")
         show(render_brief, report)
-    deliver(render_speedup(bad, good))
+    show(speedup(bad, good))
     return 0
 
 

@@ -16,7 +16,7 @@ def doctor_verb() -> int:
       loaderscope doctor
     """
     from ..profiler.doctor import checks
-    from ..reports.text.findings import render_findings
+    from ..reports.document.listings import findings
 
-    show(render_findings, checks())
+    show(findings(checks()))
     return 0

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from .output import deliver, need_file, output_option, show
+from .output import deliver, format_option, need_file, output_option, runs_option, show
 
 if TYPE_CHECKING:
     from ..profiler.store.run.run_list import RunEntry
@@ -20,22 +19,14 @@ LIST_LIMIT = 20
 
 @click.command("list")
 @click.option(
-    "-n", "--number", type=click.IntRange(min=1), help=f"Only so many (as text: {LIST_LIMIT})."
+    "-n", "--number", type=click.IntRange(min=1), help=f"Max runs (as text: {LIST_LIMIT})."
 )
-@click.option(
-    "--runs", type=click.Path(path_type=Path, file_okay=False), help="The folder they lie in."
-)
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json", "csv", "parquet"]),
-    default="text",
-    show_default=True,
-)
+@runs_option("Folder of the runs.")
+@format_option("json", "csv", "parquet")
 @click.option(
     "--accuracy",
     is_flag=True,
-    help="How good predictions were: what was predicted and `tune` measured.",
+    help="Compare predictions with what `tune` measured.",
 )
 @output_option()
 def list_verb(
@@ -43,8 +34,8 @@ def list_verb(
 ) -> int:
     """List the recorded runs, newest first.
 
-    Any format but text is a table for DuckDB, Polars or a spreadsheet: a row a loader and run with
-    its verdict, what waiting costs, and the first advice with what it promises.
+    Any format but text is a table for DuckDB, Polars or a spreadsheet: a row per loader and run
+    with its verdict, the cost of waiting, and the first recommendation with its predicted gain.
 
     \b
     Examples:
@@ -54,7 +45,7 @@ def list_verb(
     """
     from ..profiler.store.run.run_list import list_runs
     from ..profiler.store.rundir import runs_directory
-    from ..reports.text.run_list import render_list
+    from ..reports.document.listings import run_list
 
     need_file(format_, output, "fleet.parquet")
     where = runs_directory() if runs is None else runs
@@ -67,7 +58,7 @@ def list_verb(
 
         deliver(render_table(format_, FleetRow, _rows(entries)), output)
     elif entries:
-        show(render_list, entries, output=output)
+        show(run_list(entries), output=output)
     else:
         click.echo(f"No runs in {where} yet. Try: loaderscope run your_script.py")
     return 0
@@ -76,8 +67,8 @@ def list_verb(
 def _accuracy(where: Path, number: int | None, format_: str, output: Path | None) -> int:
     from ..advisors.whatif.past_trials import predicted_trials
     from ..profiler.store.run.run_finder import run_ids
+    from ..reports.document.listings import accuracy as accuracy_sections
     from ..reports.export.table import render_table
-    from ..reports.text.accuracy_text import render_accuracy
     from ..reports.words.accuracy import AccuracyRow, accuracy_rows, unsure_trials
 
     newest = run_ids(where)[::-1][:number]
@@ -87,7 +78,7 @@ def _accuracy(where: Path, number: int | None, format_: str, output: Path | None
     if format_ != "text":
         deliver(render_table(format_, AccuracyRow, rows), output)
     elif rows:
-        show(partial(render_accuracy, unsure=unsure), rows, output=output)
+        show(accuracy_sections(rows, unsure), output=output)
     elif unsure:
         click.echo(f"In {where}: {unsure_trials(unsure)}.")
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -14,6 +14,7 @@ import click
 from ..profiler.base.errors import UsageError
 
 if TYPE_CHECKING:
+    from ..reports.document.blocks import Section
     from ..reports.formats import Content
 
 
@@ -22,6 +23,17 @@ def output_option(help_: str = "Write to FILE.") -> Callable[[Any], Any]:
     return click.option(
         "-o", "--output", type=click.Path(path_type=Path), help=help_, metavar="FILE"
     )
+
+
+def format_option(*formats: str) -> Callable[[Any], Any]:
+    """The option --format; text is the default."""
+    choice = click.Choice(["text", *formats])
+    return click.option("--format", "format_", type=choice, default="text", show_default=True)
+
+
+def runs_option(help_: str = "Folder to record into.") -> Callable[[Any], Any]:
+    """The option --runs."""
+    return click.option("--runs", type=click.Path(path_type=Path, file_okay=False), help=help_)
 
 
 class ReaderGone(Exception):
@@ -46,14 +58,18 @@ def need_file(format_: str, output: Path | None, example: str) -> None:
 
 
 def show(
-    render: Callable[..., Content],
-    *what: object,
+    what: Iterable[Section] | Callable[..., Content],
+    *arguments: object,
     output: Path | None = None,
     stream: TextIO | None = None,
 ) -> None:
-    """`render(*what, width, color, unicode)` into the file or folder, or as the stream (standard
+    """Sections, or what a function renders, into the file or folder, or as the stream (standard
     output) has room."""
-    deliver(fitted(render, *what, output=output, stream=stream), output, stream)
+    if not callable(what):
+        from ..reports.text.draw import print_sections
+
+        what, arguments = print_sections, (what,)
+    deliver(fitted(what, *arguments, output=output, stream=stream), output, stream)
 
 
 def fitted(
@@ -62,7 +78,7 @@ def fitted(
     output: Path | None = None,
     stream: TextIO | None = None,
 ) -> Content:
-    """What `show` shows."""
+    """`render(*what, width, color, unicode)` for a file, or as the stream has room."""
     stream = stream or sys.stdout
     if output is not None:
         from ..reports.formats import FILE_WIDTH

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .output import deliver, output_option, show
+from .output import deliver, format_option, output_option, show
 from .progress import steps
 
 
@@ -18,32 +18,30 @@ from .progress import steps
     metavar="SIZE",
     default="256MB",
     show_default=True,
-    help="Copy so much, per layout.",
+    help="Max bytes per layout.",
 )
 @click.option(
     "--files",
     type=click.IntRange(min=1),
     default=2000,
     show_default=True,
-    help="Copy so many files.",
+    help="Max files.",
 )
 @click.option(
     "--seconds",
     type=click.FloatRange(min=1),
     default=60,
     show_default=True,
-    help="Take so long in all.",
+    help="Max seconds in all.",
 )
 @click.option(
     "--temp",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Make the temporary folder in DIR.",
+    help="Folder for the temporary copies.",
 )
-@click.option("--seed", type=int, default=0, help="Another seed takes another sample.")
-@click.option(
-    "--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@click.option("--seed", type=int, default=0, help="Seed of the sample.")
+@format_option("json")
 @output_option()
 def probe_storage_verb(
     source: str,
@@ -80,10 +78,10 @@ def probe_storage_verb(
             seed=seed,
             step=step,
         )
-    from ..reports.text.storage_probe_text import render_storage_probe
+    from ..reports.document.storage_probe import probe_sections
 
     if format_ == "json":
         deliver(found.to_json() + "\n", output)
     else:
-        show(render_storage_probe, found, output=output)
+        show(probe_sections(found), output=output)
     return 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..profiler.base.errors import UsageError
-from .output import deliver, fitted, need_file, output_option
+from .output import deliver, fitted, format_option, need_file, output_option
 from .progress import steps
 
 if TYPE_CHECKING:
@@ -21,27 +21,20 @@ _WHOLE = ("perfetto", "speedscope", "parquet")
 
 @click.command("report")
 @click.argument("run", default="latest")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json", "md", "html", "perfetto", "speedscope", "parquet"]),
-    default="text",
-    show_default=True,
-)
+@format_option("json", "md", "html", "perfetto", "speedscope", "parquet")
 @output_option("Write to FILE (parquet: a folder).")
 @click.option(
     "--probe",
     metavar="MODULE:NAME",
-    help="A function of yours that returns the DataLoader: faster ways to fetch are tried on it, "
-    "compared and timed.",
+    help="Function that returns the DataLoader: faster ways to fetch are tried and timed on it.",
 )
-@click.option("--full", is_flag=True, help="Text: all that is known, not only what matters.")
+@click.option("--full", is_flag=True, help="Text: the full report.")
 @click.option(
     "--advice",
     "number",
     type=click.IntRange(1),
     metavar="N",
-    help="Text: this piece of advice, in full.",
+    help="Text: recommendation N in full.",
 )
 def report_verb(
     run: str, format_: str, output: Path | None, probe: str | None, full: bool, number: int | None
@@ -49,7 +42,7 @@ def report_verb(
     """Show where the time of a recorded run went, and what to change.
 
     RUN is "latest" (the default), an id as `loaderscope list` shows it, the beginning of one, or a
-    path. A run that is still going on, or that crashed, can be looked at just the same.
+    path. Live and crashed runs can be shown too.
 
     \b
     Examples:
@@ -76,18 +69,15 @@ def report_verb(
         # Traces and tables are of every batch of every rank; reports speak of few.
         recorded = (open_run if format_ in _WHOLE else open_job)(run)
         step()
-        report = build_report(
-            recorded, probes=_probed(recorded, probe) if probe is not None else None
-        )
+        report = build_report(recorded, probes=_probed(recorded, probe) if probe else None)
         step()
         if number is not None:
-            from ..reports.text.advice_text import render_advice
+            from ..reports.text.brief import render_advice
 
             content = fitted(render_advice, report, number, output=output)
         else:
-            render = partial(
-                render_report, full=full or probe is not None
-            )  # what was tried stands in the evidence
+            # What was tried is in the evidence, which the brief report leaves out.
+            render = partial(render_report, full=full or probe is not None)
             content = fitted(render, format_, report, recorded, output=output)
     deliver(content, output)
     return 0

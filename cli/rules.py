@@ -20,12 +20,12 @@ def rules_verb(name: str | None) -> int:
       loaderscope rules num-workers
     """
     from ..advisors.rules import NAMES, all_rules, rule
-    from ..reports.text.rule_list import render_rule, render_rules
+    from ..reports.document.listings import one_rule, rule_list
 
     if name is None:
-        show(render_rules, all_rules())
+        show(rule_list(all_rules()))
     elif name in NAMES:
-        show(render_rule, rule(name))
+        show(one_rule(rule(name)))
     else:
         import difflib
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..profiler.base.errors import UsageError
-from .output import need_terminal
+from .output import need_terminal, runs_option
 from .script import ScriptCommand, exit_code, report_after
 
 if TYPE_CHECKING:
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from ..profiler.launch import Beside
 
 
-_METRICS = (
-    "While it runs, figures go to prometheus:FILE.prom or tensorboard:FOLDER; may be given twice."
-)
+_METRICS = "Export figures to prometheus:FILE.prom or tensorboard:FOLDER while it runs; repeatable."
 
 
 @click.command(
@@ -32,10 +30,10 @@ _METRICS = (
 @click.option(
     "--live",
     is_flag=True,
-    help="Show the dashboard while it runs, its output in a pane of its own.",
+    help="Show the dashboard, with the script's output in a pane.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print no report after the script has ended.")
-@click.option("--runs", type=click.Path(path_type=Path), help="Folder to record into.")
+@click.option("-q", "--quiet", is_flag=True, help="Print no report at the end.")
+@runs_option()
 @click.option("--metrics", multiple=True, metavar="KIND:PATH", help=_METRICS)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
 def run_verb(
@@ -56,7 +54,7 @@ def run_verb(
     """
     if not command:
         raise UsageError("which script? For example: loaderscope run train.py --lr 0.1")
-    beside = _handing_on(metrics)
+    beside = _exports(metrics)
     if live:
         need_terminal("run --live", "without --live the script runs just the same")
         from ..tui.live import run_live
@@ -71,9 +69,8 @@ def run_verb(
     return exit_code(ended.code)
 
 
-def _handing_on(wanted: tuple[str, ...]) -> Beside:
-    """What hands the run's figures on while it lasts. Raises UsageError for what cannot be
-    meant."""
+def _exports(wanted: tuple[str, ...]) -> Beside:
+    """Exports the run's figures while it lasts. Raises UsageError for an unknown place."""
     if not wanted:
         return nullcontext
     from ..integrations.scalars import Live, Prometheus, TensorBoard

@@ -39,7 +39,7 @@ class ScriptCommand(click.Command):
 
 def report_after(ended: Ended, tuned: bool = True) -> None:
     """The report of a run that has just ended, which leads with what tuning found unless that was
-    told before. The script's exit code stands, whatever happens here."""
+    printed before. The script's exit code stands, whatever happens here."""
     if not ended.could:
         return
     why: tuple[str, ...] = ()

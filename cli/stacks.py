@@ -15,17 +15,17 @@ from .progress import steps
 @click.command("stacks", short_help="Say which functions the time goes to: now, or as recorded.")
 @click.argument("run", required=False)
 @click.option(
-    "--native", is_flag=True, help="Compiled functions too: the processes stand still for moments."
+    "--native", is_flag=True, help="Include compiled functions (pauses the processes briefly)."
 )
 @click.option(
-    "--seconds", type=click.FloatRange(1, 30), metavar="S", help="Take stacks for so long."
+    "--seconds", type=click.FloatRange(1, 30), metavar="S", help="Seconds to take stacks for."
 )
 @output_option("Write a speedscope file instead.")
 def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Path | None) -> int:
     """Show the hottest functions of each stage, and which lines of yours led there.
 
-    Of a run that is live, stacks are taken now, by the system sampler beside it. Of one that has
-    ended, what was recorded is shown. RUN is as for `loaderscope top`.
+    Stacks of a live run are taken now, by its system sampler. Of a finished run, the recorded
+    stacks are shown. RUN is as for `loaderscope top`.
 
     \b
     Examples:
@@ -36,7 +36,7 @@ def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Pa
     path = live_or_named(run)
     from ..advisors.assemble.build_report import build_report
     from ..profiler.store.run.run_reader import open_run
-    from ..reports.text.stacks_text import render_stacks
+    from ..reports.document.inside import stack_sections
 
     recorded = open_run(path)
     if recorded.state == "live":
@@ -51,7 +51,7 @@ def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Pa
         )
     report = build_report(recorded, advice=False)
     if output is None:
-        show(render_stacks, report, recorded)
+        show(stack_sections(report, recorded))
         return 0
     from ..reports.export.speedscope import render_speedscope
 

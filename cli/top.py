@@ -25,7 +25,7 @@ def top_verb(run: str | None) -> int:
     path = live_or_named(run)
     from ..profiler.store.run.run_reader import read_run_json
 
-    read_run_json(path)  # what is no run directory is said before the screen is taken
+    read_run_json(path)  # an error is shown before the screen is taken
     need_terminal("top", "`loaderscope report` writes to a file or a pipe")
     from ..tui.app import Dashboard
 

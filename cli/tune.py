@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from ..profiler.base.errors import LoaderscopeError, UsageError
-from .output import show
+from .output import runs_option, show
 from .script import ScriptCommand, exit_code, report_after
 
 
@@ -25,28 +25,28 @@ from .script import ScriptCommand, exit_code, report_after
     type=click.FloatRange(0, min_open=True),
     default=60.0,
     show_default=True,
-    help="The most seconds to spend on trying, a loader.",
+    help="Max seconds of trials per loader.",
 )
 @click.option(
     "--steps",
     type=click.IntRange(1),
-    help="Batches of the whole training: a tenth of them at most are tried on.",
+    help="Batches in the whole training; at most a tenth are used for trials.",
 )
 @click.option(
-    "--dry", is_flag=True, help="Try nothing: say what would be tried, and what forbids the rest."
+    "--dry", is_flag=True, help="Try nothing; list what would be tried, and why the rest would not."
 )
 @click.option(
     "--any-order",
     is_flag=True,
-    help="Try in_order=False too: batches as soon as they are ready, each once.",
+    help="Also try in_order=False: batches may arrive in another order.",
 )
 @click.option(
     "--any-random",
     is_flag=True,
-    help="Tune random augmentation too: other settings draw other numbers.",
+    help="Also tune random augmentation: other random numbers are drawn.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print what was found, and no report after it.")
-@click.option("--runs", type=click.Path(path_type=Path), help="Folder to record into.")
+@click.option("-q", "--quiet", is_flag=True, help="Print the result without a report.")
+@runs_option()
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [ARGS]...")
 def tune_verb(
     budget: float,
@@ -60,10 +60,10 @@ def tune_verb(
 ) -> int:
     """Run a script and try the settings of its DataLoaders while it trains.
 
-    Settings take turns with the script's own for some steps at a time; what is proven faster stays
-    until the script ends. The script gets the batches that it would get without: a loader whose
-    batches depend on more than their indices is not tuned. At the end the settings to write into
-    the code are printed, to standard error, and the report. The exit code is the script's own.
+    Other settings take turns with the script's own, some steps at a time. What is proven faster
+    stays until the script ends. The script gets the same batches as without tuning: a loader whose
+    batches depend on more than their indices is not tuned. At the end, the settings to write into
+    the code and the report are printed to standard error. The exit code is the script's own.
 
     \b
     Examples:

@@ -40,37 +40,36 @@ def render_report(
     people's text alone. Raises UsageError where an optional package is missing, or where a run
     holds nothing of what is asked for.
     """
-    if format_ == "json":
-        from .export.json_report import render_json
+    match format_:
+        case "json":
+            return report.to_json() + "\n"
+        case "md":
+            from .markdown.report_markdown import render_markdown
 
-        return render_json(report)
-    if format_ == "md":
-        from .markdown.report_markdown import render_markdown
+            return render_markdown(report)
+        case "html":
+            from .html.html_report import render_html
 
-        return render_markdown(report)
-    if format_ == "html":
-        from .html.html_report import render_html
+            return render_html(report, run)
+        case "perfetto":
+            from .export.perfetto import render_perfetto
 
-        return render_html(report, run)
-    if format_ == "perfetto":
-        from .export.perfetto import render_perfetto
+            return render_perfetto(report, run)
+        case "speedscope":
+            from .export.speedscope import render_speedscope
 
-        return render_perfetto(report, run)
-    if format_ == "speedscope":
-        from .export.speedscope import render_speedscope
+            return render_speedscope(report, run)
+        case "parquet":
+            from .export.parquet import render_parquet
 
-        return render_speedscope(report, run)
-    if format_ == "parquet":
-        from .export.parquet import render_parquet
+            return render_parquet(report, run)
+    if full:
+        from .text.text import render_text
 
-        return render_parquet(report, run)
-    if not full:
-        from .text.brief import render_brief
+        return render_text(report, width, color, unicode)
+    from .text.brief import render_brief
 
-        return render_brief(report, width, color, unicode)
-    from .text.text import render_text
-
-    return render_text(report, width, color, unicode)
+    return render_brief(report, width, color, unicode)
 
 
 def render_comparison(
@@ -84,17 +83,21 @@ def render_comparison(
     is missing."""
     if format_ == "json":
         return comparison.to_json() + "\n"
+    from .document.comparison import comparison_sections
+
+    sections = list(comparison_sections(comparison))
     if format_ == "md":
-        from .markdown.compare_markdown import render_compare_markdown
+        from .markdown.draw import pieces
 
-        return render_compare_markdown(comparison)
+        return "\n".join(pieces(sections))
     if format_ == "html":
-        from .html.compare_html import render_compare_html
+        from .html.html_page import fill
 
-        return render_compare_html(comparison)
-    from .text.compare_text import render_compare_text
+        runs = f"{comparison.before} and {comparison.after}"
+        return fill(runs, "Two runs compared", sections, {})
+    from .text.draw import print_sections
 
-    return render_compare_text(comparison, width, color, unicode)
+    return print_sections(sections, width, color, unicode)
 
 
 def write_content(content: Content, path: Path) -> None:

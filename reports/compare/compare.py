@@ -9,7 +9,7 @@ runs, not what differs from one run to the next (a warm page cache, another user
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from ...advisors.schema.report_model import Basis, LoaderReport, Report, Scalar
 from ...advisors.stage_model.verdict import MINIMUM_BATCHES
 from ...profiler.store.run.run import LoaderRun, Run
 from ..words.matching import recorded
-from .compare_blocks import Side, quantile
+from ..words.uses import run_facts
+from .compare_blocks import Mean, Side, quantile
 from .compare_model import (
     SCHEMA,
     Comparison,
@@ -48,34 +49,32 @@ STAGES = (
     "compute_device",
 )
 
+Pair = tuple[LoaderReport, LoaderRun | None]
+
 
 def compare(before: Report, before_run: Run, after: Report, after_run: Run) -> Comparison:
     """What differs between two runs. Loaders are paired by name and, where one
     rank alone had them, by rank, those left over by their order."""
-    first = list(zip(before.loaders, recorded(before, before_run), strict=True))
-    second = list(zip(after.loaders, recorded(after, after_run), strict=True))
-    pairs, only_before, only_after = _paired(
-        [each for each, _ in first], [each for each, _ in second]
-    )
+    first, second = recorded(before, before_run), recorded(after, after_run)
+    places = _paired(first, second)
     with np.errstate(all="ignore"):  # damaged columns may hold any number
-        loaders = [
-            _loader(first[i][0], _columns(first[i][1]), second[j][0], _columns(second[j][1]))
-            for i, j in pairs
-        ]
-    notes = [
-        f"the {word} run is {report.run.state}"
-        for word, report in (("first", before), ("second", after))
-        if report.run.state in ("live", "crashed")
-    ]
+        loaders = [_loader(*first[i], *second[places[i]]) for i in sorted(places)]
+    runs = (("first", before.run), ("second", after.run))
     return Comparison(
         schema=SCHEMA,
         before=before.run.id,
         after=after.run.id,
         loaders=tuple(loaders),
         settings=tuple(_differing(_run_facts(before), _run_facts(after))),
-        only_before=tuple(only_before),
-        only_after=tuple(only_after),
-        notes=tuple(notes),
+        only_before=tuple(each.name for i, (each, _) in enumerate(first) if i not in places),
+        only_after=tuple(
+            each.name for j, (each, _) in enumerate(second) if j not in places.values()
+        ),
+        notes=tuple(
+            f"the {word} run is {run.state}"
+            for word, run in runs
+            if run.state in ("live", "crashed")
+        ),
     )
 
 
@@ -90,37 +89,24 @@ def slowest_factor(comparison: Comparison) -> tuple[LoaderComparison, float] | N
         for each in comparison.loaders
         if each.throughput.factor is not None and each.throughput.real is not None
     ]
-    return min(known, key=lambda item: item[1]) if known else None
+    return min(known, key=lambda item: item[1], default=None)
 
 
-def _columns(found: tuple[object, LoaderRun] | None) -> LoaderRun | None:
-    return found[1] if found is not None else None
-
-
-def _paired(
-    first: list[LoaderReport], second: list[LoaderReport]
-) -> tuple[list[tuple[int, int]], list[str], list[str]]:
-    left = list(range(len(second)))
-    pairs, unpaired = [], []
-    for i, each in enumerate(first):
-        same = next(
-            (j for j in left if (second[j].name, _rank(second[j])) == (each.name, _rank(each))),
-            None,
-        )
-        if same is None:
-            unpaired.append(i)
-        else:
-            left.remove(same)
-            pairs.append((i, same))
-    alone = []
-    for i in unpaired:  # a loader may have another name since its data set has one
-        same = next((j for j in left if _rank(second[j]) == _rank(first[i])), None)
-        if same is None:
-            alone.append(first[i].name)
-        else:
-            left.remove(same)
-            pairs.append((i, same))
-    return sorted(pairs), alone, [second[j].name for j in left]
+def _paired(first: list[Pair], second: list[Pair]) -> dict[int, int]:
+    """Place in the first run → place in the second. A loader may have another name since its data
+    set has one."""
+    found: dict[int, int] = {}
+    keys: tuple[Callable[[LoaderReport], object], ...] = (
+        lambda each: (each.name, _rank(each)),
+        _rank,
+    )
+    for key in keys:
+        for i, (each, _) in enumerate(first):
+            left = (j for j in range(len(second)) if j not in found.values())
+            same = next((j for j in left if key(second[j][0]) == key(each)), None)
+            if i not in found and same is not None:
+                found[i] = same
+    return found
 
 
 def _rank(loader: LoaderReport) -> int | None:
@@ -131,64 +117,66 @@ def _rank(loader: LoaderReport) -> int | None:
 def _loader(
     before: LoaderReport, columns: LoaderRun | None, after: LoaderReport, others: LoaderRun | None
 ) -> LoaderComparison:
-    sides = [Side(each) if each is not None else None for each in (columns, others)]
-    a, b = sides
-    sizes = [side.samples_per_batch for side in sides if side is not None]
+    a, b = (Side(each) if each is not None else None for each in (columns, others))
+    sizes = [side.samples_per_batch for side in (a, b) if side is not None]
     of_samples = len(sizes) == 2 and None not in sizes
     alike = not of_samples or math.isclose(*(size or 0.0 for size in sizes), rel_tol=0.01)
-    notes = []
-    if before.name != after.name:
-        notes.append(f"the loaders have different names: {before.name} and {after.name}")
-    if before.folded_batches or after.folded_batches:
-        notes.append("older batches are kept as totals only: the differences rest on the newest")
-    if not alike:
-        notes.append("the batches are of different sizes: times are given a sample")
+    notes = {
+        f"the loaders have different names: {before.name} and {after.name}": (
+            before.name != after.name
+        ),
+        "older batches are kept as totals only: the differences rest on the newest": (
+            before.folded_batches or after.folded_batches
+        ),
+        "the batches are of different sizes: times are given a sample": not alike,
+    }
     return LoaderComparison(
         name=after.name,
         rank=after.rank,
         per="batch" if alike else "sample",
         unit="samples/s" if of_samples else "batches/s",
         throughput=_throughput(a, b, of_samples),
-        stall_share=_stall(before, after),
+        stall_share=_stall(before.basis, after.basis),
         verdict_before=before.verdict,
         verdict_after=after.verdict,
         stages=dict(_stages(a, b, by_sample=not alike)) if a is not None and b is not None else {},
-        settings=tuple(_differing(dict(before.config), dict(after.config))),
-        notes=tuple(notes),
+        settings=tuple(_differing(before.config, after.config)),
+        notes=tuple(note for note, holds in notes.items() if holds),
     )
 
 
 def _throughput(before: Side | None, after: Side | None, of_samples: bool) -> Difference:
-    if before is None or after is None:
-        return _unknown("the run's columns are not at hand")
-    a, b = (side.mean(side.lost.step, of_samples) for side in (before, after))
-    if a is None or b is None or a.value <= 0 or b.value <= 0:
-        return _unknown(
+    reason = "the run's columns are not at hand"
+    if before is not None and after is not None:
+        a, b = (side.mean(side.lost.step, of_samples) for side in (before, after))
+        if a is not None and b is not None and a.value > 0 and b.value > 0:
+            errors = (a.error / a.value, b.error / b.value)
+            spread = math.exp(_spread(_Z_ONE, errors, a, b))
+            factor = a.value / b.value
+            low, high = factor / spread, factor * spread
+            real = not low <= 1 <= high and abs(factor - 1) >= SMALLEST
+            return Difference(1e9 / a.value, 1e9 / b.value, factor, low, high, real)
+        reason = (
             f"fewer than {MINIMUM_BATCHES} steady batches were recorded (the first of an epoch is "
             "not one)"
         )
-    errors = (a.error / a.value, b.error / b.value)
-    spread = quantile(_Z_ONE, errors, (a.freedom, b.freedom)) * math.hypot(*errors)
-    factor = a.value / b.value
-    low, high = factor * math.exp(-spread), factor * math.exp(spread)
-    real = not low <= 1 <= high and abs(factor - 1) >= SMALLEST
-    return Difference(1e9 / a.value, 1e9 / b.value, factor, low, high, real)
+    return Difference(None, None, None, None, None, None, reason)
 
 
-def _stall(before: LoaderReport, after: LoaderReport) -> ShareDifference:
-    a, b = before.basis, after.basis
+def _spread(z: float, errors: tuple[float, float], a: Mean, b: Mean) -> float:
+    return quantile(z, errors, (a.freedom, b.freedom)) * math.hypot(*errors)
+
+
+def _stall(a: Basis, b: Basis) -> ShareDifference:
+    shares = (a.stall_share, b.stall_share)
     if a.stall_share is None or b.stall_share is None:
-        return ShareDifference(
-            a.stall_share, b.stall_share, None, None, None, None, "too short to say"
-        )
+        return ShareDifference(*shares, None, None, None, None, "too short to say")
     if a.lost != b.lost:
         why = "measured by device events in one run only"
-        return ShareDifference(a.stall_share, b.stall_share, None, None, None, None, why)
+        return ShareDifference(*shares, None, None, None, None, why)
     change, spread = b.stall_share - a.stall_share, math.hypot(_half_range(a), _half_range(b))
     real = abs(change) > spread and abs(change) >= SMALLEST
-    return ShareDifference(
-        a.stall_share, b.stall_share, change, change - spread, change + spread, real
-    )
+    return ShareDifference(*shares, change, change - spread, change + spread, real)
 
 
 def _half_range(basis: Basis) -> float:
@@ -206,31 +194,19 @@ def _stages(before: Side, after: Side, by_sample: bool) -> Iterator[tuple[str, S
             values = side.loader.batches[f"{name}_ns"]
             means.append(side.mean(values.astype(np.float64), by_sample, values >= 0))
         a, b = means
-        if a is None and b is None:
+        figures: list[float | None] = [mean.value if mean is not None else None for mean in means]
+        real = None
+        if a is not None and b is not None:
+            change = b.value - a.value
+            spread = _spread(_Z_MANY, (a.error, b.error), a, b)
+            figures += [change, change - spread, change + spread]
+            real = abs(change) > spread and abs(change) >= SMALLEST * max(a.value, b.value)
+        elif a is b:
             continue
-        if a is None or b is None:
-            one = tuple(mean.value / 1e3 if mean is not None else None for mean in means)
-            yield name, StageDifference(one[0], one[1], None, None, None, None)
-            continue
-        change = b.value - a.value
-        errors = (a.error, b.error)
-        spread = quantile(_Z_MANY, errors, (a.freedom, b.freedom)) * math.hypot(*errors)
-        real = abs(change) > spread and abs(change) >= SMALLEST * max(a.value, b.value)
-        yield (
-            name,
-            StageDifference(
-                a.value / 1e3,
-                b.value / 1e3,
-                change / 1e3,
-                (change - spread) / 1e3,
-                (change + spread) / 1e3,
-                real,
-            ),
-        )
-
-
-def _unknown(reason: str) -> Difference:
-    return Difference(None, None, None, None, None, None, reason)
+        else:
+            figures += [None] * 3
+        us = [each / 1e3 if each is not None else None for each in figures]
+        yield name, StageDifference(us[0], us[1], us[2], us[3], us[4], real)
 
 
 def _differing(before: Mapping[str, Scalar], after: Mapping[str, Scalar]) -> Iterator[Setting]:
@@ -241,19 +217,11 @@ def _differing(before: Mapping[str, Scalar], after: Mapping[str, Scalar]) -> Ite
 
 
 def _run_facts(report: Report) -> dict[str, Scalar]:
-    """What two runs may differ in besides their loaders, and what may explain a difference."""
-    run, system = report.run, report.system
-    return {
-        "command": " ".join(run.argv) or None,
-        "host": run.host,
-        "devices": ", ".join(run.devices) or None,
-        "processes": run.processes,
-        "world size": run.world_size,
+    """What may explain a difference."""
+    system = report.system
+    machine = {
         "effective CPUs": system.effective_cpus,
         "cores": system.cores_logical,
         "memory": system.mem_total_bytes,
-        "platform": run.platform,
-        "Python": run.python,
-        "torch": run.torch,
-        "Loaderscope": run.loaderscope,
     }
+    return {**run_facts(report.run), **machine}

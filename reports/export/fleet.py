@@ -6,12 +6,32 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.store.run.run_list import RunEntry
 from ..words.ranks import slowest_place
+
+# Fields that a row has under the same name.
+_OF_THE_RUN = ("host", "torch", "python", "loaderscope")
+_OF_THE_LOADER = (
+    "batches",
+    "samples",
+    "epochs",
+    "wall_s",
+    "batches_per_s",
+    "samples_per_s",
+    "verdict",
+)
+_OF_THE_CONFIG = {
+    "phase": str,
+    "place": str,
+    "framework": str,
+    "dataset": str,
+    "batch_size": int,
+    "num_workers": int,
+}
 
 
 @dataclass(frozen=True)
@@ -79,68 +99,45 @@ def fleet_rows(entry: RunEntry, report: Report | str) -> Iterator[FleetRow]:
     if isinstance(report, str):
         yield FleetRow(**known, problem=report)
         return
-    run = report.run
-    known.update(
-        host=run.host,
-        torch=run.torch,
-        python=run.python,
-        loaderscope=run.loaderscope,
-        device=", ".join(run.devices) or None,
-        ranks=run.world_size,
-    )
+    known |= {name: getattr(report.run, name) for name in _OF_THE_RUN}
+    known |= {"device": ", ".join(report.run.devices) or None, "ranks": report.run.world_size}
     for loader in report.loaders:
-        yield FleetRow(**{**known, **_loader(loader, bool(run.devices))})
+        yield FleetRow(**{**known, **_loader(loader, bool(report.run.devices))})
     if not report.loaders:
         yield FleetRow(**known)
 
 
 def _loader(loader: LoaderReport, device: bool) -> dict[str, Any]:
-    config = loader.config
-    texts = {
-        name: value if isinstance(value := config.get(name), str) else None
-        for name in ("phase", "place", "framework", "dataset")
-    }
-    numbers = {
-        name: value if type(value := config.get(name)) is int else None
-        for name in ("batch_size", "num_workers")
-    }
-    first = loader.recommendations[0] if loader.recommendations else None
-    slowest = loader.ranks.slowest if loader.ranks is not None else None
+    config = ((name, loader.config.get(name), kind) for name, kind in _OF_THE_CONFIG.items())
     share = loader.lost_share if loader.verdict != "too-short" else None
     hours = _lost_hours(loader, share)
-    return {
-        **texts,
-        **numbers,
+    found: dict[str, Any] = {
+        **{name: value for name, value, kind in config if type(value) is kind},
+        **{name: getattr(loader, name) for name in _OF_THE_LOADER},
         "loader": loader.name,
-        "ranks": len(loader.ranks.each) if loader.ranks is not None else 1,
-        "hosts": loader.ranks.hosts if loader.ranks is not None else 1,
-        **{
-            name: getattr(loader, name)
-            for name in (
-                "batches",
-                "samples",
-                "epochs",
-                "wall_s",
-                "batches_per_s",
-                "samples_per_s",
-                "verdict",
-            )
-        },
+        "ranks": 1,
+        "hosts": 1,
         "confidence": loader.basis.confidence,
         "wait_share": loader.basis.stall_share,
         "lost_share": share,
         "lost_loop_hours": hours,
         "lost_gpu_hours": hours if device else None,
-        "first_rule": first.rule if first is not None else None,
-        "first_advice": first.title if first is not None else None,
-        **{
-            f"predicted_{name}": getattr(first.predicted, name) if first is not None else None
-            for name in ("low", "mid", "high")
-        },
-        "slowest_rank": slowest.rank if slowest is not None else None,
-        "slowest_cause": slowest.cause if slowest is not None else None,
-        "slowest_place": slowest_place(slowest) or None if slowest is not None else None,
     }
+    if loader.recommendations:
+        first = loader.recommendations[0]
+        found |= {"first_rule": first.rule, "first_advice": first.title}
+        found |= {f"predicted_{name}": value for name, value in asdict(first.predicted).items()}
+    if loader.ranks is not None:
+        found |= {"ranks": len(loader.ranks.each), "hosts": loader.ranks.hosts}
+    if loader.ranks is not None and loader.ranks.slowest is not None:
+        slowest = loader.ranks.slowest
+        place = slowest_place(slowest) or None
+        found |= {
+            "slowest_rank": slowest.rank,
+            "slowest_cause": slowest.cause,
+            "slowest_place": place,
+        }
+    return found
 
 
 def _lost_hours(loader: LoaderReport, share: float | None) -> float | None:
@@ -154,8 +151,8 @@ def _lost_hours(loader: LoaderReport, share: float | None) -> float | None:
     slowest = loader.ranks.slowest
     if slowest is None or slowest.held_up:
         return own * len(loader.ranks.each)
-    lost = [
+    waits = (
         each.mean_us.get("stall", each.mean_us.get("wait", 0.0)) * each.batches
         for each in loader.ranks.each
-    ]
-    return sum(lost) / 3.6e9
+    )
+    return sum(waits) / 3.6e9

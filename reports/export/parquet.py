@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,11 @@ import numpy as np
 from ...advisors.schema.report_model import HotSpot, Report
 from ...advisors.stacks.code_summary import code_of
 from ...profiler.base import schema
-from ...profiler.base.errors import UsageError
 from ...profiler.base.schema import Field, Schema
 from ...profiler.store.lanes.columns import Columns
-from ...profiler.store.run.run import Run
+from ...profiler.store.run.run import LoaderRun, Run
 from ..words.inside import code_stages
+from .table import need_pyarrow, parquet_fields, parquet_of
 
 ROWS_AT_A_TIME = 1 << 17
 
@@ -33,162 +33,90 @@ _HOST_KEYS = (Field("host", "s", "host of the sample"),)
 # `core` samples are one array a row: their width is the machine's.
 _SYSTEM_TABLES = {"machine": schema.MACHINE, "process": schema.PROCESS, "gpu": schema.GPU}
 
-
-def need_pyarrow() -> None:
-    """Raises UsageError where it is not installed."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise UsageError(
-            "the parquet format needs pyarrow: pip install 'loaderscope[parquet]'"
-        ) from error
+Parts = Iterable[tuple[dict[str, Any], Columns]]
 
 
 def render_parquet(report: Report, run: Run) -> dict[str, bytes]:
     """File name → content: `batches`, `epochs`, `machine`, `process`, `gpu`, each with its rows'
     meaning; `functions`.
 
-    Columns are named and measured as in its schema; what was not measured is null. Tables without a
-    row have their columns all the same. The whole report is in each file's metadata, under
+    Columns are named and measured as in the schema; what was not measured is null. Empty tables
+    have their columns too. The whole report is in each file's metadata, under
     `loaderscope.report`, as JSON. Raises UsageError where pyarrow is not installed.
     """
-    need_pyarrow()
     about = report.to_json(None)
-    keys = [
-        {"loader_name": each.name, "loader": each.index, "pid": each.pid, "rank": each.rank}
-        for each in run.loaders
-    ]
+    batches = ((_keys(each), each.batches) for each in run.loaders)
+    epochs = ((_keys(each), each.epochs) for each in run.loaders)
     tables = {
-        "batches": _table(
-            schema.BATCH, _LOADER_KEYS, keys, [each.batches for each in run.loaders], about
-        ),
-        "epochs": _table(
-            schema.EPOCH, _LOADER_KEYS, keys, [each.epochs for each in run.loaders], about
-        ),
+        "batches": _table(schema.BATCH, _LOADER_KEYS, batches, about),
+        "epochs": _table(schema.EPOCH, _LOADER_KEYS, epochs, about),
     }
-    hosts: list[dict[str, Any]] = [{"host": system.host} for system in run.systems]
-    for name, schema_ in _SYSTEM_TABLES.items():
-        parts: list[Columns] = [getattr(system, name) for system in run.systems]
-        tables[name] = _table(schema_, _HOST_KEYS, hosts, parts, about)
+    for name, each in _SYSTEM_TABLES.items():
+        parts = (({"host": system.host}, getattr(system, name)) for system in run.systems)
+        tables[name] = _table(each, _HOST_KEYS, parts, about)
     tables["functions"] = _functions(report, run, about)
     return {f"{name}.parquet": content for name, content in tables.items()}
+
+
+def _keys(loader: LoaderRun) -> dict[str, Any]:
+    values = (loader.name, loader.index, loader.pid, loader.rank)
+    return dict(zip((key.name for key in _LOADER_KEYS), values, strict=True))
+
+
+def _metadata(name: str, about: str) -> dict[str, str]:
+    return {"loaderscope.report": about, "loaderscope.table": name}
 
 
 def _functions(report: Report, run: Run, about: str) -> bytes:
     """A row a hot function, and one a line of the user's own: `HotSpot` with its loader and
     stage."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
-    spots = [
-        pa.field(f.name, types[str(f.type).split(" ")[0]]) for f in dataclasses.fields(HotSpot)
-    ]
-    keys = [
-        pa.field("loader_name", pa.string()),
-        pa.field("loader", pa.int32()),
-        pa.field("pid", pa.int64()),
-        pa.field("rank", pa.int64()),
-        pa.field("stage", pa.string()),
-        pa.field("samples", pa.int64()),
-        pa.field("kind", pa.string()),
-    ]
-    told = {(each.pid, each.index, each.rank): each.code for each in report.loaders}
-    # A report shows one rank's section of a loader: what the others do is seen in their stacks all
-    # the same.
-    codes = [
-        (
-            loader,
-            told[key]
-            if (key := (loader.pid, loader.index, loader.rank)) in told
-            else code_of(run, process, loader),
-        )
-        for process in run.processes
-        for loader in process.loaders
-    ]
-    rows = [
-        {
-            "loader_name": loader.name,
-            "loader": loader.index,
-            "pid": loader.pid,
-            "rank": loader.rank,
-            "stage": name,
-            "samples": stage.samples,
-            "kind": kind,
-            **dataclasses.asdict(spot),
-        }
-        for loader, code in codes
-        for name, stage in code_stages(code)
-        for kind, found in (("function", stage.hot), ("line", stage.lines))
-        for spot in found
-    ]
-    described = pa.schema(
-        [*keys, *spots], metadata={"loaderscope.report": about, "loaderscope.table": "functions"}
-    )
-    sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows, described), sink, compression="zstd")
-    return sink.getvalue()
-
-
-def _table(
-    schema_: Schema,
-    keys: tuple[Field, ...],
-    values: list[dict[str, Any]],
-    parts: list[Columns],
-    about: str,
-) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    types = {
-        "s": pa.dictionary(pa.int32(), pa.string()),
-        "q": pa.int64(),
-        "i": pa.int32(),
-        "h": pa.int16(),
-        "f": pa.float32(),
+    pa = need_pyarrow()
+    codes = {
+        **{key.name: key.code for key in _LOADER_KEYS},
+        "stage": "s",
+        "samples": "q",
+        "kind": "s",
     }
+    keys = [pa.field(n, pa.string() if c == "s" else _type(c)) for n, c in codes.items()]
+    fields = [*keys, *parquet_fields(HotSpot)]
+    advised = {(each.pid, each.index, each.rank): each.code for each in report.loaders}
+    rows = []
+    for process in run.processes:
+        for loader in process.loaders:
+            # A report shows one rank of a loader: the stacks of the others are read here.
+            key = (loader.pid, loader.index, loader.rank)
+            code = advised[key] if key in advised else code_of(run, process, loader)
+            for name, stage in code_stages(code):
+                of = {**_keys(loader), "stage": name, "samples": stage.samples}
+                for kind, found in (("function", stage.hot), ("line", stage.lines)):
+                    rows += [{**of, "kind": kind, **dataclasses.asdict(spot)} for spot in found]
+    return parquet_of(fields, rows, _metadata("functions", about))
+
+
+def _type(code: str) -> Any:
+    pa = need_pyarrow()
+    texts = pa.dictionary(pa.int32(), pa.string())
+    return {"s": texts, "q": pa.int64(), "i": pa.int32(), "h": pa.int16(), "f": pa.float32()}[code]
+
+
+def _table(schema_: Schema, keys: tuple[Field, ...], parts: Parts, about: str) -> bytes:
+    pa = need_pyarrow()
     fields = [
-        pa.field(f.name, types[f.code], metadata={"doc": f.doc}) for f in (*keys, *schema_.fields)
+        pa.field(f.name, _type(f.code), metadata={"doc": f.doc}) for f in (*keys, *schema_.fields)
     ]
-    described = pa.schema(
-        fields, metadata={"loaderscope.report": about, "loaderscope.table": schema_.name}
-    )
+    described = pa.schema(fields, metadata=_metadata(schema_.name, about))
     sink = io.BytesIO()
-    with pq.ParquetWriter(sink, described, compression="zstd") as writer:
-        for own, columns in zip(values, parts, strict=True):
-            for rows in _chunks(columns.rows):
-                writer.write_batch(_record_batch(described, keys, own, schema_, columns, rows))
+    with pa.parquet.ParquetWriter(sink, described, compression="zstd") as writer:
+        for own, columns in parts:
+            for start in range(0, columns.rows, ROWS_AT_A_TIME):
+                rows = slice(start, min(start + ROWS_AT_A_TIME, columns.rows))
+                arrays = [
+                    pa.array([own[f.name]] * (rows.stop - start), described.field(f.name).type)
+                    for f in keys
+                ]
+                for f in schema_.fields:
+                    found = np.ascontiguousarray(columns[f.name][rows])
+                    missing = np.isnan(found) if f.code == "f" else found < 0
+                    arrays.append(pa.array(found, described.field(f.name).type, mask=missing))
+                writer.write_batch(pa.record_batch(arrays, schema=described))
     return sink.getvalue()
-
-
-def _chunks(rows: int) -> Iterator[slice]:
-    for start in range(0, rows, ROWS_AT_A_TIME):
-        yield slice(start, min(start + ROWS_AT_A_TIME, rows))
-
-
-def _record_batch(
-    described: Any,
-    keys: tuple[Field, ...],
-    own: Mapping[str, Any],
-    schema_: Schema,
-    columns: Columns,
-    rows: slice,
-) -> Any:
-    import pyarrow as pa
-
-    count = rows.stop - rows.start
-    arrays = []
-    for f in keys:
-        type_ = described.field(f.name).type
-        if f.code == "s":
-            index = pa.array([0 if own[f.name] is not None else None] * count, pa.int32())
-            arrays.append(
-                pa.DictionaryArray.from_arrays(index, pa.array([own[f.name] or ""], pa.string()))
-            )
-        else:
-            arrays.append(pa.array([own[f.name]] * count, type_))
-    for f in schema_.fields:
-        found = np.ascontiguousarray(columns[f.name][rows])
-        missing = np.isnan(found) if f.code == "f" else found < 0
-        arrays.append(pa.array(found, described.field(f.name).type, mask=missing))
-    return pa.record_batch(arrays, schema=described)

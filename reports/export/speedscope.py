@@ -22,6 +22,7 @@ MAX_PROFILES = 256  # stages of processes; viewers list them all
 LEAST_HZ = 1e-3  # no burst is slower: anything below is damage
 
 Key = tuple[str, int, int]  # stage, host, process id
+Frames = dict[tuple[str, str, int], int]  # function, file and line → its place in the file
 
 
 def render_speedscope(report: Report, run: Run) -> str:
@@ -31,7 +32,7 @@ def render_speedscope(report: Report, run: Run) -> str:
     Weights are seconds: samples over the rate at which they were taken. Raises UsageError where
     there are no stacks.
     """
-    frames = _Frames()
+    frames: Frames = {}
     samples: dict[Key, dict[tuple[int, ...], float]] = {}
     for host, system in enumerate(run.systems):
         for burst in system.bursts:
@@ -61,7 +62,7 @@ def render_speedscope(report: Report, run: Run) -> str:
     return json.dumps(
         {
             "$schema": SCHEMA_URL,
-            "shared": {"frames": frames.found},
+            "shared": {"frames": [_frame(*frame) for frame in frames]},
             "profiles": profiles,
             "name": clean(run.id, 100),
             "activeProfileIndex": 0,
@@ -72,30 +73,18 @@ def render_speedscope(report: Report, run: Run) -> str:
     )
 
 
-class _Frames:
-    """The frames of all bursts, each once."""
-
-    def __init__(self) -> None:
-        self.found: list[dict[str, Any]] = []
-        self._places: dict[tuple[str, str, int], int] = {}
-
-    def place(self, function: str, file: str, line: int) -> int:
-        key = function, file, line
-        at = self._places.get(key)
-        if at is None:
-            at = self._places[key] = len(self.found)
-            frame: dict[str, Any] = {"name": clean(function, 200) or "unknown"}
-            if file:
-                frame["file"] = clean(file)
-            if line > 0:
-                frame["line"] = line
-            self.found.append(frame)
-        return at
+def _frame(function: str, file: str, line: int) -> dict[str, Any]:
+    frame: dict[str, Any] = {"name": clean(function, 200) or "unknown"}
+    if file:
+        frame["file"] = clean(file)
+    if line > 0:
+        frame["line"] = line
+    return frame
 
 
 def _add(
     samples: dict[Key, dict[tuple[int, ...], float]],
-    frames: _Frames,
+    frames: Frames,
     host: int,
     burst: StackCapture,
 ) -> None:
@@ -107,7 +96,10 @@ def _add(
         named = [burst.frames[at] for at in stack.frames if 0 <= at < len(burst.frames)]
         if not named or stack.samples <= 0:
             continue
-        path = tuple(frames.place(frame.function, frame.file, frame.line) for frame in named)
+        path = tuple(
+            frames.setdefault((frame.function, frame.file, frame.line), len(frames))
+            for frame in named
+        )
         into = samples.setdefault((stack.stage, host, stack.pid), {})
         into[path] = into.get(path, 0.0) + stack.samples / burst.rate_hz
 

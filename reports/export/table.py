@@ -6,42 +6,52 @@ import csv
 import dataclasses
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .parquet import need_pyarrow
+from ...profiler.base.errors import UsageError
 
 
 def render_table(format_: str, kind: type[Any], rows: Iterable[Any]) -> str | bytes:
     """Rows of this dataclass as "json" (an array of objects), "csv" or "parquet". Raises UsageError
     where pyarrow is missing."""
+    cells = [dataclasses.asdict(row) for row in rows]
     if format_ == "json":
-        return (
-            json.dumps([dataclasses.asdict(row) for row in rows], indent=2, ensure_ascii=False)
-            + "\n"
-        )
+        return json.dumps(cells, indent=2, ensure_ascii=False) + "\n"
     if format_ == "csv":
         sink = io.StringIO()
-        writer = csv.writer(sink, lineterminator="\n")
-        writer.writerow(each.name for each in dataclasses.fields(kind))
-        writer.writerows(dataclasses.astuple(row) for row in rows)
+        names = [each.name for each in dataclasses.fields(kind)]
+        writer = csv.DictWriter(sink, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(cells)
         return sink.getvalue()
-    return _parquet(kind, rows)
+    return parquet_of(parquet_fields(kind), cells)
 
 
-def _parquet(kind: type[Any], rows: Iterable[Any]) -> bytes:
-    need_pyarrow()
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+def need_pyarrow() -> Any:
+    """pyarrow. Raises UsageError where it is not installed."""
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise UsageError(
+            "the parquet format needs pyarrow: pip install 'loaderscope[parquet]'"
+        ) from error
+    return pyarrow
 
-    types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
-    described = pa.schema(
-        [pa.field(f.name, types[str(f.type).split(" ")[0]]) for f in dataclasses.fields(kind)]
-    )
+
+def parquet_fields(kind: type[Any]) -> list[Any]:
+    """The fields of a dataclass as pyarrow's."""
+    pa = need_pyarrow()
+    types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+    return [pa.field(f.name, types[str(f.type).split(" ")[0]]) for f in dataclasses.fields(kind)]
+
+
+def parquet_of(
+    fields: list[Any], rows: list[dict[str, Any]], about: Mapping[str, str] | None = None
+) -> bytes:
+    """A Parquet file of rows with these fields, `about` in its metadata."""
+    pa = need_pyarrow()
     sink = io.BytesIO()
-    pq.write_table(
-        pa.Table.from_pylist([dataclasses.asdict(row) for row in rows], described),
-        sink,
-        compression="zstd",
-    )
+    table = pa.Table.from_pylist(rows, pa.schema(fields, metadata=about))
+    pa.parquet.write_table(table, sink, compression="zstd")
     return sink.getvalue()

@@ -8,49 +8,37 @@ class, so that they reach nothing else of the page.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 
-from ...advisors.schema.report_model import LoaderReport, Report
-from ...profiler.base.metadata import clean
-from ..words.rows import advice_row, title_of
-from ..words.sentences import headroom_sentence, limit_sentence, nothing_to_change, throughput_line
-from ..words.tuned_words import tuned_lead
+from ...advisors.schema.report_model import Report
+from ..document.blocks import Section
+from ..document.report import report_sections
 from .html_page import TEMPLATES, escaping
-from .html_report import MAX_LOADERS, tiles_of
+from .html_report import MAX_LOADERS
 
 CLASS = "loaderscope-report"
-MAX_MISSING = 10
 
 
 def render_first_screen(report: Report) -> str:
     """The piece of HTML. Raises UsageError where jinja2 is not installed."""
-    several = len(report.loaders) > 1
     return (
         escaping()
         .get_template("first_screen.html.j2")
         .render(
             css_class=CLASS,
             style=_nested((TEMPLATES / "style.css").read_text(encoding="utf-8")),
-            missing=[clean(sentence) for sentence in report.missing[:MAX_MISSING]],
-            loaders=[_view(loader, several) for loader in report.loaders[:MAX_LOADERS]],
-            more_loaders=max(0, len(report.loaders) - MAX_LOADERS),
-            run=clean(report.run.id, 60),
+            sections=list(_sections(report)),
+            run=report.run.id,
         )
     )
 
 
-def _view(loader: LoaderReport, several: bool) -> dict[str, object]:
-    return {
-        "title": title_of(loader, several),
-        "verdict": loader.verdict,
-        "tuned": tuned_lead(loader.tuning) if loader.tuning is not None else [],
-        "sentence": clean(loader.basis.sentence),
-        "headroom": headroom_sentence(loader) if loader.verdict != "too-short" else None,
-        "limit": limit_sentence(loader),
-        "throughput": throughput_line(loader),
-        "tiles": tiles_of(loader),
-        "nothing": nothing_to_change(loader),
-        "recommendations": [advice_row(each) for each in loader.recommendations],
-    }
+def _sections(report: Report) -> Iterator[Section]:
+    for each in report_sections(report, MAX_LOADERS):
+        if not each.key or each.verdict:
+            parts = [part for part in each.parts if part.title in ("", "What to change")]
+            yield replace(each, parts=parts)
 
 
 def _nested(style: str) -> str:

@@ -7,29 +7,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...advisors.schema.report_model import Code, CodeStage, FlameNode, LoaderReport
+from ...advisors.schema.report_model import Code, CodeStage, FlameNode
 from ...profiler.base.metadata import clean
 from ...profiler.record.inspect.uses import place_of
 from ..words.inside import (
-    basis_text,
     code_stages,
     hot_row,
-    hot_rows,
-    inside_notes,
-    own_lines,
-    transform_rows,
 )
-from ..words.storage_words import container_rows, epoch_rows, kind_rows, mount_rows, storage_rows
 from ..words.units import count, percent
-from .html_plot import Figure, layout, plain
+from .html_plot import Figure, plain
 
 # A node takes up to 160 bytes of the page, so that pages of many loaders have room for fewer.
 MAX_NODES = 400  # a stage
-PAGE_NODES, LEAST_PAGE_NODES, NODES_LESS_A_LOADER = 2_000, 400, 100
+PAGE_NODES, LEAST_PAGE_NODES, NODES_LESS_A_LOADER = 2_000, 250, 110
 MAX_STAGES = 8
-HOT_SHOWN = 10
-LEAST_SHARE, LEAST_LINE_SHARE = 0.005, 0.01
-OWN_SHOWN = 6
 
 # Node kind → (colour, pattern, its colour): they differ in shape too. style.css has the same for
 # the legend. A pattern keeps 4.5:1 to the text over it.
@@ -38,7 +29,7 @@ _KINDS = {
     "library": ("#8fb4e3", "", "#8fb4e3"),
     "compiled": ("#c3cad1", ".", "#8b949d"),
 }
-_WHOLE = "#d4d9df"
+_STAGE = ("#d4d9df", "", "#d4d9df")
 _ROW_PX = 24
 _PATHBAR_PX = 30
 
@@ -55,66 +46,34 @@ class Room:
         return given
 
 
-def inside_view(key: str, loader: LoaderReport, room: Room) -> dict[str, Any]:
-    """The tables of a loader, and its flame graph as far as the page has room."""
-    stages = []
-    for name, stage in code_stages(loader.code)[:MAX_STAGES]:
-        functions = hot_rows(stage, LEAST_SHARE)[:HOT_SHOWN]
-        own = [row for row in own_lines(stage, functions) if row.fraction >= LEAST_LINE_SHARE][
-            :OWN_SHOWN
-        ]
-        if loader.code is not None and (functions or own):
-            stages.append((clean(name, 40), basis_text(loader.code, stage), functions, own))
-    s = loader.storage
-    return {
-        "basis": basis_text(loader.code) if loader.code is not None and stages else None,
-        "stages": stages,
-        "flame": flame_figure(key, loader.code, room) if loader.code is not None else None,
-        "transforms": transform_rows(loader.transforms),
-        "storage": storage_rows(s),
-        "kinds": kind_rows(s) if s is not None else [],
-        "mounts": mount_rows(s) if s is not None else [],
-        "containers": container_rows(s) if s is not None else [],
-        "epochs": epoch_rows(s) if s is not None else [],
-        "notes": inside_notes(loader),
-    }
-
-
 def flame_figure(key: str, code: Code, room: Room) -> Figure | None:
     """A trace a stage, of which the first is shown; None where there is nothing to draw, or no room
     left."""
     traces: list[dict[str, Any]] = []
-    told, labels, deepest = [], [], 1
+    said, labels, deepest = [], [], 1
     for name, stage in code_stages(code)[:MAX_STAGES]:
         nodes = kept(stage.flame, room.take(min(len(stage.flame), MAX_NODES)))
-        if not nodes:
-            continue
-        trace, depth = _trace(name, stage, nodes, visible=not traces)
-        deepest = max(deepest, depth)
-        traces.append(trace)
-        labels.append(clean(name, 40))
-        hottest = max(stage.hot, key=lambda spot: spot.share, default=None)
-        if hottest is not None:
-            told.append(
-                f"{clean(name, 40)}: {percent(hottest.share)} in {hot_row(hottest).name} itself"
-            )
+        if nodes:
+            trace, depth = _trace(name, stage, nodes, visible=not traces)
+            deepest = max(deepest, depth)
+            traces.append(trace)
+            labels.append(clean(name, 40))
+            said += [
+                f"{labels[-1]}: {percent(spot.share)} in {hot_row(spot).name} itself"
+                for spot in sorted(stage.hot, key=lambda spot: -spot.share)[:1]
+            ]
     if not traces:
         return None
-    made = layout(
-        _PATHBAR_PX + 4 + _ROW_PX * min(deepest, 26),
-        "",
-        "",
-        margin={"l": 4, "r": 4, "t": _PATHBAR_PX, "b": 4},
-    )
-    del made["xaxis"], made["yaxis"], made["legend"]
+    height = _PATHBAR_PX + 4 + _ROW_PX * min(deepest, 26)
     summary = (
         "Each box was called by the one above it; its width is the share of the stage’s samples. "
-        f"{'; '.join(told)}. Click a box to look into it, the bar above to come back; the table "
+        f"{'; '.join(said)}. Click a box to look into it, the bar above to come back; the table "
         "below has the figures."
     )
-    return Figure(
-        f"{key}-flame", "Flame graph: what called what", summary, traces, made, switch=tuple(labels)
-    )
+    title = "Flame graph: what called what"
+    margin = {"l": 4, "r": 4, "t": _PATHBAR_PX, "b": 4}
+    made = {"height": height, "margin": margin}
+    return Figure(f"{key}-flame", title, summary, traces, made, tuple(labels))
 
 
 def kept(nodes: Sequence[FlameNode], limit: int) -> list[FlameNode]:
@@ -146,47 +105,27 @@ def _trace(
     """The trace and its depth. Its outermost box is the stage itself, with all its samples."""
     whole = max(stage.samples, sum(node.samples for node in nodes if node.parent < 0))
     depth = [1] * len(nodes)
-    kinds = ["yours" if node.own else "compiled" if node.native else "library" for node in nodes]
     for n, node in enumerate(nodes):
         depth[n] = 1 + (depth[node.parent] if node.parent >= 0 else 1)
-    told = [
+    kinds = ["yours" if node.own else "compiled" if node.native else "library" for node in nodes]
+    about = [
         [_where(node), percent(node.samples / whole), count(node.samples), kind]
         for node, kind in zip(nodes, kinds, strict=True)
     ]
-    colors = [_WHOLE, *(_KINDS[kind][0] for kind in kinds)]
+    colors, shapes, inks = zip(_STAGE, *(_KINDS[kind] for kind in kinds), strict=True)
     trace = {
         "type": "icicle",
         "name": plain(name),
         "visible": visible,
-        "branchvalues": "total",
-        "ids": ["r", *(str(n) for n in range(len(nodes)))],
+        "ids": ["r", *map(str, range(len(nodes)))],
         "parents": ["", *("r" if node.parent < 0 else str(node.parent) for node in nodes)],
         "labels": [plain(name), *(plain(node.function) for node in nodes)],
         "values": [whole, *(node.samples for node in nodes)],
-        "customdata": [["", percent(1.0), count(whole), "stage"], *told],
+        "customdata": [["", percent(1.0), count(whole), "stage"], *about],
         "marker": {
             "colors": colors,
-            "line": {"width": 1, "color": "#ffffff"},
-            "pattern": {
-                "shape": ["", *(_KINDS[kind][1] for kind in kinds)],
-                "size": 7,
-                "solidity": 0.25,
-                "fgcolor": [_WHOLE, *(_KINDS[kind][2] for kind in kinds)],
-                "bgcolor": colors,
-                "fillmode": "replace",
-            },
+            "pattern": {"shape": shapes, "fgcolor": inks, "bgcolor": colors},
         },
-        "leaf": {"opacity": 1},
-        "tiling": {"orientation": "v", "pad": 0},
-        "pathbar": {"thickness": _PATHBAR_PX - 8, "side": "top"},
-        "sort": False,
-        "textposition": "middle left",
-        "textinfo": "label",
-        "insidetextfont": {"color": "#14171b"},
-        "outsidetextfont": {"color": "#14171b"},
-        "hovertemplate": "%{label}<br>%{customdata[0]}<br>%{customdata[1]} of the stage, "
-        "%{customdata[2]} samples"
-        "<br>%{customdata[3]}<extra></extra>",
     }
     return trace, max(depth, default=1)
 

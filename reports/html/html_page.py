@@ -1,8 +1,7 @@
 """Fills the templates: escaping, inlined style and scripts, and a policy that lets nothing else in.
 
-Every text is escaped by Jinja. Should one slip through all the same, the page's own
-Content-Security-Policy allows only the scripts whose hashes it names, and no connection to
-anywhere.
+Jinja escapes every text. As a second barrier, the page's Content-Security-Policy allows only the
+scripts whose hashes it names, and no connection to anywhere.
 """
 
 from __future__ import annotations
@@ -10,11 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...profiler.base.errors import UsageError
+from ...profiler.base.metadata import clean
+from ..document.blocks import Section
 from .html_plot import Figure
 
 if TYPE_CHECKING:
@@ -23,43 +24,58 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-_MEND = "the HTML report needs {}: pip install 'loaderscope[html]'"
+_FIX = "the HTML report needs {}: pip install 'loaderscope[html]'"
 
 
-def fill(template: str, plots: Sequence[Figure] = (), **values: Any) -> str:
-    """The page of this template. `plots` are drawn by plotly.js, which is inlined only if there are
-    any.
+def fill(
+    title: str,
+    heading: str,
+    sections: Sequence[Section],
+    plots: Mapping[str, Sequence[Figure]],
+    stages: Sequence[tuple[str, str]] = (),
+    causes: Sequence[tuple[str, str]] = (),
+) -> str:
+    """A page of these sections. `plots` by the keys of their places are drawn by plotly.js, which
+    is inlined only if there are any; `stages` and `causes` are defined at the end.
 
     Raises UsageError where jinja2 or plotly is not installed.
     """
     environment = escaping()
     from markupsafe import Markup
 
+    figures = [figure for found in plots.values() for figure in found]
     scripts = [
-        *([_plotly()] if plots else []),
+        *([_plotly()] if figures else []),
         (TEMPLATES / "report.js").read_text(encoding="utf-8"),
     ]
-    return environment.get_template(template).render(
-        **values,
+    return environment.get_template("page.html.j2").render(
+        title=title,
+        heading=heading,
+        sections=sections,
+        plots=plots,
+        stages=stages,
+        causes=causes,
         style=Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),
         scripts=[Markup(script) for script in scripts],
         policy=_policy(scripts),
-        figures=_json(plots, Markup),
+        figures=_json(figures, Markup),
     )
 
 
 def escaping() -> Environment:
-    """The templates, which escape every text. Raises UsageError where jinja2 is not installed."""
+    """The templates, which clean and escape every text. Raises UsageError where jinja2 is not
+    installed."""
     try:
         import jinja2
     except ImportError as error:
-        raise UsageError(_MEND.format("jinja2")) from error
+        raise UsageError(_FIX.format("jinja2")) from error
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        finalize=lambda value: clean(value) if type(value) is str else value,
     )
 
 
@@ -67,7 +83,7 @@ def _plotly() -> str:
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
-        raise UsageError(_MEND.format("plotly")) from error
+        raise UsageError(_FIX.format("plotly")) from error
     script = str(get_plotlyjs())
     # In a string or a regular expression a backslash before the slash changes nothing.
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")

@@ -1,52 +1,38 @@
 """What every plot of the HTML report has in common. A figure is plain data for plotly.js, without
 code or markup.
 
-Colours and fonts that depend on light or dark are set in the browser (`templates/report.js`), which
-knows which it is.
+What all plots share, and colours and fonts that depend on light or dark, are set in the browser
+(`templates/report.js`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...profiler.base.metadata import clean
 
 # Middle tones: at least 3:1 against white and against the dark background (WCAG 1.4.11).
+RED, GREEN, BLUE, PINK, ORANGE = "#d1495b", "#2e8b57", "#3b7dd8", "#b565c4", "#c2700c"
+TEAL, OLIVE, VIOLET, BROWN, GREY = "#178a99", "#8f7a1c", "#6a78d1", "#a8623a", "#838b94"
 COLORS = {
-    "wait": "#d1495b",
-    "stall": "#d1495b",
-    "compute": "#2e8b57",
-    "compute_device": "#2e8b57",
-    "fetch": "#3b7dd8",
-    "collate": "#b565c4",
-    "index": "#838b94",
-    "pack": "#c2700c",
-    "hand-over": "#c2700c",
-    "queued": "#7c8b99",
-    "queue": "#7c8b99",
-    "unpack": "#178a99",
-    "pin": "#8f7a1c",
-    "h2d": "#6a78d1",
-    "startup": "#a8623a",
-    "workers-busy": "#d1495b",
-    "other": "#838b94",
-    "unknown": "#838b94",
+    "wait": RED,
+    "stall": RED,
+    "workers-busy": RED,
+    "compute": GREEN,
+    "compute_device": GREEN,
+    "fetch": BLUE,
+    "collate": PINK,
+    "pack": ORANGE,
+    "hand-over": ORANGE,
+    "unpack": TEAL,
+    "pin": OLIVE,
+    "h2d": VIOLET,
+    "startup": BROWN,
 }
-SERIES = (
-    "#3b7dd8",
-    "#c2700c",
-    "#2e8b57",
-    "#b565c4",
-    "#d1495b",
-    "#178a99",
-    "#8f7a1c",
-    "#6a78d1",
-    "#a8623a",
-    "#838b94",
-)
+SERIES = (BLUE, ORANGE, GREEN, PINK, RED, TEAL, OLIVE, VIOLET, BROWN, GREY)
 
 # Plotly reads a few tags and entities in every text it draws.
 _MARKUP = str.maketrans({"<": "&lt;", ">": "&gt;", "&": "&amp;"})
@@ -74,22 +60,41 @@ class Figure:
 def layout(height: int, x: str, y: str, **more: Any) -> dict[str, Any]:
     """A layout with axis titles `x` and `y`; keyword arguments named `xaxis` and `yaxis` are merged
     into the axes."""
-    made: dict[str, Any] = {
-        "height": height,
-        "margin": {"l": 60, "r": 12, "t": 8, "b": 48},
-        "xaxis": {"title": {"text": x}, "automargin": True, **more.pop("xaxis", {})},
-        "yaxis": {"title": {"text": y}, "automargin": True, **more.pop("yaxis", {})},
-        "legend": {
-            "orientation": "h",
-            "y": 1.02,
-            "yanchor": "bottom",
-            "x": 0,
-            "traceorder": "normal",
-        },
-        "hoverlabel": {"align": "left"},
+    for axis, title in (("xaxis", x), ("yaxis", y)):
+        more[axis] = {"title": {"text": title}, **more.get(axis, {})}
+    return {"height": height, **more}
+
+
+def rows_axis(rows: Sequence[str]) -> dict[str, Any]:
+    """An axis with a place for each of the rows, from the top."""
+    return {
+        "type": "category",
+        "categoryarray": rows,
+        "categoryorder": "array",
+        "autorange": "reversed",
+        "fixedrange": True,
+        "dtick": 1,
+    }
+
+
+def bars(stage: str, name: str, hover: str, **more: Any) -> dict[str, Any]:
+    """Horizontal bars of one colour, to which `x`, `y` and `customdata` are added."""
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": name,
+        "x": [],
+        "y": [],
+        "customdata": [],
+        "hovertemplate": f"{hover}<extra></extra>",
+        "marker": {"color": COLORS.get(stage, GREY)},
         **more,
     }
-    return made
+
+
+def line(name: str, x: Any, y: Any, style: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """A curve."""
+    return {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, "line": style, **more}
 
 
 def plain(text: object, limit: int = 60) -> str:

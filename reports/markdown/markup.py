@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
 
 from ...profiler.base.metadata import clean
 
@@ -28,19 +27,3 @@ def fenced(code: str, language: str = "python") -> str:
     longest = max((len(run) for run in re.findall(r"`+", code)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{code}\n{fence}\n"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
-    """A table; the cells are escaped here, the columns in `right` are aligned there. No rows:
-    nothing."""
-    at_right = set(right)
-    lines = [" | ".join(escaped(cell) for cell in row) for row in rows]
-    if not lines:
-        return ""
-    rule = " | ".join("---:" if i in at_right else ":---" for i in range(len(head)))
-    return "\n".join(f"| {line} |" for line in [" | ".join(head), rule, *lines]) + "\n"
-
-
-def bullets(lines: Iterable[str]) -> str:
-    """A list, an item a line."""
-    return "".join(f"- {escaped(line)}\n" for line in lines)

@@ -4,28 +4,26 @@ room even so is named instead of shown."""
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-
-from rich.console import RenderableType
-from rich.text import Text
+from dataclasses import replace
+from typing import NamedTuple
 
 from ...advisors.schema.report_model import LoaderReport, Report
+from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
+from ..document.advice import body, card, tuned_blocks
+from ..document.blocks import Block, Card, Code, Part, Section, Sentence, section, sentences
+from ..document.report import lead, rest, run_rows
+from ..document.stages import stage_table, waiting_line, waiting_sentences
 from ..words.plan_words import PlanRow, plan_rows, plan_summary
-from ..words.ranks import rank_sentences
-from ..words.sentences import headroom_sentence, nothing_to_change, overhead_line, throughput_line
+from ..words.ranks import rank_sentences, title_of
+from ..words.sentences import nothing_to_change, overhead_line, throughput_line
 from ..words.system_words import machine_line
 from ..words.tuned_words import tuned_lead
 from ..words.units import plural
-from .advice_text import code_block, what_it_does, what_to_change
-from .layout import heading, indented, one_line
-from .stages_text import stage_lines, waiting_line, waiting_sentences
-from .terminal import fitting_width, printed
-from .text import MAX_LOADERS, run_line, title_line
-from .tuned_text import lead_lines
+from .draw import print_sections
+from .text import MAX_LOADERS
 
 # Lines for one loader, and for each further one.
 MOST_LINES = 40
@@ -34,14 +32,12 @@ MORE_LINES = 8
 AFTER_RUN = 25
 OTHERS_SHOWN, FURTHER_SHOWN = 4, 3
 NOTES = 2
-BODY = 5
+RUN_FACTS = ("run", "state", "command", "torch", "Python")
 _BLANK_LINES = re.compile(r"\n{3,}")  # one says as much as two
 
 
-@dataclass(frozen=True)
-class _Form:
-    """How much is told: the least share of a stage in the table, whether code is shown, and what
-    goes with it."""
+class _Form(NamedTuple):
+    """The least share of a stage in the table, whether code is shown, and what goes with it."""
 
     least: float | None
     code: bool
@@ -52,10 +48,8 @@ _FORMS = (
     _Form(0.01, True, True),
     _Form(0.1, True, True),
     _Form(0.1, True, False),
-    _Form(0.25, True, False),
     _Form(None, True, False),
     _Form(0.01, False, True),
-    _Form(0.1, False, True),
     _Form(0.1, False, False),
     _Form(None, False, False),
 )
@@ -70,142 +64,101 @@ def render_brief(
     tuned: bool = True,
 ) -> str:
     """What matters of the report, in at most `most` lines and MORE_LINES for each further loader.
-    See `render_text`.
 
-    It leads with what tuning found, unless that was told before (`tuned`).
+    It leads with what tuning found, unless the reader has seen that already (`tuned`).
     """
-    width = fitting_width(width)
     room = most + MORE_LINES * (min(len(report.loaders), MAX_LOADERS) - 1)
     text = ""
     for form in _FORMS:
-        text = printed(_parts(report, width, form, tuned), width, color, unicode)
+        text = print_sections(_sections(report, form, tuned), width, color, unicode, gaps=False)
         if text.count("\n") <= room:
             break
     return text
 
 
-def _parts(report: Report, width: int, form: _Form, tuned: bool) -> Iterator[RenderableType]:
-    for sentence in report.missing:
-        yield Text(clean(sentence), style="bold red")
-    if report.missing:
-        yield Text("")
+def render_advice(
+    report: Report, number: int, width: int = 80, color: bool = False, unicode: bool = True
+) -> str:
+    """One recommendation in full, of each loader that has it. Raises UsageError where none has."""
+    rows = [(loader, plan_rows(loader)[number - 1 : number]) for loader in report.costliest]
+    found = [
+        Section("", [Part(clean(loader.name, 60), [card(row, full=True)])])
+        for loader, each in rows
+        for row in each
+    ]
+    if not found:
+        most = max((len(each.recommendations) for each in report.loaders), default=0)
+        has = f"it has {most}" if most else "nothing is advised"
+        raise UsageError(f"there is no advice {number}: {has}")
+    return print_sections(found, width, color, unicode)
+
+
+def _sections(report: Report, form: _Form, tuned: bool) -> Iterator[Section]:
+    yield section("", "", sentences(report.missing, "warning"))
     several = len({each.pid for each in report.loaders}) > 1
     loaders = report.costliest[:MAX_LOADERS]
     for number, loader in enumerate(loaders):
-        yield one_line(title_line(loader, several), width, by=0)
-        if tuned and not number:
-            yield from lead_lines(loader)
-        yield from _further(loader, width, tuned) if number else _first(loader, width, form)
-    if len(report.loaders) > MAX_LOADERS:
-        yield Text(
-            f"… and {len(report.loaders) - MAX_LOADERS} more loaders: --format json has them all"
-        )
-    if not loaders:
-        yield Text("Nothing to report: no loader was recorded.", style="bold")
-    told = (
+        parts = [_further(loader, tuned)] if number else _first(loader, form, tuned)
+        yield Section(title_of(loader, several), list(parts), "", loader.verdict)
+    yield rest(report, MAX_LOADERS)
+    several_steps = any(len(each.recommendations) > 1 for each in loaders)
+    facts = (
         machine_line(report.system),
         overhead_line(report.overhead),
-        *map(clean, report.notes[:NOTES]),
+        *report.notes[:NOTES],
+        " · ".join(f"{name} {said}" for name, said in run_rows(report) if name in RUN_FACTS),
+        f"everything: loaderscope report --full{' · one step: --advice 2' * several_steps}",
     )
-    yield from (one_line(line, width, "dim") for line in told if line)
-    yield one_line(run_line(report.run), width, by=0)
-    one = (
-        " · one piece of advice: --advice 2"
-        if any(len(each.recommendations) > 1 for each in loaders)
-        else ""
-    )
-    yield one_line(f"everything: loaderscope report --full{one}", width, "dim", by=0)
+    yield section("", "", sentences(facts, "dim", True))
 
 
-def _first(loader: LoaderReport, width: int, form: _Form) -> Iterator[RenderableType]:
+def _first(loader: LoaderReport, form: _Form, tuned: bool) -> Iterator[Part]:
     """The loader that costs most."""
-    yield indented(clean(loader.basis.sentence), "bold")
-    if loader.verdict != "too-short":
-        yield indented(headroom_sentence(loader))
-    yield from (indented(sentence) for sentence in rank_sentences(loader)[:1])
-    if form.least is not None or not form.code:
-        yield one_line(throughput_line(loader), width, "dim")
-    yield from _advice(loader, width, form)
-    if form.least is not None and any(stage.count for stage in loader.stages.values()):
-        yield heading("Where each batch's time goes")
-        yield from stage_lines(loader, width, form.least)
-    waiting = waiting_line(loader)
-    if waiting:
-        yield indented(waiting)
-        if form.details:
-            yield from (indented(each) for each in waiting_sentences(loader))
-
-
-def _advice(loader: LoaderReport, width: int, form: _Form) -> Iterator[RenderableType]:
+    head = [*(tuned_blocks(loader) if tuned else []), *lead(loader, limit=False)]
+    throughput = throughput_line(loader) if form.least is not None or not form.code else None
+    ranks = sentences(rank_sentences(loader)[:1])
+    yield Part("", [*head, *ranks, *sentences([throughput], "dim", True)])
     rows = plan_rows(loader)
-    if not rows:
-        nothing = nothing_to_change(loader)
-        if nothing:
-            yield indented(nothing, "bold")
-        return
-    yield heading("What to do")
-    first, *others = rows
-    yield from _step_in_full(first, width, form)
-    shown = others if len(others) <= OTHERS_SHOWN else others[: OTHERS_SHOWN - 1]
-    yield from (_step(row, width) for row in shown)
-    if len(others) > len(shown):
-        yield one_line(
-            f"… and {len(others) - len(shown)} more: loaderscope report --full", width, "dim", BODY
-        )
-    summary = plan_summary(loader)
-    if summary:
-        yield indented(summary, "bold")
+    if rows:
+        yield Part("What to do", [_in_full(rows[0], form), *_steps(loader, rows[1:], OTHERS_SHOWN)])
+    else:
+        yield Part("", sentences([nothing_to_change(loader)], "strong"))
+    if form.least is not None:
+        yield Part("Where each batch's time goes", stage_table(loader, form.least))
+    waiting = waiting_line(loader)
+    yield Part("", sentences([waiting, *(waiting_sentences(loader) if form.details else ())]))
 
 
-def _step_in_full(row: PlanRow, width: int, form: _Form) -> Iterator[RenderableType]:
-    """The first step: why, with its code, or where that is."""
-    advice = row.advice
-    yield _step(row, width)
-    if form.details:
-        yield indented(clean(advice.why), by=BODY)
-    lines = len(advice.change.code.strip().splitlines())
-    if form.code and lines:
-        code = advice.change.code
-        yield code_block(
-            _without_blank_lines(code) if form.least is None else _BLANK_LINES.sub("\n\n", code)
-        )
-    elif lines:
-        pointer = (
-            f"Its code, {plural(lines, 'line', 'lines')}: loaderscope report --advice {row.number}"
-        )
-        yield one_line(pointer, width, "cyan", BODY)
-    if advice.caveat and form.details:
-        yield indented(f"But: {clean(advice.caveat)}", by=BODY)
-
-
-def _without_blank_lines(code: str) -> str:
-    """The same program in fewer lines; as it was where that cannot be said."""
-    shorter = "\n".join(line for line in code.split("\n") if line.strip())
-    try:
-        same = ast.dump(ast.parse(shorter)) == ast.dump(ast.parse(code))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return code
-    return shorter if same else code
-
-
-def _step(row: PlanRow, width: int) -> Text:
-    """A step, or what the plan leaves out, in one line."""
-    title = Text.assemble(f"{row.number}. ", what_to_change(row))
-    return one_line(title, width, tail=what_it_does(row, brief=True))
-
-
-def _further(loader: LoaderReport, width: int, tuned: bool) -> Iterator[RenderableType]:
+def _further(loader: LoaderReport, tuned: bool) -> Part:
     """Any other loader, in MORE_LINES with its title."""
-    shown = FURTHER_SHOWN
+    rows, shown, found = plan_rows(loader), FURTHER_SHOWN, None
     if tuned and loader.tuning is not None:
         shown -= 1
-        yield one_line(f"Tuned: {'; '.join(tuned_lead(loader.tuning)[:2])}", width)
-    yield one_line(clean(loader.basis.sentence), width, "bold")
-    rows = plan_rows(loader)
-    yield from (_step(row, width) for row in rows[:shown])
-    if len(rows) > shown:
-        yield one_line(
-            f"… and {len(rows) - shown} more: loaderscope report --full", width, "dim", BODY
-        )
-    told = (plan_summary(loader) if rows else nothing_to_change(loader), waiting_line(loader))
-    yield from (one_line(text, width) for text in told if text)
+        found = f"Tuned: {'; '.join(tuned_lead(loader.tuning)[:2])}"
+    said = (nothing_to_change(loader) if not rows else None, waiting_line(loader))
+    verdict = Sentence(loader.basis.sentence, "strong", True)
+    steps = _steps(loader, rows, shown)
+    return Part("", [*sentences([found], fit=True), verdict, *steps, *sentences(said, fit=True)])
+
+
+def _steps(loader: LoaderReport, rows: list[PlanRow], most: int) -> list[Block]:
+    """Steps of a line each, how many more there are, and what they come to."""
+    more = len(rows) - most
+    said = f"   … and {more} more: loaderscope report --full" if more > 0 else None
+    plan = sentences([plan_summary(loader)], "strong")
+    return [*map(card, rows[:most]), *sentences([said], "dim", True), *plan]
+
+
+def _in_full(row: PlanRow, form: _Form) -> Card:
+    """Why, with the code, or where that is."""
+    blocks: list[Block] = []
+    for each in body(row.advice):
+        if isinstance(each, Code) and form.code:
+            blocks.append(Code(_BLANK_LINES.sub("\n\n", each.text)))
+        elif isinstance(each, Code):
+            lines = plural(each.text.count("\n") + 1, "line", "lines")
+            where = f"Its code, {lines}: loaderscope report --advice {row.number}"
+            blocks.append(Sentence(where, "code", True))
+        elif isinstance(each, Sentence) and form.details:
+            blocks.append(each)
+    return replace(card(row), body=blocks)

@@ -16,7 +16,7 @@ _ASCII = str.maketrans("█▉▊▋▌▍▎▏●·µ×–—…→─’\N{RE
 
 
 def fitting_width(width: int, most: int = MAX_WIDTH) -> int:
-    """The width to lay out for, where so many columns are there."""
+    """The width of the text in a terminal of so many columns."""
     return max(MIN_WIDTH, min(width, most))
 
 
@@ -42,7 +42,8 @@ def printed(parts: Iterable[RenderableType], width: int, color: bool, unicode: b
         )  # code is shown whole, however long its lines; all else wraps
     output = console.file
     assert isinstance(output, io.StringIO)
-    text = "\n".join(line.rstrip() for line in output.getvalue().splitlines()) + "\n"
+    lines = (line.rstrip() for line in output.getvalue().splitlines())
+    text = "\n".join(lines).rstrip("\n") + "\n"
     if not unicode:
         text = text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
     return text

@@ -5,15 +5,17 @@ from __future__ import annotations
 from ...advisors.schema.figures import times
 from ...advisors.schema.report_model import Range, Recommendation
 from ...advisors.schema.tuning_model import certain
+from ...profiler.base.metadata import clean
+from .units import figure
 
-SHORT_S = 5.0  # of trying: about as long as the fewest windows take from which anything is told
+SHORT_S = 5.0  # of trying: about as long as the shortest trial that can tell anything
 
 
 def effect_text(advice: Recommendation) -> str:
     """'predicted ×1.8 (1.5–2.1)', after what was measured, if it was; nothing where speed does not
     change."""
     if advice.measured_range is not None:
-        # Reports of before do not say what a trial came to.
+        # Older reports do not say how a trial ended.
         outcome = advice.tried or ("proven" if advice.measured_range.low > 1 else "not faster")
         tried = tried_text(advice.measured_range, advice.measured_s, outcome)
         return f"{tried}; predicted {predicted_text(advice.predicted)}"
@@ -41,3 +43,8 @@ def predicted_text(predicted: Range) -> str:
     low, high = (times(value, wide)[1:] for value in (predicted.low, predicted.high))
     middle = times(predicted.mid, wide)
     return middle if low == high else f"{middle} ({low}–{high})"
+
+
+def evidence_rows(advice: Recommendation) -> list[tuple[str, str]]:
+    """(what was measured, the figure) of each."""
+    return [(clean(name, 100), figure(value)) for name, value in advice.evidence.items()]

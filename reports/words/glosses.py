@@ -7,7 +7,7 @@ from ...profiler.base.metadata import clean
 # Stage → (shown as, few words for 80 columns, more for wide terminals).
 GLOSSES: dict[str, tuple[str, str, str]] = {
     "wait": ("wait", "inside next()", "inside next(): what the loop lost to loading"),
-    "compute": ("compute", "your loop's own work", "your loop's own work, until it asks for more"),
+    "compute": ("compute", "the loop's own work", "your loop's own work, until it asks for more"),
     "stall": ("stall", "device had no work", "part of wait in which the device had nothing to do"),
     "startup": ("startup", "to the first batch", "from iter() to the first batch, once an epoch"),
     "index": ("index", "drawing indices", "drawing the batch's indices from the sampler"),
@@ -25,7 +25,7 @@ GLOSSES: dict[str, tuple[str, str, str]] = {
     "pin": ("pin", "page-locking", "copying to page-locked memory"),
     "h2d": ("copy", "to the device", "copying the batch to the device, by device events"),
     "h2d_host": ("copy (host)", "the call itself", "host time inside the copy calls"),
-    "compute_device": ("device", "busy computing", "device time a batch, by device events"),
+    "compute_device": ("device", "busy computing", "device time per batch, by device events"),
 }
 
 # Heading → stages. The heading's {where} is "in 4 workers, side by side" or "in the training
@@ -37,7 +37,7 @@ GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("the device", ("h2d", "h2d_host", "compute_device")),
 )
 
-# Cause of waiting → what it means. Kept beside the stages so that a report reads as one text.
+# Cause of waiting → what it means. Next to the stages so that a report reads as one text.
 CAUSES: dict[str, str] = {
     "startup": "starting workers, first batch of an epoch",
     "workers-busy": "no worker free: all made earlier batches",
@@ -54,8 +54,7 @@ CAUSES: dict[str, str] = {
 
 
 def label_of(stage: str) -> str:
-    """A stage by itself, as a reader knows it; what is none of ours (a cause, say) by its own
-    name."""
+    """A stage as a reader knows it; anything else (a cause, say) by its own name."""
     if stage.endswith("_cpu"):
         return f"{label_of(stage.removesuffix('_cpu'))} CPU"
     return GLOSSES[stage][0] if stage in GLOSSES else clean(stage, 40)

@@ -24,8 +24,8 @@ from .units import count, duration, micros, percent, plural, rate, span
 STAGES = ("fetch", "collate", "pack", "pin", "wait", "compute")
 # Shares of fewer samples say nothing: of 10, a half may be a fifth or four fifths.
 LEAST_SAMPLES = 10
-# Below this share a function is no reason for anything.
-LEAST_TOLD = 0.02
+# Functions and lines below these shares are not listed.
+LEAST_SHARE, LEAST_LINE_SHARE = 0.005, 0.01
 
 
 @dataclass(frozen=True)
@@ -93,18 +93,13 @@ def hot_rows(stage: CodeStage, least: float) -> list[HotRow]:
     return [row for row in map(hot_row, stage.hot) if row.alone >= least]
 
 
-def told_by_lines(row: HotRow) -> bool:
-    """A function of the user's own that mostly calls others: its lines say more than its name."""
-    return row.kind == "yours" and row.alone < row.fraction / 2
-
-
-def hottest(stage: CodeStage, lines: int, own: int) -> tuple[list[HotRow], list[HotRow]]:
-    """The hottest functions and the user's own lines, together at most `lines`."""
+def hottest(stage: CodeStage, functions: int = 10, lines: int = 6) -> list[HotRow]:
+    """The hottest functions, then the user's own lines; none of too few samples."""
     if stage.samples < LEAST_SAMPLES:
-        return [], []
-    functions = [row for row in hot_rows(stage, LEAST_TOLD) if not told_by_lines(row)][:lines]
-    mine = [row for row in own_lines(stage, functions) if row.fraction >= LEAST_TOLD][:own]
-    return functions[: lines - len(mine)], mine
+        return []
+    found = hot_rows(stage, LEAST_SHARE)[:functions]
+    own = [row for row in own_lines(stage, found) if row.fraction >= LEAST_LINE_SHARE]
+    return [*found, *own[:lines]]
 
 
 def basis_text(code: Code, stage: CodeStage | None = None) -> str:
@@ -139,21 +134,23 @@ def transform_rows(transforms: Iterable[TransformTime]) -> list[tuple[str, str, 
 
 def inside_notes(loader: LoaderReport) -> list[str]:
     """Why functions were not seen, and what of storage was not: a sentence each."""
-    notes = []
-    if loader.code is not None and loader.code.reason:
-        notes.append(f"functions: {clean(loader.code.reason, 300)}")
-    return [*notes, *(unmeasured_storage(loader.storage) if loader.storage is not None else ())]
+    code, storage = loader.code, loader.storage
+    notes = [
+        f"functions: {clean(code.reason, 300)}" if code is not None and code.reason else None,
+        unmeasured_storage(storage) if storage is not None else None,
+    ]
+    return [note for note in notes if note]
 
 
 def why_no_stacks(report: Report, run: Run) -> str:
     """The reason there are none, as far as anything of the run tells, with what to do."""
-    told: Iterable[str | None] = (
+    reasons: Iterable[str | None] = (
         *(loader.code.reason for loader in report.loaders if loader.code is not None),
         *(burst.reason for system in run.systems for burst in system.bursts),
         *(system.reasons.get("stacks") for system in run.systems),
         *(process.reasons.get("stacks") for process in run.processes),
     )
-    found = next((reason for reason in told if reason), None)
+    found = next((reason for reason in reasons if reason), None)
     if found is not None:
         return clean(found, 300)
     if run.state == "live":

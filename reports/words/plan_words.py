@@ -59,21 +59,6 @@ def _why(each: LeftOut) -> str:
     )
 
 
-def plan_cells(loader: LoaderReport) -> list[tuple[str, str, str, str, str]]:
-    """(step, what to do, gain, effort, why it is left out), a row each, for formats that have
-    tables."""
-    return [
-        (
-            str(row.number),
-            clean(row.advice.title, 200),
-            row.effect or row.advice.kind,
-            row.effort,
-            row.left_out or "",
-        )
-        for row in plan_rows(loader)
-    ]
-
-
 def plan_summary(loader: LoaderReport) -> str | None:
     """'1 and 2 together ×2.6 (2.1–3.2). After step 2 the loop computes 80 % of the time: stop
     there.'"""

@@ -9,12 +9,12 @@ from ...profiler.base.metadata import clean
 from ...profiler.record.inspect.uses import place_of
 from .glosses import GLOSSES, label_of
 from .units import micros, plural
+from .uses import use_of
 
-# What the spread is told of; the rest of the stages only where the slowest rank's cause is one of
-# them.
-TOLD = ("wait", "stall", "compute", "fetch", "collate")
-HEAD = ("over the ranks", "least", "middle", "most")
-# Ranks within so much of each other are alike: in less than this, nobody looks for who is who.
+# Stages whose spread is shown; of the others, the slowest rank's cause.
+SHOWN = ("wait", "stall", "compute", "fetch", "collate")
+RANK_HEAD = ("over the ranks", "least", "middle", "most")
+# Ranks within this factor of each other count as alike.
 ALIKE = 1.05
 
 
@@ -28,27 +28,34 @@ def who(loader: LoaderReport, several: bool) -> str | None:
     return f"process {loader.pid}" if several else None
 
 
+def title_of(loader: LoaderReport, several: bool) -> str:
+    """'ImageNet', with what it is for, and whose figures these are where that is not clear."""
+    name = ", ".join(filter(None, (clean(loader.name, 80), use_of(loader))))
+    whose = who(loader, several)
+    return name if whose is None else f"{name} ({whose})"
+
+
 def rank_sentences(loader: LoaderReport) -> list[str]:
-    """Who holds the others up and why, or that nobody does; and which ranks are not there."""
+    """Which rank holds the others up and why, or that none does; and how many are missing."""
     ranks = loader.ranks
     if ranks is None:
         return []
-    told = [_slowest(ranks.slowest)] if ranks.slowest is not None else []
-    if not told and sum(each.steady_batches >= LEAST_STEADY for each in ranks.each) > 1:
-        told = ["No rank holds the others up by its data."]
+    sentences = [_slowest(ranks.slowest)] if ranks.slowest is not None else []
+    if not sentences and sum(each.steady_batches >= LEAST_STEADY for each in ranks.each) > 1:
+        sentences = ["No rank holds the others up by its data."]
     missing = (ranks.world_size or 0) - len(ranks.each)
     if missing > 0:
         was = "was" if missing == 1 else "were"
-        told.append(
+        sentences.append(
             f"Of {ranks.world_size:,} ranks, {missing:,} {was} not recorded with this loader."
         )
-    return told
+    return sentences
 
 
 def _slowest(slow: SlowestRank) -> str:
     if slow.cause is not None:
         what = (
-            f"Rank {slow.rank}’s {label_of(slow.cause)} takes {micros(slow.cause_us)} a batch, "
+            f"Rank {slow.rank}’s {label_of(slow.cause)} takes {micros(slow.cause_us)} per batch, "
             "the others’ "
         )
         what += micros(slow.others_cause_us)
@@ -78,12 +85,12 @@ def rank_rows(loader: LoaderReport) -> list[tuple[str, str, str, str]]:
     if ranks is None:
         return []
     cause = ranks.slowest.cause if ranks.slowest is not None else None
-    told = [
+    shown = [
         (stage, spread)
         for stage in GLOSSES
-        if (stage in TOLD or stage == cause) and (spread := ranks.spread.get(stage)) is not None
+        if (stage in SHOWN or stage == cause) and (spread := ranks.spread.get(stage)) is not None
     ]
-    if all(map(_alike, (spread for _, spread in told))):
+    if all(map(_alike, (spread for _, spread in shown))):
         return []
     return [
         (
@@ -92,7 +99,7 @@ def rank_rows(loader: LoaderReport) -> list[tuple[str, str, str, str]]:
             micros(spread.median),
             _of(spread, spread.high, spread.high_rank),
         )
-        for stage, spread in told
+        for stage, spread in shown
     ]
 
 

@@ -1,19 +1,15 @@
-"""What could not be measured or judged, by why not."""
+"""What could not be measured or judged, by its reason."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from ...profiler.base.metadata import clean
 
-MAX_REASON = 300
 
-
-def by_reason(found: Iterable[tuple[str, str]], limit: int = 40) -> Iterator[tuple[str, str]]:
-    """('pack, queued', 'no workers') of (name, reason) pairs: what lacks the same thing stands
-    together."""
+def by_reason(found: Iterable[tuple[str, str]]) -> str:
+    """'pack, queued (no workers); pin (pin_memory is off)' of (name, reason) pairs."""
     together: dict[str, list[str]] = {}
     for name, reason in found:
-        together.setdefault(clean(reason, MAX_REASON), []).append(clean(name, limit))
-    for reason, names in together.items():
-        yield ", ".join(names), reason
+        together.setdefault(clean(reason, 300), []).append(clean(name, 60))
+    return "; ".join(f"{', '.join(names)} ({reason})" for reason, names in together.items())

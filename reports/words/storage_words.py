@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 
-from ...advisors.schema.report_model import EpochReads, StorageSummary
+from ...advisors.schema.report_model import Container, EpochReads, StorageSummary
 from ...profiler.base.metadata import clean
 from .reasons import by_reason
-from .units import UNKNOWN, count, percent, plural, size
+from .units import UNKNOWN, count, known, percent, plural, size
+
+Row = tuple[str, ...]
 
 KINDS_NAMED = 3  # suffixes, file systems and containers named in a sentence
 MAX_ROWS = 100
@@ -33,66 +35,49 @@ FITS_BELOW = 0.9
 
 def storage_rows(storage: StorageSummary | None) -> list[tuple[str, str]]:
     """(label, sentence) pairs in plain words; what is not known is left out."""
-    return list(_storage(storage)) if storage is not None else []
+    return [(label, said) for label, said in _rows(storage) if said] if storage is not None else []
 
 
-def _storage(s: StorageSummary) -> Iterator[tuple[str, str]]:
-    files = "; ".join(filter(None, (_files(s), _cached(s)))) if _reads(s) else ""
-    if files:
-        yield "read", files
-    parts = (
-        ("reading", s.reading_share),
-        ("decoding", s.decoding_share),
-        ("the rest", s.other_share),
-    )
-    known = [f"{name} {percent(share)}" for name, share in parts if share is not None]
-    if known and files:  # of what lies in memory, nothing is read or decoded
-        yield "fetch is", ", ".join(known)
-    if s.containers:
-        yield "in use", ", ".join(_first(_container(c.kind, c.path, c.bytes) for c in s.containers))
-    whole = "; ".join(filter(None, (_fits(s), _epochs(s.epochs))))
-    if whole:
-        yield "data set", whole
-
-
-def _reads(s: StorageSummary) -> bool:
-    """Whether anything was seen read: a file opened, or bytes."""
+def _rows(s: StorageSummary) -> Iterator[tuple[str, str]]:
     bytes_ = max(s.read_bytes_per_sample or 0.0, s.disk_bytes_per_sample or 0.0)
-    return bool(s.opens_per_sample) or bool(s.containers) or bytes_ >= 1
+    if s.opens_per_sample or s.containers or bytes_ >= 1:  # of what lies in memory, nothing is read
+        files = "; ".join(filter(None, (_files(s), _cached(s))))
+        yield "read", files
+        shares = known(
+            ", ",
+            (f"reading {percent(s.reading_share)}", s.reading_share),
+            (f"decoding {percent(s.decoding_share)}", s.decoding_share),
+            (f"the rest {percent(s.other_share)}", s.other_share),
+        )
+        yield "fetch is", shares if files else ""
+    yield "in use", _first(map(_container, s.containers))
+    yield "data set", "; ".join(filter(None, (_fits(s), _epochs(s.epochs))))
 
 
 def _files(s: StorageSummary) -> str:
     """'1.0 file a sample (.png 13.0 kB each), in 12 folders, on overlay'."""
-    if s.opens_per_sample is None:
+    opens, reopened = s.opens_per_sample, s.reopened_share
+    if opens is None:
         return ""
-    opens = s.opens_per_sample
-    text = (
-        "no file opened"
-        if opens == 0
-        else f"{_few(opens)} {'file' if 0.95 <= opens < 1.05 else 'files'} a sample"
+    few = f"{opens:.1f}" if opens < 9.95 else count(opens)
+    files = "file" if 0.95 <= opens < 1.05 else "files"
+    kinds = _first(
+        f"{clean(kind.suffix, 20) or 'no suffix'}"
+        f"{f' {size(kind.mean_bytes)} each' if kind.mean_bytes else ''}"
+        for kind in sorted(s.kinds, key=lambda kind: -kind.opens)
     )
-    kinds = sorted(s.kinds, key=lambda kind: -kind.opens)
-    told = [
-        f"{clean(kind.suffix, 20) or 'no suffix'} "
-        f"{f'{size(kind.mean_bytes)} each' if kind.mean_bytes else ''}".strip()
-        for kind in kinds
-    ]
-    if told:
-        text += f" ({', '.join(_first(told))})"
-    if s.directories:
-        text += f", in {plural(s.directories, 'folder', 'folders')}"
-    mounts = dict.fromkeys(
-        _mount(mount.type, mount.kind) for mount in sorted(s.mounts, key=lambda each: -each.opens)
+    mounts = _first(
+        dict.fromkeys(_mount(m.type, m.kind) for m in sorted(s.mounts, key=lambda m: -m.opens))
     )
-    if mounts:
-        text += f", on {', '.join(_first(mounts))}"
-    if s.reopened_share is not None and s.reopened_share >= 0.05:
-        text += f"; {percent(s.reopened_share)} of them opened before"
-    return text
-
-
-def _few(value: float) -> str:
-    return f"{value:.1f}" if value < 9.95 else count(value)
+    again = reopened is not None and reopened >= 0.05
+    return known(
+        "",
+        (f"{few} {files} a sample" if opens else "no file opened", opens),
+        (f" ({kinds})", kinds or None),
+        (f", in {plural(s.directories or 0, 'folder', 'folders')}", s.directories or None),
+        (f", on {mounts}", mounts or None),
+        (f"; {percent(reopened)} of them opened before", again or None),
+    )
 
 
 def _mount(type_: str, kind: str) -> str:
@@ -108,15 +93,13 @@ def _cached(s: StorageSummary) -> str:
         return f"{size(disk)} a sample from disk" if disk else ""
     if read < 1:
         return ""
-    text = f"{size(read)} a sample"
-    if disk is not None:
-        text += f", {percent(max(0.0, 1 - disk / read))} of it from the page cache"
-    return text
+    cached = percent(max(0.0, 1 - (disk or 0.0) / read))
+    return f"{size(read)} a sample" + known("", (f", {cached} of it from the page cache", disk))
 
 
-def _container(kind: str, path: str, bytes_: int | None) -> str:
-    name = clean(PurePath(path).name or path, 60)
-    return f"{clean(kind, 20)} {name}" + (f" ({size(bytes_)})" if bytes_ is not None else "")
+def _container(c: Container) -> str:
+    name = clean(PurePath(c.path).name or c.path, 60)
+    return f"{clean(c.kind, 20)} {name}" + known("", (f" ({size(c.bytes)})", c.bytes))
 
 
 def _fits(s: StorageSummary) -> str:
@@ -125,80 +108,72 @@ def _fits(s: StorageSummary) -> str:
         return ""
     if not memory:
         return f"about {size(data)}"
-    fits = (
-        "it fits"
-        if data < FITS_BELOW * memory
-        else "it does not fit"
-        if data > memory
-        else "it barely fits"
-    )
-    return f"about {size(data)}, the page cache may use {size(memory)}: {fits}"
+    fits = "fits" if data < FITS_BELOW * memory else "barely fits"
+    if data > memory:
+        fits = "does not fit"
+    return f"about {size(data)}, the page cache may use {size(memory)}: it {fits}"
 
 
 def _epochs(epochs: tuple[EpochReads, ...]) -> str:
     """The first epoch is cold; what later ones still bring from the disk is what the cache cannot
     hold."""
-    known = [each for each in epochs if each.disk_bytes is not None and each.samples > 0]
-    if len(known) < 2:
+    seen = [each for each in epochs if each.disk_bytes is not None and each.samples > 0]
+    if len(seen) < 2:
         return ""
-    first, *later = known
+    cold, *later = seen
     samples = sum(each.samples for each in later)
     warm = sum((each.disk_bytes or 0.0) * each.samples for each in later) / samples
-    if not first.disk_bytes and not warm:
-        return ""  # that all came from the page cache is said already
-    which = "the first epoch" if first.epoch == 0 else f"epoch {first.epoch}"
-    return f"from disk a sample: {size(first.disk_bytes)} in {which}, {size(warm)} in later ones"
+    if not cold.disk_bytes and not warm:
+        return ""  # all came from the page cache, which is said already
+    which = "the first epoch" if cold.epoch == 0 else f"epoch {cold.epoch}"
+    return f"from disk a sample: {size(cold.disk_bytes)} in {which}, {size(warm)} in later ones"
 
 
-def _first(words: Iterable[str], limit: int = KINDS_NAMED) -> list[str]:
+def _first(words: Iterable[str], limit: int = KINDS_NAMED) -> str:
     """The first few, and how many more there are."""
-    told = list(words)
-    return told if len(told) <= limit else [*told[:limit], f"{count(len(told) - limit)} more"]
+    found = list(words)
+    more = [f"{count(len(found) - limit)} more"] if len(found) > limit else []
+    return ", ".join([*found[:limit], *more])
 
 
-def unmeasured_storage(storage: StorageSummary) -> list[str]:
-    """What could not be measured, with its reason, a sentence each; what lacks for one reason
-    together."""
-    lacking = ((_WORDS.get(name, name), reason) for name, reason in storage.reasons.items())
-    return [f"storage: {names} not measured ({reason})" for names, reason in by_reason(lacking)]
+def unmeasured_storage(storage: StorageSummary) -> str | None:
+    """What could not be measured, with its reason."""
+    found = by_reason((_WORDS.get(name, name), why) for name, why in storage.reasons.items())
+    return f"storage: not measured: {found}" if found else None
 
 
-def kind_rows(s: StorageSummary) -> list[tuple[str, str, str, str]]:
-    """(suffix, opens, mean size, largest), the most opened first."""
-    kinds = sorted(s.kinds, key=lambda kind: -kind.opens)[:MAX_ROWS]
-    return [
-        (
-            clean(kind.suffix, 40) or "no suffix",
-            count(kind.opens),
-            size(kind.mean_bytes),
-            size(kind.max_bytes),
-        )
-        for kind in kinds
-    ]
-
-
-def mount_rows(s: StorageSummary) -> list[tuple[str, str, str]]:
-    """(where it is mounted, its type, opens)."""
-    return [
-        (clean(m.path, 200), _mount(m.type, m.kind), count(m.opens)) for m in s.mounts[:MAX_ROWS]
-    ]
-
-
-def container_rows(s: StorageSummary) -> list[tuple[str, str, str]]:
-    """(kind, path, size)."""
-    return [(clean(c.kind, 20), clean(c.path, 200), size(c.bytes)) for c in s.containers[:MAX_ROWS]]
-
-
-def epoch_rows(s: StorageSummary) -> list[tuple[str, str, str, str, str]]:
-    """(epoch, samples looked at, read a sample, of it from disk, pages of memory maps that had to
-    be read)."""
-    return [
-        (
-            f"{e.epoch}",
-            count(e.samples),
-            size(e.read_bytes),
-            size(e.disk_bytes),
-            f"{e.major_faults:.2g}" if e.major_faults is not None else UNKNOWN,
-        )
-        for e in s.epochs[:MAX_ROWS]
-    ]
+def storage_tables(s: StorageSummary) -> Iterator[tuple[str, Sequence[str], Sequence[Row]]]:
+    """(title, heads, rows) of what was read, in detail; empty tables too."""
+    kinds = sorted(s.kinds, key=lambda kind: -kind.opens)
+    yield (
+        "Files opened, by suffix",
+        ("suffix", "opens", "size, mean", "largest"),
+        [
+            (k.suffix or "no suffix", count(k.opens), size(k.mean_bytes), size(k.max_bytes))
+            for k in kinds[:MAX_ROWS]
+        ],
+    )
+    yield (
+        "File systems read from",
+        ("mounted at", "type", "opens"),
+        [(m.path, _mount(m.type, m.kind), count(m.opens)) for m in s.mounts[:MAX_ROWS]],
+    )
+    yield (
+        "Files that hold many samples",
+        ("kind", "file", "size"),
+        [(c.kind, c.path, size(c.bytes)) for c in s.containers[:MAX_ROWS]],
+    )
+    yield (
+        "Read a sample, epoch by epoch",
+        ("epoch", "samples looked at", "read", "of it from disk", "page faults"),
+        [
+            (
+                f"{e.epoch}",
+                count(e.samples),
+                size(e.read_bytes),
+                size(e.disk_bytes),
+                f"{e.major_faults:.2g}" if e.major_faults is not None else UNKNOWN,
+            )
+            for e in s.epochs[:MAX_ROWS]
+        ],
+    )

@@ -36,6 +36,11 @@ class Slices:
     length_ns: Ints
     row: Ints
 
+    def each(self) -> Iterator[tuple[int, int, int]]:
+        """(start, length, row) of each slice."""
+        values = (self.start_ns, self.length_ns, self.row)
+        return zip(*(each.tolist() for each in values), strict=True)
+
 
 @dataclass(frozen=True)
 class Track:
@@ -67,118 +72,118 @@ class Window:
         self.start: Ints = t[sane].astype(np.int64)
         self.wait: Ints = wait[sane].astype(np.int64)
         self.handed: Ints = self.start + self.wait
-        self.compute = self.lengths("compute_ns")
-        worker, begun = self.column("worker"), self.column("t_fetch_ns")
-        self.from_worker: Flags = (worker >= 0) & (begun >= 0) & (begun < _LATEST_NS)
+        self._begun: Ints = self.column("t_fetch_ns").astype(np.int64)
+        self.worker = self.column("worker")
+        begun = (self._begun >= 0) & (self._begun < _LATEST_NS)
+        self.from_worker: Flags = (self.worker >= 0) & begun
         self.pinned: Flags = self.from_worker & (self.column("pin_ns") >= 0)
+
+    @property
+    def end(self) -> int:
+        """When the last step ended."""
+        return int((self.handed + self._known("compute")).max())
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """A column of the window's rows, as recorded: -1 is not measured."""
         values: npt.NDArray[Any] = self._table[name][self._newest][self._sane]
         return values
 
-    def lengths(self, name: str) -> Ints:
-        """A column of durations: what is absurd counts as not measured."""
-        values = self.column(name).astype(np.int64)
+    def lengths(self, stage: str) -> Ints:
+        """How long a stage took: what is absurd counts as not measured."""
+        values = self.column(f"{stage}_ns").astype(np.int64)
         return np.where(values < _LONGEST_NS, values, -1)
 
+    def _known(self, *stages: str) -> Ints:
+        """How long these stages took together, nothing where they were not measured."""
+        known: Ints = np.sum([self.lengths(stage).clip(0) for stage in stages], axis=0)
+        return known
+
     @property
-    def sent(self) -> Ints:
+    def _sent(self) -> Ints:
         """When the worker had sent the batch; with no measure of the queue, when it was made and
         packed."""
-        queued, unpack, pin = (self.lengths(name) for name in ("queued_ns", "unpack_ns", "pin_ns"))
-        made = self.column("t_fetch_ns").astype(np.int64) + sum(
-            self.lengths(name).clip(0) for name in ("fetch_ns", "collate_ns", "pack_ns")
-        )
-        return np.where(queued >= 0, self.handed - queued - unpack.clip(0) - pin.clip(0), made)
+        queued = self.lengths("queued")
+        made = self._begun + self._known("fetch", "collate", "pack")
+        return np.where(queued >= 0, self.handed - queued - self._known("unpack", "pin"), made)
 
     def tracks(self) -> tuple[Track, ...]:
         """Every track on which something was measured."""
-        found = [*self._main(), *self._workers(), self._pin_thread(), *self.device()]
+        found = (*self._main(), *self._workers(), self._pin_thread(), *self.device())
         return tuple(track for track in found if track.slices)
 
-    def _slices(self, stage: str, start: Ints, length: Ints, where: Flags) -> Iterator[Slices]:
+    def _slices(
+        self, stage: str, start: Ints, where: Flags, length: Ints | None = None
+    ) -> Iterator[Slices]:
+        length = self.lengths(stage) if length is None else length
         where = where & (length >= 0) & (start >= 0)
         if where.any():
             yield Slices(stage, start[where], length[where], self.rows[where])
 
     def _main(self) -> Iterator[Track]:
-        own = ~self.from_worker
-        lane = _lanes(self.start, self.handed + self.compute.clip(0))
-        unpack = np.minimum(self.lengths("unpack_ns"), self.wait)
+        lane = _lanes(self.start, self.handed + self._known("compute"))
         for number in range(int(lane.max(initial=-1)) + 1):
             here = lane == number
-            slices = [*self._slices("wait", self.start, self.wait, here)]
+            slices = [*self._slices("wait", self.start, here, self.wait)]
             at, left = self.start, self.wait
-            for stage in (
-                "index",
-                "fetch",
-                "collate",
-                "pin",
-            ):  # without workers, one after the other inside next()
-                length = self.lengths(f"{stage}_ns")
+            # Without workers, one after the other inside next().
+            for stage in ("index", "fetch", "collate", "pin"):
+                length = self.lengths(stage)
                 length = np.where(length >= 0, np.minimum(length, left), -1)
-                slices += self._slices(stage, at, length, own & here)
+                slices += self._slices(stage, at, ~self.from_worker & here, length)
                 at, left = at + length.clip(0), left - length.clip(0)
-            slices += self._slices(
-                "unpack", self.handed - unpack, unpack, self.from_worker & ~self.pinned & here
-            )
-            slices += self._slices("compute", self.handed, self.compute, here)
-            yield Track("main" if not number else f"main ({number + 1})", "main", tuple(slices))
+            unpack = np.minimum(self.lengths("unpack"), self.wait)
+            own = self.from_worker & ~self.pinned & here
+            slices += self._slices("unpack", self.handed - unpack, own, unpack)
+            slices += self._slices("compute", self.handed, here)
+            yield Track(_numbered("main", number), "main", tuple(slices))
 
     def _workers(self) -> Iterator[Track]:
-        worker = self.column("worker")
-        begun = self.column("t_fetch_ns").astype(np.int64)
-        fetch, collate, pack = (self.lengths(f"{name}_ns") for name in ("fetch", "collate", "pack"))
-        made = begun + fetch.clip(0) + collate.clip(0)
-        for number in np.unique(worker[self.from_worker]).tolist()[:MAX_WORKERS]:
-            own = self.from_worker & (worker == number)
+        fetched = self._begun + self._known("fetch")
+        pack = self._known("pack")
+        packed = self.from_worker & (self.lengths("pack") >= 0)
+        for worker in np.unique(self.worker[self.from_worker]).tolist()[:MAX_WORKERS]:
+            own = self.from_worker & (self.worker == worker)
             lane = np.full(len(own), -1)
-            lane[own] = _lanes(begun[own], made[own])
-            for each in range(int(lane.max(initial=-1)) + 1):
-                here = lane == each
-                name = f"worker {number}" if not each else f"worker {number} ({each + 1})"
-                slices = [*self._slices("fetch", begun, fetch, here)]
-                slices += self._slices("collate", begun + fetch.clip(0), collate, here)
-                yield Track(name, "worker", tuple(slices))
+            lane[own] = _lanes(self._begun[own], (fetched + self._known("collate"))[own])
+            for number in range(int(lane.max(initial=-1)) + 1):
+                here = lane == number
+                slices = [*self._slices("fetch", self._begun, here)]
+                slices += self._slices("collate", fetched, here)
+                yield Track(_numbered(f"worker {worker}", number), "worker", tuple(slices))
             # The queue's own thread packs, while the worker fetches the next batch.
-            start = _one_after_the_other(self.sent - pack.clip(0), pack.clip(0), own & (pack >= 0))
-            yield Track(
-                f"worker {number} sending", "sending", tuple(self._slices("pack", start, pack, own))
-            )
+            start = _one_after_the_other(self._sent - pack, pack, own & packed)
+            slices = [*self._slices("pack", start, own)]
+            yield Track(f"worker {worker} sending", "sending", tuple(slices))
 
     def _pin_thread(self) -> Track:
-        unpack, pin = self.lengths("unpack_ns").clip(0), self.lengths("pin_ns").clip(0)
-        start = _one_after_the_other(self.sent, unpack + pin, self.pinned)
-        slices = [*self._slices("unpack", start, self.lengths("unpack_ns"), self.pinned)]
-        slices += self._slices("pin", start + unpack, self.lengths("pin_ns"), self.pinned)
+        start = _one_after_the_other(self._sent, self._known("unpack", "pin"), self.pinned)
+        slices = [*self._slices("unpack", start, self.pinned)]
+        slices += self._slices("pin", start + self._known("unpack"), self.pinned)
         return Track("pin thread", "pin", tuple(slices), exact=False)
 
     def device(self) -> tuple[Track, ...]:
         """Steps one after another, none before its batch was handed over. A copy is the step's
         first part, or has a track of its own where it has a stream of its own. While the device
         stood still, it waited for that batch."""
-        copy, step, stall = (
-            self.lengths(name) for name in ("h2d_ns", "compute_device_ns", "stall_ns")
-        )
+        copy, step, stall = (self.lengths(name) for name in ("h2d", "compute_device", "stall"))
         known = (copy >= 0) | (step >= 0)
         within = np.zeros_like(copy) if self._aside else copy.clip(0)
         start = _one_after_the_other(self.handed, np.maximum(within, step).clip(0), known)
         copied = _one_after_the_other(self.handed, copy.clip(0), known) if self._aside else start
-        copies = tuple(self._slices("h2d", copied, copy, known))
-        slices = [
-            *self._slices("stall", start - stall.clip(0), np.where(stall > 0, stall, -1), known)
-        ]
-        slices += () if self._aside else copies
-        slices += self._slices(
-            "compute_device",
-            start + within,
-            np.where(step >= 0, (step - within).clip(0), -1),
-            known,
+        copies = tuple(self._slices("h2d", copied, known))
+        rest = np.where(step >= 0, (step - within).clip(0), -1)
+        slices = (
+            *self._slices("stall", start - stall.clip(0), known & (stall > 0)),
+            *(() if self._aside else copies),
+            *self._slices("compute_device", start + within, known, rest),
         )
-        found = [Track("device", "device", tuple(slices), exact=False)]
+        found = [Track("device", "device", slices, exact=False)]
         found += [Track("device copies", "device", copies, exact=False)] if self._aside else []
         return tuple(track for track in found if track.slices)
+
+
+def _numbered(name: str, number: int) -> str:
+    return f"{name} ({number + 1})" if number else name
 
 
 def _one_after_the_other(start: Ints, length: Ints, where: Flags) -> Ints:

@@ -38,38 +38,20 @@ def tuned_lead(tuning: Tuning, name: str = "") -> list[str]:
 
 
 def said_at_end(name: str, tuned: Tuned) -> str:
-    """What a program that tunes in its code is told when it ends, without what was tried in
-    vain."""
+    """The message at the end of a program that tunes in its code, without failed trials."""
     said = "; ".join(tuned_lead(tuning_of(tuned), name))
     return f"t{said[1:]}" if said.startswith("Tuned ") else said
 
 
-def tried_heading(tuning: Tuning) -> str:
-    """Above `tried_rows`."""
-    return "What was tried" if tuning.best is None else "What else was tried"
-
-
-def tried_rows(tuning: Tuning) -> Iterator[tuple[str, str, str, str]]:
-    """(settings, outcome, what was measured and predicted, why) of each trial but the one that
-    `tuned_lead` tells."""
-    best = tuning.best
-    for each in tuning.trials:
-        if each is not best:
-            why = clean(each.why, 200) if each.why else ""
-            yield (
-                changed_words(tuning.own, each.settings),
-                _outcome(tuning, each),
-                _effect(each),
-                why,
-            )
-
-
 def tried_lines(tuning: Tuning) -> Iterator[str]:
-    """'tried num_workers=0: not faster; measured ×0.31 (0.30–0.32) in 9 s'."""
-    for settings, outcome, effect, why in tried_rows(tuning):
-        yield f"tried {settings}: {outcome}; {effect or 'not measured'}" + (
-            f" ({why})" if why else ""
-        )
+    """'tried num_workers=0: not faster; measured ×0.31 (0.30–0.32) in 9 s', for each trial but the
+    one that `tuned_lead` is about."""
+    for each in tuning.trials:
+        if each is not tuning.best:
+            settings = changed_words(tuning.own, each.settings)
+            why = f" ({clean(each.why, 200)})" if each.why else ""
+            found = _effect(each) or "not measured"
+            yield f"tried {settings}: {_outcome(tuning, each)}; {found}{why}"
 
 
 def _outcome(tuning: Tuning, trial: SettingsTrial) -> str:

@@ -60,6 +60,11 @@ def figure(found: Figure) -> str:
     return clean(str(found), 200)
 
 
+def known(between: str, *parts: tuple[str, object]) -> str:
+    """The texts of (text, figure) pairs of which the figure is known."""
+    return between.join(text for text, value in parts if value is not None)
+
+
 def bar(share: float | None, width: int) -> str:
     """A bar of eighths of a character, padded to `width`; anything above zero shows."""
     if share is None or share <= 0 or width <= 0:

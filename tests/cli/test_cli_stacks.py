@@ -17,7 +17,8 @@ from loaderscope.cli import cli, main
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.reports.text.stacks_text import render_stacks
+from loaderscope.reports.document.inside import stack_sections
+from loaderscope.reports.text.draw import print_sections
 
 Capture = pytest.CaptureFixture[str]
 
@@ -69,22 +70,27 @@ def test_help() -> None:
 
 
 def test_stages_with_their_functions(run: Run) -> None:
-    text = render_stacks(report_of(run, code=CODE), run, 80)
+    text = print_sections(stack_sections(report_of(run, code=CODE), run), 80)
     assert text.splitlines()[0] == "Pictures"
-    assert "     71 % (66–75 %)  PIL ImageFile.load  ImageFile.py:425  from patches.py:41" in text
+    assert "71 % (66–75 %) PIL ImageFile.load ImageFile.py:425 patches.py:41" in " ".join(
+        text.split()
+    )
     assert "innermost: PIL 73 %, your own code 16 %, libz 11 %" in text
     assert text.index("\nfetch\n") < text.index("\ncollate\n")
-    wide = render_stacks(report_of(run, code=CODE), run, 120)
-    assert "called from, or the line" in wide and "█" in wide
+    wide = print_sections(stack_sections(report_of(run, code=CODE), run), 120)
+    assert "itself" in wide and "itself" not in text and "█" in wide
 
 
 def test_no_stage_is_a_reason(run: Run) -> None:
     with pytest.raises(UsageError, match="pip install py-spy"):
-        render_stacks(report_of(run, code=NO_CODE), run)
+        stack_sections(report_of(run, code=NO_CODE), run)
 
 
 @pytest.mark.parametrize("width", [40, 80, 140])
 def test_hostile_texts_are_only_texts(run: Run, width: int) -> None:
-    text = render_stacks(report_of(run, code=hostile_code("[red]\x1b[2J" + "x" * 200)), run, width)
+    report = report_of(run, code=hostile_code("[red]\x1b[2J" + "x" * 200))
+    text = print_sections(stack_sections(report, run), width)
     assert all(line.isprintable() and len(line) <= width for line in text.splitlines())
-    assert render_stacks(report_of(run, code=CODE), run, width, unicode=False).isascii()
+    assert print_sections(
+        stack_sections(report_of(run, code=CODE), run), width, unicode=False
+    ).isascii()

@@ -15,7 +15,7 @@ from loaderscope.reports.words.sentences import headroom_sentence, nothing_to_ch
 from loaderscope.reports.words.units import percent
 
 LITTLE, MUCH = 1.2, 1.3
-NO_ADVICE = "No change was found"
+NO_ADVICE = "No change is certain"
 
 
 def contradictions(report: Report) -> list[str]:
@@ -145,7 +145,7 @@ def _what_limits(loader: LoaderReport) -> Iterator[str]:
         [*(c.share for c in loader.waiting.causes.values()), *loader.waiting.work.values()],
         default=0.0,
     )
-    if clear >= 0.9 and "What limits" not in said and "unknown" not in loader.waiting.causes:
+    if clear >= 0.9 and "Bottleneck" not in said and "unknown" not in loader.waiting.causes:
         yield f"{said!r}: without what limits then"
 
 

@@ -22,8 +22,22 @@
     return change;
   }
 
+  // What plots have in common, as plotly.js' own defaults for each kind of trace.
+  const TEMPLATE = {
+    layout: { margin: { l: 60, r: 12, t: 8, b: 48 }, hoverlabel: { align: "left" },
+      xaxis: { automargin: true }, yaxis: { automargin: true },
+      legend: { orientation: "h", y: 1.02, yanchor: "bottom", x: 0, traceorder: "normal" } },
+    data: { icicle: [{
+      branchvalues: "total", sort: false, leaf: { opacity: 1 }, tiling: { orientation: "v", pad: 0 },
+      pathbar: { thickness: 22, side: "top" }, textposition: "middle left", textinfo: "label",
+      insidetextfont: { color: "#14171b" }, outsidetextfont: { color: "#14171b" },
+      marker: { line: { width: 1, color: "#ffffff" }, pattern: { size: 7, solidity: 0.25, fillmode: "replace" } },
+      hovertemplate: "%{label}<br>%{customdata[0]}<br>%{customdata[1]} of the stage, %{customdata[2]} samples<br>%{customdata[3]}<extra></extra>",
+    }] },
+  };
+
   function withTheme(layout) {
-    const full = { ...layout, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", autosize: true,
+    const full = { ...layout, template: TEMPLATE, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", autosize: true,
       font: { family: getComputedStyle(document.body).fontFamily, size: 13 } };
     for (const [path, value] of Object.entries(themed(layout))) {
       const names = path.split(".");
@@ -33,8 +47,8 @@
     }
     if (narrow) {  // the legend takes more lines there
       full.height += 110;
-      full.margin = { ...full.margin, l: 8, r: 8 };
-      full.legend = { ...full.legend, font: { size: 11 } };
+      full.margin = { ...TEMPLATE.layout.margin, ...full.margin, l: 8, r: 8 };
+      full.legend = { font: { size: 11 } };
       full.font.size = 11;
     }
     if (full.xaxis?.rangeslider) full.xaxis.rangeslider.bgcolor = "rgba(128,128,128,0.12)";

@@ -143,4 +143,4 @@ def test_what_was_tried_in_vain_is_not_what_may_help(waiting_case: Case) -> None
     best = with_trials(
         section, tuned_by(tried({**OWN, "num_workers": 6}, "proven", (2.9, 3.0, 3.1)))
     )
-    assert nothing_to_change(best) == "No change is advised beside what was proven."
+    assert nothing_to_change(best) == "No change is advised besides what was proven."

@@ -4,7 +4,6 @@ that cannot be."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -22,9 +21,6 @@ from loaderscope.reports.compare.compare import compare, slowest_factor
 from loaderscope.reports.compare.compare_blocks import quantile
 from loaderscope.reports.compare.compare_model import Comparison, Setting
 from loaderscope.reports.formats import render_comparison
-from loaderscope.reports.html.compare_html import render_compare_html
-from loaderscope.reports.markdown.compare_markdown import render_compare_markdown
-from loaderscope.reports.text.compare_text import render_compare_text
 from report_samples import EVIL, full_run, hostile_report
 
 Rows = list[dict[str, Any]]
@@ -206,8 +202,8 @@ def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
 
 @pytest.mark.parametrize("width", [70, 100])
 def test_text(comparison: Comparison, width: int) -> None:
-    text = render_compare_text(comparison, width)
-    assert text.startswith("before  before-run\nafter   after-run\n")
+    text = render_comparison("text", comparison, width)
+    assert text.startswith("before before-run\nafter  after-run\n")
     words = " ".join(text.split())
     assert "Faster: 1.3" in words and "no real difference" in words and "19 times in 20" in words
     assert max(map(len, text.splitlines())) <= width
@@ -215,8 +211,8 @@ def test_text(comparison: Comparison, width: int) -> None:
 
 
 def test_colours_only_where_asked(comparison: Comparison) -> None:
-    assert "\x1b[32mfaster\x1b[0m" in render_compare_text(comparison, 100, color=True)
-    assert "\x1b" not in render_compare_text(comparison, 100)
+    assert "\x1b[32mfaster\x1b[0m" in render_comparison("text", comparison, 100, color=True)
+    assert "\x1b" not in render_comparison("text", comparison, 100)
 
 
 def test_json(comparison: Comparison) -> None:
@@ -224,11 +220,9 @@ def test_json(comparison: Comparison) -> None:
     assert data["schema"] == 1 and data["loaders"][0]["throughput"]["real"] is True
 
 
-@pytest.mark.parametrize(
-    "render", [render_compare_text, render_compare_markdown, render_compare_html]
-)
-def test_nothing_in_common(comparison: Comparison, render: Callable[[Comparison], str]) -> None:
-    text = render(replace(comparison, loaders=(), only_before=("train",)))
+@pytest.mark.parametrize("format_", ["text", "md", "html"])
+def test_nothing_in_common(comparison: Comparison, format_: str) -> None:
+    text = render_comparison(format_, replace(comparison, loaders=(), only_before=("train",)))
     assert "Nothing to compare" in text and "only in the first run: train" in text
 
 
@@ -237,8 +231,8 @@ def test_hostile_texts_are_only_shown(tmp_path: Path) -> None:
     report = hostile_report(build_report(run, advice=False))
     changed = replace(report, run=replace(report.run, argv=(EVIL + "\x1b[2J",)))
     found = compare(report, run, changed, run)
-    tokens = MarkdownIt("commonmark").enable("table").parse(render_compare_markdown(found))
+    tokens = MarkdownIt("commonmark").enable("table").parse(render_comparison("md", found))
     assert not [token for token in tokens if token.type.startswith("html")]
-    assert render_compare_text(found).replace("\n", "").isprintable()
-    page = render_compare_html(found)
+    assert render_comparison("text", found).replace("\n", "").isprintable()
+    page = render_comparison("html", found)
     assert "&lt;script&gt;alert(&#39;owned&#39;)" in page and "<script>alert" not in page

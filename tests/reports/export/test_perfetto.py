@@ -151,7 +151,7 @@ def test_counters(run: Run, events: list[Event]) -> None:
     assert counters["ready batches"] == run.loaders[0].batches["ready"].tolist()
     assert set(counters["outstanding batches"]) == {8}
     assert max(counters["CPU busy (100 = all cores)"]) == 56  # idle 30, waiting for I/O 14
-    assert {"memory available", "GPU 0 some kernel running", "GPU 0 memory"} <= set(counters)
+    assert {"memory available", "GPU 0 NVIDIA H200 memory"} <= set(counters)
 
 
 def test_the_window_is_bounded(run: Run, report: Report) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from loaderscope.reports.compare.compare import compare
-from loaderscope.reports.html.compare_html import render_compare_html
+from loaderscope.reports.formats import render_comparison
 from loaderscope.reports.html.first_screen import render_first_screen
 from loaderscope.reports.html.html_report import render_html
 from report_samples import EVIL_CODE, full_report, full_run, hostile_report
@@ -99,7 +99,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     texts = {
         "report": render_html(report, run),
         "hostile": render_html(hostile_report(report), run),
-        "compare": render_compare_html(compare(report, run, full_report(other), other)),
+        "compare": render_comparison("html", compare(report, run, full_report(other), other)),
     }
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")

@@ -34,7 +34,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Run]:
 
 
 SLOW = (
-    "Rank 2’s fetch takes 150 ms a batch, the others’ 10.0 ms: Augment.__call__ at data.py:31. "
+    "Rank 2’s fetch takes 150 ms per batch, the others’ 10.0 ms: Augment.__call__ at data.py:31. "
     "Every step waits for it: 140 ms of 160 ms, in all ranks."
 )
 

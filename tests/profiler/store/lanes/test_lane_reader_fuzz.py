@@ -31,7 +31,6 @@ from loaderscope.profiler.store.lanes.segment_file import (
     SCHEMA_OFFSET,
 )
 from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.reports.export.json_report import render_json
 from loaderscope.reports.text.text import render_text
 
 FUZZ = settings(
@@ -58,7 +57,7 @@ FIELD = st.lists(
 def read_everything(path: Path) -> None:
     """As `loaderscope report` does it."""
     report = build_report(open_run(path))
-    render_json(report)
+    report.to_json()
     render_text(report, 60)
 
 

@@ -1,0 +1,70 @@
+"""Writes the JSON schema of a report, from the dataclasses themselves.
+
+python docs/report_schema.py docs/report-schema.json
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from loaderscope.advisors.schema import rank_model, report_model
+from loaderscope.advisors.schema.report_model import SCHEMA, Report
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def report_schema() -> dict[str, Any]:
+    """The schema (draft 2020-12) of what `Report.to_json` writes.
+
+    Unknown keys are allowed, as reading allows them: a newer version may add some. Fields with a
+    default need not be there.
+    """
+    made = msgspec.json.schema(Report)
+    definitions = dict(sorted(made["$defs"].items()))
+    for name, field, comment in _comments():
+        definitions[name]["properties"][field]["description"] = comment
+    definitions["Report"]["properties"]["schema"] = {"const": SCHEMA}
+    return {
+        "$schema": DIALECT,
+        "title": f"Loaderscope report, schema {SCHEMA}",
+        "$ref": made["$ref"],
+        "$defs": definitions,
+    }
+
+
+def render_schema() -> str:
+    """The schema as JSON text."""
+    return json.dumps(report_schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _comments() -> Iterator[tuple[str, str, str]]:
+    """(class, field, the comment that ends its line in the source)."""
+    for module in (rank_model, report_model):
+        yield from _comments_of(inspect.getsource(module))
+
+
+def _comments_of(source: str) -> Iterator[tuple[str, str, str]]:
+    lines = source.splitlines()
+    for cls in ast.parse(source).body:
+        if isinstance(cls, ast.ClassDef):
+            for node in cls.body:
+                if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                    # Columns of the syntax tree are bytes.
+                    rest = lines[node.lineno - 1].encode()[node.end_col_offset :].decode().strip()
+                    if rest.startswith("#"):
+                        yield cls.name, node.target.id, rest.lstrip("# ")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).write_text(render_schema(), encoding="utf-8")
+    else:
+        sys.stdout.write(render_schema())

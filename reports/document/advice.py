@@ -1,0 +1,108 @@
+"""What to change, as cards; what tuning found; and what would not help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...advisors.schema.report_model import LoaderReport, Recommendation
+from ...profiler.base.metadata import clean
+from ..words.advice_words import effect_text, evidence_rows
+from ..words.plan_words import PlanRow, plan_rows, plan_summary
+from ..words.sentences import nothing_to_change
+from ..words.tuned_words import tried_lines, tuned_lead
+from .blocks import (
+    Block,
+    Bullets,
+    Card,
+    Code,
+    Column,
+    Folded,
+    Pairs,
+    Part,
+    Sentence,
+    Table,
+    sentences,
+)
+
+MAX_CODE = 20_000
+
+
+def tuned_blocks(loader: LoaderReport) -> list[Block]:
+    """What tuning came to, at the head of a tuned loader's report."""
+    if loader.tuning is None:
+        return []
+    said, *more = tuned_lead(loader.tuning)
+    proven = loader.tuning.proven is not None
+    return [Sentence(said, "good" if proven else ""), *sentences(more)]
+
+
+def advice_parts(loader: LoaderReport) -> Iterator[Part]:
+    """All that the rules and tuning said of a loader."""
+    rows = plan_rows(loader)
+    cards: list[Block] = [card(row, full=True) for row in rows]
+    plan = [Folded("The plan", [_plan(rows)])] if len(rows) > 1 else []
+    yield Part("What to change", [*plan, *cards, *sentences([plan_summary(loader)], "strong")])
+    if not rows:
+        yield Part("", sentences([nothing_to_change(loader)], "strong"))
+    yield Part("What would not help", [_rejected(each) for each in loader.rejected])
+    if loader.tuning is not None:
+        other = "" if loader.tuning.best is None else "else "
+        lines = list(tried_lines(loader.tuning))
+        yield Part(f"What {other}was tried", [Bullets(lines)] if lines else [])
+
+
+def _plan(rows: list[PlanRow]) -> Table:
+    heads = ("step", "what to do", "gain", "effort", "left out")
+    cells = [
+        (
+            str(row.number),
+            row.advice.title,
+            row.effect or row.advice.kind,
+            row.effort,
+            row.left_out or "",
+        )
+        for row in rows
+    ]
+    return Table([Column(head) for head in heads], cells, "The plan")
+
+
+def card(row: PlanRow, full: bool = False) -> Card:
+    """One step, or what the plan leaves out: in full, or its title in one line."""
+    advice, effect, ending = row.advice, row.effect, row.left_out or row.effort
+    if not full:
+        effect = effect.removeprefix("predicted ").partition("; predicted")[0]
+        ending = ending.partition(":")[0]
+    return Card(
+        clean(advice.title, 200),
+        advice.kind,
+        effect,
+        ending,
+        advice.rule,
+        body(advice) if full else (),
+        row.number,
+        row.left_out is not None,
+        not full,
+    )
+
+
+def _rejected(advice: Recommendation) -> Card:
+    title = clean(advice.title, 200)
+    inside = [each for each in body(advice, "Evidence against") if not isinstance(each, Code)]
+    return Card(title, advice.kind, effect_text(advice), "", advice.rule, inside)
+
+
+def body(advice: Recommendation, evidence: str = "Evidence") -> list[Block]:
+    """Why, the evidence, the code to paste, and what to mind."""
+    rows, code = evidence_rows(advice), clean_code(advice.change.code)
+    return [
+        Sentence(advice.why),
+        *([Pairs(rows, f"{evidence}: {advice.title}", inline=True)] if rows else []),
+        *([Code(code, advice.title)] if code.strip() else []),
+        *sentences([advice.caveat and f"But: {advice.caveat}"]),
+    ]
+
+
+def clean_code(code: str) -> str:
+    """Code to paste: its lines as they are, without control characters."""
+    text = code.expandtabs(4).strip("\n")[:MAX_CODE]
+    return "\n".join(clean(line, MAX_CODE).rstrip() for line in text.split("\n"))

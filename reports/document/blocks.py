@@ -1,0 +1,167 @@
+"""The blocks that documents are made of. Every format draws each kind, or skips it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+Style = Literal["", "lead", "strong", "dim", "good", "bad", "warning", "code", "own"]
+
+
+WIDEST = 1_000_000
+
+
+class Styled(NamedTuple):
+    """A cell with a style of its own."""
+
+    text: str
+    style: str
+
+
+class Bar(NamedTuple):
+    """A cell that text draws as a bar. Other formats leave its column out."""
+
+    share: float | None
+    style: str = "bar"
+
+
+Cell = str | Styled | Bar
+
+
+@dataclass(frozen=True)
+class Block:
+    @property
+    def kind(self) -> str:
+        """The name by which templates find how to draw it."""
+        return type(self).__name__.lower()
+
+
+@dataclass(frozen=True)
+class Sentence(Block):
+    """A paragraph. With `fit`, text cuts it to one line."""
+
+    text: str
+    style: Style = ""
+    fit: bool = False
+
+
+@dataclass(frozen=True)
+class Bullets(Block):
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Pairs(Block):
+    """Names and what is said of them. With `inline`, text writes all of them as one paragraph."""
+
+    rows: Sequence[tuple[str, str]]
+    label: str = ""
+    inline: bool = False
+
+
+@dataclass(frozen=True)
+class Code(Block):
+    """Lines to paste. They are never wrapped."""
+
+    text: str
+    label: str = ""
+
+
+class Column(NamedTuple):
+    """`kind`: a "name" and a "number" are never cut, a "text" wraps, a "line" ends in an ellipsis;
+    "dim" and "gloss" are a text and a line for those who want to know more.
+
+    Text shows the column in terminals of `least` to `most` columns.
+    """
+
+    head: str
+    kind: Literal["name", "number", "text", "dim", "line", "gloss", "bar"] = "text"
+    least: int = 0
+    most: int = WIDEST
+
+    @property
+    def whole(self) -> bool:
+        """Whether text never cuts it."""
+        return self.kind in ("name", "number", "bar")
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether formats without a width show it."""
+        return self.most == WIDEST and self.kind != "bar"
+
+
+@dataclass(frozen=True)
+class Table(Block):
+    """Rows of as many cells as there are columns; a row that is a string heads a group of rows."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell] | str]
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Card(Block):
+    """One piece of advice. `ending`: the effort it takes, or why the plan does without it."""
+
+    title: str
+    topic: str
+    effect: str
+    ending: str
+    rule: str
+    body: Sequence[Block] = ()
+    number: int | None = None
+    left_out: bool = False
+    fit: bool = False
+
+
+@dataclass(frozen=True)
+class Folded(Block):
+    """Details that formats with folding show behind a title. Text leaves them out."""
+
+    title: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Tiles(Block):
+    """(what it is, the figure, how to read it) of what one looks at first. HTML alone draws it."""
+
+    rows: Sequence[tuple[str, str, str]]
+
+
+@dataclass(frozen=True)
+class Plots(Block):
+    """The place of plots that HTML makes by themselves."""
+
+    key: str
+
+
+@dataclass(frozen=True)
+class Part:
+    title: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Section:
+    """`verdict` is that of a loader's section; `key` is unique in its document."""
+
+    title: str
+    parts: Sequence[Part]
+    key: str = ""
+    verdict: str = ""
+
+    @property
+    def empty(self) -> bool:
+        return not self.verdict and not any(part.blocks for part in self.parts)
+
+
+def section(title: str, key: str, blocks: Iterable[Block]) -> Section:
+    """A section of one part."""
+    return Section(title, (Part("", tuple(blocks)),), key)
+
+
+def sentences(texts: Iterable[str | None], style: Style = "", fit: bool = False) -> list[Block]:
+    """A paragraph for each text that there is."""
+    return [Sentence(text, style, fit) for text in texts if text]

@@ -1,0 +1,145 @@
+"""A comparison of two runs as sections of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...advisors.schema.report_model import Range
+from ...profiler.base.metadata import clean
+from ..compare.compare_model import Comparison, LoaderComparison, Setting, StageDifference
+from ..words.advice_words import predicted_text
+from ..words.glosses import label_of
+from ..words.units import UNKNOWN, micros, percent, rate
+from .blocks import Block, Bullets, Cell, Column, Pairs, Section, Sentence, Styled, Table, section
+
+CAVEAT = (
+    "The ranges come from the variation within each run. Runs also differ from one to the next (a "
+    "warm page cache, other work on the machine): before relying on a small difference, record "
+    "both twice."
+)
+NO_DIFFERENCE = "no real difference"
+NOTHING = "Nothing to compare: no loader was recorded in both runs."
+CHANGE_FROM = 90  # columns of a terminal
+_STYLES = {"faster": "good", "slower": "bad", "less": "good", "more": "bad", NO_DIFFERENCE: "dim"}
+
+
+def comparison_sections(comparison: Comparison) -> Iterator[Section]:
+    """Both runs, each loader with its figures, then what was configured differently."""
+    runs = Pairs([("before", comparison.before), ("after", comparison.after)], "The runs")
+    yield section("", "", [runs])
+    for number, loader in enumerate(comparison.loaders):
+        yield section(name_of(loader), f"loader{number}", _loader(loader))
+    if not comparison.loaders:
+        yield section("", "", [Sentence(NOTHING, "strong")])
+    if comparison.settings:
+        yield section("The runs differ in", "settings", [_settings(comparison.settings)])
+    notes = list(comparison.notes)
+    for word, names in (("first", comparison.only_before), ("second", comparison.only_after)):
+        if names:
+            notes.append(f"only in the {word} run: {', '.join(clean(name, 60) for name in names)}")
+    if notes:
+        yield section("Notes", "notes", [Bullets(notes)])
+    yield section("", "", [Sentence(CAVEAT, "dim")] if comparison.loaders else [])
+
+
+def _loader(loader: LoaderComparison) -> Iterator[Block]:
+    yield Sentence(headline(loader), "lead")
+    columns = (
+        Column(f"per {loader.per}", "name"),
+        Column("before", "number"),
+        Column("after", "number"),
+        Column("change", "number", CHANGE_FROM),
+        Column("is it real?"),
+    )
+    yield Table(columns, list(_rows(loader)), "Figures of both runs")
+    if loader.notes:
+        yield Bullets(loader.notes)
+    if loader.settings:
+        yield _settings(loader.settings)
+
+
+def headline(loader: LoaderComparison) -> str:
+    """'Faster: 1.5 times the throughput (1.47 to 1.53, 19 times in 20).', or that there is no real
+    difference."""
+    found = loader.throughput
+    if found.factor is None:
+        return f"The throughput cannot be compared: {found.reason}."
+    word = "Faster" if found.factor > 1 else "Slower"
+    return (
+        f"{word if found.real else 'No real difference'}: {found.factor:.3g} times the throughput "
+        f"({found.low:.3g} to {found.high:.3g}, 19 times in 20)."
+    )
+
+
+def _rows(loader: LoaderComparison) -> Iterator[tuple[Cell, ...]]:
+    """Throughput, lost share, verdict, then the stages."""
+    found, stall = loader.throughput, loader.stall_share
+    spread = points = UNKNOWN
+    if found.factor is not None and found.low is not None and found.high is not None:
+        spread = predicted_text(Range(found.low, found.factor, found.high))
+    if stall.change is not None and stall.low is not None and stall.high is not None:
+        shares = (stall.low, stall.change, stall.high)
+        low, mid, high = (f"{share * 100:+.1f}".replace("-", "−") for share in shares)
+        points = f"{mid} points ({low} to {high})"
+    yield (
+        loader.unit,
+        rate(found.before),
+        rate(found.after),
+        spread,
+        _judged(found.real, (found.factor or 1) > 1, "faster", "slower", found.reason),
+    )
+    yield (
+        "lost to loading",
+        percent(stall.before),
+        percent(stall.after),
+        points,
+        _judged(stall.real, (stall.change or 0) < 0, reason=stall.reason),
+    )
+    before, after = loader.verdict_before, loader.verdict_after
+    yield ("verdict", before, after, "", "" if before == after else "changed")
+    yield from (_stage_row(name, stage) for name, stage in loader.stages.items())
+
+
+def _stage_row(name: str, stage: StageDifference) -> tuple[Cell, ...]:
+    change, judged = UNKNOWN, Styled("in one run only", "")
+    if stage.change_us is not None and stage.low_us is not None and stage.high_us is not None:
+        low, high = _signed(stage.low_us), _signed(stage.high_us)
+        change = f"{_signed(stage.change_us)} ({low} to {high})"
+        judged = _judged(stage.real, stage.change_us < 0)
+        if name == "queued" and stage.real:
+            judged = Styled("ready earlier" if stage.change_us > 0 else "ready later", "")
+    return (label_of(name), micros(stage.before_us), micros(stage.after_us), change, judged)
+
+
+def _signed(value_us: float) -> str:
+    return "0" if not value_us else f"{'−' if value_us < 0 else '+'}{micros(abs(value_us))}"
+
+
+def _judged(
+    real: bool | None,
+    better: bool,
+    good: str = "less",
+    bad: str = "more",
+    reason: str | None = None,
+) -> Styled:
+    said = NO_DIFFERENCE if not real else good if better else bad
+    if real is None:
+        said = clean(reason or UNKNOWN, 120)
+    return Styled(said, _STYLES.get(said, ""))
+
+
+def _settings(settings: tuple[Setting, ...]) -> Table:
+    """What is configured differently."""
+    heads = ("configured differently", "before", "after")
+    rows = [(each.name, _value(each.before), _value(each.after)) for each in settings]
+    return Table([Column(head) for head in heads], rows)
+
+
+def _value(value: object) -> str:
+    return UNKNOWN if value is None else clean(value, 120)
+
+
+def name_of(loader: LoaderComparison) -> str:
+    """The loader's name, with its rank if it has one."""
+    rank = f" (rank {loader.rank})" if loader.rank is not None else ""
+    return f"{clean(loader.name, 80)}{rank}"

@@ -1,0 +1,219 @@
+"""Where each batch's time goes, where waiting came from, and what each stage could sustain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ...advisors.schema.report_model import Cause, LoaderReport
+from ...profiler.base.metadata import clean
+from ...profiler.store.run.run import LoaderRun
+from ..words.glosses import CAUSES, GLOSSES, GROUPS, label_of
+from ..words.reasons import by_reason
+from ..words.sentences import CAPACITIES
+from ..words.units import UNKNOWN, duration, micros, percent, plural, rate
+from .blocks import Bar, Block, Cell, Column, Folded, Styled, Table, sentences
+
+# Widths of a terminal from which percentiles, bars and explanations have room.
+PERCENTILES_FROM, BARS_FROM, SHORT_GLOSSES_FROM, LONG_GLOSSES_FROM = 49, 58, 76, 110
+STAGE_COLUMNS = (
+    Column("stage", "name"),
+    Column("mean", "number"),
+    Column("p50", "number", PERCENTILES_FROM),
+    Column("p95", "number", PERCENTILES_FROM),
+    Column("p99", "number", LONG_GLOSSES_FROM),
+    Column("of step", "number"),
+    Column("", "bar", BARS_FROM),
+    Column("what it is", "gloss", SHORT_GLOSSES_FROM, LONG_GLOSSES_FROM - 1),
+    Column("what it is", "gloss", LONG_GLOSSES_FROM),
+)
+CAUSE_COLUMNS = (
+    Column("waiting for", "name"),
+    Column("time", "number"),
+    Column("share", "number"),
+    Column("", "bar"),
+    Column("what that is", "dim", SHORT_GLOSSES_FROM),
+)
+LEAST_CAUSE = 0.0005
+# Causes named in a sentence.
+LEAST_NAMED, MOST_NAMED = 0.05, 4
+LEAST_WAITED = 0.01
+# From this part of the waiting on, the report says what fetching does.
+LEAST_FETCHED = 0.1
+SLOWEST = 10
+
+
+def stage_table(loader: LoaderReport, least: float | None = None) -> list[Block]:
+    """The stages in groups. With `least`, only those that take at least this share of a step, and
+    waiting and computing, without groups."""
+    workers = loader.config.get("num_workers")
+    where = "in the training process"
+    if isinstance(workers, int) and workers > 0:
+        where = f"in {plural(workers, 'worker', 'workers')}"
+    known = {name for _, names in GROUPS for name in names}
+    others = tuple(name for name in loader.stages if name not in known)
+    rows: list[tuple[Cell, ...] | str] = []
+    for title, names in (*GROUPS, ("other", others)):
+        found = [
+            _stage_row(name, loader)
+            for name in names
+            if _shown(name, loader) and (least is None or _matters(name, loader, least))
+        ]
+        rows += [title.format(where=where)] if found and least is None else []
+        rows += found
+    return [Table(STAGE_COLUMNS, rows, "Time of each stage per batch")] if rows else []
+
+
+def _shown(name: str, loader: LoaderReport) -> bool:
+    stage = loader.stages.get(name)
+    if stage is None or not stage.count:
+        return False
+    return not (name == "stall" and stage.reason)  # it equals wait
+
+
+def _matters(name: str, loader: LoaderReport, least: float) -> bool:
+    """Batches that lie ready cost nothing, and starting is among the causes of waiting."""
+    share = loader.stages[name].share
+    return name in ("wait", "compute") or (
+        name not in ("queued", "startup") and share is not None and share >= least
+    )
+
+
+def _stage_row(name: str, loader: LoaderReport) -> tuple[Cell, ...]:
+    stage = loader.stages[name]
+    label, short, long = GLOSSES.get(name, (clean(name, 40), "", ""))
+    figures = [micros(each) for each in (stage.mean_us, stage.p50_us, stage.p95_us, stage.p99_us)]
+    whole = loader.stages.get(name.removesuffix("_cpu"))
+    part = stage.share if whole is not stage else None
+    if whole is not None and whole.mean_us and whole.share and part is not None:
+        # CPU time is measured on few batches, and not on a fair sample of them: its mean follows
+        # from its share of the whole.
+        figures = [micros(whole.mean_us * part / whole.share), *[UNKNOWN] * 3]
+    lost = name in ("wait", "stall")
+    return (
+        Styled(label, "strong") if name == "wait" else label,
+        *figures,
+        percent(stage.share),
+        Bar(stage.share, "bad" if lost else "bar"),
+        short,
+        long,
+    )
+
+
+def unmeasured_stages(loader: LoaderReport) -> str | None:
+    """'Not measured: pin (pin_memory is off).' Stages with one reason stand together."""
+    lacking = [(label_of(name), stage) for name, stage in loader.stages.items() if not stage.count]
+    found = by_reason((label, stage.reason or "no reason known") for label, stage in lacking)
+    return f"Not measured: {found}." if found else None
+
+
+def waiting_line(loader: LoaderReport) -> str | None:
+    """'Waiting came to 5.69 s: collate 28 %, hand-over 21 %.' None where nothing was waited for."""
+    waiting = loader.waiting
+    if waiting is None or waiting.total_s <= 0:
+        return None
+    named = [
+        f"{clean(name, 40)} {percent(each.share)}"
+        for name, each in causes(loader)
+        if each.share >= LEAST_NAMED
+    ]
+    ending = f": {', '.join(named[:MOST_NAMED])}." if named else "."
+    return f"Waiting came to {duration(waiting.total_s)}{ending}"
+
+
+def causes(loader: LoaderReport) -> list[tuple[str, Cause]]:
+    """The causes of waiting, the greatest first."""
+    found = loader.waiting.causes.items() if loader.waiting is not None else ()
+    return sorted(found, key=lambda item: -item[1].share)
+
+
+def waiting_blocks(loader: LoaderReport) -> list[Block]:
+    """The causes of waiting as a table, then what the workers did meanwhile."""
+    found = causes(loader)
+    rows = [
+        (
+            clean(name, 40),
+            duration(each.seconds),
+            percent(each.share),
+            Bar(each.share, "bad"),
+            CAUSES.get(name, ""),
+        )
+        for name, each in found
+        if each.share >= LEAST_CAUSE or len(found) == 1
+    ]
+    return [Table(CAUSE_COLUMNS, rows, "Causes of waiting"), *sentences(waiting_sentences(loader))]
+
+
+def waiting_sentences(loader: LoaderReport) -> Iterator[str]:
+    waiting = loader.waiting
+    if waiting is None:
+        return
+    if "workers-busy" in waiting.causes:
+        verbs = {"fetch": "fetching", "collate": "collating", "pack": "packing"}
+        work = ", ".join(
+            f"{verbs.get(name, clean(name, 20))} {percent(share)}"
+            for name, share in sorted(waiting.work.items(), key=lambda item: -item[1])
+            if share >= 0.005
+        )
+        if work:
+            yield f"While the loop waited, the workers were {work} of that time."
+    fetch = waiting.causes.get("fetch")
+    fetched = max(waiting.work.get("fetch", 0.0), fetch.share if fetch is not None else 0.0)
+    idle, no_core = waiting.fetch_idle_share, waiting.fetch_core_wait_share
+    if fetched < LEAST_FETCHED or idle is None:
+        return
+    if idle < 0.05:
+        yield "Fetch computes nearly all of its time: the CPU makes the samples, not the disk."
+    elif no_core is None:
+        yield (
+            f"{percent(idle)} of fetch is waiting (I/O, locks, other processes); the rest is "
+            "computing."
+        )
+    else:
+        parts = ((no_core, "a free core"), (max(0.0, idle - no_core), "I/O, locks and the like"))
+        found = ", ".join(
+            f"{percent(share)} for {what}" for share, what in parts if share >= LEAST_WAITED
+        )
+        yield f"{percent(idle)} of fetch is waiting: {found}; the rest is computing."
+
+
+def capacities(loader: LoaderReport) -> list[Block]:
+    """What each stage could sustain, for formats that fold it away."""
+    rows = [
+        (
+            (CAPACITIES.get(name) or clean(name, 40)) + (" (the limit)" * (name == loader.limit)),
+            f"{rate(each.batches_per_s)} batches/s" if each.batches_per_s is not None else UNKNOWN,
+            clean(each.how, 300),
+        )
+        for name, each in loader.capacities.items()
+    ]
+    columns = (Column("stage"), Column("at most", "number"), Column("if", "dim"))
+    title = "What each stage could sustain"
+    return [Folded(title, [Table(columns, rows, title)])] if rows else []
+
+
+def slowest_batches(loader: LoaderRun) -> list[Block]:
+    """The batches with the longest waits."""
+    batches, times = loader.batches, ("wait", "fetch", "collate", "compute")
+    columns = {name: batches[f"{name}_ns"] for name in times}
+    rows = []
+    for at in np.argsort(-columns["wait"], kind="stable")[:SLOWEST].tolist():
+        if columns["wait"][at] >= 0:
+            places = (int(batches[name][at]) for name in ("epoch", "worker"))
+            found = (int(column[at]) for column in columns.values())
+            rows.append(
+                (
+                    f"{loader.folded.records + at}",
+                    *(f"{place}" if place >= 0 else UNKNOWN for place in places),
+                    *(micros(value / 1e3 if value >= 0 else None) for value in found),
+                )
+            )
+    heads = (Column(name, "number") for name in ("batch", "epoch", "worker", *times))
+    return [Table(tuple(heads), rows, "The batches with the longest waits")] if rows else []
+
+
+def not_judged(loader: LoaderReport) -> str | None:
+    """'Not judged: page-cache (storage was not recorded).' Rules with one reason stand together."""
+    found = by_reason(loader.unmeasured.items())
+    return f"Not judged: {found}." if found else None

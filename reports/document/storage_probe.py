@@ -1,0 +1,115 @@
+"""A storage probe: two tables, what they come to in plain sentences, and what was not tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ...advisors.schema.report_model import Range
+from ...advisors.storage_probe.probe_model import LayoutTrial, Rate, StorageProbe
+from ...profiler.base.metadata import clean
+from ..words.units import UNKNOWN, count, duration, factor, micros, plural, rate, size
+from .blocks import Block, Bullets, Column, Part, Section, Table, sentences
+
+# From this width on, the spread of the passes has room next to the median.
+WIDE = 120
+
+
+def probe_sections(probe: StorageProbe) -> list[Section]:
+    """The probe in two tables, and what they come to."""
+    return [Section(probe.source, list(_parts(probe)))]
+
+
+def _parts(probe: StorageProbe) -> Iterator[Part]:
+    timed = [each for each in probe.layouts if each.reason is None]
+    yield Part("", sentences(_about(probe)))
+    heading = "A sample, decoding included" if probe.decoder else "Reading a sample"
+    yield Part(heading, [_totals(timed)])
+    encoded = [each for each in timed if each.form == "encoded"]
+    yield Part("Reading alone", [_readings(encoded)] if probe.decoder else [])
+    pays = "pays after: epochs until the conversion has paid for itself"
+    ordered = "* read in sequence, as it is stored: shuffling needs a buffer, and is weaker"
+    in_sequence = any(each.order == "in sequence" for each in timed)
+    yield Part("", sentences((pays, ordered if in_sequence else None), "dim"))
+    yield Part("What this means", [Bullets(probe.verdict)])
+    not_tried = [f"{_label(each)}: {each.reason}" for each in probe.layouts if each.reason]
+    skipped = (f"{plural(n, 'file', 'files')} left out: {why}" for why, n in probe.skipped.items())
+    cold = [f"cold not measured, because {probe.cold_reason}"] if probe.cold_reason else []
+    for title, lines in (("Not tried", not_tried), ("Notes", [*cold, *skipped, *probe.notes])):
+        yield Part(title, [Bullets(lines)] if lines else [])
+
+
+def _about(probe: StorageProbe) -> Iterator[str]:
+    least = "at least " if probe.whole_is_lower_bound else ""
+    kind = clean(probe.suffix, 20) or "files without a suffix"
+    yield (
+        f"{kind}: {least}{plural(probe.whole_files, 'file', 'files')}, {size(probe.whole_bytes)}; "
+        f"tried on {count(probe.samples)} of them, {size(probe.sample_bytes)}, copied to "
+        f"{clean(probe.file_system or 'an unknown file system', 40)}"
+    )
+    decoding = ""
+    if probe.decode_us:
+        decoding = f"decoding with {probe.decoder} {micros(probe.decode_us)} a sample; "
+    rounds = plural(probe.rounds, "round", "rounds")
+    yield f"{decoding}one process, {rounds}, {duration(probe.seconds)} in all"
+
+
+def _totals(timed: Sequence[LayoutTrial]) -> Block:
+    rows = [
+        (
+            _label(each, mark=True),
+            _rate(each.total_cold),
+            _rate(each.total_warm),
+            _mid(each.total_steady_factor),
+            size(each.whole_bytes),
+            duration(each.whole_convert_s),
+            _epochs(each, each.pays_after_total),
+        )
+        for each in timed
+    ]
+    return _table(rows, "cold", "warm", "gain", "size", "convert", "pays after")
+
+
+def _readings(timed: Sequence[LayoutTrial]) -> Block:
+    rows = [
+        (
+            _label(each, mark=True),
+            _rate(each.read_cold),
+            _spread(each.read_cold),
+            _rate(each.read_warm),
+            _spread(each.read_warm),
+            _mid(each.read_cold_factor),
+            _mid(each.read_warm_factor),
+            _epochs(each, each.pays_after_reading),
+        )
+        for each in timed
+    ]
+    return _table(rows, "cold", "", "warm", "", "gain cold", "gain warm", "pays after")
+
+
+def _table(rows: Sequence[tuple[str, ...]], *heads: str) -> Block:
+    """A column without a head is the spread of the one before."""
+    columns = [Column(head, "number", 0 if head else WIDE) for head in heads]
+    return Table([Column("samples/s", "name"), *columns], rows)
+
+
+def _label(each: LayoutTrial, mark: bool = False) -> str:
+    decoded = ", decoded" if each.form == "decoded" else ""
+    return f"{each.label}{decoded}{' *' if mark and each.order == 'in sequence' else ''}"
+
+
+def _rate(value: Rate | None) -> str:
+    return rate(value.median if value is not None else None)
+
+
+def _spread(value: Rate | None) -> str:
+    return f"({rate(value.low)}–{rate(value.high)})" if value is not None else ""
+
+
+def _mid(value: Range | None) -> str:
+    return factor(value.mid if value is not None else None)
+
+
+def _epochs(each: LayoutTrial, epochs: int | None) -> str:
+    if each.convert_s is None:
+        return UNKNOWN
+    return "never" if epochs is None else count(epochs)

@@ -1,0 +1,88 @@
+"""Draws blocks as Markdown for a GitHub issue or a CI comment: tables, fenced code, and no text
+that is obeyed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ...profiler.base.metadata import clean
+from ..document.blocks import (
+    Bar,
+    Block,
+    Bullets,
+    Card,
+    Cell,
+    Code,
+    Folded,
+    Pairs,
+    Section,
+    Sentence,
+    Table,
+)
+from .markup import ENTITIES, escaped, fenced
+
+MARKS = {"lead": "**", "strong": "**", "warning": "**", "good": "**"}
+
+
+def pieces(sections: Iterable[Section]) -> Iterator[str]:
+    """The document in pieces, each of which can be left out; a heading is with what it heads."""
+    for section in sections:
+        verdict = f": {section.verdict}" if section.verdict else ""
+        heading = f"## {escaped(section.title)}{verdict}\n\n" if section.title else ""
+        for part in section.parts:
+            heading += f"### {escaped(part.title)}\n\n" if part.title and part.blocks else ""
+            for block in part.blocks:
+                drawn = _block(block)
+                if drawn:
+                    yield heading + drawn
+                    heading = ""
+
+
+def _block(block: Block) -> str:
+    match block:
+        case Sentence(text, style):
+            mark = MARKS.get(style, "")
+            return f"{mark}{escaped(text)}{mark}\n"
+        case Bullets(lines):
+            return "".join(f"- {escaped(line)}\n" for line in lines)
+        case Pairs(rows):
+            return _table(("", ""), (":---", ":---"), rows)
+        case Code(code):
+            return fenced(code)
+        case Table(columns, rows):
+            shown = [at for at, each in enumerate(columns) if each.everywhere]
+            heads = [columns[at].head for at in shown]
+            rules = ["---:" if columns[at].kind == "number" else ":---" for at in shown]
+            cells = [[row[at] for at in shown] for row in rows if not isinstance(row, str)]
+            return _table(heads, rules, cells)
+        case Card():
+            return _card(block)
+        case Folded(title, blocks):
+            return _folded(title, "\n".join(map(_block, blocks)))
+    return ""
+
+
+def _table(heads: Sequence[str], rules: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    cells = [[_cell(each).strip() for each in row] for row in rows]
+    return "".join(f"| {' | '.join(each)} |\n" for each in ([*heads], [*rules], *cells))
+
+
+def _cell(cell: Cell) -> str:
+    return "" if isinstance(cell, Bar) else escaped(cell if isinstance(cell, str) else cell.text)
+
+
+def _card(card: Card) -> str:
+    topic = f"{card.topic}: " if card.topic != "speed" else ""
+    ends = ", ".join(filter(None, (card.effect, card.ending)))
+    effect = f" — {escaped(ends)}" if ends else ""
+    body = "\n".join(filter(None, map(_block, card.body)))
+    if card.number is None:
+        return _folded(f"{card.title} ({card.rule}){' — ' * bool(ends)}{ends}", body)
+    title = f"**{card.number}. {topic}{escaped(card.title)}**"
+    return f"{title}{effect} (rule {escaped(card.rule)})\n\n{body}"
+
+
+def _folded(title: str, body: str) -> str:
+    """`body` behind a title that opens it; the title is HTML there, which Markdown leaves alone."""
+    shown = "".join(ENTITIES.get(c, c) for c in clean(title))
+    return f"<details><summary>{shown}</summary>\n\n{body}\n</details>\n"

@@ -1,0 +1,96 @@
+"""What the system sampler saw of a host, as curves over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ...profiler.store.lanes.columns import Columns
+from ...profiler.store.run.run import SystemRun
+
+Floats = npt.NDArray[np.float64]
+
+MAX_PROCESSES = 12
+MAX_GPUS = 8
+# Chart → column of the machine's samples → how it is named.
+MEMORY = {
+    "mem_available_bytes": "available",
+    "page_cache_bytes": "page cache",
+    "cgroup_mem_bytes": "charged to the container",
+    "shm_used_bytes": "/dev/shm used",
+}
+TRAFFIC = {
+    "disk_read_bytes": "disk read",
+    "disk_write_bytes": "disk written",
+    "net_recv_bytes": "network received",
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """`chart` groups curves of one unit: cpu (percent), processes (cores), memory (bytes), io
+    (bytes a second), gpu (percent) or gpu-memory (bytes). Times are nanoseconds of the host."""
+
+    chart: str
+    name: str
+    t_ns: Floats
+    values: Floats
+
+
+def curves(system: SystemRun) -> Iterator[Curve]:
+    """Every curve of a host of which something was measured, chart by chart."""
+    for each in _all(system):
+        known = np.isfinite(each.values)
+        if known.any():
+            yield Curve(each.chart, each.name, each.t_ns[known], each.values[known])
+
+
+def _all(system: SystemRun) -> Iterator[Curve]:
+    machine, t = system.machine, system.machine["t_ns"].astype(np.float64)
+    iowait = machine.floats("cpu_iowait_pct")
+    busy = 100 - machine.floats("cpu_idle_pct") - np.nan_to_num(iowait)
+    yield Curve("cpu", "busy", t, busy)
+    yield Curve("cpu", "idle with I/O outstanding", t, iowait)
+    yield from _processes(system)
+    for column, name in MEMORY.items():
+        yield Curve("memory", name, t, machine.floats(column))
+    every = np.arange(machine.rows)
+    for column, name in TRAFFIC.items():
+        yield Curve("io", name, *_growth(machine, every, column))
+    names = {info.index: info.name for info in system.gpus}
+    gpus = np.unique(system.gpu["gpu"]).tolist()[:MAX_GPUS]
+    for chart, column in (("gpu", "util_pct"), ("gpu-memory", "mem_used_bytes")):
+        for index in gpus:
+            rows = system.gpu["gpu"] == index
+            name = f"GPU {index} {names.get(index) or ''}".strip()
+            at = system.gpu["t_ns"][rows].astype(np.float64)
+            yield Curve(chart, name, at, system.gpu.floats(column)[rows])
+
+
+def _growth(columns: Columns, rows: npt.NDArray[np.intp], *names: str) -> tuple[Floats, Floats]:
+    """Growth of counters a second, between one sample that measured them and the next."""
+    known = np.all([columns[name][rows] >= 0 for name in names], axis=0)
+    t = columns["t_ns"][rows][known].astype(np.float64)
+    total = sum(columns[name][rows][known].astype(np.float64) for name in names)
+    passed = np.diff(t) / 1e9
+    grown = np.divide(np.diff(total), passed, out=np.full(len(passed), np.nan), where=passed > 0)
+    return t[1:], np.where(grown >= 0, grown, np.nan)
+
+
+def _processes(system: SystemRun) -> list[Curve]:
+    """CPU cores of the training processes, then of the workers that used most."""
+    table = system.process
+    found: list[tuple[float, Curve]] = []
+    for pid in np.unique(table["pid"]).tolist():
+        rows = np.flatnonzero(table["pid"] == pid)
+        t, grown = _growth(table, rows, "cpu_user_ns", "cpu_system_ns")
+        worker = int(table["worker"][rows[0]]) if table["role"][rows[0]] == 1 else None
+        name = f"process {pid}" if worker in (None, -1) else f"worker {worker} ({pid})"
+        if np.isfinite(grown).any():
+            most = np.inf if worker is None else float(np.nanmean(grown))
+            found.append((most, Curve("processes", name, t, grown / 1e9)))
+    found.sort(key=lambda item: -item[0])
+    return [curve for _, curve in found[:MAX_PROCESSES]]

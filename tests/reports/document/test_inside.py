@@ -1,0 +1,195 @@
+"""Functions, transforms and storage, as blocks and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders import RunBuilder, epoch_row, loop
+from inside_samples import (
+    CODE,
+    COLLATE,
+    FETCH,
+    NO_CODE,
+    STORAGE,
+)
+from loaderscope.advisors.assemble.build_report import build_report
+from loaderscope.advisors.schema.report_model import (
+    EpochReads,
+    HotSpot,
+    LoaderReport,
+    Report,
+    StorageSummary,
+)
+from loaderscope.profiler.record.inspect.uses import place_of
+from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.reports.document.blocks import Block, Table
+from loaderscope.reports.document.inside import inside_parts
+from loaderscope.reports.words.inside import (
+    basis_text,
+    code_stages,
+    hot_row,
+    hottest,
+    inside_notes,
+    own_lines,
+)
+from loaderscope.reports.words.storage_words import storage_rows
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Report:
+    """A report without anything of what is tested here."""
+    run = RunBuilder(tmp_path)
+    rows = loop(60, wait_ms=5, fetch_ns=4_000_000, collate_ns=400_000)
+    run.process().loader(rows, epochs=[epoch_row(rows)])
+    report = build_report(open_run(run.path), advice=False)
+    return with_inside(report, code=None, transforms=(), storage=None)
+
+
+def with_inside(report: Report, **changed: Any) -> Report:
+    return replace(report, loaders=tuple(replace(each, **changed) for each in report.loaders))
+
+
+def inside(loader: LoaderReport) -> dict[str, Sequence[Block]]:
+    """The blocks under each heading."""
+    return {part.title: part.blocks for part in inside_parts(loader, "key")}
+
+
+def test_functions_then_the_lines_of_the_user() -> None:
+    rows = hottest(FETCH)
+    assert [row.name for row in rows if not row.line] == [
+        "PIL ImageFile.load",
+        "libz inflate",
+        "Patches.__getitem__",
+        "normalise",
+        "PIL Image.open",
+    ]
+    # 52 is among the functions already.
+    assert [row.where for row in rows if row.line] == ["patches.py:41", "patches.py:40"]
+    assert not any(row.line for row in hottest(replace(FETCH, lines=())))
+
+
+def test_kinds_and_names() -> None:
+    rows = [hot_row(spot) for spot in FETCH.hot]
+    assert [row.kind for row in rows] == [
+        "library",
+        "compiled",
+        "yours",
+        "yours",
+        "library",
+        "library",
+    ]
+    named = replace(FETCH.hot[0], function="PIL.ImageFile.load")
+    assert hot_row(named).name == "PIL.ImageFile.load"
+    assert [row.code for row in rows] == [""] * len(
+        rows
+    )  # the text is that of a line, not of a whole function
+    assert len(own_lines(FETCH)) == 3 and len(own_lines(FETCH, rows)) == 2
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "expected"),
+    [("/a/b/c.py", 3, "c.py:3"), ("/a/libz.so", 0, "libz.so"), (None, 3, "?:3"), ("", None, "?"), ("/", 1, "?:1"),
+     ("<frozen x>", None, "<frozen x>")],
+)  # fmt: skip
+def test_place(file: str | None, line: int | None, expected: str) -> None:
+    assert place_of(file, line) == expected
+
+
+def test_stages_come_in_the_order_of_the_pipeline_and_empty_ones_not_at_all() -> None:
+    stages = {
+        "wait": COLLATE,
+        "later": COLLATE,
+        "fetch": FETCH,
+        "pack": replace(COLLATE, samples=0),
+    }
+    assert [name for name, _ in code_stages(replace(CODE, stages=stages))] == [
+        "fetch",
+        "wait",
+        "later",
+    ]
+    assert code_stages(None) == []
+
+
+def test_basis() -> None:
+    assert (
+        basis_text(CODE)
+        == "2,410 samples in 2 bursts, 16.0 s in all, 25.0 a second; with compiled frames"
+    )
+    one = replace(CODE, bursts=1, samples=1, native=False, rate_hz=None)
+    assert basis_text(one) == "1 sample in 1 burst of 16.0 s"
+
+
+def words(**changed: Any) -> dict[str, str]:
+    return dict(storage_rows(replace(STORAGE, **changed)))
+
+
+def test_storage_in_words() -> None:
+    told = words()
+    assert told["read"].startswith(
+        "1.0 file a sample (.png 13.0 kB each, no suffix), in 12 folders, on overlay, nfs4"
+    )
+    assert told["read"].endswith("13.1 kB a sample, 99 % of it from the page cache")
+    assert told["fetch is"] == "reading 3.0 %, decoding 95 %, the rest 2.0 %"
+    assert told["in use"] == "lmdb masks.lmdb (2.10 GB), npz meta.npz"
+
+
+@pytest.mark.parametrize(
+    ("changed", "label", "expected"),
+    [
+        ({"dataset_bytes": 13e9}, "data set", "it does not fit"),
+        ({"dataset_bytes": 11.5e9}, "data set", "it barely fits"),
+        ({"memory_bytes": None, "epochs": ()}, "data set", "about 15.6 MB"),
+        ({"opens_per_sample": 0.0, "kinds": (), "mounts": (), "directories": 0}, "read", "no file opened"),
+        ({"reopened_share": 0.5}, "read", "50 % of them opened before"),
+        ({"read_bytes_per_sample": None}, "read", "131 B a sample from disk"),
+        ({"read_bytes_per_sample": 0.3}, "read", "nfs4 (network)"),
+        ({"disk_bytes_per_sample": 99_999.0}, "read", "0 % of it from the page cache"),  # read ahead
+        ({"decoding_share": None, "other_share": None}, "fetch is", "reading 3.0 %"),
+        ({"epochs": (EpochReads(3, 9, None, 5e3, None), EpochReads(4, 9, None, 1e3, None))}, "data set",
+         "5.00 kB in epoch 3, 1.00 kB in later ones"),
+    ],
+)  # fmt: skip
+def test_storage_case_by_case(changed: dict[str, Any], label: str, expected: str) -> None:
+    assert expected in words(**changed)[label]
+
+
+def test_epochs_that_brought_nothing_from_disk_are_not_told() -> None:
+    warm = (EpochReads(0, 9, None, 0.0, None), EpochReads(1, 9, None, 0.0, None))
+    assert words(epochs=warm)["data set"].endswith(": it fits")
+
+
+def test_nothing_known_of_storage_is_nothing_said() -> None:
+    unknown: dict[str, Any] = dict.fromkeys(StorageSummary.__dataclass_fields__)
+    unknown.update(
+        samples=0, kinds=(), mounts=(), containers=(), epochs=(), reasons={"x_y": "why", "z": "why"}
+    )
+    assert storage_rows(StorageSummary(**unknown)) == []
+    assert storage_rows(None) == []
+
+
+def test_what_lacks_for_one_reason_is_said_together(bare: Report) -> None:
+    storage = replace(
+        STORAGE, reasons={"wait_us_per_open": "why", "memory_bytes": "why", "new_one": "else"}
+    )
+    loader = replace(bare.loaders[0], storage=storage)
+    assert inside_notes(loader) == [
+        "storage: not measured: waiting a file, memory for the page cache (why); new_one (else)"
+    ]
+    reason = inside_notes(replace(bare.loaders[0], code=NO_CODE))
+    assert reason == ["functions: py-spy is not installed: pip install py-spy"]
+
+
+def test_senseless_figures_are_shown_not_raised(bare: Report) -> None:
+    spot = HotSpot("", "", -5, None, False, False, 7.0, -1.0, 2.0, -3.0)
+    code = replace(
+        CODE,
+        stages={"fetch": replace(FETCH, hot=(spot, replace(spot, total_share=9.0)), lines=(spot,))},
+    )
+    blocks = inside(replace(bare.loaders[0], code=code))["Inside fetch"]
+    (table,) = (each for each in blocks if isinstance(each, Table))
+    assert any(str(row[0]).startswith("900 %") for row in table.rows)

@@ -1,0 +1,108 @@
+"""What `doctor`, `list` and `rules` print: within the width, whole, and never what a text from
+elsewhere commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from loaderscope.advisors.rules import all_rules, rule
+from loaderscope.profiler.doctor import Check
+from loaderscope.profiler.store.run.run_list import RunEntry
+from loaderscope.reports.document import listings
+from loaderscope.reports.text.draw import print_sections
+
+EVIL = "[red]x[/red] :smile: \x1b[2J\u202e"
+SHOWN = "[red]x[/red] :smile: �[2J�"
+CHECKS = [
+    Check("sampler", True, "the system sampler runs " + "and runs " * 20),
+    Check("device events", False, EVIL, "pip install torch " + "with CUDA " * 20),
+    Check("cgroup", None, "no limit"),
+]
+ENTRIES = [
+    RunEntry("20250131-091500-abc123", Path(), None, (EVIL,), "live", 1, 1, 787_000, None),
+    RunEntry(
+        "20250131-091501-abc123",
+        Path(),
+        1 << 62,
+        (),
+        "unreadable",
+        0,
+        0,
+        0,
+        "its run.json is torn " * 20,
+    ),
+]
+
+
+def findings(width: int = 80, color: bool = False, unicode: bool = True) -> str:
+    return print_sections(listings.findings(CHECKS), width, color, unicode)
+
+
+def runs(width: int = 80, color: bool = False, unicode: bool = True) -> str:
+    return print_sections(listings.run_list(ENTRIES), width, color, unicode)
+
+
+def rules(width: int = 80, color: bool = False, unicode: bool = True) -> str:
+    return print_sections(listings.rule_list(all_rules()), width, color, unicode)
+
+
+def one_rule(width: int = 80, color: bool = False, unicode: bool = True) -> str:
+    return print_sections(listings.one_rule(rule("num-workers")), width, color, unicode)
+
+
+EVERY = pytest.mark.parametrize("render", [findings, runs, rules, one_rule])
+Render = Callable[..., str]
+
+
+@EVERY
+@pytest.mark.parametrize("width", [1, 40, 70, 80, 120, 300])
+def test_lines_fit_and_are_printable(render: Render, width: int) -> None:
+    least = {findings: 40, rules: 40, runs: 70, one_rule: 120}[render]
+    for line in render(width).splitlines():
+        assert len(line) <= max(width, least)
+        assert line.isprintable() and line == line.rstrip()
+
+
+@EVERY
+def test_colours_only_where_asked_and_nothing_else_changes(render: Render) -> None:
+    colored = render(80, color=True)
+    assert "\x1b[" in colored and "\x1b" not in render(80)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", colored)
+    assert [line.rstrip() for line in plain.splitlines()] == render(80).splitlines()
+
+
+@EVERY
+def test_a_terminal_without_unicode_gets_ascii(render: Render) -> None:
+    assert render(80, unicode=False).isascii()
+
+
+def test_findings_say_how_to_fix() -> None:
+    lines = findings(60).splitlines()
+    assert lines[0].startswith("ok       sampler: the system sampler runs")
+    at = next(n for n, line in enumerate(lines) if line.startswith("missing "))
+    assert lines[at] == f"missing  device events: {SHOWN}"
+    assert lines[at + 1].startswith("         → pip install torch with CUDA")
+    assert lines[-1] == "1 of 3 checks can be fixed (see →)."
+    assert (
+        print_sections(listings.findings(CHECKS[:1])).splitlines()[-1]
+        == "Everything that this machine has can be measured."
+    )
+
+
+def test_names_of_runs_are_never_cut() -> None:
+    assert "20250131-091500-abc123" in runs(40)
+    head, live, torn = runs(80).splitlines()
+    assert head.split()[:4] == ["run", "state", "begun", "size"]
+    assert live.startswith("20250131-091500-abc123") and " live " in live
+    assert torn.startswith("20250131-091501-abc123") and torn.endswith("…")
+    assert SHOWN in runs(200)
+
+
+def test_rules_stand_beside_their_summary() -> None:
+    summary = rule("num-workers").summary
+    assert f"num-workers speed {summary}" in " ".join(rules(80).split())
+    assert f"num-workers {summary}" in " ".join(rules(50).split())

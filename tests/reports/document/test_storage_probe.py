@@ -1,0 +1,120 @@
+"""The storage probe as text: it fits, it hides nothing, and file names stay text."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from loaderscope.advisors.schema.report_model import Range
+from loaderscope.advisors.storage_probe.probe_model import LayoutTrial, Rate, StorageProbe
+from loaderscope.reports.document.storage_probe import probe_sections
+from loaderscope.reports.text.draw import print_sections
+
+
+def render_storage_probe(probe: StorageProbe, width: int = 80, **how: bool) -> str:
+    return print_sections(probe_sections(probe), width, **how)
+
+
+RATE = Rate(1_234_567.0, 1_100_000.0, 1_300_000.0, 5)
+FILES = LayoutTrial("files", "files as they are", "encoded", "shuffled", None, 1500, 24_600_000, 2.46e10, None, None,
+                    True, RATE, RATE, RATE, RATE)  # fmt: skip
+GAIN = Range(1.5, 2.0, 2.5)
+TAR = replace(FILES, name="tar-shards", label="tar (webdataset)", order="in sequence", convert_s=1.0,
+              whole_convert_s=1000.0, read_cold_factor=GAIN, read_warm_factor=GAIN, total_cold_factor=GAIN,
+              total_warm_factor=GAIN, read_steady_factor=GAIN, total_steady_factor=GAIN, pays_after_reading=1,
+              pays_after_total=1234)  # fmt: skip
+ARRAY = replace(
+    TAR, name="array", label="mapped array", form="decoded", order="shuffled", pays_after_total=None
+)
+MISSING = LayoutTrial(
+    "lmdb", "LMDB", "encoded", "shuffled", 'needs lmdb: pip install "loaderscope[storage]"'
+)
+PROBE = StorageProbe(
+    source="/data/[bold]train[/bold]", suffix=".png", whole_files=1_500_000, whole_bytes=18_600_000_000,
+    whole_is_lower_bound=True, samples=1500, sample_bytes=18_600_000, decoder="PIL", decode_us=94.5,
+    reading_warm_share=0.1, reading_cold_share=0.5, cold_reason=None, memory_bytes=10**10, file_system="ext4",
+    rounds=5, seconds=20.0, layouts=(FILES, TAR, ARRAY, MISSING), verdict=("Reading is little.",),
+    notes=("A note.",), skipped={"does not decode (OSError)": 3},
+)  # fmt: skip
+
+
+def row(text: str, label: str, which: int = 0) -> list[str]:
+    return [line for line in text.splitlines() if line.strip().startswith(label)][which].split()
+
+
+def test_everything_is_told() -> None:
+    text = render_storage_probe(PROBE)
+    assert ".png: at least 1,500,000 files, 18.6 GB; tried on 1,500 of them" in text
+    assert "decoding with PIL 94.5 µs a sample" in text
+    assert row(text, "files as they are")[4:] == [
+        "1,234,567",
+        "1,234,567",
+        "–",
+        "24.6",
+        "GB",
+        "–",
+        "–",
+    ]
+    assert row(text, "tar (webdataset) *")[-8:] == [
+        "×2.0",
+        "24.6",
+        "GB",
+        "16",
+        "min",
+        "40",
+        "s",
+        "1,234",
+    ]
+    assert row(text, "tar (webdataset) *", 1)[-3:] == ["×2.0", "×2.0", "1"]
+    assert row(text, "mapped array, decoded")[-1] == "never"
+    assert "* read in sequence" in text
+    assert '· LMDB: needs lmdb: pip install "loaderscope[storage]"' in text
+    assert "· 3 files left out: does not decode (OSError)" in text
+    assert "· Reading is little." in text
+    assert "· A note." in text
+
+
+def test_what_was_not_measured_is_a_dash_with_its_reason() -> None:
+    bare = replace(FILES, read_cold=None, total_cold=None)
+    text = render_storage_probe(replace(PROBE, layouts=(bare,), cold_reason="it is a tmpfs"))
+    assert row(text, "files as they are")[4] == "–"
+    assert "cold not measured, because it is a tmpfs" in text
+
+
+def test_without_a_decoder_there_is_one_table() -> None:
+    text = render_storage_probe(replace(PROBE, decoder=None, decode_us=None))
+    assert "Reading a sample" in text
+    assert "Reading alone" not in text
+    assert "decoding" not in text.split("What this means")[0]
+
+
+@pytest.mark.parametrize("width", [80, 120, 140])
+def test_it_fits_the_terminal(width: int) -> None:
+    text = render_storage_probe(PROBE, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    assert ("(1,100,000–1,300,000)" in text) == (width >= 120)
+
+
+def test_names_are_shown_as_they_are_and_never_as_markup() -> None:
+    text = render_storage_probe(
+        replace(PROBE, source="/x/[red]\x1b[2Jy", notes=("[link]\x07",)), color=True
+    )
+    assert "/x/[red]" in text
+    assert "\x1b[2J" not in text
+    assert "\x07" not in text
+
+
+def test_plain_terminals_get_ascii() -> None:
+    render_storage_probe(PROBE, unicode=False).encode("ascii")
+    assert "\x1b" not in render_storage_probe(PROBE)
+    assert "\x1b" in render_storage_probe(PROBE, color=True)
+
+
+def test_json_has_every_figure() -> None:
+    data = json.loads(PROBE.to_json())
+    assert data["schema"] == 1
+    assert data["layouts"][1]["total_steady_factor"] == {"low": 1.5, "mid": 2.0, "high": 2.5}
+    assert data["layouts"][0]["convert_s"] is None

@@ -1,0 +1,157 @@
+"""Every format of a few reports, against golden files, and what holds for each of them.
+
+To accept a change: LOADERSCOPE_UPDATE_GOLDEN=1 pytest tests/reports/test_golden.py
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from builders import RunBuilder, epoch_row, loop
+from loaderscope.advisors.assemble.build_report import build_report
+from loaderscope.advisors.schema.report_model import Report
+from loaderscope.profiler.store.run.run import Run
+from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.reports.formats import render_report
+from loaderscope.reports.text.text import render_text
+from report_samples import EVIL_CODE, full_report, full_run, hostile_report
+
+GOLDEN = Path(__file__).parent / "golden"
+UPDATE = os.environ.get("LOADERSCOPE_UPDATE_GOLDEN") == "1"
+OBEYED = "[bold red]\x1b[2J\x1b]0;title\x07[link=x]y[/]" + "x" * 300
+
+
+def full(runs: Path) -> tuple[Report, Run]:
+    """Training with workers and a device, advice of every kind, functions, transforms, storage."""
+    run = full_run(runs, batches=60)
+    return full_report(run), run
+
+
+def hostile(runs: Path) -> tuple[Report, Run]:
+    """Every text is markup."""
+    report, run = full(runs)
+    return hostile_report(report), run
+
+
+def computing(runs: Path) -> tuple[Report, Run]:
+    """No workers, nearly no waiting, no system sampler, two ranks."""
+    builder = RunBuilder(runs)
+    for rank in range(2):
+        rows = loop(
+            150, wait_ms=0.4, compute_ms=40, index_ns=9_000, fetch_ns=300_000, collate_ns=40_000
+        )
+        process = builder.process(pid=4000 + rank, rank=rank, world_size=2, local_world_size=2)
+        process.loader(rows, epochs=[epoch_row(rows)], name="Tabular")
+    return reported(builder)
+
+
+def too_short(runs: Path) -> tuple[Report, Run]:
+    builder = RunBuilder(runs)
+    rows = loop(3, wait_ms=5, compute_ms=1)
+    builder.process().loader(rows, epochs=[epoch_row(rows)], kind="iterable", config={}, name="it")
+    return reported(builder)
+
+
+def empty(runs: Path) -> tuple[Report, Run]:
+    builder = RunBuilder(runs)
+    builder.process()
+    return reported(builder)
+
+
+def obeyed(runs: Path) -> tuple[Report, Run]:
+    """Texts that a terminal would obey, and too long for any."""
+    builder = RunBuilder(runs)
+    rows = loop(30, wait_ms=5)
+    config = {"batch_size": "[blink]", "sampler": "a.\u202eb"}
+    builder.process().loader(rows, name=OBEYED, notes=[OBEYED], config=config)
+    return reported(builder)
+
+
+def reported(builder: RunBuilder) -> tuple[Report, Run]:
+    run = open_run(builder.path)
+    return build_report(run, advice=False), run
+
+
+CASES: dict[str, Callable[[Path], tuple[Report, Run]]] = {
+    each.__name__: each for each in (full, computing, too_short, empty, hostile, obeyed)
+}
+GOLDENS = (
+    *((case, "text") for case in CASES),
+    *((case, "brief") for case in ("full", "computing", "empty")),
+    *((case, format_) for case in ("full", "empty", "hostile") for format_ in ("md", "html")),
+)
+
+
+def rendered(case: str, format_: str, runs: Path) -> str:
+    """The document; of HTML, what is in its body besides scripts."""
+    text = render_report(
+        "text" if format_ == "brief" else format_,
+        *CASES[case](runs),
+        width=80,
+        full=format_ != "brief",
+    )
+    assert isinstance(text, str)
+    if format_ == "html":
+        text = text.partition("<header>")[2].partition("<script")[0]
+        text = "\n".join(line for line in text.splitlines() if line.strip()) + "\n"
+    return text
+
+
+@pytest.mark.parametrize(("case", "format_"), GOLDENS)
+def test_golden(tmp_path: Path, case: str, format_: str) -> None:
+    if format_ == "html":
+        pytest.importorskip("plotly")
+    text = rendered(case, format_, tmp_path)
+    path = GOLDEN / f"{case}.{format_}"
+    if UPDATE:
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+@pytest.mark.parametrize("case", CASES)
+def test_no_line_is_wider_than_asked_and_nothing_is_obeyed(
+    tmp_path: Path, case: str, width: int
+) -> None:
+    report, _ = CASES[case](tmp_path)
+    text = render_text(report, width)
+    code = {each.strip() for each in EVIL_CODE.splitlines()}
+    lines = [line for line in text.splitlines() if line.strip() not in code]
+    assert max(map(cell_len, lines)) <= width
+    assert all(line.isprintable() for line in text.splitlines())
+    colored = render_text(report, width, color=True)
+    assert not re.search(r"\x1b(?!\[[0-9;]*m)", colored)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", colored).split() == text.split()
+    assert render_text(report, width, unicode=False).isascii()
+
+
+def test_a_report_without_functions_transforms_and_storage_has_no_line_more(
+    tmp_path: Path,
+) -> None:
+    report, _ = full(tmp_path)
+    none: dict[str, Any] = {"code": None, "transforms": (), "storage": None}
+    bare = replace(report, loaders=(replace(report.loaders[0], **none),))
+    text = render_text(bare)
+    assert not re.search("Inside|transforms|What is read|functions", text)
+
+
+def test_loaders_that_find_no_room_are_counted(tmp_path: Path) -> None:
+    report, _ = too_short(tmp_path)
+    many = replace(report, loaders=report.loaders * 40)
+    assert "… and 8 more loaders" in render_text(many)
+
+
+def test_missing_stages_do_not_matter(tmp_path: Path) -> None:
+    """A report read from JSON may lack stages that this version knows."""
+    report, _ = computing(tmp_path)
+    stages: dict[str, Any] = {"wait": report.loaders[0].stages["wait"]}
+    text = render_text(replace(report, loaders=(replace(report.loaders[0], stages=stages),)))
+    assert "inside next()" in text
