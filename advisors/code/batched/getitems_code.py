@@ -13,7 +13,7 @@ from ..loader_form import form_of
 from ..template import definitions
 from .access import Plan
 from .batch_access import Access, batch_access
-from .batch_values import NotArrays, samples_text
+from .batch_values import NotArrays
 from .drawn import asking_for_batches, drawn_batches, own_collate, whole_epochs
 
 
@@ -113,7 +113,7 @@ def getitems_function(plan: Plan) -> str:
         "    rows = torch.as_tensor(indices)",
         *(f"    {local} = {value.text}" for local, value in plan.assigns),
     ]
-    texts = [samples_text(leaf) for leaf in plan.leaves]
+    texts = [leaf.samples for leaf in plan.leaves]
     if result.kind == "value":
         lines.append(f"    return list({texts[0]})")
     elif result.kind == "tuple":
