@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from ...stacks.code_summary import wilson
 from ...stacks.libraries import owner_of
 from .element_reads import ElementReads
 from .function_kinds import FUNCTION_KINDS
-from .kind import Hot, Kind, Pattern
+from .kind import Hot, Kind
 
 # Fewer samples say too little: of 30, a half may be 33 to 67 %.
 LEAST_SAMPLES = 30
@@ -170,9 +171,9 @@ def _tops(stage: CodeStage, holds: Callable[[FlameNode], bool]) -> Iterator[Flam
             yield node
 
 
-def _under(stage: CodeStage, pattern: Pattern) -> int:
+def _under(stage: CodeStage, pattern: str) -> int:
     """Samples in frames of this pattern or below."""
-    return _samples(_tops(stage, lambda node: bool(pattern.fullmatch(_key(node)))))
+    return _samples(_tops(stage, lambda node: bool(re.fullmatch(pattern, _key(node)))))
 
 
 def _samples(nodes: Iterable[FlameNode]) -> int:
@@ -189,7 +190,7 @@ def _kinds(node: FlameNode) -> frozenset[str]:
     return frozenset(
         kind.key
         for kind in FUNCTION_KINDS
-        if kind.frames is not None and kind.frames.fullmatch(key)
+        if kind.frames is not None and re.fullmatch(kind.frames, key)
     )
 
 
@@ -224,8 +225,9 @@ def _lines(stage: CodeStage, kind: Kind, names: frozenset[str]) -> list[HotSpot]
     """Own lines from which compiled code of this kind runs."""
     if kind.text is None:
         return []
-    if any(line.text for line in stage.lines) or not kind.names or not names >= {*kind.names}:
-        return [line for line in stage.lines if kind.text.search(line.text or "")]
+    used = kind.is_called(names) or not names.isdisjoint(kind.names)
+    if not used or any(line.text for line in stage.lines):
+        return [line for line in stage.lines if re.search(kind.text, line.text or "")]
     # The text of no line is known, only the names in the source: it is the line that takes most.
     hottest = max(stage.lines, key=lambda line: line.share, default=None)
     return [hottest] if hottest is not None and hottest.share >= STANDS_OUT else []

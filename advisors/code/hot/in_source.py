@@ -1,10 +1,9 @@
-"""What the source of a data set proves to be slow inside fetching, where no stacks were recorded:
-and no more."""
+"""What the source of a data set proves to be slow inside fetching, without stacks."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ....profiler.store.inspection import Part
 from ...case.advice import Advice, Outcome, Unmeasured
@@ -30,50 +29,38 @@ ROWS_LEFT = 0.05
 # docs/causes.md, "Tensor elements one by one".
 ELEMENTS = (0.05, 0.8)
 ARRAY_ELEMENTS = (0.3, 0.95)
-# Where operations on whole rows take the place of all loops over elements.
+# Where operations on whole rows replace all loops over elements.
 WHOLE_LEFT = 0.5
-# Of fetch, what a call seen in the source takes at least and at most: where no stacks were taken,
-# that is not known.
+# Of fetch, what a call in the source takes at least and at most if there are no stacks.
 CALL_SHARE = (0.25, 0.97)
-# What takes this long a sample is worth looking into, whatever it is.
+# From here on, the time of a sample is worth a look, whatever takes it.
 UNKNOWN_FROM_US = 200.0
-
-# The kinds of the table that files of a suffix alone prove.
-_BY_SUFFIX = ("npz",)
 
 
 def called(case: Case) -> Hot | None:
-    """A known slow function that the source calls for each sample, the most exact one of the table;
-    of its part of fetch no more is known than CALL_SHARE."""
-    names, suffix = names_used(case), file_suffix(case)
-    idle = fetch_idle_share(case)
-    if idle is not None and idle > MOST_IDLE:
+    """The most exact kind of slow function that the source calls for each sample."""
+    suffix = file_suffix(case)
+    if (fetch_idle_share(case) or 0.0) > MOST_IDLE:
         return None
+    used = names_used(case) | {suffix or ""}
     for kind in FUNCTION_KINDS:
-        fits = kind.key not in _BY_SUFFIX if suffix is None else suffix in kind.suffixes
-        if kind.suffixes and not fits:
-            continue
-        if any(names >= frozenset(call.split()) for call in kind.called):
+        other = suffix is not None and kind.suffixes and suffix not in kind.suffixes
+        if not other and kind.is_called(used):
             low, high = CALL_SHARE
             return Hot(kind, (low + high) / 2, low, high, None, None, None)
     return None
 
 
 def in_source(case: Case, sample_us: float) -> Iterator[Outcome]:
-    """Without stacks: what the source proves to be slow, and no more."""
-    idle = fetch_idle_share(case)
-    names = names_used(case)
+    """What the source proves to be slow, and no more."""
     evidence = {"fetch a sample": us(sample_us), "share of waiting": percent(fetch_share(case))}
-    found = held(case, "dataframe")
-    elements = elements_of(case)
-    # What lies in memory is not waited for: time without computing is then time without a core.
-    if found is not None and names & {"iloc", "loc"}:
-        yield _rows(case, found[0], found[1].name, sample_us, evidence)
+    frame, elements = held(case, "dataframe"), elements_of(case)
+    # Data in memory is not waited for: fetching that is idle then waits for a core.
+    if frame is not None and names_used(case) & {"iloc", "loc"}:
+        yield _rows(case, frame[0], frame[1].name, sample_us, evidence)
     elif elements is not None:
-        yield _elements(case, *elements, sample_us, evidence)
-    elif idle is not None and idle > MOST_IDLE:
-        return
-    elif sample_us >= UNKNOWN_FROM_US:
+        yield _elements(case, elements[1], sample_us, evidence)
+    elif (fetch_idle_share(case) or 0.0) <= MOST_IDLE and sample_us >= UNKNOWN_FROM_US:
         yield Unmeasured(_no_stacks(case, sample_us))
 
 
@@ -95,21 +82,18 @@ def _no_stacks(case: Case, sample_us: float) -> str:
 
 
 def _rows(
-    case: Case, part: Part, attribute: str, sample_us: float, evidence: dict[str, str]
+    case: Case, part: Part, attribute: str, sample_us: float, evidence: Mapping[str, str]
 ) -> Advice:
-    name = identifier(attribute, "frame")
     rows = max(1, sum(len(_ROWS.findall(line.partition("#")[0])) for line in part.getitem))
     least_us = min(rows * ROW_US[0], (1 - 3 * ROWS_LEFT) * sample_us)
     most_us = min(rows * ROW_US[1], (1 - ROWS_LEFT) * sample_us)
-    change = case.change(
-        code=rows_code(case), fetch=(1 - most_us / sample_us, 1 - least_us / sample_us)
-    )
-    return change.advise(
+    left = (1 - most_us / sample_us, 1 - least_us / sample_us)
+    return case.change(code=rows_code(case), fetch=left).advise(
         title=kind_of("rows").title,
         why=(
-            f"Each sample takes rows out of the DataFrame {name}, each of which makes a new "
-            f"Series: {us(least_us)} to {us(most_us)} of the {us(sample_us)} a sample, with what "
-            "is done with it. An array is read in less than a microsecond."
+            f"Each sample takes rows out of the DataFrame {identifier(attribute, 'frame')}, and "
+            f"each row is a new Series: {us(least_us)} to {us(most_us)} of the {us(sample_us)} a "
+            "sample, with what is done with it. An array is read in less than a microsecond."
         ),
         evidence={**evidence, "rows are taken with": ".iloc or .loc, seen in the source"},
         caveat=kind_of("rows").caveat,
@@ -117,22 +101,21 @@ def _rows(
 
 
 def _elements(
-    case: Case, part: Part, reads: ElementReads, sample_us: float, evidence: dict[str, str]
+    case: Case, reads: ElementReads, sample_us: float, evidence: Mapping[str, str]
 ) -> Advice:
     tensor = reads.attribute.kind == "tensor"
     low, high = ELEMENTS if tensor else ARRAY_ELEMENTS
-    if (
-        reads.operations is not None and reads.left_us is not None
-    ):  # what else the method does is not known
-        low, high = min(WHOLE_LEFT, reads.left_us[0] / sample_us), WHOLE_LEFT
-    elif reads.left_us is not None:
-        low = max(low, min(high, reads.left_us[0] / sample_us))
-    name, what = identifier(reads.attribute.name, "values"), "tensor" if tensor else "array"
+    least = reads.left_us[0] / sample_us if reads.left_us is not None else 0.0
+    if reads.operations is not None:  # what else the method does is not known
+        low, high = min(WHOLE_LEFT, least), WHOLE_LEFT
+    else:
+        low = max(low, min(high, least))
+    what, number = ("tensor", "a tensor") if tensor else ("array", "a NumPy number")
+    name = identifier(reads.attribute.name, "values")
     return case.change(code=elements_code(case), fetch=(low, high)).advise(
-        title=f"Do not read {'a tensor' if tensor else 'an array'} element by element",
-        why=f"__getitem__ loops over elements of the {what} {name}: each read makes "
-        f"{'a tensor' if tensor else 'a NumPy number'}, many times as slow as an element of a "
-        "list.",
+        title=f"Do not read {'a' if tensor else 'an'} {what} element by element",
+        why=f"__getitem__ loops over elements of the {what} {name}: each read makes {number}, many "
+        "times as slow as an element of a list.",
         evidence={**evidence, "loop over": f"elements of self.{name}, seen in the source"},
         caveat=kind_of("elements").caveat,
     )

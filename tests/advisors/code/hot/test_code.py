@@ -12,7 +12,7 @@ import pytest
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.case.code_text import told_by_hand
-from loaderscope.advisors.code.hot.function_code import here, ragged_code, stored_code
+from loaderscope.advisors.code.hot.function_code import here, stored_code
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS, kind_of
 from loaderscope.advisors.code.hot.kind import Hot
 from loaderscope.profiler.store.inspection import Inspection
@@ -73,7 +73,7 @@ def test_rows_are_stored_and_read(tmp_path: Path) -> None:
 
 
 def test_rows_of_any_length_are_stored_and_read(tmp_path: Path) -> None:
-    names = defined(ragged_code("tokens"))
+    names = defined(stored_code("tokens", ragged=True))
     names["store"](lambda index: np.arange(index + 1), 4, str(tmp_path / "t.npy"))
 
     values, ends = np.load(tmp_path / "t.npy"), np.load(tmp_path / "t.npy.ends.npy")
