@@ -76,7 +76,7 @@ class LoaderForm:
     shuffled or in order; `shuffle` is None where the order is not known. `inner` is how code
     reaches what draws the samples from the batch sampler, where that is torch's own BatchSampler.
     `by_hand` says why the call cannot be written out, None where it can; `imports` is the line that
-    imports a class of another library's.
+    imports a class of another library's, `generator` the argument that shuffling takes.
     """
 
     cls: str
@@ -86,6 +86,7 @@ class LoaderForm:
     inner: str | None
     by_hand: str | None
     imports: str | None = None
+    generator: str = ""
 
     @property
     def whole(self) -> bool:
@@ -97,9 +98,9 @@ class LoaderForm:
 def form_of(case: Case) -> LoaderForm:
     """How this case's loader was made; of older runs, what the names of its samplers say."""
     config = case.config
-    told, sampler = _text(case, "loader"), _text(case, "sampler")
-    batch_sampler, made_by = _text(case, "batch_sampler"), _text(case, "made_by")
-    batching = _text(case, "batching")
+    told, sampler = config_text(case, "loader"), config_text(case, "sampler")
+    batch_sampler, made_by = config_text(case, "batch_sampler"), config_text(case, "made_by")
+    batching = config_text(case, "batching")
     if batching not in ("batch_size", "batch_sampler", "none"):
         batching = _batching(case, batch_sampler)
     name = last_part(sampler or "")
@@ -124,7 +125,7 @@ def form_of(case: Case) -> LoaderForm:
         and shuffle is not None
     ):
         plain = True  # the framework shares out what the user's call draws
-    if framework == "accelerate" and plain and _text(case, "sampler_wrappers") in _SHARDS:
+    if framework == "accelerate" and plain and config_text(case, "sampler_wrappers") in _SHARDS:
         batching = "batch_size"  # so the user's call said, before Accelerate dealt the batches out
     imports = _OWN_IMPORTS.get(told or "")
     if framework == "webdataset" and cls == "DataLoader":
@@ -148,12 +149,13 @@ def form_of(case: Case) -> LoaderForm:
         inner="batch_sampler.sampler" if torchs else None,
         by_hand=by_hand,
         imports=imports,
+        generator=", generator=generator" if shuffle and config.get("generator") is True else "",
     )
 
 
 def framework_of(case: Case) -> str | None:
     """The framework that made this loader, else the one that runs the loop over it."""
-    made, runs = _text(case, "made_by"), _text(case, "framework")
+    made, runs = config_text(case, "made_by"), config_text(case, "framework")
     if runs == "transformers" or (runs == "timm" and made != "timm"):
         return runs if runs == "transformers" else made
     return made or runs
@@ -172,14 +174,14 @@ def arguments_of(case: Case, form: LoaderForm) -> dict[str, Any]:
         )  # of one rank or of all, as the user's configuration has it
     if case.num_workers:
         found["num_workers"] = case.num_workers
-    collate = _text(case, "collate_fn")
+    collate = config_text(case, "collate_fn")
     if collate is not None and not is_default_collate(collate) and not collate.startswith(_PUT_IN):
         found["collate_fn"] = Source(collate_name(case))
     for name, default in (("pin_memory", False), ("timeout", 0), ("in_order", True)):
         value = config.get(name)
         if isinstance(value, bool | int | float) and value != default:
             found[name] = value
-    init = _text(case, "worker_init_fn")
+    init = config_text(case, "worker_init_fn")
     if init is not None and not init.removeprefix("partial(").startswith((*_FRAMEWORKS, *_PUT_IN)):
         part = case.inspection.worker_init
         found["worker_init_fn"] = Source(function_name(init, part, "worker_init_fn"))
@@ -207,7 +209,7 @@ def _drawing(case: Case, form: LoaderForm) -> dict[str, Any]:
         found["drop_last"] = True
     # Without automatic batching a known sampler inside of another draws single samples, the outer
     # one lists of them.
-    direct = _text(case, "sampler_path") in (None, "sampler")
+    direct = config_text(case, "sampler_path") in (None, "sampler")
     if form.plain and direct:
         return {**found, "shuffle": True} if form.shuffle else found
     return {**found, "sampler": Source("sampler")}
@@ -223,8 +225,9 @@ def drawing_sampler(case: Case) -> str | None:
         return form.inner
     if not form.plain:
         return "sampler"
-    given = ", generator=generator" if form.shuffle and case.config.get("generator") is True else ""
-    return f"RandomSampler(dataset{given})" if form.shuffle else "SequentialSampler(dataset)"
+    return (
+        f"RandomSampler(dataset{form.generator})" if form.shuffle else "SequentialSampler(dataset)"
+    )
 
 
 def _batching(case: Case, batch_sampler: str | None) -> str:
@@ -248,7 +251,7 @@ def is_default_collate(told: str | None) -> bool:
 
 def collate_name(case: Case) -> str:
     """What code calls the loader's collate function, torch's own included."""
-    told = _text(case, "collate_fn")
+    told = config_text(case, "collate_fn")
     if told is None or is_default_collate(told):
         return last_part(told or "default_collate")
     return function_name(told, case.inspection.collate, "collate_fn")
@@ -277,6 +280,7 @@ def function_name(told: str, part: Part | None, fallback: str) -> str:
     return name if name[:1].islower() or name[:1] == "_" else fallback
 
 
-def _text(case: Case, name: str) -> str | None:
+def config_text(case: Case, name: str) -> str | None:
+    """A text of the loader's configuration; None without one."""
     value = case.config.get(name)
     return value if isinstance(value, str) and value else None

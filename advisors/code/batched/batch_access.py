@@ -1,19 +1,19 @@
-"""How a data set, wrapped ones included, hands out a whole batch at once, as code to paste.
+"""How a data set, wrapped ones included, gives a whole batch at once, as code to paste.
 
-Each access answers exactly what `default_collate` makes of the single samples: the same structure
+Each access gives exactly what `default_collate` makes of the single samples: the same structure
 (a sample's tuple becomes a list), the same types, the same values.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ....profiler.store.inspection import Part
 from ...case.code_text import identifier, with_imports
 from ..template import definitions
 from .access import Plan, Structure, read_access
-from .batch_values import NotArrays, Value
+from .batch_values import NotArrays
 
 _TORCH = "torch.utils.data.dataset."
 
@@ -57,7 +57,10 @@ def batch_access(part: Part, expression: str = "dataset") -> Access:
         classes = (definitions("batches", "TensorBatches", ON_CPU=cpu),)
         return Access(f"TensorBatches({expression})", classes, "list", leaves, plain=cpu)
     if part.type == _TORCH + "Subset" and len(part.children) == 1:
-        return _subset(batch_access(part.children[0], f"{expression}.dataset"), expression)
+        child = batch_access(part.children[0], f"{expression}.dataset")
+        chosen = f"Selected({child.expression}, {expression}.indices)"
+        needed = (*child.classes, definitions("batches", "Selected"))
+        return replace(child, expression=chosen, classes=needed)
     if part.type == _TORCH + "ConcatDataset" and part.children:
         return _joined(part, expression)
     return _own(part, expression)
@@ -65,10 +68,9 @@ def batch_access(part: Part, expression: str = "dataset") -> Access:
 
 def _own(part: Part, expression: str) -> Access:
     plan = read_access(part.getitem, part.attributes)
-    leaves = plan.leaves
+    leaves, kind = plan.leaves, plan.result.kind
     flat = all(item.value is not None for item in plan.result.items)
     name = f"{identifier(part.name, 'MyDataset')}Batches"
-    kind = plan.result.kind
     return Access(
         expression=f"{name}({expression})",
         classes=(view_class(name, identifier(part.name, "data set"), plan),),
@@ -80,42 +82,23 @@ def _own(part: Part, expression: str) -> Access:
     )
 
 
-def _subset(child: Access, expression: str) -> Access:
-    return Access(
-        expression=f"Selected({child.expression}, {expression}.indices)",
-        classes=(*child.classes, definitions("batches", "Selected")),
-        kind=child.kind,
-        leaves=child.leaves,
-        plain=child.plain,
-        loops=child.loops,
-        plan=child.plan,
-    )
-
-
 def _joined(part: Part, expression: str) -> Access:
     held = part.attribute("datasets")
-    if held is not None and held.length is not None and held.length != len(part.children):
+    if held is not None and held.length not in (None, len(part.children)):
         raise NotArrays("it joins more data sets than were recorded")
-    children = [
-        batch_access(child, f"{expression}.datasets[{at}]")
-        for at, child in enumerate(part.children)
-    ]
+    children = [batch_access(child, "part") for child in part.children]
     first = children[0]
     if any((c.kind, c.leaves, c.plain) != (first.kind, first.leaves, True) for c in children):
         raise NotArrays("the data sets it joins differ in what a sample is")
     classes = tuple(dict.fromkeys(text for child in children for text in child.classes))
-    named = {text.partition("(")[0] for text in classes}
-    if len(named) != len(classes):
+    if len({text.partition("(")[0] for text in classes}) != len(classes):
         raise NotArrays("the data sets it joins have classes of the same name")
-    one = batch_access(part.children[0], "part").expression
-    alike = all(batch_access(child, "part").expression == one for child in part.children)
-    parts = (
-        f"[{one} for part in {expression}.datasets]"
-        if alike
-        else "[" + ", ".join(c.expression for c in children) + "]"
-    )
+    parts = f"{first.expression} for part in {expression}.datasets"
+    if any(child.expression != first.expression for child in children):
+        each = (batch_access(c, f"{expression}.datasets[{n}]") for n, c in enumerate(part.children))
+        parts = ", ".join(child.expression for child in each)
     return Access(
-        expression=f"Joined({parts})",
+        expression=f"Joined([{parts}])",
         classes=(*classes, definitions("batches", "Joined", KIND=first.kind)),
         kind=first.kind,
         leaves=first.leaves,
@@ -125,39 +108,33 @@ def _joined(part: Part, expression: str) -> Access:
 
 def view_class(name: str, of: str, plan: Plan) -> str:
     """The class that reads a data set of the class `of` a whole batch at a time."""
-    lines = [
-        f"class {name}(Dataset):",
-        f'    """A {of} that gives a whole batch at once: each array is read once."""',
-        "",
-        "    def __init__(self, source):",
-        "        self.source = source",
-        "",
-        "    def __len__(self):",
-        "        return len(self.source)",
-        "",
-        "    def __getitem__(self, indices):",
-        "        source, rows = self.source, torch.as_tensor(indices)",
-        *(f"        {local} = {value.text}" for local, value in plan.assigns),
-        f"        return {structure_text(plan.result)}",
-    ]
-    return "\n".join(lines) + "\n"
+    assigns = "".join(f"        {local} = {value.text}\n" for local, value in plan.assigns)
+    return f'''\
+class {name}(Dataset):
+    """A {of} that gives a whole batch at once: each array is read once."""
+
+    def __init__(self, source):
+        self.source = source
+
+    def __len__(self):
+        return len(self.source)
+
+    def __getitem__(self, indices):
+        source, rows = self.source, torch.as_tensor(indices)
+{assigns}        return {structure_text(plan.result)}
+'''
 
 
 def structure_text(structure: Structure, in_sequence: bool = False) -> str:
     """Code for the collated batch."""
-    if structure.value is not None:
-        return _collated_text(structure.value, in_sequence)
+    value = structure.value
     if structure.kind == "dict":
         pairs = zip(structure.keys, structure.items, strict=True)
         return "{" + ", ".join(f"{key!r}: {structure_text(item)}" for key, item in pairs) + "}"
-    return "[" + ", ".join(structure_text(item, True) for item in structure.items) + "]"
-
-
-def _collated_text(value: Value, in_sequence: bool) -> str:
-    if value.form == "tensor":
-        return value.text
-    if value.form == "array":
-        return f"torch.as_tensor({value.text})"
-    # default_collate hands texts on as they come: a tuple of them inside of tuples, else a list.
+    if value is None:
+        return "[" + ", ".join(structure_text(item, True) for item in structure.items) + "]"
+    if value.form != "list":
+        return value.text if value.form == "tensor" else f"torch.as_tensor({value.text})"
+    # default_collate gives texts as they are: a tuple of them inside of tuples, else a list.
     as_given = f"tuple({value.text})" if in_sequence else value.text
     return as_given if value.texts else f"default_collate({as_given})"
