@@ -90,7 +90,7 @@ def heavy_attributes(
     tensors, which are shared, and not what lies in files."""
     heavy = [
         Held(identifier(part.name, "the data set"), a, f"{path}.{identifier(a.name, 'metadata')}")
-        for part, path in _reached(dataset, "dataset", 3)
+        for part, path in reached(dataset)
         for a in part.attributes
         if a.kind in _COPIED and ((a.nbytes or 0) >= least_bytes or (a.length or 0) >= least_length)
     ]
@@ -111,23 +111,23 @@ def held_code(dataset: Part | None, *kinds: str) -> Held | None:
 def all_held(dataset: Part | None, *kinds: str) -> Iterator[tuple[Part, Held]]:
     """All attributes of these kinds that code can reach from `dataset`, each with the data set that
     holds it."""
-    for part, path in _reached(dataset, "dataset", 3) if dataset is not None else ():
+    for part, path in reached(dataset) if dataset is not None else ():
         for a in part.attributes:
-            if a.kind in kinds and identifier(a.name, "") == a.name:
+            if a.kind in kinds and is_name(a.name):
                 yield part, Held(identifier(part.name, "the data set"), a, f"{path}.{a.name}")
 
 
-def _reached(part: Part, path: str, depth: int) -> Iterator[tuple[Part, str]]:
-    """A data set and those it wraps, each with the code that reaches it."""
+def reached(part: Part, path: str = "dataset") -> Iterator[tuple[Part, str]]:
+    """A data set and those it wraps, each with the code that reaches it, if that is known."""
     yield part, path
-    if not depth:
-        return
-    own = [identifier(a.name, "") for a in part.attributes if a.kind == "dataset"]
-    for number, child in enumerate(part.children):
-        if part.is_a("ConcatDataset"):
-            inner = f"{path}.datasets[{number}]"
-        elif number < len(own) == len(part.children) and own[number]:
-            inner = f"{path}.{own[number]}"
-        else:
-            inner = f"{path}.dataset"
-        yield from _reached(child, inner, depth - 1)
+    names = [a.name for a in part.attributes if a.kind in ("dataset", "hf") and is_name(a.name)]
+    if part.is_a("ConcatDataset"):
+        names = [f"datasets[{number}]" for number in range(len(part.children))]
+    if len(names) == len(part.children):
+        for name, child in zip(names, part.children, strict=True):
+            yield from reached(child, f"{path}.{name}")
+
+
+def is_name(text: str) -> bool:
+    """Whether code may use this as the name of an attribute: names in a run are untrusted."""
+    return bool(text) and identifier(text, "") == text

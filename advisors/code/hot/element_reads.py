@@ -14,7 +14,7 @@ from math import prod
 from ....profiler.store.inspection import Attribute, Part
 from ...case.code_text import parsed_function
 from ..batched.source_literals import python_type
-from .syntax import LOOPS, Replaced, expression, looped, names, statement
+from ..syntax import LOOPS, Replaced, expression, looped, names, statement
 from .whole_rows import Row, whole_rows
 
 _ARRAYS = ("tensor", "ndarray", "memmap")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ....profiler.base.metadata import clean
 from ...case.code_text import parsed_function
-from .syntax import looped, names
+from ..syntax import looped, names
 
 # Fewer are no chain: to save one pass is seldom worth a change.
 LEAST_OPERATIONS = 4

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from operator import add, mul, sub, truediv
 
 from ..batched.source_literals import OPERATORS
-from .syntax import Replaced, expression, names, statement
+from ..syntax import Replaced, expression, names, statement
 
 _FLOATS = ("float", "float16", "float32", "float64", "double", "half", "bfloat16")
 _ORDERS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}

@@ -29,6 +29,10 @@ _TRY = (
     "loaderscope probe-storage tries this on a sample of the files before any day is spent "
     "converting."
 )
+_GAIN = (
+    "It gains at most what reading takes now: little on a local NVMe disk, most on a network file "
+    "system."
+)
 
 
 @dataclass(frozen=True)
@@ -44,39 +48,39 @@ class Layout:
 
 
 def chosen(case: Case, storage: StorageSummary | None, remote: bool) -> Layout:
-    """The layout that fits. `remote`: the files lie on a network or FUSE file system."""
+    """The layout that fits. `remote`: the files are on a network or FUSE file system."""
     suffix = (main_suffix(case.loader.looks) or file_suffix(case) or "").lower()
-    sequential = storage.sequential_share if storage is not None else None
-    if remote and (
-        (sequential or 0.0) >= IN_ORDER or case.config.get("dataset_kind") == "iterable"
-    ):
-        found = _shards(case)
-        if found is not None:
-            return found
-    stored = _stored(case, storage)
-    if stored is not None:
-        return stored
-    if suffix in _TEXTS:
-        code = packed_code(case, "arrow")
-        if code is not None:
-            why = (
-                "One Arrow file with all of them, read through a memory map, needs no search and "
-                "no opening."
-            )
-            return Layout("Pack the files into one Arrow file", why, code, f"{_GAIN} {_TRY}")
-    if remote:
-        found = _lmdb(case, storage)
-        if found is not None:
-            return found
-    code = packed_code(case, "packed")
+    in_order = case.config.get("dataset_kind") == "iterable" or (
+        storage is not None and (storage.sequential_share or 0.0) >= IN_ORDER
+    )
+    return (
+        (_shards(case) if remote and in_order else None)
+        or _stored(case, storage)
+        or (_arrow(case) if suffix in _TEXTS else None)
+        or (_lmdb(case, storage) if remote else None)
+        or _packed("one", packed_code(case, "packed") or _by_hand(case))
+    )
+
+
+def _packed(into: str, code: str) -> Layout:
     why = "One large file, read through a memory map, needs no search and no opening."
-    return Layout("Pack the files into one", why, code or _no_list(case), f"{_GAIN} {_TRY}")
+    return Layout(f"Pack the files into {into}", why, code, f"{_GAIN} {_TRY}")
 
 
-_GAIN = (
-    "It gains at most what reading takes now: little on a local NVMe disk, most on a network file "
-    "system."
-)
+def _arrow(case: Case) -> Layout | None:
+    code = packed_code(case, "arrow")
+    return _packed("one Arrow file", code) if code is not None else None
+
+
+def _by_hand(case: Case) -> str:
+    """Where the data set lists no files."""
+    return (
+        "from torch.utils.data import DataLoader\n\n"
+        "# Write all files one after another into one, keep where each begins in an array, and "
+        "read\n"
+        "# mapped[begin:end] of a memory map, opened at first use in each worker, where a file is "
+        f"opened now.\n{loader_code(case)}\n"
+    )
 
 
 def _shards(case: Case) -> Layout | None:
@@ -133,15 +137,4 @@ def _stored(case: Case, storage: StorageSummary | None) -> Layout | None:
         caveat=f"Every epoch then sees the same values. {_TRY}",
         evidence={"the arrays take": size(nbytes), "the files take": size(storage.dataset_bytes)},
         decoded=True,
-    )
-
-
-def _no_list(case: Case) -> str:
-    """Where the data set lists no files: what to do, in words."""
-    return (
-        "from torch.utils.data import DataLoader\n\n"
-        "# Write all files one after another into one, keep where each begins in an array, and "
-        "read\n"
-        "# mapped[begin:end] of a memory map, opened at first use in each worker, where a file is "
-        "opened now.\n" + loader_code(case) + "\n"
     )
