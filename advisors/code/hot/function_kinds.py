@@ -342,9 +342,10 @@ FUNCTION_KINDS = (
         caveat="Open it in the worker, at the first sample: a handle that is shared by fork gives "
         "wrong data.",
         code=pasted(
-            "readers",
+            "containers",
             "KeptOpen",
-            then="# in {dataset}: self.file[name][index] instead of opening at\n#     {here}\n",
+            then="# in __init__ of {dataset}: self.file = KeptOpen(h5py.File, path)\n"
+            "# in __getitem__: self.file[name][index] instead of opening at\n#     {here}\n",
         ),
     ),
     Kind(
@@ -359,9 +360,8 @@ FUNCTION_KINDS = (
         "request of its own.",
         caveat="Small chunks compress less. h5py serves one thread at a time.",
         code=pasted(
-            "once",
+            "containers",
             "rechunk",
-            BACKEND="h5py",
             then="# where it fits into memory: rows = file[name][:], once. "
             "For a whole batch: sort its indices and ask once,\n"
             "# in __getitems__ of {dataset}, instead of row by row at\n#     {here}\n",
@@ -375,7 +375,7 @@ FUNCTION_KINDS = (
         title="Store the zarr data in chunks of the size that is read",
         why="A chunk is decompressed as a whole even for one row.",
         caveat="Small chunks make many files: use shards or a zip store.",
-        code=pasted("once", "rechunk", BACKEND="zarr"),
+        code=pasted("once", "rechunk"),
     ),
     Kind(
         "hf",

@@ -36,12 +36,13 @@ def readahead_code(case: Case) -> str:
         f"path = {held.code}.path()",
         f"{held.code}.close()  # LMDB opens a file only once in a process: do not read `dataset` "
         "any more",
-        f"{held.code.replace('dataset', 'quiet', 1)} = "
-        'Unread(path, subdir=not path.endswith((".lmdb", ".mdb")))',
+        'options = {"readonly": True, "lock": False, "readahead": False, "meminit": False}',
+        'options["subdir"] = not path.endswith((".lmdb", ".mdb"))',
+        f"{held.code.replace('dataset', 'quiet', 1)} = KeptOpen(lmdb.open, path, **options)",
         loader_code(case, dataset=Source("quiet")),
         "",
     ]
-    return code_from("containers", "Unread", then="\n".join(lines))
+    return code_from("containers", "KeptOpen", then="\n".join(lines))
 
 
 def _rewritten(case: Case, kind: str, function: str, call: str, suffix: str) -> str | None:

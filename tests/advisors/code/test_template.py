@@ -32,8 +32,10 @@ def test_imports_are_those_that_are_used_in_their_groups() -> None:
         ("list", "return [torch.cat(column).index_select(0, back) for column in zip(*pieces)]"),
         (
             "dict",
-            "return {key: torch.cat([piece[key] for piece in pieces]).index_select(0, back) for "
-            "key in pieces[0]}",
+            "return {\n"
+            "            key: torch.cat([piece[key] for piece in pieces]).index_select(0, back)\n"
+            "            for key in pieces[0]\n"
+            "        }",
         ),
     ],
 )
