@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from ...profiler.store.inspection import Attribute, Inspection, Leaf, Part
 from ..case.code_text import identifier
 
-_PLACE = re.compile(r"\[(\d{1,3})\]")
 _KEY = re.compile(r"\['(\w{1,64})'\]")
 _DTYPE = re.compile(r"(?:torch\.)?((?:float|int|uint)(?:8|16|32|64)|bool|bfloat16)")
 
@@ -33,38 +32,31 @@ def stack_samples(samples):
 
 
 def _body(leaves: Sequence[Leaf]) -> str:
-    places = [_PLACE.fullmatch(leaf.path) for leaf in leaves]
-    keys = [_KEY.fullmatch(leaf.path) for leaf in leaves]
-    types = [dtype_code(leaf) for leaf in leaves]
+    paths, types = [leaf.path for leaf in leaves], [dtype_code(leaf) for leaf in leaves]
+    keys = [_KEY.fullmatch(path) for path in paths]
     tensors = bool(leaves) and all(leaf.kind == "tensor" for leaf in leaves)
     if tensors and all(keys):
         rows = [
             f"        {key[1]!r}: torch.as_tensor(np.stack([np.asarray(sample[{key[1]!r}]) for "
-            "sample in samples])" + (f", dtype={kind}),\n" if kind else "),\n")
+            f"sample in samples]){f', dtype={kind}' if kind else ''}),\n"
             for key, kind in zip(keys, types, strict=True)
             if key
         ]
-        return "    return {\n" + "".join(rows) + "    }\n"
-    if (
-        tensors
-        and [match and int(match[1]) for match in places] == list(range(len(leaves)))
-        and all(types)
-    ):
+        return f"    return {{\n{''.join(rows)}    }}\n"
+    if tensors and paths == [f"[{place}]" for place in range(len(leaves))] and all(types):
         return (
             "    fields = zip(*samples)\n"
-            f"    types = [{', '.join(kind for kind in types if kind)}]\n"
+            f"    types = [{', '.join(map(str, types))}]\n"
             "    return [\n"
             "        torch.as_tensor(np.stack([np.asarray(value) for value in field]), "
             "dtype=dtype)\n"
             "        for field, dtype in zip(fields, types)\n"
             "    ]\n"
         )
-    if len(leaves) == 1 and tensors and not leaves[0].path:
-        return "    return torch.from_numpy(np.stack([np.asarray(sample) for sample in samples]))\n"
-    return (
-        "    return [torch.from_numpy(np.stack([np.asarray(value) for value in field])) for field "
-        "in zip(*samples)]\n"
-    )
+    stack = "torch.from_numpy(np.stack([np.asarray(value) for value in {}]))"
+    if tensors and paths == [""]:
+        return f"    return {stack.format('samples')}\n"
+    return f"    return [{stack.format('field')} for field in zip(*samples)]\n"
 
 
 def dtype_code(leaf: Leaf) -> str | None:
@@ -94,12 +86,12 @@ def heavy_attributes(
         for a in part.attributes
         if a.kind in _COPIED and ((a.nbytes or 0) >= least_bytes or (a.length or 0) >= least_length)
     ]
-    # A list of n items weighs at least a pointer and a small object each.
-    weight = {
-        id(held): max(held.attribute.nbytes or 0, 50 * (held.attribute.length or 0))
-        for held in heavy
-    }
-    return sorted(heavy, key=lambda held: -weight[id(held)])[:most]
+
+    def weight(held: Held) -> int:
+        # A list of n items weighs at least a pointer and a small object each.
+        return max(held.attribute.nbytes or 0, 50 * (held.attribute.length or 0))
+
+    return sorted(heavy, key=weight, reverse=True)[:most]
 
 
 def held_code(dataset: Part | None, *kinds: str) -> Held | None:

@@ -12,18 +12,14 @@ from ...profiler.store.inspection import Part
 from ..case.case import Case
 from ..case.code_text import Source, identifier, last_part
 
+# Classes that take what torch's DataLoader takes: how to import those of other libraries.
 _CLASSES = {
-    "torch.utils.data.dataloader.DataLoader": "DataLoader",
-    "torchdata.stateful_dataloader.stateful_dataloader.StatefulDataLoader": "StatefulDataLoader",
-    "monai.data.dataloader.DataLoader": "DataLoader",
-    "torch_geometric.loader.dataloader.DataLoader": "DataLoader",
-}
-# Of libraries' own loaders, which take what torch's takes: the import, and what they put in by
-# themselves.
-_OWN_IMPORTS = {
+    "torch.utils.data.dataloader.DataLoader": None,
+    "torchdata.stateful_dataloader.stateful_dataloader.StatefulDataLoader": None,
     "monai.data.dataloader.DataLoader": "from monai.data import DataLoader",
     "torch_geometric.loader.dataloader.DataLoader": "from torch_geometric.loader import DataLoader",
 }
+# What these libraries put in by themselves.
 _PUT_IN = ("monai.data.utils.", "torch_geometric.loader.dataloader.Collater", "timm.data.")
 # What options of workers come to without workers.
 NEEDS_WORKERS = (
@@ -52,18 +48,13 @@ _LIBRARIES = ("torch", "torchvision", "torchdata", "numpy", "transformers")
 _INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")
 _DEFAULT_COLLATE = ("default_collate", "default_convert")
 
-# Frameworks that make the loader of options of theirs.
+# What makes the loader of options, by framework.
 _OF_OPTIONS = {
-    "transformers": "the Trainer of transformers makes this loader, so there is no call of yours "
-    "to change",
-    "timm": "timm's create_loader makes this loader, so there is no call of DataLoader to change",
-    "ultralytics": "Ultralytics makes this loader, so there is no call of yours to change",
-    "fastai": "fastai makes this loader, so there is no call of DataLoader to change",
+    "transformers": "the Trainer of transformers",
+    "timm": "timm's create_loader",
+    "ultralytics": "Ultralytics",
+    "fastai": "fastai",
 }
-_ACCELERATE = (
-    "Accelerate makes this loader out of yours: change the DataLoader(…) that you hand to prepare()"
-)
-_LIGHTNING = "Lightning gives this loader its sampler: change the DataLoader(…) that you hand to it"
 _SHARED_OUT = ("DistributedSampler", "UnrepeatedDistributedSampler")
 
 
@@ -96,56 +87,51 @@ class LoaderForm:
 
 
 def form_of(case: Case) -> LoaderForm:
-    """How this case's loader was made; of older runs, what the names of its samplers say."""
-    config = case.config
+    """How this case's loader was made; for older runs, what the names of its samplers say."""
+    config, framework = case.config, framework_of(case)
     told, sampler = config_text(case, "loader"), config_text(case, "sampler")
     batch_sampler, made_by = config_text(case, "batch_sampler"), config_text(case, "made_by")
-    batching = config_text(case, "batching")
-    if batching not in ("batch_size", "batch_sampler", "none"):
-        batching = _batching(case, batch_sampler)
+    batching = config_text(case, "batching") or _batching(case, batch_sampler)
     name = last_part(sampler or "")
-    shuffle = config.get("shuffle") if isinstance(config.get("shuffle"), bool) else _shuffles(name)
-    plain = config.get("sampler_plain")
+    by_name = True if name == "RandomSampler" else False if name in _IN_ORDER else None
+    shuffle, plain = config.get("shuffle"), config.get("sampler_plain")
+    if not isinstance(shuffle, bool):
+        shuffle = by_name
     if not isinstance(plain, bool):
-        plain = sampler is None or name in ("RandomSampler", *_IN_ORDER)
-    torchs = batching == "batch_sampler" and batch_sampler in _BATCH_SAMPLERS
-    known = told is None or told in _CLASSES
-    cls = (
-        _CLASSES[told]
-        if told in _CLASSES
-        else "DataLoader"
-        if told is None
-        else identifier(told, "DataLoader")
-    )
-    framework = framework_of(case)
-    if (
-        framework in ("lightning", "ray")
-        and not plain
-        and name in _SHARED_OUT
-        and shuffle is not None
-    ):
+        plain = sampler is None or by_name is not None
+    cls, imports = identifier(told, "DataLoader"), _CLASSES.get(told or "")
+    if framework in ("lightning", "ray") and name in _SHARED_OUT and shuffle is not None:
         plain = True  # the framework shares out what the user's call draws
     if framework == "accelerate" and plain and config_text(case, "sampler_wrappers") in _SHARDS:
         batching = "batch_size"  # so the user's call said, before Accelerate dealt the batches out
-    imports = _OWN_IMPORTS.get(told or "")
     if framework == "webdataset" and cls == "DataLoader":
         cls, imports = "wds.WebLoader", "import webdataset as wds"
+    known = told is None or told in _CLASSES
     by_hand = None
     if framework in _OF_OPTIONS:
-        by_hand = _OF_OPTIONS[framework]
+        by_hand = (
+            f"{_OF_OPTIONS[framework]} makes this loader, so there is no call of DataLoader to "
+            "change"
+        )
     elif made_by == "accelerate" and (batching == "batch_sampler" or not plain):
-        by_hand = _ACCELERATE
+        by_hand = (
+            "Accelerate makes this loader out of yours: change the DataLoader(…) that you hand to "
+            "prepare()"
+        )
     elif made_by == "lightning" and not plain:
-        by_hand = _LIGHTNING
-    elif (config.get("own_constructor") is True and told not in _OWN_IMPORTS) or (
+        by_hand = (
+            "Lightning gives this loader its sampler: change the DataLoader(…) that you hand to it"
+        )
+    elif (config.get("own_constructor") is True and imports is None) or (
         not known and cls == "DataLoader"
     ):
         by_hand = f"{cls} has a constructor of its own: change your call of it"
+    torchs = batching == "batch_sampler" and batch_sampler in _BATCH_SAMPLERS
     return LoaderForm(
         cls=cls,
         batching=batching,
         plain=plain,
-        shuffle=shuffle if isinstance(shuffle, bool) else None,
+        shuffle=shuffle,
         inner="batch_sampler.sampler" if torchs else None,
         by_hand=by_hand,
         imports=imports,
@@ -156,9 +142,9 @@ def form_of(case: Case) -> LoaderForm:
 def framework_of(case: Case) -> str | None:
     """The framework that made this loader, else the one that runs the loop over it."""
     made, runs = config_text(case, "made_by"), config_text(case, "framework")
-    if runs == "transformers" or (runs == "timm" and made != "timm"):
-        return runs if runs == "transformers" else made
-    return made or runs
+    if runs == "transformers":
+        return runs
+    return made if made is not None or runs == "timm" else runs
 
 
 def arguments_of(case: Case, form: LoaderForm) -> dict[str, Any]:
@@ -166,12 +152,10 @@ def arguments_of(case: Case, form: LoaderForm) -> dict[str, Any]:
     them. What cannot be written as a value goes by the argument's own name: it is in the user's
     hands."""
     config = case.config
-    found: dict[str, Any] = {"dataset": Source("dataset")}
-    found.update(_drawing(case, form))
-    if framework_of(case) == "accelerate" and case.config.get("replicas") and "batch_size" in found:
-        found["batch_size"] = Source(
-            "batch_size"
-        )  # of one rank or of all, as the user's configuration has it
+    found: dict[str, Any] = {"dataset": Source("dataset"), **_drawing(case, form)}
+    if framework_of(case) == "accelerate" and config.get("replicas") and "batch_size" in found:
+        # Of one rank or of all: the user's configuration says.
+        found["batch_size"] = Source("batch_size")
     if case.num_workers:
         found["num_workers"] = case.num_workers
     collate = config_text(case, "collate_fn")
@@ -238,10 +222,6 @@ def _batching(case: Case, batch_sampler: str | None) -> str:
     return "none" if size is None else "batch_size"
 
 
-def _shuffles(name: str) -> bool | None:
-    return True if name == "RandomSampler" else False if name in _IN_ORDER else None
-
-
 def is_default_collate(told: str | None) -> bool:
     """Whether this is torch's own way to make a batch."""
     if told is None or told in _DEFAULT_COLLATE:
@@ -260,24 +240,24 @@ def collate_name(case: Case) -> str:
 def function_name(told: str, part: Part | None, fallback: str) -> str:
     """How code calls a function of the user's.
 
-    An object with `__call__` is known by its class only, a partial, a method or a function inside a
-    function by more than a name, and how a library's is called is not known: those get `fallback`.
+    More than a name is needed for a partial, a method or a function inside a function, an object
+    with `__call__` is known by its class only, and the import of a library's function is not known:
+    those get `fallback`.
     """
     name = identifier(part.name if part is not None else told, fallback)
     *modules, _ = told.split(".")
-    library = (modules[:1] and modules[0] in _LIBRARIES) or (
-        part is not None and _INSTALLED.search(part.file or "")
+    inside = part is not None and (
+        "." in (part.qualname or "") or _INSTALLED.search(part.file or "") is not None
     )
     if (
-        told.startswith("partial(")
-        or library
+        inside
+        or told.startswith(("partial(", *(f"{library}." for library in _LIBRARIES)))
         or name in _DEFAULT_COLLATE
-        or any(m[:1].isupper() for m in modules)
+        or any(module == "<locals>" or module[:1].isupper() for module in modules)
+        or not (name[:1].islower() or name[:1] == "_")
     ):
         return fallback
-    if "<locals>" in modules or (part is not None and "." in (part.qualname or "")):
-        return fallback
-    return name if name[:1].islower() or name[:1] == "_" else fallback
+    return name
 
 
 def config_text(case: Case, name: str) -> str | None:
