@@ -81,12 +81,6 @@ def loader_code(case: Case, **changes: Any) -> str:
     return imports + note + around(case, _written(form.cls, arguments))
 
 
-def loader_call(case: Case, **changes: Any) -> str:
-    """The call alone, of a loader whose call is known."""
-    form = form_of(case)
-    return _written(form.cls, _arguments(case, form, changes))
-
-
 def _arguments(case: Case, form: LoaderForm, changes: dict[str, Any]) -> dict[str, Any]:
     arguments = {**arguments_of(case, form), **changes}
     sampler = changes.get("sampler")

@@ -7,18 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...case.case import Case
-from ...case.fetching import file_suffix
 from ...schema.figures import count, size
 from ...schema.report_model import StorageSummary
-from ...storage.files import length_of, listed, main_suffix
+from ...storage.files import length_of, listed
 from ..batched.held_code import decoded_bytes
 from ..loader_code import loader_code
 from .packed import map_size, packed_code
 from .shards import shard_count, shards_code
 from .stored import stored_form
 
-# Files that are texts or rows of tables.
-_TEXTS = (".txt", ".json", ".csv", ".tsv", ".xml", ".yaml", ".yml", ".html", ".md", ".log")
 # Opens that follow the one before: from here on, files are read in order.
 IN_ORDER = 0.7
 # Decoded samples may take so many times what the files take, if there is room for them in the page
@@ -49,27 +46,20 @@ class Layout:
 
 def chosen(case: Case, storage: StorageSummary | None, remote: bool) -> Layout:
     """The layout that fits. `remote`: the files are on a network or FUSE file system."""
-    suffix = (main_suffix(case.loader.looks) or file_suffix(case) or "").lower()
     in_order = case.config.get("dataset_kind") == "iterable" or (
         storage is not None and (storage.sequential_share or 0.0) >= IN_ORDER
     )
     return (
         (_shards(case) if remote and in_order else None)
         or _stored(case, storage)
-        or (_arrow(case) if suffix in _TEXTS else None)
         or (_lmdb(case, storage) if remote else None)
-        or _packed("one", packed_code(case, "packed") or _by_hand(case))
+        or Layout(
+            title="Pack the files into one",
+            why="One large file, read through a memory map, needs no search and no opening.",
+            code=packed_code(case) or _by_hand(case),
+            caveat=f"{_GAIN} {_TRY}",
+        )
     )
-
-
-def _packed(into: str, code: str) -> Layout:
-    why = "One large file, read through a memory map, needs no search and no opening."
-    return Layout(f"Pack the files into {into}", why, code, f"{_GAIN} {_TRY}")
-
-
-def _arrow(case: Case) -> Layout | None:
-    code = packed_code(case, "arrow")
-    return _packed("one Arrow file", code) if code is not None else None
 
 
 def _by_hand(case: Case) -> str:
@@ -103,7 +93,7 @@ def _lmdb(case: Case, storage: StorageSummary | None) -> Layout | None:
     files = listed(case.loader) or length_of(case.loader)
     nbytes = storage.dataset_bytes if storage is not None else None
     known = map_size(nbytes, files) if nbytes and files else None
-    code = packed_code(case, "lmdb", known, readahead=True)
+    code = packed_code(case, "lmdb")
     if code is None:
         return None
     return Layout(

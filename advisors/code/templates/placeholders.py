@@ -15,11 +15,7 @@ REWIND = False
 
 # Figures.
 ENTRY_BYTES = 0
-PAGE_BYTES = 0
-READAHEAD = False
 ROOM = 1.0
-SIZE = 0
-STEP_BYTES = 1
 
 # Functions, expressions and statements.
 COLLATE: Callable[[Any], Any]

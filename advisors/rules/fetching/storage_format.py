@@ -17,8 +17,8 @@ Why it matters
 
 What to change
     The layout that fits: one packed file with an index on a disk of the machine, one LMDB file (its
-    map_size computed) on a network, tar shards where files are read in order there, an Arrow file
-    for texts, a memory-mapped array where samples have one shape and do not change. The code
+    map_size computed) on a network, tar shards where files are read in order there,
+    a memory-mapped array where samples have one shape and do not change. The code
     converts the files and makes a loader that reads them.
 
 When not to
