@@ -95,14 +95,13 @@ class BatchIndices(Sampler):
 
     def __len__(self):
         full, rest = divmod(self.length, self.batch_size)
-        return full + (1 if rest and not self.drop_last else 0)
+        return full + (rest > 0 and not self.drop_last)
 
     def __iter__(self):
         rows = torch.arange(self.length) if not self.shuffle else self.shuffled()
         rows = rows[: len(self) * self.batch_size]
-        for part in rows.split(
-            1024 * self.batch_size
-        ):  # a million small tensors at once would fill memory
+        # A million small tensors at once would fill memory.
+        for part in rows.split(1024 * self.batch_size):
             yield from part.split(self.batch_size)
 
     def shuffled(self):

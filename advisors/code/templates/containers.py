@@ -18,16 +18,13 @@ def rechunk(source, target):
             if isinstance(item, h5py.Group):
                 made = new.require_group(name)
             elif item.ndim == 0 or not item.size:
-                old.copy(
-                    item, new.require_group(Path("/" + name).parent.as_posix()), Path(name).name
-                )
+                old.copy(item, new.require_group(item.parent.name), Path(name).name)
                 return
             else:
-                chunks = (1, *item.shape[1:])
                 packing = {
-                    "compression": item.compression,
-                    "compression_opts": item.compression_opts,
+                    name: getattr(item, name) for name in ("compression", "compression_opts")
                 }
+                chunks = (1, *item.shape[1:])
                 made = new.create_dataset(name, item.shape, item.dtype, chunks=chunks, **packing)
                 step = (item.chunks or (256,))[0]
                 for row in range(0, len(item), step):
