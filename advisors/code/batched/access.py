@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ....profiler.base.metadata import clean
 from ....profiler.store.inspection import Attribute
 from ...case.code_text import MAX_CHARACTERS
 from .batch_values import (
@@ -19,14 +20,13 @@ from .batch_values import (
     NotArrays,
     Value,
     as_number,
-    as_type,
     call_each,
     called,
     computed,
+    converted,
     from_list,
     look_up,
     pick_from,
-    to_tensor,
 )
 from .source_literals import OPERATORS, constant_key, constant_subscripts, named_dtype, number_text
 
@@ -85,20 +85,23 @@ def read_access(lines: tuple[str, ...], attributes: Iterable[Attribute]) -> Plan
 
     Raises NotArrays with the reason if there is none, whatever the lines hold.
     """
-    if not lines:
-        raise NotArrays("its source could not be read")
     if len(lines) > MAX_LINES or sum(map(len, lines)) > MAX_CHARACTERS:
         raise NotArrays("its source is too long to be read")
     try:
         tree = ast.parse("\n".join(lines))
-        if sum(1 for _ in ast.walk(tree)) > MAX_NODES:
+        if sum(1 for _ in ast.walk(tree)) > MAX_NODES or _depth(tree) > MAX_DEPTH:
             raise NotArrays("its source is too long to be read")
-        if _depth(tree) > MAX_DEPTH:
-            raise NotArrays("its source is nested too deeply")
         match tree.body:
-            case [ast.FunctionDef(decorator_list=[]) as method]:
-                return _Reader({a.name: a for a in attributes}, method).plan()
-        raise NotArrays("its source is not a plain method")
+            case [
+                ast.FunctionDef(
+                    _,
+                    ast.arguments([], [ast.arg(own), ast.arg(index)], None, [], [], None, []),
+                    body,
+                    [],
+                )
+            ]:
+                return _Reader({a.name: a for a in attributes}, own, index).plan(body)
+        raise NotArrays("its source is no plain method with an index")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise NotArrays("its source could not be parsed") from error
 
@@ -110,28 +113,22 @@ def _depth(node: ast.AST) -> int:
 class _Reader:
     """Reads the statements of a method, from the first to its return."""
 
-    def __init__(self, attributes: Mapping[str, Attribute], method: ast.FunctionDef) -> None:
-        match method.args:
-            case ast.arguments(first, rest, None, [], [], None, []) if len(first + rest) == 2:
-                self.own, index = (each.arg for each in first + rest)
-            case _:
-                raise NotArrays("it takes more than an index")
-        self.attributes = attributes
+    def __init__(self, attributes: Mapping[str, Attribute], own: str, index: str) -> None:
+        self.attributes, self.own = attributes, own
         self.index = {index}
-        self.body = method.body
         self.locals: dict[str, Value] = {}
         self.assigns: list[tuple[str, Value]] = []
         self.arrays: dict[str, None] = {}
         self.transforms: dict[str, None] = {}
 
-    def plan(self) -> Plan:
-        for statement in self.body:
-            if isinstance(statement, ast.Return) and statement.value is not None:
-                result = self.structure(statement.value)
+    def plan(self, body: list[ast.stmt]) -> Plan:
+        for node in body:
+            if isinstance(node, ast.Return) and node.value is not None:
+                result = self.structure(node.value)
                 if not self.arrays:
                     raise NotArrays("it looks up no array")
                 return Plan(tuple(self.assigns), result, tuple(self.arrays), tuple(self.transforms))
-            self.statement(statement)
+            self.statement(node)
         raise NotArrays("it does not end in a return")
 
     def statement(self, node: ast.stmt) -> None:
@@ -158,10 +155,8 @@ class _Reader:
             ) if self.attribute(name).kind in ("none", "callable", "other"):
                 for each in body if self.attribute(name).kind != "none" else ():
                     self.statement(each)
-            case ast.If():
-                raise NotArrays(f"its line {node.lineno} decides something per sample")
             case _:
-                raise NotArrays(f"its line {node.lineno} is more than a look-up")
+                raise _more(node)
 
     def assign(self, target: ast.expr, value: ast.expr) -> None:
         pairs = [(target, value)]
@@ -172,7 +167,7 @@ class _Reader:
         found = [(to, None if self.is_index(of) else self.value(of)) for to, of in pairs]
         for to, made in found:
             if not isinstance(to, ast.Name) or to.id == self.own:
-                raise NotArrays("it assigns to more than a local name")
+                raise _more(to)
             self.bind(to.id, made)
 
     def bind(self, local: str, value: Value | None) -> None:
@@ -183,7 +178,7 @@ class _Reader:
             return
         self.index.discard(local)
         if not self.index:
-            raise NotArrays("it loses its index")
+            raise NotArrays("it assigns to its index")
         name = f"{local}_" if local in _RESERVED or hasattr(builtins, local) else local
         self.assigns.append((name, value))
         self.locals[local] = replace(value, text=name)
@@ -200,10 +195,9 @@ class _Reader:
         return False
 
     def attribute(self, name: str) -> Attribute:
-        found = self.attributes.get(name)
-        if found is None:
+        if name not in self.attributes:
             raise NotArrays(f"what self.{name} is was not recorded")
-        return found
+        return self.attributes[name]
 
     def structure(self, node: ast.expr) -> Structure:
         match node:
@@ -222,73 +216,61 @@ class _Reader:
         return Structure("dict", keys=names, items=items)
 
     def value(self, node: ast.expr) -> Value:
+        try:
+            return self.read(node)
+        except NotArrays as reason:
+            raise reason if reason.args else _more(node) from None
+
+    def read(self, node: ast.expr) -> Value:
         match node:
             case ast.Name(name) if name in self.locals:
                 return self.locals[name]
             case ast.Name(name) if name in self.index:
                 # A copy: rows may share memory with the sampler's own tensor.
                 return Value("rows.clone()", "tensor", 0, "int64", python=True)
-            case ast.Name(name):
-                raise NotArrays(f"it uses {name}")
             case ast.Subscript(ast.Attribute(ast.Name(self.own), name), key):
-                return self.looked_up(name, key)
+                return self.looked_up(self.attribute(name), key)
             case ast.Subscript(inner, key):
                 return pick_from(self.value(inner), constant_subscripts(key))
-            case ast.BinOp(left, op, right):
-                return self.arithmetic(left, op, right)
+            case ast.BinOp(left, op, right) if type(op) in OPERATORS:
+                first, last = number_text(left), number_text(right)
+                if (first is None) != (last is None):
+                    value = self.value(left if first is None else right)
+                    texts = first or value.text, last or value.text
+                    return computed(value, f" {OPERATORS[type(op)]} ".join(texts))
             case ast.Call(ast.Name("int" | "float" | "bool" as name), [only], []):
                 return as_number(self.value(only), name)
-            case ast.Call(ast.Name(name)):
-                raise NotArrays(f"it calls {name}")
-            case ast.Call(ast.Attribute(ast.Name(self.own), name), arguments, keywords):
-                callable_ = self.attribute(name).kind in ("callable", "other")
-                if not callable_ or len(arguments) != 1 or keywords:
-                    raise NotArrays(f"it calls self.{name}")
+            case ast.Call(ast.Attribute(ast.Name(self.own), name), [only], []) if self.attribute(
+                name
+            ).kind in ("callable", "other"):
                 self.transforms[name] = None
-                return call_each(self.value(arguments[0]), f"source.{name}({{}})")
-            case ast.Call(ast.Attribute(ast.Name(module), name)) if (
-                module in _CONVERSIONS and module not in self.locals
+                return call_each(self.value(only), f"source.{name}({{}})")
+            case ast.Call(ast.Attribute(ast.Name(module), name), [given, *types], keywords) if (
+                name in _CONVERSIONS.get(module, ()) and module not in self.locals
             ):
-                return self.converted(node, module, name)
-            case ast.Call(ast.Attribute(inner, name), arguments, keywords):
-                if keywords:
-                    raise NotArrays(f"it calls .{name}()")
-                return called(self.value(inner), name, arguments)
-            case ast.Call():
-                raise NotArrays("it calls what it has looked up")
-        raise NotArrays(f"its line {node.lineno} is more than a look-up")
-
-    def looked_up(self, name: str, key: ast.expr) -> Value:
-        """`self.name[key]`."""
-        first, *others = key.elts if isinstance(key, ast.Tuple) and key.elts else [key]
-        rest = constant_subscripts(ast.Tuple(others, ast.Load()))
-        found = self.attribute(name)
-        inner = (
-            None if isinstance(first, ast.Name) and first.id in self.index else self.value(first)
-        )
-        if found.kind not in ARRAY_FORMS and (found.kind not in _LIST_KINDS or rest):
-            raise NotArrays(f"self.{name} is no array")
-        self.arrays[name] = None
-        return look_up(found, inner, rest) if found.kind in ARRAY_FORMS else from_list(found, inner)
-
-    def converted(self, node: ast.Call, module: str, name: str) -> Value:
-        """`torch.tensor(x)`, `np.asarray(x)` and their like, with a dtype or without."""
-        match node:
-            case ast.Call(_, [given, *types], keywords) if name in _CONVERSIONS[module]:
                 types += [each.value for each in keywords if each.arg == "dtype"]
                 if len(types) < 2 and len(node.args) + len(keywords) == 1 + len(types):
-                    value, dtype = self.value(given), named_dtype(types[0]) if types else None
-                    if module == "torch":
-                        return to_tensor(value, dtype)
-                    if value.form == "array":
-                        return as_type(value, dtype)
-        raise NotArrays(f"it calls {module}.{name}")
+                    dtype = named_dtype(types[0]) if types else None
+                    return converted(self.value(given), module, dtype)
+            case ast.Call(ast.Attribute(ast.Name(name))) if name not in {*self.locals, *self.index}:
+                raise NotArrays
+            case ast.Call(ast.Attribute(inner, name), arguments, []):
+                return called(self.value(inner), name, arguments)
+        raise NotArrays
 
-    def arithmetic(self, left: ast.expr, op: ast.operator, right: ast.expr) -> Value:
-        if type(op) not in OPERATORS:
-            raise NotArrays("it computes more than sums and products")
-        first, last = number_text(left), number_text(right)
-        if (first is None) == (last is None):
-            raise NotArrays("it computes with more than one value and a number")
-        value = self.value(left if first is None else right)
-        return computed(value, first or value.text, last or value.text, OPERATORS[type(op)])
+    def looked_up(self, attribute: Attribute, key: ast.expr) -> Value:
+        """`self.attribute[key]`."""
+        first, *others = key.elts if isinstance(key, ast.Tuple) and key.elts else [key]
+        rest = constant_subscripts(ast.Tuple(others, ast.Load()))
+        direct = isinstance(first, ast.Name) and first.id in self.index
+        inner = None if direct else self.value(first)
+        self.arrays[attribute.name] = None
+        if attribute.kind in ARRAY_FORMS:
+            return look_up(attribute, inner, rest)
+        if attribute.kind not in _LIST_KINDS or rest:
+            raise NotArrays(f"self.{attribute.name} is no array")
+        return from_list(attribute, inner)
+
+
+def _more(node: ast.AST) -> NotArrays:
+    return NotArrays(f"`{clean(ast.unparse(node), 80)}` is more than a look-up")

@@ -1,7 +1,7 @@
 """Values that a sample is made of, as they are for a whole batch, and the operations on them.
 
-Each function takes and gives a `Value`, which is code. `access` knows no other operations. One
-without an exact form for batches raises NotArrays.
+Each function takes and gives a `Value`, which is code. `access` knows no other operations. What
+has no exact form for batches raises NotArrays.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _rows(inner: Value | None, form: Form) -> str:
     """The rows to look up, in the type that an array of this form takes."""
     inner = inner or Value("rows", "tensor", 0, "int64")
     if inner.ndim or inner.form == "list" or not (inner.dtype or "").startswith(("int", "uint")):
-        raise NotArrays("it looks up by what it has computed")
+        raise NotArrays
     if form == "tensor" and inner.form == "array":
         return f"torch.as_tensor({inner.text})"
     if form == "array" and inner.form == "tensor":
@@ -91,14 +91,10 @@ def look_up(attribute: Attribute, inner: Value | None, rest: tuple[int | slice, 
     thousand values on.
     """
     form, name = ARRAY_FORMS[attribute.kind], attribute.name
-    if not attribute.shape:
-        raise NotArrays(f"the shape of self.{name} was not recorded")
-    dtype = plain_dtype(attribute.dtype)
-    if form == "array" and dtype in (None, "uint64"):
-        raise NotArrays(f"self.{name} holds no plain numbers")
-    ndim = len(attribute.shape) - 1
-    if len(rest) > ndim:
-        raise NotArrays(f"it takes more of self.{name} than it has")
+    dtype, ndim = plain_dtype(attribute.dtype), len(attribute.shape or ()) - 1
+    # NumPy's objects, texts and 64-bit numbers without a sign have no tensors of their own.
+    if len(rest) > ndim or (form == "array" and dtype in (None, "uint64")):
+        raise NotArrays
     cpu = attribute.device in (None, "cpu")
     found = Value(f"source.{name}", form, ndim - _dimensions(rest), dtype, cpu=cpu)
     rows = _rows(inner, form)
@@ -123,11 +119,9 @@ def pick_from(value: Value, rest: tuple[int | slice, ...]) -> Value:
     """`x[0]`, `x[:, 3]` of one sample's value."""
     if value.form == "list":
         return Value(f"[row[{_subscripts(rest)}] for row in {value.text}]", "list")
-    if value.python or len(rest) > value.ndim:
-        raise NotArrays("it picks from a single number")
     backwards = any(isinstance(each, slice) and (each.step or 1) < 1 for each in rest)
-    if value.form == "tensor" and backwards:
-        raise NotArrays("it reverses a tensor")
+    if value.python or len(rest) > value.ndim or (value.form == "tensor" and backwards):
+        raise NotArrays
     left = value.ndim - _dimensions(rest)
     return replace(value.then(f"[:, {_subscripts(rest)}]"), ndim=left).in_order
 
@@ -142,7 +136,7 @@ def as_number(value: Value, name: str) -> Value:
     if value.form == "list":
         return call_each(value, f"{name}({{}})")
     if value.ndim:
-        raise NotArrays(f"it calls {name} on more than a number")
+        raise NotArrays
     return replace(as_type(to_tensor(value, None), PYTHON_TYPES[name]), python=True)
 
 
@@ -163,18 +157,27 @@ def as_type(value: Value, dtype: str | None) -> Value:
     return replace(value.then(call), dtype=dtype)
 
 
-def computed(value: Value, left: str, right: str, symbol: str) -> Value:
-    """`x / 255`: this value and a number, as these texts, in this order."""
+def converted(value: Value, module: str, dtype: str | None) -> Value:
+    """`torch.tensor(x)`, `np.asarray(x)` and their like."""
+    if module == "torch":
+        return to_tensor(value, dtype)
+    if value.form != "array":
+        raise NotArrays
+    return as_type(value, dtype)
+
+
+def computed(value: Value, text: str) -> Value:
+    """`x / 255`: this value and a number."""
     # A single number follows the rules of Python or of NumPy's scalars, a batch those of arrays.
     if value.form == "list" or value.python or (value.form == "array" and not value.ndim):
-        raise NotArrays("it computes with single numbers")
-    return replace(value, text=f"({left} {symbol} {right})", dtype=None)
+        raise NotArrays
+    return replace(value, text=f"({text})", dtype=None)
 
 
 def called(value: Value, name: str, arguments: list[ast.expr]) -> Value:
     """A method of one sample's value."""
     if value.form == "list" or value.python:
-        raise NotArrays(f"it calls .{name}() on what is no array")
+        raise NotArrays
     tensor, ndim = value.form == "tensor", value.ndim
     match name, arguments:
         case (("clone" | "contiguous" | "detach" | "copy"), []):
@@ -206,4 +209,4 @@ def called(value: Value, name: str, arguments: list[ast.expr]) -> Value:
         ) == list(range(ndim)):
             order = ", ".join(str(each) for each in (0, *(n + 1 for n in numbers)))
             return value.then(f".{name}({order})").in_order
-    raise NotArrays(f"it calls .{name}()")
+    raise NotArrays

@@ -10,7 +10,7 @@ import numpy as np
 
 
 class NotArrays(Exception):
-    """The method does more than look up arrays; the message is the reason, as part of a
+    """The method does more than look up arrays; the reason, if it has one, is part of a
     sentence."""
 
 
@@ -44,7 +44,7 @@ def _constant(node: ast.expr | None) -> Any:
 def constant_key(node: ast.expr | None) -> str | int:
     key = _constant(node)
     if type(key) not in (str, int):
-        raise NotArrays("a key of its dict is computed")
+        raise NotArrays
     return key  # type: ignore[no-any-return]
 
 
@@ -61,7 +61,7 @@ def constant_subscripts(node: ast.expr) -> tuple[int | slice, ...]:
 def whole(node: ast.expr) -> int:
     number = _constant(node)
     if type(number) is not int or abs(number) >= 1 << 40:
-        raise NotArrays("it picks from a sample by what is computed")
+        raise NotArrays
     return number
 
 
@@ -100,4 +100,4 @@ def named_dtype(node: ast.expr) -> str:
             return name
         case ast.Name("float" | "int" | "bool" as name):
             return PYTHON_TYPES[name]
-    raise NotArrays("it converts to a type that is not written out")
+    raise NotArrays

@@ -8,8 +8,6 @@ import pandas as pd
 class StandIn(np.lib.mixins.NDArrayOperatorsMixin):
     """In place of `_real`, an object of `_pandas`, which answers whatever is not defined below."""
 
-    _places = ()
-
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(name)
@@ -62,7 +60,8 @@ class Column(StandIn):
     _pandas = pd.Series
 
     def __init__(self, series):
-        self._real, self._array = series, np.empty(len(series), object)
+        self._real, self._places = series, {}
+        self._array = np.empty(len(series), object)
         if isinstance(series.dtype, np.dtype) and series.dtype.kind not in "mM":
             self._array = series.to_numpy()
         else:
