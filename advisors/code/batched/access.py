@@ -10,7 +10,6 @@ import ast
 import builtins
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from ....profiler.base.metadata import clean
 from ....profiler.store.inspection import Attribute
@@ -46,21 +45,22 @@ _CONVERSIONS = {
 _LIST_KINDS = ("numbers", "texts", "paths", "list")
 
 
-@dataclass(frozen=True)
-class Structure:
-    """What a sample is made of: one value, or a tuple, list or dict of such."""
+# What a sample is made of: one value, or a tuple, list or dict of such.
+Sample = Value | tuple["Sample", ...] | list["Sample"] | dict[str | int, "Sample"]
 
-    kind: Literal["value", "tuple", "list", "dict"]
-    value: Value | None = None
-    keys: tuple[str | int, ...] = ()
-    items: tuple[Structure, ...] = ()
 
-    def leaves(self) -> Iterable[Value]:
-        """Its values, in order."""
-        if self.value is not None:
-            yield self.value
-        for item in self.items:
-            yield from item.leaves()
+def items(sample: Sample) -> Iterable[Sample]:
+    """What a tuple, list or dict holds."""
+    if isinstance(sample, Value):
+        return ()
+    return sample.values() if isinstance(sample, dict) else sample
+
+
+def leaves(sample: Sample) -> list[Value]:
+    """Its values, in order."""
+    if isinstance(sample, Value):
+        return [sample]
+    return [leaf for item in items(sample) for leaf in leaves(item)]
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,9 @@ class Plan:
     """
 
     assigns: tuple[tuple[str, Value], ...]
-    result: Structure
+    result: Sample
     arrays: tuple[str, ...]
     transforms: tuple[str, ...] = ()
-
-    @property
-    def leaves(self) -> tuple[Value, ...]:
-        return tuple(self.result.leaves())
 
 
 def read_access(lines: tuple[str, ...], attributes: Iterable[Attribute]) -> Plan:
@@ -199,21 +195,20 @@ class _Reader:
             raise NotArrays(f"what self.{name} is was not recorded")
         return self.attributes[name]
 
-    def structure(self, node: ast.expr) -> Structure:
+    def structure(self, node: ast.expr) -> Sample:
         match node:
-            case ast.Tuple([_, *_]):
-                return Structure("tuple", items=tuple(map(self.structure, node.elts)))
-            case ast.List([_, *_]):
-                return Structure("list", items=tuple(map(self.structure, node.elts)))
+            case ast.Tuple([_, *_] as parts):
+                return tuple(map(self.structure, parts))
+            case ast.List([_, *_] as parts):
+                return list(map(self.structure, parts))
             case ast.Call(ast.Name("dict"), [], keywords):
                 keys: list[ast.expr | None] = [ast.Constant(each.arg) for each in keywords]
                 values = [each.value for each in keywords]
             case ast.Dict(keys, values):
                 pass
             case _:
-                return Structure("value", self.value(node))
-        names, items = tuple(map(constant_key, keys)), tuple(map(self.structure, values))
-        return Structure("dict", keys=names, items=items)
+                return self.value(node)
+        return dict(zip(map(constant_key, keys), map(self.structure, values), strict=True))
 
     def value(self, node: ast.expr) -> Value:
         try:

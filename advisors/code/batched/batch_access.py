@@ -12,8 +12,8 @@ from typing import Any, Literal
 from ....profiler.store.inspection import Part
 from ...case.code_text import identifier, with_imports
 from ..template import definitions
-from .access import Plan, Structure, read_access
-from .batch_values import NotArrays
+from .access import Plan, Sample, items, leaves, read_access
+from .batch_values import NotArrays, Value
 
 _TORCH = "torch.utils.data.dataset."
 
@@ -38,7 +38,7 @@ class Access:
     @property
     def lists(self) -> int:
         """Leaves that are read value by value."""
-        return sum(leaf.form == "list" for leaf in self.plan.leaves) if self.plan is not None else 0
+        return sum(leaf.form == "list" for leaf in leaves(self.plan.result)) if self.plan else 0
 
     def batches(self, dataset: Any) -> Any:
         """What the code makes of this data set, which must be the one that was looked at: its code
@@ -68,15 +68,17 @@ def batch_access(part: Part, expression: str = "dataset") -> Access:
 
 def _own(part: Part, expression: str) -> Access:
     plan = read_access(part.getitem, part.attributes)
-    leaves, kind = plan.leaves, plan.result.kind
-    flat = all(item.value is not None for item in plan.result.items)
+    sample, values = plan.result, leaves(plan.result)
     name = f"{identifier(part.name, 'MyDataset')}Batches"
     return Access(
         expression=f"{name}({expression})",
         classes=(view_class(name, identifier(part.name, "data set"), plan),),
-        kind="list" if kind == "tuple" else kind,
-        leaves=len(leaves),
-        plain=flat and all(leaf.form != "list" and leaf.cpu for leaf in leaves),
+        kind="value" if sample in values else "dict" if isinstance(sample, dict) else "list",
+        leaves=len(values),
+        plain=all(
+            isinstance(item, Value) and item.form != "list" and item.cpu
+            for item in items(sample) or values
+        ),
         loops=plan.transforms,
         plan=plan,
     )
@@ -125,16 +127,15 @@ class {name}(Dataset):
 '''
 
 
-def structure_text(structure: Structure, in_sequence: bool = False) -> str:
+def structure_text(sample: Sample, in_sequence: bool = False) -> str:
     """Code for the collated batch."""
-    value = structure.value
-    if structure.kind == "dict":
-        pairs = zip(structure.keys, structure.items, strict=True)
-        return "{" + ", ".join(f"{key!r}: {structure_text(item)}" for key, item in pairs) + "}"
-    if value is None:
-        return "[" + ", ".join(structure_text(item, True) for item in structure.items) + "]"
-    if value.form != "list":
-        return value.text if value.form == "tensor" else f"torch.as_tensor({value.text})"
+    if isinstance(sample, dict):
+        pairs = (f"{key!r}: {structure_text(item)}" for key, item in sample.items())
+        return f"{{{', '.join(pairs)}}}"
+    if not isinstance(sample, Value):
+        return f"[{', '.join(structure_text(item, True) for item in sample)}]"
+    if sample.form != "list":
+        return sample.text if sample.form == "tensor" else f"torch.as_tensor({sample.text})"
     # default_collate gives texts as they are: a tuple of them inside of tuples, else a list.
-    as_given = f"tuple({value.text})" if in_sequence else value.text
-    return as_given if value.texts else f"default_collate({as_given})"
+    as_given = f"tuple({sample.text})" if in_sequence else sample.text
+    return as_given if sample.texts else f"default_collate({as_given})"

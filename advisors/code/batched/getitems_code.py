@@ -10,9 +10,9 @@ from ...case.case import Case
 from ...case.code_text import identifier, with_imports
 from ..loader_code import DROP, loader_code
 from ..loader_form import form_of
-from .access import Plan
+from .access import Plan, items, leaves
 from .batch_access import Access, batch_access
-from .batch_values import NotArrays
+from .batch_values import NotArrays, Value
 from .drawn import batches_code, own_collate, whole_epochs
 
 
@@ -94,20 +94,19 @@ def _list_of_samples(case: Case, access: Access, why: str) -> Batched:
 
 def getitems_function(plan: Plan) -> str:
     """A `__getitems__` with the samples themselves, each as `__getitem__` gives it."""
-    result = plan.result
-    if any(item.value is None for item in result.items):
+    sample, values = plan.result, leaves(plan.result)
+    if not all(isinstance(item, Value) for item in items(sample)):
         raise NotArrays("its samples are nested")
-    values = ", ".join(leaf.samples for leaf in plan.leaves)
-    samples = {
-        "value": f"list({values})",
-        "tuple": f"list(zip({values}))",
-        "list": f"[list(sample) for sample in zip({values})]",
-        "dict": f"[dict(zip({list(result.keys)!r}, sample)) for sample in zip({values})]",
-    }
+    zipped = f"zip({', '.join(value.samples for value in values)})"
+    samples = f"list({values[0].samples if isinstance(sample, Value) else zipped})"
+    if isinstance(sample, list):
+        samples = f"[list(sample) for sample in {zipped}]"
+    elif isinstance(sample, dict):
+        samples = f"[dict(zip({list(sample)!r}, sample)) for sample in {zipped}]"
     return (
         "def getitems(source, indices):\n"
         '    """The samples at these indices: each array is read once for all of them."""\n'
         "    rows = torch.as_tensor(indices)\n"
         + "".join(f"    {local} = {value.text}\n" for local, value in plan.assigns)
-        + f"    return {samples[result.kind]}\n"
+        + f"    return {samples}\n"
     )

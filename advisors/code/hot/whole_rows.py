@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import ctypes
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import add, mul, sub, truediv
@@ -17,6 +18,7 @@ from ..syntax import Replaced, expression, names, statement
 
 _FLOATS = ("float", "float16", "float32", "float64", "double", "half", "bfloat16")
 _ORDERS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
+_RAISED = re.compile(r"(.*\.clamp\(min=[^()]*)\)")
 _FOLDED = {"+": add, "-": sub, "*": mul, "/": truediv}
 
 
@@ -207,10 +209,11 @@ def _called(name: str, given: list[_Term]) -> _Term:
         case "abs", [None]:
             return _Term(f"{given[0].code}.abs()", given[0].operations + 1)
         # A limit that is no float would make some numbers whole ones.
-        case (("min" | "max"), [None, float()]):
-            side = "max" if name == "min" else "min"
-            code = f"{given[0].code}.clamp({side}={given[1].code})"
-            return _Term(code, given[0].operations + 1)
+        case (("min" | "max"), [None, float(limit)]):
+            of, side = given[0], "max" if name == "min" else "min"
+            if side == "max" and (both := _RAISED.fullmatch(of.code)):
+                return _Term(f"{both[1]}, max={limit})", of.operations)
+            return _Term(f"{of.code}.clamp({side}={limit})", of.operations + 1)
         # Python's min and max give the first if the other is NaN.
         case (("min" | "max"), [float(), None]):
             first, second = given
