@@ -78,13 +78,13 @@ class Held:
 def heavy_attributes(
     dataset: Part, least_bytes: int, least_length: int, most: int = 4
 ) -> list[Held]:
-    """The largest attributes of a data set and of those it wraps, that a process would copy: not
+    """The largest attributes of a data set and of those it wraps that a process would copy: not
     tensors, which are shared, and not what lies in files."""
     heavy = [
-        Held(identifier(part.name, "the data set"), a, f"{path}.{identifier(a.name, 'metadata')}")
-        for part, path in reached(dataset)
-        for a in part.attributes
-        if a.kind in _COPIED and ((a.nbytes or 0) >= least_bytes or (a.length or 0) >= least_length)
+        held
+        for _, held in all_held(dataset, *_COPIED)
+        if (held.attribute.nbytes or 0) >= least_bytes
+        or (held.attribute.length or 0) >= least_length
     ]
 
     def weight(held: Held) -> int:

@@ -55,6 +55,7 @@ _OF_OPTIONS = {
     "ultralytics": "Ultralytics",
     "fastai": "fastai",
 }
+_DEFAULTS = {"pin_memory": False, "timeout": 0, "in_order": True, "persistent_workers": False}
 _SHARED_OUT = ("DistributedSampler", "UnrepeatedDistributedSampler")
 
 
@@ -158,23 +159,23 @@ def arguments_of(case: Case, form: LoaderForm) -> dict[str, Any]:
         found["batch_size"] = Source("batch_size")
     if case.num_workers:
         found["num_workers"] = case.num_workers
-    collate = config_text(case, "collate_fn")
-    if collate is not None and not is_default_collate(collate) and not collate.startswith(_PUT_IN):
-        found["collate_fn"] = Source(collate_name(case))
-    for name, default in (("pin_memory", False), ("timeout", 0), ("in_order", True)):
+    for name, default in _DEFAULTS.items():
         value = config.get(name)
         if isinstance(value, bool | int | float) and value != default:
             found[name] = value
-    init = config_text(case, "worker_init_fn")
-    if init is not None and not init.removeprefix("partial(").startswith((*_FRAMEWORKS, *_PUT_IN)):
-        part = case.inspection.worker_init
-        found["worker_init_fn"] = Source(function_name(init, part, "worker_init_fn"))
     if case.loader.prefetch_factor != DEFAULT_PREFETCH:
         found["prefetch_factor"] = case.loader.prefetch_factor
-    if config.get("persistent_workers") is True:
-        found["persistent_workers"] = True
-    context = config.get("multiprocessing_context")
-    if isinstance(context, str):
+    inspection, put_in = case.inspection, (*_PUT_IN, *_FRAMEWORKS)
+    for name, part, given in (
+        ("collate_fn", inspection.collate, _PUT_IN),
+        ("worker_init_fn", inspection.worker_init, put_in),
+    ):
+        told = config_text(case, name)
+        own = told is not None and not told.removeprefix("partial(").startswith(given)
+        if own and not is_default_collate(told):
+            found[name] = Source(function_name(told or "", part, name))
+    context = config_text(case, "multiprocessing_context")
+    if context is not None:
         known = context in ("fork", "spawn", "forkserver")
         found["multiprocessing_context"] = context if known else Source("multiprocessing_context")
     if config.get("generator") is True:

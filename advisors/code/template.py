@@ -26,16 +26,11 @@ def code_from(template: str, *names: str, then: str = "", **values: Value) -> st
     """These definitions, and `then` what is done with them, below the imports that both need."""
     body = "\n\n".join([definitions(template, *names, **values), *([then] if then else [])])
     used = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
-    lines, tree = _resolved(template, values)
     head: list[str] = []
-    last = 0
-    for node in tree.body:
+    for node in _resolved(template, values)[1].body:
         if isinstance(node, ast.Import | ast.ImportFrom) and not getattr(node, "level", 0):
             node.names = [alias for alias in node.names if (alias.asname or alias.name) in used]
-            if node.names:
-                head += [""] if head and "" in lines[last : node.lineno] else []
-                head.append(ast.unparse(node))
-                last = node.lineno
+            head += [ast.unparse(node)] if node.names else []
     gap = [""] if not body.startswith(("class ", "def ")) else ["", ""]
     return "\n".join([*head, *gap, body]) if head else body
 

@@ -58,18 +58,16 @@ def _needs_hand(part: Part) -> bool:
         return True
     frames = {a.name for a in part.attributes if a.kind == "dataframe"}
     several = {a.name for a in part.attributes if a.kind in _SEVERAL}
-    rows: set[str] = set()
-
-    def is_frame(node: ast.AST | None) -> bool:
-        return isinstance(node, ast.Attribute) and node.attr in frames
+    rows: set[str] = set()  # local names of rows, and of frames
 
     def is_row(node: ast.AST | None) -> bool:
         match node:
             case ast.Subscript(ast.Attribute(_, "iloc" | "loc" | "iat" | "at")):
                 return True
-            case ast.Name(name):
-                return name in rows
-        return False
+        return isinstance(node, ast.Name) and node.id in rows
+
+    def holds(node: ast.AST | None) -> bool:
+        return is_row(node) or (isinstance(node, ast.Attribute) and node.attr in frames)
 
     for node in ast.walk(tree):
         match node:
@@ -77,30 +75,26 @@ def _needs_hand(part: Part) -> bool:
                 ast.Assign([ast.Name(name), *_], value)
                 | ast.NamedExpr(ast.Name(name), value)
                 | ast.AnnAssign(ast.Name(name), _, value)
-            ) if is_row(value) or is_frame(value):
+            ) if holds(value):
                 rows.add(name)
     for node in ast.walk(tree):
         match node:
             case ast.Subscript(of, _, ast.Store() | ast.Del()) | ast.Attribute(
                 of, _, ast.Store() | ast.Del()
-            ) if is_row(of) or is_row(node) or is_frame(of):
+            ) if is_row(node) or holds(of):
                 return True
             # pandas makes another Series of the row, whatever is done for its rows.
             case ast.Attribute(
                 of, "drop" | "filter" | "reindex" | "apply" | "map" | "dropna" | "fillna"
             ) if is_row(of):
                 return True
-            case ast.Subscript(ast.Attribute(of), key) if is_row(node):
-                last = key.elts[1] if isinstance(key, ast.Tuple) and len(key.elts) == 2 else key
-                if is_row(of) or _is_several(last, several):  # row.iloc[0]
-                    return True
-            case ast.Subscript(of, key) if is_row(of) or is_frame(of):
-                if _is_several(key, several):
+            case ast.Subscript(ast.Attribute(of), _) if is_row(node) and is_row(of):
+                return True  # row.iloc[0]
+            case ast.Subscript(of, key) if is_row(node) or holds(of):
+                if is_row(node) and isinstance(key, ast.Tuple):
+                    key = key.elts[-1]
+                if isinstance(key, ast.Slice | ast.List) or (
+                    isinstance(key, ast.Attribute) and key.attr in several
+                ):
                     return True
     return False
-
-
-def _is_several(key: ast.expr, several: set[str]) -> bool:
-    return isinstance(key, ast.Slice | ast.List) or (
-        isinstance(key, ast.Attribute) and key.attr in several
-    )

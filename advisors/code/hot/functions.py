@@ -105,26 +105,25 @@ def _find(
         )
     lines = _lines(stage, kind, names) or [line for line in stage.lines if line.text in reads]
     samples = inside + sum(line.share for line in lines) * stage.samples
+    all_of_lines = sum(line.total_share for line in lines) * stage.samples
     if not inside:  # except for own code, what such a line calls are helpers of the same call
-        samples = sum(line.total_share - _own_called(stage, line) for line in lines) * stage.samples
+        samples = all_of_lines - sum(_own_called(stage, line) for line in lines) * stage.samples
     if not samples:
         return None
-    wide = max(samples, sum(line.total_share for line in lines) * stage.samples)
-    if kind.around is not None:
-        wide = max(wide, _under(stage, kind.around) + samples - inside)
+    around = _under(stage, kind.around) - inside if kind.around is not None else 0
+    wide = max(samples, all_of_lines, around + samples)
     callers = [own for node in tops if (own := _own_above(stage, node)) is not None]
     functions = {(each.function, each.file) for each in callers}
     functions |= {(each.function, each.file) for each in lines}
+    within = _within(stage, functions)
     if kind.is_stored or kind.whole:
-        rest = [line for line in _within(stage, functions) if line not in lines]
-        wide += sum(line.share for line in rest) * stage.samples
+        wide += sum(line.share for line in within if line not in lines) * stage.samples
         # Samples with nothing below: what was made is freed when the own function returns.
         wide += stage.samples - _samples(node for node in stage.flame if node.parent < 0)
     low, _ = _interval(stage, samples)
     if not _enough(stage, low):
         return None
-    near = lines or _within(stage, functions)
-    line = max(near, key=lambda line: line.total_share, default=None)
+    line = max(lines or within, key=lambda line: line.total_share, default=None)
     entries = Counter[str]()
     for node in tops:
         entries[_entry(node)] += node.samples

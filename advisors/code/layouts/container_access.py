@@ -98,13 +98,13 @@ def _reopened(case: Case, storage: StorageSummary) -> Finding | None:
     # A file that holds no container may be opened again on purpose.
     if sample_us is None or (kind == "file" and (opener is None or not counted)):
         return None
+    container = _CONTAINERS[kind]
     evidence = {"opened for each sample": f"{opener.text if opener else ''}, seen in the source"}
     if counted:
         evidence = {
             "opened a sample": f"{figure(opens)} files",
             "of them opened before": percent(storage.reopened_share or 0.0),
         }
-    container = _CONTAINERS[kind]
     low, high = _opening_us(case, kind)
     waiting = case.report.waiting
     core_wait = (waiting.fetch_core_wait_share or 0.0) if waiting is not None else 0.0
