@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -60,16 +60,9 @@ def known(
     `suffix` is that of the files, `names` are used by the source, `tensor`: the data set holds one,
     `reads`: how the source reads elements.
     """
-    found = []
-    for kind in FUNCTION_KINDS:
-        if not kind.tensor:
-            hot = _find(stage, kind, suffix, names)
-        elif reads is not None:
-            hot = _find(stage, _of_source(kind, reads), suffix, names, reads.lines)
-        else:
-            hot = _find(stage, kind, suffix, names) if tensor else None
-        if hot is not None and hot.share >= LEAST_SHARE:
-            found.append(hot)
+    kinds = [kind for kind in FUNCTION_KINDS if tensor or reads is not None or not kind.tensor]
+    some = (_find(stage, kind, suffix, names, reads) for kind in kinds)
+    found = [hot for hot in some if hot is not None and hot.share >= LEAST_SHARE]
     less_exact = {key for hot in found for key in hot.family.instead_of}
     found = [hot for hot in found if hot.family.key not in less_exact]
     return sorted(found, key=lambda hot: -hot.weight)  # of equal ones the first of the table
@@ -90,28 +83,32 @@ def _find(
     kind: Kind,
     suffix: str | None,
     names: frozenset[str],
-    reads: frozenset[str] = frozenset(),
+    reads: ElementReads | None,
 ) -> Hot | None:
     if not _needed(stage, kind, suffix):
         return None
-    this = frozenset({kind.key})
-    tops = [node for node in _tops(stage, _of(_DIRECT | this)) if _of(this)(node)]
+    tops = [
+        node for node in _tops(stage, f"{kind.frames}|{_DIRECT}") if _matches(kind.frames, node)
+    ]
     inside = _samples(tops)
     if kind.wrapper:
         inside -= _samples(
             node
-            for node in _tops(stage, _of(_DIRECT))
+            for node in _tops(stage, _DIRECT)
             if any(each is top for each in _callers(stage, node) for top in tops)
         )
-    lines = _lines(stage, kind, names) or [line for line in stage.lines if line.text in reads]
+    lines = _lines(stage, kind, names)
+    if kind.tensor and reads is not None:
+        kind = _of_source(kind, reads)
+        lines = lines or [line for line in stage.lines if line.text in reads.lines]
     samples = inside + sum(line.share for line in lines) * stage.samples
     all_of_lines = sum(line.total_share for line in lines) * stage.samples
     if not inside:  # except for own code, what such a line calls are helpers of the same call
         samples = all_of_lines - sum(_own_called(stage, line) for line in lines) * stage.samples
     if not samples:
         return None
-    around = _under(stage, kind.around) - inside if kind.around is not None else 0
-    wide = max(samples, all_of_lines, around + samples)
+    around = _samples(_tops(stage, kind.around))
+    wide = max(samples, all_of_lines, around + samples - inside)
     callers = [own for node in tops if (own := _own_above(stage, node)) is not None]
     functions = {(each.function, each.file) for each in callers}
     functions |= {(each.function, each.file) for each in lines}
@@ -152,50 +149,35 @@ def _needed(stage: CodeStage, kind: Kind, suffix: str | None) -> bool:
     if kind.suffixes and not by_suffix and any(suffix in each.suffixes for each in FUNCTION_KINDS):
         return False  # the files are known to be others
     needs = kind.needs[:-1] if by_suffix else kind.needs
-    return all(_under(stage, each) >= NEEDED_SHARE * stage.samples for each in needs)
+    least = NEEDED_SHARE * stage.samples
+    return all(_samples(_tops(stage, each)) >= least for each in needs)
 
 
 # A function that one of these calls counts for it.
-_DIRECT = frozenset(kind.key for kind in FUNCTION_KINDS if not kind.wrapper and not kind.needs)
+_DIRECT = "|".join(
+    kind.frames for kind in FUNCTION_KINDS if kind.frames and not kind.wrapper and not kind.needs
+)
 
 
-def _tops(stage: CodeStage, holds: Callable[[FlameNode], bool]) -> Iterator[FlameNode]:
-    """Frames that are not the user's and of which this holds, the outermost of each stack."""
+def _tops(stage: CodeStage, pattern: str) -> Iterator[FlameNode]:
+    """Frames that are not the user's and match, the outermost of each stack."""
     inside: list[bool] = []
     for node in stage.flame:
         above = node.parent >= 0 and inside[node.parent]
-        top = not above and not node.own and holds(node)
+        top = not above and not node.own and _matches(pattern, node)
         inside.append(above or top)
         if top:
             yield node
-
-
-def _under(stage: CodeStage, pattern: str) -> int:
-    """Samples in frames of this pattern or below."""
-    return _samples(_tops(stage, lambda node: bool(re.fullmatch(pattern, _key(node)))))
 
 
 def _samples(nodes: Iterable[FlameNode]) -> int:
     return sum(node.samples for node in nodes)
 
 
-def _of(kinds: frozenset[str]) -> Callable[[FlameNode], bool]:
-    return lambda node: not kinds.isdisjoint(_kinds(node))
-
-
-@lru_cache(maxsize=8192)
-def _kinds(node: FlameNode) -> frozenset[str]:
-    key = _key(node)
-    return frozenset(
-        kind.key
-        for kind in FUNCTION_KINDS
-        if kind.frames is not None and re.fullmatch(kind.frames, key)
-    )
-
-
-def _key(node: FlameNode) -> str:
-    owner = owner_of(node.file or "", node.function, node.native)
-    return f"{owner.place}:{node.function.rpartition('.')[2]}"
+@lru_cache(maxsize=1 << 16)
+def _matches(pattern: str, node: FlameNode) -> bool:
+    place = owner_of(node.file or "", node.function, node.native).place
+    return bool(re.fullmatch(pattern, f"{place}:{node.function.rpartition('.')[2]}"))
 
 
 def _entry(node: FlameNode) -> str:
@@ -222,11 +204,11 @@ def _within(stage: CodeStage, functions: set[_Function]) -> list[HotSpot]:
 
 def _lines(stage: CodeStage, kind: Kind, names: frozenset[str]) -> list[HotSpot]:
     """Own lines from which compiled code of this kind runs."""
-    if kind.text is None:
+    if not kind.text:
         return []
-    used = kind.is_called(names) or not names.isdisjoint(kind.names)
-    if not used or any(line.text for line in stage.lines):
-        return [line for line in stage.lines if re.search(kind.text, line.text or "")]
+    texts = [line for line in stage.lines if line.text]
+    if texts or not (kind.is_called(names) or names.intersection(kind.names)):
+        return [line for line in texts if re.search(kind.text, line.text or "")]
     # The text of no line is known, only the names in the source: it is the line that takes most.
     hottest = max(stage.lines, key=lambda line: line.share, default=None)
     return [hottest] if hottest is not None and hottest.share >= STANDS_OUT else []

@@ -46,9 +46,9 @@ class Kind:
     name: str
     left: tuple[float, float]
     left_us: tuple[float, float] | None = field(default=None, kw_only=True)
-    frames: str | None = None
-    text: str | None = None
-    around: str | None = None
+    frames: str = ""
+    text: str = ""
+    around: str = ""
     needs: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
     stored: bool = False
