@@ -31,16 +31,6 @@ _ORDER = (
     "drop_last",
     "timeout",
 )
-# Arguments that stand in code by their own name or that of a function of the user's.
-_YOURS = (
-    "batch_size",
-    "sampler",
-    "batch_sampler",
-    "collate_fn",
-    "worker_init_fn",
-    "multiprocessing_context",
-    "generator",
-)
 
 
 def dataset_class(case: Case, fallback: str = "MyDataset") -> str:
@@ -69,9 +59,10 @@ def loader_code(case: Case, **changes: Any) -> str:
     arguments = _arguments(case, form, changes)
     yours = [
         value
-        for name in _YOURS
-        if isinstance(value := arguments.get(name), Source)
+        for name, value in arguments.items()
+        if isinstance(value, Source)
         and value.isidentifier()
+        and name != "dataset"
         and changes.get(name) is not value
     ]
     if form.cls not in ("DataLoader", "StatefulDataLoader") and form.imports is None:

@@ -7,13 +7,13 @@ Each access gives exactly what `default_collate` makes of the single samples: th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
-from ....profiler.store.inspection import Part
+from ....profiler.store.inspection import Attribute, Part
 from ...case.code_text import identifier, with_imports
 from ..template import definitions
 from .access import Plan, Sample, items, leaves, read_access
-from .batch_values import NotArrays, Value
+from .batch_values import NotArrays, Value, look_up
 
 _TORCH = "torch.utils.data.dataset."
 
@@ -22,23 +22,38 @@ _TORCH = "torch.utils.data.dataset."
 class Access:
     """A whole batch of one data set.
 
-    `expression` is code for what takes a tensor of indices, `classes` the definitions it needs.
-    `kind` is the structure that comes out. `leaves` counts tensors, `loops` names transforms that
-    are still called a sample, `plain` is False where some leaf is no tensor, or not on the CPU.
+    `expression` is code for what takes a tensor of indices, `classes` the definitions it needs,
+    `plan` how a batch is made of each data set inside.
     """
 
     expression: str
     classes: tuple[str, ...]
-    kind: Literal["value", "list", "dict"]
-    leaves: int
-    plain: bool = True
-    loops: tuple[str, ...] = ()
-    plan: Plan | None = None
+    plan: Plan
+
+    @property
+    def leaves(self) -> int:
+        """How many values a sample has."""
+        return len(leaves(self.plan.result))
 
     @property
     def lists(self) -> int:
         """Leaves that are read value by value."""
-        return sum(leaf.form == "list" for leaf in leaves(self.plan.result)) if self.plan else 0
+        return sum(leaf.form == "list" for leaf in leaves(self.plan.result))
+
+    @property
+    def loops(self) -> tuple[str, ...]:
+        """Transforms that are still called per sample."""
+        return self.plan.transforms
+
+    @property
+    def kind(self) -> str | None:
+        """The structure that comes out, if it holds tensors of the CPU and nothing else."""
+        sample = self.plan.result
+        if not all(isinstance(leaf, Value) and leaf.plain for leaf in items(sample) or [sample]):
+            return None
+        return (
+            "value" if isinstance(sample, Value) else "dict" if isinstance(sample, dict) else "list"
+        )
 
     def batches(self, dataset: Any) -> Any:
         """What the code makes of this data set, which must be the one that was looked at: its code
@@ -50,12 +65,6 @@ class Access:
 
 def batch_access(part: Part, expression: str = "dataset") -> Access:
     """How this data set gives whole batches. Raises NotArrays with what stands in the way."""
-    if part.type == _TORCH + "TensorDataset":
-        held = part.attribute("tensors")
-        leaves = held.length if held is not None and held.length else 2
-        cpu = held is None or held.device in (None, "cpu")
-        classes = (definitions("batches", "TensorBatches", ON_CPU=cpu),)
-        return Access(f"TensorBatches({expression})", classes, "list", leaves, plain=cpu)
     if part.type == _TORCH + "Subset" and len(part.children) == 1:
         child = batch_access(part.children[0], f"{expression}.dataset")
         chosen = f"Selected({child.expression}, {expression}.indices)"
@@ -67,21 +76,16 @@ def batch_access(part: Part, expression: str = "dataset") -> Access:
 
 
 def _own(part: Part, expression: str) -> Access:
-    plan = read_access(part.getitem, part.attributes)
-    sample, values = plan.result, leaves(plan.result)
+    held = part.attribute("tensors") if part.type == _TORCH + "TensorDataset" else None
+    if held is not None and held.length:
+        names = [f"tensors[{number}]" for number in range(held.length)]
+        each = [Attribute(name, "tensor", shape=(1,), device=held.device) for name in names]
+        plan = Plan((), tuple(look_up(tensor, None, ()) for tensor in each), ("tensors",))
+    else:
+        plan = read_access(part.getitem, part.attributes)
     name = f"{identifier(part.name, 'MyDataset')}Batches"
-    return Access(
-        expression=f"{name}({expression})",
-        classes=(view_class(name, identifier(part.name, "data set"), plan),),
-        kind="value" if sample in values else "dict" if isinstance(sample, dict) else "list",
-        leaves=len(values),
-        plain=all(
-            isinstance(item, Value) and item.form != "list" and item.cpu
-            for item in items(sample) or values
-        ),
-        loops=plan.transforms,
-        plan=plan,
-    )
+    classes = (view_class(name, identifier(part.name, "data set"), plan),)
+    return Access(f"{name}({expression})", classes, plan)
 
 
 def _joined(part: Part, expression: str) -> Access:
@@ -89,23 +93,18 @@ def _joined(part: Part, expression: str) -> Access:
     if held is not None and held.length not in (None, len(part.children)):
         raise NotArrays("it joins more data sets than were recorded")
     children = [batch_access(child, "part") for child in part.children]
-    first = children[0]
-    if any((c.kind, c.leaves, c.plain) != (first.kind, first.leaves, True) for c in children):
+    first, kind = children[0], children[0].kind
+    if kind is None or len({(c.kind, c.leaves, c.loops) for c in children}) > 1:
         raise NotArrays("the data sets it joins differ in what a sample is")
     classes = tuple(dict.fromkeys(text for child in children for text in child.classes))
     if len({text.partition("(")[0] for text in classes}) != len(classes):
         raise NotArrays("the data sets it joins have classes of the same name")
     parts = f"{first.expression} for part in {expression}.datasets"
     if any(child.expression != first.expression for child in children):
-        each = (batch_access(c, f"{expression}.datasets[{n}]") for n, c in enumerate(part.children))
-        parts = ", ".join(child.expression for child in each)
-    return Access(
-        expression=f"Joined([{parts}])",
-        classes=(*classes, definitions("batches", "Joined", KIND=first.kind)),
-        kind=first.kind,
-        leaves=first.leaves,
-        loops=tuple(dict.fromkeys(name for child in children for name in child.loops)),
-    )
+        own = (batch_access(c, f"{expression}.datasets[{n}]") for n, c in enumerate(part.children))
+        parts = ", ".join(child.expression for child in own)
+    needed = (*classes, definitions("batches", "Joined", KIND=kind))
+    return Access(f"Joined([{parts}])", needed, first.plan)
 
 
 def view_class(name: str, of: str, plan: Plan) -> str:

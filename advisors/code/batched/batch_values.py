@@ -50,6 +50,11 @@ class Value:
         return replace(self, text=f"{self.text}{more}")
 
     @property
+    def plain(self) -> bool:
+        """Whether it becomes a tensor on the CPU."""
+        return self.form != "list" and self.cpu
+
+    @property
     def in_order(self) -> Value:
         """The same values in the memory order of collated samples."""
         return self.then(".contiguous()" if self.form == "tensor" else ".copy()")

@@ -81,9 +81,9 @@ def _list_of_samples(case: Case, access: Access, why: str) -> Batched:
     inner, target = case.dataset, "dataset"
     while inner and inner.children and inner.type.endswith("data.dataset.Subset"):
         inner, target = inner.children[0], f"{target}.dataset"
-    if access.plan is None or access.loops:
+    if inner is None or inner.type.startswith("torch.") or access.loops:
         raise NotArrays(why)
-    name = identifier(inner.name if inner is not None else None, f"type({target})")
+    name = identifier(inner.name, f"type({target})")
     code = (
         f"import torch\n\n\n{getitems_function(access.plan)}\n"
         f"{name}.__getitems__ = getitems  # or write it into the class, as its method "

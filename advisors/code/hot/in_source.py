@@ -54,14 +54,14 @@ def called(case: Case) -> Hot | None:
         other = suffix is not None and kind.suffixes and suffix not in kind.suffixes
         if not other and kind.is_called(names | {suffix or ""}):
             low, high = CALL_SHARE
-            return Hot(kind, (low + high) / 2, low, high, None, None, None)
+            return Hot(kind, (low + high) / 2, low, high)
     return None
 
 
 def _proven(key: str, low: float, high: float) -> Hot:
     """A kind of which so much of fetch goes away."""
     kind = replace(kind_of(key), left=(0.0, 0.0))
-    return Hot(kind, (low + high) / 2, low, high, None, None, None)
+    return Hot(kind, (low + high) / 2, low, high)
 
 
 def _elements_left(reads: ElementReads, sample_us: float) -> tuple[float, float]:

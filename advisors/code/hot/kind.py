@@ -88,9 +88,9 @@ class Hot:
     share: float
     low: float
     high: float
-    place: str | None
-    text: str | None
-    function: str | None
+    place: str | None = None
+    text: str | None = None
+    function: str | None = None
 
     def left(self, sample_us: float) -> tuple[float, float]:
         """What remains of fetch with the alternative, at best and at worst."""

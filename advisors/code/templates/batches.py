@@ -3,7 +3,7 @@
 import torch
 from torch.utils.data import Dataset, Sampler, default_collate
 
-from .placeholders import KIND, ON_CPU
+from .placeholders import KIND
 
 
 class Selected(Dataset):
@@ -47,23 +47,6 @@ class Joined(Dataset):
                 key: torch.cat([piece[key] for piece in pieces]).index_select(0, back)
                 for key in pieces[0]
             }
-
-
-class TensorBatches(Dataset):
-    """A TensorDataset that gives a whole batch at once: each tensor is read once."""
-
-    def __init__(self, source):
-        self.source = source
-
-    def __len__(self):
-        return len(self.source)
-
-    def __getitem__(self, indices):
-        rows = torch.as_tensor(indices)
-        if ON_CPU:
-            return [tensor.index_select(0, rows) for tensor in self.source.tensors]
-        else:
-            return [tensor[rows] for tensor in self.source.tensors]
 
 
 class Held(Dataset):

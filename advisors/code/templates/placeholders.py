@@ -9,7 +9,6 @@ from typing import Any
 # Which of several forms is pasted.
 BACKEND = ""
 KIND = ""
-ON_CPU = True
 RAGGED = False
 REWIND = False
 
