@@ -16,6 +16,7 @@ from ....profiler.store.inspection import Attribute
 from ...case.code_text import MAX_CHARACTERS
 from .batch_values import (
     ARRAY_FORMS,
+    ROWS,
     NotArrays,
     Value,
     as_number,
@@ -222,7 +223,7 @@ class _Reader:
                 return self.locals[name]
             case ast.Name(name) if name in self.index:
                 # A copy: rows may share memory with the sampler's own tensor.
-                return Value("rows.clone()", "tensor", 0, "int64", python=True)
+                return replace(ROWS.then(".clone()"), python=True)
             case ast.Subscript(ast.Attribute(ast.Name(self.own), name), key):
                 return self.looked_up(self.attribute(name), key)
             case ast.Subscript(inner, key):
@@ -258,7 +259,7 @@ class _Reader:
         first, *others = key.elts if isinstance(key, ast.Tuple) and key.elts else [key]
         rest = constant_subscripts(ast.Tuple(others, ast.Load()))
         direct = isinstance(first, ast.Name) and first.id in self.index
-        inner = None if direct else self.value(first)
+        inner = ROWS if direct else self.value(first)
         self.arrays[attribute.name] = None
         if attribute.kind in ARRAY_FORMS:
             return look_up(attribute, inner, rest)

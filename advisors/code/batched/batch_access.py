@@ -13,7 +13,7 @@ from ....profiler.store.inspection import Attribute, Part
 from ...case.code_text import identifier, with_imports
 from ..template import definitions
 from .access import Plan, Sample, items, leaves, read_access
-from .batch_values import NotArrays, Value, look_up
+from .batch_values import ROWS, NotArrays, Value, look_up
 
 _TORCH = "torch.utils.data.dataset."
 
@@ -80,7 +80,7 @@ def _own(part: Part, expression: str) -> Access:
     if held is not None and held.length:
         names = [f"tensors[{number}]" for number in range(held.length)]
         each = [Attribute(name, "tensor", shape=(1,), device=held.device) for name in names]
-        plan = Plan((), tuple(look_up(tensor, None, ()) for tensor in each), ("tensors",))
+        plan = Plan((), tuple(look_up(tensor, ROWS, []) for tensor in each), ("tensors",))
     else:
         plan = read_access(part.getitem, part.attributes)
     name = f"{identifier(part.name, 'MyDataset')}Batches"

@@ -67,19 +67,16 @@ class Value:
         return f"{self.text}.unbind()" if self.form == "tensor" else self.text
 
 
-def _subscripts(keys: tuple[int | slice, ...]) -> str:
-    def text(key: int | slice) -> str:
-        if isinstance(key, int):
-            return str(key)
-        parts = [key.start, key.stop] + [key.step] * (key.step is not None)
-        return ":".join("" if part is None else str(part) for part in parts)
-
-    return ", ".join(map(text, keys))
+# The indices of the batch.
+ROWS = Value("rows", "tensor", dtype="int64")
 
 
-def _rows(inner: Value | None, form: Form) -> str:
+def _text(keys: list[ast.expr]) -> str:
+    return ", ".join(map(ast.unparse, keys))
+
+
+def _rows(inner: Value, form: Form) -> str:
     """The rows to look up, in the type that an array of this form takes."""
-    inner = inner or Value("rows", "tensor", 0, "int64")
     if inner.ndim or inner.form == "list" or not (inner.dtype or "").startswith(("int", "uint")):
         raise NotArrays
     if form == "tensor" and inner.form == "array":
@@ -89,8 +86,8 @@ def _rows(inner: Value | None, form: Form) -> str:
     return f"{inner.text}.tolist()" if form == "list" else inner.text
 
 
-def look_up(attribute: Attribute, inner: Value | None, rest: tuple[int | slice, ...]) -> Value:
-    """Rows of an array: of those at `inner` (None: the index), `rest` of each.
+def look_up(attribute: Attribute, inner: Value, rest: list[ast.expr]) -> Value:
+    """Rows of an array: of those at `inner`, `rest` of each.
 
     Plain rows use the fastest call: `tensor[rows]` is slower, and starts threads from a few
     thousand values on.
@@ -104,31 +101,34 @@ def look_up(attribute: Attribute, inner: Value | None, rest: tuple[int | slice, 
     found = Value(f"source.{name}", form, ndim - _dimensions(rest), dtype, cpu=cpu)
     rows = _rows(inner, form)
     if rest:
-        return found.then(f"[{rows}, {_subscripts(rest)}]").in_order
+        return found.then(f"[{rows}, {_text(rest)}]").in_order
     if not cpu or attribute.kind == "memmap":
         return found.then(f"[{rows}]")
     return found.then(f".index_select(0, {rows})" if form == "tensor" else f".take({rows}, axis=0)")
 
 
-def _dimensions(rest: tuple[int | slice, ...]) -> int:
+def _dimensions(rest: list[ast.expr]) -> int:
     """How many dimensions these subscripts remove."""
-    return sum(isinstance(each, int) for each in rest)
+    return sum(not isinstance(each, ast.Slice) for each in rest)
 
 
-def from_list(attribute: Attribute, inner: Value | None) -> Value:
+def from_list(attribute: Attribute, inner: Value) -> Value:
     text = f"[source.{attribute.name}[row] for row in {_rows(inner, 'list')}]"
     return Value(text, "list", texts=attribute.kind in ("texts", "paths"))
 
 
-def pick_from(value: Value, rest: tuple[int | slice, ...]) -> Value:
+def pick_from(value: Value, rest: list[ast.expr]) -> Value:
     """`x[0]`, `x[:, 3]` of one sample's value."""
     if value.form == "list":
-        return Value(f"[row[{_subscripts(rest)}] for row in {value.text}]", "list")
-    backwards = any(isinstance(each, slice) and (each.step or 1) < 1 for each in rest)
+        return Value(f"[row[{_text(rest)}] for row in {value.text}]", "list")
+    backwards = any(
+        isinstance(each, ast.Slice) and each.step is not None and whole(each.step) < 1
+        for each in rest
+    )
     if value.python or len(rest) > value.ndim or (value.form == "tensor" and backwards):
         raise NotArrays
     left = value.ndim - _dimensions(rest)
-    return replace(value.then(f"[:, {_subscripts(rest)}]"), ndim=left).in_order
+    return replace(value.then(f"[:, {_text(rest)}]"), ndim=left).in_order
 
 
 def call_each(value: Value, code: str) -> Value:

@@ -33,7 +33,7 @@ TORCH_TYPES = {
 PYTHON_TYPES = {"int": "int64", "float": "float64", "bool": "bool"}
 
 
-def _constant(node: ast.expr | None) -> Any:
+def _constant(node: ast.AST | None) -> Any:
     """The value of a literal; None where there is none."""
     try:
         return ast.literal_eval(node) if node is not None else None
@@ -48,17 +48,16 @@ def constant_key(node: ast.expr | None) -> str | int:
     return key  # type: ignore[no-any-return]
 
 
-def constant_subscripts(node: ast.expr) -> tuple[int | slice, ...]:
+def constant_subscripts(node: ast.expr) -> list[ast.expr]:
     """Whole numbers and slices of such."""
-    match node:
-        case ast.Tuple(elements):
-            return tuple(each for element in elements for each in constant_subscripts(element))
-        case ast.Slice(start, stop, step):
-            return (slice(*(part and whole(part) for part in (start, stop, step))),)
-    return (whole(node),)
+    keys = node.elts if isinstance(node, ast.Tuple) else [node]
+    for key in keys:
+        for part in ast.iter_child_nodes(key) if isinstance(key, ast.Slice) else (key,):
+            whole(part)
+    return keys
 
 
-def whole(node: ast.expr) -> int:
+def whole(node: ast.AST) -> int:
     number = _constant(node)
     if type(number) is not int or abs(number) >= 1 << 40:
         raise NotArrays
