@@ -79,7 +79,7 @@ def heavy_attributes(
     dataset: Part, least_bytes: int, least_length: int, most: int = 4
 ) -> list[Held]:
     """The largest attributes of a data set and of those it wraps that a process would copy: not
-    tensors, which are shared, and not what lies in files."""
+    tensors, which are shared, and not what is in files."""
     heavy = [
         held
         for _, held in all_held(dataset, *_COPIED)

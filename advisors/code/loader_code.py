@@ -47,7 +47,7 @@ def loader_code(case: Case, **changes: Any) -> str:
 
     A change is a plain value, `Source("name")` for code, or `DROP`. What does not go together is
     left out: options of workers without workers, and batch_size, shuffle, sampler and drop_last
-    beside a batch sampler.
+    with a batch sampler.
     """
     options = in_options(case, changes, DROP)
     if options is not None:

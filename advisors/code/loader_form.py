@@ -90,7 +90,7 @@ class LoaderForm:
 def form_of(case: Case) -> LoaderForm:
     """How this case's loader was made; for older runs, what the names of its samplers say."""
     config, framework = case.config, framework_of(case)
-    told, sampler = config_text(case, "loader"), config_text(case, "sampler")
+    qualified, sampler = config_text(case, "loader"), config_text(case, "sampler")
     batch_sampler, made_by = config_text(case, "batch_sampler"), config_text(case, "made_by")
     batching = config_text(case, "batching") or _batching(case, batch_sampler)
     name = last_part(sampler or "")
@@ -100,14 +100,14 @@ def form_of(case: Case) -> LoaderForm:
         shuffle = by_name
     if not isinstance(plain, bool):
         plain = sampler is None or by_name is not None
-    cls, imports = identifier(told, "DataLoader"), _CLASSES.get(told or "")
+    cls, imports = identifier(qualified, "DataLoader"), _CLASSES.get(qualified or "")
     if framework in ("lightning", "ray") and name in _SHARED_OUT and shuffle is not None:
         plain = True  # the framework shares out what the user's call draws
     if framework == "accelerate" and plain and config_text(case, "sampler_wrappers") in _SHARDS:
         batching = "batch_size"  # so the user's call said, before Accelerate dealt the batches out
     if framework == "webdataset" and cls == "DataLoader":
         cls, imports = "wds.WebLoader", "import webdataset as wds"
-    known = told is None or told in _CLASSES
+    known = qualified is None or qualified in _CLASSES
     by_hand = None
     if framework in _OF_OPTIONS:
         by_hand = (
@@ -170,10 +170,10 @@ def arguments_of(case: Case, form: LoaderForm) -> dict[str, Any]:
         ("collate_fn", inspection.collate, _PUT_IN),
         ("worker_init_fn", inspection.worker_init, put_in),
     ):
-        told = config_text(case, name)
-        own = told is not None and not told.removeprefix("partial(").startswith(given)
-        if own and not is_default_collate(told):
-            found[name] = Source(function_name(told or "", part, name))
+        qualified = config_text(case, name)
+        own = qualified is not None and not qualified.removeprefix("partial(").startswith(given)
+        if own and not is_default_collate(qualified):
+            found[name] = Source(function_name(qualified or "", part, name))
     context = config_text(case, "multiprocessing_context")
     if context is not None:
         known = context in ("fork", "spawn", "forkserver")
@@ -223,36 +223,36 @@ def _batching(case: Case, batch_sampler: str | None) -> str:
     return "none" if size is None else "batch_size"
 
 
-def is_default_collate(told: str | None) -> bool:
+def is_default_collate(qualified: str | None) -> bool:
     """Whether this is torch's own way to make a batch."""
-    if told is None or told in _DEFAULT_COLLATE:
+    if qualified is None or qualified in _DEFAULT_COLLATE:
         return True
-    return told.startswith("torch.utils.data.") and last_part(told) in _DEFAULT_COLLATE
+    return qualified.startswith("torch.utils.data.") and last_part(qualified) in _DEFAULT_COLLATE
 
 
 def collate_name(case: Case) -> str:
     """What code calls the loader's collate function, torch's own included."""
-    told = config_text(case, "collate_fn")
-    if told is None or is_default_collate(told):
-        return last_part(told or "default_collate")
-    return function_name(told, case.inspection.collate, "collate_fn")
+    qualified = config_text(case, "collate_fn")
+    if qualified is None or is_default_collate(qualified):
+        return last_part(qualified or "default_collate")
+    return function_name(qualified, case.inspection.collate, "collate_fn")
 
 
-def function_name(told: str, part: Part | None, fallback: str) -> str:
+def function_name(qualified: str, part: Part | None, fallback: str) -> str:
     """How code calls a function of the user's.
 
     More than a name is needed for a partial, a method or a function inside a function, an object
     with `__call__` is known by its class only, and the import of a library's function is not known:
     those get `fallback`.
     """
-    name = identifier(part.name if part is not None else told, fallback)
-    *modules, _ = told.split(".")
+    name = identifier(part.name if part is not None else qualified, fallback)
+    *modules, _ = qualified.split(".")
     inside = part is not None and (
         "." in (part.qualname or "") or _INSTALLED.search(part.file or "") is not None
     )
     if (
         inside
-        or told.startswith(("partial(", *(f"{library}." for library in _LIBRARIES)))
+        or qualified.startswith(("partial(", *(f"{library}." for library in _LIBRARIES)))
         or name in _DEFAULT_COLLATE
         or any(module == "<locals>" or module[:1].isupper() for module in modules)
         or not (name[:1].islower() or name[:1] == "_")

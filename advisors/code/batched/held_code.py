@@ -93,7 +93,7 @@ def held_form(case: Case) -> HeldForm:
     """Raises NotArrays with the reason if the samples of this data set should not be kept."""
     length = case.config.get("dataset_len")
     if not isinstance(length, int) or not length or not whole_epochs(case):
-        raise NotArrays("how its samples are drawn is not the plain way")
+        raise NotArrays("its samples are not drawn in whole epochs")
     why = form_of(case).by_hand or not_keepable(case, ("Tensor", "list", "dict"))
     if why is not None:
         raise NotArrays(why)

@@ -1,5 +1,5 @@
-"""Which layout fits a data set of many small files: where they lie, in which order they are read,
-what they hold."""
+"""Which layout fits a data set of many small files: by where they are, in which order they are
+read, and what they hold."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class FileList:
         return f"[item[0] for item in {self.code}]" if self.pairs else f"list({self.code})"
 
     def beside(self, name: str) -> str:
-        """A path beside its files, as code."""
+        """A path next to its files, as code."""
         return f'Path({self.code}[0]{"[0]" if self.pairs else ""}).parent / "{name}"'
 
     @property
@@ -97,7 +97,7 @@ def copied(name: str, path: str = "dataset") -> list[str]:
 
 
 def target_code(case: Case, name: str) -> str:
-    """An expression of where a new file of this name should be: beside the data if that is known,
+    """An expression of where a new file of this name should be: next to the data if that is known,
     else where the script runs."""
     lists, path, storage = file_lists(case), text_path(case), case.report.storage
     if lists:

@@ -34,7 +34,7 @@ else:
 
 
 def shrink(paths, size, quality=95):
-    """Once: each picture no larger than needed, beside the original."""
+    """Once: each picture no larger than needed, next to the original."""
     for path in paths:
         with Image.open(path) as picture:
             picture.draft("RGB", size)  # JPEG leaves out what a smaller picture does not need
