@@ -103,7 +103,7 @@ def held_code(dataset: Part | None, *kinds: str) -> Held | None:
 def all_held(dataset: Part | None, *kinds: str) -> Iterator[tuple[Part, Held]]:
     """All attributes of these kinds that code can reach from `dataset`, each with the data set that
     holds it."""
-    for part, path in reached(dataset) if dataset is not None else ():
+    for part, path in reached(dataset or Part()):
         for a in part.attributes:
             if a.kind in kinds and is_name(a.name):
                 yield part, Held(identifier(part.name, "the data set"), a, f"{path}.{a.name}")

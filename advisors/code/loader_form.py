@@ -107,7 +107,6 @@ def form_of(case: Case) -> LoaderForm:
         batching = "batch_size"  # so the user's call said, before Accelerate dealt the batches out
     if framework == "webdataset" and cls == "DataLoader":
         cls, imports = "wds.WebLoader", "import webdataset as wds"
-    known = qualified is None or qualified in _CLASSES
     by_hand = None
     if framework in _OF_OPTIONS:
         by_hand = (
@@ -123,21 +122,15 @@ def form_of(case: Case) -> LoaderForm:
         by_hand = (
             "Lightning gives this loader its sampler: change the DataLoader(…) that you hand to it"
         )
-    elif (config.get("own_constructor") is True and imports is None) or (
-        not known and cls == "DataLoader"
+    elif imports is None and (
+        config.get("own_constructor") is True
+        or (cls == "DataLoader" and qualified is not None and qualified not in _CLASSES)
     ):
         by_hand = f"{cls} has a constructor of its own: change your call of it"
     torchs = batching == "batch_sampler" and batch_sampler in _BATCH_SAMPLERS
-    return LoaderForm(
-        cls=cls,
-        batching=batching,
-        plain=plain,
-        shuffle=shuffle,
-        inner="batch_sampler.sampler" if torchs else None,
-        by_hand=by_hand,
-        imports=imports,
-        generator=", generator=generator" if shuffle and config.get("generator") is True else "",
-    )
+    inner = "batch_sampler.sampler" if torchs else None
+    generator = ", generator=generator" if shuffle and config.get("generator") is True else ""
+    return LoaderForm(cls, batching, plain, shuffle, inner, by_hand, imports, generator)
 
 
 def framework_of(case: Case) -> str | None:

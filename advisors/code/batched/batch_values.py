@@ -187,11 +187,9 @@ def called(value: Value, name: str, arguments: list[ast.expr]) -> Value:
     match name, arguments:
         case (("clone" | "contiguous" | "detach" | "copy"), []):
             return value
-        case (("float" | "double" | "half" | "long" | "int" | "short" | "bool"), []) if tensor:
+        case _, [] if tensor and name in TORCH_TYPES:
             return as_type(value, TORCH_TYPES[name])
-        case (("to" | "type"), [dtype]) if tensor:
-            return as_type(value, named_dtype(dtype))
-        case "astype", [dtype] if not tensor:
+        case (("to" | "type" | "astype"), [dtype]) if tensor != (name == "astype"):
             return as_type(value, named_dtype(dtype))
         case "numpy", [] if tensor:
             return replace(value.then(".numpy()"), form="array")

@@ -3,6 +3,7 @@ groups, LMDB."""
 
 from __future__ import annotations
 
+from ....profiler.store.inspection import Part
 from ...case.case import Case
 from ...case.code_text import Source
 from ..inputs import held_code, is_name
@@ -46,9 +47,7 @@ def readahead_code(case: Case) -> str:
 
 
 def _rewritten(case: Case, kind: str, function: str, call: str, suffix: str) -> str | None:
-    part, path = case.dataset, text_path(case)
-    if part is None:
-        return None
+    part, path = case.dataset or Part(), text_path(case)
     own = [a for a in part.attributes if is_name(a.name)]
     handles = {a.name: a.type.endswith("File") for a in own if a.kind == kind == "hdf5"}
     # An attribute that is the file, or a data set in it.

@@ -71,7 +71,7 @@ class FileList:
 
 def file_lists(case: Case) -> tuple[FileList, ...]:
     """The lists of files that the access methods of the data set, or of one inside it, use."""
-    for part, path in reached(case.dataset) if case.dataset is not None else ():
+    for part, path in reached(case.dataset or Part()):
         lists = [a for a in part.attributes if a.kind == "paths" and is_name(a.name)]
         used = [a for a in lists if a.name in part.names] or lists[:1]
         if used and "[" not in path:
@@ -112,9 +112,10 @@ def target_code(case: Case, name: str) -> str:
 def text_path(case: Case) -> str | None:
     """The one attribute of the data set that holds a text its access methods use: a path, most
     likely."""
+    part = case.dataset or Part()
     used = [
         a.name
-        for a in (case.dataset.attributes if case.dataset is not None else ())
-        if a.kind == "text" and case.dataset and a.name in case.dataset.names and is_name(a.name)
+        for a in part.attributes
+        if a.kind == "text" and a.name in part.names and is_name(a.name)
     ]
     return used[0] if len(used) == 1 else None
