@@ -6,25 +6,36 @@ import ast
 import re
 from pathlib import Path
 
+from ..case.code_text import free_names
+
 _FOLDER = Path(__file__).with_name("templates")
 
 Value = str | int | float
 
 
-def definitions(template: str, *names: str, **values: Value) -> str:
-    """These top-level definitions of a template, without what they import."""
+def definitions(template: str, *names: str, then: str = "", **values: Value) -> str:
+    """These top-level definitions of a template and those that `then` uses, with all that they use
+    in turn, without what they import."""
     lines, tree = _resolved(template, values)
-    texts = {}
+    nodes: dict[str, ast.stmt] = {}
     for node in tree.body:
         match node:
-            case ast.FunctionDef(name) | ast.ClassDef(name) | ast.Assign([ast.Name(name)]):
-                texts[name] = "\n".join([*lines[node.lineno - 1 : node.end_lineno], ""])
-    return "\n\n".join(_filled(texts[name], tree, values) for name in names)
+            case ast.FunctionDef(name) | ast.ClassDef(name):
+                nodes[name] = node
+    wanted: set[str] = set()
+    more = {*names} | (free_names(ast.parse(then)) & nodes.keys())
+    while more - wanted:
+        wanted |= more
+        more = free_names(ast.Module([nodes[name] for name in wanted], [])) & nodes.keys()
+    chosen = [node for name, node in nodes.items() if name in wanted]
+    texts = ("\n".join([*lines[node.lineno - 1 : node.end_lineno], ""]) for node in chosen)
+    return "\n\n".join(_filled(text, tree, values) for text in texts)
 
 
 def code_from(template: str, *names: str, then: str = "", **values: Value) -> str:
-    """These definitions, and `then` what is done with them, below the imports that both need."""
-    body = "\n\n".join([definitions(template, *names, **values), *([then] if then else [])])
+    """These definitions, and `then`, which uses them or others, below the imports they need."""
+    defined = definitions(template, *names, then=then, **values)
+    body = f"{defined}\n\n{then}" if then else defined
     used = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
     head: list[str] = []
     for node in _resolved(template, values)[1].body:

@@ -29,9 +29,7 @@ def rows_code(case: Case, hot: Hot | None = None) -> str:
     use = "".join(
         f"{each.code} = stand_in({each.code})  # or in __init__ of {each.owner}\n" for each in found
     )
-    return code_from(
-        "frames", "StandIn", "Lookup", "Column", "Row", "Columns", "stand_in", then=use
-    )
+    return code_from("frames", then=use)
 
 
 def _read(part: Part, found: Held) -> bool:

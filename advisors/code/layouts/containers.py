@@ -14,12 +14,12 @@ from .place import copied, text_path
 
 def rechunk_code(case: Case) -> str | None:
     """HDF5 with a chunk a row; None where it is not known how the data set finds its file."""
-    return _rewritten(case, "hdf5", "rechunk", "rechunk(source, target)", "h5")
+    return _rewritten(case, "hdf5", "rechunk(source, target)", "h5")
 
 
 def regroup_code(case: Case, rows: int) -> str | None:
     """Parquet with small row groups; None where it is not known how the data set finds its file."""
-    return _rewritten(case, "parquet", "regroup", f"regroup(source, target, {rows})", "parquet")
+    return _rewritten(case, "parquet", f"regroup(source, target, {rows})", "parquet")
 
 
 def readahead_code(case: Case) -> str:
@@ -43,10 +43,10 @@ def readahead_code(case: Case) -> str:
         loader_code(case, dataset=Source("quiet")),
         "",
     ]
-    return code_from("containers", "KeptOpen", then="\n".join(lines))
+    return code_from("containers", then="\n".join(lines))
 
 
-def _rewritten(case: Case, kind: str, function: str, call: str, suffix: str) -> str | None:
+def _rewritten(case: Case, kind: str, call: str, suffix: str) -> str | None:
     part, path = case.dataset or Part(), text_path(case)
     own = [a for a in part.attributes if is_name(a.name)]
     handles = {a.name: a.type.endswith("File") for a in own if a.kind == kind == "hdf5"}
@@ -70,4 +70,4 @@ def _rewritten(case: Case, kind: str, function: str, call: str, suffix: str) -> 
         lazy = [a.name for a in own if a.kind == "none" and a.name in part.names]
         lines += [f"rows.{name} = None  # opened again, from the new file" for name in lazy]
     lines += [loader_code(case, dataset=Source("rows")), ""]
-    return code_from("containers", function, then="\n".join(lines))
+    return code_from("containers", then="\n".join(lines))

@@ -127,6 +127,4 @@ kept.__class__ = KeepsOpen
 {loader_code(case, dataset=Source("kept"))}
 
 {by_hand}"""
-    return code_from(
-        "kept", "Kept", "Handle", "with_names", then=then, REWIND=opener.kind == "file"
-    )
+    return code_from("kept", then=then, REWIND=opener.kind == "file")

@@ -57,8 +57,6 @@ def packed_code(case: Case, backend: Backend = "bin") -> str | None:
     lines += [*opens, "", loader_code(case, dataset=Source("packed")), ""]
     return code_from(
         "packed",
-        *("PackedFile", "pack", "PackedFiles"),
-        *(["through"] if opens else []),
         then="\n".join(lines),
         BACKEND=backend,
         ENTRY_BYTES=ENTRY_BYTES,

@@ -40,7 +40,7 @@ def shards_code(case: Case) -> str | None:
     ):
         return None
     only = lists[0]
-    current, opens = only.code.replace("dataset", "packed", 1), only.opens_packed()
+    current = only.code.replace("dataset", "packed", 1)
     shards = f"Shards(packed, {current}, target, buffer={1000 if form.shuffle else 0})"
     changes: dict[str, Any] = {"shuffle": DROP, "sampler": DROP, "batch_sampler": DROP}
     if form.batching != "batch_size":
@@ -52,10 +52,9 @@ def shards_code(case: Case) -> str | None:
         "if not target.exists():",
         f"    shard({only.paths}, target, {shard_count(case)})  # once, by one process",
         f"{current} = Current({only.code})",
-        *opens,
+        *only.opens_packed(),
         "",
         loader_code(case, dataset=Source(shards), **changes),
         "",
     ]
-    names = ("PackedFile", *(["through"] if opens else []), "shard", "Current", "Shards")
-    return code_from("packed", *names, then="\n".join(lines))
+    return code_from("packed", then="\n".join(lines))

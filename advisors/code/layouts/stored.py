@@ -66,5 +66,5 @@ def stored_form(case: Case) -> StoredForm | str:
         return "NumPy has no arrays of its type"
     call = loader_code(case, dataset=Source("Stored(dataset, target)"))
     then = f"target = {target_code(case, 'samples')}\n{call}\n"
-    code = code_from("stored", "fields_of", "store", "Stored", then=then, KIND=structure)
+    code = code_from("stored", then=then, KIND=structure)
     return StoredForm(code, decoded_bytes(case) or 0.0, length, len(leaves))
