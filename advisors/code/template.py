@@ -35,7 +35,7 @@ def definitions(template: str, *names: str, then: str = "", **values: Value) -> 
 def code_from(template: str, *names: str, then: str = "", **values: Value) -> str:
     """These definitions, and `then`, which uses them or others, below the imports they need."""
     defined = definitions(template, *names, then=then, **values)
-    body = f"{defined}\n\n{then}" if then else defined
+    body = "\n\n".join(text for text in (defined, then) if text)
     used = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
     head: list[str] = []
     for node in _resolved(template, values)[1].body:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ....profiler.store.inspection import Attribute, Part
 from ...case.code_text import identifier, with_imports
-from ..template import definitions
+from ..template import code_from
 from .access import Plan, Sample, items, leaves, read_access
 from .batch_values import ROWS, NotArrays, Value, look_up
 
@@ -59,8 +59,9 @@ class Access:
         """What the code makes of this data set, which must be the one that was looked at: its code
         is run."""
         names: dict[str, Any] = {"dataset": dataset}
-        exec(with_imports("\n\n".join(["import torch\n", *self.classes])), names)
-        return eval(self.expression, names)
+        then = "\n\n".join([*self.classes, f"batches = {self.expression}\n"])
+        exec(with_imports(code_from("batches", then=then, KIND=self.kind or "")), names)
+        return names["batches"]
 
 
 def batch_access(part: Part, expression: str = "dataset") -> Access:
@@ -68,8 +69,7 @@ def batch_access(part: Part, expression: str = "dataset") -> Access:
     if part.type == _TORCH + "Subset" and len(part.children) == 1:
         child = batch_access(part.children[0], f"{expression}.dataset")
         chosen = f"Selected({child.expression}, {expression}.indices)"
-        needed = (*child.classes, definitions("batches", "Selected"))
-        return replace(child, expression=chosen, classes=needed)
+        return replace(child, expression=chosen)
     if part.type == _TORCH + "ConcatDataset" and part.children:
         return _joined(part, expression)
     return _own(part, expression)
@@ -93,8 +93,8 @@ def _joined(part: Part, expression: str) -> Access:
     if held is not None and held.length not in (None, len(part.children)):
         raise NotArrays("it joins more data sets than were recorded")
     children = [batch_access(child, "part") for child in part.children]
-    first, kind = children[0], children[0].kind
-    if kind is None or len({(c.kind, c.leaves, c.loops) for c in children}) > 1:
+    first = children[0]
+    if first.kind is None or len({(c.kind, c.leaves, c.loops) for c in children}) > 1:
         raise NotArrays("the data sets it joins differ in what a sample is")
     classes = tuple(dict.fromkeys(text for child in children for text in child.classes))
     if len({text.partition("(")[0] for text in classes}) != len(classes):
@@ -103,8 +103,7 @@ def _joined(part: Part, expression: str) -> Access:
     if any(child.expression != first.expression for child in children):
         own = (batch_access(c, f"{expression}.datasets[{n}]") for n, c in enumerate(part.children))
         parts = ", ".join(child.expression for child in own)
-    needed = (*classes, definitions("batches", "Joined", KIND=kind))
-    return Access(f"Joined([{parts}])", needed, first.plan)
+    return Access(f"Joined([{parts}])", classes, first.plan)
 
 
 def view_class(name: str, of: str, plan: Plan) -> str:

@@ -8,21 +8,23 @@ from ...case.case import Case
 from ...case.code_text import Source, identifier, with_imports
 from ..loader_code import DROP, loader_code
 from ..loader_form import config_text, form_of, is_default_collate
-from ..template import definitions
+from ..template import code_from
 
 
 def batches_code(
     case: Case,
     dataset: str,
     *classes: str,
+    kind: str = "",
     sampler: str | None = None,
     then: str = "",
     **changes: Any,
 ) -> str:
     """The loader that gives `dataset` the indices of whole batches, as it draws them today.
 
-    `classes` are the definitions that `dataset` needs. With `sampler`, BatchSampler makes batches
-    of what it draws. `then` comes last.
+    `classes` are definitions that `dataset` needs besides those of the template, where `kind` is
+    the structure of a batch. With `sampler`, BatchSampler makes batches of what it draws. `then`
+    comes last.
     """
     form, size = form_of(case), case.batch_size or 1
     last = case.config.get("drop_last") is True
@@ -35,18 +37,15 @@ def batches_code(
         more += ", drop_last=True" if last else ""
         more += form.generator
         drawn = f"BatchIndices(len(dataset), batch_size={size}{more})"
-        classes = (*classes, definitions("batches", "BatchIndices"))
     else:
         drawn = f"BatchSampler({sampler or 'sampler'}, batch_size={size}, drop_last={last})"
         if sampler is None:
             name = identifier(config_text(case, "sampler"), "its own")
             notes = [f"# `sampler` is the one this loader has today ({name})."]
-    if classes:
-        classes = ("import torch\n", *classes, definitions("batches", "as_is"))
-        changes["collate_fn"] = Source("as_is")
     changes |= {"batch_size": None, "batch_sampler": DROP, "drop_last": DROP}
     call = loader_code(case, dataset=Source(dataset), sampler=Source(drawn), **changes)
-    return with_imports("\n\n".join([*classes, "\n".join([*notes, call]) + f"\n{then}"]))
+    text = "\n\n".join([*classes, "\n".join([*notes, call, then])])
+    return with_imports(code_from("batches", then=text, KIND=kind))
 
 
 def own_collate(case: Case) -> bool:

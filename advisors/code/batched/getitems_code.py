@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...case.case import Case
-from ...case.code_text import identifier, with_imports
+from ...case.code_text import Source, identifier, with_imports
 from ..loader_code import DROP, loader_code
 from ..loader_form import form_of
 from .access import Plan, items, leaves
@@ -55,7 +55,9 @@ def _whole_batches(case: Case, access: Access) -> Batched:
         case,
         access.expression,
         *access.classes,
+        kind=access.kind or "",
         then=_loop(case, access),
+        collate_fn=Source("as_is"),
         shuffle=DROP,
         **changes,
     )

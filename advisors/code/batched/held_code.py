@@ -8,11 +8,11 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from ...case.case import Case
+from ...case.code_text import Source
 from ...case.fetching import sample_bytes
 from ...storage.files import length_of
 from ..loader_code import DROP
 from ..loader_form import form_of
-from ..template import definitions
 from .batch_values import NotArrays
 from .drawn import batches_code, own_collate, whole_epochs
 
@@ -100,6 +100,12 @@ def held_form(case: Case) -> HeldForm:
     nbytes, free = decoded_bytes(case) or 0.0, case.system.mem_available_min_bytes
     if nbytes > min(MAX_BYTES, MEMORY_SHARE * free if free is not None else MAX_BYTES):
         raise NotArrays("its samples would take too much memory to keep")
-    held = definitions("batches", "Held", KIND=structure_of(case))
-    code = batches_code(case, "Held(dataset)", held, num_workers=0, worker_init_fn=DROP)
+    code = batches_code(
+        case,
+        "Held(dataset)",
+        kind=structure_of(case),
+        collate_fn=Source("as_is"),
+        num_workers=0,
+        worker_init_fn=DROP,
+    )
     return HeldForm(code, nbytes, len(case.inspection.leaves))
