@@ -41,9 +41,10 @@ def elements_code(case: Case, hot: Hot | None = None) -> str:
         body = "".join(f"#     {line}\n" for line in ast.unparse(method).splitlines())
         return f"# By hand: {name} of {owner}, with each row read once\n{body}"
     method.name = "rows_at_once"
-    imports = "".join(f"{line}\n" for key, line in _IMPORTS.items() if key in used)
+    imports = [line for key, line in _IMPORTS.items() if key in used]
+    head = "\n".join([*imports, "\n\n"]) if imports else ""
     return (
-        f"{imports}{imports and chr(10) * 2}{ast.unparse(method)}\n\n\n"
+        f"{head}{ast.unparse(method)}\n\n\n"
         f"type({reach.rpartition('.')[0]}).{name} = rows_at_once  # or write it into {owner}\n"
     )
 

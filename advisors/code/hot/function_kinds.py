@@ -33,7 +33,7 @@ _JPEG = r"PIL/(?:JpegImagePlugin|MpoImagePlugin)\.py:.*"
 _NUMPY_FILES = r"numpy/lib/_?npyio(?:_impl)?\.py"
 
 
-_once = partial(Kind, once=True)
+_once = partial(Kind, once=True, stored=True)
 
 FUNCTION_KINDS = (
     Kind(

@@ -113,7 +113,7 @@ def _find(
     functions = {(each.function, each.file) for each in callers}
     functions |= {(each.function, each.file) for each in lines}
     within = _within(stage, functions)
-    if kind.is_stored or kind.whole:
+    if kind.stored or kind.whole:
         wide += sum(line.share for line in within if line not in lines) * stage.samples
         # Samples with nothing below: what was made is freed when the own function returns.
         wide += stage.samples - _samples(node for node in stage.flame if node.parent < 0)

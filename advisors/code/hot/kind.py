@@ -31,9 +31,9 @@ class Kind:
     exact kinds that are left out where it is seen. `tensor`: the data set must hold one. `waits`:
     it does no work, and no code helps.
 
-    What goes away with it, at best: frames that match `around`; with `whole`, `stored` or `once`
-    the rest of the own function that calls it. With `stored` and `once`, reading the stored result
-    costs something; with `once`, storing whole samples does as well.
+    What goes away with it, at best: frames that match `around`; with `whole` or `stored` the
+    rest of the own function that calls it. With `stored`, reading the stored result costs
+    something; with `once`, storing whole samples does as well.
 
     Where stacks show no text, names that the source uses tell: one of `called`, with all of its
     words (a word may be a suffix of the files), means that it takes most of a sample, one of
@@ -66,10 +66,6 @@ class Kind:
     once: bool = False
 
     @property
-    def is_stored(self) -> bool:
-        return self.stored or self.once
-
-    @property
     def effort(self) -> Effort:
         return "a conversion" if self.once or self.title.startswith("Store ") else "a few lines"
 
@@ -98,7 +94,7 @@ class Hot:
         best, worst = kind.left
         if kind.left_us is not None:
             best, worst = (each / part_us for each in kind.left_us)
-        elif kind.is_stored:
+        elif kind.stored:
             best, worst = max(best, STORED_US[0] / part_us), max(worst, STORED_US[1] / part_us)
         worst = min(MOST_LEFT, worst)
         return 1 - self.high * (1 - min(best, worst)), 1 - self.low * (1 - worst)
