@@ -1,19 +1,17 @@
-"""How a framework's users say what DataLoader's arguments say: which options those are, and where
-the call stands.
+"""How users of a framework set DataLoader's arguments: by which options, or where the call is.
 
-A change that a framework has an option for is written as that; what it has none for is named, with
-the place where its users can put it.
+A change without an option is described, with the place where it can be made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..case.case import Case
 from ..case.code_text import literal
-from .loader_form import NEEDS_WORKERS, framework_of
+from .loader_form import NEEDS_WORKERS, config_text, framework_of
 
 # Names of the frameworks as recorded, and as people write them.
 NAMES = {
@@ -36,48 +34,49 @@ NAMES = {
 @dataclass(frozen=True)
 class Options:
     """A framework that makes the loader of options. `call` holds them, with "{}" in their place;
-    `head` are the lines above; `elsewhere` says by DataLoader's argument what to change where there
-    is no option."""
+    `head` is what comes above. `elsewhere` and `otherwise` say what to change for an argument of
+    DataLoader that is no option."""
 
-    imports: str
-    head: str
     call: str
     options: Mapping[str, str]
+    otherwise: str
+    head: str = ""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
-    otherwise: str = ""
 
 
-_TRAINER = Options(
-    imports="from transformers import TrainingArguments\n\n",
-    head="# beside the arguments you give it today; they are for the loaders of training and of "
-    "evaluation\n",
-    call="args = TrainingArguments({})",
-    options={
-        "num_workers": "dataloader_num_workers",
-        "pin_memory": "dataloader_pin_memory",
-        "persistent_workers": "dataloader_persistent_workers",
-        "prefetch_factor": "dataloader_prefetch_factor",
-        "drop_last": "dataloader_drop_last",
-        "multiprocessing_context": "dataloader_multiprocessing_context",
-        "in_order": "dataloader_in_order",
-        "batch_size": "per_device_train_batch_size",
-    },
-    elsewhere={
-        "dataset": "Trainer(train_dataset={})",
-        "collate_fn": "Trainer(data_collator={})",
-        "sampler": "override Trainer._get_train_sampler() to return {}",
-        "batch_sampler": "override Trainer.get_train_dataloader() for batch_sampler={}",
-    },
-    otherwise="override Trainer.get_train_dataloader() for",
-)
-_EVALUATING = ("validation", "evaluation", "test", "prediction")
+_THERE = "# besides the arguments you give it today"
 
 DIALECTS = {
-    "transformers": _TRAINER,
+    "transformers": Options(
+        head="from transformers import TrainingArguments\n\n"
+        f"{_THERE}; they are for the loaders of training and of evaluation\n",
+        call="args = TrainingArguments({})",
+        options={
+            **{
+                name: f"dataloader_{name}"
+                for name in (
+                    "num_workers",
+                    "pin_memory",
+                    "persistent_workers",
+                    "prefetch_factor",
+                    "drop_last",
+                    "multiprocessing_context",
+                    "in_order",
+                )
+            },
+            "batch_size": "per_device_train_batch_size",
+        },
+        elsewhere={
+            "dataset": "Trainer(train_dataset={})",
+            "collate_fn": "Trainer(data_collator={})",
+            "sampler": "override Trainer._get_train_sampler() to return {}",
+            "batch_sampler": "override Trainer.get_train_dataloader() for batch_sampler={}",
+        },
+        otherwise="override Trainer.get_train_dataloader() for",
+    ),
     "timm": Options(
-        imports="from timm.data import create_loader\n\n",
-        head="# beside the arguments you give it today (of timm's train.py: --workers, --pin-mem, "
-        "--batch-size)\n",
+        head="from timm.data import create_loader\n\n"
+        f"{_THERE} (of timm's train.py: --workers, --pin-mem, --batch-size)\n",
         call="loader = create_loader(dataset, input_size, {})",
         options={
             name: name
@@ -93,9 +92,7 @@ DIALECTS = {
         "makes instead,",
     ),
     "ultralytics": Options(
-        imports="",
-        head="# beside the arguments you give it today; Ultralytics takes no more workers than "
-        "CPUs a device\n",
+        head=f"{_THERE}; Ultralytics takes no more workers than CPUs a device\n",
         call="model.train({})",
         options={"num_workers": "workers", "batch_size": "batch"},
         elsewhere={"dataset": "override DetectionTrainer.build_dataset() to return {}"},
@@ -103,97 +100,64 @@ DIALECTS = {
         "for",
     ),
     "fastai": Options(
-        imports="",
-        head="# beside the arguments you give it today\n",
+        head=f"{_THERE}\n",
         call="dls = data_block.dataloaders(source, {})",
         options={
             "batch_size": "bs",
-            "num_workers": "num_workers",
-            "pin_memory": "pin_memory",
-            "drop_last": "drop_last",
-            "persistent_workers": "persistent_workers",
+            **{
+                name: name
+                for name in ("num_workers", "pin_memory", "drop_last", "persistent_workers")
+            },
         },
         otherwise="fastai's DataLoader has no such argument:",
     ),
 }
+_EVALUATING = ("validation", "evaluation", "test", "prediction")
+# Where the call of DataLoader is written with other frameworks.
+_AROUND = {
+    "accelerate": "loader = accelerator.prepare({call})",
+    "ray": "import ray.train.torch\n\nloader = ray.train.torch.prepare_data_loader({call})",
+    "lightning": "# where your module's or DataModule's {hook}_dataloader() returns it, or where "
+    "fit() is given it\nloader = {call}",
+    "ignite": "# the loader that engine.run() is given\nloader = {call}",
+}
+_HOOKS = {"validation": "val", "sanity check": "val", "test": "test", "prediction": "predict"}
 
 
 def in_options(case: Case, changes: Mapping[str, Any], drop: Any) -> str | None:
     """The changes as options of the framework that makes this loader; None where the user makes
     it."""
-    dialect = dialect_of(case)
+    dialect = DIALECTS.get(framework_of(case) or "")
     if dialect is None:
         return None
-    said, by_hand = _options(case, dialect), []
+    evaluating = config_text(case, "phase") in _EVALUATING
+
+    def named(text: str) -> str:
+        """The Trainer has other names for evaluation."""
+        return text.replace("train_", "eval_") if evaluating else text
+
     found: dict[str, str] = {}
+    by_hand = []
     for name, value in changes.items():
         if name in NEEDS_WORKERS and not changes.get("num_workers", case.num_workers):
             continue
-        if value is not drop and name in said:
-            found[said[name]] = literal(value)
-        elif value is drop:
-            by_hand.append(f"leave out {said.get(name, name)}")
-        elif name in dialect.elsewhere:
-            by_hand.append(_places(case)(dialect.elsewhere[name]).format(literal(value)))
+        option = named(dialect.options.get(name, ""))
+        if value is drop:
+            by_hand.append(f"leave out {option or name}")
+        elif option:
+            found[option] = literal(value)
         else:
-            by_hand.append(f"{_places(case)(dialect.otherwise)} {name}={literal(value)}")
+            otherwise = f"{dialect.otherwise} {name}={{}}"
+            by_hand.append(named(dialect.elsewhere.get(name, otherwise)).format(literal(value)))
     lines = []
     if found:
         arguments = ", ".join(f"{name}={value}" for name, value in found.items())
-        lines.append(f"{dialect.imports}{dialect.head}{dialect.call.format(arguments)}")
+        lines.append(f"{dialect.head}{dialect.call.format(arguments)}")
     lines += [f"# By hand: {each}" for each in by_hand]
     return "\n".join(lines) or "# The loader stays as it is."
 
 
-def dialect_of(case: Case) -> Options | None:
-    """The dialect of the framework that makes this loader of options, if one does."""
-    return DIALECTS.get(framework_of(case) or "")
-
-
 def around(case: Case, call: str) -> str:
-    """A call of DataLoader, as it stands in the code of the framework's users."""
-    wrapped = {
-        "accelerate": "loader = accelerator.prepare({})",
-        "ray": "loader = ray.train.torch.prepare_data_loader({})",
-    }
-    notes = {
-        "lightning": "# where your module's or DataModule's {hook}() returns it, or where fit() is "
-        "given it\n",
-        "ignite": "# the loader that engine.run() is given\n",
-    }
-    framework = framework_of(case) or ""
-    imports = "import ray.train.torch\n\n" if framework == "ray" else ""
-    hook = f"{_hook(case)}_dataloader"
-    return (
-        imports
-        + notes.get(framework, "").format(hook=hook)
-        + wrapped.get(framework, "loader = {}").format(call)
-    )
-
-
-def _hook(case: Case) -> str:
-    return {
-        "validation": "val",
-        "sanity check": "val",
-        "test": "test",
-        "prediction": "predict",
-    }.get(_phase(case), "train")
-
-
-def _phase(case: Case) -> str:
-    value = case.config.get("phase")
-    return value if isinstance(value, str) else ""
-
-
-def _options(case: Case, dialect: Options) -> dict[str, str]:
-    said = dict(dialect.options)
-    if dialect is _TRAINER and _phase(case) in _EVALUATING:
-        said["batch_size"] = "per_device_eval_batch_size"
-    return said
-
-
-def _places(case: Case) -> Callable[[str], str]:
-    """The Trainer's names for evaluation where the loader is for that."""
-    if _phase(case) not in _EVALUATING:
-        return lambda text: text
-    return lambda text: text.replace("train_", "eval_")
+    """A call of DataLoader, as it is written in the code of the framework's users."""
+    hook = _HOOKS.get(config_text(case, "phase") or "", "train")
+    return _AROUND.get(framework_of(case) or "", "loader = {call}").format(call=call, hook=hook)

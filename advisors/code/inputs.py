@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from ...profiler.store.inspection import Attribute, Inspection, Leaf, Part
 from ..case.code_text import identifier
 
-_PLACE = re.compile(r"\[(\d{1,3})\]")
 _KEY = re.compile(r"\['(\w{1,64})'\]")
 _DTYPE = re.compile(r"(?:torch\.)?((?:float|int|uint)(?:8|16|32|64)|bool|bfloat16)")
 
@@ -33,38 +32,31 @@ def stack_samples(samples):
 
 
 def _body(leaves: Sequence[Leaf]) -> str:
-    places = [_PLACE.fullmatch(leaf.path) for leaf in leaves]
-    keys = [_KEY.fullmatch(leaf.path) for leaf in leaves]
-    types = [dtype_code(leaf) for leaf in leaves]
+    paths, types = [leaf.path for leaf in leaves], [dtype_code(leaf) for leaf in leaves]
+    keys = [_KEY.fullmatch(path) for path in paths]
     tensors = bool(leaves) and all(leaf.kind == "tensor" for leaf in leaves)
     if tensors and all(keys):
         rows = [
             f"        {key[1]!r}: torch.as_tensor(np.stack([np.asarray(sample[{key[1]!r}]) for "
-            "sample in samples])" + (f", dtype={kind}),\n" if kind else "),\n")
+            f"sample in samples]){f', dtype={kind}' if kind else ''}),\n"
             for key, kind in zip(keys, types, strict=True)
             if key
         ]
-        return "    return {\n" + "".join(rows) + "    }\n"
-    if (
-        tensors
-        and [match and int(match[1]) for match in places] == list(range(len(leaves)))
-        and all(types)
-    ):
+        return f"    return {{\n{''.join(rows)}    }}\n"
+    if tensors and paths == [f"[{place}]" for place in range(len(leaves))] and all(types):
         return (
             "    fields = zip(*samples)\n"
-            f"    types = [{', '.join(kind for kind in types if kind)}]\n"
+            f"    types = [{', '.join(map(str, types))}]\n"
             "    return [\n"
             "        torch.as_tensor(np.stack([np.asarray(value) for value in field]), "
             "dtype=dtype)\n"
             "        for field, dtype in zip(fields, types)\n"
             "    ]\n"
         )
-    if len(leaves) == 1 and tensors and not leaves[0].path:
-        return "    return torch.from_numpy(np.stack([np.asarray(sample) for sample in samples]))\n"
-    return (
-        "    return [torch.from_numpy(np.stack([np.asarray(value) for value in field])) for field "
-        "in zip(*samples)]\n"
-    )
+    stack = "torch.from_numpy(np.stack([np.asarray(value) for value in {}]))"
+    if tensors and paths == [""]:
+        return f"    return {stack.format('samples')}\n"
+    return f"    return [{stack.format('field')} for field in zip(*samples)]\n"
 
 
 def dtype_code(leaf: Leaf) -> str | None:
@@ -86,20 +78,20 @@ class Held:
 def heavy_attributes(
     dataset: Part, least_bytes: int, least_length: int, most: int = 4
 ) -> list[Held]:
-    """The largest attributes of a data set and of those it wraps, that a process would copy: not
-    tensors, which are shared, and not what lies in files."""
+    """The largest attributes of a data set and of those it wraps that a process would copy: not
+    tensors, which are shared, and not what is in files."""
     heavy = [
-        Held(identifier(part.name, "the data set"), a, f"{path}.{identifier(a.name, 'metadata')}")
-        for part, path in _reached(dataset, "dataset", 3)
-        for a in part.attributes
-        if a.kind in _COPIED and ((a.nbytes or 0) >= least_bytes or (a.length or 0) >= least_length)
+        held
+        for _, held in all_held(dataset, *_COPIED)
+        if (held.attribute.nbytes or 0) >= least_bytes
+        or (held.attribute.length or 0) >= least_length
     ]
-    # A list of n items weighs at least a pointer and a small object each.
-    weight = {
-        id(held): max(held.attribute.nbytes or 0, 50 * (held.attribute.length or 0))
-        for held in heavy
-    }
-    return sorted(heavy, key=lambda held: -weight[id(held)])[:most]
+
+    def weight(held: Held) -> int:
+        # A list of n items weighs at least a pointer and a small object each.
+        return max(held.attribute.nbytes or 0, 50 * (held.attribute.length or 0))
+
+    return sorted(heavy, key=weight, reverse=True)[:most]
 
 
 def held_code(dataset: Part | None, *kinds: str) -> Held | None:
@@ -111,23 +103,23 @@ def held_code(dataset: Part | None, *kinds: str) -> Held | None:
 def all_held(dataset: Part | None, *kinds: str) -> Iterator[tuple[Part, Held]]:
     """All attributes of these kinds that code can reach from `dataset`, each with the data set that
     holds it."""
-    for part, path in _reached(dataset, "dataset", 3) if dataset is not None else ():
+    for part, path in reached(dataset or Part()):
         for a in part.attributes:
-            if a.kind in kinds and identifier(a.name, "") == a.name:
+            if a.kind in kinds and is_name(a.name):
                 yield part, Held(identifier(part.name, "the data set"), a, f"{path}.{a.name}")
 
 
-def _reached(part: Part, path: str, depth: int) -> Iterator[tuple[Part, str]]:
-    """A data set and those it wraps, each with the code that reaches it."""
+def reached(part: Part, path: str = "dataset") -> Iterator[tuple[Part, str]]:
+    """A data set and those it wraps, each with the code that reaches it, if that is known."""
     yield part, path
-    if not depth:
-        return
-    own = [identifier(a.name, "") for a in part.attributes if a.kind == "dataset"]
-    for number, child in enumerate(part.children):
-        if part.is_a("ConcatDataset"):
-            inner = f"{path}.datasets[{number}]"
-        elif number < len(own) == len(part.children) and own[number]:
-            inner = f"{path}.{own[number]}"
-        else:
-            inner = f"{path}.dataset"
-        yield from _reached(child, inner, depth - 1)
+    names = [a.name for a in part.attributes if a.kind in ("dataset", "hf") and is_name(a.name)]
+    if part.is_a("ConcatDataset"):
+        names = [f"datasets[{number}]" for number in range(len(part.children))]
+    if len(names) == len(part.children):
+        for name, child in zip(names, part.children, strict=True):
+            yield from reached(child, f"{path}.{name}")
+
+
+def is_name(text: str) -> bool:
+    """Whether code may use this as the name of an attribute: names in a run are untrusted."""
+    return bool(text) and identifier(text, "") == text

@@ -1,9 +1,7 @@
-"""DataLoader calls as a person would write them: all pasted code that makes a loader comes from
-here.
+"""DataLoader calls as a person would write them, for all pasted code that makes a loader.
 
-A call is the one that made the user's loader (see `loader_form`), with changes. What it cannot say
-in full it does not say: then the code is a comment that names what to change in the user's own
-call.
+A call is the one that made the user's loader (see `loader_form`), with changes. If that is not
+known in full, the code is a comment that names what to change in the user's own call.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from typing import Any
 from ..case.case import Case
 from ..case.code_text import Source, identifier, literal
 from .dialects import around, in_options
-from .loader_form import NEEDS_WORKERS, LoaderForm, arguments_of, form_of
+from .loader_form import NEEDS_WORKERS, LoaderForm, arguments_of, config_text, form_of
 
 # A call longer than this is written one argument a line.
 LINE = 96
@@ -33,24 +31,12 @@ _ORDER = (
     "drop_last",
     "timeout",
 )
-# Arguments that stand in code by their own name or that of a function of the user's.
-_YOURS = (
-    "batch_size",
-    "sampler",
-    "batch_sampler",
-    "collate_fn",
-    "worker_init_fn",
-    "multiprocessing_context",
-    "generator",
-)
 
 
 def dataset_class(case: Case, fallback: str = "MyDataset") -> str:
     """The class name of this loader's data set, for code."""
-    told = case.config.get("dataset")
-    return identifier(
-        case.dataset.name if case.dataset else told if isinstance(told, str) else None, fallback
-    )
+    name = case.dataset.name if case.dataset is not None else config_text(case, "dataset")
+    return identifier(name, fallback)
 
 
 def loader_code(case: Case, **changes: Any) -> str:
@@ -61,11 +47,11 @@ def loader_code(case: Case, **changes: Any) -> str:
 
     A change is a plain value, `Source("name")` for code, or `DROP`. What does not go together is
     left out: options of workers without workers, and batch_size, shuffle, sampler and drop_last
-    beside a batch sampler.
+    with a batch sampler.
     """
-    said = in_options(case, changes, DROP)
-    if said is not None:
-        return said
+    options = in_options(case, changes, DROP)
+    if options is not None:
+        return options
     form = form_of(case)
     why = form.by_hand or _cannot(form, changes)
     if why is not None:
@@ -74,10 +60,10 @@ def loader_code(case: Case, **changes: Any) -> str:
     yours = [
         value
         for name, value in arguments.items()
-        if name in _YOURS
-        and isinstance(value, Source)
-        and changes.get(name) is not value
+        if isinstance(value, Source)
         and value.isidentifier()
+        and name != "dataset"
+        and changes.get(name) is not value
     ]
     if form.cls not in ("DataLoader", "StatefulDataLoader") and form.imports is None:
         yours.insert(0, Source(form.cls))
@@ -86,33 +72,26 @@ def loader_code(case: Case, **changes: Any) -> str:
     return imports + note + around(case, _written(form.cls, arguments))
 
 
-def loader_call(case: Case, **changes: Any) -> str:
-    """The call alone, of a loader whose call is known."""
-    form = form_of(case)
-    return _written(form.cls, _arguments(case, form, changes))
-
-
 def _arguments(case: Case, form: LoaderForm, changes: dict[str, Any]) -> dict[str, Any]:
-    own = arguments_of(case, form)
-    arguments = {**own, **changes}
-    given = changes.get("sampler")
-    if given:
-        arguments.pop("shuffle", None)
+    arguments = {**arguments_of(case, form), **changes}
+    sampler = changes.get("sampler")
     if form.batching == "batch_sampler" and "batch_sampler" not in changes and _of_batches(changes):
         # The same batch sampler with other figures.
-        kept = {"batch_size": case.batch_size, "drop_last": case.config.get("drop_last") is True}
-        figures = ", ".join(
-            f"{name}={literal(changes.get(name, value))}" for name, value in kept.items()
+        size = literal(changes.get("batch_size", case.batch_size))
+        last = literal(changes.get("drop_last", case.config.get("drop_last") is True))
+        arguments["batch_sampler"] = Source(
+            f"BatchSampler({sampler or form.inner}, batch_size={size}, drop_last={last})"
         )
-        arguments["batch_sampler"] = Source(f"BatchSampler({given or form.inner}, {figures})")
+    without: list[str] = ["shuffle"] if sampler else []
     if arguments.get("batch_sampler"):
-        for name in _NOT_BESIDE_BATCH_SAMPLER:
-            arguments.pop(name, None)
+        without += _NOT_BESIDE_BATCH_SAMPLER
     if not arguments.get("num_workers"):
-        for name in NEEDS_WORKERS:
-            arguments.pop(name, None)
-    left = {name: value for name, value in arguments.items() if value is not DROP}
-    return {name: left[name] for name in (*_ORDER, *left) if name in left}
+        without += NEEDS_WORKERS
+    return {
+        name: arguments[name]
+        for name in (*_ORDER, *arguments)
+        if name in arguments and name not in without and arguments[name] is not DROP
+    }
 
 
 def _of_batches(changes: dict[str, Any]) -> bool:
@@ -131,21 +110,17 @@ def _cannot(form: LoaderForm, changes: dict[str, Any]) -> str | None:
 
 def _by_hand(why: str, changes: dict[str, Any]) -> str:
     """The changes as comments: pasted, they change nothing."""
-    lines = [f"# By hand: {why}"]
-    for name, value in changes.items():
-        if value is DROP:
-            lines.append(f"#     leave out {name}")
-        else:
-            lines.append(f"#     {name}={literal(value)}")
-    if not changes:
-        lines = ["# The loader stays as it is."]
-    return "\n".join(lines)
+    lines = [
+        f"#     leave out {name}" if value is DROP else f"#     {name}={literal(value)}"
+        for name, value in changes.items()
+    ]
+    return "\n".join([f"# By hand: {why}", *lines]) if lines else "# The loader stays as it is."
 
 
 def _written(cls: str, arguments: dict[str, Any]) -> str:
-    written = [literal(arguments["dataset"])]
-    written += [
-        f"{name}={literal(value)}" for name, value in arguments.items() if name != "dataset"
+    written = [
+        literal(value) if name == "dataset" else f"{name}={literal(value)}"
+        for name, value in arguments.items()
     ]
     line = f"{cls}({', '.join(written)})"
     if len(line) <= LINE:

@@ -12,18 +12,14 @@ from ...profiler.store.inspection import Part
 from ..case.case import Case
 from ..case.code_text import Source, identifier, last_part
 
+# Classes that take what torch's DataLoader takes: how to import those of other libraries.
 _CLASSES = {
-    "torch.utils.data.dataloader.DataLoader": "DataLoader",
-    "torchdata.stateful_dataloader.stateful_dataloader.StatefulDataLoader": "StatefulDataLoader",
-    "monai.data.dataloader.DataLoader": "DataLoader",
-    "torch_geometric.loader.dataloader.DataLoader": "DataLoader",
-}
-# Of libraries' own loaders, which take what torch's takes: the import, and what they put in by
-# themselves.
-_OWN_IMPORTS = {
+    "torch.utils.data.dataloader.DataLoader": None,
+    "torchdata.stateful_dataloader.stateful_dataloader.StatefulDataLoader": None,
     "monai.data.dataloader.DataLoader": "from monai.data import DataLoader",
     "torch_geometric.loader.dataloader.DataLoader": "from torch_geometric.loader import DataLoader",
 }
+# What these libraries put in by themselves.
 _PUT_IN = ("monai.data.utils.", "torch_geometric.loader.dataloader.Collater", "timm.data.")
 # What options of workers come to without workers.
 NEEDS_WORKERS = (
@@ -52,18 +48,14 @@ _LIBRARIES = ("torch", "torchvision", "torchdata", "numpy", "transformers")
 _INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")
 _DEFAULT_COLLATE = ("default_collate", "default_convert")
 
-# Frameworks that make the loader of options of theirs.
+# What makes the loader of options, by framework.
 _OF_OPTIONS = {
-    "transformers": "the Trainer of transformers makes this loader, so there is no call of yours "
-    "to change",
-    "timm": "timm's create_loader makes this loader, so there is no call of DataLoader to change",
-    "ultralytics": "Ultralytics makes this loader, so there is no call of yours to change",
-    "fastai": "fastai makes this loader, so there is no call of DataLoader to change",
+    "transformers": "the Trainer of transformers",
+    "timm": "timm's create_loader",
+    "ultralytics": "Ultralytics",
+    "fastai": "fastai",
 }
-_ACCELERATE = (
-    "Accelerate makes this loader out of yours: change the DataLoader(…) that you hand to prepare()"
-)
-_LIGHTNING = "Lightning gives this loader its sampler: change the DataLoader(…) that you hand to it"
+_DEFAULTS = {"pin_memory": False, "timeout": 0, "in_order": True, "persistent_workers": False}
 _SHARED_OUT = ("DistributedSampler", "UnrepeatedDistributedSampler")
 
 
@@ -76,7 +68,7 @@ class LoaderForm:
     shuffled or in order; `shuffle` is None where the order is not known. `inner` is how code
     reaches what draws the samples from the batch sampler, where that is torch's own BatchSampler.
     `by_hand` says why the call cannot be written out, None where it can; `imports` is the line that
-    imports a class of another library's.
+    imports a class of another library's, `generator` the argument that shuffling takes.
     """
 
     cls: str
@@ -86,6 +78,7 @@ class LoaderForm:
     inner: str | None
     by_hand: str | None
     imports: str | None = None
+    generator: str = ""
 
     @property
     def whole(self) -> bool:
@@ -95,68 +88,57 @@ class LoaderForm:
 
 
 def form_of(case: Case) -> LoaderForm:
-    """How this case's loader was made; of older runs, what the names of its samplers say."""
-    config = case.config
-    told, sampler = _text(case, "loader"), _text(case, "sampler")
-    batch_sampler, made_by = _text(case, "batch_sampler"), _text(case, "made_by")
-    batching = _text(case, "batching")
-    if batching not in ("batch_size", "batch_sampler", "none"):
-        batching = _batching(case, batch_sampler)
+    """How this case's loader was made; for older runs, what the names of its samplers say."""
+    config, framework = case.config, framework_of(case)
+    qualified, sampler = config_text(case, "loader"), config_text(case, "sampler")
+    batch_sampler, made_by = config_text(case, "batch_sampler"), config_text(case, "made_by")
+    batching = config_text(case, "batching") or _batching(case, batch_sampler)
     name = last_part(sampler or "")
-    shuffle = config.get("shuffle") if isinstance(config.get("shuffle"), bool) else _shuffles(name)
-    plain = config.get("sampler_plain")
+    by_name = True if name == "RandomSampler" else False if name in _IN_ORDER else None
+    shuffle, plain = config.get("shuffle"), config.get("sampler_plain")
+    if not isinstance(shuffle, bool):
+        shuffle = by_name
     if not isinstance(plain, bool):
-        plain = sampler is None or name in ("RandomSampler", *_IN_ORDER)
-    torchs = batching == "batch_sampler" and batch_sampler in _BATCH_SAMPLERS
-    known = told is None or told in _CLASSES
-    cls = (
-        _CLASSES[told]
-        if told in _CLASSES
-        else "DataLoader"
-        if told is None
-        else identifier(told, "DataLoader")
-    )
-    framework = framework_of(case)
-    if (
-        framework in ("lightning", "ray")
-        and not plain
-        and name in _SHARED_OUT
-        and shuffle is not None
-    ):
+        plain = sampler is None or by_name is not None
+    cls, imports = identifier(qualified, "DataLoader"), _CLASSES.get(qualified or "")
+    if framework in ("lightning", "ray") and name in _SHARED_OUT and shuffle is not None:
         plain = True  # the framework shares out what the user's call draws
-    if framework == "accelerate" and plain and _text(case, "sampler_wrappers") in _SHARDS:
+    if framework == "accelerate" and plain and config_text(case, "sampler_wrappers") in _SHARDS:
         batching = "batch_size"  # so the user's call said, before Accelerate dealt the batches out
-    imports = _OWN_IMPORTS.get(told or "")
     if framework == "webdataset" and cls == "DataLoader":
         cls, imports = "wds.WebLoader", "import webdataset as wds"
     by_hand = None
     if framework in _OF_OPTIONS:
-        by_hand = _OF_OPTIONS[framework]
+        by_hand = (
+            f"{_OF_OPTIONS[framework]} makes this loader, so there is no call of DataLoader to "
+            "change"
+        )
     elif made_by == "accelerate" and (batching == "batch_sampler" or not plain):
-        by_hand = _ACCELERATE
+        by_hand = (
+            "Accelerate makes this loader out of yours: change the DataLoader(…) that you hand to "
+            "prepare()"
+        )
     elif made_by == "lightning" and not plain:
-        by_hand = _LIGHTNING
-    elif (config.get("own_constructor") is True and told not in _OWN_IMPORTS) or (
-        not known and cls == "DataLoader"
+        by_hand = (
+            "Lightning gives this loader its sampler: change the DataLoader(…) that you hand to it"
+        )
+    elif imports is None and (
+        config.get("own_constructor") is True
+        or (cls == "DataLoader" and qualified is not None and qualified not in _CLASSES)
     ):
         by_hand = f"{cls} has a constructor of its own: change your call of it"
-    return LoaderForm(
-        cls=cls,
-        batching=batching,
-        plain=plain,
-        shuffle=shuffle if isinstance(shuffle, bool) else None,
-        inner="batch_sampler.sampler" if torchs else None,
-        by_hand=by_hand,
-        imports=imports,
-    )
+    torchs = batching == "batch_sampler" and batch_sampler in _BATCH_SAMPLERS
+    inner = "batch_sampler.sampler" if torchs else None
+    generator = ", generator=generator" if shuffle and config.get("generator") is True else ""
+    return LoaderForm(cls, batching, plain, shuffle, inner, by_hand, imports, generator)
 
 
 def framework_of(case: Case) -> str | None:
     """The framework that made this loader, else the one that runs the loop over it."""
-    made, runs = _text(case, "made_by"), _text(case, "framework")
-    if runs == "transformers" or (runs == "timm" and made != "timm"):
-        return runs if runs == "transformers" else made
-    return made or runs
+    made, runs = config_text(case, "made_by"), config_text(case, "framework")
+    if runs == "transformers":
+        return runs
+    return made if made is not None or runs == "timm" else runs
 
 
 def arguments_of(case: Case, form: LoaderForm) -> dict[str, Any]:
@@ -164,31 +146,29 @@ def arguments_of(case: Case, form: LoaderForm) -> dict[str, Any]:
     them. What cannot be written as a value goes by the argument's own name: it is in the user's
     hands."""
     config = case.config
-    found: dict[str, Any] = {"dataset": Source("dataset")}
-    found.update(_drawing(case, form))
-    if framework_of(case) == "accelerate" and case.config.get("replicas") and "batch_size" in found:
-        found["batch_size"] = Source(
-            "batch_size"
-        )  # of one rank or of all, as the user's configuration has it
+    found: dict[str, Any] = {"dataset": Source("dataset"), **_drawing(case, form)}
+    if framework_of(case) == "accelerate" and config.get("replicas") and "batch_size" in found:
+        # Of one rank or of all: the user's configuration says.
+        found["batch_size"] = Source("batch_size")
     if case.num_workers:
         found["num_workers"] = case.num_workers
-    collate = _text(case, "collate_fn")
-    if collate is not None and not is_default_collate(collate) and not collate.startswith(_PUT_IN):
-        found["collate_fn"] = Source(collate_name(case))
-    for name, default in (("pin_memory", False), ("timeout", 0), ("in_order", True)):
+    for name, default in _DEFAULTS.items():
         value = config.get(name)
         if isinstance(value, bool | int | float) and value != default:
             found[name] = value
-    init = _text(case, "worker_init_fn")
-    if init is not None and not init.removeprefix("partial(").startswith((*_FRAMEWORKS, *_PUT_IN)):
-        part = case.inspection.worker_init
-        found["worker_init_fn"] = Source(function_name(init, part, "worker_init_fn"))
     if case.loader.prefetch_factor != DEFAULT_PREFETCH:
         found["prefetch_factor"] = case.loader.prefetch_factor
-    if config.get("persistent_workers") is True:
-        found["persistent_workers"] = True
-    context = config.get("multiprocessing_context")
-    if isinstance(context, str):
+    inspection, put_in = case.inspection, (*_PUT_IN, *_FRAMEWORKS)
+    for name, part, given in (
+        ("collate_fn", inspection.collate, _PUT_IN),
+        ("worker_init_fn", inspection.worker_init, put_in),
+    ):
+        qualified = config_text(case, name)
+        own = qualified is not None and not qualified.removeprefix("partial(").startswith(given)
+        if own and not is_default_collate(qualified):
+            found[name] = Source(function_name(qualified or "", part, name))
+    context = config_text(case, "multiprocessing_context")
+    if context is not None:
         known = context in ("fork", "spawn", "forkserver")
         found["multiprocessing_context"] = context if known else Source("multiprocessing_context")
     if config.get("generator") is True:
@@ -207,7 +187,7 @@ def _drawing(case: Case, form: LoaderForm) -> dict[str, Any]:
         found["drop_last"] = True
     # Without automatic batching a known sampler inside of another draws single samples, the outer
     # one lists of them.
-    direct = _text(case, "sampler_path") in (None, "sampler")
+    direct = config_text(case, "sampler_path") in (None, "sampler")
     if form.plain and direct:
         return {**found, "shuffle": True} if form.shuffle else found
     return {**found, "sampler": Source("sampler")}
@@ -223,8 +203,9 @@ def drawing_sampler(case: Case) -> str | None:
         return form.inner
     if not form.plain:
         return "sampler"
-    given = ", generator=generator" if form.shuffle and case.config.get("generator") is True else ""
-    return f"RandomSampler(dataset{given})" if form.shuffle else "SequentialSampler(dataset)"
+    return (
+        f"RandomSampler(dataset{form.generator})" if form.shuffle else "SequentialSampler(dataset)"
+    )
 
 
 def _batching(case: Case, batch_sampler: str | None) -> str:
@@ -235,48 +216,45 @@ def _batching(case: Case, batch_sampler: str | None) -> str:
     return "none" if size is None else "batch_size"
 
 
-def _shuffles(name: str) -> bool | None:
-    return True if name == "RandomSampler" else False if name in _IN_ORDER else None
-
-
-def is_default_collate(told: str | None) -> bool:
+def is_default_collate(qualified: str | None) -> bool:
     """Whether this is torch's own way to make a batch."""
-    if told is None or told in _DEFAULT_COLLATE:
+    if qualified is None or qualified in _DEFAULT_COLLATE:
         return True
-    return told.startswith("torch.utils.data.") and last_part(told) in _DEFAULT_COLLATE
+    return qualified.startswith("torch.utils.data.") and last_part(qualified) in _DEFAULT_COLLATE
 
 
 def collate_name(case: Case) -> str:
     """What code calls the loader's collate function, torch's own included."""
-    told = _text(case, "collate_fn")
-    if told is None or is_default_collate(told):
-        return last_part(told or "default_collate")
-    return function_name(told, case.inspection.collate, "collate_fn")
+    qualified = config_text(case, "collate_fn")
+    if qualified is None or is_default_collate(qualified):
+        return last_part(qualified or "default_collate")
+    return function_name(qualified, case.inspection.collate, "collate_fn")
 
 
-def function_name(told: str, part: Part | None, fallback: str) -> str:
+def function_name(qualified: str, part: Part | None, fallback: str) -> str:
     """How code calls a function of the user's.
 
-    An object with `__call__` is known by its class only, a partial, a method or a function inside a
-    function by more than a name, and how a library's is called is not known: those get `fallback`.
+    More than a name is needed for a partial, a method or a function inside a function, an object
+    with `__call__` is known by its class only, and the import of a library's function is not known:
+    those get `fallback`.
     """
-    name = identifier(part.name if part is not None else told, fallback)
-    *modules, _ = told.split(".")
-    library = (modules[:1] and modules[0] in _LIBRARIES) or (
-        part is not None and _INSTALLED.search(part.file or "")
+    name = identifier(part.name if part is not None else qualified, fallback)
+    *modules, _ = qualified.split(".")
+    inside = part is not None and (
+        "." in (part.qualname or "") or _INSTALLED.search(part.file or "") is not None
     )
     if (
-        told.startswith("partial(")
-        or library
+        inside
+        or qualified.startswith(("partial(", *(f"{library}." for library in _LIBRARIES)))
         or name in _DEFAULT_COLLATE
-        or any(m[:1].isupper() for m in modules)
+        or any(module == "<locals>" or module[:1].isupper() for module in modules)
+        or not (name[:1].islower() or name[:1] == "_")
     ):
         return fallback
-    if "<locals>" in modules or (part is not None and "." in (part.qualname or "")):
-        return fallback
-    return name if name[:1].islower() or name[:1] == "_" else fallback
+    return name
 
 
-def _text(case: Case, name: str) -> str | None:
+def config_text(case: Case, name: str) -> str | None:
+    """A text of the loader's configuration; None without one."""
     value = case.config.get(name)
     return value if isinstance(value, str) and value else None

@@ -6,44 +6,53 @@ import ast
 import re
 from pathlib import Path
 
+from ..case.code_text import free_names
+
 _FOLDER = Path(__file__).with_name("templates")
 
 Value = str | int | float
 
 
-def definitions(template: str, *names: str, **values: Value) -> str:
-    """These top-level definitions of a template, without what they import."""
+def definitions(template: str, *names: str, then: str = "", **values: Value) -> str:
+    """These top-level definitions of a template and those that `then` uses, with all that they use
+    in turn, without what they import."""
     lines, tree = _resolved(template, values)
-    nodes = {name: node for node in tree.body for name in _names(node)}
-    return "\n\n".join(_filled(_text(lines, nodes[name]), tree, values) for name in names)
+    nodes: dict[str, ast.stmt] = {}
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef(name) | ast.ClassDef(name):
+                nodes[name] = node
+    wanted: set[str] = set()
+    more = {*names} | (free_names(ast.parse(then)) & nodes.keys())
+    while more - wanted:
+        wanted |= more
+        more = free_names(ast.Module([nodes[name] for name in wanted], [])) & nodes.keys()
+    chosen = [node for name, node in nodes.items() if name in wanted]
+    texts = ("\n".join([*lines[node.lineno - 1 : node.end_lineno], ""]) for node in chosen)
+    return "\n\n".join(_filled(text, tree, values) for text in texts)
 
 
 def code_from(template: str, *names: str, then: str = "", **values: Value) -> str:
-    """These definitions, and `then` what is done with them, below the imports that both of them
-    need."""
-    body = "\n\n".join([definitions(template, *names, **values), *([then] if then else [])])
+    """These definitions, and `then`, which uses them or others, below the imports they need."""
+    defined = definitions(template, *names, then=then, **values)
+    body = "\n\n".join(text for text in (defined, then) if text)
     used = {node.id for node in ast.walk(ast.parse(body)) if isinstance(node, ast.Name)}
-    lines, tree = _resolved(template, values)
     head: list[str] = []
-    last = 0
-    for node in tree.body:
+    for node in _resolved(template, values)[1].body:
         if isinstance(node, ast.Import | ast.ImportFrom) and not getattr(node, "level", 0):
             node.names = [alias for alias in node.names if (alias.asname or alias.name) in used]
-            if node.names:
-                head += [""] if head and "" in lines[last : node.lineno] else []
-                head.append(ast.unparse(node))
-                last = node.lineno
+            head += [ast.unparse(node)] if node.names else []
     gap = [""] if not body.startswith(("class ", "def ")) else ["", ""]
     return "\n".join([*head, *gap, body]) if head else body
 
 
 def whole(template: str, **values: Value) -> str:
-    """All of a template below its docstring, but for what it imports from others."""
+    """All of a template below its docstring, except for what it imports from others."""
     lines, tree = _resolved(template, values)
     others = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.level]
     for node in reversed([tree.body[0], *others]):
         del lines[node.lineno - 1 : (node.end_lineno or 0) + 1]  # with the empty line below it
-    return _filled("\n".join(lines) + "\n", tree, values)
+    return _filled("\n".join([*lines, ""]), tree, values)
 
 
 def _resolved(template: str, values: dict[str, Value]) -> tuple[list[str], ast.Module]:
@@ -53,58 +62,34 @@ def _resolved(template: str, values: dict[str, Value]) -> tuple[list[str], ast.M
     placeholders = _placeholders(tree)
     lines: list[str | None] = list(text.splitlines())
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.If)
-            and (holds := _holds(node.test, placeholders, values)) is not None
-        ):
-            chosen = node.body if holds else node.orelse
-            kept = range(chosen[0].lineno, (chosen[-1].end_lineno or 0) + 1) if chosen else ()
-            for number in range(node.lineno, (node.end_lineno or 0) + 1):
-                line = lines[number - 1]
-                # An `elif` is no deeper than its `if`.
-                deeper = chosen[0].col_offset - node.col_offset if chosen else 0
-                lines[number - 1] = line[deeper:] if line is not None and number in kept else None
+        match node:
+            case ast.If(ast.Name(name), body, orelse) if name in placeholders:
+                chosen = body if values.get(name) else orelse
+            case ast.If(ast.Compare(ast.Name(name), _, [ast.Constant(expected)]), body, orelse) if (
+                name in placeholders
+            ):
+                chosen = body if values.get(name) == expected else orelse
+            case _:
+                continue
+        first, last = (chosen[0].lineno, chosen[-1].end_lineno or 0) if chosen else (0, -1)
+        # An `elif` is no deeper than its `if`.
+        deeper = chosen[0].col_offset - node.col_offset if chosen else 0
+        for number in range(node.lineno, (node.end_lineno or 0) + 1):
+            line = lines[number - 1]
+            if line is not None:
+                lines[number - 1] = line[deeper:] if first <= number <= last else None
     left = [line for line in lines if line is not None]
     return left, ast.parse("\n".join(left))
 
 
-def _holds(test: ast.expr, placeholders: set[str], values: dict[str, Value]) -> bool | None:
-    """What `if NAME` or `if NAME == "constant"` is decided to be; None where it is no matter of a
-    placeholder."""
-    name, expected = test, None
-    if isinstance(test, ast.Compare):
-        name, expected = test.left, test.comparators[0]
-    if not isinstance(name, ast.Name) or name.id not in placeholders:
-        return None
-    value = values.get(name.id)
-    return (
-        bool(value)
-        if expected is None
-        else isinstance(expected, ast.Constant) and value == expected.value
-    )
-
-
 def _placeholders(tree: ast.Module) -> set[str]:
-    found = (
-        node.names
+    return {
+        alias.name
         for node in tree.body
         if isinstance(node, ast.ImportFrom) and node.module == "placeholders"
-    )
-    return {alias.name for names in found for alias in names if alias.name.isupper()}
-
-
-def _names(node: ast.stmt) -> list[str]:
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return [node.name]
-    return (
-        [t.id for t in node.targets if isinstance(t, ast.Name)]
-        if isinstance(node, ast.Assign)
-        else []
-    )
-
-
-def _text(lines: list[str], node: ast.stmt) -> str:
-    return "\n".join(lines[node.lineno - 1 : node.end_lineno]) + "\n"
+        for alias in node.names
+        if alias.name.isupper()
+    }
 
 
 def _filled(text: str, tree: ast.Module, values: dict[str, Value]) -> str:

@@ -1,19 +1,19 @@
-"""How a data set, wrapped ones included, hands out a whole batch at once, as code to paste.
+"""How a data set, wrapped ones included, gives a whole batch at once, as code to paste.
 
-Each access answers exactly what `default_collate` makes of the single samples: the same structure
+Each access gives exactly what `default_collate` makes of the single samples: the same structure
 (a sample's tuple becomes a list), the same types, the same values.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
-from ....profiler.store.inspection import Part
+from ....profiler.store.inspection import Attribute, Part
 from ...case.code_text import identifier, with_imports
-from ..template import definitions
-from .access import Plan, Structure, read_access
-from .batch_values import NotArrays, Value
+from ..template import code_from
+from .access import Plan, Sample, items, leaves, read_access
+from .batch_values import ROWS, NotArrays, Value, look_up
 
 _TORCH = "torch.utils.data.dataset."
 
@@ -22,142 +22,118 @@ _TORCH = "torch.utils.data.dataset."
 class Access:
     """A whole batch of one data set.
 
-    `expression` is code for what takes a tensor of indices, `classes` the definitions it needs.
-    `kind` is the structure that comes out. `leaves` counts tensors, `loops` names transforms that
-    are still called a sample, `plain` is False where some leaf is no tensor, or not on the CPU.
+    `expression` is code for what takes a tensor of indices, `classes` the definitions it needs,
+    `plan` how a batch is made of each data set inside.
     """
 
     expression: str
     classes: tuple[str, ...]
-    kind: Literal["value", "list", "dict"]
-    leaves: int
-    plain: bool = True
-    loops: tuple[str, ...] = ()
-    plan: Plan | None = None
+    plan: Plan
+
+    @property
+    def leaves(self) -> int:
+        """How many values a sample has."""
+        return len(leaves(self.plan.result))
 
     @property
     def lists(self) -> int:
         """Leaves that are read value by value."""
-        return sum(leaf.form == "list" for leaf in self.plan.leaves) if self.plan is not None else 0
+        return sum(leaf.form == "list" for leaf in leaves(self.plan.result))
+
+    @property
+    def loops(self) -> tuple[str, ...]:
+        """Transforms that are still called per sample."""
+        return self.plan.transforms
+
+    @property
+    def kind(self) -> str | None:
+        """The structure that comes out, if it holds tensors of the CPU and nothing else."""
+        sample = self.plan.result
+        if not all(isinstance(leaf, Value) and leaf.plain for leaf in items(sample) or [sample]):
+            return None
+        return (
+            "value" if isinstance(sample, Value) else "dict" if isinstance(sample, dict) else "list"
+        )
 
     def batches(self, dataset: Any) -> Any:
         """What the code makes of this data set, which must be the one that was looked at: its code
         is run."""
         names: dict[str, Any] = {"dataset": dataset}
-        exec(with_imports("\n\n".join(["import torch\n", *self.classes])), names)
-        return eval(self.expression, names)
+        then = "\n\n".join([*self.classes, f"batches = {self.expression}\n"])
+        exec(with_imports(code_from("batches", then=then, KIND=self.kind or "")), names)
+        return names["batches"]
 
 
 def batch_access(part: Part, expression: str = "dataset") -> Access:
     """How this data set gives whole batches. Raises NotArrays with what stands in the way."""
-    if part.type == _TORCH + "TensorDataset":
-        held = part.attribute("tensors")
-        leaves = held.length if held is not None and held.length else 2
-        cpu = held is None or held.device in (None, "cpu")
-        classes = (definitions("batches", "TensorBatches", ON_CPU=cpu),)
-        return Access(f"TensorBatches({expression})", classes, "list", leaves, plain=cpu)
     if part.type == _TORCH + "Subset" and len(part.children) == 1:
-        return _subset(batch_access(part.children[0], f"{expression}.dataset"), expression)
+        child = batch_access(part.children[0], f"{expression}.dataset")
+        chosen = f"Selected({child.expression}, {expression}.indices)"
+        return replace(child, expression=chosen)
     if part.type == _TORCH + "ConcatDataset" and part.children:
         return _joined(part, expression)
     return _own(part, expression)
 
 
 def _own(part: Part, expression: str) -> Access:
-    plan = read_access(part.getitem, part.attributes)
-    leaves = plan.leaves
-    flat = all(item.value is not None for item in plan.result.items)
+    held = part.attribute("tensors") if part.type == _TORCH + "TensorDataset" else None
+    if held is not None and held.length:
+        names = [f"tensors[{number}]" for number in range(held.length)]
+        each = [Attribute(name, "tensor", shape=(1,), device=held.device) for name in names]
+        plan = Plan((), tuple(look_up(tensor, ROWS, []) for tensor in each), ("tensors",))
+    else:
+        plan = read_access(part.getitem, part.attributes)
     name = f"{identifier(part.name, 'MyDataset')}Batches"
-    kind = plan.result.kind
-    return Access(
-        expression=f"{name}({expression})",
-        classes=(view_class(name, identifier(part.name, "data set"), plan),),
-        kind="list" if kind == "tuple" else kind,
-        leaves=len(leaves),
-        plain=flat and all(leaf.form != "list" and leaf.cpu for leaf in leaves),
-        loops=plan.transforms,
-        plan=plan,
-    )
-
-
-def _subset(child: Access, expression: str) -> Access:
-    return Access(
-        expression=f"Selected({child.expression}, {expression}.indices)",
-        classes=(*child.classes, definitions("batches", "Selected")),
-        kind=child.kind,
-        leaves=child.leaves,
-        plain=child.plain,
-        loops=child.loops,
-        plan=child.plan,
-    )
+    classes = (view_class(name, identifier(part.name, "data set"), plan),)
+    return Access(f"{name}({expression})", classes, plan)
 
 
 def _joined(part: Part, expression: str) -> Access:
     held = part.attribute("datasets")
-    if held is not None and held.length is not None and held.length != len(part.children):
+    if held is not None and held.length not in (None, len(part.children)):
         raise NotArrays("it joins more data sets than were recorded")
-    children = [
-        batch_access(child, f"{expression}.datasets[{at}]")
-        for at, child in enumerate(part.children)
-    ]
+    children = [batch_access(child, "part") for child in part.children]
     first = children[0]
-    if any((c.kind, c.leaves, c.plain) != (first.kind, first.leaves, True) for c in children):
+    if first.kind is None or len({(c.kind, c.leaves, c.loops) for c in children}) > 1:
         raise NotArrays("the data sets it joins differ in what a sample is")
     classes = tuple(dict.fromkeys(text for child in children for text in child.classes))
-    named = {text.partition("(")[0] for text in classes}
-    if len(named) != len(classes):
+    if len({text.partition("(")[0] for text in classes}) != len(classes):
         raise NotArrays("the data sets it joins have classes of the same name")
-    one = batch_access(part.children[0], "part").expression
-    alike = all(batch_access(child, "part").expression == one for child in part.children)
-    parts = (
-        f"[{one} for part in {expression}.datasets]"
-        if alike
-        else "[" + ", ".join(c.expression for c in children) + "]"
-    )
-    return Access(
-        expression=f"Joined({parts})",
-        classes=(*classes, definitions("batches", "Joined", KIND=first.kind)),
-        kind=first.kind,
-        leaves=first.leaves,
-        loops=tuple(dict.fromkeys(name for child in children for name in child.loops)),
-    )
+    parts = f"{first.expression} for part in {expression}.datasets"
+    if any(child.expression != first.expression for child in children):
+        own = (batch_access(c, f"{expression}.datasets[{n}]") for n, c in enumerate(part.children))
+        parts = ", ".join(child.expression for child in own)
+    return Access(f"Joined([{parts}])", classes, first.plan)
 
 
 def view_class(name: str, of: str, plan: Plan) -> str:
     """The class that reads a data set of the class `of` a whole batch at a time."""
-    lines = [
-        f"class {name}(Dataset):",
-        f'    """A {of} that gives a whole batch at once: each array is read once."""',
-        "",
-        "    def __init__(self, source):",
-        "        self.source = source",
-        "",
-        "    def __len__(self):",
-        "        return len(self.source)",
-        "",
-        "    def __getitem__(self, indices):",
-        "        source, rows = self.source, torch.as_tensor(indices)",
-        *(f"        {local} = {value.text}" for local, value in plan.assigns),
-        f"        return {structure_text(plan.result)}",
-    ]
-    return "\n".join(lines) + "\n"
+    assigns = "".join(f"        {local} = {value.text}\n" for local, value in plan.assigns)
+    return f'''\
+class {name}(Dataset):
+    """A {of} that gives a whole batch at once: each array is read once."""
+
+    def __init__(self, source):
+        self.source = source
+
+    def __len__(self):
+        return len(self.source)
+
+    def __getitem__(self, indices):
+        source, rows = self.source, torch.as_tensor(indices)
+{assigns}        return {structure_text(plan.result)}
+'''
 
 
-def structure_text(structure: Structure, in_sequence: bool = False) -> str:
+def structure_text(sample: Sample, in_sequence: bool = False) -> str:
     """Code for the collated batch."""
-    if structure.value is not None:
-        return _collated_text(structure.value, in_sequence)
-    if structure.kind == "dict":
-        pairs = zip(structure.keys, structure.items, strict=True)
-        return "{" + ", ".join(f"{key!r}: {structure_text(item)}" for key, item in pairs) + "}"
-    return "[" + ", ".join(structure_text(item, True) for item in structure.items) + "]"
-
-
-def _collated_text(value: Value, in_sequence: bool) -> str:
-    if value.form == "tensor":
-        return value.text
-    if value.form == "array":
-        return f"torch.as_tensor({value.text})"
-    # default_collate hands texts on as they come: a tuple of them inside of tuples, else a list.
-    as_given = f"tuple({value.text})" if in_sequence else value.text
-    return as_given if value.texts else f"default_collate({as_given})"
+    if isinstance(sample, dict):
+        pairs = (f"{key!r}: {structure_text(item)}" for key, item in sample.items())
+        return f"{{{', '.join(pairs)}}}"
+    if not isinstance(sample, Value):
+        return f"[{', '.join(structure_text(item, True) for item in sample)}]"
+    if sample.form != "list":
+        return sample.text if sample.form == "tensor" else f"torch.as_tensor({sample.text})"
+    # default_collate gives texts as they are: a tuple of them inside of tuples, else a list.
+    as_given = f"tuple({sample.text})" if in_sequence else sample.text
+    return as_given if sample.texts else f"default_collate({as_given})"

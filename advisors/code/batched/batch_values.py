@@ -1,183 +1,215 @@
-"""Values a sample is made of, as they are for a whole batch: look-ups in arrays, and what is done
-to them.
+"""Values that a sample is made of, as they are for a whole batch, and the operations on them.
 
-Each function here takes and gives a `Value`, which is code; together they are all that `access`
-knows. What has no exact batch form raises NotArrays.
+Each function takes and gives a `Value`, which is code. `access` knows no other operations. What
+has no exact form for batches raises NotArrays.
 """
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from ....profiler.store.inspection import Attribute
+from .source_literals import (
+    PYTHON_TYPES,
+    TORCH_TYPES,
+    NotArrays,
+    named_dtype,
+    plain_dtype,
+    python_type,
+    whole,
+)
+
+__all__ = ["NotArrays", "Value"]
 
 Form = Literal["tensor", "array", "list"]
-
-
-class NotArrays(Exception):
-    """The method does more than look up arrays; the message says what, in the middle of a
-    sentence."""
+ARRAY_FORMS: dict[str, Form] = {"tensor": "tensor", "ndarray": "array", "memmap": "array"}
 
 
 @dataclass(frozen=True)
 class Value:
     """One expression of the method, for a whole batch.
 
-    `text` is code over `source` (the data set) and `rows` (a tensor of indices). `form` is what it
-    makes: a tensor, a NumPy array, or a list with one value a sample. `ndim` is of one sample's
-    value. `python` marks what is a plain number in the sample and a tensor in the batch, `texts`
-    what holds texts. `cpu`: not on a device.
+    `text` is code over `source` (the data set) and `rows` (a tensor of indices). `form` is its
+    type: a tensor, a NumPy array, or a list with one value per sample. `ndim` and `dtype` are those
+    of one sample. `python` marks a plain number of a sample, which is a tensor in the batch,
+    `texts` a list of strings. `cpu`: it is not on a device.
     """
 
     text: str
     form: Form
-    ndim: int | None = None
+    ndim: int = 0
     dtype: str | None = None
     python: bool = False
     texts: bool = False
     cpu: bool = True
 
     def then(self, more: str) -> Value:
-        """The same with something done to it: an attribute, a call, a subscript."""
+        """The same value with an attribute, a call or a subscript behind it."""
         return replace(self, text=f"{self.text}{more}")
 
+    @property
+    def plain(self) -> bool:
+        """Whether it becomes a tensor on the CPU."""
+        return self.form != "list" and self.cpu
 
-def dimensions_taken(rest: tuple[int | slice, ...]) -> int:
-    """Dimensions that these subscripts take away."""
-    return sum(1 for each in rest if isinstance(each, int))
+    @property
+    def in_order(self) -> Value:
+        """The same values in the memory order of collated samples."""
+        return self.then(".contiguous()" if self.form == "tensor" else ".copy()")
+
+    @property
+    def samples(self) -> str:
+        """Code for the values of the single samples, in the types that the method sees."""
+        if self.python:
+            return f"{self.text}.tolist()"
+        return f"{self.text}.unbind()" if self.form == "tensor" else self.text
 
 
-def _subscript_text(each: int | slice) -> str:
-    if isinstance(each, int):
-        return str(each)
-    parts = ["" if part is None else str(part) for part in (each.start, each.stop)]
-    return ":".join(parts) + (f":{each.step}" if each.step is not None else "")
+# The indices of the batch.
+ROWS = Value("rows", "tensor", dtype="int64")
 
 
-def _rows(inner: Value | None, form: Form) -> str:
-    """The rows to look up, as the array that is looked up wants them."""
-    if inner is None:
-        return {"array": "rows.numpy()", "list": "rows.tolist()", "tensor": "rows"}[form]
-    if (
-        inner.ndim != 0
-        or inner.form == "list"
-        or not (inner.dtype or "").startswith(("int", "uint"))
-    ):
-        raise NotArrays("it looks up by what it has computed")
-    if form == "list":
-        return f"{inner.text}.tolist()"
+def _text(keys: list[ast.expr]) -> str:
+    return ", ".join(map(ast.unparse, keys))
+
+
+def _rows(inner: Value, form: Form) -> str:
+    """The rows to look up, in the type that an array of this form takes."""
+    if inner.ndim or inner.form == "list" or not (inner.dtype or "").startswith(("int", "uint")):
+        raise NotArrays
+    if form == "tensor" and inner.form == "array":
+        return f"torch.as_tensor({inner.text})"
     if form == "array" and inner.form == "tensor":
         return f"{inner.text}.numpy()"
-    return (
-        f"torch.as_tensor({inner.text})"
-        if form == "tensor" and inner.form == "array"
-        else inner.text
-    )
+    return f"{inner.text}.tolist()" if form == "list" else inner.text
 
 
-def look_up(
-    attribute: Attribute,
-    form: Form,
-    inner: Value | None,
-    rest: tuple[int | slice, ...],
-    ndim: int,
-    dtype: str | None,
-) -> Value:
-    """The rows of an array. Plain rows are taken by the call that is fastest: `tensor[rows]` is
-    slower, and sets several threads to work on a few thousand values already."""
+def look_up(attribute: Attribute, inner: Value, rest: list[ast.expr]) -> Value:
+    """Rows of an array: of those at `inner`, `rest` of each.
+
+    Plain rows use the fastest call: `tensor[rows]` is slower, and starts threads from a few
+    thousand values on.
+    """
+    form, name = ARRAY_FORMS[attribute.kind], attribute.name
+    dtype, ndim = plain_dtype(attribute.dtype), len(attribute.shape or ()) - 1
+    # NumPy's objects, texts and 64-bit numbers without a sign have no tensors of their own.
+    if len(rest) > ndim or (form == "array" and dtype in (None, "uint64")):
+        raise NotArrays
+    cpu = attribute.device in (None, "cpu")
+    found = Value(f"source.{name}", form, ndim - _dimensions(rest), dtype, cpu=cpu)
     rows = _rows(inner, form)
-    found = Value(
-        f"source.{attribute.name}", form, ndim, dtype, cpu=attribute.device in (None, "cpu")
-    )
-    if rest or not found.cpu or attribute.kind == "memmap":
-        found = found.then(f"[{', '.join([rows, *map(_subscript_text, rest)])}]")
-        return in_order(found) if rest else found
+    if rest:
+        return found.then(f"[{rows}, {_text(rest)}]").in_order
+    if not cpu or attribute.kind == "memmap":
+        return found.then(f"[{rows}]")
     return found.then(f".index_select(0, {rows})" if form == "tensor" else f".take({rows}, axis=0)")
 
 
-def in_order(value: Value) -> Value:
-    """The same values in the memory order of collated samples."""
-    return value.then(".contiguous()" if value.form == "tensor" else ".copy()")
+def _dimensions(rest: list[ast.expr]) -> int:
+    """How many dimensions these subscripts remove."""
+    return sum(not isinstance(each, ast.Slice) for each in rest)
 
 
-def from_list(name: str, inner: Value | None, texts: bool) -> Value:
-    return Value(f"[source.{name}[row] for row in {_rows(inner, 'list')}]", "list", texts=texts)
+def from_list(attribute: Attribute, inner: Value) -> Value:
+    text = f"[source.{attribute.name}[row] for row in {_rows(inner, 'list')}]"
+    return Value(text, "list", texts=attribute.kind in ("texts", "paths"))
 
 
-def pick_from(value: Value, rest: tuple[int | slice, ...]) -> Value:
-    """`x[0]`, `x[:, 3]` on one sample's value."""
-    subscript = ", ".join(map(_subscript_text, rest))
+def pick_from(value: Value, rest: list[ast.expr]) -> Value:
+    """`x[0]`, `x[:, 3]` of one sample's value."""
     if value.form == "list":
-        return Value(f"[row[{subscript}] for row in {value.text}]", "list")
-    left = (value.ndim or 0) - dimensions_taken(rest)
-    if value.ndim is None or value.python or left < 0 or len(rest) > value.ndim:
-        raise NotArrays("it picks from a single number")
-    if value.form == "tensor" and any(
-        isinstance(each, slice) and (each.step or 1) < 1 for each in rest
-    ):
-        raise NotArrays("it reverses a tensor")
-    return in_order(replace(value.then(f"[:, {subscript}]"), ndim=left))
-
-
-def samples_text(value: Value) -> str:
-    """Code for the values of the single samples, in the types the method itself sees."""
-    if value.python:
-        return f"{value.text}.tolist()"
-    return f"{value.text}.unbind()" if value.form == "tensor" else value.text
+        return Value(f"[row[{_text(rest)}] for row in {value.text}]", "list")
+    backwards = any(
+        isinstance(each, ast.Slice) and each.step is not None and whole(each.step) < 1
+        for each in rest
+    )
+    if value.python or len(rest) > value.ndim or (value.form == "tensor" and backwards):
+        raise NotArrays
+    left = value.ndim - _dimensions(rest)
+    return replace(value.then(f"[:, {_text(rest)}]"), ndim=left).in_order
 
 
 def call_each(value: Value, code: str) -> Value:
-    """A call a sample, on the values of the batch."""
-    return Value(f"[{code.format('row')} for row in {samples_text(value)}]", "list")
+    """A call per sample, on the values of the batch."""
+    return Value(f"[{code.format('row')} for row in {value.samples}]", "list")
 
 
 def as_number(value: Value, name: str) -> Value:
     """int(x), float(x), bool(x): numbers, which collate to int64, float64 and bool."""
     if value.form == "list":
         return call_each(value, f"{name}({{}})")
-    if value.ndim != 0:
-        raise NotArrays(f"it calls {name} on more than a number")
-    dtype = {"int": "int64", "float": "float64", "bool": "bool"}[name]
-    return replace(as_type(to_tensor(value, None), dtype), python=True)
+    if value.ndim:
+        raise NotArrays
+    return replace(as_type(to_tensor(value, None), PYTHON_TYPES[name]), python=True)
 
 
 def to_tensor(value: Value, dtype: str | None) -> Value:
     if value.form == "list":
-        return call_each(
-            value,
-            "torch.tensor({})" if dtype is None else f"torch.tensor({{}}, dtype=torch.{dtype})",
-        )
+        return call_each(value, f"torch.tensor({{}}{f', dtype=torch.{dtype}' if dtype else ''})")
     if value.form == "array":
         value = replace(value, text=f"torch.as_tensor({value.text})", form="tensor")
     elif value.python and dtype is None and value.dtype == "float64":
         dtype = "float32"  # torch.tensor(0.5) has torch's default type
-    value = replace(value, python=False)
-    return as_type(value, dtype) if dtype else value
+    return as_type(replace(value, python=False), dtype)
 
 
-def as_type(value: Value, dtype: str) -> Value:
-    if value.dtype == dtype:
+def as_type(value: Value, dtype: str | None) -> Value:
+    if dtype in (None, value.dtype):
         return value
-    return replace(
-        value.then(f'.astype("{dtype}")' if value.form == "array" else f".to(torch.{dtype})"),
-        dtype=dtype,
-    )
+    call = f'.astype("{dtype}")' if value.form == "array" else f".to(torch.{dtype})"
+    return replace(value.then(call), dtype=dtype)
 
 
-def reshaped(value: Value, shape: tuple[int, ...]) -> Value:
-    return replace(
-        value.then(f".reshape(len(rows), {', '.join(map(str, shape))})"), ndim=len(shape)
-    )
+def converted(value: Value, module: str, dtype: str | None) -> Value:
+    """`torch.tensor(x)`, `np.asarray(x)` and their like."""
+    if module == "torch":
+        return to_tensor(value, dtype)
+    if value.form != "array":
+        raise NotArrays
+    return as_type(value, dtype)
 
 
-def permuted(value: Value, order: tuple[int, ...]) -> Value:
-    """Collated samples lie in memory in their own order, so the batch is copied into it too."""
-    name = "permute" if value.form == "tensor" else "transpose"
-    return in_order(value.then(f".{name}({', '.join(map(str, order))})"))
+def computed(value: Value, text: str) -> Value:
+    """`x / 255`: this value and a number."""
+    # A single number follows the rules of Python or of NumPy's scalars, a batch those of arrays.
+    if value.form == "list" or value.python or (value.form == "array" and not value.ndim):
+        raise NotArrays
+    return replace(value, text=f"({text})", dtype=None)
 
 
-def unsqueezed(value: Value, dimension: int) -> Value:
-    """A tensor with one more dimension, counted as the sample's own are."""
-    at = dimension + 1 if dimension >= 0 else dimension
-    return replace(value.then(f".unsqueeze({at})"), ndim=(value.ndim or 0) + 1)
+def called(value: Value, name: str, arguments: list[ast.expr]) -> Value:
+    """A method of one sample's value."""
+    if value.form == "list" or value.python:
+        raise NotArrays
+    tensor, ndim = value.form == "tensor", value.ndim
+    match name, arguments:
+        case (("clone" | "contiguous" | "detach" | "copy"), []):
+            return value
+        case _, [] if tensor and name in TORCH_TYPES:
+            return as_type(value, TORCH_TYPES[name])
+        case (("to" | "type" | "astype"), [dtype]) if tensor != (name == "astype"):
+            return as_type(value, named_dtype(dtype))
+        case "numpy", [] if tensor:
+            return replace(value.then(".numpy()"), form="array")
+        case "item", [] if not ndim and (kind := python_type(value.dtype)):
+            return as_number(value, kind)
+        case (("flatten" | "ravel"), []):
+            name, arguments = "reshape", [ast.Constant(-1)]
+        case _, [ast.Tuple(elements) | ast.List(elements)]:
+            arguments = elements
+    numbers = [whole(each) for each in arguments]
+    match name, numbers:
+        case (("reshape" | "view"), [_, *_]):
+            shape = ", ".join(map(str, numbers))
+            return replace(value.then(f".reshape(len(rows), {shape})"), ndim=len(numbers))
+        case "unsqueeze", [at] if tensor:
+            # Counted from the front, the batch comes first.
+            return replace(value.then(f".unsqueeze({at + (at >= 0)})"), ndim=ndim + 1)
+        case (("permute" | "transpose"), _) if tensor == (name == "permute") and sorted(
+            numbers
+        ) == list(range(ndim)):
+            order = ", ".join(str(each) for each in (0, *(n + 1 for n in numbers)))
+            return value.then(f".{name}({order})").in_order
+    raise NotArrays

@@ -1,75 +1,61 @@
-"""The batches a loader draws, as code: for a data set that is asked for each of them at once."""
+"""The batches a loader draws, as code, for a data set that is asked for whole batches."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ...case.case import Case
-from ...case.code_text import Source, identifier
+from ...case.code_text import Source, identifier, with_imports
 from ..loader_code import DROP, loader_code
-from ..loader_form import form_of, is_default_collate
-from ..template import definitions
+from ..loader_form import config_text, form_of, is_default_collate
+from ..template import code_from
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """What draws the batches: an expression for `sampler=` beside `batch_size=None`, the class it
-    needs, and a line that says what in it is the user's."""
+def batches_code(
+    case: Case,
+    dataset: str,
+    *classes: str,
+    kind: str = "",
+    sampler: str | None = None,
+    then: str = "",
+    **changes: Any,
+) -> str:
+    """The loader that gives `dataset` the indices of whole batches, as it draws them today.
 
-    expression: str
-    classes: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def asking_for_batches(case: Case, dataset: str, drawn: Drawn, **changes: Any) -> list[str]:
-    """Code of the loader that hands `dataset` the indices of whole batches, as they are drawn."""
-    call = loader_code(
-        case,
-        dataset=Source(dataset),
-        batch_size=None,
-        batch_sampler=DROP,
-        sampler=Source(drawn.expression),
-        drop_last=DROP,
-        **changes,
-    )
-    return [*drawn.notes, call]
-
-
-def drawn_batches(case: Case) -> Drawn:
-    """The batches this loader draws, in the same order for the same seed."""
-    form, last = form_of(case), case.config.get("drop_last") is True
+    `classes` are definitions that `dataset` needs besides those of the template, where `kind` is
+    the structure of a batch. With `sampler`, BatchSampler makes batches of what it draws. `then`
+    comes last.
+    """
+    form, size = form_of(case), case.batch_size or 1
+    last = case.config.get("drop_last") is True
+    notes: list[str] = []
     if form.batching == "batch_sampler":
-        return Drawn(
-            "batch_sampler", notes=("# `batch_sampler` is the one this loader has today.",)
-        )
-    if whole_epochs(case):
+        drawn = "batch_sampler"
+        notes = ["# `batch_sampler` is the one this loader has today."]
+    elif whole_epochs(case) and sampler is None:
         more = ", shuffle=True" if form.shuffle else ""
         more += ", drop_last=True" if last else ""
-        more += (
-            ", generator=generator" if form.shuffle and case.config.get("generator") is True else ""
-        )
-        return Drawn(
-            f"BatchIndices(len(dataset), batch_size={case.batch_size}{more})",
-            (definitions("batches", "BatchIndices"),),
-        )
-    told = case.config.get("sampler")
-    name = identifier(told if isinstance(told, str) else None, "its own")
-    note = f"# `sampler` is the one this loader has today ({name})."
-    return Drawn(
-        f"BatchSampler(sampler, batch_size={case.batch_size or 1}, drop_last={last})", notes=(note,)
-    )
+        more += form.generator
+        drawn = f"BatchIndices(len(dataset), batch_size={size}{more})"
+    else:
+        drawn = f"BatchSampler({sampler or 'sampler'}, batch_size={size}, drop_last={last})"
+        if sampler is None:
+            name = identifier(config_text(case, "sampler"), "its own")
+            notes = [f"# `sampler` is the one this loader has today ({name})."]
+    changes |= {"batch_size": None, "batch_sampler": DROP, "drop_last": DROP}
+    call = loader_code(case, dataset=Source(dataset), sampler=Source(drawn), **changes)
+    text = "\n\n".join([*classes, "\n".join([*notes, call, then])])
+    return with_imports(code_from("batches", then=text, KIND=kind))
 
 
 def own_collate(case: Case) -> bool:
     """Whether the loader's collate function is not torch's default."""
-    told = case.config.get("collate_fn")
-    return isinstance(told, str) and not is_default_collate(told)
+    collate = config_text(case, "collate_fn")
+    return collate is not None and not is_default_collate(collate)
 
 
 def whole_epochs(case: Case) -> bool:
-    """Whether the sampler draws each sample once: shuffled or in order. Anything else keeps the
-    sampler it has."""
+    """Whether the sampler draws each sample once: shuffled or in order."""
     if case.config.get("sampler") is None or case.batch_size is None or not form_of(case).whole:
         return False
     length, drawn = case.config.get("dataset_len"), samples_an_epoch(case)

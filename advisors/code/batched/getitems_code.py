@@ -1,5 +1,5 @@
-"""Writes the batched form of one loader: complete code, to be pasted after the definition of its
-data set."""
+"""The batched form of a loader: complete code, to be pasted after the definition of its data
+set."""
 
 from __future__ import annotations
 
@@ -10,20 +10,18 @@ from ...case.case import Case
 from ...case.code_text import Source, identifier, with_imports
 from ..loader_code import DROP, loader_code
 from ..loader_form import form_of
-from ..template import definitions
-from .access import Plan
+from .access import Plan, items, leaves
 from .batch_access import Access, batch_access
-from .batch_values import NotArrays, samples_text
-from .drawn import asking_for_batches, drawn_batches, own_collate, whole_epochs
+from .batch_values import NotArrays, Value
+from .drawn import batches_code, own_collate, whole_epochs
 
 
 @dataclass(frozen=True)
 class Batched:
-    """The batched form: its code, the DataLoader arguments it changes, and what is left to do a
-    sample.
+    """The batched form: its code, and the DataLoader arguments that it changes.
 
     `form` is "sampler" (whole batches of indices) or "getitems" (a list of samples for the user's
-    own collate function, which stays).
+    own collate function).
     """
 
     form: str
@@ -52,77 +50,65 @@ def batched_form(case: Case) -> Batched:
 
 def _whole_batches(case: Case, access: Access) -> Batched:
     keep_workers = bool(access.loops) and case.num_workers > 0
-    drawn = drawn_batches(case)
-    changes: dict[str, Any] = {"shuffle": DROP, "collate_fn": Source("as_is")}
-    if not keep_workers:
-        changes |= {"num_workers": 0, "worker_init_fn": DROP}
-    loader = asking_for_batches(case, access.expression, drawn, **changes)
-    text = "\n\n".join([*access.classes, *drawn.classes, definitions("batches", "as_is")])
-    code = "\n".join(["import torch", "\n", text, "", *loader, *_loop(case, access)])
-    return Batched("sampler", with_imports(code + "\n"), access, keep_workers)
+    changes: dict[str, Any] = {} if keep_workers else {"num_workers": 0, "worker_init_fn": DROP}
+    code = batches_code(
+        case,
+        access.expression,
+        *access.classes,
+        kind=access.kind or "",
+        then=_loop(case, access),
+        collate_fn=Source("as_is"),
+        shuffle=DROP,
+        **changes,
+    )
+    return Batched("sampler", code, access, keep_workers)
 
 
-def _loop(case: Case, access: Access) -> list[str]:
+def _loop(case: Case, access: Access) -> str:
     """A comment with the same loop without a DataLoader."""
     if not whole_epochs(case) or access.loops:
-        return []
-    order = (
-        "torch.randperm(len(dataset))" if form_of(case).shuffle else "torch.arange(len(dataset))"
+        return ""
+    order = "randperm" if form_of(case).shuffle else "arange"
+    return (
+        "\n# Without a DataLoader it is faster still:\n"
+        f"#     batches = {access.expression}\n"
+        f"#     for rows in torch.{order}(len(dataset)).split({case.batch_size}):\n"
+        "#         batch = batches[rows]\n"
     )
-    return [
-        "",
-        "# Without a DataLoader it is faster still:",
-        f"#     batches = {access.expression}",
-        f"#     for rows in {order}.split({case.batch_size}):",
-        "#         batch = batches[rows]",
-    ]
 
 
 def _list_of_samples(case: Case, access: Access, why: str) -> Batched:
-    """`__getitems__` that answers a list of samples: the loader, and what its collate function is
-    given, stay the same. `why` there are no whole batches to be had from the data set."""
-    dataset = case.dataset
-    assert dataset is not None
-    inner, target = dataset, "dataset"
-    while inner.type.endswith("data.dataset.Subset") and len(inner.children) == 1:
+    """`__getitems__` that gives a list of samples: the loader, and what its collate function gets,
+    stay the same. `why` the data set cannot give whole batches."""
+    inner, target = case.dataset, "dataset"
+    while inner and inner.children and inner.type.endswith("data.dataset.Subset"):
         inner, target = inner.children[0], f"{target}.dataset"
-    if access.plan is None or access.loops:
+    if inner is None or inner.type.startswith("torch.") or access.loops:
         raise NotArrays(why)
-    fallback = f"type({target})"
-    name = identifier(inner.name, fallback)
-    code = [
-        "import torch",
-        "\n",
-        getitems_function(access.plan),
-        "",
-        f"{name}.__getitems__ = getitems  # or write it into the class, as its method __getitems__",
-        "",
-        loader_code(case),
-    ]
-    return Batched("getitems", with_imports("\n".join(code) + "\n"), access, True)
+    name = identifier(inner.name, f"type({target})")
+    code = (
+        f"import torch\n\n\n{getitems_function(access.plan)}\n"
+        f"{name}.__getitems__ = getitems  # or write it into the class, as its method "
+        f"__getitems__\n\n{loader_code(case)}\n"
+    )
+    return Batched("getitems", with_imports(code), access, True)
 
 
 def getitems_function(plan: Plan) -> str:
     """A `__getitems__` with the samples themselves, each as `__getitem__` gives it."""
-    result = plan.result
-    if any(item.value is None for item in result.items):
+    sample, values = plan.result, leaves(plan.result)
+    if not all(isinstance(item, Value) for item in items(sample)):
         raise NotArrays("its samples are nested")
-    lines = [
-        "def getitems(source, indices):",
-        '    """The samples at these indices: each array is read once for all of them."""',
-        "    rows = torch.as_tensor(indices)",
-        *(f"    {local} = {value.text}" for local, value in plan.assigns),
-    ]
-    texts = [samples_text(leaf) for leaf in plan.leaves]
-    if result.kind == "value":
-        lines.append(f"    return list({texts[0]})")
-    elif result.kind == "tuple":
-        lines.append(f"    return list(zip({', '.join(texts)}))")
-    elif result.kind == "list":
-        lines.append(f"    return [list(sample) for sample in zip({', '.join(texts)})]")
-    else:
-        lines.append(
-            f"    return [dict(zip({list(result.keys)!r}, sample)) for sample in "
-            f"zip({', '.join(texts)})]"
-        )
-    return "\n".join(lines) + "\n"
+    zipped = f"zip({', '.join(value.samples for value in values)})"
+    samples = f"list({values[0].samples if isinstance(sample, Value) else zipped})"
+    if isinstance(sample, list):
+        samples = f"[list(sample) for sample in {zipped}]"
+    elif isinstance(sample, dict):
+        samples = f"[dict(zip({list(sample)!r}, sample)) for sample in {zipped}]"
+    return (
+        "def getitems(source, indices):\n"
+        '    """The samples at these indices: each array is read once for all of them."""\n'
+        "    rows = torch.as_tensor(indices)\n"
+        + "".join(f"    {local} = {value.text}\n" for local, value in plan.assigns)
+        + f"    return {samples}\n"
+    )

@@ -1,113 +1,102 @@
-"""Constants in a method's source: subscripts, keys, dtypes. What is computed instead raises
-NotArrays."""
+"""Constants in a method's source: subscripts, keys, dtypes. A computed one raises NotArrays."""
 
 from __future__ import annotations
 
 import ast
+import math
+from typing import Any
 
-from .batch_values import NotArrays
+import numpy as np
 
+
+class NotArrays(Exception):
+    """The method does more than look up arrays; the reason, if it has one, is part of a
+    sentence."""
+
+
+OPERATORS: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+}
+_NUMPY_TYPES = ("float16", "float32", "float64", "uint8", "int8", "int16", "int32", "int64")
 TORCH_TYPES = {
+    **{name: name for name in (*_NUMPY_TYPES, "bfloat16", "bool")},
     "float": "float32",
     "double": "float64",
     "half": "float16",
     "long": "int64",
     "int": "int32",
     "short": "int16",
-    **{
-        name: name
-        for name in (
-            "float16",
-            "bfloat16",
-            "float32",
-            "float64",
-            "uint8",
-            "int8",
-            "int16",
-            "int32",
-            "int64",
-            "bool",
-        )
-    },
 }
-_NUMPY_TYPES = ("float16", "float32", "float64", "uint8", "int8", "int16", "int32", "int64")
+PYTHON_TYPES = {"int": "int64", "float": "float64", "bool": "bool"}
 
 
-def about_type(test: ast.expr, index: set[str]) -> bool:
-    """`torch.is_tensor(index)` or `isinstance(index, ...)`."""
-    if not isinstance(test, ast.Call) or not test.args:
-        return False
-    name = test.func.attr if isinstance(test.func, ast.Attribute) else getattr(test.func, "id", "")
-    first = test.args[0]
-    return name in ("is_tensor", "isinstance") and isinstance(first, ast.Name) and first.id in index
+def _constant(node: ast.AST | None) -> Any:
+    """The value of a literal; None where there is none."""
+    try:
+        return ast.literal_eval(node) if node is not None else None
+    except (ValueError, TypeError):
+        return None
 
 
 def constant_key(node: ast.expr | None) -> str | int:
-    if isinstance(node, ast.Constant) and type(node.value) in (str, int):
-        return node.value  # type: ignore[return-value]
-    raise NotArrays("a key of its dict is computed")
+    key = _constant(node)
+    if type(key) not in (str, int):
+        raise NotArrays
+    return key  # type: ignore[no-any-return]
 
 
-def constant_subscripts(node: ast.expr) -> tuple[int | slice, ...]:
-    """Constant subscripts: whole numbers and slices of such."""
-    if isinstance(node, ast.Tuple):
-        return tuple(each for element in node.elts for each in constant_subscripts(element))
-    if isinstance(node, ast.Slice):
-        return (slice(whole_number(node.lower), whole_number(node.upper), whole_number(node.step)),)
-    whole = whole_number(node)
-    if whole is None:
-        raise NotArrays("it picks from a sample by what is computed")
-    return (whole,)
+def constant_subscripts(node: ast.expr) -> list[ast.expr]:
+    """Whole numbers and slices of such."""
+    keys = node.elts if isinstance(node, ast.Tuple) else [node]
+    for key in keys:
+        for part in ast.iter_child_nodes(key) if isinstance(key, ast.Slice) else (key,):
+            whole(part)
+    return keys
 
 
-def whole_number(node: ast.expr | None) -> int | None:
-    sign = 1
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        sign, node = -1, node.operand
-    if node is None:
-        return None
-    if isinstance(node, ast.Constant) and type(node.value) is int and abs(node.value) < 1 << 40:
-        return sign * node.value
-    raise NotArrays("it picks from a sample by what is computed")
+def whole(node: ast.AST) -> int:
+    number = _constant(node)
+    if type(number) is not int or abs(number) >= 1 << 40:
+        raise NotArrays
+    return number
+
+
+def number_text(node: ast.expr) -> str | None:
+    """The text of a finite number that is written out; None for anything else."""
+    number = _constant(node)
+    finite = type(number) in (int, float) and math.isfinite(number) and abs(number) <= 1e18
+    return repr(number) if finite else None
 
 
 def plain_dtype(text: str | None) -> str | None:
-    """'float32' of 'torch.float32', 'float32' or '<f4'; None for what holds no plain numbers."""
+    """'float32' of 'torch.float32', 'float32' or '<f4'; None unless it is of plain numbers."""
     name = (text or "").rpartition(".")[2]
-    if name in TORCH_TYPES.values() or name in (
-        "uint16",
-        "uint32",
-        "uint64",
-        "complex64",
-        "complex128",
-    ):
+    if name in TORCH_TYPES.values():
         return name
-    import numpy as np
-
     try:
         found = np.dtype(name)
     except (TypeError, ValueError, SyntaxError):
         return None
-    return found.name if name and found.kind in "fiub" else None
+    return found.name if name and found.kind in "fiubc" else None
+
+
+def python_type(dtype: str | None) -> str | None:
+    """The type of Python's numbers that `tolist()` of such an array gives: 'int' of 'uint8'."""
+    return next((name for name in PYTHON_TYPES if name in (dtype or "")), None)
 
 
 def named_dtype(node: ast.expr) -> str:
-    """The dtype that `torch.float32`, `np.float32`, `"float32"`, `float` or `int` names. NotArrays
-    for another."""
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        if node.value.id == "torch" and node.attr in TORCH_TYPES:
-            return TORCH_TYPES[node.attr]
-        if node.value.id in ("np", "numpy") and node.attr in _NUMPY_TYPES:
-            return node.attr
-    if isinstance(node, ast.Constant) and node.value in _NUMPY_TYPES:
-        return str(node.value)
-    if isinstance(node, ast.Name) and node.id in ("float", "int", "bool"):
-        return {"float": "float64", "int": "int64", "bool": "bool"}[node.id]
-    raise NotArrays("it converts to a type that is not written out")
-
-
-def flat_constants(nodes: list[ast.expr]) -> tuple[int, ...]:
-    if len(nodes) == 1 and isinstance(nodes[0], ast.Tuple | ast.List):
-        nodes = nodes[0].elts
-    found = tuple(whole_number(node) for node in nodes)
-    return tuple(n for n in found if n is not None)
+    """The dtype that `torch.float32`, `np.float32`, `"float32"`, `float` or `int` names."""
+    match node:
+        case ast.Attribute(ast.Name("torch"), name) if name in TORCH_TYPES:
+            return TORCH_TYPES[name]
+        case ast.Attribute(ast.Name("np" | "numpy"), name) if name in _NUMPY_TYPES:
+            return name
+        case ast.Constant(str() as name) if name in _NUMPY_TYPES:
+            return name
+        case ast.Name("float" | "int" | "bool" as name):
+            return PYTHON_TYPES[name]
+    raise NotArrays

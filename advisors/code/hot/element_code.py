@@ -1,4 +1,4 @@
-"""Code that reads a row of a tensor or an array at once, in place of its elements one by one."""
+"""Code that reads a row of a tensor or an array at once, not its elements one by one."""
 
 from __future__ import annotations
 
@@ -23,60 +23,42 @@ _IMPORTS = {
 
 def elements_of(case: Case) -> tuple[Part, ElementReads] | None:
     """The first data set that reads elements in a loop, and which."""
-    for part in case.inspection.parts:
-        found = element_reads(part)
-        if found is not None:
-            return part, found
-    return None
+    found = ((part, element_reads(part)) for part in case.inspection.parts)
+    return next(((part, reads) for part, reads in found if reads is not None), None)
 
 
 def elements_code(case: Case, hot: Hot | None = None) -> str:
-    """The method with lists made once; by hand where it uses more than that can keep, or what only
-    its module has."""
-    found = elements_of(case)
-    if found is None:
-        return _told(case, hot)
-    part, reads = found
-    method = reads.method
-    if method is None:
-        return _told(case, hot, reads)
+    """The method with lists that are made once; to be written by hand if it uses names of its
+    module, or if only a person can write it."""
+    part, reads = elements_of(case) or (None, None)
+    method = reads.method if reads is not None else None
+    if part is None or reads is None or method is None:
+        return _by_hand(case, hot, reads)
     name, owner = method.name, identifier(part.name, "the data set")
-    reach = next(
-        (h.code for p, h in all_held(case.dataset, reads.attribute.kind) if p is part), None
-    )
-    lacking = free_names(method_tree := ast.Module([method], [])) - _IMPORTS.keys()
-    if lacking or reach is None:
+    code = (held.code for p, held in all_held(case.dataset, reads.attribute.kind) if p is part)
+    reach, used = next(code, None), free_names(ast.Module([method], []))
+    if reach is None or not used <= _IMPORTS.keys():
         body = "".join(f"#     {line}\n" for line in ast.unparse(method).splitlines())
         return f"# By hand: {name} of {owner}, with each row read once\n{body}"
-    imports = [line for key, line in _IMPORTS.items() if key in free_names(method_tree)]
     method.name = "rows_at_once"
-    head = "\n".join([*imports, "", "", ""]) if imports else ""
-    dataset = reach.rpartition(".")[0]
+    imports = [line for key, line in _IMPORTS.items() if key in used]
+    head = "\n".join([*imports, "\n\n"]) if imports else ""
     return (
-        f"{head}{ast.unparse(method)}\n\n\ntype({dataset}).{name} = rows_at_once  # or write it "
-        f"into {owner}\n"
+        f"{head}{ast.unparse(method)}\n\n\n"
+        f"type({reach.rpartition('.')[0]}).{name} = rows_at_once  # or write it into {owner}\n"
     )
 
 
-def _told(case: Case, hot: Hot | None, reads: ElementReads | None = None) -> str:
-    held = held_code(case.dataset, "tensor")
-    name = (
-        reads.attribute.name
-        if reads is not None
-        else held.attribute.name
-        if held is not None
-        else "values"
-    )
+def _by_hand(case: Case, hot: Hot | None, reads: ElementReads | None) -> str:
+    held = reads or held_code(case.dataset, "tensor")
+    name = identifier(held.attribute.name, "values") if held is not None else "values"
     lines = sorted(reads.lines) if reads is not None else []
-    lines += (
-        [clean(f"{hot.place or '__getitem__'}: {hot.text}", 100)]
-        if hot is not None and hot.text
-        else []
-    )
+    if hot is not None and hot.text:
+        lines.append(f"{hot.place or '__getitem__'}: {hot.text}")
     return (
         f"# By hand: in {dataset_class(case)}, read the row once, before the loop, and compute "
         "with the whole of it:\n"
-        f"#     row = self.{identifier(name, 'values')}[index]\n"
-        "# or, where numbers are needed one by one, row = row.tolist(). In place of\n"
+        f"#     row = self.{name}[index]\n"
+        "# or, if numbers are needed one by one, row = row.tolist(). In place of\n"
         + "".join(f"#     {clean(line, 100)}\n" for line in lines or ["each element"])
     )

@@ -1,27 +1,28 @@
-"""Elements of a tensor or an array that `__getitem__` reads one by one in a loop: found in its
-source, and read from a list made once instead, wherever that gives the very same numbers. Nothing
-of the source is run."""
+"""Elements of a tensor or an array that `__getitem__` reads one by one in a loop.
+
+They are found in its source, which is never run. Where it gives the same numbers, the method is
+written anew: it reads them from a list, which is made once, or computes with the whole row.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 from ....profiler.store.inspection import Attribute, Part
 from ...case.code_text import parsed_function
+from ..batched.source_literals import python_type
+from ..syntax import LOOPS, Replaced, expression, looped, names, statement
 from .whole_rows import Row, whole_rows
 
-_LOOPS = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _ARRAYS = ("tensor", "ndarray", "memmap")
-_NUMBERS = ("float", "int", "bool")
 # A number of a list, and a call with one, µs: min(max(x, low), high) over 45 to 156 numbers took
 # 0.29 to 0.34.
 NUMBER_US, CALL_US = (0.04, 0.12), (0.05, 0.15)
-# An operation on a whole row, and a number in it, µs: rows of 20 to 400 numbers took 1.5 to 1.9 an
-# operation, of 5,000 2.3 to 2.8, again and again; with other work in between, which empties the
-# caches, it is more.
+# An operation on a whole row, and a number in it, µs: an operation on 20 to 400 numbers took 1.5 to
+# 1.9, on 5,000 2.3 to 2.8, and more with other work in between, which empties the caches.
 OPERATION_US, IN_ROW_US = (1.8, 5.0), (0.0002, 0.002)
 # A list of more is not made for a few of its elements.
 MOST_IN_LIST = 100_000
@@ -29,9 +30,9 @@ MOST_IN_LIST = 100_000
 
 @dataclass(frozen=True)
 class ElementReads:
-    """`lines` are the source lines, stripped, in which elements are read; `method` is `__getitem__`
-    with lists in their place, None where only a person can tell what else the numbers are used for.
-    `operations`: so many on whole rows have taken the place of loops and lists."""
+    """`lines` are the source lines, stripped, that read elements. `method` is `__getitem__` with
+    lists instead, None if the numbers may have other uses. `operations` is the number of operations
+    on whole rows, if they replace all loops and lists."""
 
     attribute: Attribute
     lines: frozenset[str]
@@ -40,29 +41,32 @@ class ElementReads:
 
     @property
     def left_us(self) -> tuple[float, float] | None:
-        """What going through the list in place of a row takes, µs at least and at most: its
-        numbers, and what is called with each; or the operations on the whole row. None where there
-        is neither."""
+        """What the loop over the list, or the operations on the whole row, take in place of a row,
+        µs at least and at most; None if there is neither."""
         numbers = prod((self.attribute.shape or ())[1:])
         if self.method is None or not numbers:
             return None
+        loops = [node for node in ast.walk(self.method) if isinstance(node, LOOPS)]
+        times, more, costs = numbers, max(map(_calls, loops), default=0), (NUMBER_US, CALL_US)
         if self.operations is not None:
-            least, most = (
-                self.operations * (a + numbers * b)
-                for a, b in zip(OPERATION_US, IN_ROW_US, strict=True)
-            )
-            return least, most
-        calls = max(
-            (_calls(node) for node in ast.walk(self.method) if isinstance(node, _LOOPS)), default=0
-        )
-        return numbers * (NUMBER_US[0] + CALL_US[0] * calls), numbers * (
-            NUMBER_US[1] + CALL_US[1] * calls
-        )
+            times, more, costs = self.operations, numbers, (OPERATION_US, IN_ROW_US)
+        least, most = (times * (each + more * cost) for each, cost in zip(*costs, strict=True))
+        return least, most
+
+
+def _calls(loop: ast.AST) -> int:
+    """Calls for each number, appending included; what the loop iterates over is called once."""
+    once = {
+        node
+        for each in (loop, *getattr(loop, "generators", ()))
+        if hasattr(each, "iter")
+        for node in ast.walk(each.iter)
+    }
+    return sum(isinstance(node, ast.Call) and node not in once for node in ast.walk(loop))
 
 
 def element_reads(part: Part) -> ElementReads | None:
-    """What `__getitem__` reads element by element; None where it reads nothing so, or it cannot be
-    told."""
+    """What `__getitem__` reads element by element; None if nothing, or if it is not certain."""
     method = parsed_function(part.getitem)
     if method is None or len(method.args.args) != 2:
         return None
@@ -77,84 +81,72 @@ def element_reads(part: Part) -> ElementReads | None:
         return None
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Base:
-    """What is indexed: `self.values` (`local` None), or a local name that stands for a part of
-    it."""
+    """What is indexed: an attribute, or a local name (`local`) of a part of it."""
 
     attribute: Attribute
     ndim: int
     local: str | None = None
 
 
-@dataclass
-class _Lists:
-    """The lists to be made: code by the name that each gets."""
+@dataclass(frozen=True)
+class _Read:
+    """An element, or a row that a loop iterates over, at `node`; `numbers` are the nodes that stand
+    for its numbers."""
 
-    first: dict[str, ast.expr] = field(default_factory=dict)
-    after: dict[str, str] = field(default_factory=dict)  # by the local that it is made of
-    of: dict[str, _Base] = field(default_factory=dict)  # by the list's name
+    node: ast.AST
+    base: _Base
+    indices: list[ast.expr]
+    numbers: list[ast.expr]
 
 
 class _Source:
     def __init__(self, method: ast.FunctionDef, held: dict[str, Attribute]) -> None:
         self.method, self.held = method, held
         self.own, self.index = (argument.arg for argument in method.args.args)
-        self.parents = {
-            child: node for node in ast.walk(method) for child in ast.iter_child_nodes(node)
-        }
-        self.bound = [
-            n.id
-            for n in ast.walk(method)
-            if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
-        ]
+        self.nodes = list(ast.walk(method))
+        self.parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
+        self.names = [node for node in self.nodes if isinstance(node, ast.Name)]
+        self.bound = [node.id for node in self.names if not isinstance(node.ctx, ast.Load)]
         self.locals: dict[str, _Base] = {}
-        for statement in method.body:
-            if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-                target, found = statement.targets[0], self.rooted(statement.value)
-                if (
-                    isinstance(target, ast.Name)
-                    and found is not None
-                    and self.bound.count(target.id) == 1
+        for each in method.body:
+            match each:
+                case ast.Assign([ast.Name(name)], value) if self.bound.count(name) == 1 and (
+                    found := self.rooted(value)
                 ):
-                    base, left = found[0], found[0].ndim - len(found[1])
-                    if left >= 1:
-                        self.locals[target.id] = _Base(base.attribute, left, target.id)
+                    base, indices = found
+                    whole = any(isinstance(key, ast.Slice | ast.List) for key in indices)
+                    if not whole and base.ndim > len(indices):
+                        self.locals[name] = _Base(base.attribute, base.ndim - len(indices), name)
         self.scalars = {self.index, *self.counters()}
+        self.rows: dict[str, Row] = {}  # the lists to make, by the code of what they are made of
 
     def counters(self) -> Iterator[str]:
-        """Names that count: of range and enumerate, and those that are set to whole numbers and
-        added to."""
-        for node in ast.walk(self.method):
-            if isinstance(node, ast.For | ast.comprehension) and isinstance(node.iter, ast.Call):
-                called = node.iter.func.id if isinstance(node.iter.func, ast.Name) else ""
-                target = node.target.elts[0] if isinstance(node.target, ast.Tuple) else node.target
-                if called in ("range", "enumerate") and isinstance(target, ast.Name):
-                    yield target.id
-            elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                yield node.target.id
+        """Names of whole numbers: of range and enumerate, and those that are added to."""
+        for node in self.nodes:
+            match node:
+                case ast.For(target, ast.Call(ast.Name("range" | "enumerate"))) | ast.comprehension(
+                    target, ast.Call(ast.Name("range" | "enumerate"))
+                ):
+                    first = target.elts[0] if isinstance(target, ast.Tuple) else target
+                    yield from names(first)
+                case ast.AugAssign(ast.Name(name)):
+                    yield name
 
     def rooted(self, node: ast.AST) -> tuple[_Base, list[ast.expr]] | None:
         """What a chain of subscripts starts from, and all its indices."""
-        indices: list[ast.expr] = []
-        while isinstance(node, ast.Subscript):
-            indices[:0] = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            node = node.value
-        if any(isinstance(each, ast.Slice | ast.List | ast.Starred) for each in indices):
-            return None
-        if isinstance(node, ast.Name) and node.id in self.locals:
-            return self.locals[node.id], indices
-        if (
-            isinstance(node, ast.Attribute)
-            and isinstance(node.value, ast.Name)
-            and node.value.id == self.own
-        ):
-            found = self.held.get(node.attr)
-            return (_Base(found, len(found.shape or ())), indices) if found is not None else None
+        match node:
+            case ast.Name(name) if name in self.locals:
+                return self.locals[name], []
+            case ast.Attribute(ast.Name(self.own), name) if name in self.held:
+                return _Base(self.held[name], len(self.held[name].shape or ())), []
+            case ast.Subscript(inner, key) if found := self.rooted(inner):
+                return found[0], found[1] + (key.elts if isinstance(key, ast.Tuple) else [key])
         return None
 
     def is_number(self, node: ast.expr) -> bool:
-        """Whether an index is surely one number: made of counters and constants."""
+        """Whether an index is one number for certain: made of counters and constants."""
         return all(
             isinstance(
                 each, ast.BinOp | ast.UnaryOp | ast.operator | ast.unaryop | ast.expr_context
@@ -164,254 +156,115 @@ class _Source:
             for each in ast.walk(node)
         )
 
-    def in_loop(self, node: ast.AST) -> bool:
-        inner = node
-        while (outer := self.parents.get(inner)) is not None:
-            # What a loop goes over is evaluated once.
-            if isinstance(outer, _LOOPS) and not (
-                isinstance(outer, ast.For) and inner is outer.iter
-            ):
-                return True
-            inner = outer
-        return False
-
-    def elements(self) -> Iterator[tuple[ast.Subscript, _Base, list[ast.expr]]]:
-        for node in ast.walk(self.method):
-            if isinstance(node, ast.Subscript) and not isinstance(
-                self.parents.get(node), ast.Subscript
-            ):
-                found = self.rooted(node)
-                element = (
-                    found is not None
-                    and len(found[1]) == found[0].ndim
-                    and all(map(self.is_number, found[1]))
-                )
-                if found is not None and element and self.in_loop(node):
-                    yield node, *found
-
-    def iterated(
-        self,
-    ) -> Iterator[tuple[ast.For | ast.comprehension, ast.expr, str, _Base, list[ast.expr]]]:
-        """Loops over the numbers of a row: (loop, the row, the name of a number, …)."""
-        for node in ast.walk(self.method):
+    def found(self) -> Iterator[_Read]:
+        """What is read in loops."""
+        repeated = looped(self.method)
+        for node in self.nodes:
+            target, over = None, node
             if isinstance(node, ast.For | ast.comprehension):
-                over, target = node.iter, node.target
-                if (
-                    isinstance(over, ast.Call)
-                    and isinstance(over.func, ast.Name)
-                    and over.func.id == "enumerate"
-                ):
-                    over = over.args[0] if len(over.args) == 1 else over
-                    target = (
-                        target.elts[1]
-                        if isinstance(target, ast.Tuple) and len(target.elts) == 2
-                        else target
-                    )
-                found = self.rooted(over)
-                if (
-                    found is None
-                    or not isinstance(target, ast.Name)
-                    or not all(map(self.is_number, found[1]))
-                ):
-                    continue
-                if found[0].ndim - len(found[1]) == 1:
-                    yield node, over, target.id, *found
+                target, over = node.target, node.iter
+            match target, over:
+                case ast.Tuple([_, target]), ast.Call(ast.Name("enumerate"), [over]):
+                    pass
+            root = self.rooted(over)
+            if root is None or not all(map(self.is_number, root[1])):
+                continue
+            left = root[0].ndim - len(root[1])
+            numbers: list[ast.expr] = []
+            if isinstance(target, ast.Name) and left == 1:
+                loop = node if isinstance(node, ast.For) else self.parents[node]
+                inside = {*ast.walk(loop)}
+                numbers = [
+                    name
+                    for name in self.names
+                    if name.id == target.id and name in inside and isinstance(name.ctx, ast.Load)
+                ]
+            elif isinstance(node, ast.Subscript) and left == 0 and node in repeated:
+                numbers = [node] if not isinstance(self.parents[node], ast.Subscript) else []
+            if numbers:
+                yield _Read(over, *root, numbers)
 
-    def wrapped(self, node: ast.AST) -> bool:
-        """Whether a number of Python's is made of it on the spot, in whatever way."""
-        outer = self.parents.get(node)
-        if isinstance(outer, ast.Attribute) and outer.attr in ("item", "tolist"):
-            call = self.parents.get(outer)
-            return isinstance(call, ast.Call) and not call.args
-        called = (
-            outer.func
-            if isinstance(outer, ast.Call) and outer.args == [node] and not outer.keywords
-            else None
-        )
-        return isinstance(called, ast.Name) and called.id in _NUMBERS
+    def number(self, node: ast.AST) -> ast.Call | None:
+        """The call that makes a number of Python's of this node."""
+        outer = self.parents[node]
+        match outer, self.parents.get(outer):
+            case ast.Call(ast.Name("float" | "int" | "bool"), [only], []), _ if only is node:
+                return outer if isinstance(outer, ast.Call) else None
+            case ast.Attribute(_, "item" | "tolist"), ast.Call(_, []) as call:
+                return call
+        return None
 
     def reads(self, source: tuple[str, ...]) -> ElementReads | None:
-        elements, loops = list(self.elements()), list(self.iterated())
-        places: list[ast.AST] = [node for node, *_ in elements]
-        for loop, _, name, *_ in loops:
-            inside = ast.walk(self.parents[loop] if isinstance(loop, ast.comprehension) else loop)
-            places += [
-                n
-                for n in inside
-                if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load)
-            ]
-        if not places:
+        reads = list(self.found())
+        if not reads:
             return None
-        attribute = next((base.attribute for _, base, _ in elements), None) or loops[0][3].attribute
-        lines = frozenset(
-            source[node.lineno - 1].strip() for node in places if hasattr(node, "lineno")
-        )
-        names = {n.id for n in ast.walk(self.method) if isinstance(n, ast.Name)}
-        taken = any(name.endswith("_values") or name in ("super", "__class__") for name in names)
-        exact = (
-            all(map(self.wrapped, places))
-            and not taken
-            and not self.written()
-            and not self.method.decorator_list
-        )
-        lists = self.lists(elements, loops) if exact else None
-        numbers = {
-            _number(base.attribute.dtype)
-            for base in (*(e[1] for e in elements), *(each[3] for each in loops))
-        }
-        number = numbers.pop() if len(numbers) == 1 else None
-        method = None if lists is None else self.rewritten(lists, places, number)
-        if lists is None or method is None or number != "float":
-            return ElementReads(attribute, lines, method)
-        flat = self.flat(lists)
-        return ElementReads(
-            attribute, lines, method, whole_rows(method, flat) if flat is not None else None
-        )
-
-    def flat(self, lists: _Lists) -> dict[str, Row] | None:
-        """What the lists are made of, by their names; None where not each is one row of numbers."""
-        found = {}
-        for name, base in lists.of.items():
-            if base.ndim - (base.local is None) != 1 or not base.attribute.shape:
-                return None
-            made = lists.first.get(name) or ast.Name(str(base.local), ast.Load())
-            found[name] = Row(
-                made, base.attribute.shape[-1], base.attribute.kind != "tensor", base.local
-            )
-        return found
+        attribute = reads[0].base.attribute
+        places = [node for each in reads for node in each.numbers]
+        lines = frozenset(source[node.lineno - 1].strip() for node in places)
+        taken = any(n.id.endswith("_values") or n.id in ("super", "__class__") for n in self.names)
+        types = {python_type(each.base.attribute.dtype) for each in reads}
+        number = types.pop() if len(types) == 1 else None
+        others: dict[ast.AST, ast.AST | None] = {}
+        for each in reads:
+            listed = self.listed(each.base, each.indices)
+            if listed is None or taken or self.written() or self.method.decorator_list:
+                return ElementReads(attribute, lines, None)
+            others[each.node] = listed
+            for node in each.numbers:
+                call = self.number(node)
+                if call is None:
+                    return ElementReads(attribute, lines, None)
+                if isinstance(call.func, ast.Attribute) or ast.unparse(call.func) == number:
+                    others[call] = others.get(node, node)
+        method = self.rewritten(others)
+        rows = {row.name: row for row in self.rows.values()}
+        exact = number == "float" and all(row.flat for row in rows.values())
+        return ElementReads(attribute, lines, method, whole_rows(method, rows) if exact else None)
 
     def written(self) -> bool:
-        stores = [
-            n
-            for n in ast.walk(self.method)
-            if isinstance(n, ast.Subscript) and not isinstance(n.ctx, ast.Load)
-        ]
-        return any(self.rooted(node) is not None for node in stores) or self.index in self.bound
-
-    def lists(
-        self,
-        elements: list[tuple[ast.Subscript, _Base, list[ast.expr]]],
-        loops: list[tuple[ast.For | ast.comprehension, ast.expr, str, _Base, list[ast.expr]]],
-    ) -> _Lists | None:
-        """Puts lists in the place of what is read; None where one cannot be made before the
-        loop."""
-        lists = _Lists()
-        for node, base, indices in elements:
-            found = self.listed(lists, base, indices)
-            if found is None:
-                return None
-            name, rest = found
-            value: ast.expr = ast.Name(name, ast.Load())
-            for each in rest[:-1]:
-                value = ast.Subscript(value, each, ast.Load())
-            node.value, node.slice = value, rest[-1]
-        for loop, over, _, base, indices in loops:
-            found = self.listed(lists, base, indices)
-            if found is None:
-                return None
-            value = ast.Name(found[0], ast.Load())
-            for each in found[1]:
-                value = ast.Subscript(value, each, ast.Load())
-            if isinstance(loop.iter, ast.Call) and over is not loop.iter:
-                loop.iter.args = [value]
-            else:
-                loop.iter = value
-        return lists
-
-    def listed(
-        self, lists: _Lists, base: _Base, indices: list[ast.expr]
-    ) -> tuple[str, list[ast.expr]] | None:
-        """(name of the list, the indices into it)."""
-        shape = base.attribute.shape or ()
-        if prod(shape[len(shape) - base.ndim :] if base.local else shape[1:]) > MOST_IN_LIST:
-            return None
-        if base.local is not None:
-            of_local = lists.after[base.local] = f"{base.local}_values"
-            lists.of[of_local] = base
-            return of_local, indices
-        used = {n.id for n in ast.walk(indices[0]) if isinstance(n, ast.Name)} if indices else {""}
-        if len(shape) < 2 or not used <= {self.index}:
-            return None
-        row = ast.Subscript(
-            ast.Attribute(ast.Name(self.own, ast.Load()), base.attribute.name, ast.Load()),
-            indices[0],
-            ast.Load(),
+        return self.index in self.bound or any(
+            isinstance(node, ast.Subscript)
+            and not isinstance(node.ctx, ast.Load)
+            and self.rooted(node)
+            for node in self.nodes
         )
-        name = next((n for n, made in lists.first.items() if ast.dump(made) == ast.dump(row)), None)
-        if name is None:
-            name = f"{base.attribute.name.strip('_')}_values{len(lists.first) or ''}"
-            lists.first[name] = row
-            lists.of[name] = base
-        return name, indices[1:]
 
-    def rewritten(
-        self, lists: _Lists, places: list[ast.AST], number: str | None
-    ) -> ast.FunctionDef | None:
-        method = _Unwrapped(places, number).visit(self.method)
+    def listed(self, base: _Base, indices: list[ast.expr]) -> ast.expr | None:
+        """The same of a list; None if it cannot be made before the loop."""
+        attribute, shape = base.attribute, base.attribute.shape or ()
+        made, rest = base.local, indices
+        if made is None:
+            if len(shape) < 2 or not indices or not names(indices[0]).keys() <= {self.index}:
+                return None
+            made = f"{self.own}.{attribute.name}[{ast.unparse(indices[0])}]"
+            rest = indices[1:]
+        left = shape[len(shape) - base.ndim :] if base.local else shape[1:]
+        if prod(left) > MOST_IN_LIST:
+            return None
+        row = self.rows.get(made)
+        if row is None:
+            name = f"{(base.local or attribute.name).strip('_')}_values{len(self.rows) or ''}"
+            array, flat = attribute.kind != "tensor", len(left) == 1
+            row = self.rows[made] = Row(name, made, shape[-1], array, base.local, flat)
+        return expression(row.name + "".join(f"[{ast.unparse(each)}]" for each in rest))
+
+    def rewritten(self, others: dict[ast.AST, ast.AST | None]) -> ast.FunctionDef:
+        method = self.method
+        Replaced(others).generic_visit(method)
         body: list[ast.stmt] = []
-        for name, made in lists.first.items():
-            body.append(_assign(name, made))
-        for statement in method.body:
-            body.append(statement)
-            target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-            if isinstance(target, ast.Name) and target.id in lists.after:
-                body.append(_assign(lists.after[target.id], ast.Name(target.id, ast.Load())))
-        if isinstance(method.body[0], ast.Expr) and isinstance(method.body[0].value, ast.Constant):
-            body.insert(0, body.pop(body.index(method.body[0])))  # the docstring stays first
+        for each in method.body:
+            body.append(each)
+            match each:
+                case ast.Assign([ast.Name(name)]) if name in self.rows:
+                    body.append(_list(self.rows[name]))
+        first = 0 if ast.get_docstring(method) is None else 1
+        body[first:first] = [_list(row) for row in self.rows.values() if row.local is None]
         method.body = body
-        method.returns = None  # what annotations name may lie elsewhere
+        method.returns = None  # what annotations name may be unknown where the code is pasted
         for argument in method.args.args:
             argument.annotation = None
-        ast.fix_missing_locations(method)
-        return method if isinstance(method, ast.FunctionDef) else None
+        return ast.fix_missing_locations(method)
 
 
-class _Unwrapped(ast.NodeTransformer):
-    """`x.item()` and `x.tolist()` become `x`, which is a number of Python's by now; so does
-    `float(x)` where `number` says that it is a float."""
-
-    def __init__(self, places: list[ast.AST], number: str | None) -> None:
-        self.places, self.number = places, number
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        func = node.func
-        if (
-            isinstance(func, ast.Attribute)
-            and func.attr in ("item", "tolist")
-            and func.value in self.places
-        ):
-            return func.value
-        if (
-            isinstance(func, ast.Name)
-            and func.id == self.number
-            and node.args
-            and node.args[0] in self.places
-        ):
-            return node.args[0]
-        return node
-
-
-def _calls(loop: ast.AST) -> int:
-    """Calls that are made for each number, appending included; what the loop goes over is called
-    once."""
-    once = {node for iterated in _iterated(loop) for node in ast.walk(iterated)}
-    return sum(isinstance(node, ast.Call) and node not in once for node in ast.walk(loop))
-
-
-def _iterated(loop: ast.AST) -> list[ast.expr]:
-    if isinstance(loop, ast.For):
-        return [loop.iter]
-    return [each.iter for each in getattr(loop, "generators", ())]
-
-
-def _number(dtype: str | None) -> str | None:
-    """What numbers of Python's a list of this type holds."""
-    name = (dtype or "").rpartition(".")[2]
-    starts = {"float": "float", "bfloat": "float", "int": "int", "uint": "int", "bool": "bool"}
-    return next((kind for start, kind in starts.items() if name.startswith(start)), None)
-
-
-def _assign(name: str, value: ast.expr) -> ast.stmt:
-    call = ast.Call(ast.Attribute(value, "tolist", ast.Load()), [], [])
-    return ast.Assign([ast.Name(name, ast.Store())], call)
+def _list(row: Row) -> ast.stmt:
+    return statement(f"{row.name} = {row.made}.tolist()")

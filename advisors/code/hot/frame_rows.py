@@ -1,12 +1,12 @@
-"""Arrays in place of the DataFrames and Series that a data set reads row by row: as code where that
-gives the same, by hand where the source writes to rows or takes several columns of one, which only
-arrays made for it make fast."""
+"""Arrays in place of the DataFrames and Series that a data set reads row by row.
+
+Where the source writes to rows, or takes several columns of one, the change is described, to be
+made by hand.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from typing import TypeGuard
 
 from ....profiler.base.metadata import clean
 from ....profiler.store.inspection import Part
@@ -17,9 +17,6 @@ from ..loader_code import dataset_class
 from ..template import code_from
 from .kind import Hot
 
-_PLACES = frozenset({"iloc", "loc", "iat", "at"})
-# What makes another Series of a row: no faster than before where pandas does it.
-_PARTS = frozenset({"drop", "filter", "reindex", "apply", "map", "dropna", "fillna"})
 _SEVERAL = frozenset({"list", "texts", "paths", "numbers", "ndarray", "other"})
 
 
@@ -32,9 +29,7 @@ def rows_code(case: Case, hot: Hot | None = None) -> str:
     use = "".join(
         f"{each.code} = stand_in({each.code})  # or in __init__ of {each.owner}\n" for each in found
     )
-    return code_from(
-        "frames", "StandIn", "Lookup", "Column", "Row", "Columns", "stand_in", then=use
-    )
+    return code_from("frames", then=use)
 
 
 def _read(part: Part, found: Held) -> bool:
@@ -61,52 +56,43 @@ def _needs_hand(part: Part) -> bool:
         return True
     frames = {a.name for a in part.attributes if a.kind == "dataframe"}
     several = {a.name for a in part.attributes if a.kind in _SEVERAL}
-    rows = set(_row_names(tree, frames))
+    rows: set[str] = set()  # local names of rows, and of frames
 
-    def is_row(node: ast.AST) -> bool:
-        return _is_place(node) or (isinstance(node, ast.Name) and node.id in rows)
-
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            if is_row(node.value) or _is_place(node) or _frame(node.value, frames):
-                return True  # written to
-        elif isinstance(node, ast.Subscript):
-            key = node.slice
-            if _is_place(node) and is_row(node.value.value):  # type: ignore[attr-defined]
-                return True  # row.iloc[0]
-            if _is_place(node) and isinstance(key, ast.Tuple) and len(key.elts) == 2:
-                key = key.elts[1]
-            elif not (_is_place(node) or is_row(node.value) or _frame(node.value, frames)):
-                continue
-            if isinstance(key, ast.Slice | ast.List) or (
-                isinstance(key, ast.Attribute) and key.attr in several
-            ):
+    def is_row(node: ast.AST | None) -> bool:
+        match node:
+            case ast.Subscript(ast.Attribute(_, "iloc" | "loc" | "iat" | "at")):
                 return True
-        elif isinstance(node, ast.Attribute) and node.attr in _PARTS and is_row(node.value):
-            return True
-    return False
+        return isinstance(node, ast.Name) and node.id in rows
 
+    def holds(node: ast.AST | None) -> bool:
+        return is_row(node) or (isinstance(node, ast.Attribute) and node.attr in frames)
 
-def _row_names(tree: ast.AST, frames: set[str]) -> Iterator[str]:
-    """Local names of rows, and of frames."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign | ast.NamedExpr | ast.AnnAssign) and node.value is not None:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if _is_place(node.value) or _frame(node.value, frames):
-                yield from (each.id for each in targets if isinstance(each, ast.Name))
-
-
-def _is_place(node: ast.AST) -> TypeGuard[ast.Subscript]:
-    """Whether this is `….iloc[…]`."""
-    return (
-        isinstance(node, ast.Subscript)
-        and isinstance(node.value, ast.Attribute)
-        and node.value.attr in _PLACES
-    )
-
-
-def _frame(node: ast.AST, frames: set[str]) -> bool:
-    """Whether this is `self.frame`."""
-    return (
-        isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in frames
-    )
+        match node:
+            case (
+                ast.Assign([ast.Name(name), *_], value)
+                | ast.NamedExpr(ast.Name(name), value)
+                | ast.AnnAssign(ast.Name(name), _, value)
+            ) if holds(value):
+                rows.add(name)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(of, _, ast.Store() | ast.Del()) | ast.Attribute(
+                of, _, ast.Store() | ast.Del()
+            ) if is_row(node) or holds(of):
+                return True
+            # pandas makes another Series of the row, whatever is done for its rows.
+            case ast.Attribute(
+                of, "drop" | "filter" | "reindex" | "apply" | "map" | "dropna" | "fillna"
+            ) if is_row(of):
+                return True
+            case ast.Subscript(ast.Attribute(of), _) if is_row(node) and is_row(of):
+                return True  # row.iloc[0]
+            case ast.Subscript(of, key) if is_row(node) or holds(of):
+                if is_row(node) and isinstance(key, ast.Tuple):
+                    key = key.elts[-1]
+                if isinstance(key, ast.Slice | ast.List) or (
+                    isinstance(key, ast.Attribute) and key.attr in several
+                ):
+                    return True
+    return False

@@ -17,39 +17,32 @@ rows of `datasets` 588 against 69 to 159.
 
 from __future__ import annotations
 
-import re
 from functools import partial
 
 from .element_code import elements_code
 from .frame_rows import rows_code
-from .function_code import hf_code, pasted, ragged_code, stored_code
-from .kind import KEPT_CAVEAT, ONCE, Kind, Pattern
+from .function_code import hf_code, pasted, stored_code
+from .kind import KEPT_CAVEAT, ONCE, Kind
 
 _PIL_DECODE = (
     r"PIL/(?:ImageFile|\w+ImagePlugin)\.py:.*|PIL/Image\.py:(?:open|preinit|init|_open_core)"
 )
 _PIL_RESIZE = r"PIL/Image\.py:(?:resize|thumbnail|reduce)"
-_PIL_REST = re.compile(
-    rf"PIL/(?!Image\.py:(?:resize|thumbnail|reduce)$).*|{_PIL_DECODE}", re.DOTALL
-)
+_PIL_REST = rf"PIL/(?!Image\.py:(?:resize|thumbnail|reduce)$).*|{_PIL_DECODE}"
 _JPEG = r"PIL/(?:JpegImagePlugin|MpoImagePlugin)\.py:.*"
 _NUMPY_FILES = r"numpy/lib/_?npyio(?:_impl)?\.py"
 
 
-def _re(pattern: str, flags: int = 0) -> Pattern:
-    return re.compile(pattern, re.DOTALL | flags)
-
-
-_once = partial(Kind, once=True)
+_once = partial(Kind, once=True, stored=True)
 
 FUNCTION_KINDS = (
     Kind(
         "jpeg-small",
         "decoding whole JPEG pictures with PIL to make them small",
         (0.03, 0.6),  # "JPEG decoding"
-        frames=_re(f"{_PIL_DECODE}|{_PIL_RESIZE}"),
-        around=_re("PIL/.*"),
-        needs=(_re(_PIL_RESIZE), _re(_JPEG)),
+        frames=f"{_PIL_DECODE}|{_PIL_RESIZE}",
+        around="PIL/.*",
+        needs=(_PIL_RESIZE, _JPEG),
         suffixes=(".jpg", ".jpeg"),
         stored=True,
         instead_of=("jpeg", "picture"),
@@ -72,9 +65,9 @@ FUNCTION_KINDS = (
         "png",
         "PIL's PNG decoder",
         (0.001, 0.25),
-        frames=_re(_PIL_DECODE),
+        frames=_PIL_DECODE,
         around=_PIL_REST,
-        needs=(_re(r"PIL/PngImagePlugin\.py:.*"),),
+        needs=(r"PIL/PngImagePlugin\.py:.*",),
         suffixes=(".png",),
         instead_of=("picture",),
         called=("Image open",),
@@ -88,8 +81,8 @@ FUNCTION_KINDS = (
         "jpeg",
         "PIL's JPEG decoder",
         (0.45, 0.85),  # "JPEG decoding"
-        frames=_re(_PIL_DECODE),
-        needs=(_re(_JPEG),),
+        frames=_PIL_DECODE,
+        needs=(_JPEG,),
         suffixes=(".jpg", ".jpeg"),
         instead_of=("picture",),
         called=("Image open",),
@@ -105,7 +98,7 @@ FUNCTION_KINDS = (
         "picture",
         "PIL's decoder",
         (0.002, 0.5),
-        frames=_re(_PIL_DECODE),
+        frames=_PIL_DECODE,
         around=_PIL_REST,
         called=("Image open",),
         title="Decode the pictures once, and store the arrays",
@@ -115,8 +108,8 @@ FUNCTION_KINDS = (
         "resize",
         "resizing with PIL",
         (0.005, 0.5),
-        frames=_re(_PIL_RESIZE),
-        around=_re("PIL/.*"),
+        frames=_PIL_RESIZE,
+        around="PIL/.*",
         stored=True,
         wrapper=True,
         title="Resize once, or by whole numbers first",
@@ -136,8 +129,7 @@ FUNCTION_KINDS = (
         "cv2",
         "OpenCV's picture decoder",
         (0.005, 0.6),
-        text=_re(r"\bcv2\.(?:imread|imdecode)\("),
-        names=("cv2", "imread"),
+        text=r"\bcv2\.(?:imread|imdecode)\(",
         called=("cv2 imread", "cv2 imdecode"),
         title="Decode the pictures once, or smaller (OpenCV)",
         why=ONCE + " cv2.IMREAD_REDUCED_COLOR_2 decodes half the size.",
@@ -147,7 +139,7 @@ FUNCTION_KINDS = (
         "transforms",
         "torchvision's transforms on PIL pictures",
         (0.3, 0.95),
-        frames=_re("torchvision/transforms/.*"),
+        frames="torchvision/transforms/.*",
         wrapper=True,
         title="Transform tensors, not PIL pictures (torchvision v2)",
         why="PIL transforms copy the picture at each step; v2 works on uint8 tensors.",
@@ -158,18 +150,17 @@ FUNCTION_KINDS = (
         "ply",
         "parsing PLY files (plyfile)",
         (0.001, 0.1),  # "Parsers written in Python"
-        frames=_re(r"plyfile(?:/.*)?(?:\.py)?:.*"),
+        frames=r"plyfile(?:/.*)?(?:\.py)?:.*",
         called=("PlyData", "plyfile"),
         title="Convert the PLY files once",
-        code=ragged_code("points"),
+        code=stored_code("points", ragged=True),
     ),
     _once(
         "csv",
         "Python's csv module",
         (0.001, 0.2),
-        frames=_re(r"python/csv\.py:.*"),
-        text=_re(r"\bcsv\.(?:reader|DictReader)\(|\bDictReader\("),
-        names=("csv",),
+        frames=r"python/csv\.py:.*",
+        text=r"\bcsv\.(?:reader|DictReader)\(|\bDictReader\(",
         called=("DictReader", "csv reader"),
         title="Parse the CSV text once, not at every access",
         code=stored_code("tables"),
@@ -178,7 +169,7 @@ FUNCTION_KINDS = (
         "loadtxt",
         "numpy.loadtxt or genfromtxt",
         (0.001, 0.15),
-        frames=_re(_NUMPY_FILES + ":(?:loadtxt|genfromtxt|fromregex)"),
+        frames=_NUMPY_FILES + ":(?:loadtxt|genfromtxt|fromregex)",
         called=("loadtxt", "genfromtxt", "fromregex"),
         title="Parse the text files once (numpy.loadtxt)",
         code=stored_code("tables"),
@@ -187,8 +178,8 @@ FUNCTION_KINDS = (
         "read_csv",
         "pandas.read_csv",
         (0.001, 0.15),
-        frames=_re("pandas/io/.*"),
-        around=_re("pandas/.*"),
+        frames="pandas/io/.*",
+        around="pandas/.*",
         called=("read_csv",),
         title="Read the CSV files once (pandas.read_csv)",
         code=stored_code("tables"),
@@ -197,11 +188,8 @@ FUNCTION_KINDS = (
         "rows",
         "taking rows of a DataFrame (.iloc, .loc)",
         (0.01, 0.3),  # "DataFrame rows"
-        frames=_re(
-            r"pandas/core/(?:indexing\.py:.*|frame\.py:(?:_ixs|xs|iterrows|itertuples|_get_value))"
-        ),
-        around=_re("pandas/.*"),
-        names=("iloc",),
+        frames=r"pandas/core/(?:indexing\.py:.*|frame\.py:(?:_ixs|xs|iterrows|itertuples|_get_value))",
+        around="pandas/.*",
         title="Keep the DataFrame's columns as arrays",
         why="Each row by .iloc or .loc is a new Series. An array is read in less than a "
         "microsecond.",
@@ -213,8 +201,8 @@ FUNCTION_KINDS = (
         "json",
         "Python's json module",
         (0.002, 0.5),
-        frames=_re(r"python/json/.*"),
-        text=_re(r"\bjson\.loads?\("),
+        frames=r"python/json/.*",
+        text=r"\bjson\.loads?\(",
         called=("json",),
         title="Parse the JSON text once, not at every access",
         code=pasted(
@@ -230,8 +218,8 @@ FUNCTION_KINDS = (
         "literal",
         "ast.literal_eval",
         (0.002, 0.2),
-        frames=_re(r"python/ast\.py:.*"),
-        text=_re(r"\bliteral_eval\("),
+        frames=r"python/ast\.py:.*",
+        text=r"\bliteral_eval\(",
         called=("literal_eval",),
         title="Do not parse Python literals at every access (ast.literal_eval)",
         why="It compiles each text as a program. " + ONCE,
@@ -243,8 +231,8 @@ FUNCTION_KINDS = (
         "yaml",
         "the YAML parser",
         (0.001, 0.25),
-        frames=_re(r"(?:yaml|ruamel)(?:/.*|\..*)"),
-        text=_re(r"\byaml\.\w*load\w*\("),
+        frames=r"(?:yaml|ruamel)(?:/.*|\..*)",
+        text=r"\byaml\.\w*load\w*\(",
         called=("yaml",),
         title="Parse the YAML once",
         why="It is parsed in Python, letter by letter. " + ONCE,
@@ -259,21 +247,21 @@ FUNCTION_KINDS = (
         "xml",
         "the XML parser",
         (0.002, 0.35),
-        frames=_re(r"python/xml/.*|lxml/.*|xmltodict.*"),
-        text=_re(r"\b(?:ET|ElementTree|etree|minidom)\.\w+\("),
+        frames=r"python/xml/.*|lxml/.*|xmltodict.*",
+        text=r"\b(?:ET|ElementTree|etree|minidom)\.\w+\(",
         called=("ElementTree", "minidom", "etree", "ET fromstring", "ET parse"),
         title="Parse the XML once",
-        code=ragged_code("annotations"),
+        code=stored_code("annotations", ragged=True),
     ),
     _once(
         "npz",
         "reading .npz archives (zip, zlib)",
         (0.005, 0.35),  # "Compressed archives"
-        frames=_re(r"numpy/lib/.*|python/zipfile.*"),
-        needs=(_re(_NUMPY_FILES + ":(?:__getitem__|zipfile_factory)"),),
+        frames=r"numpy/lib/.*|python/zipfile.*",
+        needs=(_NUMPY_FILES + ":(?:__getitem__|zipfile_factory)",),
         suffixes=(".npz",),
         instead_of=("npy", "compressed"),
-        called=("load",),
+        called=("load .npz",),
         title="Store the arrays uncompressed, and map them into memory",
         why="An .npz archive is read and decompressed as a whole, whatever is used of it.",
         caveat="Uncompressed files are larger: on a slow disk, or beyond the page cache, reading "
@@ -284,7 +272,7 @@ FUNCTION_KINDS = (
         "npy",
         "opening an .npy file for each sample",
         (0.02, 0.7),
-        frames=_re(_NUMPY_FILES + r":load|numpy/lib/_?format(?:_impl)?\.py:.*"),
+        frames=_NUMPY_FILES + r":load|numpy/lib/_?format(?:_impl)?\.py:.*",
         called=("np load", "numpy load"),
         title="Store all arrays in one memory-mapped file",
         why="Opening a file and reading its header costs tens of microseconds each.",
@@ -294,12 +282,8 @@ FUNCTION_KINDS = (
         "compressed",
         "decompressing (gzip, zlib)",
         (0.005, 0.4),
-        frames=_re(
-            r"python/(?:gzip|bz2|lzma|zlib|_compression|compression|zipfile)(?:/.*|\.py:.*)"
-        ),
-        text=_re(
-            r"\b(?:zlib|gzip|bz2|lzma|zstd\w*|zstandard|blosc2?|lz4)\.(?:\w+\.)?decompress\w*\(|\bdecompress\w*\("
-        ),
+        frames=r"python/(?:gzip|bz2|lzma|zlib|_compression|compression|zipfile)(?:/.*|\.py:.*)",
+        text=r"\b(?:zlib|gzip|bz2|lzma|zstd\w*|zstandard|blosc2?|lz4)\.(?:\w+\.)?decompress\w*\(|\bdecompress\w*\(",
         names=("decompress",),
         title="Store the data uncompressed, or compressed for speed",
         why="gzip and zlib decompress some 300 MB/s a core; uncompressed bytes are only copied.",
@@ -311,24 +295,21 @@ FUNCTION_KINDS = (
         "pickle",
         "unpickling Python objects (pickle)",
         (0.002, 0.5),
-        frames=_re(r"python/pickle\.py:.*|(?:dill|cloudpickle|joblib)/.*"),
-        text=_re(r"\b(?:c?[pP]ickle|dill|cloudpickle|joblib)\.loads?\("),
-        names=("pickle",),
+        frames=r"python/pickle\.py:.*|(?:dill|cloudpickle|joblib)/.*",
+        text=r"\b(?:c?[pP]ickle|dill|cloudpickle|joblib)\.loads?\(",
         called=("pickle load", "pickle loads", "joblib load"),
         title="Store arrays instead of pickled objects",
         why="Unpickling makes every Python object anew, one at a time.",
-        code=ragged_code("records"),
+        code=stored_code("records", ragged=True),
     ),
     Kind(
         "listing",
         "listing a folder for each sample",
         (0.001, 0.3),
-        frames=_re(
-            r"python/(?:glob|fnmatch)\.py:.*|python/pathlib(?:/.*|\.py):(?:iterdir|r?glob|_?scandir|_select\w*|walk)"
-            r"|python/os\.py:_?walk"
-        ),
-        text=_re(r"\b(?:listdir|scandir|i?glob\.i?glob|os\.walk)\(|\.(?:iterdir|r?glob)\("),
-        around=_re(r"python/pathlib(?:/.*|\.py):.*"),
+        frames=r"python/(?:glob|fnmatch)\.py:.*|python/pathlib(?:/.*|\.py):(?:iterdir|r?glob|_?scandir|_select\w*|walk)"
+        r"|python/os\.py:_?walk",
+        text=r"\b(?:listdir|scandir|i?glob\.i?glob|os\.walk)\(|\.(?:iterdir|r?glob)\(",
+        around=r"python/pathlib(?:/.*|\.py):.*",
         called=("listdir", "scandir", "glob", "iglob", "iterdir", "rglob"),
         title="List the folder once, not for every sample",
         why="Each listing reads the whole folder, and sorting or filtering grows with it; the list "
@@ -345,7 +326,7 @@ FUNCTION_KINDS = (
         "torch-load",
         "torch.load",
         (0.01, 0.4),
-        frames=_re(r"torch/(?:serialization|_weights_only_unpickler)\.py:.*"),
+        frames=r"torch/(?:serialization|_weights_only_unpickler)\.py:.*",
         called=("torch load",),
         title="Store the tensors in one memory-mapped file",
         why="torch.load opens a zip archive and unpickles each time.",
@@ -355,32 +336,32 @@ FUNCTION_KINDS = (
         "h5-open",
         "opening an HDF5 file for each sample (h5py)",
         (0.0, 0.3),
-        frames=_re(r"h5py/_hl/files\.py:(?:__init__|make_fid|close|__exit__)"),
+        frames=r"h5py/_hl/files\.py:(?:__init__|make_fid|close|__exit__)",
         title="Keep the HDF5 file open",
         why="Opening reads the file's structure anew for each sample.",
         caveat="Open it in the worker, at the first sample: a handle that is shared by fork gives "
         "wrong data.",
         code=pasted(
-            "readers",
+            "containers",
             "KeptOpen",
-            then="# in {dataset}: self.file[name][index] instead of opening at\n#     {here}\n",
+            then="# in __init__ of {dataset}: self.file = KeptOpen(h5py.File, path)\n"
+            "# in __getitem__: self.file[name][index] instead of opening at\n#     {here}\n",
         ),
     ),
     Kind(
         "h5",
         "reading HDF5 row by row (h5py)",
         (0.005, 0.6),  # "HDF5 and Zarr chunks"
-        frames=_re("h5py/.*"),
-        text=_re(r"\bh5py\.|\.read_direct\("),
+        frames="h5py/.*",
+        text=r"\bh5py\.|\.read_direct\(",
         stored=True,
         title="Store the HDF5 data in chunks of the size that is read (h5py)",
         why="A chunk is read and decompressed as a whole even for one row, and each row is a "
         "request of its own.",
         caveat="Small chunks compress less. h5py serves one thread at a time.",
         code=pasted(
-            "once",
+            "containers",
             "rechunk",
-            BACKEND="h5py",
             then="# where it fits into memory: rows = file[name][:], once. "
             "For a whole batch: sort its indices and ask once,\n"
             "# in __getitems__ of {dataset}, instead of row by row at\n#     {here}\n",
@@ -390,17 +371,17 @@ FUNCTION_KINDS = (
         "zarr",
         "reading zarr chunks",
         (0.01, 0.7),
-        frames=_re("(?:zarr|numcodecs)/.*"),
+        frames="(?:zarr|numcodecs)/.*",
         title="Store the zarr data in chunks of the size that is read",
         why="A chunk is decompressed as a whole even for one row.",
         caveat="Small chunks make many files: use shards or a zip store.",
-        code=pasted("once", "rechunk", BACKEND="zarr"),
+        code=pasted("once", "rechunk"),
     ),
     Kind(
         "hf",
         "the formatting of Hugging Face datasets",
         (0.003, 0.5),  # "Hugging Face formatting"
-        frames=_re("datasets/.*"),
+        frames="datasets/.*",
         stored=True,
         wrapper=True,
         title="Ask the Hugging Face data set for whole columns or batches (with_format)",
@@ -413,27 +394,27 @@ FUNCTION_KINDS = (
         "tokens",
         "tokenising",
         (0.001, 0.2),
-        frames=_re("(?:transformers|tokenizers|tiktoken|sentencepiece|nltk|spacy)/.*"),
-        text=_re(r"tokeni[sz]e\w*\(|tokenizer\w*(?:\.\w+)?\(", re.IGNORECASE),
+        frames="(?:transformers|tokenizers|tiktoken|sentencepiece|nltk|spacy)/.*",
+        text=r"(?i)tokeni[sz]e\w*\(|tokenizer\w*(?:\.\w+)?\(",
         names=("tokenizer",),
         title="Tokenise the texts once, and store the token ids",
         caveat="Stored ids belong to one tokeniser and its settings. " + KEPT_CAVEAT,
-        code=ragged_code("tokens"),
+        code=stored_code("tokens", ragged=True),
     ),
     _once(
         "re",
         "regular expressions (re)",
         (0.001, 0.45),
-        frames=_re(r"python/(?:re|sre_\w+)(?:/.*|\.py:.*)|regex/.*"),
-        text=_re(r"\bre\.\w+\(|\.(?:findall|finditer|fullmatch)\("),
+        frames=r"python/(?:re|sre_\w+)(?:/.*|\.py:.*)|regex/.*",
+        text=r"\bre\.\w+\(|\.(?:findall|finditer|fullmatch)\(",
         title="Tokenise or match the texts once (regular expressions)",
-        code=ragged_code("tokens"),
+        code=stored_code("tokens", ragged=True),
     ),
     _once(
         "sound",
         "resampling and filtering of signals",
         (0.001, 0.3),  # "Audio"
-        frames=_re("(?:librosa|resampy|torchaudio|soxr|audioread|pydub|scipy/signal)/.*"),
+        frames="(?:librosa|resampy|torchaudio|soxr|audioread|pydub|scipy/signal)/.*",
         title="Resample and filter the signals once, before training",
         caveat="Never store what follows a random change. " + KEPT_CAVEAT,
         code=stored_code("waves"),
@@ -442,8 +423,8 @@ FUNCTION_KINDS = (
         "deepcopy",
         "copy.deepcopy",
         (0.002, 0.35),
-        frames=_re(r"python/copy\.py:.*"),
-        text=_re(r"\bdeepcopy\("),
+        frames=r"python/copy\.py:.*",
+        text=r"\bdeepcopy\(",
         title="Copy only what is changed, not everything (copy.deepcopy)",
         why="deepcopy visits every object inside, one at a time, in Python.",
         caveat="What is not copied is shared by the samples: nothing may write to it.",
@@ -458,8 +439,8 @@ FUNCTION_KINDS = (
         "generator",
         "making a random generator for each sample",
         (0.002, 0.35),
-        frames=_re("numpy/random/.*"),
-        text=_re(r"\b(?:default_rng|RandomState|SeedSequence|PCG64|Philox|MT19937|Generator)\("),
+        frames="numpy/random/.*",
+        text=r"\b(?:default_rng|RandomState|SeedSequence|PCG64|Philox|MT19937|Generator)\(",
         names=("default_rng",),
         title="Make the random generator once a worker",
         why="Seeding a generator takes several microseconds, a number drawn from it a fraction of "
@@ -478,7 +459,7 @@ FUNCTION_KINDS = (
         "elements",
         "reading a tensor element by element",
         (0.003, 0.35),  # "Tensor elements one by one"
-        text=_re(r"\[[^\]]*\]\.(?:item|tolist)\(\)|\b(?:float|int|bool)\([\w.]+\[[^\]]+\]\)"),
+        text=r"\[[^\]]*\]\.(?:item|tolist)\(\)|\b(?:float|int|bool)\([\w.]+\[[^\]]+\]\)",
         tensor=True,
         whole=True,
         title="Do not read a tensor or an array element by element",
@@ -492,14 +473,9 @@ FUNCTION_KINDS = (
         "lock",
         "waiting for a lock",
         (0.0, 0.5),
-        frames=_re(
-            r"python/threading\.py:(?:acquire|__enter__)|python/multiprocessing/synchronize\.py:.*"
-            r"|(?:filelock|fasteners|portalocker)/.*"
-        ),
-        text=_re(
-            r"\bwith\s+(?:[\w.\[\]]*[._])?(?:r?lock|mutex|semaphore)[^:]*:|\.acquire\(",
-            re.IGNORECASE,
-        ),
+        frames=r"python/threading\.py:(?:acquire|__enter__)|python/multiprocessing/synchronize\.py:.*"
+        r"|(?:filelock|fasteners|portalocker)/.*",
+        text=r"(?i)\bwith\s+(?:[\w.\[\]]*[._])?(?:r?lock|mutex|semaphore)[^:]*:|\.acquire\(",
         title="Do not wait for a lock in every sample",
         why="Another thread holds it while it works or waits.",
         caveat="Whatever the lock protects must be safe without it.",
@@ -516,12 +492,10 @@ FUNCTION_KINDS = (
         "wait",
         "waiting for an answer",
         (0.0, 1.0),  # "Remote storage"
-        frames=_re(
-            r"(?:urllib3|requests|httpx|httpcore|aiohttp|botocore|boto3|s3fs|gcsfs|adlfs|minio|redis|pymongo)/.*"
-            r"|google/cloud/.*|fsspec/asyn\.py:.*|python/(?:http/|urllib/|socket\.py|ssl\.py|selectors\.py|queue\.py"
-            r"|concurrent/|subprocess\.py|threading\.py:(?:wait|join)).*"
-        ),
-        text=_re(r"\b(?:time\.)?sleep\(|\brequests\.\w+\(|\burlopen\("),
+        frames=r"(?:urllib3|requests|httpx|httpcore|aiohttp|botocore|boto3|s3fs|gcsfs|adlfs|minio|redis|pymongo)/.*"
+        r"|google/cloud/.*|fsspec/asyn\.py:.*|python/(?:http/|urllib/|socket\.py|ssl\.py|selectors\.py|queue\.py"
+        r"|concurrent/|subprocess\.py|threading\.py:(?:wait|join)).*",
+        text=r"\b(?:time\.)?sleep\(|\brequests\.\w+\(|\burlopen\(",
         waits=True,
     ),
 )

@@ -1,20 +1,17 @@
-"""What the source of a data set proves to be slow inside fetching, where no stacks were recorded:
-and no more."""
+"""What the source of a data set proves to be slow inside fetching, without stacks."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from ....profiler.store.inspection import Part
-from ...case.advice import Advice, Outcome, Unmeasured
+from ...case.advice import Outcome, Unmeasured
 from ...case.case import Case
-from ...case.code_text import identifier
-from ...case.fetching import fetch_idle_share, fetch_share, file_suffix, held, names_used
-from ...schema.evidence import Evidence, percent, us
-from .element_code import elements_code, elements_of
+from ...case.fetching import fetch_idle_share, file_suffix, held, names_used, sample_time_us
+from ...schema.figures import us
+from .element_code import elements_of
 from .element_reads import ElementReads
-from .frame_rows import rows_code
 from .function_kinds import FUNCTION_KINDS, kind_of
 from .kind import Hot
 
@@ -30,53 +27,56 @@ ROWS_LEFT = 0.05
 # docs/causes.md, "Tensor elements one by one".
 ELEMENTS = (0.05, 0.8)
 ARRAY_ELEMENTS = (0.3, 0.95)
-# Where operations on whole rows take the place of all loops over elements.
+# Where operations on whole rows replace all loops over elements.
 WHOLE_LEFT = 0.5
-# Of fetch, what a call seen in the source takes at least and at most: where no stacks were taken,
-# that is not known.
+# Of fetch, what a call in the source takes at least and at most if there are no stacks.
 CALL_SHARE = (0.25, 0.97)
-# What takes this long a sample is worth looking into, whatever it is.
+# From here on, the time of a sample is worth a look, whatever takes it.
 UNKNOWN_FROM_US = 200.0
-
-# The kinds of the table that files of a suffix alone prove.
-_BY_SUFFIX = ("npz",)
 
 
 def called(case: Case) -> Hot | None:
-    """A known slow function that the source calls for each sample, the most exact one of the table;
-    of its part of fetch no more is known than CALL_SHARE."""
-    names, suffix = names_used(case), file_suffix(case)
-    idle = fetch_idle_share(case)
-    if idle is not None and idle > MOST_IDLE:
+    """The slow function that the source proves for each sample, the most exact one of the table."""
+    sample_us, suffix, names = sample_time_us(case) or 1.0, file_suffix(case), names_used(case)
+    frame, elements = held(case, "dataframe"), elements_of(case)
+    # Data in memory is not waited for: fetching that is idle then waits for a core.
+    if frame is not None and names & {"iloc", "loc"}:
+        lines = (line.partition("#")[0] for line in frame[0].getitem)
+        rows = max(1, sum(len(_ROWS.findall(line)) for line in lines))
+        low, high = (min(1.0, rows * each / sample_us) for each in ROW_US)
+        return _proven("rows", min(low, 1 - 3 * ROWS_LEFT), min(high, 1 - ROWS_LEFT))
+    if elements is not None:
+        low, high = _elements_left(elements[1], sample_us)
+        return _proven("elements", 1 - high, 1 - low)
+    if (fetch_idle_share(case) or 0.0) > MOST_IDLE:
         return None
     for kind in FUNCTION_KINDS:
-        fits = kind.key not in _BY_SUFFIX if suffix is None else suffix in kind.suffixes
-        if kind.suffixes and not fits:
-            continue
-        if any(names >= frozenset(call.split()) for call in kind.called):
+        other = suffix is not None and kind.suffixes and suffix not in kind.suffixes
+        if not other and kind.is_called(names | {suffix or ""}):
             low, high = CALL_SHARE
-            return Hot(kind, (low + high) / 2, low, high, None, None, None)
+            return Hot(kind, (low + high) / 2, low, high)
     return None
 
 
+def _proven(key: str, low: float, high: float) -> Hot:
+    """A kind of which so much of fetch goes away."""
+    kind = replace(kind_of(key), left=(0.0, 0.0))
+    return Hot(kind, (low + high) / 2, low, high)
+
+
+def _elements_left(reads: ElementReads, sample_us: float) -> tuple[float, float]:
+    """What is left of fetch without reading elements one by one."""
+    low, high = ELEMENTS if reads.attribute.kind == "tensor" else ARRAY_ELEMENTS
+    least = reads.left_us[0] / sample_us if reads.left_us is not None else 0.0
+    if reads.operations is not None:  # what else the method does is not known
+        return min(WHOLE_LEFT, least), WHOLE_LEFT
+    return max(low, min(high, least)), high
+
+
 def in_source(case: Case, sample_us: float) -> Iterator[Outcome]:
-    """Without stacks: what the source proves to be slow, and no more."""
-    idle = fetch_idle_share(case)
-    names = names_used(case)
-    evidence: Evidence = {
-        "fetch a sample": us(sample_us),
-        "share of waiting": percent(fetch_share(case)),
-    }
-    found = held(case, "dataframe")
-    elements = elements_of(case)
-    # What lies in memory is not waited for: time without computing is then time without a core.
-    if found is not None and names & {"iloc", "loc"}:
-        yield _rows(case, found[0], found[1].name, sample_us, evidence)
-    elif elements is not None:
-        yield _elements(case, *elements, sample_us, evidence)
-    elif idle is not None and idle > MOST_IDLE:
-        return
-    elif sample_us >= UNKNOWN_FROM_US:
+    """That there are no stacks, where nothing is proven and a sample takes long."""
+    idle = (fetch_idle_share(case) or 0.0) > MOST_IDLE
+    if called(case) is None and not idle and sample_us >= UNKNOWN_FROM_US:
         yield Unmeasured(_no_stacks(case, sample_us))
 
 
@@ -94,46 +94,4 @@ def _no_stacks(case: Case, sample_us: float) -> str:
         f"stacks were not recorded{reason}, so what takes the {us(sample_us)} a sample inside "
         "fetch is not known: run `loaderscope stacks` while it trains, or record a run of a few "
         "seconds with LOADERSCOPE_STACKS=eager"
-    )
-
-
-def _rows(case: Case, part: Part, attribute: str, sample_us: float, evidence: Evidence) -> Advice:
-    name = identifier(attribute, "frame")
-    rows = max(1, sum(len(_ROWS.findall(line.partition("#")[0])) for line in part.getitem))
-    least_us = min(rows * ROW_US[0], (1 - 3 * ROWS_LEFT) * sample_us)
-    most_us = min(rows * ROW_US[1], (1 - ROWS_LEFT) * sample_us)
-    change = case.change(
-        code=rows_code(case), fetch=(1 - most_us / sample_us, 1 - least_us / sample_us)
-    )
-    return change.advise(
-        title=kind_of("rows").title,
-        why=(
-            f"Each sample takes rows out of the DataFrame {name}, each of which makes a new "
-            f"Series: {us(least_us)} to {us(most_us)} of the {us(sample_us)} a sample, with what "
-            "is done with it. An array is read in less than a microsecond."
-        ),
-        evidence={**evidence, "rows are taken with": ".iloc or .loc, seen in the source"},
-        caveat=kind_of("rows").caveat,
-    )
-
-
-def _elements(
-    case: Case, part: Part, reads: ElementReads, sample_us: float, evidence: Evidence
-) -> Advice:
-    tensor = reads.attribute.kind == "tensor"
-    low, high = ELEMENTS if tensor else ARRAY_ELEMENTS
-    if (
-        reads.operations is not None and reads.left_us is not None
-    ):  # what else the method does is not known
-        low, high = min(WHOLE_LEFT, reads.left_us[0] / sample_us), WHOLE_LEFT
-    elif reads.left_us is not None:
-        low = max(low, min(high, reads.left_us[0] / sample_us))
-    name, what = identifier(reads.attribute.name, "values"), "tensor" if tensor else "array"
-    return case.change(code=elements_code(case), fetch=(low, high)).advise(
-        title=f"Do not read {'a tensor' if tensor else 'an array'} element by element",
-        why=f"__getitem__ loops over elements of the {what} {name}: each read makes "
-        f"{'a tensor' if tensor else 'a NumPy number'}, many times as slow as an element of a "
-        "list.",
-        evidence={**evidence, "loop over": f"elements of self.{name}, seen in the source"},
-        caveat=kind_of("elements").caveat,
     )

@@ -2,62 +2,55 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ...case.case import Case
 from ...schema.report_model import Effort
 
-# What reading a stored result costs a sample, µs: a row of an array in memory, of 60 kB in a mapped
-# file.
+# Reading a stored result, µs a sample: a row of an array in memory, or of 60 kB in a mapped file.
 STORED_US = (1.0, 10.0)
 MOST_LEFT = 0.98
 
-ONCE = (
-    "It gives the same for each sample at every access: made once and stored as arrays, it is "
-    "only read."
-)
+ONCE = "Its result is the same at every access: made once and stored as arrays, it is only read."
 KEPT_CAVEAT = (
     "Random parts of making a sample must stay outside of what is stored. Beyond the page cache, "
     "reading the stored arrays may cost more than making them."
 )
 
-Pattern = re.Pattern[str]
-
 
 @dataclass(frozen=True)
 class Kind:
-    """`name` is how advice calls it. `frames` and `text` say where it is seen: frames anywhere in a
-    stack, text in an own line from which compiled code runs.
+    """`name` is what advice calls it, `left` the part of its time that remains with the
+    alternative, at best and at worst (`left_us`: in µs a sample, where that is known).
 
-    `around` are frames that go with it, at best: with `whole` or `stored`, so does the rest of the
-    own function that calls it, and with `stored` reading what was stored costs something. `needs`:
-    each must be seen too, one of them may be known by the files' suffix instead. Frames below those
-    of another family are that one's, but for a `wrapper`, which only counts what no other family
-    explains. `names`: what a source without line numbers must use. With `tensor`, the data set must
-    hold one. With `waits`, it is no work but waiting. `instead_of`: less exact families that are
-    not named where it is seen. `left_us`: what is left, µs a sample, where that is known.
+    Patterns of where it is seen: `frames` match whole frames anywhere in a stack, `text` is found
+    in a line of the user's from which compiled code runs. `needs`: each must be seen too; the
+    files' `suffixes` may stand for the last. Frames below those of another kind count for that one,
+    except below a `wrapper`, which counts only what no other kind explains. `instead_of`: less
+    exact kinds that are left out where it is seen. `tensor`: the data set must hold one. `waits`:
+    it does no work, and no code helps.
 
-    `called`: what the source calls where it is used, one of these, each with all of its names. Only
-    what takes most of a sample wherever it is called, for each sample: whole files are read, parsed
-    or decoded, or folders listed.
+    What goes away with it, at best: frames that match `around`; with `whole` or `stored` the
+    rest of the own function that calls it. With `stored`, reading the stored result costs
+    something; with `once`, storing whole samples does as well.
 
-    `title`, `why` and `caveat` say what to do, `code` writes it for a case; of waiting, nothing.
-    With `once`, what it makes is stored too, and storing whole samples, where they stay the same,
-    does as well.
+    Where stacks show no text, names that the source uses tell: one of `called`, with all of its
+    words (a word may be a suffix of the files), means that it takes most of a sample, one of
+    `names` that it may.
+
+    `title`, `why` and `caveat` say what to do, and `code` writes it for a case.
     """
 
     key: str
     name: str
     left: tuple[float, float]
     left_us: tuple[float, float] | None = field(default=None, kw_only=True)
-    frames: Pattern | None = None
-    text: Pattern | None = None
-    around: Pattern | None = None
-    needs: tuple[Pattern, ...] = ()
+    frames: str = ""
+    text: str = ""
+    around: str = ""
+    needs: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
     stored: bool = False
     whole: bool = False
     wrapper: bool = False
@@ -65,6 +58,7 @@ class Kind:
     waits: bool = False
     instead_of: tuple[str, ...] = ()
     called: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     title: str = ""
     why: str = ONCE
     caveat: str = KEPT_CAVEAT
@@ -72,41 +66,40 @@ class Kind:
     once: bool = False
 
     @property
-    def is_stored(self) -> bool:
-        return self.stored or self.once
-
-    @property
     def effort(self) -> Effort:
         return "a conversion" if self.once or self.title.startswith("Store ") else "a few lines"
+
+    def is_called(self, used: frozenset[str]) -> bool:
+        """Whether source that uses these names calls it for certain."""
+        return any(used.issuperset(call.split()) for call in self.called)
 
 
 @dataclass(frozen=True)
 class Hot:
-    """A known function. `share` is its part of the stage, [low, high] the range that holds what
-    goes with it: `low` of itself alone, `high` of all that may go with it. `place` is the own line
-    that calls it."""
+    """A known function. `share` is its part of the stage, [low, high] the range with what goes away
+    with it: `low` of itself alone, `high` of all that may. `place` is the own line that calls it,
+    `text` its source."""
 
     family: Kind
     share: float
     low: float
     high: float
-    place: str | None
-    text: str | None
-    function: str | None
+    place: str | None = None
+    text: str | None = None
+    function: str | None = None
 
     def left(self, sample_us: float) -> tuple[float, float]:
         """What remains of fetch with the alternative, at best and at worst."""
-        best, worst = self.family.left
-        if self.family.left_us is not None:
-            best, worst = (each / max(1e-3, self.share * sample_us) for each in self.family.left_us)
-        elif self.family.is_stored:
-            part_us = max(1e-3, self.share * sample_us)
+        part_us, kind = max(1e-3, self.share * sample_us), self.family
+        best, worst = kind.left
+        if kind.left_us is not None:
+            best, worst = (each / part_us for each in kind.left_us)
+        elif kind.stored:
             best, worst = max(best, STORED_US[0] / part_us), max(worst, STORED_US[1] / part_us)
         worst = min(MOST_LEFT, worst)
-        best = min(best, worst)
-        return 1 - self.high * (1 - best), 1 - self.low * (1 - worst)
+        return 1 - self.high * (1 - min(best, worst)), 1 - self.low * (1 - worst)
 
     @property
     def weight(self) -> float:
-        """How much of the stage goes, about."""
+        """How much of the stage goes away, about."""
         return self.share * (1 - sum(self.family.left) / 2)

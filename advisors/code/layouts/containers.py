@@ -3,100 +3,71 @@ groups, LMDB."""
 
 from __future__ import annotations
 
-from ....profiler.store.inspection import Attribute
+from ....profiler.store.inspection import Part
 from ...case.case import Case
 from ...case.code_text import Source
+from ..inputs import held_code, is_name
 from ..loader_code import loader_code
 from ..template import code_from
-from .place import is_name, text_path
+from .place import copied, text_path
 
 
 def rechunk_code(case: Case) -> str | None:
     """HDF5 with a chunk a row; None where it is not known how the data set finds its file."""
-    return _rewritten(case, "hdf5", "rechunk", "rechunk({source}, target)", "{stem}-rows.h5")
+    return _rewritten(case, "hdf5", "rechunk(source, target)", "h5")
 
 
 def regroup_code(case: Case, rows: int) -> str | None:
     """Parquet with small row groups; None where it is not known how the data set finds its file."""
-    return _rewritten(
-        case, "parquet", "regroup", f"regroup({{source}}, target, {rows})", "{stem}-rows.parquet"
-    )
+    return _rewritten(case, "parquet", f"regroup(source, target, {rows})", "parquet")
 
 
-def readahead_code(case: Case) -> str | None:
-    """LMDB without readahead; None where the data set does not hold its environment."""
-    part = case.dataset
-    held = (
-        [a for a in part.attributes if a.kind == "lmdb" and is_name(a.name)]
-        if part is not None
-        else []
-    )
-    if not held:
-        return None
-    name = held[0].name
+def readahead_code(case: Case) -> str:
+    """LMDB without readahead; by hand where the data set does not hold its environment."""
+    held = held_code(case.dataset, "lmdb")
+    if held is None or "[" in held.code:
+        return (
+            "from torch.utils.data import DataLoader\n\n"
+            "# where the file is opened:\n"
+            "#     lmdb.open(path, readonly=True, lock=False, readahead=False, meminit=False)\n"
+            f"{loader_code(case)}\n"
+        )
     lines = [
-        "quiet = copy.copy(dataset)",
-        f"path = dataset.{name}.path()",
-        f"dataset.{name}.close()  # LMDB opens a file only once in a process: `dataset` itself is "
-        "not read any more",
-        f'quiet.{name} = Unread(path, subdir=not path.endswith((".lmdb", ".mdb")))',
+        *copied("quiet", held.code.rpartition(".")[0]),
+        f"path = {held.code}.path()",
+        f"{held.code}.close()  # LMDB opens a file only once in a process: do not read `dataset` "
+        "any more",
+        'options = {"readonly": True, "lock": False, "readahead": False, "meminit": False}',
+        'options["subdir"] = not path.endswith((".lmdb", ".mdb"))',
+        f"{held.code.replace('dataset', 'quiet', 1)} = KeptOpen(lmdb.open, path, **options)",
         loader_code(case, dataset=Source("quiet")),
+        "",
     ]
-    return code_from("containers", "Unread", then="\n".join(lines) + "\n")
+    return code_from("containers", then="\n".join(lines))
 
 
-def readahead_hint(case: Case) -> str:
-    """The same by hand, where the file is opened in a place that code cannot reach from outside."""
-    return (
-        "from torch.utils.data import DataLoader\n\n"
-        "# where the file is opened:\n"
-        "#     lmdb.open(path, readonly=True, lock=False, readahead=False, meminit=False)\n"
-        + loader_code(case)
-        + "\n"
-    )
-
-
-def _rewritten(case: Case, kind: str, function: str, call: str, named: str) -> str | None:
-    part = case.dataset
-    if part is None:
+def _rewritten(case: Case, kind: str, call: str, suffix: str) -> str | None:
+    part, path = case.dataset or Part(), text_path(case)
+    own = [a for a in part.attributes if is_name(a.name)]
+    handles = {a.name: a.type.endswith("File") for a in own if a.kind == kind == "hdf5"}
+    # An attribute that is the file, or a data set in it.
+    files = [f"dataset.{name}{'' if file else '.file'}" for name, file in handles.items()]
+    if not files and path is None:
         return None
-    handles = [a for a in part.attributes if a.kind == kind and is_name(a.name)]
-    path = text_path(case)
-    if kind == "hdf5" and handles:
-        source = f"Path({_file_of(handles[0])}.filename)"
-    elif path is not None:
-        source = f"Path(dataset.{path})"
-    else:
-        return None
-    target = named.replace("{stem}", "{source.stem}")
     lines = [
-        f"source = {source}",
-        f'target = source.with_name(f"{target}")',
+        f"source = Path({f'{files[0]}.filename' if files else f'dataset.{path}'})",
+        f'target = source.with_name(f"{{source.stem}}-rows.{suffix}")',
         "if not target.exists():",
-        f"    {call.replace('{source}', 'source')}  # once",
-        "rows = copy.copy(dataset)  # the data set at hand stays as it is",
+        f"    {call}  # once",
+        *copied("rows"),
     ]
     if path is not None:
         lines.append(f"rows.{path} = type(dataset.{path})(target)")
-    for handle in handles if kind == "hdf5" else ():
-        last = handle.type.rpartition(".")[2]
+    for name, file in handles.items():
         again = 'h5py.File(target, "r")'
-        lines.append(
-            f"rows.{handle.name} = "
-            f"{again if last == 'File' else f'{again}[dataset.{handle.name}.name]'}"
-        )
-    lazy = [
-        a.name
-        for a in part.attributes
-        if a.kind == "none" and a.name in part.names and is_name(a.name)
-    ]
-    lines += [
-        f"rows.{name} = None  # opened again, from the new file" for name in lazy if not handles
-    ]
-    lines.append(loader_code(case, dataset=Source("rows")))
-    return code_from("containers", function, then="\n".join(lines) + "\n")
-
-
-def _file_of(handle: Attribute) -> str:
-    name = f"dataset.{handle.name}"
-    return name if handle.type.rpartition(".")[2] == "File" else f"{name}.file"
+        lines.append(f"rows.{name} = {again}{'' if file else f'[dataset.{name}.name]'}")
+    if not handles:
+        lazy = [a.name for a in own if a.kind == "none" and a.name in part.names]
+        lines += [f"rows.{name} = None  # opened again, from the new file" for name in lazy]
+    lines += [loader_code(case, dataset=Source("rows")), ""]
+    return code_from("containers", then="\n".join(lines))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ....profiler.store.inspection import Part
 from ...case.case import Case
 from ...case.code_text import Source, parsed_function
 from ..loader_code import dataset_class, loader_code
+from ..syntax import names
 from ..template import code_from
+from .place import copied
 
-# How `__getitem__` opens a container: (module, function) or ("", function) → kind. Aliases are
-# those people use.
+# How `__getitem__` opens a container: (module or its usual alias, function) → kind.
 _OPENERS = {
     ("h5py", "File"): "hdf5",
     ("zipfile", "ZipFile"): "zip",
@@ -43,118 +45,86 @@ class Opener:
 
 
 def opener_of(part: Part | None, surely: bool = True) -> Opener | None:
-    """What `__getitem__` opens for each sample: a call whose path is no look-up of the index (that
-    would be a file of the sample's own) and which stands under no `if`; not `surely`: under any.
-    None where there is none, or where the source is not known."""
+    """What `__getitem__` opens for each sample: a path that does not depend on the index, under no
+    `if` (unless not `surely`). None if there is nothing, or if the source is not known."""
     method = parsed_function(part.getitem) if part is not None else None
     if method is None or len(method.args.args) != 2:
         return None
+    of_sample, imported = {method.args.args[1].arg}, set()
     try:
-        local = {
-            name.id
-            for node in ast.walk(method)
-            if isinstance(node, ast.Assign)
-            for target in node.targets
-            for name in ast.walk(target)
-            if isinstance(name, ast.Name)
-        }
-        imported = {
-            (a.asname or a.name).partition(".")[0]
-            for node in ast.walk(method)
-            if isinstance(node, ast.Import | ast.ImportFrom)
-            for a in node.names
-        }
-        for node in _always(method.body) if surely else method.body:
-            for call in ast.walk(node):
-                if isinstance(call, ast.Call) and not _uses(
-                    call, local | {method.args.args[1].arg}
-                ):
-                    found = _known(call.func, imported)
-                    if found is not None:
-                        return found
+        for node in ast.walk(method):
+            match node:
+                case ast.Assign(targets):
+                    of_sample.update(name for target in targets for name in names(target))
+                case ast.Import(aliases) | ast.ImportFrom(_, aliases):
+                    imported |= {(a.asname or a.name).partition(".")[0] for a in aliases}
+        for statement in _always(method.body) if surely else method.body:
+            for node in ast.walk(statement):
+                match node:
+                    case ast.Call(ast.Name(function), given, options):
+                        module = ""
+                    case ast.Call(ast.Attribute(ast.Name(module), function), given, options):
+                        pass
+                    case _:
+                        continue
+                given = [*given, *(each.value for each in options)]
+                path = {name for each in given for name in names(each)}
+                kind = _OPENERS.get((module, function))
+                if kind is not None and given and path.isdisjoint(of_sample):
+                    return Opener(module, function, kind, (module or function) in imported)
     except (ValueError, RecursionError, MemoryError):
         pass
     return None
 
 
-def _always(body: list[ast.stmt]) -> list[ast.AST]:
-    """Statements that run at every access, conditions left out; of `with` and `try`, what they
-    hold."""
-    found: list[ast.AST] = []
+def _always(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """What runs at every access: of `with` and `try` what they hold, of conditions nothing."""
     for statement in body:
-        if isinstance(statement, ast.With):
-            found += [item.context_expr for item in statement.items]
-            found += _always(statement.body)
-        elif isinstance(statement, ast.Try):
-            found += _always(statement.body)
-        elif not isinstance(statement, ast.If | ast.For | ast.While):
-            found.append(statement)
-    return found
-
-
-def _uses(call: ast.Call, names: set[str]) -> bool:
-    """Whether what is opened depends on these names: on the index, or on what was made of it."""
-    arguments = [*call.args, *(each.value for each in call.keywords)]
-    return not arguments or any(
-        isinstance(node, ast.Name) and node.id in names
-        for argument in arguments
-        for node in ast.walk(argument)
-    )
-
-
-def _known(function: ast.expr, imported: set[str]) -> Opener | None:
-    if isinstance(function, ast.Name):
-        module, name = "", function.id
-    elif isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-        module, name = function.value.id, function.attr
-    else:
-        return None
-    kind = _OPENERS.get((module, name))
-    return Opener(module, name, kind, (module or name) in imported) if kind is not None else None
+        match statement:
+            case ast.With(items, inner):
+                yield from (item.context_expr for item in items)
+                yield from _always(inner)
+            case ast.Try(inner):
+                yield from _always(inner)
+            case ast.If() | ast.For() | ast.While():
+                pass
+            case _:
+                yield statement
 
 
 def kept_code(case: Case, opener: Opener | None) -> str:
     """A data set that keeps the container open, its loader, and what to write into the class
     instead. Without a known opener, only the latter."""
-    name = dataset_class(case)
-    by_hand = [
-        f"# In {name} itself, with self.handle = None in __init__ and in __getstate__:",
+    by_hand = (
+        f"# In {dataset_class(case)} itself, with self.handle = None in __init__ and in "
+        "__getstate__:\n"
         "#     if self.handle is None:  # at first use, in the worker: never before the workers "
-        "start",
-        f"#         self.handle = {opener.text if opener is not None else 'open'}(…)",
-    ]
-    if opener is None or opener.local:
-        return (
-            "\n".join(["from torch.utils.data import DataLoader", "", *by_hand, loader_code(case)])
-            + "\n"
-        )
-    names = "type(dataset).__getitem__.__globals__"
-    owner = opener.module
-    if owner:
-        function = opener.function
-        lines = [
-            f'module = {names}["{owner}"]',
-            f'stands_in = types.SimpleNamespace(**{{**vars(module), "{function}": '
-            f"Kept(module.{function})}})",
-        ]
-    else:
-        builtin = "open" if opener.function == "open" else "None"
-        lines = [f'stands_in = Kept({names}.get("{opener.function}", {builtin}))']
-    lines += [
-        "",
-        "",
-        "class KeepsOpen(type(dataset)):",
-        "    __getitem__ = with_names(type(dataset).__getitem__, "
-        f"{owner or opener.function}=stands_in)",
-        "",
-        "",
-        "kept = copy.copy(dataset)  # the data set at hand stays as it is",
-        "kept.__class__ = KeepsOpen",
-        loader_code(case, dataset=Source("kept")),
-        "",
-        *by_hand,
-    ]
-    then = "\n".join([*lines, ""])
-    return code_from(
-        "kept", "Kept", "Handle", "with_names", then=then, REWIND=opener.kind == "file"
+        "start\n"
+        f"#         self.handle = {opener.text if opener is not None else 'open'}(…)\n"
     )
+    if opener is None or opener.local:
+        return f"from torch.utils.data import DataLoader\n\n{by_hand}{loader_code(case)}\n"
+    scope, function = "type(dataset).__getitem__.__globals__", opener.function
+    if opener.module:
+        stands_in = (
+            f'module = {scope}["{opener.module}"]\n'
+            f'stands_in = types.SimpleNamespace(**{{**vars(module), "{function}": '
+            f"Kept(module.{function})}})"
+        )
+    else:
+        builtin = "open" if function == "open" else "None"
+        stands_in = f'stands_in = Kept({scope}.get("{function}", {builtin}))'
+    then = f"""\
+{stands_in}
+
+
+class KeepsOpen(type(dataset)):
+    __getitem__ = with_names(type(dataset).__getitem__, {opener.module or function}=stands_in)
+
+
+{copied("kept")[0]}
+kept.__class__ = KeepsOpen
+{loader_code(case, dataset=Source("kept"))}
+
+{by_hand}"""
+    return code_from("kept", then=then, REWIND=opener.kind == "file")

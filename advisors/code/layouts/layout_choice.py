@@ -1,23 +1,20 @@
-"""Which layout fits a data set of many small files: where they lie, in which order they are read,
-what they hold."""
+"""Which layout fits a data set of many small files: by where they are, in which order they are
+read, and what they hold."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from ...case.case import Case
-from ...case.fetching import file_suffix
 from ...schema.evidence import Evidence, count, size
 from ...schema.report_model import StorageSummary
-from ...storage.files import length_of, listed, main_suffix
+from ...storage.files import length_of, listed
 from ..batched.held_code import decoded_bytes
 from ..loader_code import loader_code
 from .packed import map_size, packed_code
 from .shards import shard_count, shards_code
 from .stored import stored_form
 
-# Files that are texts or rows of tables.
-_TEXTS = (".txt", ".json", ".csv", ".tsv", ".xml", ".yaml", ".yml", ".html", ".md", ".log")
 # Opens that follow the one before: from here on, files are read in order.
 IN_ORDER = 0.7
 # Decoded samples may take so many times what the files take, if there is room for them in the page
@@ -27,6 +24,10 @@ MOST_GROWTH = 4.0
 _TRY = (
     "loaderscope probe-storage tries this on a sample of the files before any day is spent "
     "converting."
+)
+_GAIN = (
+    "It gains at most what reading takes now: little on a local NVMe disk, most on a network file "
+    "system."
 )
 
 
@@ -43,39 +44,32 @@ class Layout:
 
 
 def chosen(case: Case, storage: StorageSummary | None, remote: bool) -> Layout:
-    """The layout that fits. `remote`: the files lie on a network or FUSE file system."""
-    suffix = (main_suffix(case.loader.looks) or file_suffix(case) or "").lower()
-    sequential = storage.sequential_share if storage is not None else None
-    if remote and (
-        (sequential or 0.0) >= IN_ORDER or case.config.get("dataset_kind") == "iterable"
-    ):
-        found = _shards(case)
-        if found is not None:
-            return found
-    stored = _stored(case, storage)
-    if stored is not None:
-        return stored
-    if suffix in _TEXTS:
-        code = packed_code(case, "arrow")
-        if code is not None:
-            why = (
-                "One Arrow file with all of them, read through a memory map, needs no search and "
-                "no opening."
-            )
-            return Layout("Pack the files into one Arrow file", why, code, f"{_GAIN} {_TRY}")
-    if remote:
-        found = _lmdb(case, storage)
-        if found is not None:
-            return found
-    code = packed_code(case, "packed")
-    why = "One large file, read through a memory map, needs no search and no opening."
-    return Layout("Pack the files into one", why, code or _no_list(case), f"{_GAIN} {_TRY}")
+    """The layout that fits. `remote`: the files are on a network or FUSE file system."""
+    in_order = case.config.get("dataset_kind") == "iterable" or (
+        storage is not None and (storage.sequential_share or 0.0) >= IN_ORDER
+    )
+    return (
+        (_shards(case) if remote and in_order else None)
+        or _stored(case, storage)
+        or (_lmdb(case, storage) if remote else None)
+        or Layout(
+            title="Pack the files into one",
+            why="One large file, read through a memory map, needs no search and no opening.",
+            code=packed_code(case) or _by_hand(case),
+            caveat=f"{_GAIN} {_TRY}",
+        )
+    )
 
 
-_GAIN = (
-    "It gains at most what reading takes now: little on a local NVMe disk, most on a network file "
-    "system."
-)
+def _by_hand(case: Case) -> str:
+    """Where the data set lists no files."""
+    return (
+        "from torch.utils.data import DataLoader\n\n"
+        "# Write all files one after another into one, keep where each begins in an array, and "
+        "read\n"
+        "# mapped[begin:end] of a memory map, opened at first use in each worker, where a file is "
+        f"opened now.\n{loader_code(case)}\n"
+    )
 
 
 def _shards(case: Case) -> Layout | None:
@@ -98,7 +92,7 @@ def _lmdb(case: Case, storage: StorageSummary | None) -> Layout | None:
     files = listed(case.loader) or length_of(case.loader)
     nbytes = storage.dataset_bytes if storage is not None else None
     known = map_size(nbytes, files) if nbytes and files else None
-    code = packed_code(case, "lmdb", known, readahead=True)
+    code = packed_code(case, "lmdb")
     if code is None:
         return None
     return Layout(
@@ -132,15 +126,4 @@ def _stored(case: Case, storage: StorageSummary | None) -> Layout | None:
         caveat=f"Every epoch then sees the same values. {_TRY}",
         evidence={"the arrays take": size(nbytes), "the files take": size(storage.dataset_bytes)},
         decoded=True,
-    )
-
-
-def _no_list(case: Case) -> str:
-    """Where the data set lists no files: what to do, in words."""
-    return (
-        "from torch.utils.data import DataLoader\n\n"
-        "# Write all files one after another into one, keep where each begins in an array, and "
-        "read\n"
-        "# mapped[begin:end] of a memory map, opened at first use in each worker, where a file is "
-        "opened now.\n" + loader_code(case) + "\n"
     )

@@ -1,161 +1,109 @@
-"""Where the parts of a data set hang, as code says it, and where new files should lie.
+"""Where the parts of a data set are, as code says it, and where new files should be.
 
-Pasted code works on a copy of the data set (`packed`), so that the one at hand stays as it is.
+Pasted code works on a copy of the data set, so that the one at hand stays as it is.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from ....profiler.store.inspection import Attribute, Part
+from ....profiler.store.inspection import Part
 from ...case.case import Case
-from ...case.code_text import identifier
+from ..inputs import is_name, reached
 
-# What a method does with a path beside opening it: then a file cannot stand in for the path.
-_TEXTS = frozenset(
-    {
-        "basename",
-        "dirname",
-        "stem",
-        "suffix",
-        "parent",
-        "parents",
-        "split",
-        "rsplit",
-        "splitext",
-        "partition",
-        "rpartition",
-        "replace",
-        "with_suffix",
-        "startswith",
-        "endswith",
-        "relative_to",
-        "joinpath",
-        "join",
-        "fspath",
-        "str",
-        "exists",
-        "isfile",
-        "stat",
-        "getsize",
-        "isinstance",
-        "lower",
-    }
-)
-# Readers that want a name and take no open file.
-_WANT_NAMES = frozenset(
-    {
-        "imread",
-        "read_image",
-        "decode_file",
-        "read_file",
-        "VideoReader",
-        "VideoCapture",
-        "fromfile",
-        "memmap",
-        "Path",
-        "open_memmap",
-        "Dataset",
-        "connect",
-        "Environment",
-    }
+# What needs a path by its name, where an open file cannot stand in for it.
+_WANTS_NAMES = re.compile(
+    "basename|dirname|stem|suffix|parents?|r?split|splitext|r?partition|replace|with_suffix"
+    "|startswith|endswith|relative_to|joinpath|join|fspath|str|exists|isfile|stat|getsize"
+    "|isinstance|lower|imread|read_image|decode_file|read_file|VideoReader|VideoCapture|fromfile"
+    "|memmap|Path|open_memmap|Dataset|connect|Environment"
 )
 # Readers that take an open file in place of a name.
-_TAKE_FILES = frozenset(
-    {"open", "load", "read_bytes", "read_text", "loadtxt", "genfromtxt", "read_csv", "read_table"}
-)
+_TAKES_FILES = re.compile("open|load|read_bytes|read_text|loadtxt|genfromtxt|read_csv|read_table")
 _FOLDERS = ("torchvision.datasets.folder.DatasetFolder", "torchvision.datasets.folder.ImageFolder")
 
 
 @dataclass(frozen=True)
 class FileList:
-    """An attribute that lists files. `steps` lead from the data set to the set that holds it;
-    `stands_in` says whether open files can take the place of the paths."""
+    """An attribute that lists files. `path` is the code of the data set that holds it. `pairs`: its
+    items are tuples or lists that begin with a path. `stands_in`: open files can replace the
+    paths."""
 
     name: str
-    steps: tuple[str, ...]
+    path: str
     part: Part
-    attribute: Attribute
+    pairs: bool
     stands_in: bool
 
-    def expression(self, root: str) -> str:
-        """The attribute, as code: 'dataset.dataset.files'."""
-        return ".".join((root, *self.steps, self.name))
-
     @property
-    def pairs(self) -> bool:
-        """Whether its items are tuples or lists that begin with a path."""
-        return (self.attribute.items or "").rpartition(".")[2] in ("tuple", "list")
+    def code(self) -> str:
+        """The attribute, as code: 'dataset.dataset.files'."""
+        return f"{self.path}.{self.name}"
 
     @property
     def paths(self) -> str:
         """All paths of it, as code."""
-        own = self.expression("dataset")
-        return f"[item[0] for item in {own}]" if self.pairs else f"list({own})"
+        return f"[item[0] for item in {self.code}]" if self.pairs else f"list({self.code})"
 
     def beside(self, name: str) -> str:
-        """A path beside its files, as code."""
-        return (
-            f'Path({self.expression("dataset")}[0]{"[0]" if self.pairs else ""}).parent / "{name}"'
-        )
+        """A path next to its files, as code."""
+        return f'Path({self.code}[0]{"[0]" if self.pairs else ""}).parent / "{name}"'
 
     @property
     def opened(self) -> bool:
         """Whether its files are, or may be, opened by `open`."""
         return "open" in self.part.names or not self.part.names
 
-    def opens_packed(self, *note: str) -> list[str]:
-        """Code after which `open` takes packed files too, where the data set that holds the list
-        uses it."""
+    def opens_packed(self) -> list[str]:
+        """Code after which `open` takes packed files too, in the module of the data set's class."""
+        if not self.opened:
+            return []
         method = "__iter__" if self.part.iter and not self.part.getitem else "__getitem__"
         return [
-            *note,
-            f"names = type({'.'.join(('dataset', *self.steps))}).{method}.__globals__",
+            "# From here on, `open` in the module of that class takes packed files, too (spawned "
+            "workers need it",
+            "# written into that module).",
+            f"names = type({self.path}).{method}.__globals__",
             'names["open"] = through(names.get("open", open))',
         ]
 
 
 def file_lists(case: Case) -> tuple[FileList, ...]:
-    """The lists of files that the data set's access methods use, those of one of its parts; ()
-    where there are none."""
-    for part, steps in _placed(case.dataset, ()):
+    """The lists of files that the access methods of the data set, or of one inside it, use."""
+    for part, path in reached(case.dataset or Part()):
         lists = [a for a in part.attributes if a.kind == "paths" and is_name(a.name)]
         used = [a for a in lists if a.name in part.names] or lists[:1]
-        if used:
-            fits = takes_files(part)
-            return tuple(FileList(a.name, steps, part, a, fits) for a in used)
+        if used and "[" not in path:
+            fits = part.is_a(*_FOLDERS) or (
+                any(map(_TAKES_FILES.fullmatch, part.names))
+                and not any(map(_WANTS_NAMES.fullmatch, part.names))
+            )
+            pairs = ("tuple", "list")
+            return tuple(
+                FileList(a.name, path, part, (a.items or "").rpartition(".")[2] in pairs, fits)
+                for a in used
+            )
     return ()
 
 
-def takes_files(part: Part) -> bool:
-    """Whether its access methods only open what the list holds, with functions that take an open
-    file as well."""
-    if part.is_a(*_FOLDERS):
-        return True
-    names = set(part.names)
-    return bool(names & _TAKE_FILES) and not names & (_TEXTS | _WANT_NAMES)
-
-
-def copied(steps: tuple[str, ...]) -> list[str]:
-    """Code that makes `packed`, a copy of `dataset` down these steps."""
-    lines = ["packed = copy.copy(dataset)  # the data set at hand stays as it is"]
-    at = "packed"
-    for step in steps:
-        at = f"{at}.{step}"
-        lines.append(f"{at} = copy.copy({at})")
+def copied(name: str, path: str = "dataset") -> list[str]:
+    """Code that copies `dataset` under this name, and what it wraps along this path."""
+    lines = [f"{name} = copy.copy(dataset)  # the data set at hand stays as it is"]
+    for step in path.split(".")[1:]:
+        name = f"{name}.{step}"
+        lines.append(f"{name} = copy.copy({name})")
     return lines
 
 
 def target_code(case: Case, name: str) -> str:
-    """An expression of where a new file of this name should lie: beside the data, where that is
-    known, else where the script runs."""
-    lists = file_lists(case)
+    """An expression of where a new file of this name should be: next to the data if that is known,
+    else where the script runs."""
+    lists, path, storage = file_lists(case), text_path(case), case.report.storage
     if lists:
         return lists[0].beside(name)
-    told = text_path(case)
-    if told is not None:
-        return f'Path(dataset.{told}).parent / "{name}"'
-    storage = case.report.storage
+    if path is not None:
+        return f'Path(dataset.{path}).parent / "{name}"'
     known = [c.path for c in storage.containers if "/" in c.path] if storage is not None else []
     folder = known[0].rpartition("/")[0] if known else next(iter(case.loader.looks.folders), "")
     return f'{f"Path({folder!r})" if folder else "Path.cwd()"} / "{name}"'
@@ -164,29 +112,10 @@ def target_code(case: Case, name: str) -> str:
 def text_path(case: Case) -> str | None:
     """The one attribute of the data set that holds a text its access methods use: a path, most
     likely."""
-    part = case.dataset
-    if part is None:
-        return None
-    texts = [
+    part = case.dataset or Part()
+    used = [
         a.name
         for a in part.attributes
         if a.kind == "text" and a.name in part.names and is_name(a.name)
     ]
-    return texts[0] if len(texts) == 1 else None
-
-
-def is_name(text: str) -> bool:
-    """Whether code may use this as the name of an attribute: names in a run are untrusted."""
-    return bool(text) and identifier(text, "") == text
-
-
-def _placed(part: Part | None, steps: tuple[str, ...]) -> list[tuple[Part, tuple[str, ...]]]:
-    """The data set and those it wraps, as far as it is known by which attribute."""
-    if part is None:
-        return []
-    found = [(part, steps)]
-    for child in part.children:
-        names = [a.name for a in part.attributes if a.kind in ("dataset", "hf") and is_name(a.name)]
-        if len(names) == 1 and len(part.children) == 1:
-            found += _placed(child, (*steps, names[0]))
-    return found
+    return used[0] if len(used) == 1 else None

@@ -3,6 +3,8 @@ slow."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...case.case import Case
 from ...case.code_text import Source
 from ..loader_code import DROP, loader_code
@@ -25,37 +27,34 @@ def shard_count(case: Case) -> int:
 def shards_code(case: Case) -> str | None:
     """Conversion, reading and a loader; None where files cannot stand in for the data set's
     paths."""
-    lists = file_lists(case)
-    if len(lists) != 1 or not lists[0].stands_in or case.config.get("dataset_kind") != "map":
-        return None
-    form = form_of(case)
+    lists, form = file_lists(case), form_of(case)
     # Shards hold every sample, and each rank and worker reads its own: other orders and choices
     # would be lost.
     dealt = str(case.config.get("sampler")).endswith("DistributedSampler")
-    if not (form.plain or dealt) or case.batch_size is None:
+    if (
+        len(lists) != 1
+        or not lists[0].stands_in
+        or case.config.get("dataset_kind") != "map"
+        or not (form.plain or dealt)
+        or case.batch_size is None
+    ):
         return None
     only = lists[0]
+    current = only.code.replace("dataset", "packed", 1)
+    shards = f"Shards(packed, {current}, target, buffer={1000 if form.shuffle else 0})"
+    changes: dict[str, Any] = {"shuffle": DROP, "sampler": DROP, "batch_sampler": DROP}
+    if form.batching != "batch_size":
+        last = case.config.get("drop_last") is True
+        changes |= {"batch_size": case.batch_size, "drop_last": last or DROP}
     lines = [
-        *copied(only.steps),
+        *copied("packed", only.path),
         f"target = {target_code(case, 'shards')}",
         "if not target.exists():",
         f"    shard({only.paths}, target, {shard_count(case)})  # once, by one process",
-        f"{only.expression('packed')} = Current({only.expression('dataset')})",
+        f"{current} = Current({only.code})",
+        *only.opens_packed(),
+        "",
+        loader_code(case, dataset=Source(shards), **changes),
+        "",
     ]
-    if only.opened:
-        lines += only.opens_packed(
-            "# From here on, `open` in the module of that class takes packed files, too."
-        )
-    shards = (
-        f"Shards(packed, {only.expression('packed')}, target, buffer={1000 if form.shuffle else 0})"
-    )
-    batches = {
-        "batch_size": case.batch_size,
-        "drop_last": case.config.get("drop_last") is True or DROP,
-    }
-    if form.batching == "batch_size":
-        batches = {}
-    changes = {"shuffle": DROP, "sampler": DROP, "batch_sampler": DROP, **batches}
-    lines += ["", loader_code(case, dataset=Source(shards), **changes)]
-    names = ("PackedFile", *(("through",) if only.opened else ()), "shard", "Current", "Shards")
-    return code_from("packed", *names, then="\n".join([*lines, ""]))
+    return code_from("packed", then="\n".join(lines))

@@ -11,26 +11,12 @@ from dataclasses import dataclass
 from ...case.case import Case
 from ...case.code_text import Source
 from ...storage.files import length_of
-from ..batched.drawn import own_collate
-from ..batched.held_code import decoded_bytes, may_change, not_flat_tensors, structure_of
+from ..batched.held_code import decoded_bytes, not_keepable, structure_of
 from ..hot.kind import MOST_LEFT
 from ..loader_code import loader_code
 from ..template import code_from
 from .place import target_code
 
-# Objects that only read: they change no sample.
-_READERS = (
-    "zipfile.",
-    "tarfile.",
-    "_io.",
-    "io.",
-    "sqlite3.",
-    "h5py.",
-    "pyarrow.",
-    "lmdb.",
-    "_sqlite3.",
-    "builtins.bytes",
-)
 _STRUCTURES = ("Tensor", "tuple", "list", "dict")
 # What torch gives NumPy no array of.
 _NO_ARRAYS = ("bfloat16", "complex32", "float8")
@@ -70,26 +56,15 @@ def stored_form(case: Case) -> StoredForm | str:
         or case.batch_size is None
     ):
         return "it is no data set of a known length whose samples are asked for by number"
-    if own_collate(case):
-        return "its samples are collated by a function of its own"
-    if may_change(dataset.names):
-        return "its samples may change from one epoch to the next"
-    if dataset.children or any(_may_change(a.kind, a.type) for a in dataset.attributes):
-        return "it holds functions or objects that may change its samples"
+    if dataset.children:
+        return "it holds data sets that may change its samples"
     structure, leaves = structure_of(case), case.inspection.leaves
-    odd = not_flat_tensors(case, _STRUCTURES)
-    if odd is not None:
-        return odd
+    why = not_keepable(case, _STRUCTURES)
+    if why is not None:
+        return why
     if any(dtype in (leaf.dtype or "") for leaf in leaves for dtype in _NO_ARRAYS):
         return "NumPy has no arrays of its type"
-    nbytes = decoded_bytes(case)
-    if nbytes is None:
-        return "the size of its batches was not measured"
     call = loader_code(case, dataset=Source("Stored(dataset, target)"))
     then = f"target = {target_code(case, 'samples')}\n{call}\n"
-    code = code_from("stored", "fields_of", "store", "Stored", then=then, KIND=structure)
-    return StoredForm(code, nbytes, length, len(leaves))
-
-
-def _may_change(kind: str, type_: str) -> bool:
-    return kind == "callable" or (kind == "other" and not type_.startswith(_READERS))
+    code = code_from("stored", then=then, KIND=structure)
+    return StoredForm(code, decoded_bytes(case) or 0.0, length, len(leaves))

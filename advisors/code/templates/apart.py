@@ -1,5 +1,4 @@
-"""Workers read apart: each gets a position of its own in the files that were open before it was
-forked."""
+"""Each worker gets a position of its own in the files that were open before it was forked."""
 
 import fcntl
 import os

@@ -3,7 +3,7 @@
 import torch
 from torch.utils.data import Dataset, Sampler, default_collate
 
-from .placeholders import KIND, ON_CPU
+from .placeholders import KIND
 
 
 class Selected(Dataset):
@@ -49,23 +49,6 @@ class Joined(Dataset):
             }
 
 
-class TensorBatches(Dataset):
-    """A TensorDataset that gives a whole batch at once: each tensor is read once."""
-
-    def __init__(self, source):
-        self.source = source
-
-    def __len__(self):
-        return len(self.source)
-
-    def __getitem__(self, indices):
-        rows = torch.as_tensor(indices)
-        if ON_CPU:
-            return [tensor.index_select(0, rows) for tensor in self.source.tensors]
-        else:
-            return [tensor[rows] for tensor in self.source.tensors]
-
-
 class Held(Dataset):
     """The samples of a data set, made once and kept as one tensor a field."""
 
@@ -95,14 +78,13 @@ class BatchIndices(Sampler):
 
     def __len__(self):
         full, rest = divmod(self.length, self.batch_size)
-        return full + (1 if rest and not self.drop_last else 0)
+        return full + (rest > 0 and not self.drop_last)
 
     def __iter__(self):
         rows = torch.arange(self.length) if not self.shuffle else self.shuffled()
         rows = rows[: len(self) * self.batch_size]
-        for part in rows.split(
-            1024 * self.batch_size
-        ):  # a million small tensors at once would fill memory
+        # A million small tensors at once would fill memory.
+        for part in rows.split(1024 * self.batch_size):
             yield from part.split(self.batch_size)
 
     def shuffled(self):

@@ -18,16 +18,13 @@ def rechunk(source, target):
             if isinstance(item, h5py.Group):
                 made = new.require_group(name)
             elif item.ndim == 0 or not item.size:
-                old.copy(
-                    item, new.require_group(Path("/" + name).parent.as_posix()), Path(name).name
-                )
+                old.copy(item, new.require_group(item.parent.name), Path(name).name)
                 return
             else:
-                chunks = (1, *item.shape[1:])
                 packing = {
-                    "compression": item.compression,
-                    "compression_opts": item.compression_opts,
+                    name: getattr(item, name) for name in ("compression", "compression_opts")
                 }
+                chunks = (1, *item.shape[1:])
                 made = new.create_dataset(name, item.shape, item.dtype, chunks=chunks, **packing)
                 step = (item.chunks or (256,))[0]
                 for row in range(0, len(item), step):
@@ -48,19 +45,24 @@ def regroup(source, target, rows):
     part.replace(target)
 
 
-class Unread:
-    """Opens an LMDB file at first use, once in each process, without reading ahead."""
+class KeptOpen:
+    """Opens a file where it is first used, once in each process."""
 
-    def __init__(self, path, **options):
-        self.path, self.options, self.store = path, options, None
+    def __init__(self, opens, path, **options):
+        self.opens, self.path, self.options, self.file = opens, path, options, None
 
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        if self.store is None:
-            quiet = {"readonly": True, "lock": False, "readahead": False, "meminit": False}
-            self.store = lmdb.open(self.path, **self.options, **quiet)
-        return getattr(self.store, name)
+        return getattr(self.opened(), name)
+
+    def __getitem__(self, name):
+        return self.opened()[name]
+
+    def opened(self):
+        if self.file is None:
+            self.file = self.opens(self.path, **self.options)
+        return self.file
 
     def __getstate__(self):
-        return {**self.__dict__, "store": None}
+        return {**self.__dict__, "file": None}

@@ -7,9 +7,9 @@ from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 from .placeholders import COLLATE
 
 
-def collate_packed(samples):
-    """Runs in the worker: one tensor a dtype crosses to the training process, not one a field."""
-    leaves, structure = tree_flatten(COLLATE(samples))
+def pack(batch):
+    """One tensor a dtype, where each leaf is in it, and how they belong together."""
+    leaves, structure = tree_flatten(batch)
     parts, places = {}, []
     for leaf in leaves:
         if isinstance(leaf, torch.Tensor):
@@ -34,6 +34,11 @@ def unpack(packed):
     return tree_unflatten(leaves, structure)
 
 
+def collate_packed(samples):
+    """Runs in the worker: one tensor a dtype crosses to the training process, not one a field."""
+    return pack(COLLATE(samples))
+
+
 def as_tensor(leaf):
     """Numbers cross in shared memory only as tensors."""
     numbers = isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biuf"
@@ -52,12 +57,8 @@ def collate_narrow(samples):
     return tree_map(narrow, COLLATE(samples))
 
 
-def to_device(tensors, device):
-    """A dict of tensors on the device, in one copy for each dtype."""
-    result = {}
-    for dtype in {tensor.dtype for tensor in tensors.values()}:
-        names = [name for name, tensor in tensors.items() if tensor.dtype == dtype]
-        flat = torch.cat([tensors[name].reshape(-1) for name in names])
-        parts = flat.to(device, non_blocking=True).split([tensors[name].numel() for name in names])
-        result.update({name: part.view(tensors[name].shape) for name, part in zip(names, parts)})
-    return result
+def to_device(batch, device):
+    """A batch on the device, in one copy for each dtype."""
+    flat, places, structure = pack(batch)
+    flat = {dtype: part.to(device, non_blocking=True) for dtype, part in flat.items()}
+    return unpack((flat, places, structure))

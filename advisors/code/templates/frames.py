@@ -1,17 +1,22 @@
-"""What stands in for a DataFrame or a Series that is read row by row: what it does not know, pandas
-answers."""
+"""Stand-ins for a DataFrame or a Series that is read row by row; pandas answers what they do not
+know."""
 
 import numpy as np
 import pandas as pd
 
 
 class StandIn(np.lib.mixins.NDArrayOperatorsMixin):
-    """In place of `_real`, an object of pandas, which answers whatever is not defined below."""
+    """In place of `_real`, an object of `_pandas`, which answers whatever is not defined below."""
 
     def __getattr__(self, name):
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(self._real, name)
+        column = name in self._places and not hasattr(self._pandas, name)
+        return self[name] if column else getattr(self._real, name)
+
+    def _look_up(self):
+        for name in ("iloc", "iat", "loc", "at"):
+            setattr(self, name, Lookup(self, name))
 
     def __array__(self, dtype=None, copy=None):
         return np.array(self._real, dtype)
@@ -44,27 +49,25 @@ class Lookup:
         place = None
         if isinstance(row, (int, np.integer)) or (isinstance(row, str) and not self.by_place):
             place = range(len(self.index))[row] if self.by_place else self.index.get_loc(row)
-        known = isinstance(place, int) and isinstance(column, (str, int, type(None)))
-        return (
-            self.of._pick(place, column, self.by_place)
-            if known
-            else getattr(self.of._real, self.name)[key]
-        )
+        if isinstance(place, int) and isinstance(column, (str, int, type(None))):
+            return self.of._pick(place, column, self.by_place)
+        return getattr(self.of._real, self.name)[key]
 
 
 class Column(StandIn):
     """In place of a Series."""
 
+    _pandas = pd.Series
+
     def __init__(self, series):
-        self._real, self._array = series, np.empty(len(series), object)
+        self._real, self._places = series, {}
+        self._array = np.empty(len(series), object)
         if isinstance(series.dtype, np.dtype) and series.dtype.kind not in "mM":
             self._array = series.to_numpy()
         else:
             self._array[:] = list(series)  # each value as pandas gives it
         self.values = series.values
-        self.iloc, self.iat, self.loc, self.at = (
-            Lookup(self, name) for name in ("iloc", "iat", "loc", "at")
-        )
+        self._look_up()
 
     def _pick(self, place, column, by_place):
         return self._array[place]
@@ -79,8 +82,10 @@ class Column(StandIn):
 class Row(StandIn):
     """In place of the Series of a row."""
 
+    _pandas = pd.Series
+
     def __init__(self, frame, place):
-        self._frame, self._place = frame, place
+        self._frame, self._place, self._places = frame, place, frame._places
 
     @property
     def _real(self):
@@ -89,22 +94,12 @@ class Row(StandIn):
     def __getitem__(self, name):
         frame = self._frame
         try:
-            at = frame._places[name]
+            at = self._places[name]
         except (KeyError, TypeError):  # several of them, for one
             return self._real[name]
-        return (
-            frame._arrays[at][self._place]
-            if frame._matrix is None
-            else frame._matrix[self._place, at]
-        )
-
-    def __getattr__(self, name):
-        known = (
-            not name.startswith("_")
-            and not hasattr(pd.Series, name)
-            and name in self._frame._places
-        )
-        return self[name] if known else super().__getattr__(name)
+        if frame._matrix is None:
+            return frame._arrays[at][self._place]
+        return frame._matrix[self._place, at]
 
     def to_numpy(self, dtype=None, copy=True):
         values = self._frame._row(self._place)
@@ -120,6 +115,8 @@ class Row(StandIn):
 class Columns(StandIn):
     """In place of a DataFrame: its columns, as arrays."""
 
+    _pandas = pd.DataFrame
+
     def __init__(self, frame):
         self._real, self._places = frame, {}
         if (
@@ -132,9 +129,7 @@ class Columns(StandIn):
             self._matrix = (
                 None if frame.iloc[:0].to_numpy().dtype.kind in "OmM" else frame.to_numpy(copy=True)
             )
-            self.iloc, self.iat, self.loc, self.at = (
-                Lookup(self, name) for name in ("iloc", "iat", "loc", "at")
-            )
+            self._look_up()
 
     def _row(self, place):
         if self._matrix is not None:
@@ -151,12 +146,6 @@ class Columns(StandIn):
     def __getitem__(self, key):
         at = self._places.get(key) if isinstance(key, (str, int)) else None
         return self._real[key] if at is None else self._fields[at]
-
-    def __getattr__(self, name):
-        known = (
-            not name.startswith("_") and not hasattr(pd.DataFrame, name) and name in self._places
-        )
-        return self[name] if known else super().__getattr__(name)
 
 
 def stand_in(data):

@@ -4,7 +4,6 @@ they are read."""
 import json
 import os
 
-import h5py
 import numpy as np
 import yaml
 import zarr
@@ -35,7 +34,7 @@ else:
 
 
 def shrink(paths, size, quality=95):
-    """Once: each picture no larger than needed, beside the original."""
+    """Once: each picture no larger than needed, next to the original."""
     for path in paths:
         with Image.open(path) as picture:
             picture.draft("RGB", size)  # JPEG leaves out what a smaller picture does not need
@@ -44,26 +43,14 @@ def shrink(paths, size, quality=95):
         small.save(f"{path}.small.jpg", quality=quality)
 
 
-if BACKEND == "h5py":
-
-    def rechunk(source, target, name, rows=1):
-        """Once: the data set `name` in chunks of as many rows as are read at a time."""
-        with h5py.File(source) as old, h5py.File(target, "w") as new:
-            data = old[name]
-            made = new.create_dataset(name, data.shape, data.dtype, chunks=(rows, *data.shape[1:]))
-            for begin in range(0, len(data), 4096):
-                made[begin : begin + 4096] = data[begin : begin + 4096]
-
-else:
-
-    def rechunk(source, target, rows=1):
-        """Once: chunks of as many rows as are read at a time."""
-        old = zarr.open(source, mode="r")
-        new = zarr.open(
-            target, mode="w", shape=old.shape, chunks=(rows, *old.shape[1:]), dtype=old.dtype
-        )
-        for begin in range(0, len(old), 4096):
-            new[begin : begin + 4096] = old[begin : begin + 4096]
+def rechunk(source, target, rows=1):
+    """Once: chunks of as many rows as are read at a time."""
+    old = zarr.open(source, mode="r")
+    new = zarr.open(
+        target, mode="w", shape=old.shape, chunks=(rows, *old.shape[1:]), dtype=old.dtype
+    )
+    for begin in range(0, len(old), 4096):
+        new[begin : begin + 4096] = old[begin : begin + 4096]
 
 
 if BACKEND == "json":
@@ -73,24 +60,8 @@ if BACKEND == "json":
         records = [json.loads(text) for text in texts]
         return {field: [np.asarray(record[field]) for record in records] for field in fields}
 
-elif BACKEND == "yaml":
+else:
 
     def convert(texts):
         """Once: the records, parsed by the C loader, as JSON (or better, as arrays)."""
         return [json.dumps(yaml.load(text, Loader=yaml.CSafeLoader)) for text in texts]
-
-elif BACKEND == "npz":
-
-    def convert(paths):
-        """Once: each array of each archive as a file of its own."""
-        for path in paths:
-            with np.load(path) as archive:
-                for name in archive.files:
-                    np.save(f"{path}.{name}.npy", archive[name])
-
-else:
-
-    def convert(paths, parse):
-        """Once: what `parse` gives for each file, as an array beside it."""
-        for path in paths:
-            np.save(f"{path}.npy", np.asarray(parse(path)))

@@ -1,5 +1,4 @@
-"""Many small files in one: packed with an index, as an LMDB file, as an Arrow file; or in tar
-shards."""
+"""Many small files in one: packed with an index, or as an LMDB file; or in tar shards."""
 
 import copy
 import io
@@ -12,12 +11,9 @@ from pathlib import Path
 
 import lmdb
 import numpy as np
-import pyarrow as pa
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from .placeholders import BACKEND, ENTRY_BYTES, PAGE_BYTES, READAHEAD, ROOM, SIZE, STEP_BYTES
-
-MAP_SIZE = SIZE  # bytes, from what this run has seen
+from .placeholders import BACKEND, ENTRY_BYTES, ROOM
 
 
 class PackedFile(io.BytesIO):
@@ -34,7 +30,7 @@ class PackedFile(io.BytesIO):
         return self.getvalue().decode(encoding, errors or "strict")
 
 
-if BACKEND == "packed":
+if BACKEND == "bin":
 
     def pack(paths, target):
         """Once: the files one after another in `target`, and where each ends in `target`.npy."""
@@ -46,39 +42,20 @@ if BACKEND == "packed":
         np.save(f"{target}.npy", np.array(ends))
         part.replace(target)
 
-elif BACKEND == "lmdb":
+else:
 
     def pack(paths, target):
         """Once: the files as values of one LMDB file, their places in the list as keys."""
         part = Path(f"{target}.part")
         part.unlink(missing_ok=True)
-        # LMDB wants to know the size ahead: the bytes, a page and an entry a file, and a tenth
-        # more.
-        needed = sum(os.path.getsize(path) + PAGE_BYTES + ENTRY_BYTES for path in paths)
-        map_size = max(MAP_SIZE, -(-int(needed * ROOM) // STEP_BYTES) * STEP_BYTES)
-        with lmdb.open(
-            str(part), subdir=False, map_size=map_size, lock=False, meminit=False
-        ) as store:
+        # LMDB wants its size ahead: of each file the bytes, a page and an entry, with some room.
+        needed = sum(os.path.getsize(path) + ENTRY_BYTES for path in paths)
+        options = {"map_size": int(needed * ROOM) + (1 << 24), "lock": False, "meminit": False}
+        with lmdb.open(str(part), subdir=False, **options) as store:
             for first in range(0, len(paths), 1000):
                 with store.begin(write=True) as writing:
                     for number, path in enumerate(paths[first : first + 1000], first):
                         writing.put(b"%012d" % number, Path(path).read_bytes(), append=True)
-        part.replace(target)
-
-else:
-
-    def pack(paths, target):
-        """Once: the files as a table of names and bytes in one Arrow file."""
-        part = Path(f"{target}.part")
-        schema = pa.schema([("name", pa.large_string()), ("bytes", pa.large_binary())])
-        with pa.OSFile(str(part), "wb") as out, pa.ipc.new_file(out, schema) as table:
-            for first in range(0, len(paths), 1000):
-                names = [str(path) for path in paths[first : first + 1000]]
-                columns = [pa.array(names, pa.large_string())]
-                columns.append(
-                    pa.array([Path(name).read_bytes() for name in names], pa.large_binary())
-                )
-                table.write_batch(pa.record_batch(columns, schema=schema))
         part.replace(target)
 
 
@@ -107,7 +84,7 @@ class PackedFiles:
     def __getstate__(self):
         return {**self.__dict__, "store": None, "pid": None}
 
-    if BACKEND == "packed":
+    if BACKEND == "bin":
 
         def open(self):
             self.ends = np.load(f"{self.target}.npy")
@@ -117,29 +94,15 @@ class PackedFiles:
         def data(self, place):
             return self.store[self.ends[place] : self.ends[place + 1]]
 
-    elif BACKEND == "lmdb":
+    else:
 
         def open(self):
-            return lmdb.open(
-                self.target,
-                subdir=False,
-                readonly=True,
-                lock=False,
-                readahead=READAHEAD,
-                meminit=False,
-            )
+            options = {"readonly": True, "lock": False, "meminit": False}
+            return lmdb.open(self.target, subdir=False, **options)
 
         def data(self, place):
             with self.store.begin() as reading:
                 return reading.get(b"%012d" % place)
-
-    else:
-
-        def open(self):
-            return pa.ipc.open_file(pa.memory_map(self.target)).read_all()["bytes"]
-
-        def data(self, place):
-            return self.store[place].as_buffer()
 
 
 def through(opens):
@@ -185,13 +148,8 @@ class Shards(IterableDataset):
     files."""
 
     def __init__(self, source, current, folder, buffer):
-        self.source, self.current, self.folder, self.buffer, self.epoch = (
-            source,
-            current,
-            folder,
-            buffer,
-            0,
-        )
+        self.source, self.current, self.folder = source, current, folder
+        self.buffer, self.epoch = buffer, 0
 
     def __iter__(self):
         worker = get_worker_info()
@@ -208,13 +166,11 @@ class Shards(IterableDataset):
                 for member in tar:
                     held.append((int(member.name), tar.extractfile(member).read()))
                     if len(held) > self.buffer:
-                        yield self.sample(
-                            held.pop(order.randrange(len(held)) if self.buffer else 0)
-                        )
+                        yield self.sample(held, order)
         while held:
-            yield self.sample(held.pop(order.randrange(len(held)) if self.buffer else 0))
+            yield self.sample(held, order)
 
-    def sample(self, found):
-        index, data = found
+    def sample(self, held, order):
+        index, data = held.pop(order.randrange(len(held)) if self.buffer else 0)
         self.current.file = PackedFile(data, str(index))
         return self.source[index]

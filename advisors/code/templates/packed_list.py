@@ -6,7 +6,7 @@ import torch
 
 
 class PackedList:
-    """A list whose items lie in one tensor: workers share it, and reading an item does not touch
+    """A list whose items are in one tensor: workers share it, and reading an item does not touch
     its memory."""
 
     def __init__(self, items):

@@ -9,17 +9,12 @@ from typing import Any
 # Which of several forms is pasted.
 BACKEND = ""
 KIND = ""
-ON_CPU = True
 RAGGED = False
 REWIND = False
 
 # Figures.
 ENTRY_BYTES = 0
-PAGE_BYTES = 0
-READAHEAD = False
 ROOM = 1.0
-SIZE = 0
-STEP_BYTES = 1
 
 # Functions, expressions and statements.
 COLLATE: Callable[[Any], Any]

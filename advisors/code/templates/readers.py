@@ -1,6 +1,5 @@
 """What is called for each sample in place of something slower."""
 
-import h5py
 import numpy as np
 from torch.utils.data import get_worker_info
 from torchvision.io import ImageReadMode, decode_image
@@ -9,19 +8,6 @@ from torchvision.io import ImageReadMode, decode_image
 def read_picture(path):
     """A uint8 tensor of shape (3, height, width), by libjpeg-turbo without PIL's copies."""
     return decode_image(path, mode=ImageReadMode.RGB)
-
-
-class KeptOpen:
-    """Opens a file where it is first used, once a process: `self.file = KeptOpen(path)` in
-    __init__."""
-
-    def __init__(self, path):
-        self.path, self.opened = path, None
-
-    def __getitem__(self, name):
-        if self.opened is None:
-            self.opened = h5py.File(self.path)
-        return self.opened[name]
 
 
 def generator(seed=0):

@@ -18,7 +18,7 @@ class LengthBuckets(Sampler):
 
     def __len__(self):
         full, rest = divmod(len(self.sampler), self.batch_size)
-        return full + (1 if rest and not self.drop_last else 0)
+        return full + (rest > 0 and not self.drop_last)
 
     def __iter__(self):
         order = list(self.sampler)
@@ -44,20 +44,12 @@ class ArrayBatches:
     """Batches cut out of one array: `draw(epoch)` gives the order of a whole epoch at once."""
 
     def __init__(self, draw, samples, batch_size, drop_last=False):
-        self.draw, self.samples, self.batch_size, self.drop_last = (
-            draw,
-            samples,
-            batch_size,
-            drop_last,
-        )
-        self.epoch = 0
+        self.draw, self.samples, self.epoch = draw, samples, 0
+        self.batch_size, self.drop_last = batch_size, drop_last
 
     def __len__(self):
-        return (
-            self.samples // self.batch_size
-            if self.drop_last
-            else -(-self.samples // self.batch_size)
-        )
+        full, rest = divmod(self.samples, self.batch_size)
+        return full + (rest > 0 and not self.drop_last)
 
     def __iter__(self):
         order = self.draw(self.epoch)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.lib.format import open_memmap
 from torch.utils.data import DataLoader, Dataset, default_collate
 
 from .placeholders import KIND
@@ -21,10 +22,8 @@ def store(source, folder):
     """Once: every sample of `source`, as rows of one array a field."""
     part, first = Path(f"{folder}.part"), fields_of(source[0])
     for index in (0, len(source) // 2, len(source) - 1):
-        if any(
-            a.tobytes() != b.tobytes()
-            for a, b in zip(fields_of(source[index]), fields_of(source[index]))
-        ):
+        once, again = fields_of(source[index]), fields_of(source[index])
+        if any(a.tobytes() != b.tobytes() for a, b in zip(once, again)):
             raise ValueError(
                 f"sample {index} is another at each access: store what is made before the random "
                 "step"
@@ -35,9 +34,7 @@ def store(source, folder):
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir()
     arrays = [
-        np.lib.format.open_memmap(
-            part / f"{place}.npy", "w+", value.dtype, (len(source), *value.shape[1:])
-        )
+        open_memmap(part / f"{place}.npy", "w+", value.dtype, (len(source), *value.shape[1:]))
         for place, value in enumerate(first)
     ]
     for index in range(len(source)):
@@ -69,17 +66,13 @@ class Stored(Dataset):
                 raise ValueError(
                     f"{self.folder} holds another data set: remove it, or store this one elsewhere"
                 )
-        fields = self.fields
-
-        def row(place):
-            return torch.as_tensor(np.array(fields[place][index]))
-
+        row = [torch.as_tensor(np.array(field[index])) for field in self.fields]
         if KIND == "Tensor":
-            return row(0)
+            return row[0]
         elif KIND == "dict":
-            return dict(zip(self.names, map(row, range(len(fields)))))
+            return dict(zip(self.names, row))
         else:
-            return tuple(map(row, range(len(fields))))
+            return tuple(row)
 
     def __getstate__(self):
         return {**self.__dict__, "fields": None}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from loaderscope.advisors.case.code_text import Source, identifier, with_imports
-from loaderscope.advisors.code.loader_code import DROP, loader_call, loader_code
+from loaderscope.advisors.code.loader_code import DROP, loader_code
 from rule_cases import case_of, workers_config
 from rule_rows import main_loop
 
@@ -24,7 +24,8 @@ def test_identifier(told: str | None, name: str) -> None:
 
 
 def call(path: Path, config: dict[str, Any], **changes: Any) -> str:
-    return loader_call(case_of(path, main_loop(30, fetch=1.0), config=config), **changes)
+    code = loader_code(case_of(path, main_loop(30, fetch=1.0), config=config), **changes)
+    return code.rpartition("loader = ")[2]
 
 
 GIVEN = {

@@ -17,9 +17,9 @@ FILES = sorted(
 )
 
 
-def test_imports_are_those_that_are_used_in_their_groups() -> None:
+def test_imports_are_those_that_are_used() -> None:
     code = code_from("once", "convert", BACKEND="yaml", then="torch.save(convert(texts))\n")
-    assert code.startswith('import json\n\nimport yaml\n\n\ndef convert(texts):\n    """')
+    assert code.startswith('import json\nimport yaml\n\n\ndef convert(texts):\n    """')
     assert code.endswith(" for text in texts]\n\n\ntorch.save(convert(texts))\n")
     assert code_from("once", "shrink").startswith("from PIL import Image\n\n\ndef shrink(")
     assert code_from("samplers", "endless").startswith("def endless(loader):")
@@ -32,8 +32,10 @@ def test_imports_are_those_that_are_used_in_their_groups() -> None:
         ("list", "return [torch.cat(column).index_select(0, back) for column in zip(*pieces)]"),
         (
             "dict",
-            "return {key: torch.cat([piece[key] for piece in pieces]).index_select(0, back) for "
-            "key in pieces[0]}",
+            "return {\n"
+            "            key: torch.cat([piece[key] for piece in pieces]).index_select(0, back)\n"
+            "            for key in pieces[0]\n"
+            "        }",
         ),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.case.code_text import told_by_hand
-from loaderscope.advisors.code.hot.function_code import here, ragged_code, stored_code
+from loaderscope.advisors.code.hot.function_code import here, stored_code
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS, kind_of
 from loaderscope.advisors.code.hot.kind import Hot
 from loaderscope.profiler.store.inspection import Inspection
@@ -73,7 +73,7 @@ def test_rows_are_stored_and_read(tmp_path: Path) -> None:
 
 
 def test_rows_of_any_length_are_stored_and_read(tmp_path: Path) -> None:
-    names = defined(ragged_code("tokens"))
+    names = defined(stored_code("tokens", ragged=True))
     names["store"](lambda index: np.arange(index + 1), 4, str(tmp_path / "t.npy"))
 
     values, ends = np.load(tmp_path / "t.npy"), np.load(tmp_path / "t.npy.ends.npy")
@@ -98,16 +98,16 @@ def test_hdf5_is_written_in_other_chunks_and_kept_open(tmp_path: Path) -> None:
         file.create_dataset(
             "x", data=np.arange(60).reshape(20, 3), chunks=(20, 3), compression="gzip"
         )
-    defined(kind_of("h5").code)["rechunk"](tmp_path / "a.h5", tmp_path / "b.h5", "x", rows=2)
+    defined(kind_of("h5").code)["rechunk"](tmp_path / "a.h5", tmp_path / "b.h5")
 
-    kept = defined(kind_of("h5-open").code)["KeptOpen"](tmp_path / "b.h5")
+    kept = defined(kind_of("h5-open").code)["KeptOpen"](h5py.File, tmp_path / "b.h5")
 
     assert (
-        kept["x"].chunks == (2, 3)
+        kept["x"].chunks == (1, 3)
         and kept["x"][:].tolist() == np.arange(60).reshape(20, 3).tolist()
     )
     assert kept["x"].file == kept["x"].file
-    kept.opened.close()
+    kept.close()
 
 
 def test_a_generator_of_a_process_is_repeatable() -> None:

@@ -102,7 +102,7 @@ def test_rows_of_a_data_frame_become_arrays(tmp_path: Path) -> None:
 
     found = advice(NAME, with_frame(tmp_path, whatif=whatif))
 
-    assert "frame" in found.why and "dataset.frame = stand_in(dataset.frame)" in found.code
+    assert "DataFrame" in found.why and "dataset.frame = stand_in(dataset.frame)" in found.code
     assert whatif.asked == [{"fetch": (pytest.approx(0.05), 0.7)}]
 
 
