@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import LoaderRun, Run
+from ..words.findings import finding_text, what_costs
 from ..words.inside import inside_notes
 from ..words.matching import recorded
 from ..words.ranks import RANK_HEAD, rank_rows, rank_sentences, title_of
@@ -79,6 +80,8 @@ def _loader_parts(loader: LoaderReport, key: str, columns: LoaderRun | None) -> 
     yield Part("", tuned_blocks(loader))
     yield Part("", [*lead(loader), *_ranks(loader), tiles(loader)])
     yield from advice_parts(loader)
+    if len(loader.findings) > 1:
+        yield Part("What costs", [Bullets([finding_text(each) for each in loader.findings])])
     facts = (throughput_line(loader), config_line(loader), not_judged(loader))
     yield Part("", sentences(facts, "dim"))
     yield Part(
@@ -102,10 +105,11 @@ def _loader_parts(loader: LoaderReport, key: str, columns: LoaderRun | None) -> 
 
 
 def lead(loader: LoaderReport, limit: bool = True) -> list[Block]:
-    """The verdict, how much there is to gain, and what limits."""
+    """The verdict, what costs, how much there is to gain, and what limits."""
     headroom = headroom_sentence(loader) if loader.verdict != "too-short" else None
     limits = limit_sentence(loader) if limit else None
-    return [Sentence(loader.basis.sentence, "lead"), *sentences([headroom, limits])]
+    said = [what_costs(loader), headroom, limits]
+    return [Sentence(loader.basis.sentence, "lead"), *sentences(said)]
 
 
 def _ranks(loader: LoaderReport) -> list[Block]:

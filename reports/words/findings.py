@@ -1,0 +1,38 @@
+"""What a loader's waiting is made of, in words."""
+
+from __future__ import annotations
+
+from ...advisors.schema.report_model import Finding, LoaderReport
+from ...profiler.base.metadata import clean
+from .units import factor, percent
+
+STAGES = {
+    "index": "drawing indices",
+    "fetch": "fetching samples",
+    "collate": "collating",
+    "startup": "starting workers",
+}
+LEAST_GAIN = 1.05  # of what would be free, to be worth saying
+
+
+def finding_text(found: Finding) -> str:
+    """'`gc.collect()` data.py:610, 100 % of fetch; without it ×628'"""
+    if found.text is None:
+        what = f"{STAGES.get(found.stage, found.stage)}, {percent(found.waiting_share)} of the wait"
+    else:
+        code = found.place is not None
+        what = f"`{clean(found.text, 60)}`" if code else clean(found.text, 60)
+        what += f" {clean(found.place, 60)}" if code else ""
+        what += f" ({clean(found.call, 60)})" if found.call is not None else ""
+        what += f", {percent(found.share.mid)} of {found.stage}"
+    if found.factor is not None and found.factor.mid >= LEAST_GAIN:
+        what += f"; without it {factor(found.factor.mid)}"
+    return what
+
+
+def what_costs(loader: LoaderReport) -> str | None:
+    """'What costs: …': the leading finding. None where nothing stands out."""
+    leading = loader.findings[0] if loader.findings else None
+    if leading is None or (leading.text is None and len(loader.findings) == 1):
+        return None  # the stages say as much
+    return f"What costs: {finding_text(leading)}."
