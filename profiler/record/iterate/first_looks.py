@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from ...base import batch_record
 from ...guard.error_origin import is_ours
-from ...guard.helper_thread import apart
+from ...guard.helper_thread import in_helper_thread
 from ...store.lanes.lane import Lane
 from ..inspect.digests import UNKNOWN, digest_of_batch, digest_of_indices, plain_indices
 from ..inspect.inspect_batch import inspect_batch
@@ -101,7 +101,7 @@ class FirstLooks:
         try:
             if self._inspect:
                 self._inspect = False
-                apart(lambda: self._look_at(batch))
+                in_helper_thread(lambda: self._look_at(batch))
             if self._digests:
                 self._digest(lane, n, batch)
         except Exception as error:

@@ -14,7 +14,7 @@ from ...base import batch_record
 from ...base.clock import now_ns, thread_cpu_ns
 from ...base.schema import BATCH, EPOCH
 from ...guard.error_origin import is_ours
-from ...guard.helper_thread import apart
+from ...guard.helper_thread import in_helper_thread
 from ...native.form import BatchTimings
 from ...native.layout import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS
 from ...store.gaps import Gap
@@ -95,7 +95,7 @@ class Recorder:
         ):
             # Interrupted, the little that is done for the many can be begun again.
             many = session is None and sessions.loaders() >= LOOKED_AT_LOADERS
-            session = self._ready(num_workers) if many else apart(lambda: self._ready(num_workers))
+            session = self._ready(num_workers) if many else in_helper_thread(lambda: self._ready(num_workers))
         if session is None:
             return False
         with self._lock:
