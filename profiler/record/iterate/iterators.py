@@ -77,7 +77,7 @@ def with_globals(function: Any, replaced: dict[str, Any]) -> Any:
     return copy
 
 
-def _on_end(s: Iteration, t0: int, error: BaseException) -> BaseException | None:
+def on_end(s: Iteration, t0: int, error: BaseException) -> BaseException | None:
     """As the hooks call it: the base has raised. What it returns is raised in place of that."""
     without_own(error)
     try:
@@ -87,7 +87,7 @@ def _on_end(s: Iteration, t0: int, error: BaseException) -> BaseException | None
     return None
 
 
-def _on_failure(iterator: Any, s: Iteration, error: BaseException) -> bool:
+def on_failure(iterator: Any, s: Iteration, error: BaseException) -> bool:
     """As the hooks call it: our part has failed, or was interrupted (False) by what must reach the
     loop."""
     if not failed(error, s.recorder):
@@ -105,10 +105,10 @@ def _single(base: Any, quiet: bool) -> type:
         "_next_data": next_data,
     }
     if quiet:
-        body["_next_data"] = hooks.stepping(next_data, _on_end, _on_failure)
+        body["_next_data"] = hooks.stepping(next_data, on_end, on_failure)
     else:
         body["__next__"] = hooks.stepping(
-            fetchers.with_code_of_its_own(base.__next__), _on_end, _on_failure
+            fetchers.with_code_of_its_own(base.__next__), on_end, on_failure
         )
     return _subclass(base, body)
 
@@ -138,7 +138,7 @@ def _multi(base: Any, quiet: bool) -> type:
                     raise
                 self._ls = None
 
-    process_data = hooks.processing(base_process_data, Envelope, not_opened, _on_failure)
+    process_data = hooks.processing(base_process_data, Envelope, not_opened, on_failure)
     body = {
         "_next_index": hooks.indexing(fetchers.with_code_of_its_own(base._next_index)),
         "_process_data": process_data,
@@ -146,4 +146,4 @@ def _multi(base: Any, quiet: bool) -> type:
     }
     name = "_next_data" if quiet else "__next__"
     next_ = base._next_data if quiet else fetchers.with_code_of_its_own(base.__next__)
-    return _subclass(base, {**body, name: hooks.receiving(next_, _on_end, _on_failure)})
+    return _subclass(base, {**body, name: hooks.receiving(next_, on_end, on_failure)})

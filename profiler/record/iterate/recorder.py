@@ -95,7 +95,11 @@ class Recorder:
         ):
             # Interrupted, the little that is done for the many can be begun again.
             many = session is None and sessions.loaders() >= LOOKED_AT_LOADERS
-            session = self._ready(num_workers) if many else in_helper_thread(lambda: self._ready(num_workers))
+            session = (
+                self._ready(num_workers)
+                if many
+                else in_helper_thread(lambda: self._ready(num_workers))
+            )
         if session is None:
             return False
         with self._lock:
@@ -331,22 +335,6 @@ class Iteration(BatchTimings):
     dropped.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "alone",
-        "chains",
-        "first_seq",
-        "indices",
-        "inside",
-        "others",
-        "recorder",
-        "row",
-        "row_window",
-        "rows",
-        "t_iter",
-        "waiting_for_first",
-    )
-
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
         self.recorder = recorder
@@ -542,7 +530,7 @@ class Iteration(BatchTimings):
         """The dearer half of a record made in this process: CPU times, size, single samples, own
         cost."""
         fetch_cpu = collate_cpu = -1
-        if self.t_collate:
+        if self.t_collate > 0:
             fetch_cpu = self.t_cpu_collate - self.t_cpu_fetch
             collate_cpu = max(0, thread_cpu_ns() - self.t_cpu_collate)
         own = lane.cost_before(n) + self._end_probe(lane, n, fetch_cpu)

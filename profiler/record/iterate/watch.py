@@ -148,7 +148,7 @@ def unwatch(loader: Any = None) -> None:
             _retired.clear()
             release_all()
         elif type(loader) is WatchedIterable:
-            loader.stop()
+            loader._recorder.enabled = False
         else:
             entry_ = _watched.pop(id(loader), None)
             if entry_ is None:
