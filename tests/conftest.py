@@ -59,7 +59,7 @@ def no_hook_left(runs_dir: Path) -> Iterator[None]:
     watch = sys.modules.get("loaderscope.profiler.record.iterate.watch")
     if watch is not None:
         watch.unwatch()
-        watch._names.clear()  # numbered within a run: the next test's is another
+        watch.registry.names.clear()
     session = sys.modules.get("loaderscope.profiler.record.session.session")
     if session is not None:
         session.close_session()

@@ -57,7 +57,7 @@ def device_clock(step: Timed) -> DeviceClock | None:
         if device is None:
             return None
         if isinstance(device, str):
-            recorder.note(REASON, device)
+            recorder.note(device, REASON)
             return None
         if recorder.session is not None:
             recorder.session.note_device(device.name())
@@ -66,7 +66,7 @@ def device_clock(step: Timed) -> DeviceClock | None:
     except Exception as error:
         if not is_ours(error):
             raise
-        recorder.note(REASON, _failed(error))
+        recorder.note(_failed(error), REASON)
         return None
 
 
@@ -87,7 +87,7 @@ class Noting(Protocol):
 
     facts: dict[str, Any]
 
-    def note(self, metric: str, reason: str) -> None: ...
+    def note(self, reason: str, *figures: str) -> None: ...
 
     def write(self) -> None: ...
 
@@ -206,7 +206,7 @@ class DeviceClock(StepMarks):
 
     def _tell(self, metric: str, reason: str) -> None:
         """Note why the device gives no such figure."""
-        self.recorder.note(metric, reason)
+        self.recorder.note(reason, metric)
 
     def no_pinning(self) -> None:
         self._tell(PINNED_REASON, f"torch.{self._device.kind} does not tell what is page-locked")

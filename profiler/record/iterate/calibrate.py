@@ -18,8 +18,9 @@ from ...base.clock import now_ns
 from ...base.schema import BATCH, RECORD_BYTES
 from ...store.lanes.lane import WINDOW_AT, Budget, Lane
 from ..transit.envelope import opened
+from .iteration import Iteration
 from .iterators import instrumented
-from .recorder import Iteration, Recorder
+from .recorder import Recorder
 
 _BATCHES = 15  # fewer than SAMPLE_EVERY: none is looked at in detail
 _ROUNDS = 12

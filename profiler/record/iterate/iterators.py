@@ -17,7 +17,7 @@ from ...guard.tracebacks import clean_wrapper
 from ...native.form import hooks
 from ..transit import fetchers
 from ..transit.envelope import Envelope, opened
-from .recorder import EXHAUSTED, FAILED, Iteration, failed
+from .iteration import EXHAUSTED, FAILED, Iteration
 
 # Of batches under way, so many times of drawing are kept where no envelope comes for them.
 MOST_DRAWN = 4096
@@ -90,7 +90,7 @@ def on_end(s: Iteration, t0: int, error: BaseException) -> BaseException | None:
 def on_failure(iterator: Any, s: Iteration, error: BaseException) -> bool:
     """As the hooks call it: our part has failed, or was interrupted (False) by what must reach the
     loop."""
-    if not failed(error, s.recorder):
+    if not s.recorder.failed(error):
         without_own(error)
         return False
     iterator._ls = None
@@ -134,7 +134,7 @@ def _multi(base: Any, quiet: bool) -> type:
                 if not s.begin(self._num_workers):
                     self._ls = None
             except BaseException as error:
-                if not failed(error, s.recorder):
+                if not s.recorder.failed(error):
                     raise
                 self._ls = None
 

@@ -26,8 +26,8 @@ from ...store.gaps import EVERYTHING, INSIDE_WORKERS, Gap, Place
 from ..transit import fetchers
 from ..transit.envelope import opening
 from ..transit.worker_target import Target
+from .iteration import Iteration
 from .iterators import instrumented, with_globals
-from .recorder import Iteration, failed
 from .running import is_measuring, remember
 
 _handed = threading.local()
@@ -115,7 +115,7 @@ class LoaderKind:
             try:
                 self._finish(iterator, step, getattr(iterator, "_num_workers", 0))
             except BaseException as error:  # torch's iterator is made, and must be had
-                if not failed(error, step.recorder):
+                if not step.recorder.failed(error):
                     raise
                 if is_measuring(iterator):
                     iterator._ls = None

@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any
 
 from ...native.form import hooks
+from .iteration import Iteration, begun
 from .iterators import on_end, on_failure
-from .recorder import Iteration, Recorder, failed
+from .recorder import Recorder
 
 
 class WatchedIterable:
@@ -76,14 +77,8 @@ def _itself(value: Any) -> Any:
 def begin_iteration(recorder: Recorder) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """Begin an iteration of this recorder's iterable. Returns a function that makes the iterator
     measure, or leaves it as it is if nothing can be recorded."""
-    try:
-        step = Iteration(recorder)
-        if step.begin(0):
-            return partial(_WatchedIterator, step)
-    except BaseException as error:
-        if not failed(error, recorder):
-            raise
-    return _itself
+    step = begun(recorder, lambda step: step.begin(0))
+    return _itself if step is None else partial(_WatchedIterator, step)
 
 
 class _WatchedIterator:

@@ -1,8 +1,7 @@
-"""Iterators that were made before they were watched: made to measure from their next batch on, and
-back.
+"""Makes iterators that already run measure from their next batch on, and undoes that.
 
-Their workers run torch's plain loop, so what happens inside those stays unmeasured; waiting, steps
-and index drawing are seen.
+Their workers run torch's plain loop, so the inside of those is not measured. Waiting, steps and
+index drawing are.
 """
 
 from __future__ import annotations
@@ -14,8 +13,9 @@ from typing import Any
 
 from ...base import torch_parts
 from ..transit import fetchers
+from .iteration import Iteration
 from .iterators import base_of, instrumented
-from .recorder import Iteration, Recorder, failed
+from .recorder import Recorder
 
 _live: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -25,21 +25,21 @@ _WORKERS = (
 
 
 def remember(iterator: Any) -> None:
-    """Keep track of a measuring iterator, so that `release` finds it."""
+    """Let `release` find this measuring iterator."""
     _live.add(iterator)
 
 
 def is_measuring(iterator: Any) -> bool:
-    """Whether this iterator is of a measuring class, and not torch's own."""
+    """Whether this iterator has a measuring class."""
     return hasattr(type(iterator), "_ls")
 
 
 def instrument_running(iterator: Any, step: Iteration) -> Any:
-    """Make an existing iterator measure; returns it. One of an unknown kind is left as it is."""
+    """Make a running iterator measure, unless its kind is unknown; returns it."""
     try:
         return _instrumented(iterator, step)
     except BaseException as error:  # the iterator works, and must go on
-        if not failed(error, step.recorder):
+        if not step.recorder.failed(error):
             raise
         if is_measuring(iterator):
             iterator._ls = None
@@ -66,35 +66,28 @@ def _instrumented(iterator: Any, step: Iteration) -> Any:
             iterator._dataset_fetcher, step, marks_end=True
         )
     elif workers := getattr(iterator, "_workers", None):
-        for metric in ("fetch", "collate", "pack", "queued", "unpack", "pin"):
-            step.recorder.note(metric, _WORKERS)
+        step.recorder.note(_WORKERS, "fetch", "collate", "pack", "queued", "unpack", "pin")
         step.recorder.workers_started(step.epoch, [w.pid for w in workers])
     remember(iterator)
     return iterator
 
 
 def instrument_all_running(step_for: Callable[[Any], Iteration]) -> None:
-    """Adopt every DataLoader iterator of this process."""
+    """Make every DataLoader iterator of this process measure."""
     base = torch_parts.iterator_base()
-    # The type is asked, not isinstance: looking at `__class__` of strange objects can run their
-    # code.
+    # Not isinstance: asking foreign objects for `__class__` can run their code.
     for iterator in [o for o in gc.get_objects() if issubclass(type(o), base)]:
         if getattr(iterator, "_ls", None) is None:
             instrument_running(iterator, step_for(iterator))
 
 
-def release(recorder: Recorder) -> None:
-    """Let the iterators of one loader be plain again, as far as their workers allow."""
+def release(*recorders: Recorder) -> None:
+    """Make the iterators of these recorders plain again, by default all, as far as their workers
+    allow."""
     for iterator in list(_live):
         step = getattr(iterator, "_ls", None)
-        if step is not None and step.recorder is recorder:
+        if not recorders or (step is not None and step.recorder in recorders):
             _release(iterator)
-
-
-def release_all() -> None:
-    """Let all iterators be plain again."""
-    for iterator in list(_live):
-        _release(iterator)
 
 
 def _release(iterator: Any) -> None:
@@ -104,5 +97,5 @@ def _release(iterator: Any) -> None:
         base = base_of(type(iterator))
         if base is not None:
             iterator.__class__ = base
-    # An iterator with workers keeps its class: their envelopes must be opened as long as they come.
+    # With workers the class stays: their envelopes must be opened as long as they come.
     _live.discard(iterator)

@@ -43,7 +43,7 @@ def compiled_house() -> Iterator[Any]:
 
 
 def parts(imported: Any) -> Any:
-    rooms = {"native": ("form",), "record.iterate": ("iterators", "recorder"), "store.lanes": ("lane",),
+    rooms = {"native": ("form",), "record.iterate": ("iterators", "iteration", "recorder"), "store.lanes": ("lane",),
              "record.transit": ("envelope", "fetchers", "worker")}  # fmt: skip
     return SimpleNamespace(
         **{name: imported(f"profiler.{room}.{name}") for room in rooms for name in rooms[room]}
@@ -87,7 +87,7 @@ def stepping(house: Any, answers: Iterator[Any], records: int = 1000) -> tuple[A
         {"__next__": house.form.hooks.stepping(Idle.__next__, on_end, on_failure)},
     )
     iterator = cls(answers)
-    step = house.recorder.Iteration(house.recorder.Recorder("test", {}))
+    step = house.iteration.Iteration(house.recorder.Recorder("test", {}))
     step.take(lane_of(house, records))
     step.detailed = step.special = False
     iterator._ls = step
@@ -105,7 +105,7 @@ def test_one_form_is_used_everywhere(house: Any) -> None:
         hooks.__name__
         == f"loaderscope.profiler.native.{'python_form' if house.form.native is None else '_native'}"
     )
-    for ours, theirs in ((house.recorder.Iteration, hooks.BatchTimings), (house.lane.Lane, hooks.LaneState),
+    for ours, theirs in ((house.iteration.Iteration, hooks.BatchTimings), (house.lane.Lane, hooks.LaneState),
                          (house.envelope.Envelope, hooks.Parcel)):  # fmt: skip
         assert issubclass(ours, theirs)
 
@@ -205,13 +205,13 @@ def test_an_interrupt_in_our_part_reaches_the_loop(
     def interrupted(*args: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(house.recorder.Iteration, "finish", interrupted)
+    monkeypatch.setattr(house.iteration.Iteration, "finish", interrupted)
     iterator, step = stepping(house, iter(range(5)))
     step.special = True
     with pytest.raises(KeyboardInterrupt):
         next(iterator)
     assert step.lane.count == 0
-    monkeypatch.setattr(house.recorder.Iteration, "ended", interrupted)
+    monkeypatch.setattr(house.iteration.Iteration, "ended", interrupted)
     step.special = False
     with pytest.raises(KeyboardInterrupt) as caught:
         list(iterator)

@@ -15,7 +15,8 @@ from loaderscope.profiler.base.schema import BATCH
 from loaderscope.profiler.record.device import copies, step_log
 from loaderscope.profiler.record.device.accelerator import Accelerator
 from loaderscope.profiler.record.device.device_clock import APART, DeviceClock
-from loaderscope.profiler.record.iterate.recorder import Iteration, Recorder
+from loaderscope.profiler.record.iterate.iteration import Iteration
+from loaderscope.profiler.record.iterate.recorder import Recorder
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
 from loaderscope.profiler.store.lanes.lane_reader import read_segment
 
