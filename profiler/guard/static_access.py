@@ -11,6 +11,7 @@ import functools
 import os
 import sys
 import types
+from collections import UserDict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -69,6 +70,21 @@ def instance_vars(value: Any) -> dict[str, Any]:
     if type(found) is not dict:
         return {}
     return {name: item for name, item in found.copy().items() if type(name) is str}
+
+
+def contents(value: Any) -> Iterable[Any] | None:
+    """The items of a dict, UserDict, list or tuple, or a subclass, read by the base class's own
+    methods. None for any other object."""
+    kind = type(value)
+    if inherits(kind, UserDict):
+        value = instance_vars(value).get("data")
+        kind = type(value)
+    if inherits(kind, dict):
+        return dict.values(value)
+    for base in (list, tuple):
+        if inherits(kind, base):
+            return base.__iter__(value)
+    return None
 
 
 def class_name(cls: type) -> str:

@@ -100,21 +100,8 @@ def _put_from_worker(
     if envelope is None:  # the worker sent none
         _put_head(lane.buf, at, seq, t0, wait_ns, -1, -1, -1, -1, s.epoch)
         return
-    (
-        task,
-        t_fetch,
-        fetch,
-        collate,
-        *cpu,
-        size,
-        _own,
-        tensors,
-        pid,
-        worker,
-        fastest,
-        median,
-        slowest,
-    ) = _unpack_times(envelope.times)
+    times = _unpack_times(envelope.times)
+    task, t_fetch, fetch, collate, *cpu, size, _, tensors, pid, worker = times[:-3]
     index_ns, samples = s.drawn.pop(task, (-1, -1))
     outstanding, ready = iterator._tasks_outstanding, s.waiting
     if ready >= 0 and getattr(iterator, "_in_order", True):  # others came early and were set aside
@@ -153,9 +140,7 @@ def _put_from_worker(
         size,
         tensors,
         own,
-        fastest,
-        median,
-        slowest,
+        *times[-3:],
     )
 
 
