@@ -358,7 +358,7 @@ def test_what_the_device_reaches_after_the_epoch_is_read_with_the_next(
     another = DeviceClock(Iteration(Recorder("test", {})), Accelerator("meta", device))
     another.entered()
     assert (records(lane)["compute_device_ns"] >= 0).all()
-    assert not any(log is clock._steps for _, log in step_log._logs)
+    assert not any(log is clock.steps for _, log in step_log._logs)
 
 
 def test_a_forked_child_leaves_the_parents_records_alone(
