@@ -17,7 +17,7 @@ from typing import Any
 from ...base.clock import now_ns
 from ...base.schema import BATCH, RECORD_BYTES
 from ...store.lanes.lane import WINDOW_AT, Budget, Lane
-from ..transit.envelope import opened
+from ..transit.envelope import unwrap
 from .iteration import Iteration
 from .iterators import instrumented
 from .recorder import Recorder
@@ -105,7 +105,7 @@ class _IdleMulti:
         from multiprocessing.reduction import ForkingPickler
 
         _, data = ForkingPickler.loads(self._message)
-        return self._process_data(opened(data, 0), 0)
+        return self._process_data(unwrap(data, 0), 0)
 
 
 def _scratch_step() -> Iteration:

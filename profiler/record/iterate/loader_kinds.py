@@ -3,7 +3,7 @@ numbers (`torch_parts`).
 
 For each, torch's own `_get_iterator` is copied with the measuring iterator classes under the names
 of the plain ones, and the multi-process iterator's own `__init__` with our worker target under the
-name of torch's (see `iterators.with_globals`). The code that runs is torch's, line by line; only
+name of torch's (see `fetchers.copied`). The code that runs is torch's, line by line; only
 what those names mean differs, and only for watched loaders. Nothing global is patched, so threads
 and unwatched loaders never notice.
 
@@ -27,7 +27,7 @@ from ..transit import fetchers
 from ..transit.envelope import opening
 from ..transit.worker_target import Target
 from .iteration import Iteration
-from .iterators import instrumented, with_globals
+from .iterators import instrumented
 from .running import is_measuring, remember
 
 _handed = threading.local()
@@ -87,7 +87,7 @@ class LoaderKind:
                 multi = instrumented(getattr(module, self.kind.multi), quiet)
                 own = _with_torchs_workers if "worker" in self.gaps else self._with_worker
                 classes[self.kind.multi] = _taking_its_step(own(multi))
-            self._makers[quiet] = with_globals(get_iterator, classes)
+            self._makers[quiet] = fetchers.copied(get_iterator, classes)
 
     def _leave_bare(self, part: str, *missing: str) -> None:
         if missing:
@@ -146,7 +146,7 @@ class LoaderKind:
         held = sys.modules[self.kind.module]
         first, *inner = self.kind.worker_names
         replaced = _with_replaced(getattr(held, first), inner, WorkerTarget(self.kind))
-        cls.__init__ = with_globals(base.__init__, {first: replaced})  # type: ignore[misc]
+        cls.__init__ = fetchers.copied(base.__init__, {first: replaced})  # type: ignore[misc]
         return cls
 
 

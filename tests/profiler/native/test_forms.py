@@ -354,7 +354,7 @@ def repeated(house: Any, times: int) -> None:
         tasks.get()
         results.put((5, object()))
         send(memoryview(bytearray(b"x" * 300 + held.message[1][2] + b"end")))
-        found = house.envelope.opened(held.message[1], 7)
+        found = house.envelope.unwrap(held.message[1], 7)
         assert (
             type(found) is house.envelope.Envelope and len(found.times) == house.envelope.TIMES.size
         )
@@ -383,9 +383,9 @@ def test_what_is_sent_says_when_and_how_much(house: Any) -> None:
     from multiprocessing.reduction import ForkingPickler
 
     times = house.envelope.TIMES.pack(*range(8), 1, 2, 3, 0.5, 0.5, 0.5)
-    send(ForkingPickler.dumps((0, house.envelope.sealed("batch" * 100, times))))
+    send(ForkingPickler.dumps((0, house.envelope.wrap("batch" * 100, times))))
     _, content = ForkingPickler.loads(sent[0])
-    opened = house.envelope.opened(content, 9)
+    opened = house.envelope.unwrap(content, 9)
     assert opened.payload == "batch" * 100
     assert opened.times == times
     assert opened.pack_ns >= 0 and opened.t_sent_ns > 0 and opened.unpack_ns == 9

@@ -194,7 +194,7 @@ def test_a_received_record_field_by_field(form: str, pins: bool, in_order: bool)
         )  # sent in the future: queued for no time
         unsent = layout.MARK + times + layout.SENT.pack(55, -1, -1)
         arrived, waits = (
-            envelope.opened((layout.SEAL, "batch", each), 70) for each in (meta, unsent)
+            envelope.unwrap((layout.SEAL, "batch", each), 70) for each in (meta, unsent)
         )
         arrived.pin_ns = 80 if pins else -1
         made: Any = imported("profiler.record.iterate.iterators").instrumented(
