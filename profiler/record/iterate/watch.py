@@ -19,7 +19,7 @@ from ...native.form import hooks
 from ..session import session as sessions
 from . import foreign
 from .iteration import Iteration, begun
-from .loader_kinds import LoaderKind, family_of, known_families
+from .loader_kinds import KINDS, LoaderKind, kind_that_makes
 from .plain import WatchedIterable
 from .recorder import Recorder
 from .registry import Make, Watched, registry, workers_of
@@ -79,7 +79,7 @@ def watch_all(*, stacks: bool = True) -> None:
             return
         registry.all = True
         _hook(DataLoader)
-        registry.waiting.extend([family.when_imported(_hook) for family in known_families()])
+        registry.waiting.extend([kind.when_imported(_hook) for kind in KINDS])
         foreign.hook_all(lambda loader: _iterables_recorder(loader, None))
         instrument_all_running(lambda iterator: Iteration(_orphans_recorder(iterator)))
 
@@ -216,7 +216,7 @@ def _hook(cls: type) -> None:
         if owner is None or owner in _hooked:
             return
         original = vars(owner)["_get_iterator"]
-        _hooked[owner] = original, family_of(owner, original)
+        _hooked[owner] = original, kind_that_makes(owner, original)
         owner._get_iterator = _hooked_get_iterator(*_hooked[owner])  # type: ignore[attr-defined]
 
 
