@@ -63,8 +63,6 @@ def no_hook_left(runs_dir: Path) -> Iterator[None]:
     session = sys.modules.get("loaderscope.profiler.record.session.session")
     if session is not None:
         session.close_session()
-        session._failed = False
-        session._told.clear()
     loading = sys.modules.get("torch.utils.data.dataloader")
     if loading is not None:
         getter = loading.DataLoader._get_iterator

@@ -123,7 +123,7 @@ def without_names(
 def as_in_a_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a worker changes for good in its own process is put back in this one."""
     before = _DatasetKind.__dict__["create_fetcher"]
-    monkeypatch.setattr(sessions, "_in_worker", False)
+    monkeypatch.setattr(sessions._process, "in_worker", False)
     yield
     _DatasetKind.create_fetcher = before  # type: ignore[method-assign]
 
