@@ -78,7 +78,7 @@ class LoaderKind:
             for part, name in names.items():
                 if part not in self.gaps:
                     cls = classes[name] = instrumented(getattr(module, name), quiet)
-                    cls.__new__ = _new  # type: ignore[method-assign, assignment]
+                    cls.__new__ = new  # type: ignore[method-assign, assignment]
             if self.kind.multi in classes:
                 self._set_workers(classes[self.kind.multi])
             self._makers[quiet] = fetchers.copied(get_iterator, classes)
@@ -134,7 +134,7 @@ class LoaderKind:
         return after_import(module, lambda: hook(getattr(sys.modules[module], name)))
 
 
-def _new(made: type, *args: Any, **kwargs: Any) -> Any:
+def new(made: type, *args: Any, **kwargs: Any) -> Any:
     """`__new__` of iterators that take the step handed to this thread."""
     iterator: Any = object.__new__(made)
     # Before `__init__`, which draws the first indices, and without a frame of ours around that,
