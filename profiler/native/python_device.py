@@ -77,8 +77,6 @@ class StepMarks:
 # `noticed` is called instead. It equals and hashes like the method, because subclasses look the
 # method up in dictionaries, and a module imported meanwhile has seen the stand-in.
 class Noticing:
-    __slots__ = ("__doc__", "_asked", "_noticed", "_original", "on")
-
     def __init__(self, original: Any, asked: Any, noticed: Any, /) -> None:
         self.__doc__ = original.__doc__
         self._original, self._asked, self._noticed = original, asked, noticed

@@ -176,9 +176,10 @@ def _chains_of(value: Any, path: str) -> Iterator[Link]:
     if not _is_plain_owner(value):
         return
     for attribute, held in _attributes(value):
-        if not _is_chain(attribute, held, value) or _is_descriptor(type(value), attribute):
-            continue
-        if _of(value, attribute) is held:
+        # Setting a data descriptor of the class would run its code.
+        descriptor = in_class(type(in_class(type(value), attribute)), "__set__")
+        is_own = descriptor is None and _of(value, attribute) is held
+        if is_own and _is_chain(attribute, held, value):
             yield Link(value, attribute, held, _path(path, attribute))
 
 
@@ -232,9 +233,6 @@ def _path(path: str, name: str) -> str:
 
 
 def _attributes(value: Any) -> list[tuple[str, Any]]:
-    opened = (*_CONTAINERS, functools.partial, types.MethodType, types.FunctionType)
-    if is_one_of(type(value), opened):
-        return []
     return list(instance_vars(value).items())[:MAX_ATTRIBUTES]
 
 
@@ -259,11 +257,6 @@ def _is_plain_owner(value: Any) -> bool:
 
     plain = (object.__setattr__, torch.nn.Module.__setattr__)
     return is_one_of(in_class(type(value), "__setattr__"), plain)
-
-
-def _is_descriptor(cls: type, attribute: str) -> bool:
-    held = in_class(cls, attribute)
-    return held is not None and in_class(type(held), "__set__") is not None
 
 
 def _of(owner: Any, attribute: str) -> Any:
