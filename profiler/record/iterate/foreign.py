@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -20,7 +19,7 @@ from ...store.gaps import OTHER_LOADER
 from ..session import session as sessions
 from .imports import after_import
 from .plain import begin_iteration
-from .recorder import Recorder
+from .registry import registry
 
 # By module: the classes that a training loop iterates over.
 KNOWN = {
@@ -34,18 +33,15 @@ KNOWN = {
     "nvidia.dali.plugin.base_iterator": ("_DaliBaseIterator",),
     "tensorflow.python.data.ops.dataset_ops": ("DatasetV2",),
 }
-MOST = 256  # loaders recorded at the same time
-
 _hooked: dict[type, Any] = {}
-_recorders: dict[int, tuple[weakref.ref[Any], Recorder]] = {}
 _inside = threading.local()
 _waiting: list[Callable[[], None]] = []  # each ends the waiting for a module
 
 
-def hook_all(recorder_for: Callable[[Any], Recorder]) -> None:
+def hook_all() -> None:
     """Hook the known classes, now or when their modules are imported."""
     for module, names in KNOWN.items():
-        _waiting.append(after_import(module, partial(_hook, module, names, recorder_for)))
+        _waiting.append(after_import(module, partial(_hook, module, names)))
 
 
 def unhook_all() -> None:
@@ -54,10 +50,7 @@ def unhook_all() -> None:
         _waiting.pop()()
     for cls, original in _hooked.items():
         cls.__iter__ = original  # type: ignore[attr-defined]
-    for _, recorder in _recorders.values():
-        recorder.enabled = False
     _hooked.clear()
-    _recorders.clear()
 
 
 def package_of(iterable: Any) -> str | None:
@@ -66,21 +59,21 @@ def package_of(iterable: Any) -> str | None:
     return next((name.partition(".")[0] for name in modules if name in KNOWN), None)
 
 
-def _hook(module: str, names: tuple[str, ...], recorder_for: Callable[[Any], Recorder]) -> None:
+def _hook(module: str, names: tuple[str, ...]) -> None:
     held = vars(sys.modules[module])
     for name in names:
         cls = held.get(name)
         if isinstance(cls, type):
-            _hook_class(cls, recorder_for, known_alone=False)
+            _hook_class(cls, known_alone=False)
 
 
-def _hook_class(cls: type, recorder_for: Callable[[Any], Recorder], known_alone: bool) -> None:
+def _hook_class(cls: type, known_alone: bool) -> None:
     if "__iter__" in vars(cls) and cls not in _hooked:
         original = _hooked[cls] = vars(cls)["__iter__"]
-        cls.__iter__ = _measuring(original, recorder_for, known_alone)  # type: ignore[attr-defined]
+        cls.__iter__ = _measuring(original, known_alone)  # type: ignore[attr-defined]
 
 
-def _measuring(original: Any, recorder_for: Callable[[Any], Recorder], known_alone: bool) -> Any:
+def _measuring(original: Any, known_alone: bool) -> Any:
     """`known_alone`: record only loaders of this class that were recorded before. Others are parts
     of a loader."""
 
@@ -88,15 +81,15 @@ def _measuring(original: Any, recorder_for: Callable[[Any], Recorder], known_alo
         if (
             getattr(_inside, "one", False)
             or sessions.in_worker()
-            or (known_alone and _known(self) is None)
+            or (known_alone and registry.entry(self) is None)
         ):
             return original(self)
         _inside.one = True
         try:
             loader = _meant(self)
             if loader is not self:
-                _hook_class(type(loader), recorder_for, known_alone=True)
-            measured, iterator = _begun(loader, recorder_for), original(self)
+                _hook_class(type(loader), known_alone=True)
+            measured, iterator = _begun(loader), original(self)
         finally:
             _inside.one = False
         return iterator if measured is None or iterator is self else measured(iterator)
@@ -115,30 +108,17 @@ def _meant(loader: Any) -> Any:
     return inner[0] if type(inner) is tuple and len(inner) == 1 else loader
 
 
-def _begun(loader: Any, recorder_for: Callable[[Any], Recorder]) -> Callable[[Any], Any] | None:
+def _begun(loader: Any) -> Callable[[Any], Any] | None:
     """The function that makes its iterator measure."""
     with forgiving():
         if in_class(type(loader), "__next__") is None:
-            return begin_iteration(_recorder_of(loader, recorder_for))
+            entry = registry.entry(loader)
+            if entry is None:
+                recorder = registry.watch_iterable(loader, None, package_of(loader))
+                entry = registry.add(loader, recorder, by_all=True)
+            return begin_iteration(entry.recorder)
         _name(loader)
     return None
-
-
-def _known(loader: Any) -> Recorder | None:
-    found = _recorders.get(id(loader))
-    return found[1] if found is not None and found[0]() is loader else None
-
-
-def _recorder_of(loader: Any, recorder_for: Callable[[Any], Recorder]) -> Recorder:
-    known = _known(loader)
-    if known is not None:
-        return known
-    recorder = recorder_for(loader)
-    key = id(loader)
-    _recorders[key] = weakref.ref(loader, lambda _: _recorders.pop(key, None)), recorder
-    if len(_recorders) > MOST:
-        del _recorders[next(iter(_recorders))]
-    return recorder
 
 
 def _name(loader: Any) -> None:

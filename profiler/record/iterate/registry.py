@@ -71,9 +71,13 @@ class Registry:
             )
         recorder.signature = signature
         recorder.loader = weakref.ref(loader)
+        return self.add(loader, recorder, by_all=iterating)
+
+    def add(self, loader: Any, recorder: Recorder, by_all: bool) -> Watched:
+        """Register any loader with its recorder."""
         key = id(loader)
-        entry = Watched(weakref.ref(loader, lambda _: self._gone(key)), recorder, iterating)
-        self.watched[key] = entry
+        held = weakref.ref(loader, lambda _: self._gone(key))
+        entry = self.watched[key] = Watched(held, recorder, by_all)
         return entry
 
     def watch_iterable(self, iterable: Any, name: str | None, package: str | None) -> Recorder:

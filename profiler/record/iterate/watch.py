@@ -63,7 +63,8 @@ def watch(loader: T, *, name: str | None = None, stacks: bool = True) -> T:
         raise UsageError(
             f"watch() takes a DataLoader or another iterable of batches, not {short_name(loader)!r}"
         )
-    return WatchedIterable(loader, _iterables_recorder(loader, name))  # type: ignore[return-value]
+    recorder = registry.watch_iterable(loader, name, foreign.package_of(loader))
+    return WatchedIterable(loader, recorder)  # type: ignore[return-value]
 
 
 def watch_all(*, stacks: bool = True) -> None:
@@ -80,7 +81,7 @@ def watch_all(*, stacks: bool = True) -> None:
         registry.all = True
         _hook(DataLoader)
         registry.waiting.extend([kind.when_imported(_hook) for kind in KINDS])
-        foreign.hook_all(lambda loader: _iterables_recorder(loader, None))
+        foreign.hook_all()
         instrument_all_running(lambda iterator: Iteration(_orphans_recorder(iterator)))
 
 
@@ -136,7 +137,8 @@ def loader_place(loader: Any) -> tuple[Path, int] | None:
 
 def live_loaders() -> dict[tuple[Path, int], Any]:
     """The recorded DataLoaders that still exist, by their place."""
-    loaders = [entry.loader() for entry in list(registry.watched.values())]
+    entries = list(registry.watched.values())
+    loaders = [each.loader() for each in entries if each.recorder.facts["kind"] == "dataloader"]
     places = [(loader_place(loader), loader) for loader in loaders if loader is not None]
     return {place: loader for place, loader in places if place is not None}
 
@@ -194,10 +196,6 @@ def _entry_of(loader: Any) -> Watched:
     if entry is None:
         raise UsageError("this loader is not watched")
     return entry
-
-
-def _iterables_recorder(iterable: Any, name: str | None) -> Recorder:
-    return registry.watch_iterable(iterable, name, foreign.package_of(iterable))
 
 
 def _orphans_recorder(iterator: Any) -> Recorder:
