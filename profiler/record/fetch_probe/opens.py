@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from threading import get_ident
 from typing import Any
 
 from ...guard.error_origin import forgiving
-from ...native.form import PURE_VARIABLE
+from ...native import form
 
 # The most opens remembered of one fetch.
 MOST = 8192
@@ -29,18 +29,10 @@ _before: list[Any] = []  # remembered before `also`, in that scope
 _ACCESS = os.O_ACCMODE
 
 
-def load(environ: Mapping[str, str] = os.environ) -> Any:
-    """The extension, None if the Python form is used."""
-    if environ.get(PURE_VARIABLE, "0") not in ("", "0"):
-        return None
-    try:
-        from ...native import _audit
-    except ImportError:
-        return None
-    return _audit
-
-
-native = load()
+native: Any = None
+if form.native is not None:
+    with suppress(ImportError):
+        from ...native import _audit as native
 
 
 def installed() -> bool:

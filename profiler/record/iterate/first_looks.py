@@ -37,11 +37,6 @@ def look_at_parts(recorder: Recorder) -> None:
         recorder.facts["inspection"] = inspect_loader(loader)
 
 
-def first_looks(recorder: Recorder, num_workers: int) -> FirstLooks | None:
-    """The looks of an iteration that begins, None if the user wants none."""
-    return FirstLooks(recorder, num_workers) if inspection_wanted() else None
-
-
 class FirstLooks:
     """The looks one iteration still has to take."""
 

@@ -58,7 +58,7 @@ class Iteration(BatchTimings):
 
     def begin(self, num_workers: int) -> bool:
         """Begin an iteration. False if nothing can be recorded."""
-        self._give_back()
+        self.left()
         self._reset()
         self.recorder.note_use()
         return self.recorder.begin(self, num_workers)
@@ -78,10 +78,7 @@ class Iteration(BatchTimings):
         self.first_seq = lane.first + lane.count
 
     def left(self) -> None:
-        """This iterator hands over no more batches; the epoch belongs to another."""
-        self._give_back()
-
-    def _give_back(self) -> None:
+        """This iterator hands over no more batches in this epoch."""
         self._abandon_sample()
         lane, self.lane = self.lane, _nothing
         if lane is not _nothing:
@@ -136,7 +133,7 @@ class Iteration(BatchTimings):
         if self.recorder.fetch_probe is not None:
             self.recorder.fetch_probe.pause()
         if how == EXHAUSTED:  # after an exception the iterator may go on
-            self._give_back()
+            self.left()
 
     def _computed_until(self, t_ns: int) -> None:
         """The compute time of the last batch is known now."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from operator import length_hint
 from typing import Any
 
 from ...native.form import hooks
@@ -36,8 +37,6 @@ class WatchedIterable:
         return len(self._original)
 
     def __length_hint__(self) -> int:
-        from operator import length_hint
-
         return length_hint(self._original)
 
     def __bool__(self) -> bool:

@@ -15,9 +15,10 @@ from ...guard.error_origin import is_ours
 from ...guard.helper_thread import in_helper_thread
 from ...store.gaps import Gap
 from ...store.lanes.lane import Lane
+from ..inspect.inspect_loader import inspection_wanted
 from ..inspect.uses import Use, joined, library_of, use_now
 from ..session import session as sessions
-from .first_looks import first_looks, look_at_parts
+from .first_looks import FirstLooks, look_at_parts
 
 if TYPE_CHECKING:
     from ..fetch_probe.probe import FetchProbe
@@ -104,8 +105,8 @@ class Recorder:
             self.begun += 1
             row = epochs.append(step.t_iter, -1, -1, 0, step.epoch, self.instance, num_workers, -1)
             step.row, step.rows, step.row_window = row, epochs, epochs.window
-            looked_at = self._looked_at and step.epoch < LOOKED_AT_EPOCHS
-            step.looks = first_looks(self, num_workers) if looked_at else None
+            if self._looked_at and step.epoch < LOOKED_AT_EPOCHS and inspection_wanted():
+                step.looks = FirstLooks(self, num_workers)
             if self.fetch_probe is not None:
                 self.fetch_probe.epoch = step.epoch
             # Once a loader is known, its first batches need no detail: iterations may be short.

@@ -75,12 +75,8 @@ def opening(queue: Any, stateful: bool) -> None:
 
 def sender(send: Any) -> Any:
     """`send`, which also fills in envelopes."""
-    return hooks.sending(send, empty_message_bytes())
-
-
-def empty_message_bytes() -> int:
-    """Bytes that an envelope adds to a message, pickled as multiprocessing does it."""
     from multiprocessing.reduction import ForkingPickler
 
-    blank = TIMES.pack(*[0] * 14)
-    return len(ForkingPickler.dumps((0, wrap(None, blank)))) - len(ForkingPickler.dumps((0, None)))
+    blank = wrap(None, TIMES.pack(*[0] * 14))
+    messages = [ForkingPickler.dumps((0, content)) for content in (blank, None)]
+    return hooks.sending(send, len(messages[0]) - len(messages[1]))  # what an envelope adds
