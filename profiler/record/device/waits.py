@@ -60,7 +60,9 @@ class Watch:
         return True
 
     def end(self) -> None:
+        global _watch
         if _current() in (self, None):
+            _watch = None
             _wrapped.unwrap()
 
     def handed_over(self) -> None:
