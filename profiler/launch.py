@@ -1,10 +1,9 @@
-"""`loaderscope run`: a script as it is, and every DataLoader of it recorded.
+"""`loaderscope run`: runs a script unchanged, and records all of its DataLoaders.
 
-The script is started by a Python of its own, exactly as `python script.py` would: its `sys.argv`,
-`__main__`, output, tracebacks and exit code are its own. Two environment variables do the rest:
-`LOADERSCOPE_RUN` names the run, and `PYTHONPATH` begins with the folder of our `sitecustomize`,
-which Python runs at start-up, in child processes too (torchrun's ranks among them). A third,
-`BEGIN_VARIABLE`, names another function than `watch_all` to begin with.
+The script runs in its own Python, as by `python script.py`, with its own `sys.argv`, `__main__`,
+output, tracebacks and exit code. `LOADERSCOPE_RUN` names the run. `PYTHONPATH` begins with the
+folder of our `sitecustomize`, which Python runs at start-up, also in child processes (such as
+torchrun's ranks). `BEGIN_VARIABLE` names a function to call instead of `watch_all`.
 """
 
 from __future__ import annotations
@@ -31,18 +30,17 @@ Beside = Callable[[Path], AbstractContextManager[object]]
 
 INJECT = Path(__file__).resolve().parent / "record" / "inject"
 
-# What Python itself would run, executable or not; other executable files (torchrun, a Python) are
-# started as they are.
+# Files that Python runs. Other executable files (torchrun, a Python) are started as they are.
 _PYTHON = (".py", ".pyw", ".pyc", ".pyz", ".zip")
 
-# Passed on to the script; the first two unless a terminal has sent them to it too.
+# Signals passed on to the script, the first two unless a terminal sends them to it as well.
 _TYPED = ("SIGINT", "SIGQUIT")
 _PASSED_ON = (*_TYPED, "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
 class Ended(NamedTuple):
-    """How a command ended: `code` (negative: the signal it died of), and `directory`, its run's;
-    None where nothing was recorded, or (`could` is false) could be recorded, which was said."""
+    """How a command ended. `code` is negative for a signal. `directory` is that of its run, None if
+    nothing was recorded. `could` is false if nothing could be, which was printed."""
 
     code: int
     directory: Path | None
@@ -55,12 +53,12 @@ def run_command(
     variables: Mapping[str, str] | None = None,
     beside: Beside = nullcontext,
 ) -> Ended:
-    """Run a script (`train.py …`), a module (`-m pkg …`) or a command (`torchrun …`), recorded;
-    `variables` are added to its environment. `beside` is given its run directory, and lasts as long
-    as it runs.
+    """Run and record a script (`train.py …`), a module (`-m pkg …`) or a command (`torchrun …`).
+    `variables` are added to its environment. `beside` receives the run directory, and lasts while
+    the command runs.
 
-    Where no run directory can be made, the command runs unrecorded, and one line says so. Raises
-    UsageError where there is nothing to run.
+    If no run directory can be made, a line says so, and the command runs unrecorded. Raises
+    UsageError if there is nothing to run.
     """
     command, directory = prepare(argv, runs)
     if directory is None:
@@ -71,14 +69,13 @@ def run_command(
 
 
 def run_bare(command: list[str]) -> Ended:
-    """Run what `prepare` says, unrecorded."""
+    """Run a command of `prepare`, unrecorded."""
     return Ended(_run(command, dict(os.environ)), None, could=False)
 
 
 def prepare(argv: Sequence[str], runs: Path | None) -> tuple[list[str], Path | None]:
-    """What to start, and the run directory it records into: a new one, or that of the job it is a
-    part of; one under the temporary folder where that cannot be made, None where no other can.
-    Raises UsageError."""
+    """(the command to start, the run directory). The directory is a new one or the job's, else one
+    in the temporary folder, else None. Raises UsageError."""
     command = command_line(argv)
     directory, said = begin_run(
         lambda: Path.absolute(runs or runs_directory()), list(argv), lambda made: made
@@ -89,8 +86,8 @@ def prepare(argv: Sequence[str], runs: Path | None) -> tuple[list[str], Path | N
 
 
 def recorded(directory: Path) -> Path | None:
-    """The run directory; None, and no directory, if nothing was recorded. Other nodes may still
-    record into a job's."""
+    """The run directory. If nothing was recorded it is removed, and None returned. Other nodes may
+    still record into a job's."""
     if any(directory.glob("p*/process.json")) or any(directory.glob("part-*")):
         return directory
     shutil.rmtree(directory, ignore_errors=True)
@@ -98,8 +95,8 @@ def recorded(directory: Path) -> Path | None:
 
 
 def command_line(argv: Sequence[str]) -> list[str]:
-    """What to start: a file or `-m` or `-c` goes to this Python, anything else is a command on the
-    PATH, or one of this Python's own."""
+    """The command to start: this Python for a file, `-m` or `-c`, else a command on the PATH or of
+    this Python's environment."""
     if not argv:
         raise UsageError("nothing to run; try `loaderscope run train.py`")
     first = argv[0]
@@ -109,45 +106,33 @@ def command_line(argv: Sequence[str]) -> list[str]:
         return [sys.executable, *argv]
     path = Path(first)
     if path.exists():
-        ours = path.is_dir() or path.suffix in _PYTHON or not os.access(path, os.X_OK)
-        return [sys.executable, *argv] if ours else [str(path.absolute()), *argv[1:]]
-    found = shutil.which(first) or shutil.which(first, path=_beside_python())
+        runs = path.is_dir() or path.suffix in _PYTHON or not os.access(path, os.X_OK)
+        return [sys.executable, *argv] if runs else [str(path.absolute()), *argv[1:]]
+    # torchrun or accelerate of an environment that is not activated.
+    ours = os.pathsep.join([os.path.dirname(sys.executable), sysconfig.get_path("scripts")])
+    found = shutil.which(first) or shutil.which(first, path=ours)
     if found is None or first.endswith(".py"):
         raise UsageError(f"there is no script {first!r} here; check the path")
     return [found, *argv[1:]]
 
 
-def _beside_python() -> str:
-    """Where this Python's own commands lie (torchrun, accelerate): an environment need not be
-    activated to be used."""
-    return os.pathsep.join(
-        dict.fromkeys([os.path.dirname(sys.executable), sysconfig.get_path("scripts")])
-    )
-
-
 def environment(run: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment that makes Python processes record into `run`; a folder of runs is where it
-    is from here."""
+    """The environment that makes Python processes record into `run`."""
     paths = [str(INJECT), *filter(None, [environ.get("PYTHONPATH")])]
     ours = {
         RUN_VARIABLE: str(run),
         "PYTHONPATH": os.pathsep.join(paths),
-        "LOADERSCOPE_HOME": _home(),
+        # The folder of our package, for a Python whose `sys.path` does not have it.
+        "LOADERSCOPE_HOME": str(Path(sys.modules[__name__.partition(".")[0]].__path__[0]).parent),
     }
     if environ.get(VARIABLE):
-        ours[VARIABLE] = str(runs_directory(environ))
+        ours[VARIABLE] = str(runs_directory(environ))  # absolute
     return {**environ, **ours}
-
-
-def _home() -> str:
-    """The folder our package is imported from, for a Python whose `sys.path` does not have it."""
-    package = sys.modules[__name__.split(".", 1)[0]]
-    return str(Path(package.__path__[0]).parent)
 
 
 def _run(command: list[str], env: dict[str, str]) -> int:
     process: subprocess.Popen[bytes] | None = None
-    early: list[int] = []  # signals that came before there was a process to send them to
+    early: list[int] = []  # signals that came before the process was started
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         if process is None:
@@ -157,16 +142,15 @@ def _run(command: list[str], env: dict[str, str]) -> int:
             process.send_signal(number)
 
     def typed(number: int, frame: FrameType | None) -> None:
-        """Ctrl-C goes to the terminal's whole group, the script's process among it: it decides what
-        that means."""
+        """A terminal sends Ctrl-C to its whole group, the script included."""
         if process is None or not _terminal_signals_us():
             pass_on(number, frame)
 
     before: dict[int, Any] = {}
     for name in _PASSED_ON:
-        number = getattr(signal, name, None)
-        # What is ignored (by nohup, say) is left so: the script inherits that.
-        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+        number = getattr(signal, name)
+        # The script inherits ignored signals (of nohup, say).
+        if signal.getsignal(number) is not signal.SIG_IGN:
             with suppress(OSError, ValueError):
                 before[number] = signal.signal(number, typed if name in _TYPED else pass_on)
     try:
@@ -178,15 +162,12 @@ def _run(command: list[str], env: dict[str, str]) -> int:
         raise UsageError(f"{command[0]} cannot be started: {error.strerror}") from error
     finally:
         for number, handler in before.items():
-            if handler is not None:  # None: not Python's, and not to be had again
+            if handler is not None:  # not a handler of C
                 signal.signal(number, handler)
 
 
 def _terminal_signals_us() -> bool:
-    """Whether we are in the foreground of a terminal: Ctrl-C typed there signals every process of
-    our group."""
-    if os.name != "posix":
-        return True  # a console's Ctrl-C reaches every process that shares it
+    """Whether we are in the foreground of a terminal, whose Ctrl-C reaches all of our group."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:

@@ -59,12 +59,10 @@ def no_hook_left(runs_dir: Path) -> Iterator[None]:
     watch = sys.modules.get("loaderscope.profiler.record.iterate.watch")
     if watch is not None:
         watch.unwatch()
-        watch._names.clear()  # numbered within a run: the next test's is another
+        watch.registry.names.clear()
     session = sys.modules.get("loaderscope.profiler.record.session.session")
     if session is not None:
         session.close_session()
-        session._failed = False
-        session._told.clear()
     loading = sys.modules.get("torch.utils.data.dataloader")
     if loading is not None:
         getter = loading.DataLoader._get_iterator

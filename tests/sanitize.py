@@ -25,7 +25,7 @@ TESTS = (
     "tests/integration/test_survival.py", "tests/integration/test_fetch_probe.py",
     "tests/profiler/native/test_forms.py", "tests/profiler/native/test_device_forms.py",
     "tests/profiler/record/device/test_copies.py", "tests/profiler/record/device/test_device_clock.py",
-    "tests/profiler/record/fetch_probe/test_probe.py", "tests/profiler/guard/test_inline_vars.py",
+    "tests/profiler/record/fetch_probe/test_probe.py",
 )  # fmt: skip
 # Tests may ask which check they run under: AddressSanitizer reserves terabytes of addresses, so a
 # limit on them (RLIMIT_AS) cannot be tried there.

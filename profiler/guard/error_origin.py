@@ -1,14 +1,13 @@
-"""Whether an error is ours to keep from the loop, or the user's, which must arrive.
+"""Tells our own errors, which the loop must not see, from the user's, which must reach it.
 
-Python runs the handlers of signals between any two instructions of the main thread, ours too: what
-a handler raises there (a time limit, a preemption) comes out of our code and is not ours. A
-handler's frame gives it away: it is called with the frame that it interrupts, and nothing of ours
-is ever given one.
+Python runs signal handlers between any two instructions of the main thread, including ours. What a
+handler raises there (a time limit, a preemption) passes through our code but is the user's. Such an
+error is recognised by the handler's frame: handlers are called with the interrupted frame, and no
+function of ours ever receives a frame.
 """
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Callable
@@ -17,11 +16,9 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from ..base.own_frames import HERE, OWN, drop_inner_frames
+from .users_code import of_python
 
-_STDLIB = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-_PACKAGES = ("site-packages", "dist-packages")
-# What our code and that it calls may raise; an error of another kind was thrown in by somebody
-# else.
+# The packages whose errors our code may raise. Any other error was thrown in from outside.
 _KNOWN = {
     "builtins",
     __name__.partition(".")[0],
@@ -36,8 +33,8 @@ _VARARGS = 0x04
 
 
 def is_ours(error: BaseException) -> bool:
-    """Whether this error, raised while our code was at work, is a failure of it. One that is the
-    user's has its traceback made as if we had not been there."""
+    """Whether this error, raised while our code ran, is a failure of ours. A user's error has our
+    frames removed from its traceback."""
     entry = _handler_in(error.__traceback__)
     if entry is not None:
         _skip_to(error, entry)
@@ -49,8 +46,8 @@ def is_ours(error: BaseException) -> bool:
 
 
 def without_own(error: BaseException) -> BaseException:
-    """The error less all frames of ours in its traceback: for one that C is about to raise, where
-    none is running."""
+    """The error without our frames in its traceback, for C to raise: no frame of ours is running
+    then."""
     entry = error.__traceback__
     while entry is not None and _is_own(entry.tb_frame.f_code):
         entry = entry.tb_next
@@ -60,7 +57,7 @@ def without_own(error: BaseException) -> BaseException:
 
 
 def returning_errors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as C calls it: it returns what it would raise, and C raises that without a frame
+    """The function in the form C calls: it returns its error, which C then raises without a frame
     of ours."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -73,15 +70,18 @@ def returning_errors(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class forgiving(suppress):
-    """As `contextlib.suppress`, for our own failures: what a handler raises is never suppressed,
-    whatever its kind."""
+    """`contextlib.suppress` for our own failures, by default any `Exception`. The user's errors
+    always pass."""
+
+    def __init__(self, *kinds: type[BaseException]) -> None:
+        super().__init__(*kinds or (Exception,))
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
         return bool(super().__exit__(kind, error, trace)) and error is not None and is_ours(error)
 
 
 def _handler_in(entry: TracebackType | None) -> TracebackType | None:
-    """Where in this traceback a signal's handler begins."""
+    """The entry of this traceback at which a signal handler begins."""
     registered: set[int] | None = None
     while entry is not None:
         code = entry.tb_frame.f_code
@@ -115,7 +115,7 @@ def _was_given_a_frame(frame: FrameType) -> bool:
 
 
 def _codes_of_handlers() -> set[int]:
-    """Of the handlers registered now: one may have let go of the frame it was given."""
+    """Codes of the registered handlers: a handler may have deleted the frame it received."""
     from .static_access import in_class, underlying
 
     found: set[int] = set()
@@ -134,8 +134,7 @@ def _codes_of_handlers() -> set[int]:
 
 
 def _skip_to(error: BaseException, entry: TracebackType) -> None:
-    """Leave out what lies between the outermost frame of ours, which is still running, and this
-    entry."""
+    """Remove the entries between our outermost frame, which still runs, and this entry."""
     before = error.__traceback__
     if before is entry:
         return
@@ -148,8 +147,8 @@ def _skip_to(error: BaseException, entry: TracebackType) -> None:
 
 
 def _thrown_in(error: BaseException) -> bool:
-    """Whether it is of a kind that no code of ours knows and no other's code was running: thrown by
-    another thread, or by a handler that has no frame."""
+    """Whether another thread, or a handler without a frame, threw this error: its type is unknown
+    to our code, and nobody else's code was running."""
     module = type.__dict__["__module__"].__get__(type(error))
     if type(module) is not str or module.partition(".")[0] in _KNOWN:
         return False
@@ -157,8 +156,4 @@ def _thrown_in(error: BaseException) -> bool:
     while entry is not None and entry.tb_next is not None:
         entry = entry.tb_next
     file = entry.tb_frame.f_code.co_filename if entry is not None else HERE
-    if file.startswith((*OWN, "<frozen ")):
-        return True
-    return file.startswith(_STDLIB) and not any(
-        f"{os.sep}{name}{os.sep}" in file for name in _PACKAGES
-    )
+    return file.startswith(OWN) or of_python(file)

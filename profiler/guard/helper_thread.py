@@ -1,9 +1,8 @@
-"""Doing something where no signal's handler can interrupt it: in a thread of its own.
+"""Runs work in a thread of its own, where no signal handler can interrupt it.
 
-Opening a run takes milliseconds of other people's code too (imports, files, a process started),
-which may take a handler's error for one of its own, or be left half done by it. Handlers run in the
-main thread only: it waits here, in one place, and what they raise there is raised when the work is
-done.
+Opening a run takes milliseconds in other people's code (imports, files, starting a process), which
+could mistake a handler's error for its own, or be left half done. Handlers only run in the main
+thread. It waits here, and raises their errors when the work is done.
 """
 
 from __future__ import annotations
@@ -18,21 +17,19 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-# The work is waited for no longer than this: it may hang on a file system, or on a lock of Python's
-# imports that a handler's error has left locked for all threads but the main one. Once interrupted,
-# not even so long: whoever presses Ctrl-C wants to be heard.
+# The longest wait: the work may hang on a file system, or on an import lock that a handler's error
+# has left locked for all threads but the main one. After Ctrl-C the wait is shorter.
 PATIENCE_S = 10.0
 PATIENCE_INTERRUPTED_S = 2.0
 _GONE_S = 0.01
 
-_late: _Task | None = None  # what was given up on, as long as it is at work
-_collecting = False  # whether garbage is to be collected again once the work is done
+_late: _Task | None = None  # the task that took too long
+_collecting = False  # whether to enable the garbage collector after the work
 
 
-def apart(work: Callable[[], T]) -> T:
-    """What `work` returns or raises. Where a handler has raised meanwhile, that error, after the
-    work. RuntimeError where that takes too long; then nothing more is done so until it has come to
-    its end after all."""
+def in_helper_thread(work: Callable[[], T]) -> T:
+    """Return or raise what `work` does, or raise the error of a handler that ran meanwhile.
+    RuntimeError if the work takes too long; further calls are refused until it ends."""
     global _late
     if threading.get_ident() != threading.main_thread().ident:
         return work()
@@ -55,7 +52,7 @@ def apart(work: Callable[[], T]) -> T:
 
 
 def is_late() -> bool:
-    """Whether something that was given up on is still at work."""
+    """Whether work that took too long is still running."""
     return _late is not None and not _late.over
 
 
@@ -71,10 +68,8 @@ class _Task:
 
     def run(self) -> None:
         global _collecting
-        self._thread = _thread.get_native_id() if hasattr(_thread, "get_native_id") else 0
-        if (
-            gc.isenabled()
-        ):  # what the user's objects do when they go away, they do in threads of the user's
+        self._thread = _thread.get_native_id()
+        if gc.isenabled():  # finalizers of the user's objects belong in the user's threads
             _collecting = True
             gc.disable()
         try:
@@ -88,7 +83,7 @@ class _Task:
             self._done.release()
 
     def wait(self) -> BaseException | None:
-        """Until the work is done; what a handler raised meanwhile."""
+        """Wait for the work; return the error a handler raised meanwhile."""
         interruption: BaseException | None = None
         while True:
             try:
@@ -102,22 +97,20 @@ class _Task:
                 interruption = error
 
     def _wait_until_gone(self) -> None:
-        """A process that forks with threads in it is warned: this one must be over."""
+        """Python warns when a process with threads forks, so the thread must have ended."""
         path = f"/proc/self/task/{self._thread}"
         deadline = time.monotonic() + _GONE_S
         try:
             while time.monotonic() < deadline:
-                os.stat(path)  # os.path.exists() takes a handler's OSError for its own
+                os.stat(path)  # os.path.exists() would swallow a handler's OSError
                 time.sleep(0)
         except FileNotFoundError:
             return
 
 
 def _forget_thread() -> None:
-    """Whoever asked for the current thread in here has left one in `threading.enumerate()`."""
-    known = getattr(threading, "_active", None)
-    if type(known) is dict:
-        known.pop(threading.get_ident(), None)
+    """Code that asked for the current thread here has left an entry in `threading.enumerate()`."""
+    getattr(threading, "_active", {}).pop(threading.get_ident(), None)
 
 
 def _collect_again() -> None:
@@ -127,5 +120,4 @@ def _collect_again() -> None:
         gc.enable()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_collect_again)
+os.register_at_fork(after_in_child=_collect_again)

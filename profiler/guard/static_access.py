@@ -1,9 +1,8 @@
-"""Looking at objects without running code of theirs: no `__getattr__`, property, `__class__`,
-`__len__`, metaclass.
+"""Looks at objects without running their code: no `__getattr__`, property, `__class__`, `__len__`
+or metaclass.
 
-Everything asked of an object goes to its type, and everything asked of a type to `type` itself,
-past whatever a class or a metaclass may have put in between. What cannot be had this way is not
-had.
+Every question about an object goes to its type, and every question about a type to `type` itself,
+bypassing overrides in classes and metaclasses. What cannot be found this way stays unknown.
 """
 
 from __future__ import annotations
@@ -12,11 +11,10 @@ import functools
 import os
 import sys
 import types
+from collections import UserDict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
-
-from .inline_vars import inline_vars
 
 _mro_of = vars(type)["__mro__"].__get__
 _vars_of = vars(type)["__dict__"].__get__
@@ -34,28 +32,27 @@ _FUNCTIONS = (
 
 
 def mro(cls: type) -> tuple[type, ...]:
-    """The class and its bases, in the order in which Python looks at them."""
+    """The class and its bases, in method resolution order."""
     found: tuple[type, ...] = _mro_of(cls)
     return found
 
 
 def is_one_of(cls: Any, kinds: Iterable[Any]) -> bool:
-    """Whether this very class is among them: `in` would ask a metaclass's `__eq__`, a set its
+    """Whether this very class is among them. `in` would call a metaclass's `__eq__`, and a set its
     `__hash__`."""
-    for kind in kinds:  # noqa: SIM110  a generator for `any` costs more than the looking
+    for kind in kinds:  # noqa: SIM110  a generator for `any` costs more than the loop
         if cls is kind:
             return True
     return False
 
 
 def inherits(cls: type, base: Any) -> bool:
-    """Whether `base` is among the class's bases, by identity: no `__subclasscheck__` is asked."""
+    """Whether `base` is among the class's bases, by identity, without `__subclasscheck__`."""
     return is_one_of(base, mro(cls))
 
 
 def in_class(cls: type, name: str) -> Any:
-    """What the class, or the first base that has it, holds under this name, unbound; None where
-    none does."""
+    """The unbound attribute of this name in the class or its first base that has one, else None."""
     for base in mro(cls):
         held = _vars_of(base)
         if name in held:
@@ -64,31 +61,40 @@ def in_class(cls: type, name: str) -> Any:
 
 
 def instance_vars(value: Any) -> dict[str, Any]:
-    """A copy of the object's own attributes; empty for one with slots only or with a `__dict__` of
-    its own making."""
-    # A property named `__dict__` would be the user's code; the interpreter's own is a descriptor
-    # written in C.
+    """A copy of the object's own attributes. Empty if it has only slots or its own `__dict__`."""
+    # A property named `__dict__` would be the user's code; the interpreter's is a C descriptor.
     held = in_class(type(value), "__dict__")
     if type(held) is not types.GetSetDescriptorType:
         return {}
-    inline = inline_vars(value)
-    if inline is not None:
-        return inline
     found = held.__get__(value)
     if type(found) is not dict:
         return {}
     return {name: item for name, item in found.copy().items() if type(name) is str}
 
 
+def contents(value: Any) -> Iterable[Any] | None:
+    """The items of a dict, UserDict, list or tuple, or a subclass, read by the base class's own
+    methods. None for any other object."""
+    kind = type(value)
+    if inherits(kind, UserDict):
+        value = instance_vars(value).get("data")
+        kind = type(value)
+    if inherits(kind, dict):
+        return dict.values(value)
+    for base in (list, tuple):
+        if inherits(kind, base):
+            return base.__iter__(value)
+    return None
+
+
 def class_name(cls: type) -> str:
-    """'package.module.Class'; without the module for builtins and for the script itself."""
+    """'package.module.Class', without the module for builtins and the script itself."""
     return _qualified(_module_of(cls), _qualname_of(cls))
 
 
 def defined_in(value: types.FunctionType | type) -> dict[str, str]:
-    """Where a class or function is defined: the file of its module, and its qualified name there;
-    {} where it is not known. Unlike its module's name, they are the same whether the module was
-    imported or run as a script."""
+    """The file and qualified name of a class or function, {} if unknown. Unlike the module's name,
+    they are the same whether the module was imported or run as a script."""
     function = type(value) is types.FunctionType
     module, qualname = (
         (value.__module__, value.__qualname__)
@@ -104,7 +110,7 @@ def defined_in(value: types.FunctionType | type) -> dict[str, str]:
 
 
 def short_name(value: Any) -> str:
-    """What code would call it: the name of a function or class, for anything else of its class."""
+    """The name of a function or class; for any other object, the name of its class."""
     value = underlying(value)
     if is_one_of(type(value), _FUNCTIONS):
         return str(value.__name__)[:MAX_NAME]
@@ -112,8 +118,8 @@ def short_name(value: Any) -> str:
 
 
 def qualified_name(value: Any) -> str:
-    """As `class_name`, of a function or class itself and of anything else's class; 'partial(f)' for
-    a partial."""
+    """Like `class_name`, of a function or class itself, or of any other object's class. A partial
+    is 'partial(f)'."""
     if type(value) is functools.partial:
         return f"partial({qualified_name(value.func)})"[:MAX_NAME]
     value = underlying(value)
@@ -123,8 +129,7 @@ def qualified_name(value: Any) -> str:
 
 
 def underlying(value: Any) -> Any:
-    """The function in a bound method, static method or partial; the value itself where it is none
-    of them."""
+    """The function behind a bound method, static method or partial; any other value unchanged."""
     for _ in range(8):
         kind = type(value)
         if kind is functools.partial:
@@ -137,13 +142,12 @@ def underlying(value: Any) -> Any:
 
 
 def is_callable(value: Any) -> bool:
-    """Whether it can be called, as far as its type tells."""
+    """Whether its type defines `__call__`."""
     return in_class(type(value), "__call__") is not None
 
 
 def loaded(module: str) -> dict[str, Any]:
-    """What an imported module holds; {} where it is not imported. Nothing is ever imported for the
-    sake of a look."""
+    """The contents of an imported module, {} if it is not imported. Imports nothing."""
     found = sys.modules.get(module)
     return vars(found) if found is not None and inherits(type(found), types.ModuleType) else {}
 
@@ -157,8 +161,7 @@ def _qualified(module: Any, qualname: Any) -> str:
 
 @contextmanager
 def unseen() -> Iterator[None]:
-    """Within, no TorchFunctionMode, TorchDispatchMode or tensor subclass sees what is asked of a
-    tensor."""
+    """Hides operations on tensors from torch's modes and from tensor subclasses."""
     import torch
 
     with torch._C.DisableTorchFunction():
@@ -170,8 +173,7 @@ def unseen() -> Iterator[None]:
 
 
 def plain_tensor(value: Any) -> bool:
-    """Whether it is a tensor that answers by itself: torch's own class, or a subclass that keeps
-    torch's dispatch."""
+    """Whether it is a tensor of torch's own class, or of a subclass that keeps torch's dispatch."""
     import torch
 
     if type(value) is torch.Tensor:

@@ -1,4 +1,4 @@
-"""Keeping our own frames out of what the user reads."""
+"""Keeps our own frames out of the tracebacks that users read."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _HEADING = "Traceback (most recent call last):\n"
 
 
 def without_own_frames(text: str) -> str:
-    """A formatted traceback less the frames of this package. What the user's message says stays as
-    it is: an error within is cut at its own line, which no frame's line looks like."""
+    """A formatted traceback without the frames of this package. The user's message is left as it
+    is, since it does not look like a frame."""
     if HERE not in text:
         return text
     parts = []
@@ -34,10 +34,9 @@ def without_own_frames(text: str) -> str:
 
 
 def clean_wrapper(wrapper: Any) -> None:
-    """Take our frames out of a torch `ExceptionWrapper`, whose text becomes the message the user
-    sees."""
+    """Remove our frames from a torch `ExceptionWrapper`, whose text becomes the error message."""
     if native is not None:
-        return  # there are none
+        return  # compiled hooks have no frames
     text = getattr(wrapper, "exc_msg", None)
     if isinstance(text, str):
         wrapper.exc_msg = without_own_frames(text)

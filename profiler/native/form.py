@@ -1,11 +1,10 @@
-"""The hottest path has two forms: compiled (`_native`), and the Python that does the same a few
-times slower.
+"""Chooses the form of the hot path once: compiled (`_native`), or in Python (`python_form`), a few
+times slower. `hooks` is the form in use.
 
-They have the same names and signatures (`_native.pyi`; in Python `python_form`), and one of them is
-chosen here, once: `hooks`. The extension is an option: a wheel without it, another platform or a
-Python without a GIL get the Python form, and so does `LOADERSCOPE_PURE=1`. `BatchTimings` and
-`LaneState` are the types whose fields a form's hooks share with the rest of the recorder: compiled,
-these are C numbers that C reads and writes without making objects.
+Both have the names and signatures of `_native.pyi`. A wheel without the extension, another
+platform, a Python without a GIL, and `LOADERSCOPE_PURE=1` get the Python form. The rest of the
+recorder shares the fields of `BatchTimings` and `LaneState` with the hooks. Compiled, they are C
+numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _CLOCK = "clock_gettime(CLOCK_MONOTONIC)"
 
 
 def load(environ: Mapping[str, str] = os.environ) -> tuple[Any, str]:
-    """(the extension, "") or (None, why the Python form is used)."""
+    """(the extension, ""), or (None, the reason for the Python form)."""
     if environ.get(PURE_VARIABLE, "0") not in ("", "0"):
         return None, f"{PURE_VARIABLE} is set"
     if "t" in getattr(sys, "abiflags", ""):
@@ -50,7 +49,7 @@ def tell(
     every: int = layout.SAMPLE_EVERY,
     mark: bytes = layout.MARK,
 ) -> None:
-    """Tell the extension what it writes; ValueError where it would write something else."""
+    """Tell the extension the layout of what it writes. ValueError if it was built for another."""
     fields = {
         field.name: (field.code, record.offset(field.name))
         for field in record.fields

@@ -1,5 +1,5 @@
-"""What a device needs once a batch and once a copy, in Python: `src/step_marks.h` and `noticing.h`
-say it in C."""
+"""What a device needs per batch and per copy, in Python. In C it is in `src/step_marks.h` and
+`noticing.h`."""
 
 from __future__ import annotations
 
@@ -11,30 +11,14 @@ from ..base.schema import RECORD_BYTES, WINDOW_AT
 
 
 class StepMarks:
-    """Events of the device around each step, and the `log` of the steps that are not read yet.
+    """Device events around each step, and the `log` of the steps that are not read yet.
 
-    `due()` is called where a batch is about to be drawn of whose step more is wanted: from number
-    `until` on, or after `until_ns`. While `looking`, `look(window, at, data)` gives what is to be
-    kept of the batch handed over.
+    `due()` is called before a batch whose step needs more: from number `until` on, or after
+    `until_ns`. While `looking`, `look(window, at, data)` returns what to keep of the batch.
     """
 
-    make: Any
-    capturing: Any
-    pool: list[Any]
-    log: list[Any]
-    t_entered: int
-    batches: int
-    until: int
-    until_ns: int
-    marking: bool
-    looking: bool
-    _current: Any
-    _index: int
-    _before: Any
-    _step: tuple[Any, ...] | None
-
     def __new__(cls, make: Any, current: Any, capturing: Any, /) -> Any:
-        self = super().__new__(cls)
+        self: Any = super().__new__(cls)
         self.make, self._current, self.capturing = make, current, capturing
         self.pool, self.log = [], []
         self._before, self._step = None, None
@@ -43,7 +27,7 @@ class StepMarks:
         self.marking, self.looking = True, False
         return self
 
-    def mark(self) -> Any:
+    def mark(self: Any) -> Any:
         """An event on the current stream, now; None where there can be none."""
         if not self.marking:
             return None
@@ -52,7 +36,7 @@ class StepMarks:
             self.pool.clear()  # an event belongs to the device it was first recorded on
             self._index = index
         if self.capturing():
-            return None  # an event recorded now would become part of the user's graph
+            return None  # an event would become part of the user's graph
         try:
             event = self.pool.pop()
         except IndexError:  # another thread may have taken the last
@@ -60,8 +44,8 @@ class StepMarks:
         event.record()
         return event
 
-    def entered(self) -> None:
-        """next() has been entered: all work of this step was issued."""
+    def entered(self: Any) -> None:
+        """next() was called: all work of this step has been issued."""
         try:
             event = self.mark()
             if self._step is not None:
@@ -75,8 +59,8 @@ class StepMarks:
         except BaseException as error:
             self.failed(error)
 
-    def handed_over(self, lane: Any, n: int, data: Any, /) -> None:
-        """The batch has been handed over; its record is number `n` of the lane's window."""
+    def handed_over(self: Any, lane: Any, n: int, data: Any, /) -> None:
+        """The batch goes to the loop; its record is number `n` of the lane's window."""
         try:
             self.batches += 1
             wait_ns = now_ns() - self.t_entered
@@ -88,23 +72,11 @@ class StepMarks:
         except BaseException as error:
             self.failed(error)
 
-    def due(self) -> None:
-        raise NotImplementedError
 
-    def look(self, window: Any, at: int, data: Any, /) -> Any:
-        raise NotImplementedError
-
-    def failed(self, error: BaseException) -> None:
-        raise NotImplementedError
-
-
-# Stands in the place of a method of tensors: while `on`, and where a class or mode is `asked` about
-# the call, `noticed` is called instead. In sets and dictionaries the two methods are one: there
-# subclasses look up what they are asked about, be it the method itself or, for a module imported
-# meanwhile, what stood for it. Has the method's documentation.
+# Stands in for a tensor method: while `on`, or when a class or mode is `asked` about the call,
+# `noticed` is called instead. It equals and hashes like the method, because subclasses look the
+# method up in dictionaries, and a module imported meanwhile has seen the stand-in.
 class Noticing:
-    __slots__ = ("__doc__", "_asked", "_noticed", "_original", "on")
-
     def __init__(self, original: Any, asked: Any, noticed: Any, /) -> None:
         self.__doc__ = original.__doc__
         self._original, self._asked, self._noticed = original, asked, noticed

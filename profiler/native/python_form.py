@@ -1,8 +1,8 @@
-"""The Python form of the hot path: what `_native` has, under the same names.
+"""The Python form of the hot path, under the names of `_native`.
 
-Here are the types, as `src/batch_timings.h`, `lane_state.h`, `parcel.h`, `collate_mark.h` and
-`stamping.h` have them; the hooks are in `python_iterator` (the process that iterates) and
-`python_worker`, what a device needs in `python_device`.
+The types of `src/batch_timings.h`, `lane_state.h`, `parcel.h`, `collate_mark.h` and `stamping.h`
+are here. The hooks are in `python_iterator` (the process that iterates), `python_worker` and
+`python_device`.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 from ..base.clock import now_ns, thread_cpu_ns
 from .layout import SENT, SENT_AT, TIMES_AT
-from .python_device import Noticing, StepMarks
-from .python_iterator import (
+from .python_device import Noticing, StepMarks  # noqa: F401
+from .python_iterator import (  # noqa: F401
     arriving,
     drawing,
     fetching,
@@ -26,39 +26,13 @@ from .python_iterator import (
     resetting,
     stepping,
 )
-from .python_worker import following, putting, sending, taking, working
-
-__all__ = [
-    "BatchTimings",
-    "CollateMark",
-    "LaneState",
-    "Noticing",
-    "Parcel",
-    "Stamping",
-    "StepMarks",
-    "arriving",
-    "drawing",
-    "fetching",
-    "following",
-    "getting",
-    "indexing",
-    "making",
-    "opened",
-    "processing",
-    "putting",
-    "receiving",
-    "resetting",
-    "sending",
-    "stepping",
-    "taking",
-    "working",
-]
+from .python_worker import following, putting, sending, taking, working  # noqa: F401
 
 
 class BatchTimings:
-    """The clock readings of the batch being made, and what else each batch's record needs at hand.
+    """The clock readings of the current batch, and what else its record needs.
 
-    `detailed` asks for CPU time and single samples too; `special` is set where a record needs more
+    `detailed` asks for CPU times and single samples too. `special` is set if a record needs more
     than its head. `waiting` counts the batches that were finished when this one was taken.
     """
 
@@ -89,21 +63,17 @@ class BatchTimings:
         self.t_cpu_fetch = self.t_cpu_collate = 0
         self.t_index = self.taken = self.epoch = self.tasks = 0
         self.samples = self.waiting = -1
-        self.lane: Any = None
-        self.device: Any = None
-        self.envelope: Any = None
-        self.drawn: Any = None
-        self.looks: Any = None
+        self.lane = self.device = self.envelope = self.drawn = self.looks = None
 
 
 class LaneState:
-    """What the hot path needs of a lane, see `lanes.Lane`."""
+    """The fields of `lanes.Lane` that the hot path uses."""
 
     __slots__ = ("buf", "capacity", "committed", "count", "first")
 
 
 class Parcel:
-    """A batch and its times (ns), in main. `times` is what `TIMES` packs."""
+    """A received batch and its times (ns). `times` is packed by `TIMES`."""
 
     __slots__ = ("pack_ns", "payload", "pickled_bytes", "pin_ns", "t_sent_ns", "times", "unpack_ns")
 
@@ -116,10 +86,13 @@ class Parcel:
 
 
 class CollateMark(property):
-    """A fetcher's collate_fn: asking for it marks where collating begins."""
+    """A fetcher's collate_fn. Reading it marks the begin of collating."""
 
     def __init__(self) -> None:
-        super().__init__(_collate_asked_for, _collate_set)
+        super().__init__(
+            _collate_asked_for,
+            lambda fetcher, value: setattr(fetcher, "_loaderscope_collate", value),
+        )
 
 
 def _collate_asked_for(fetcher: Any) -> Any:
@@ -130,12 +103,8 @@ def _collate_asked_for(fetcher: Any) -> Any:
     return fetcher._loaderscope_collate
 
 
-def _collate_set(fetcher: Any, value: Any) -> None:
-    fetcher._loaderscope_collate = value
-
-
 def Stamping(items: list[Any], stamps: list[int], /) -> Iterator[Any]:
-    """An iterator over a list that notes when each item is asked for, and the end."""
+    """Iterate over a list, and note the time of each request, also of the last."""
     stamp = stamps.append
     for item in list.__iter__(items):
         stamp(now_ns())

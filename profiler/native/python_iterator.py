@@ -1,8 +1,8 @@
-"""The hooks in the process that iterates, in Python: `src/stepping.h`, `local.h`, `received.h`,
-`main_side.h` and `making.h` say the same in C.
+"""The hooks of the process that iterates, in Python. In C they are in `src/stepping.h`, `local.h`,
+`received.h`, `main_side.h` and `making.h`.
 
-Every hook does something around a call to its `base`. Functions of the recorder that a hook calls,
-and that may fail on the user's account (`begin`, `done`, `before`), return what is to be raised.
+Each hook works around a call to its `base`. The recorder's functions that may raise the user's
+errors (`begin`, `done`, `before`) return such an error, and the hook raises it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,17 @@ OnFailure = Callable[[Any, Any, BaseException], bool]
 
 
 def stepping(base: Any, on_end: OnEnd, on_failure: OnFailure, /) -> Any:
-    """`__next__` in the process that makes the batches itself. The hottest path there is:
-    everything that not every batch needs is behind `special`."""
+    """`__next__` of an iterator that makes its batches in this process."""
+    return _recording(base, on_end, on_failure, None)
+
+
+def receiving(base: Any, on_end: OnEnd, on_failure: OnFailure, /) -> Any:
+    """`__next__` of an iterator with workers: most of the record comes in the envelope."""
+    return _recording(base, on_end, on_failure, _put_from_worker)
+
+
+def _recording(base: Any, on_end: OnEnd, on_failure: OnFailure, put_received: Any) -> Any:
+    """The hottest path: what only some batches need is behind `special`."""
 
     def step(self: Any) -> Any:
         s = self._ls
@@ -48,26 +57,31 @@ def stepping(base: Any, on_end: OnEnd, on_failure: OnFailure, /) -> Any:
             n = lane.count
             if n >= lane.capacity:
                 n = lane.roll()
-            _put_head(
-                lane.buf,
-                WINDOW_AT + n * RECORD_BYTES,
-                lane.first + n,
-                t0,
-                t1 - t0,
-                s.t_fetch - s.t_index,
-                s.t_collate - s.t_fetch,
-                s.t_collated - s.t_collate,
-                s.samples,
-                s.epoch,
-            )
-            if s.special:
-                s.finish(lane, n, data, t1, t1 - t0, self._pin_memory)
+            at, seq = WINDOW_AT + n * RECORD_BYTES, lane.first + n
+            if put_received is not None:
+                put_received(self, s, lane, n, at, t0, t1 - t0)
+                if s.special:
+                    s.finish_opened(lane, n, data, t1)
+            else:
+                _put_head(
+                    lane.buf,
+                    at,
+                    seq,
+                    t0,
+                    t1 - t0,
+                    s.t_fetch - s.t_index,
+                    s.t_collate - s.t_fetch,
+                    s.t_collated - s.t_collate,
+                    s.samples,
+                    s.epoch,
+                )
+                if s.special:
+                    s.finish(lane, n, data, t1, t1 - t0, self._pin_memory)
             if s.device is not None:
                 s.device.handed_over(lane, n, data)
             n += 1
             lane.committed[0] = n
             lane.count = n
-            seq = lane.first + n - 1
             if not seq & (_OFTEN if seq <= OFTEN_UNTIL else _RARELY):
                 s.special = s.detailed = True
         except BaseException as error:
@@ -78,135 +92,74 @@ def stepping(base: Any, on_end: OnEnd, on_failure: OnFailure, /) -> Any:
     return _instead_of(base, step)
 
 
-def receiving(base: Any, on_end: OnEnd, on_failure: OnFailure, /) -> Any:
-    """`__next__` of an iterator with workers: most of the record comes in the envelope."""
-
-    def step(self: Any) -> Any:
-        s = self._ls
-        if s is None:
-            return base(self)
-        t0 = now_ns()
-        if s.device is not None:
-            s.device.entered()
-        try:
-            data = base(self)
-        except BaseException as error:
-            newer = on_end(s, t0, error)
-            raise error if newer is None else newer  # noqa: B904
-        t1 = now_ns()
-        try:
-            lane = s.lane
-            n = lane.count
-            if n >= lane.capacity:
-                n = lane.roll()
-            envelope, s.envelope = s.envelope, None
-            at, seq = WINDOW_AT + n * RECORD_BYTES, lane.first + n
-            if envelope is None:  # the worker sent none
-                _put_head(lane.buf, at, seq, t0, t1 - t0, -1, -1, -1, -1, s.epoch)
-            else:
-                (
-                    task,
-                    t_fetch,
-                    fetch,
-                    collate,
-                    fetch_cpu,
-                    collate_cpu,
-                    size,
-                    _own,
-                    tensors,
-                    pid,
-                    worker,
-                    fastest,
-                    median,
-                    slowest,
-                ) = _unpack_times(envelope.times)
-                index_ns, samples = s.drawn.pop(task, (-1, -1))
-                outstanding, ready = self._tasks_outstanding, s.waiting
-                if ready >= 0 and getattr(
-                    self, "_in_order", True
-                ):  # some came too early, and were set aside
-                    ready += max(0, self._send_idx - self._rcvd_idx - outstanding)
-                own = _NAN if n else lane.moved_ns or _NAN  # of moving on to this window
-                pack = queued = -1
-                if envelope.t_sent_ns > 0:
-                    pack = envelope.pack_ns
-                    queued = max(
-                        0,
-                        s.taken - envelope.t_sent_ns - envelope.unpack_ns - max(0, envelope.pin_ns),
-                    )
-                _put_received(
-                    lane.buf,
-                    at,
-                    seq,
-                    t0,
-                    t1 - t0,
-                    index_ns,
-                    fetch,
-                    collate,
-                    samples,
-                    s.epoch,
-                    -1,
-                    t_fetch,
-                    pack,
-                    queued,
-                    envelope.unpack_ns,
-                    envelope.pin_ns,
-                    envelope.pickled_bytes,
-                    task,
-                    pid,
-                    worker,
-                    min(outstanding, _MOST),
-                    min(ready, _MOST),
-                    -1,
-                    fetch_cpu,
-                    collate_cpu,
-                    size,
-                    tensors,
-                    own,
-                    fastest,
-                    median,
-                    slowest,
-                )
-            if s.special:
-                s.finish_opened(lane, n, data, t1)
-            if s.device is not None:
-                s.device.handed_over(lane, n, data)
-            n += 1
-            lane.committed[0] = n
-            lane.count = n
-            if not seq & (_OFTEN if seq <= OFTEN_UNTIL else _RARELY):
-                s.special = True
-        except BaseException as error:
-            if not on_failure(self, s, error):
-                raise error
-        return data
-
-    return _instead_of(base, step)
+def _put_from_worker(
+    iterator: Any, s: Any, lane: Any, n: int, at: int, t0: int, wait_ns: int
+) -> None:
+    seq = lane.first + n
+    envelope, s.envelope = s.envelope, None
+    if envelope is None:  # the worker sent none
+        _put_head(lane.buf, at, seq, t0, wait_ns, -1, -1, -1, -1, s.epoch)
+        return
+    times = _unpack_times(envelope.times)
+    task, t_fetch, fetch, collate, *cpu, size, _, tensors, pid, worker = times[:-3]
+    index_ns, samples = s.drawn.pop(task, (-1, -1))
+    outstanding, ready = iterator._tasks_outstanding, s.waiting
+    if ready >= 0 and getattr(iterator, "_in_order", True):  # others came early and were set aside
+        ready += max(0, iterator._send_idx - iterator._rcvd_idx - outstanding)
+    own = _NAN if n else lane.moved_ns or _NAN  # of moving on to this window
+    pack = queued = -1
+    if envelope.t_sent_ns > 0:
+        pack = envelope.pack_ns
+        unpacking_ns = envelope.unpack_ns + max(0, envelope.pin_ns)
+        queued = max(0, s.taken - envelope.t_sent_ns - unpacking_ns)
+    _put_received(
+        lane.buf,
+        at,
+        seq,
+        t0,
+        wait_ns,
+        index_ns,
+        fetch,
+        collate,
+        samples,
+        s.epoch,
+        -1,
+        t_fetch,
+        pack,
+        queued,
+        envelope.unpack_ns,
+        envelope.pin_ns,
+        envelope.pickled_bytes,
+        task,
+        pid,
+        worker,
+        min(outstanding, _MOST),
+        min(ready, _MOST),
+        -1,
+        *cpu,
+        size,
+        tensors,
+        own,
+        *times[-3:],
+    )
 
 
 def making(base: Any, begin: Any, done: Any, /) -> Any:
-    """`_get_iterator(loader)`. `begin` gives (maker, step), or None for a loader that is not
-    watched; `done` is told of what the maker made (None where it raised) and gives the iterator."""
+    """`_get_iterator(loader)`. `begin` returns (maker, step), or None for an unwatched loader.
+    `done` receives what the maker made, None if it raised, and returns the iterator."""
 
     def _get_iterator(self: Any) -> Any:
-        begun = begin(self)
-        if isinstance(begun, BaseException):
-            raise begun
+        begun = or_raise(begin(self))
         if begun is None:
             return base(self)
         make, step = begun
         try:
             made = make(self)
         except BaseException as error:
-            result = done(None, step)
-            if isinstance(result, BaseException):
-                raise result  # noqa: B904
+            or_raise(done(None, step))
             drop_inner_frames(error)
             raise
-        result = done(made, step)
-        if isinstance(result, BaseException):
-            raise result
-        return result
+        return or_raise(done(made, step))
 
     return _instead_of(base, _get_iterator)
 
@@ -215,16 +168,14 @@ def resetting(base: Any, before: Any, /) -> Any:
     """`_reset(iterator, loader, first_iter=False)`"""
 
     def _reset(*args: Any, **kwargs: Any) -> Any:
-        stopped = before(*args, **kwargs)
-        if isinstance(stopped, BaseException):
-            raise stopped
+        or_raise(before(*args, **kwargs))
         return base(*args, **kwargs)
 
     return _instead_of(base, _reset)
 
 
 def drawing(base: Any, /) -> Any:
-    """`_next_index` without workers: drawing the indices, and what comes before fetching."""
+    """`_next_index` without workers: draws the indices and prepares fetching."""
 
     def _next_index(self: Any) -> Any:
         s = self._ls
@@ -254,7 +205,7 @@ def fetching(base: Any, /) -> Any:
 
 
 def indexing(base: Any, /) -> Any:
-    """`_next_index` with workers: what drawing took is kept by its task until the batch comes."""
+    """`_next_index` with workers: the time of drawing is kept by task until its batch comes."""
 
     def _next_index(self: Any) -> Any:
         s = self._ls
@@ -265,7 +216,7 @@ def indexing(base: Any, /) -> Any:
         took = now_ns() - t0
         samples = len(index) if type(index) is list else -1 if self._auto_collation else 1
         s.drawn[self._send_idx] = took, samples
-        if s.looks is not None:  # the first tasks of an iteration are looked at
+        if s.looks is not None:
             s.looks.drawn(index, self._send_idx)
         return index
 
@@ -273,7 +224,7 @@ def indexing(base: Any, /) -> Any:
 
 
 def processing(base: Any, envelope: Any, otherwise: Any, on_failure: OnFailure, /) -> Any:
-    """`_process_data(self, data, *rest)`: an envelope gives its batch; anything else goes to
+    """`_process_data(self, data, *rest)`: unwraps an envelope; anything else goes to
     `otherwise`."""
 
     def _process_data(self: Any, data: Any, *rest: Any) -> Any:
@@ -289,21 +240,18 @@ def processing(base: Any, envelope: Any, otherwise: Any, on_failure: OnFailure, 
                 s.envelope = None
                 if not on_failure(self, s, error):
                     raise error
-        payload, data.payload = (
-            data.payload,
-            None,
-        )  # the envelope outlives the call; the batch is the loop's
+        # The envelope outlives the call, and must not keep the batch.
+        payload, data.payload = data.payload, None
         return base(self, payload, *rest)
 
     return _instead_of(base, _process_data)
 
 
 def _waiting_in_queues(iterator: Any) -> int:
-    """Batches that are finished and wait in the queues; -1 where that is not known.
+    """Finished batches in the queues, -1 if unknown.
 
-    Asked as soon as a batch is taken: `_process_data` goes on to hand a worker its next task
-    through a thread of this process, and what the loop does after that keeps the thread from the
-    GIL.
+    Read as soon as a batch is taken. Later the loop may keep the GIL from the thread that hands a
+    worker its next task.
     """
     waiting = _length(iterator._worker_result_queue)
     if waiting >= 0 and iterator._pin_memory:
@@ -313,8 +261,7 @@ def _waiting_in_queues(iterator: Any) -> int:
 
 
 def _length(queue: Any) -> int:
-    """Of a queue of multiprocessing or of queue, as `qsize` says it; -1 where that is not known (on
-    macOS)."""
+    """`qsize` of a queue of multiprocessing or of `queue`, -1 if unknown (macOS)."""
     semaphore = getattr(queue, "_sem", None)
     try:
         if semaphore is None:
@@ -325,7 +272,7 @@ def _length(queue: Any) -> int:
 
 
 def arriving(receive: Any, /) -> Any:
-    """`_recv_bytes`: the moment at which the bytes have arrived stands in `t_last`."""
+    """`_recv_bytes`: `t_last` is when the last message arrived."""
 
     def recv_bytes(*args: Any, **kwargs: Any) -> Any:
         message = receive(*args, **kwargs)
@@ -337,14 +284,14 @@ def arriving(receive: Any, /) -> Any:
 
 
 def opened(data: Any, unpack_ns: int, envelope: Any, /) -> Any:
-    """The envelope of a sealed batch; anything else as it is."""
+    """The envelope of a wrapped batch; anything else unchanged."""
     if type(data) is tuple and len(data) == 3 and type(data[0]) is bytes and data[0] == SEAL:
         return envelope(data[1], data[2], unpack_ns)
     return data
 
 
 def getting(get: Any, arrival: Any, envelope: Any, /) -> Any:
-    """`get`: the message, its batch in an envelope."""
+    """`get`: returns messages whose batch is in an envelope."""
 
     def get_opened(*args: Any, **kwargs: Any) -> Any:
         message = get(*args, **kwargs)
@@ -354,6 +301,13 @@ def getting(get: Any, arrival: Any, envelope: Any, /) -> Any:
         return message
 
     return get_opened
+
+
+def or_raise(result: Any) -> Any:
+    """The result of a call that returns its error instead of raising it."""
+    if isinstance(result, BaseException):
+        raise result
+    return result
 
 
 def _instead_of(base: Any, hook: Any) -> Any:

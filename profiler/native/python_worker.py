@@ -1,4 +1,4 @@
-"""The hooks in a worker, in Python: `src/worker_side.h` and `making.h` say the same in C."""
+"""The hooks of a worker, in Python. In C they are in `src/worker_side.h` and `making.h`."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ from typing import Any
 
 from ..base.clock import now_ns
 from .layout import MARK, META_BYTES, SENT, SENT_AT
+from .python_iterator import or_raise
 
-# The mark lies in the last bytes of a message; only so much is searched.
+# The mark is near the end of a message; only this much is searched.
 _TAIL = META_BYTES + 64
 
 
 def working(begin: Any, /) -> Any:
-    """What a worker process runs. `begin` gives (loop, its arguments, what to call when it has
-    ended)."""
+    """What a worker process runs. `begin` returns (loop, its arguments, what to call at its
+    end)."""
 
     def work(*args: Any, **kwargs: Any) -> Any:
-        begun = begin(*args, **kwargs)
-        if isinstance(begun, BaseException):
-            raise begun
-        loop, given, end = begun
+        loop, given, end = or_raise(begin(*args, **kwargs))
         try:
             return loop(*given)
         finally:
@@ -29,19 +27,16 @@ def working(begin: Any, /) -> Any:
 
 
 def following(base: Any, then: Any, /) -> Any:
-    """Any call: `then` is given its result, and gives what is returned."""
+    """Any call: `then` replaces its result."""
 
     def follow(*args: Any, **kwargs: Any) -> Any:
-        result = then(base(*args, **kwargs))
-        if isinstance(result, BaseException):
-            raise result
-        return result
+        return or_raise(then(base(*args, **kwargs)))
 
     return follow
 
 
 def taking(get: Any, timings: Any, begin: Any, /) -> Any:
-    """A task arrives: `begin` notes it in `timings`, and gives the indices to hand on."""
+    """A task arrives: `begin` notes it in `timings`, and returns the indices to hand on."""
 
     def take(*args: Any, **kwargs: Any) -> Any:
         message = get(*args, **kwargs)
@@ -53,15 +48,14 @@ def taking(get: Any, timings: Any, begin: Any, /) -> Any:
 
 
 def putting(put: Any, timings: Any, carefully: Any, who: tuple[Any, ...], /) -> Any:
-    """A batch leaves. C is quick with one that is not looked at in detail; in Python none is
-    quicker than the careful way."""
+    """A batch leaves. C has a fast path for batches without detail; Python always takes the careful
+    one."""
     return carefully
 
 
 def sending(send: Any, empty_bytes: int, /) -> Any:
-    """`_send_bytes`, used by the queue's one feeder thread: fills in envelopes as they leave the
-    worker."""
-    t_free = 0  # since when that thread has nothing else to do
+    """`_send_bytes`, called by the queue's feeder thread: fills in envelopes as they leave."""
+    t_free = 0  # since when that thread is idle
 
     def send_filled(*args: Any, **kwargs: Any) -> Any:
         nonlocal t_free

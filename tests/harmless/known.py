@@ -26,7 +26,6 @@ ADOPTER = (
 SUPERVISOR = (
     "the sampler is an orphan: a supervisor that adopts those sees it end, after the training"
 )
-ITERABLE = "what is put in between a loop and an iterable has a frame"
 SWITCHING = "the iterator behind which others take turns has a frame"
 WORKERS_TRIED = (
     "where workers are tried, torch sets the handler of SIGCHLD that it sets with workers"
@@ -73,7 +72,6 @@ KNOWN: list[Known] = [
         "tuned",
     ),
     Known(WORKERS_TRIED, "loops/*-0-*", rf"^end handlers: {int(SIGCHLD)}: bare [^;]*$", "tuned"),
-    Known(ITERABLE, "foreign/nodes-error", r"(?s)^stderr: .*/profiler/record/iterate/plain\.py"),
     Known(
         LISTED,
         "errors/listed-*",

@@ -61,9 +61,7 @@ def form(name: str) -> Iterator[Any]:
 
 def _let_go() -> None:
     _imported("profiler.record.iterate.watch").unwatch()
-    session = _imported("profiler.record.session.session")
-    session.close_session()
-    session._told.clear()
+    _imported("profiler.record.session.session").close_session()
 
 
 def _imported(name: str) -> Any:

@@ -257,7 +257,7 @@ def test_samples_are_counted_without_automatic_batching(workers: int) -> None:
 def test_a_failure_of_ours_at_the_end_costs_the_loop_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from loaderscope.profiler.record.iterate.recorder import Iteration
+    from loaderscope.profiler.record.iterate.iteration import Iteration
 
     def broken(*args: object) -> None:
         raise RuntimeError("device lost")

@@ -1,24 +1,15 @@
-"""Which device this process uses, and what its backend offers: CUDA, ROCm, XPU, MPS, NPU, HPU,
-whatever torch can have.
+"""Which device this process uses, and what its backend offers: CUDA, ROCm, XPU, MPS, NPU, HPU or
+another one.
 
-Everything is looked up by feature. Nothing here sets a device up: what the program has not
-initialised is not asked.
+Everything is looked up by feature. Nothing here initialises a device.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
-
-class Event(Protocol):
-    """A moment in a stream of the device."""
-
-    def record(self) -> None: ...
-
-    def query(self) -> bool: ...
-
-    def elapsed_time(self, end: Any) -> float: ...
+Event = Any  # of torch: record(), query(), elapsed_time(end)
 
 
 class Accelerator:
@@ -31,14 +22,11 @@ class Accelerator:
         self.kind = kind
         self._module = module
         general = getattr(torch, "accelerator", None)
-        index = getattr(module, "current_device", None) or getattr(
-            general, "current_device_index", None
-        )
-        self.current_device: Callable[[], int] = index or (lambda: 0)
-        self.capturing: Callable[[], bool] = getattr(
-            module, "is_current_stream_capturing", None
-        ) or (lambda: False)
-        # The current stream, None where the backend does not tell.
+        index = getattr(general, "current_device_index", lambda: 0)
+        self.current_device: Callable[[], int] = getattr(module, "current_device", index)
+        capturing = getattr(module, "is_current_stream_capturing", lambda: False)
+        self.capturing: Callable[[], bool] = capturing
+        # None if the backend does not tell.
         self.stream: Callable[[], Any] | None = getattr(module, "current_stream", None)
         self._event: Callable[..., Event] | None = getattr(module, "Event", None)
         if self._event is None and hasattr(torch, "Event") and general is not None:
@@ -46,19 +34,19 @@ class Accelerator:
         self.lacks = None if self._event is not None else f"torch.{kind} has no events"
 
     def event(self) -> Event:
-        """A new one that carries times; only where nothing `lacks`."""
+        """A new event with times. Only if nothing `lacks`."""
         assert self._event is not None
         return self._event(enable_timing=True)
 
     def name(self) -> str:
-        """The current device's, as its driver calls it; else what torch calls its kind."""
+        """The driver's name for the current device, or torch's name for its kind."""
         tell = getattr(self._module, "get_device_name", None)
         return str(tell(self.current_device())) if tell is not None else self.kind
 
 
 def in_use() -> Accelerator | str | None:
-    """The device the program has initialised; None for none so far, a sentence where that cannot be
-    known."""
+    """The device the program has initialised, None if there is none so far, or a sentence if that
+    is unknown."""
     import torch
 
     unknown = None

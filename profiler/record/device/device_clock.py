@@ -1,13 +1,12 @@
-"""Time on the device by events, never by waiting: two a step, and two a copy of some batches. They
-are recorded on the loop's own stream, and read once they are done (`step_log`).
+"""Times the device by events, never by waiting: two per step, and two per copy of some batches.
+They are recorded on the loop's stream, and read once they are reached (`step_log`).
 
-Only the stream current at those moments is seen; work on other streams is not. A backend whose
-events carry no times has its copies counted all the same; times then stay None, with the reason.
+Work on other streams is not seen. If a backend's events carry no times, copies are still counted,
+and times stay None with a reason.
 
-Every step is timed. Copies are looked at of a loop's first batches, and then of one batch in some
-64, at distances that follow no rhythm of the loop: what is seen of a copy costs some microseconds,
-which a step of a hundred cannot spare. Of long steps more are looked at, as long as that takes a
-thousandth of the time.
+Every step is timed. Copies are observed for a loop's first batches, and then for one batch in about
+64, at random distances, since observing one costs some microseconds. In slow loops more batches are
+observed, as long as that takes a thousandth of the time.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import random
 import sys
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ...guard.error_origin import is_ours
 from ...native.form import StepMarks
@@ -29,35 +28,31 @@ from .waits import FIRST, STEPS, Watch
 
 if TYPE_CHECKING:
     from ...store.lanes.lane import Window
-    from ..session.session import Session
+    from ..iterate.iteration import Iteration
 
-# From one batch whose copies are looked at to the next, once the loop's steps have been looked at
-# closely.
+# The distance between batches whose copies are observed, after the loop's first steps.
 APART = (32, 96)
-# Or as soon as looking at the last one is a thousandth of the time since then: it takes so long,
-# and so long a copy.
+# Or sooner, once observing the last one was a thousandth of the time: its cost, and that per copy.
 LOOK_NS, COPY_NS, SPARED = 15_000, 5_000, 1_000
-# A thread of the program's may copy a batch when the loop has gone on; so many batches are
-# remembered for it.
+# Batches that another thread of the program may copy after the loop has gone on.
 LATE = 4
-# In slow loops events are read more often than steps are looked at, for those who look on.
+# In slow loops events are read more often than steps are observed, for live views.
 READ_EVERY_NS = 100_000_000
-# The reasons of a loader that say why there is nothing of the device, and why of pinning.
+# The figures of a loader whose reasons are noted here.
 REASON, PINNED_REASON = "h2d", "h2d_pinned"
-# Where a loader's JSON says what was seen of the steps that were looked at closely.
+# The key in a loader's JSON for what was seen of the observed steps.
 DEVICE_STEPS = "device_steps"
 
 
-def device_clock(step: Timed) -> DeviceClock | None:
-    """A device clock, if the training code has set up a device in this process; this never sets one
-    up."""
+def device_clock(step: Iteration) -> DeviceClock | None:
+    """A device clock, if the program has initialised a device in this process."""
     recorder = step.recorder
     try:
         device = in_use()
         if device is None:
             return None
         if isinstance(device, str):
-            recorder.note(REASON, device)
+            recorder.note(device, REASON)
             return None
         if recorder.session is not None:
             recorder.session.note_device(device.name())
@@ -66,74 +61,52 @@ def device_clock(step: Timed) -> DeviceClock | None:
     except Exception as error:
         if not is_ours(error):
             raise
-        recorder.note(REASON, _failed(error))
+        recorder.note(_failed(error), REASON)
         return None
-
-
-class Timed(Protocol):
-    """What a clock needs of the iteration it times (`recorder.Iteration`)."""
-
-    device: DeviceClock | None
-
-    @property
-    def recorder(self) -> Noting: ...
-
-
-class Noting(Protocol):
-    """What it needs of that loader's recorder."""
-
-    @property
-    def session(self) -> Session | None: ...
-
-    facts: dict[str, Any]
-
-    def note(self, metric: str, reason: str) -> None: ...
-
-    def write(self) -> None: ...
 
 
 class DeviceClock(StepMarks):
     """The device side of one iterator's records. Its step calls `entered` and `handed_over`."""
 
-    def __new__(cls, step: Timed, device: Accelerator) -> DeviceClock:
+    def __new__(cls, step: Iteration, device: Accelerator) -> DeviceClock:
         return super().__new__(cls, device.event, device.current_device, device.capturing)
 
-    def __init__(self, step: Timed, device: Accelerator) -> None:
+    def __init__(self, step: Iteration, device: Accelerator) -> None:
         self.recorder = step.recorder
         self._device = device
-        self._step_of = weakref.ref(
-            step
-        )  # an iterator that is dropped gives its lane back, whatever is left to read
+        # Weak, so that a dropped iterator returns its lane even if events are unread.
+        self._step_of = weakref.ref(step)
         self._drained = False
-        self._steps = StepLog(self)
+        self.steps = StepLog(self)
         self._open: HandedOver | None = None
         self._recent: deque[HandedOver] = deque()
         self._random = random.Random(0)
         self._one_by_one = 0 if DEVICE_STEPS in self.recorder.facts else FIRST + STEPS
-        # The batch to be looked at, at the latest, and when one would be sooner.
+        # The batch to observe at the latest, and the time from which one is sooner.
         self._next = 0 if self._one_by_one else self._random.randint(1, APART[1])
         self._next_ns = 0
         self.looking = self._next == 0
-        self.watch: Watch | None = None  # while this loop's steps are looked at closely
+        self.watch: Watch | None = None  # while this loop's steps are observed
         if device.lacks is not None:
-            self._without_times(device.lacks)
+            self._no_events(device.lacks)
 
-    # Called by `entered` and `handed_over`, which pass on to `failed` what goes wrong.
+    # Called by `entered` and `handed_over`, whose errors go to `failed`.
 
     def due(self) -> None:
-        """A step is over, and another begins, of which one or the other is looked at; or it is time
-        to read."""
-        if self._drained:  # workers that are kept: a new epoch of the same iterator
+        """One of two steps is observed, the one that ends or the one that begins; or it is time to
+        read events."""
+        if self._drained:  # persistent workers: a new epoch of the same iterator
             self._drained = False
-            self._steps.begin()
+            self.steps.begin()
         looked, self._open = self._open, None
         if looked is not None:
             copies.leave(looked)
             looked.write_copies()
             self._next_ns = self.t_entered + SPARED * (LOOK_NS + COPY_NS * looked.copies)
-            if self.watch is not None and self.watch.over():
-                self._looked()
-        self._steps.read()
+            if self.watch is not None and self.watch.over() and (watch := self._end_watch()):
+                self.recorder.facts[DEVICE_STEPS] = watch.found(with_source=inspection_wanted())
+                self.recorder.write()
+        self.steps.read()
         read_logs()
         batch = self.batches
         while self._recent and self._recent[0].number + LATE <= batch + 1:
@@ -148,7 +121,7 @@ class DeviceClock(StepMarks):
         self.until_ns = min(self.t_entered + READ_EVERY_NS, self._next_ns or sys.maxsize)
 
     def look(self, window: Window | None, at: int, data: Any) -> HandedOver:
-        """This batch's copies will be looked at."""
+        """Observe the copies of this batch."""
         if self.batches == FIRST and DEVICE_STEPS not in self.recorder.facts:
             watch = Watch(self._device.kind, self._device.stream)
             self.watch = watch if watch.begin() else None
@@ -160,22 +133,22 @@ class DeviceClock(StepMarks):
         return batch
 
     def failed(self, error: BaseException) -> None:
-        """Time no more, unless the error is the user's."""
+        """Stop timing, unless the error is the user's."""
         if not is_ours(error):
             raise error
         step = self._step_of()
         if step is not None:
             step.device = None
         self.forget()
-        self._tell(REASON, _failed(error))
+        self.recorder.note(_failed(error), REASON)
 
     # The end of an iteration.
 
     def drain(self) -> None:
-        """The iteration has ended. What is not done is read with the next one, or before the run is
+        """The iteration has ended. Later events are read with the next one, or before the run is
         closed."""
         self.forget()
-        self._steps.read()
+        self.steps.read()
         self._drained = True
 
     def over(self) -> bool:
@@ -183,42 +156,31 @@ class DeviceClock(StepMarks):
 
     def forget(self) -> None:
         """Look for copies and waits no more."""
-        watch, self.watch = self.watch, None
-        if watch is not None:
-            watch.end()
+        self._end_watch()
         self._open, self.until = None, 0
         while self._recent:
             copies.forget(self._recent.popleft())
 
-    def _looked(self) -> None:
-        """The steps that were to be looked at are over."""
+    def _end_watch(self) -> Watch | None:
         watch, self.watch = self.watch, None
         if watch is not None:
             watch.end()
-            self.recorder.facts[DEVICE_STEPS] = watch.found(with_source=inspection_wanted())
-            self.recorder.write()
+        return watch
 
-    def read_again(self, batch: HandedOver) -> None:
-        """It was copied once more after it was read."""
-        self._steps.add(batch)
+    # Why figures are missing.
 
-    # What is not to be had.
+    def pinning_unknown(self) -> None:
+        reason = f"torch.{self._device.kind} does not tell what is page-locked"
+        self.recorder.note(reason, PINNED_REASON)
 
-    def _tell(self, metric: str, reason: str) -> None:
-        """Note why the device gives no such figure."""
-        self.recorder.note(metric, reason)
-
-    def no_pinning(self) -> None:
-        self._tell(PINNED_REASON, f"torch.{self._device.kind} does not tell what is page-locked")
-
-    def untimed(self, error: Exception) -> None:
-        self._without_times(f"the events of torch.{self._device.kind} carry no times: {error}")
-
-    def _without_times(self, reason: str) -> None:
+    def without_times(self, why: str) -> None:
         """Go on without events: copies are counted, not timed."""
+        self._no_events(f"the events of torch.{self._device.kind} {why}")
+
+    def _no_events(self, reason: str) -> None:
         self.marking = False
         self.pool.clear()
-        self._tell(REASON, reason)
+        self.recorder.note(reason, REASON)
 
 
 def _failed(error: BaseException) -> str:

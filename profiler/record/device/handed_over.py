@@ -1,66 +1,36 @@
-"""A batch of which the copies are looked at: what is known of them, and where it is written."""
+"""A batch whose copies are looked at: what is known of them, and where it is written."""
 
 from __future__ import annotations
 
 import sys
 from threading import get_ident
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from ...base import batch_record
 from ...store.lanes.lane import Window
 from .accelerator import Event
-from .waits import Watch
 
-# Copies of one batch that are bracketed by events: what has more is counted, not timed.
+if TYPE_CHECKING:
+    from .device_clock import DeviceClock
+
+# The copies of a batch that are timed by events. Further ones are only counted.
 MOST_TIMED_COPIES = 512
 
 
-class Marking(Protocol):
-    """What a batch needs of its clock (`device_clock.DeviceClock`)."""
-
-    watch: Watch | None
-
-    def mark(self) -> Event | None: ...
-
-    def read_again(self, batch: HandedOver) -> None: ...
-
-    def no_pinning(self) -> None: ...
-
-
 class HandedOver:
-    """What `copies` tells of copies of it."""
+    """Receives the copies of one batch from `copies`."""
 
-    __slots__ = (
-        "_clock",
-        "_thread",
-        "at",
-        "blocking",
-        "bytes",
-        "copies",
-        "copying_ns",
-        "events",
-        "host_ns",
-        "left_behind",
-        "measured",
-        "number",
-        "pinned",
-        "window",
-        "written",
-    )
-
-    def __init__(self, clock: Marking, window: Window | None, at: int, number: int) -> None:
+    def __init__(self, clock: DeviceClock, window: Window | None, at: int, number: int) -> None:
         self._clock = clock
         self.window = window
         self.at = at  # offset of its record
         self.number = number  # of the iteration's batches
-        # Before and after a copy, what lies between them beside it, and what it took at most.
+        # Before and after a copy, the time between that is not copying, and the most it can be.
         self.events: list[tuple[Event, Event, int, int]] = []
         self._thread = get_ident()
         self.copies = self.bytes = self.host_ns = self.blocking = 0
         self.pinned: int | None = 0
-        self.measured = self.copying_ns = (
-            0  # copies of which the events were read, and what they came to
-        )
+        self.measured = self.copying_ns = 0  # the copies whose events were read, and their time
         self.written = self.left_behind = False
 
     def before_copy(self) -> Event | None:
@@ -80,12 +50,12 @@ class HandedOver:
         end = self._clock.mark() if start is not None else None
         if start is not None and end is not None:
             beside, most = 0, sys.maxsize
-            # An idle stream comes to `start` before the copy is issued. (In other threads nothing
-            # is asked: one may be capturing a graph, which an answer to another would end.)
+            # An idle stream reaches `start` before the copy is issued. (Other threads are not
+            # asked: one may be capturing a graph, which a query would end.)
             idle = not blocking and self._thread == get_ident() and start.query()
             if blocking or (idle and pinned is False):
                 most = max(1, host_ns - issuing_ns)  # the call takes as long as the copy
-            elif idle:  # the copy began somewhere in the call, which does not wait for it
+            elif idle:  # the copy began at some time in the call, which does not wait for it
                 beside = (issuing_ns + host_ns) // 2 if pinned else issuing_ns
             self.events.append((start, end, beside, most))
         self.copies += 1
@@ -96,11 +66,10 @@ class HandedOver:
         if self.left_behind:
             self.write_copies()
         if pinned is None:
-            self._clock.no_pinning()
+            self._clock.pinning_unknown()
 
     def write_copies(self) -> None:
-        """Write what is known of its copies: when the loop has gone on, and of each that another
-        thread makes then."""
+        """Write what is known of its copies: when the loop goes on, and after each later copy."""
         self.left_behind = True
         if self.window is not None:
             at = self.at
@@ -113,21 +82,20 @@ class HandedOver:
                     ),
                 ]
             if self.measured:
-                patches.append(
-                    batch_record.COPIES_NS.patch(at, -1)
-                )  # until the new copy's events are read, too
+                # Until the new copy's events are read too.
+                patches.append(batch_record.COPIES_NS.patch(at, -1))
             self.window.patch(patches)
         if self.written:
             self.written = False
-            self._clock.read_again(self)
+            self._clock.steps.copied.append(self)
 
     def done(self) -> bool:
-        """Whether the device has made the copies that are known so far."""
+        """Whether the device has made all copies known so far."""
         return all(end.query() for _, end, *_ in self.events)
 
     def read(self) -> list[Event]:
-        """Write what its events say, all of which have been reached; gives them back."""
-        self.written = True  # a copy noticed from here on has it read again
+        """Write the times of its events, all of which have been reached; returns them."""
+        self.written = True  # a later copy has it read again
         events, self.events = self.events, []
         for start, end, beside_ns, most_ns in events:
             self.copying_ns += min(max(0, elapsed_ns(start, end) - beside_ns), most_ns)

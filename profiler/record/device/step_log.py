@@ -1,11 +1,10 @@
-"""Steps of which the device has yet to reach the events, or nobody has read them: what they say is
-written here.
+"""Reads the events of steps once the device has reached them, and writes their times.
 
     next() entered       event N(k)      the device has been given all work of step k
     batch handed over    event H(k+1)    the loop is about to give it work of step k+1
 
-N(k) → H(k+1) is the stall, H(k) → N(k) the device's time on step k. A log outlives the iterator
-that it belongs to: a loop may end, or be left, long before the device has done what it was given.
+N(k) → H(k+1) is the stall, H(k) → N(k) the device's time on step k. A log outlives its iterator: a
+loop may end long before the device has done its work.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import atexit
 import os
 import threading
 from collections import deque
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ...base import batch_record
 from ...guard.error_origin import is_ours
@@ -22,67 +21,43 @@ from ...store.lanes.lane import Window
 from .accelerator import Event
 from .handed_over import HandedOver, elapsed_ns
 
-# Steps whose events are not reached yet; beyond this the oldest are given up rather than held for
-# ever.
+if TYPE_CHECKING:
+    from .device_clock import DeviceClock
+
+# Of more steps with unreached events, the oldest are given up.
 MAX_PENDING = 256
-# Logs of iterations that are over: the device may be most of a short epoch behind.
+# Logs of ended iterations: the device may be most of a short epoch behind.
 MAX_LOGS = 16
 
 _logs: deque[tuple[int, StepLog]] = deque(maxlen=MAX_LOGS)
 
 
-class Clock(Protocol):
-    """What a log needs of its clock (`device_clock.DeviceClock`)."""
-
-    log: list[Any]
-    pool: list[Any]
-    recorder: Any
-
-    def over(self) -> bool: ...
-
-    def forget(self) -> None: ...
-
-    def untimed(self, error: Exception) -> None: ...
-
-
 class StepLog:
     """The events of one iterator's steps."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._copied: list[HandedOver] = []
+    def __init__(self, clock: DeviceClock) -> None:
+        self.clock = clock
+        self.copied: list[HandedOver] = []  # batches with copies to be read
         self._lock = threading.Lock()
         self.begin()
 
     def begin(self) -> None:
-        """An iteration begins: from now on there may be something to be read when it is over."""
+        """An iteration begins, and may leave events to be read after its end."""
         if not any(log is self for _, log in list(_logs)):
             _logs.append((os.getpid(), self))
         atexit.unregister(read_logs)
         atexit.register(read_logs)  # the program may end with this epoch
 
-    def left(self) -> bool:
-        """Whether there is anything left to be read."""
-        return bool(self._clock.log or self._copied)
-
     def over(self) -> bool:
-        """Whether its iteration is, which then looks for no copies any more."""
-        over = self._clock.over()
+        """Whether its iteration is over. Its copies are then no longer looked for."""
+        over = self.clock.over()
         if over:
-            self._clock.forget()
+            self.clock.forget()
         return over
 
-    def of(self, recorder: Any) -> bool:
-        """Whether these are steps of that recorder's."""
-        return self._clock.recorder is recorder
-
-    def add(self, batch: HandedOver) -> None:
-        """It was copied once more after it was read."""
-        self._copied.append(batch)
-
     def read(self, closing: bool = False) -> None:
-        """Write what the device has reached; of all else, when `closing`, what is certain without
-        it."""
+        """Write what the device has reached. When `closing`, also write what is certain of the
+        rest."""
         if not self._lock.acquire(blocking=False):  # another thread is at it
             return
         try:
@@ -91,14 +66,14 @@ class StepLog:
         except Exception as error:
             if not is_ours(error):
                 raise
-            self._clock.log.clear()
-            self._copied.clear()
-            self._clock.untimed(error)
+            self.clock.log.clear()
+            self.copied.clear()
+            self.clock.without_times(f"carry no times: {error}")
         finally:
             self._lock.release()
 
     def _read_steps(self, closing: bool) -> None:
-        steps, pool = self._clock.log, self._clock.pool
+        steps, pool = self.clock.log, self.clock.pool
         window: Window | None = None
         patches: list[tuple[int, bytes]] = []
         read = 0
@@ -117,7 +92,7 @@ class StepLog:
                 break
             read += 1
             if looked is not None:
-                self._copied.append(looked)
+                self.copied.append(looked)
             if where is not window:
                 if window is not None:
                     window.patch(patches)
@@ -128,17 +103,17 @@ class StepLog:
         del steps[:read]
 
     def _read_copies(self) -> None:
-        copied, self._copied = self._copied[-MAX_PENDING:], []
+        copied, self.copied = self.copied[-MAX_PENDING:], []
         for batch in copied:
             if batch.done():
-                self._clock.pool.extend(batch.read())
+                self.clock.pool.extend(batch.read())
             else:
-                self._copied.append(batch)
+                self.copied.append(batch)
 
 
 def _stall_so_far(before: Event | None, handed: Event | None, wait_ns: int) -> int:
-    """Of a step that the device has not done: none where it has not even done the step before, of
-    which it still had work, then, when the batch was handed over. -1 where that is not known."""
+    """The stall of an unfinished step, -1 if unknown. It is 0 if the device has not even finished
+    the step before: then it had work when the batch was handed over."""
     if before is None or handed is None:
         return -1
     if handed.query():
@@ -147,8 +122,8 @@ def _stall_so_far(before: Event | None, handed: Event | None, wait_ns: int) -> i
 
 
 def read_logs(closing: Any = None) -> None:
-    """Read what the device has reached since iterations were over. `closing`: a recorder whose
-    records end now. Raises no error of ours."""
+    """Read what the device has reached since. `closing`: a recorder whose records end now. Raises
+    no error of ours."""
     pid = os.getpid()
     for _ in range(len(_logs)):
         try:
@@ -157,8 +132,9 @@ def read_logs(closing: Any = None) -> None:
             return
         if whose != pid:
             continue
-        closes, over = log.of(closing), log.over()
+        closes, over = log.clock.recorder is closing, log.over()
         if closes or over:
             log.read(closes)
-        if not closes and (log.left() or not over):
+        remaining = log.clock.log or log.copied
+        if not closes and (remaining or not over):
             _logs.append((pid, log))

@@ -1,10 +1,9 @@
-"""A few steps of a loop, looked at closely: which lines of the program copy to the device, and
-which wait for it.
+"""Finds the lines of the program that copy to the device, and those that wait for it, in a few
+steps of a loop.
 
-`loss.item()`, `float(loss)`, `print(loss)` and their like read a value that the device has yet to
-compute. The methods they come to are wrapped like those that copy, on the loop's own thread, for
-STEPS steps a loader: the loop pays for it once, and code that reads many values (of tensors on the
-CPU, where nothing is waited for) hardly notices.
+`loss.item()`, `float(loss)` and `print(loss)` read a value that the device has yet to compute. The
+methods behind them are wrapped on the loop's own thread for STEPS steps per loader. So the loop
+pays once, and code that reads many values of CPU tensors hardly notices.
 """
 
 from __future__ import annotations
@@ -13,31 +12,30 @@ import linecache
 import sys
 import weakref
 from collections.abc import Callable
+from functools import partial
 from threading import get_ident
-from types import FrameType
 from typing import Any
 
 from ...base.clock import now_ns
-from ...guard.error_origin import is_ours
+from ...guard.error_origin import forgiving
 from ...guard.static_access import unseen
 from ..inspect.uses import place_of, users_frame
-from .wrapped import as_asked, device_of, noticing
+from .wrapped import Wrapped, as_asked, device_of
 
-# Of an epoch, the steps looked at: after the first ones, in which a program sets up much.
+# The steps of an epoch that are observed, after the first, in which a program sets up much.
 FIRST, STEPS = 4, 8
-# Steps that take longer than this together are given up: the wrappers do not stay where a loop is
-# left half way.
+# Slower steps are given up, so that no wrapper stays when a loop is left half way.
 MOST_NS = 60_000_000_000
 MAX_PLACES = 16
 
 _CALLS = ("item", "cpu", "tolist", "__float__", "__int__", "__bool__")
-# Goes away with the loop's iterator, or by its time limit.
+# Ends with the loop's iterator, or at its time limit.
 _watch: weakref.ref[Watch] | None = None
-_methods: dict[str, Any] = {}
+_wrapped = Wrapped()
 
 
 class Watch:
-    """The steps looked at, of one loop."""
+    """The observed steps of one loop."""
 
     def __init__(self, kind: str, stream: Callable[[], Any] | None) -> None:
         self._kind = kind
@@ -51,31 +49,27 @@ class Watch:
         self._handed_on: Any = None
 
     def begin(self) -> bool:
-        """False where another loop is being looked at."""
+        """False if another loop is observed now."""
         global _watch
         other = _current()
         if other is not None and now_ns() < other._until_ns:
             return False
-        import torch
-
         _watch = weakref.ref(self)
         for name in _CALLS:
-            if name not in vars(torch.Tensor):  # somebody else's wrapper stays as it is
-                original = getattr(torch.Tensor, name)
-                method = _methods[name] = noticing(original, _noticed(name, original))
-                method.on = True
-                setattr(torch.Tensor, name, method)
+            _wrapped.wrap(name, partial(_noticed, name), on=True)
         return True
 
     def end(self) -> None:
+        global _watch
         if _current() in (self, None):
-            _take_away()
+            _watch = None
+            _wrapped.unwrap()
 
     def handed_over(self) -> None:
         self._handed_on = self._stream() if self._stream is not None else None
 
     def copied(self) -> None:
-        """A copy of a batch is about to be made, by whoever called."""
+        """The caller is about to copy a batch."""
         self.copies += 1
         if self._stream is not None:
             self.aside += bool(self._stream() != self._handed_on)
@@ -85,14 +79,14 @@ class Watch:
             self._copied_at[place] = self._copied_at.get(place, 0) + 1
 
     def over(self) -> bool:
-        """A step has ended; whether that was the last."""
+        """A step has ended. True if it was the last."""
         self.steps += 1
         return self.steps >= STEPS
 
     def called(
         self, name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """What the method gives, with a note of how long that took."""
+        """Call the method, and note its time if it waits for the device."""
         if self._inside or get_ident() != self._thread or not args:
             return call(*args, **kwargs)
         with unseen():
@@ -108,17 +102,13 @@ class Watch:
             self._note(name, now_ns() - began, began)
 
     def _note(self, name: str, took_ns: int, now: int) -> None:
-        try:
+        with forgiving():
             if now > self._until_ns:
                 self.end()
-            frame: FrameType | None = users_frame(sys._getframe(2))
+            frame = users_frame(sys._getframe(2))
             if frame is not None and len(self._waits) < MAX_PLACES:
-                self._waits.setdefault((name, frame.f_code.co_filename, frame.f_lineno), []).append(
-                    took_ns
-                )
-        except Exception as error:
-            if not is_ours(error):
-                raise
+                place = name, frame.f_code.co_filename, frame.f_lineno
+                self._waits.setdefault(place, []).append(took_ns)
 
     def found(self, with_source: bool) -> dict[str, Any]:
         """For the loader's JSON."""
@@ -141,19 +131,8 @@ def _current() -> Watch | None:
     return _watch() if _watch is not None else None
 
 
-def _take_away() -> None:
-    global _watch
-    import torch
-
-    _watch = None
-    while _methods:
-        name, method = _methods.popitem()
-        if vars(torch.Tensor).get(name) is method:
-            delattr(torch.Tensor, name)
-
-
 def _noticed(name: str, original: Any) -> Callable[..., Any]:
-    """What is called in the method's place, and calls it."""
+    """The function that is called in the method's place, and calls it."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         import torch
@@ -162,7 +141,7 @@ def _noticed(name: str, original: Any) -> Callable[..., Any]:
         if torch.compiler.is_compiling():
             return original(*args, **kwargs)
         if watch is None:
-            _take_away()
+            _wrapped.unwrap()
             return original(*args, **kwargs)
         return watch.called(name, as_asked(original, (*args, *kwargs.values())), args, kwargs)
 

@@ -1,4 +1,4 @@
-"""What stands in the place of a method of tensors while calls of it are noticed."""
+"""Wraps methods of tensors while calls of them are noticed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,41 @@ from ...guard.static_access import inherits, plain_tensor
 from ...native.form import hooks
 
 
-def noticing(original: Any, noticed: Callable[..., Any]) -> Any:
-    """For a class's attribute: calls `noticed` while it is `on`, otherwise the method itself."""
-    import torch
+class Wrapped:
+    """The methods of `torch.Tensor` wrapped by one user of this class. They are attributes in front
+    of the inherited C methods, and are deleted without a trace."""
 
-    return hooks.Noticing(original, torch._C._has_torch_function_variadic, noticed)
+    def __init__(self) -> None:
+        self._methods: dict[str, Any] = {}
+
+    def wrap(self, name: str, noticed: Callable[[Any], Callable[..., Any]], on: bool) -> None:
+        """While on, call `noticed(method)` in the method's place. Other people's wrappers stay."""
+        import torch
+
+        original = getattr(torch.Tensor, name, None)
+        if original is not None and name not in vars(torch.Tensor):
+            has_overrides = torch._C._has_torch_function_variadic
+            method = hooks.Noticing(original, has_overrides, noticed(original))
+            method.on = on
+            self._methods[name] = method
+            setattr(torch.Tensor, name, method)
+
+    def listen(self, on: bool) -> None:
+        for method in self._methods.values():
+            method.on = on
+
+    def unwrap(self) -> None:
+        import torch
+
+        while self._methods:
+            name, method = self._methods.popitem()
+            if vars(torch.Tensor).get(name) is method:
+                delattr(torch.Tensor, name)
 
 
 def as_asked(original: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:
-    """The method to call. Classes that are asked about calls are told of the method itself: C would
-    look it up by its name, and tell them of what stands for it."""
+    """The method to call. Classes with `__torch_function__` must receive the method itself, but C
+    would look it up by name and find the wrapper."""
     import torch
 
     if not torch._C._has_torch_function(arguments):
@@ -29,5 +54,5 @@ def as_asked(original: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:
 
 
 def device_of(tensor: Any) -> str:
-    """The kind of device it lies on; "" for what does not answer by itself."""
+    """The kind of the tensor's device, "" if it is not a plain tensor."""
     return str(tensor.device.type) if plain_tensor(tensor) else ""

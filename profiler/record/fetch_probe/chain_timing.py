@@ -1,9 +1,8 @@
-"""Sequences that hold the very same callables as a chain, and look at the clock between handing out
-one and the next.
+"""Stand-ins for a chain's sequence: they hold the same callables, and read the clock between items.
 
-Such a chain does `for step in self.steps: x = step(x)`, so the time between two items is the time
-of the first. No callable is wrapped: whoever looks at one finds the user's own. Copies, pickles,
-slices past the sample, and what others make of the type (`type(chain)(items)`) are plain.
+A chain does `for step in self.steps: x = step(x)`, so the time between two items is that of the
+first. No callable is wrapped. Copies, pickles, later slices, and new objects of the type
+(`type(chain)(items)`) are plain.
 """
 
 from __future__ import annotations
@@ -16,10 +15,8 @@ from ...base.clock import now_ns
 
 
 class Times:
-    """Calls and ns of each callable of one chain, counted while `active` and in the thread that
-    began the sample."""
-
-    __slots__ = ("active", "steps", "thread")
+    """Calls and ns of each callable of a chain, counted while `active`, in the thread that began
+    the sample."""
 
     def __init__(self, length: int) -> None:
         self.active = True
@@ -31,108 +28,71 @@ class Times:
         return self.active and get_ident() == self.thread
 
 
-class TimedList(list[Any]):
-    """A chain's list. Changes made to it during a sample are carried over, see `chains`."""
+class _StandIn:
+    """What the stand-ins share. `_plain` is the type each stands in for."""
 
-    __slots__ = ("_loaderscope",)
-    _loaderscope: tuple[Times, Sequence[int]]
-
-    def __new__(cls, *args: Any) -> Any:
-        return list(*args)
-
-    @staticmethod
-    def of(items: Any, timing: tuple[Times, Sequence[int]]) -> TimedList:
-        made = list.__new__(TimedList)
-        list.__init__(made, items)
-        made._loaderscope = timing
-        return made
-
-    def __iter__(self) -> Iterator[Any]:
-        items = list.__iter__(self)
-        times, positions = self._loaderscope
-        return _timing(items, times, positions) if times.counting() else items
-
-    def __getitem__(self, key: Any) -> Any:
-        found = list.__getitem__(self, key)
-        times, positions = self._loaderscope
-        return (
-            TimedList.of(found, (times, positions[key]))
-            if type(key) is slice and times.active
-            else found
-        )
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return list, (plain(self),)
-
-
-class TimedTuple(tuple[Any, ...]):
-    """A chain's tuple."""
-
-    _loaderscope: tuple[Times, Sequence[int]]
-
-    def __new__(cls, *args: Any) -> Any:
-        return tuple(*args)
-
-    @staticmethod
-    def of(items: Any, timing: tuple[Times, Sequence[int]]) -> TimedTuple:
-        made = tuple.__new__(TimedTuple, items)
-        made._loaderscope = timing
-        return made
-
-    def __iter__(self) -> Iterator[Any]:
-        items = tuple.__iter__(self)
-        times, positions = self._loaderscope
-        return _timing(items, times, positions) if times.counting() else items
-
-    def __getitem__(self, key: Any) -> Any:
-        found = tuple.__getitem__(self, key)
-        times, positions = self._loaderscope
-        return (
-            TimedTuple.of(found, (times, positions[key]))
-            if type(key) is slice and times.active
-            else found
-        )
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return tuple, (plain(self),)
-
-
-class TimedModules(dict[str, Any]):
-    """The modules of an `nn.Sequential`, which iterates over their `values()`."""
-
-    __slots__ = ("_loaderscope",)
+    _plain: Any
     _loaderscope: tuple[Times, Sequence[int]]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        return dict(*args, **kwargs)
+        return cls._plain(*args, **kwargs)
 
-    @staticmethod
-    def of(items: Any, timing: tuple[Times, Sequence[int]]) -> TimedModules:
-        made = dict.__new__(TimedModules)
-        dict.update(made, items)
+    @classmethod
+    def of(cls, items: Any, timing: tuple[Times, Sequence[int]]) -> Any:
+        made = cls._plain.__new__(cls, items)
+        cls._plain.__init__(made, items)
         made._loaderscope = timing
         return made
 
-    def values(self) -> Any:
-        if not self._loaderscope[0].counting():
-            return dict.values(self)
-        return TimedList.of(dict.values(self), self._loaderscope)
-
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return dict, (dict(dict.items(self)),)
+        plain = self._plain
+        return plain, (list(getattr(plain, "items", plain.__iter__)(self)),)
+
+
+class _Sequence(_StandIn):
+    def __iter__(self) -> Iterator[Any]:
+        items = self._plain.__iter__(self)
+        times, positions = self._loaderscope
+        return _timing(items, times, positions) if times.counting() else items
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._plain.__getitem__(self, key)
+        times, positions = self._loaderscope
+        if type(key) is slice and times.active:
+            return self.of(found, (times, positions[key]))
+        return found
+
+
+class TimedList(_Sequence, list[Any]):
+    """A chain's list. Changes made during a sample are carried over, see `chains`."""
+
+    _plain = list
+
+
+class TimedTuple(_Sequence, tuple[Any, ...]):
+    """A chain's tuple."""
+
+    _plain = tuple
+
+
+class TimedModules(_StandIn, dict[str, Any]):
+    """The modules of an `nn.Sequential`, which iterates over their `values()`."""
+
+    _plain = dict
+
+    def values(self) -> Any:
+        values = dict.values(self)
+        if not self._loaderscope[0].counting():
+            return values
+        return TimedList.of(values, self._loaderscope)
+
+
+_KINDS: dict[type, Any] = {list: TimedList, tuple: TimedTuple, dict: TimedModules}
 
 
 def timed(chain: Any, times: Times) -> Any:
-    """The same items in a sequence that times them; the chain is a plain list, tuple or dict."""
-    kinds: dict[type, Any] = {list: TimedList, tuple: TimedTuple, dict: TimedModules}
-    return kinds[type(chain)].of(chain, (times, range(len(times.steps))))
-
-
-def plain(chain: Any) -> list[Any]:
-    """The items, untimed."""
-    if type(chain) is TimedList:
-        return list(list.__iter__(chain))
-    return list(tuple.__iter__(chain))
+    """A stand-in that times the items of this plain list, tuple or dict."""
+    return _KINDS[type(chain)].of(chain, (times, range(len(times.steps))))
 
 
 def _timing(items: Iterator[Any], times: Times, positions: Sequence[int]) -> Iterator[Any]:
@@ -140,7 +100,7 @@ def _timing(items: Iterator[Any], times: Times, positions: Sequence[int]) -> Ite
         start = now_ns()
         yield item
         took = now_ns() - start
-        # What goes on after the sample, in a generator of the user's, is no longer counted.
+        # A generator of the user's may go on after the sample.
         if times.active and place < len(positions):
             step = times.steps[positions[place]]
             step[0] += 1

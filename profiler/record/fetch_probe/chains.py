@@ -1,8 +1,8 @@
-"""Chains of callables held by a data set, as `Compose` has them, and their replacement while a
+"""Finds the chains of callables that a data set holds, as `Compose` does, and replaces them while a
 sample times them.
 
-Found by walking over attributes alone: nothing of the user's is called. An owner whose attributes
-are not plain ones (slots, properties, a `__setattr__` of its own) is left alone.
+The search reads attributes and calls nothing of the user's. Owners without plain attributes (slots,
+properties, their own `__setattr__`) are left alone.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple
 
-from ...guard.error_origin import is_ours
+from ...guard.error_origin import forgiving
 from ...guard.static_access import (
     in_class,
     inherits,
@@ -25,7 +26,7 @@ from ...guard.static_access import (
     short_name,
     unseen,
 )
-from .chain_timing import Times, plain, timed
+from .chain_timing import Times, timed
 
 MAX_DEPTH = 4
 MAX_OBJECTS = 256
@@ -34,10 +35,9 @@ MAX_ITEMS = 64  # a longer list is data
 MAX_CHAINS = 16
 MAX_PATH = 120
 
-# Attributes by which well known chains hold their callables: such a chain is named after its owner
-# alone.
+# The usual attributes of chains, which are named after their owner alone.
 _USUAL = ("transforms", "_modules")
-# Never looked into: values, code, and what is large or not the user's.
+# Never opened: values, code, and what is large or not the user's.
 _LEAVES = (
     str,
     bytes,
@@ -75,8 +75,7 @@ Step = tuple[str, int, str, int, int]  # as ChainTotals
 
 
 class Link(NamedTuple):
-    """Where a chain hangs: an attribute of `owner`. `chain` is how code reaches it from the
-    loader."""
+    """An attribute that holds a chain. `chain` is the path to it in code."""
 
     owner: Any
     attribute: str
@@ -84,47 +83,30 @@ class Link(NamedTuple):
     chain: str
 
 
-class _Known:
-    """A link found before. It keeps nothing of the user's alive."""
-
-    def __init__(self, link: Link) -> None:
-        """Raises TypeError for an owner that cannot be held weakly."""
-        self._owner = weakref.ref(link.owner)
-        self._attribute = link.attribute
-        self._held = id(link.held)
-        self._chain = link.chain
-
-    def link(self) -> Link | None:
-        """The link, if the chain is still there. Another one may have come to lie where it lay;
-        then that is meant."""
-        owner = self._owner()
-        held = _of(owner, self._attribute)
-        if id(held) != self._held or not _is_chain(self._attribute, held, owner):
-            return None
-        return Link(owner, self._attribute, held, self._chain)
-
-
 class Chains:
-    """The chains of one data set. Between `start` and `stop` they are timed, in the thread that
+    """The chains of one data set. They are timed between `start` and `stop`, in the thread that
     called `start`."""
 
     def __init__(self, dataset: Callable[[], Any]) -> None:
-        """`dataset` gives the data set as long as there is one: whoever uses it may let go of it at
-        any time."""
+        """`dataset` returns the data set while it exists."""
         self._dataset = dataset
-        self._known: list[_Known] = []
+        # By owner, held weakly: attribute, id of the chain, and its path.
+        self._known: list[tuple[weakref.ref[Any], str, int, str]] = []
         self._starts = 0
         self._under_way: list[tuple[Link, Any, list[Any], Times]] = []
 
     def start(self) -> bool:
-        """Begin to time; False where there is no chain. Leaves everything as it was if it fails."""
+        """Begin to time; False if there is no chain."""
         self._starts += 1
-        links = [link for known in self._known if (link := known.link()) is not None]
-        # A data set may make its chains late; looking again and again would cost too much.
+        links = list(self._links())
+        # A data set may make its chains late, but each search costs time.
         if not links and self._starts & (self._starts - 1) == 0:
             links = find_chains(self._dataset())
-        self._known = list(_known(links))
+        self._known = []
         for link in links:
+            with suppress(TypeError):  # an owner that cannot be held weakly
+                owner = weakref.ref(link.owner)
+                self._known.append((owner, link.attribute, id(link.held), link.chain))
             items = _items(link.held)
             times = Times(len(items))
             stand_in = timed(link.held, times)
@@ -133,51 +115,40 @@ class Chains:
         return bool(self._under_way)
 
     def stop(self) -> list[Step]:
-        """Put everything back; returns what each callable took. Safe to call at any time."""
+        """Put the chains back; returns the times of each callable. Safe to call at any time."""
         under_way = self._under_way[:]
         found: list[Step] = []
         while self._under_way:
-            # Removed when it is done: a signal's handler may raise in between, and `stop` be called
-            # again.
+            # Removed last: a signal handler may raise before, and `stop` be called again.
             link, stand_in, items, times = self._under_way[-1]
             times.active = False
-            try:
-                held = _held(link)
+            with forgiving():
+                held = _of(link.owner, link.attribute)
                 if held is stand_in or held is link.held:
                     object.__setattr__(link.owner, link.attribute, link.held)
                     _carry_over(stand_in, link.held, items)
-            except Exception as error:
-                if not is_ours(error):
-                    raise
             self._under_way.pop()
         for link, _, items, times in under_way:
             for position, (calls, total_ns) in enumerate(times.steps):
                 if calls:
-                    found.append(
-                        (link.chain, position, short_name(items[position]), calls, total_ns)
-                    )
+                    name = short_name(items[position])
+                    found.append((link.chain, position, name, calls, total_ns))
         return found
 
-
-def _known(links: list[Link]) -> Iterator[_Known]:
-    for link in links:
-        with suppress(TypeError):
-            yield _Known(link)
+    def _links(self) -> Iterator[Link]:
+        """The known chains that are still there. (A new one at the same address counts too.)"""
+        for known, attribute, held_id, chain in self._known:
+            owner = known()
+            held = _of(owner, attribute)
+            if id(held) == held_id and _is_chain(attribute, held, owner):
+                yield Link(owner, attribute, held, chain)
 
 
 def find_chains(dataset: Any) -> list[Link]:
-    """The chains that can be reached from this data set, nearest first. Runs no code of the user's;
-    never raises."""
+    """The chains within reach of this data set, nearest first. Runs none of the user's code."""
     found: list[Link] = []
-    try:
-        with unseen():
-            for link in _walk(dataset):
-                found.append(link)
-                if len(found) >= MAX_CHAINS:
-                    break
-    except Exception as error:
-        if not is_ours(error):
-            raise
+    with forgiving(), unseen():
+        found.extend(islice(_walk(dataset), MAX_CHAINS))
     return found
 
 
@@ -205,11 +176,11 @@ def _chains_of(value: Any, path: str) -> Iterator[Link]:
     if not _is_plain_owner(value):
         return
     for attribute, held in _attributes(value):
-        if not _is_chain(attribute, held, value) or _is_descriptor(type(value), attribute):
-            continue
-        link = Link(value, attribute, held, _path(path, attribute))
-        if _held(link) is held:
-            yield link
+        # Setting a data descriptor of the class would run its code.
+        descriptor = in_class(type(in_class(type(value), attribute)), "__set__")
+        is_own = descriptor is None and _of(value, attribute) is held
+        if is_own and _is_chain(attribute, held, value):
+            yield Link(value, attribute, held, _path(path, attribute))
 
 
 def _is_chain(attribute: str, held: Any, owner: Any) -> bool:
@@ -262,10 +233,6 @@ def _path(path: str, name: str) -> str:
 
 
 def _attributes(value: Any) -> list[tuple[str, Any]]:
-    if is_one_of(
-        type(value), (list, tuple, dict, functools.partial, types.MethodType, types.FunctionType)
-    ):
-        return []
     return list(instance_vars(value).items())[:MAX_ATTRIBUTES]
 
 
@@ -288,18 +255,8 @@ def _is_plain_owner(value: Any) -> bool:
     """Whether setting an attribute of it does that and nothing else."""
     import torch
 
-    setter = in_class(type(value), "__setattr__")
-    return is_one_of(setter, (object.__setattr__, torch.nn.Module.__setattr__))
-
-
-def _is_descriptor(cls: type, attribute: str) -> bool:
-    held = in_class(cls, attribute)
-    return held is not None and in_class(type(held), "__set__") is not None
-
-
-def _held(link: Link) -> Any:
-    """What the attribute holds now."""
-    return _of(link.owner, link.attribute)
+    plain = (object.__setattr__, torch.nn.Module.__setattr__)
+    return is_one_of(in_class(type(value), "__setattr__"), plain)
 
 
 def _of(owner: Any, attribute: str) -> Any:
@@ -317,10 +274,11 @@ def _carry_over(stand_in: Any, original: Any, before: list[Any]) -> None:
     """Changes made to the stand-in during the sample are made to the original."""
     if type(original) is tuple:
         return
-    now = list(dict.values(stand_in)) if type(original) is dict else plain(stand_in)
-    if len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True)):
+    is_dict = type(original) is dict
+    now = list(dict.values(stand_in) if is_dict else list.__iter__(stand_in))
+    if list(map(id, now)) == list(map(id, before)):
         return
-    if type(original) is dict:
+    if is_dict:
         original.clear()
         original.update(dict.items(stand_in))
     else:

@@ -1,7 +1,7 @@
-"""Files that hold many samples, seen because this process has them open or mapped.
+"""Files with many samples that this process has open or mapped.
 
-This is how reading past Python's `open` shows: h5py, lmdb, pyarrow and numpy's memory maps keep
-their files open or mapped from sample to sample.
+h5py, lmdb, pyarrow and numpy's memory maps bypass Python's `open`, but keep their files open or
+mapped from sample to sample.
 """
 
 from __future__ import annotations
@@ -9,40 +9,26 @@ from __future__ import annotations
 import os
 import sys
 
-from ...guard.error_origin import forgiving, is_ours
+from ...guard.error_origin import forgiving
 
 MAX_DESCRIPTORS = 4096
 MAX_MAPS_BYTES = 4 << 20
 
-_KINDS = {
-    ".mdb": "lmdb",
-    ".lmdb": "lmdb",
-    ".h5": "hdf5",
-    ".hdf5": "hdf5",
-    ".hdf": "hdf5",
-    ".he5": "hdf5",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    ".tar": "tar",
-    ".tar.gz": "tar",
-    ".tgz": "tar",
-    ".tar.zst": "tar",
-    ".tar.xz": "tar",
-    ".tar.bz2": "tar",
-    ".zip": "zip",
-    ".npz": "npz",
-    ".npy": "npy",
-    ".memmap": "memmap",
-    ".mmap": "memmap",
-    ".sqlite": "sqlite",
-    ".sqlite3": "sqlite",
-    ".db": "sqlite",
+_SUFFIXES = {
+    "lmdb": ".mdb .lmdb",
+    "hdf5": ".h5 .hdf5 .hdf .he5",
+    "parquet": ".parquet .pq",
+    "arrow": ".arrow .feather .ipc",
+    "tar": ".tar .tar.gz .tgz .tar.zst .tar.xz .tar.bz2",
+    "zip": ".zip",
+    "npz": ".npz",
+    "npy": ".npy",
+    "memmap": ".memmap .mmap",
+    "sqlite": ".sqlite .sqlite3 .db",
 }
+_KINDS = {suffix: kind for kind, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
 _TWO_PARTS = (".gz", ".zst", ".xz", ".bz2")
-# Mapped by the interpreter and its libraries themselves.
+# Mapped by the interpreter and its libraries.
 _NOT_DATA = (
     ".so",
     ".pyc",
@@ -70,7 +56,7 @@ _SYSTEM = (
 
 
 def suffix_of(path: str) -> str:
-    """The suffix in lower case, ".tar.gz" in one; "" for none that looks like one."""
+    """The suffix in lower case, also ".tar.gz"; "" if there is none."""
     stem, suffix = os.path.splitext(path)
     if suffix in _TWO_PARTS:
         suffix = os.path.splitext(stem)[1] + suffix
@@ -78,25 +64,20 @@ def suffix_of(path: str) -> str:
 
 
 def kind_of(path: str) -> str | None:
-    """What kind of container a file of this name is; None for any other."""
+    """The kind of container with this file name, None for other files."""
     return _KINDS.get(suffix_of(path))
 
 
 def size_of(path: str, kind: str) -> int | None:
-    """Bytes of the file, None where it cannot be asked. LMDB may make its file as large as its map,
-    and leave holes."""
-    try:
+    """Bytes of the file, None if unknown. LMDB's file may be as large as its map, with holes."""
+    with forgiving(OSError, ValueError):
         found = os.stat(path)
-    except (OSError, ValueError) as error:
-        if not is_ours(error):
-            raise
-        return None
-    held = getattr(found, "st_blocks", None)
-    return min(found.st_size, held * 512) if kind == "lmdb" and held is not None else found.st_size
+        return min(found.st_size, found.st_blocks * 512) if kind == "lmdb" else found.st_size
+    return None
 
 
 def held_containers(without: str, process: str = "/proc/self") -> dict[str, str]:
-    """Path → kind, of the containers this process has open or mapped, but those below the folder
+    """Path → kind of the containers this process has open or mapped, except below the folder
     `without`."""
     found = {}
     for path in _open_files(process):
@@ -111,31 +92,19 @@ def held_containers(without: str, process: str = "/proc/self") -> dict[str, str]
 
 def _open_files(process: str) -> list[str]:
     folder = f"{process}/fd"
-    found = []
-    try:
-        names = os.listdir(folder)[:MAX_DESCRIPTORS]
-    except OSError as error:
-        if not is_ours(error):
-            raise
-        return []
-    for name in names:
-        path = ""
-        with forgiving(OSError):  # the descriptor by which the folder itself was read
-            path = os.readlink(f"{folder}/{name}")
-        if path.startswith("/") and not path.endswith(" (deleted)"):
-            found.append(path)
-    return found
+    found: list[str] = []
+    with forgiving(OSError):
+        for name in os.listdir(folder)[:MAX_DESCRIPTORS]:
+            with forgiving(OSError):  # the descriptor by which the folder was read is closed
+                found.append(os.readlink(f"{folder}/{name}"))
+    return [path for path in found if path.startswith("/") and not path.endswith(" (deleted)")]
 
 
 def _mapped_files(process: str) -> set[str]:
     """Files mapped as data: neither code nor what belongs to the system and the interpreter."""
-    try:
-        with open(f"{process}/maps", "rb") as file:
-            lines = file.read(MAX_MAPS_BYTES).splitlines()
-    except OSError as error:
-        if not is_ours(error):
-            raise
-        return set()
+    lines: list[bytes] = []
+    with forgiving(OSError), open(f"{process}/maps", "rb") as file:
+        lines = file.read(MAX_MAPS_BYTES).splitlines()
     paths: set[bytes] = set()
     code: set[bytes] = set()
     for line in lines:

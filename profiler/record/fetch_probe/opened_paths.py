@@ -1,35 +1,35 @@
-"""What a process opened, in sums: suffixes, directories, file systems, repetitions and order. No
-path is kept."""
+"""Sums up what a process opened: suffixes, directories, file systems, repetitions and order. Keeps
+no path."""
 
 from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import PosixPath
 from typing import Any
 
 from ...base.clock import now_ns
 from ...base.mounts import Mounts
-from ...guard.error_origin import is_ours
+from ...guard.error_origin import forgiving
 from ...guard.static_access import inherits
 from ...store.probe_totals import ProbeTotals
 from ...store.sampled_fetches import MAX_PATH
 from .containers import kind_of, size_of, suffix_of
 
-# Paths known by their hash, and directories; more are only counted.
+# The most paths (by their hash) and directories that are known. Further ones are only counted.
 MAX_KNOWN = 4096
 MAX_DIRECTORIES = 1024
 MAX_ORDERS = 256
-# Sizes are asked of so many files a fetch, and for so long: a file system across the network takes
-# its time.
+# Limits on asking for sizes, per fetch: network file systems are slow.
 MAX_SIZED = 64
 MAX_SIZING_NS = 1_000_000
 
-# Opened by the interpreter itself, or to look at the machine.
+# Opened by the interpreter, or to look at the machine.
 _NOT_DATA = (".py", ".pyc", ".so", ".pyd")
 _NOT_FILES = ("/proc/", "/sys/", "/dev/")
-_FILES_AFTER_ALL = "/dev/shm/"  # data sets are copied there to be fast
+_FILES_AFTER_ALL = "/dev/shm/"  # where data sets are copied to for speed
 _DIGITS = re.compile(r"(\d+)")
 
 Order = tuple[Any, ...]
@@ -52,13 +52,11 @@ class PathSums:
         self._last_of: dict[tuple[str, str], Order] = {}
 
     def add(self, opened: Iterable[Any], samples: int) -> int:
-        """Sum up what fetching one batch of so many samples opened, in that order; returns the
-        number of opens."""
+        """Add what fetching one batch opened, in that order; returns the number of opens."""
         paths = [path for path in map(_text, opened) if path is not None]
-        if not paths:
-            return 0
-        here = "" if all(path.startswith("/") for path in paths) else _working_directory()
-        paths = [path if path.startswith("/") else os.path.join(here, path) for path in paths]
+        if not all(path.startswith("/") for path in paths):
+            here = _working_directory()
+            paths = [os.path.join(here, path) for path in paths]
         paths = [path for path in paths if self._is_theirs(path)]
         if not paths:
             return 0
@@ -98,20 +96,15 @@ class PathSums:
             totals.add_mount(*mount, 1)
 
     def _put_in_order(self, directory: str, suffix: str, name: str) -> None:
-        """A file follows the one before of its kind in its directory; the first there, the one
-        before anywhere."""
+        """A file follows the last of its kind in its directory, or else the last anywhere."""
         order: Order = tuple(
             int(p) if i % 2 else p for i, p in enumerate(_DIGITS.split(name[-64:]))
         )
         key = (directory, suffix)
         before = self._last_of.get(key)
         whole = (directory, *order)
-        if before is None:
-            follows = whole >= self._last if self._last else True
-            if len(self._last_of) < MAX_ORDERS:
-                self._last_of[key] = order
-        else:
-            follows = order >= before
+        follows = whole >= self._last if before is None else order >= before
+        if before is not None or len(self._last_of) < MAX_ORDERS:
             self._last_of[key] = order
         self._last = whole
         self._totals.sequential += follows
@@ -127,32 +120,24 @@ class PathSums:
         """Sizes of some of them, spread evenly."""
         until = now_ns() + MAX_SIZING_NS
         for path in paths[:: -(-len(paths) // MAX_SIZED)]:
-            try:
+            with forgiving(OSError, ValueError):
                 size = os.stat(path).st_size
-            except (OSError, ValueError) as error:
-                if not is_ours(error):
-                    raise
-                continue
-            self._totals.add_suffix(suffix_of(path), 0, 1, size, size)
+                self._totals.add_suffix(suffix_of(path), 0, 1, size, size)
             if now_ns() > until:
                 break
 
     def _containers(self, paths: list[str], samples: int) -> None:
-        """A container is one opened again and again for the samples of one batch."""
-        counts: dict[str, int] = {}
-        for path in paths:
-            if kind_of(path) is not None:
-                counts[path] = counts.get(path, 0) + 1
+        """A container is opened repeatedly for the samples of one batch."""
+        counts = Counter(path for path in paths if kind_of(path) is not None)
         if len(counts) <= samples / 2:
             for path, count in counts.items():
-                if count >= 2:
-                    kind = kind_of(path) or ""
+                kind = kind_of(path)
+                if kind is not None and count >= 2:
                     self._totals.add_container(path, kind, size_of(path, kind))
 
 
 def _text(path: Any) -> str | None:
-    """The path as text; None for what is no file of data. No code of the user's own path classes is
-    run."""
+    """The path as text, None if it is no data. Runs no code of the user's path classes."""
     kind = type(path)
     if inherits(kind, str):
         path = str.__str__(path)
@@ -166,9 +151,6 @@ def _text(path: Any) -> str | None:
 
 
 def _working_directory() -> str:
-    try:
+    with forgiving(OSError):
         return os.getcwd()
-    except OSError as error:
-        if not is_ours(error):
-            raise
-        return "/"
+    return "/"

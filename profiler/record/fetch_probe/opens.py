@@ -1,47 +1,38 @@
-"""Which files a thread or the process opens during a fetch: an audit hook, compiled (`_audit`) or
-the Python beside it.
+"""Which files a thread or the process opens during a fetch, by an audit hook, compiled (`_audit`)
+or in Python.
 
-The hook sees what goes through Python's own `open`: a file opened by a C library (h5py, lmdb,
-pyarrow) is not seen here, see `containers`. A hook cannot be taken away again, so it is installed
-only where reading was seen before.
+The hook sees Python's own `open`. For files opened by C libraries (h5py, lmdb, pyarrow) see
+`containers`. A hook cannot be removed, so it is installed only after reading was seen.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from threading import get_ident
 from typing import Any
 
-from ...guard.error_origin import is_ours
-from ...native.form import PURE_VARIABLE
+from ...guard.error_origin import forgiving
+from ...native import form
 
-# Of one fetch, so many opens are remembered.
+# The most opens remembered of one fetch.
 MOST = 8192
 
 _installed = False
 _thread = 0
 _ALL = -1
 _paths: list[Any] = []
-_scope: bool | None = None  # `whole_process` of what is remembered now; None while nothing is
+_scope: bool | None = None  # the present `whole_process`, None while nothing is remembered
 _before: list[Any] = []  # remembered before `also`, in that scope
-_ACCESS = getattr(os, "O_ACCMODE", 3)
+_ACCESS = os.O_ACCMODE
 
 
-def load(environ: Mapping[str, str] = os.environ) -> Any:
-    """The extension; None where the Python form is used."""
-    if environ.get(PURE_VARIABLE, "0") not in ("", "0"):
-        return None
-    try:
-        from ...native import _audit
-    except ImportError:
-        return None
-    return _audit
-
-
-native = load()
+native: Any = None
+if form.native is not None:
+    with suppress(ImportError):
+        from ...native import _audit as native
 
 
 def installed() -> bool:
@@ -50,7 +41,7 @@ def installed() -> bool:
 
 
 def install() -> None:
-    """Add the hook to this process, once. Another hook may prevent that without a sign."""
+    """Add the hook to this process, once. Another hook may silently prevent that."""
     global _installed
     if not _installed:
         if native is not None:
@@ -61,34 +52,31 @@ def install() -> None:
 
 
 def begin(whole_process: bool) -> None:
-    """Remember what this thread, or any thread of this process, opens for reading from now on."""
-    global _thread, _paths, _scope, _before
-    _scope, _before = whole_process, []
+    """Remember what this thread, or the whole process, opens for reading from now on."""
+    global _thread, _scope
+    _scope = whole_process
+    _before.clear()
     if native is not None:
         native.begin(MOST, whole_process)
     else:
-        _paths = []
+        _paths.clear()
         _thread = _ALL if whole_process else get_ident()
 
 
 def end() -> list[Any]:
-    """What was opened since `begin`, in order, as it was given: texts, bytes, paths. Safe to call
-    at any time."""
-    global _thread, _paths, _scope, _before
-    _scope, found, _before = None, _before, []
-    if native is not None:
-        found += native.end()
-        return found
-    _thread = 0
-    opened, _paths = _paths, []
-    return found + opened
+    """The paths opened since `begin`, in order, as they were given. Safe to call at any time."""
+    global _thread, _scope
+    _scope, _thread = None, 0
+    found = _before + (native.end() if native is not None else _paths)
+    _before.clear()
+    _paths.clear()
+    return found
 
 
 @contextmanager
 def also() -> Iterator[list[Any]]:
-    """What this thread opens within the `with`, in a list that is filled at its end. An outer
+    """A list that receives, at the end of the `with`, what this thread opened in it. An outer
     listener misses nothing."""
-    global _before
     scope = _scope
     earlier = end() if scope is not None else []
     begin(False)
@@ -99,19 +87,15 @@ def also() -> Iterator[list[Any]]:
         found += end()
         if scope is not None:
             begin(scope)
-            _before = earlier + found
+            _before[:] = earlier + found
 
 
 def _on_event(event: str, args: tuple[Any, ...]) -> None:
     if not _thread or event != "open" or _thread not in (_ALL, get_ident()):
         return
-    try:
+    with forgiving():  # an error of ours would make the user's `open` fail
         path, _, flags = args
-        if type(path) is int or len(_paths) >= MOST:
-            return
-        if type(flags) is int and (flags & _ACCESS == os.O_WRONLY or flags & os.O_EXCL):
-            return  # to be written, or made by this very call: no data is in it
-        _paths.append(path)
-    except Exception as error:  # one of ours would be the user's `open` failing
-        if not is_ours(error):
-            raise
+        # A file to be written, or made by this call, holds no data.
+        writes = type(flags) is int and (flags & _ACCESS == os.O_WRONLY or flags & os.O_EXCL)
+        if not writes and type(path) is not int and len(_paths) < MOST:
+            _paths.append(path)

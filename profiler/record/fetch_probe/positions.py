@@ -1,43 +1,34 @@
-"""How far into the files that it has open this process is.
+"""The positions in this process's open files.
 
-An open file has one position, which processes that are forked share: where fetching moves one,
-workers that are forked after the file was opened would read each where another left off
-(pytorch#11929).
+Forked processes share an open file's position. If fetching moves it, workers forked after the file
+was opened would read where another one left off (pytorch#11929).
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
 from collections.abc import Iterator
 
-from ...guard.error_origin import forgiving, is_ours
-
-try:
-    import fcntl
-except ImportError:  # Windows, which does not fork
-    fcntl = None  # type: ignore[assignment]
+from ...guard.error_origin import forgiving
 
 DESCRIPTORS = "/proc/self/fd"
 STANDARD = 2  # input, output and errors are no data
 
-Positions = dict[
-    tuple[int, int], tuple[int, str]
-]  # (descriptor, inode) → bytes from the beginning, path
+# (descriptor, inode) → bytes from the beginning, path
+Positions = dict[tuple[int, int], tuple[int, str]]
 
 
 def descriptors() -> Iterator[tuple[int, os.stat_result, int]]:
-    """Of this process, but the standard ones: (number, what it is, the flags it was opened with).
-    Nothing where the platform does not list them."""
-    try:
-        names = os.listdir(DESCRIPTORS) if fcntl is not None else []
-    except OSError as error:
-        if not is_ours(error):
-            raise
-        return
+    """(number, status, flags) of this process's descriptors, except the standard ones. Nothing if
+    the platform does not list them."""
+    names: list[str] = []
+    with forgiving(OSError):
+        names = os.listdir(DESCRIPTORS)
     for fd in map(int, names):
         if fd > STANDARD:
-            with forgiving(OSError):  # the descriptor by which the folder itself was read
+            with forgiving(OSError):  # the descriptor by which the folder was read is closed
                 yield fd, os.fstat(fd), fcntl.fcntl(fd, fcntl.F_GETFL)
 
 
@@ -52,10 +43,8 @@ def positions() -> Positions:
     for fd, what, flags in descriptors():
         if is_file(what, flags, os.O_RDONLY):
             with forgiving(OSError):
-                found[fd, what.st_ino] = (
-                    os.lseek(fd, 0, os.SEEK_CUR),
-                    os.readlink(f"{DESCRIPTORS}/{fd}"),
-                )
+                path = os.readlink(f"{DESCRIPTORS}/{fd}")
+                found[fd, what.st_ino] = os.lseek(fd, 0, os.SEEK_CUR), path
     return found
 
 

@@ -1,9 +1,7 @@
-"""Sampling of fetches, in the process that does them: which to sample, what is measured, where the
-sums are kept.
+"""Samples fetches, in the process that does them: which ones, and what is measured.
 
-A sample is the fetching of one whole batch. Only some of those batches are sampled that are
-measured in detail anyway, and the probe's own cost is held to a thousandth of the time that goes by
-(a hundredth where epochs are short). Nothing here raises an `Exception`: what fails ends the
+A sample is the fetching of one whole batch, out of those measured in detail. The probe's own cost
+stays below a thousandth of the time (a hundredth with short epochs). A failure of ours ends the
 sampling in this process, with a reason.
 """
 
@@ -21,25 +19,21 @@ from ...guard.error_origin import forgiving, is_ours
 from ...store.probe_totals import ProbeTotals, read_fetches
 from ...store.sampled_fetches import MAX_EPOCHS, SampledFetches
 from . import opens
-from .chains import Chains
+from .chains import Chains, Step
 from .containers import held_containers, size_of
 from .opened_paths import PathSums
 from .positions import moved, positions
-from .read_counters import Counters, Reading, between, counters
+from .read_counters import between, counters
 
 # The first batches of a loader, and of each later epoch or worker of it.
 AT_FIRST, AT_FIRST_LATER = 6, 2
-# Then one in so many of the batches measured in detail: all slow ones, and one in 64 of the quick
-# ones.
+# Then one in so many of the batches with detail.
 EVERY = 16
-# Where so many sampled fetches in a row saw neither reading nor a chain, there is little to find.
+# After so many sampled fetches in a row without reading or a chain, there is little to find.
 IDLE_AFTER, EVERY_IDLE = 4, 256
 OWN_SHARE = 0.001
-OWN_SHARE_EPOCHS = (
-    0.01  # the first batches of an epoch show whether files are known to the page cache
-)
-# Descriptors and maps are searched at these sampled fetches of a process: that takes about a
-# millisecond.
+OWN_SHARE_EPOCHS = 0.01  # an epoch's first batches show whether files are in the page cache
+# The samples at which descriptors and maps are searched, which takes about a millisecond.
 SCANS, SCANS_LATER = (2, 16, 128), (16, 128)
 WRITE_EVERY_NS = 5_000_000_000
 MAX_FAILED_WRITES = 3
@@ -50,8 +44,7 @@ NO_COUNTERS_NO_HOOK = (
     "opens are not seen: without counters of reading, the training process is left without a hook"
 )
 
-# One fetch is sampled at a time in a process: a chain's list is replaced once, and opens are one
-# thread's.
+# A process samples one fetch at a time, since a chain can be replaced only once.
 _turn = threading.Lock()
 _at_work: FetchProbe | None = None
 
@@ -59,12 +52,12 @@ _at_work: FetchProbe | None = None
 class FetchProbe:
     """What one process samples of one loader's fetches.
 
-    For each batch measured in detail, ask `wants()`; then `begin`, the fetching, `end` (or
-    `abandon`), and `settle` when the batch is on its way.
+    For each batch with detail: `wants()`, `begin`, the fetching, `end` (or `abandon`), and `settle`
+    when the batch is on its way.
     """
 
     def __init__(self, file: Path, epoch: int = 0, in_worker: bool = False) -> None:
-        """`file` takes the sums. A worker of a later epoch goes on from the file that is there."""
+        """`file` takes the sums. A worker of a later epoch continues an existing file."""
         self._file = file
         self.epoch = epoch
         self._in_worker = in_worker
@@ -74,7 +67,7 @@ class FetchProbe:
         self._run = str(file.parent.parent)
         self._paths = PathSums(self.totals, self._run)
         self._taken = 0
-        self._left_at_first = AT_FIRST_LATER if self._later else AT_FIRST
+        self._remaining_at_first = AT_FIRST_LATER if self._later else AT_FIRST
         self._skip = 0
         self._idle = 0
         self._reading_batches = 0
@@ -85,13 +78,13 @@ class FetchProbe:
         self._unwritten = 0
         self._failed_writes = 0
         self._off = False
-        self._batch: _ProbedBatch | None = None
-        self._seen: _Seen | None = None
-        self.begin_ns = 0  # what beginning the sample under way took
+        self._sample: _Sample | None = None  # under way
+        self._ended: _Sample | None = None
+        self.begin_ns = 0  # the cost of beginning the last sample
 
     def wants(self) -> bool:
         """Whether to sample the fetch of this batch."""
-        if self._left_at_first:
+        if self._remaining_at_first:
             return not self._off
         if self._off:
             return False
@@ -99,7 +92,7 @@ class FetchProbe:
             self._probed_in_epoch = self.epoch
             affords = self._affords(OWN_SHARE_EPOCHS)
             if self._idle < IDLE_AFTER and (affords or self.epoch < MAX_EPOCHS):
-                self._left_at_first = AT_FIRST_LATER if affords else 1
+                self._remaining_at_first = AT_FIRST_LATER if affords else 1
                 return True
         if self._skip:
             self._skip -= 1
@@ -113,118 +106,96 @@ class FetchProbe:
         return self._own_ns <= (now_ns() - self._born_ns) * share
 
     def begin(self, chains: Chains, samples: int) -> bool:
-        """The batch is about to be fetched; False where it cannot be sampled now. Only
-        `BaseException`s of others come out of here: a Ctrl-C."""
+        """The batch is about to be fetched; False if it cannot be sampled now."""
         global _at_work
         start = now_ns()
         if samples <= 0 or not _turn.acquire(blocking=False):
             return False
         _at_work = self
-        try:
-            self._left_at_first = max(0, self._left_at_first - 1)
+        with _Guarded(self):
+            self._remaining_at_first = max(0, self._remaining_at_first - 1)
             self._skip = (EVERY if self._idle < IDLE_AFTER else EVERY_IDLE) - 1
-            # Workers have their files to themselves, or are in trouble already. What is read ahead
-            # moves no position.
+            # In workers it is too late to look for shared positions.
             looks = not self._in_worker and (self._taken < AT_FIRST or self._taken + 1 in SCANS)
-            self._batch = _ProbedBatch(chains, samples, self._in_worker, opens.installed(), looks)
-        except BaseException as error:
-            if not is_ours(error):
-                self.abandon()
-                raise
-            self._give_up(error)
+            self._sample = _Sample(chains, samples, self._in_worker, looks)
         self.begin_ns = now_ns() - start
         self._own_ns += self.begin_ns
-        return self._batch is not None
+        return self._sample is not None
 
     def end(self, fetch_ns: int, fetch_cpu_ns: int) -> None:
         """The batch was fetched in this time. Everything is as it was before."""
-        start = now_ns()
-        batch, self._batch = self._batch, None
-        if batch is None:
-            return
-        try:
-            self._seen = batch.end(fetch_ns, fetch_cpu_ns)
-        except BaseException as error:
-            batch.drop()
-            if not is_ours(error):
-                raise
-            self._give_up(error)
-        finally:
-            _let_go()
-        self._own_ns += now_ns() - start
+        start, sample = now_ns(), self._sample
+        if sample is not None:
+            with _Guarded(self):
+                sample.end(fetch_ns, fetch_cpu_ns)
+                self._ended = sample
+                self._drop()
+            self._own_ns += now_ns() - start
 
     def abandon(self) -> None:
-        """The batch was not fetched: what was seen of it is dropped, and everything as it was
-        before."""
-        batch = self._batch
+        """The batch was not fetched. Everything is as it was before."""
+        with _Guarded(self):
+            self._drop()
+
+    def _drop(self) -> None:
         try:
-            if batch is not None:
-                batch.drop()
-        except BaseException as error:
-            if batch is not None:
-                batch.drop()
-            if not is_ours(error):
-                raise
-            self._give_up(error)
+            if self._sample is not None:
+                self._sample.drop()
+        except BaseException:  # a signal handler's, say, halfway
+            if self._sample is not None:
+                self._sample.drop()
+            raise
         finally:
-            self._batch = None
+            self._sample = None
             if _at_work is self:
                 _let_go()
 
     def settle(self) -> None:
-        """Sum up what the last sample saw, and write the sums if it is time."""
-        seen, self._seen = self._seen, None
-        if seen is None:
-            return
-        start = now_ns()
-        try:
-            self._add(seen)
-            self._write_if_due()
-        except Exception as error:
-            if not is_ours(error):
-                raise
-            self._give_up(error)
-        self._own_ns += now_ns() - start
+        """Sum up the last sample, and write the sums if they are due."""
+        sample, self._ended = self._ended, None
+        if sample is not None:
+            start = now_ns()
+            with _Guarded(self):
+                self._add(sample)
+                self._write_if_due()
+            self._own_ns += now_ns() - start
 
     def pause(self) -> None:
-        """Write what has not been written: an iteration has ended."""
+        """An iteration has ended: write the sums."""
         if self._unwritten:
-            try:
+            with forgiving():
                 self._write()
-            except Exception as error:
-                if not is_ours(error):
-                    raise
 
     def close(self) -> None:
-        """No more fetches will be sampled."""
+        """Sample no more fetches."""
         self._off = True
         self.abandon()
         self.settle()
         self.pause()
 
-    def _add(self, seen: _Seen) -> None:
+    def _add(self, sample: _Sample) -> None:
         self._taken += 1
-        reading = seen.reading
+        reading = sample.reading
         totals = self.totals
         if self._taken in (SCANS_LATER if self._later else SCANS):
             for path, kind in held_containers(self._run).items():
                 totals.add_container(path, kind, size_of(path, kind))
-        totals.add_moved(path for path in seen.moved if not path.startswith(self._run))
+        totals.add_moved(path for path in sample.moved if not path.startswith(self._run))
         reads = reading.read_bytes > 0 or reading.major_faults > 0
         if reading.read_bytes < 0:
             totals.reasons["reading"] = NO_COUNTERS
-        if not seen.hooked and self._install_hook(reads, reading.read_bytes >= 0):
+        if not sample.hooked and self._install_hook(reads, reading.read_bytes >= 0):
             return  # one that missed the opens would spoil their number a sample
-        own_seen = bool(seen.opened) or reading.read_bytes < 0
-        if seen.hooked and not own_seen:
+        own_seen = bool(sample.opened) or reading.read_bytes < 0
+        if sample.hooked and not own_seen:
             totals.reasons["opens"] = NO_HOOK
-        opened = self._paths.add(seen.opened, seen.samples) if seen.hooked else 0
+        opened = self._paths.add(sample.opened, sample.samples) if sample.hooked else 0
         unknown = "opens" in totals.reasons
         values = [
             1,
-            seen.samples,
-            seen.fetch_ns,
-            seen.fetch_cpu_ns,
+            sample.samples,
+            sample.fetch_ns,
+            sample.fetch_cpu_ns,
             -1 if unknown else opened,
             reading.read_bytes,
             reading.read_calls,
@@ -232,31 +203,30 @@ class FetchProbe:
             reading.major_faults,
         ]
         totals.batches += 1
-        totals.samples += seen.samples
-        totals.fetch_ns += seen.fetch_ns
+        totals.samples += sample.samples
+        totals.fetch_ns += sample.fetch_ns
         totals.add_epoch(self.epoch, values)
-        if seen.timed:
-            totals.chain_samples += seen.samples
-            totals.chain_fetch_ns += seen.fetch_ns
-            for step in seen.steps:
+        if sample.timed:
+            totals.chain_samples += sample.samples
+            totals.chain_fetch_ns += sample.fetch_ns
+            for step in sample.steps:
                 totals.add_step(*step)
-        self._idle = 0 if reads or opened or seen.timed or totals.containers else self._idle + 1
+        self._idle = 0 if reads or opened or sample.timed or totals.containers else self._idle + 1
         self._unwritten += 1
 
     def _install_hook(self, reads: bool, counted: bool) -> bool:
-        """Whether the sample is worth nothing, as no hook was there to see opens; the hook is added
-        for the next."""
+        """Whether the sample is lost for want of a hook, which is then added for the next one."""
         if not counted and not self._in_worker:
             self.totals.reasons["opens"] = NO_COUNTERS_NO_HOOK
             return False
         if counted and not reads:
             return False
         self._reading_batches += 1
-        # In the training process the hook would stay for good, and the first batch often reads
-        # modules only.
+        # The hook cannot be removed, and in the training process the first batch often only reads
+        # modules.
         if self._in_worker or self._reading_batches > 1:
             opens.install()
-        self._left_at_first += 1  # in place of the one just lost
+        self._remaining_at_first += 1  # for the lost one
         return True
 
     def _write_if_due(self) -> None:
@@ -285,88 +255,60 @@ class FetchProbe:
         self._unwritten = 0
         self._written_ns = now_ns()
 
-    def _give_up(self, error: BaseException) -> None:
+    def give_up(self, error: BaseException) -> None:
+        """End the sampling in this process."""
         self._off = True
         self.totals.reasons["looks"] = f"looking stopped: {type(error).__name__}: {error}"[:300]
         self._unwritten += 1
-        if self._batch is not None:
-            batch, self._batch = self._batch, None
-            with forgiving(Exception):
-                batch.drop()
-        if _at_work is self:
-            _let_go()
 
 
-class _Seen:
-    """What one sample showed. `opened` holds our own open of the counters too, which shows that the
-    hook works."""
+class _Guarded:
+    """Drops the sample under way on any error, and ends the sampling on one of ours."""
 
-    __slots__ = (
-        "fetch_cpu_ns",
-        "fetch_ns",
-        "hooked",
-        "moved",
-        "opened",
-        "reading",
-        "samples",
-        "steps",
-        "timed",
-    )
+    def __init__(self, probe: FetchProbe) -> None:
+        self._probe = probe
 
-    fetch_ns: int
-    fetch_cpu_ns: int
-    hooked: bool
-    opened: list[Any]
-    moved: set[str]
-    reading: Reading
-    samples: int
-    steps: list[tuple[str, int, str, int, int]]
-    timed: bool
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        if error is None:
+            return False
+        with forgiving():
+            self._probe._drop()
+        ours = is_ours(error)
+        if ours:
+            self._probe.give_up(error)
+        return ours
 
 
-class _ProbedBatch:
-    """The batch whose fetch is being sampled: begun when made."""
+class _Sample:
+    """One batch whose fetch is sampled, from its beginning on. `opened` includes our own open of
+    the counters, which shows that the hook works."""
 
-    __slots__ = (
-        "_chains",
-        "_counters",
-        "_hooked",
-        "_positions",
-        "_samples",
-        "_timed",
-        "_whole_process",
-    )
-
-    def __init__(
-        self, chains: Chains, samples: int, whole_process: bool, hooked: bool, looks: bool
-    ) -> None:
+    def __init__(self, chains: Chains, samples: int, whole_process: bool, looks: bool) -> None:
+        self.samples = samples
+        self.hooked = opens.installed()
         self._chains = chains
-        self._samples = samples
         self._whole_process = whole_process
-        self._hooked = hooked
         self._positions = positions() if looks else None
+        self.steps, self.moved, self.opened = list[Step](), set[str](), list[Any]()
         try:
-            self._timed = chains.start()
-            if hooked:
+            self.timed = chains.start()
+            if self.hooked:
                 opens.begin(whole_process)
-            self._counters: Counters = counters(whole_process)
+            self._counters = counters(whole_process)
         except BaseException:
             self.drop()
             raise
 
-    def end(self, fetch_ns: int, fetch_cpu_ns: int) -> _Seen:
-        seen = _Seen()
-        try:
-            seen.opened = opens.end() if self._hooked else []
-            seen.reading = between(self._counters, counters(self._whole_process))
-        finally:
-            seen.steps = self._chains.stop()
-        seen.moved = moved(self._positions, positions()) if self._positions is not None else set()
-        seen.timed = self._timed
-        seen.hooked = self._hooked
-        seen.samples = self._samples
-        seen.fetch_ns, seen.fetch_cpu_ns = fetch_ns, fetch_cpu_ns
-        return seen
+    def end(self, fetch_ns: int, fetch_cpu_ns: int) -> None:
+        self.fetch_ns, self.fetch_cpu_ns = fetch_ns, fetch_cpu_ns
+        if self.hooked:
+            self.opened = opens.end()
+        self.reading = between(self._counters, counters(self._whole_process))
+        self.steps = self._chains.stop()
+        if self._positions is not None:
+            self.moved = moved(self._positions, positions())
 
     def drop(self) -> None:
         opens.end()
@@ -376,20 +318,19 @@ class _ProbedBatch:
 def _let_go() -> None:
     global _at_work
     _at_work = None
-    with suppress(RuntimeError):  # another thread's failure let go before
+    with suppress(RuntimeError):  # released by another thread's failure
         _turn.release()
 
 
 def _forget_after_fork() -> None:
-    """In a child forked while a fetch is being sampled, it is not."""
+    """A child forked during a sample does not sample."""
     global _turn, _at_work
     probe, _at_work = _at_work, None
     _turn = threading.Lock()
     if probe is not None:
         probe._off = True
-        with forgiving(Exception):
+        with forgiving():
             probe.abandon()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_after_fork)
+os.register_at_fork(after_in_child=_forget_after_fork)

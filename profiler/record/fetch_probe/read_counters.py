@@ -6,14 +6,13 @@ import os
 import resource
 from typing import NamedTuple
 
-from ...guard.error_origin import is_ours
+from ...guard.error_origin import forgiving
 
 _FIELDS = (b"rchar:", b"wchar:", b"syscr:", b"syscw:", b"read_bytes:")
 
 
 class Counters(NamedTuple):
-    """Running totals, -1 where the platform has none. `own` bytes were read to have them, after
-    they were counted."""
+    """Running totals, -1 if the platform has none. `own` bytes were then read to get them."""
 
     read_bytes: int
     read_calls: int
@@ -23,7 +22,7 @@ class Counters(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What was read between two moments; -1: not measured."""
+    """What was read between two moments, -1 if not measured."""
 
     read_bytes: int
     read_calls: int
@@ -33,26 +32,19 @@ class Reading(NamedTuple):
 
 def counters(whole_process: bool, proc: str = "/proc") -> Counters:
     """Of the whole process, or of this thread alone. Raises nothing."""
-    faults = -1
     who = resource.RUSAGE_SELF if whole_process else getattr(resource, "RUSAGE_THREAD", None)
-    if who is not None:
-        faults = resource.getrusage(who).ru_majflt
-    try:
-        handle = os.open(
-            f"{proc}/{'self' if whole_process else 'thread-self'}/io", os.O_RDONLY | os.O_CLOEXEC
-        )
+    faults = resource.getrusage(who).ru_majflt if who is not None else -1
+    with forgiving(OSError, ValueError):
+        file = f"{proc}/{'self' if whole_process else 'thread-self'}/io"
+        handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
         try:
             data = os.read(handle, 512)
         finally:
             os.close(handle)
         fields = data.split()
-        if tuple(fields[:10:2]) != _FIELDS:
-            return Counters(-1, -1, -1, faults, 0)
-        return Counters(int(fields[1]), int(fields[5]), int(fields[9]), faults, len(data))
-    except (OSError, ValueError) as error:
-        if not is_ours(error):
-            raise
-        return Counters(-1, -1, -1, faults, 0)
+        if tuple(fields[:10:2]) == _FIELDS:
+            return Counters(int(fields[1]), int(fields[5]), int(fields[9]), faults, len(data))
+    return Counters(-1, -1, -1, faults, 0)
 
 
 def between(first: Counters, last: Counters) -> Reading:

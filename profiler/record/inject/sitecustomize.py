@@ -1,15 +1,15 @@
-"""Run by Python at start-up in a process of `loaderscope run`: records its DataLoaders once torch
-is imported.
+"""Runs at Python's start-up in a process of `loaderscope run`, and records its DataLoaders once
+torch is imported.
 
-It takes itself off `sys.path`, then runs the environment's own `sitecustomize`, if there is one, in
-its place. Whatever fails here is one line on standard error, and the program goes on.
+It removes itself from `sys.path`, and runs the environment's own `sitecustomize` if there is one. A
+failure here prints one line, and the program goes on.
 """
 
 import sys
 
 
 def _restore():
-    """The path as it would have been, and the sitecustomize that would have been run."""
+    """Restore the path, and run the environment's sitecustomize."""
     import os
 
     here = os.path.dirname(os.path.abspath(__file__))
@@ -24,7 +24,7 @@ def _restore():
 
 
 def _begin():
-    """Hook torch's DataLoader as soon as it is imported."""
+    """Hook torch's DataLoader once it is imported."""
     import os
 
     if not os.environ.get("LOADERSCOPE_RUN"):

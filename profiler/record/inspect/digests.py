@@ -1,15 +1,16 @@
-"""Digests: 63-bit hashes by which the same data is known again, in another epoch, rank or worker.
+"""Digests: 63-bit hashes that recognise the same data in another epoch, rank or worker.
 
-Stable from process to process (Python's own `hash` is not). -1: nothing to tell data apart by.
+They are stable across processes (Python's own `hash` is not). -1: the data cannot be recognised.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import blake2b
+from itertools import islice
 from typing import Any
 
-from ...guard.static_access import inherits, is_one_of, loaded, plain_tensor, unseen
+from ...guard.static_access import contents, inherits, is_one_of, loaded, plain_tensor, unseen
 from .inspect_batch import as_array, is_array, walk
 
 UNKNOWN = -1
@@ -22,37 +23,28 @@ _PLAIN = (int, float, bool, complex, type(None))
 
 
 def plain_indices(drawn: Any) -> list[int] | None:
-    """The indices of a batch as a list of ints of its own; None where they are anything else."""
+    """The indices of a batch as a new list of ints, None if they are anything else."""
     import torch
 
-    if type(drawn) is int:
-        return [drawn]
-    if inherits(type(drawn), list):
-        some = list.__getitem__(drawn, slice(MAX_INDICES))
-    elif type(drawn) is tuple:
-        some = list(drawn[:MAX_INDICES])
-    elif is_array(drawn) or type(drawn) is torch.Tensor:
+    if is_array(drawn) or type(drawn) is torch.Tensor:
         with unseen():
             array = as_array(drawn) if type(drawn) is torch.Tensor else drawn
             if array is None or array.dtype.kind not in "iu":
                 return None
             return [int(i) for i in array.reshape(-1)[:MAX_INDICES]]
-    else:
-        return None
-    if some and all(type(i) is int for i in some):
-        return some
+    some = [drawn] if type(drawn) is int else list(islice(contents(drawn) or (), MAX_INDICES))
     kinds = [int, *(loaded("numpy").get(name) for name in ("int64", "int32"))]
     return [int(i) for i in some] if some and all(is_one_of(type(i), kinds) for i in some) else None
 
 
 def digest_of_indices(indices: list[int]) -> int:
-    """Of a batch's indices, in their order."""
+    """The digest of a batch's indices, in order."""
     return _number(blake2b(repr(indices).encode(), digest_size=8).digest())
 
 
 def digest_of_batch(batch: Any) -> int:
-    """Of a batch's contents: the beginning of its first leaves. UNKNOWN where one of them cannot be
-    read, or where all hold one value only: equal digests would then mean nothing."""
+    """The digest of the beginning of a batch's first leaves. UNKNOWN if one cannot be read, or if
+    all hold a single value: equal digests would then mean nothing."""
     hashed = blake2b(digest_size=8)
     telling = False
     with unseen():
@@ -66,8 +58,7 @@ def digest_of_batch(batch: Any) -> int:
 
 
 def _tells(leaf: Any, data: bytes) -> bool:
-    """Whether this leaf could hardly be the same by chance: zeros, flags and empty texts are the
-    same everywhere."""
+    """Whether this leaf is unlikely to be equal by chance, as zeros, flags and empty texts are."""
     if is_one_of(type(leaf), (bool, type(None))):
         return False
     return bool(leaf) if is_one_of(type(leaf), (int, float, complex, str)) else len(set(data)) > 1

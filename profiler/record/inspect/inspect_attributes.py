@@ -1,8 +1,7 @@
-"""What the attributes of a data set are: kind, shape, size. Only types known exactly are asked
-anything at all.
+"""Describes the attributes of a data set: kind, shape, size. Only objects of well known types are
+asked anything.
 
-Values are never recorded: of texts and paths only that they are some, how many, and the commonest
-suffix.
+Values are never recorded. Of texts and paths only their number and the commonest suffix are.
 """
 
 from __future__ import annotations
@@ -12,8 +11,9 @@ import math
 import os
 import pathlib
 import re
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any
 
 from ...guard.static_access import (
     class_name,
@@ -25,17 +25,17 @@ from ...guard.static_access import (
     qualified_name,
 )
 from ...store.inspection import MAX_ATTRIBUTES
+from .inspect_batch import memory_of, tensor_memory
 
-if TYPE_CHECKING:
-    import torch
-
-# Of a long sequence, so many items are looked at, spread evenly; of a short one of arrays, all.
+# Items looked at in a long sequence, evenly spread; a short one of arrays is read whole.
 MAX_ITEMS = 64
 FEW_ARRAYS = 16
 MAX_COLUMNS = 256
 
 _TEXT = (str, pathlib.PosixPath, pathlib.WindowsPath)
 _NUMBERS = (int, float, bool, complex)
+_SIMPLE = (type(None), *_TEXT, *_NUMBERS)
+_SIZED = (range, set, frozenset, collections.deque)
 _SEQUENCES = (list, tuple)
 _MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)
 _SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9_]{0,7}(\.(gz|bz2|xz|zst|lz4))?$")
@@ -44,29 +44,21 @@ Facts = dict[str, Any]
 
 
 def describe_attributes(values: dict[str, Any], most: int = MAX_ATTRIBUTES) -> list[Facts]:
-    """One entry an attribute, as `inspection.Attribute` has it; one that cannot be looked at is
-    "other"."""
-    some = list(values.items())[: min(most, MAX_ATTRIBUTES)]
+    """One `inspection.Attribute` per attribute; one that cannot be looked at is "other"."""
+    some = islice(values.items(), min(most, MAX_ATTRIBUTES))
     return [{"name": name[:200], **describe(value)} for name, value in some]
 
 
 def describe(value: Any) -> Facts:
     """Kind, type and what else is known of one value."""
-    kind = "other"
+    facts: Facts = {"type": class_name(type(value))}
     try:
-        for known in (_builtin, _array, _frame, _hdf5, _arrow, _store):
-            facts = known(value)
-            if facts is not None:
-                return {"type": class_name(type(value)), **facts}
-        if is_dataset(value):
-            kind = "dataset"
-        elif is_callable(value):
+        known = _builtin(value) or _array(value) or _of_library(value)
+        if known is None and not is_dataset(value) and is_callable(value):
             return {"kind": "callable", "type": qualified_name(value)}
-    except (
-        Exception
-    ):  # an array in a state of its own: closed, half made, of a version we do not know
-        pass
-    return {"kind": kind, "type": class_name(type(value))}
+        return facts | (known or {"kind": "dataset" if is_dataset(value) else "other"})
+    except Exception:  # closed, half made, or of an unknown version
+        return {"kind": "other", **facts}
 
 
 def is_dataset(value: Any) -> bool:
@@ -78,28 +70,15 @@ def is_dataset(value: Any) -> bool:
 
 def _builtin(value: Any) -> Facts | None:
     kind = type(value)
-    if value is None:
-        return {"kind": "none"}
-    if is_one_of(kind, _TEXT):
-        return {"kind": "text"}
-    if is_one_of(kind, _NUMBERS):
-        return {"kind": "scalar"}
+    if is_one_of(kind, _SIMPLE):
+        return {"kind": "none" if value is None else "text" if is_one_of(kind, _TEXT) else "scalar"}
     if is_one_of(kind, (bytes, bytearray)):
         return {"kind": "other", "length": len(value), "nbytes": len(value)}
-    if is_one_of(kind, (set, frozenset, collections.deque)):
-        return {"kind": "other", "length": len(value)}
-    if kind is range:
-        return {"kind": "numbers", "length": len(value)}
+    if is_one_of(kind, _SIZED):
+        return {"kind": "numbers" if kind is range else "other", "length": len(value)}
     if is_one_of(kind, _MAPPINGS):
-        return {"kind": "dict", "length": len(value), **_items(list(_first(value.values())))}
-    if is_one_of(kind, _SEQUENCES):
-        return _sequence(value)
-    return None
-
-
-def _first(values: Any) -> Iterator[Any]:
-    for _, item in zip(range(FEW_ARRAYS + 1), values, strict=False):
-        yield item
+        return {"kind": "dict", "length": len(value), **_items(value.values())}
+    return _sequence(value) if is_one_of(kind, _SEQUENCES) else None
 
 
 def _sequence(value: Any) -> Facts:
@@ -107,19 +86,18 @@ def _sequence(value: Any) -> Facts:
     seen = [value[i] for i in range(0, length, max(1, length // MAX_ITEMS))][:MAX_ITEMS]
     if seen and _all_of(seen, _NUMBERS):
         return {"kind": "numbers", "length": length}
-    # Pairs of a path and a label, as an image folder has them, are paths too.
+    # An image folder's pairs of a path and a label are paths too.
     pairs = _all_of(seen, _SEQUENCES) and all(seen)
     texts = [item[0] for item in seen] if pairs else seen
     if seen and _all_of(texts, _TEXT):
-        suffixes = collections.Counter(_suffix(item) for item in texts)
-        suffix = suffixes.most_common(1)[0][0]
-        paths = sum(map(_is_path, texts)) > len(texts) / 2
-        if paths:
+        if sum(map(_is_path, texts)) > len(texts) / 2:
+            suffixes = collections.Counter(map(_suffix, texts))
+            suffix = suffixes.most_common(1)[0][0]
             facts: Facts = {"kind": "paths", "length": length, "suffix": suffix or None}
             return {**facts, "items": class_name(type(seen[0]))} if pairs else facts
         if not pairs:
             return {"kind": "texts", "length": length}
-    return {"kind": "list", "length": length, **_items([*_first(value)])}
+    return {"kind": "list", "length": length, **_items(value)}
 
 
 def _all_of(items: list[Any], kinds: tuple[type, ...]) -> bool:
@@ -141,9 +119,9 @@ def _is_path(item: Any) -> bool:
     )
 
 
-def _items(first: list[Any]) -> Facts:
-    """Of a container's first items: the type of the first, and where all of a few are arrays, what
-    they come to."""
+def _items(values: Iterable[Any]) -> Facts:
+    """Of a container: the type of its first item, and if all of a few are arrays, their sum."""
+    first = list(islice(values, FEW_ARRAYS + 1))
     if not first:
         return {}
     facts: Facts = {"items": class_name(type(first[0]))}
@@ -158,42 +136,21 @@ def _items(first: list[Any]) -> Facts:
 
 def _array(value: Any) -> Facts | None:
     """Tensors and NumPy arrays."""
-    if plain_tensor(value):
-        return _tensor(value)
-    numpy = loaded("numpy")
-    is_map = type(value) is numpy.get("memmap")
-    if not is_map and type(value) is not numpy.get("ndarray"):
-        return None
-    return {
-        "kind": "memmap" if is_map else "ndarray",
-        "shape": list(value.shape),
-        "dtype": str(value.dtype)[:200],
-        "nbytes": int(value.nbytes),
-        "contiguous": bool(value.flags.c_contiguous),
-    }
-
-
-def _tensor(value: torch.Tensor) -> Facts:
     import torch
 
-    return {
-        "kind": "tensor",
-        "shape": list(value.shape),
-        "dtype": str(value.dtype).removeprefix("torch."),
-        "nbytes": value.numel() * value.element_size(),
-        "contiguous": value.layout is torch.strided and value.is_contiguous(),
-        "device": str(value.device),
-    }
+    if plain_tensor(value):
+        contiguous = value.layout is torch.strided and value.is_contiguous()
+        return {"kind": "tensor", **tensor_memory(value), "contiguous": contiguous}
+    for kind in ("memmap", "ndarray"):
+        if type(value) is loaded("numpy").get(kind):
+            contiguous = bool(value.flags.c_contiguous)
+            return {"kind": kind, **memory_of(value, value.nbytes), "contiguous": contiguous}
+    return None
 
 
-def _frame(value: Any) -> Facts | None:
-    pandas = loaded("pandas")
-    if type(value) is pandas.get("Series"):
-        return {"kind": "dataframe", "shape": list(value.shape), "dtype": str(value.dtype)[:200]}
-    if type(value) is not pandas.get("DataFrame"):
-        return None
+def _frame(value: Any) -> Facts:
     shape = [int(n) for n in value.shape]
-    facts: Facts = {"kind": "dataframe", "shape": shape, "length": shape[0]}
+    facts: Facts = {"shape": shape, "length": shape[0]}
     blocks: Any = getattr(value._mgr, "blocks", ())
     if len(blocks) <= MAX_COLUMNS:
         facts["nbytes"] = sum(int(block.values.nbytes) for block in blocks)
@@ -201,61 +158,56 @@ def _frame(value: Any) -> Facts | None:
     return facts
 
 
-def _hdf5(value: Any) -> Facts | None:
-    h5py = loaded("h5py")
-    if is_one_of(type(value), (h5py.get("File"), h5py.get("Group"))):
-        return {"kind": "hdf5"}
-    if type(value) is not h5py.get("Dataset"):
-        return None
-    facts: Facts = {"kind": "hdf5"}
-    if value.id.valid:
-        shape, dtype = value.id.shape, value.id.dtype
-        facts |= _sized(shape, dtype)
-    return facts
-
-
-def _arrow(value: Any) -> Facts | None:
-    arrow, sets = loaded("pyarrow"), loaded("datasets")
-    if is_one_of(type(value), (arrow.get("Table"), arrow.get("RecordBatch"))):
-        return {
-            "kind": "arrow",
-            "shape": [value.num_rows, value.num_columns],
-            "length": value.num_rows,
-        }
-    if sets and type(value) is sets.get("Dataset"):
-        return {"kind": "hf", "length": value.num_rows}
-    bases = [arrow[name] for name in ("Array", "ChunkedArray") if name in arrow]
-    if any(inherits(type(value), base) for base in bases) and class_name(type(value)).startswith(
-        "pyarrow."
-    ):
-        return {"kind": "arrow", "length": len(value), "dtype": str(value.type)[:200]}
-    return None
-
-
-def _store(value: Any) -> Facts | None:
-    """Key-value stores and chunked arrays, whose shape is taken from memory, never from their
-    storage."""
-    if type(value) is loaded("lmdb").get("Environment"):
-        return {"kind": "lmdb"}
-    zarr = loaded("zarr")
-    if type(value) is zarr.get("Group"):
-        return {"kind": "zarr"}
-    if zarr and type(value) is zarr.get("Array"):
-        facts: Facts = {"kind": "zarr"}
-        own: Callable[[str], Any] = vars(value).get
-        metadata = own("_async_array") and vars(own("_async_array")).get("metadata")
-        if metadata is not None:
-            facts["shape"] = [int(n) for n in metadata.shape]
-        elif own("_shape") is not None:
-            facts |= _sized(own("_shape"), own("_dtype"))
-        return facts
-    return None
+def _zarr(value: Any) -> Facts:
+    """Its shape in memory; never from its storage."""
+    own = vars(value)
+    metadata = vars(own["_async_array"]).get("metadata") if own.get("_async_array") else None
+    if metadata is not None:
+        return {"shape": [int(n) for n in metadata.shape]}
+    return _sized(own["_shape"], own["_dtype"]) if own.get("_shape") is not None else {}
 
 
 def _sized(shape: Any, dtype: Any) -> Facts:
     sides = [int(n) for n in shape]
-    return {
-        "shape": sides,
-        "dtype": str(dtype)[:200],
-        "nbytes": math.prod(sides) * int(dtype.itemsize),
-    }
+    nbytes = math.prod(sides) * int(dtype.itemsize)
+    return {"shape": sides, "dtype": str(dtype)[:200], "nbytes": nbytes}
+
+
+def _rows(value: Any) -> Facts:
+    return {"shape": [value.num_rows, value.num_columns], "length": value.num_rows}
+
+
+def _nothing_more(value: Any) -> Facts:
+    return {}
+
+
+_LIBRARIES: dict[tuple[str, str], tuple[str, Callable[[Any], Facts]]] = {
+    ("pandas", "DataFrame"): ("dataframe", _frame),
+    ("pandas", "Series"): (
+        "dataframe",
+        lambda value: {"shape": list(value.shape), "dtype": str(value.dtype)[:200]},
+    ),
+    ("h5py", "File"): ("hdf5", _nothing_more),
+    ("h5py", "Group"): ("hdf5", _nothing_more),
+    ("h5py", "Dataset"): (
+        "hdf5",
+        lambda value: _sized(value.id.shape, value.id.dtype) if value.id.valid else {},
+    ),
+    ("pyarrow", "Table"): ("arrow", _rows),
+    ("pyarrow", "RecordBatch"): ("arrow", _rows),
+    ("datasets", "Dataset"): ("hf", lambda value: {"length": value.num_rows}),
+    ("lmdb", "Environment"): ("lmdb", _nothing_more),
+    ("zarr", "Group"): ("zarr", _nothing_more),
+    ("zarr", "Array"): ("zarr", _zarr),
+}
+
+
+def _of_library(value: Any) -> Facts | None:
+    for (module, name), (kind, facts) in _LIBRARIES.items():
+        if type(value) is loaded(module).get(name):
+            return {"kind": kind, **facts(value)}
+    bases = [loaded("pyarrow").get(name) for name in ("Array", "ChunkedArray")]
+    of_arrow = class_name(type(value)).startswith("pyarrow.")
+    if of_arrow and any(inherits(type(value), base) for base in bases):
+        return {"kind": "arrow", "length": len(value), "dtype": str(value.type)[:200]}
+    return None

@@ -1,13 +1,15 @@
-"""What a batch is made of, found in one look at one batch: `inspection.Leaf`, as JSON values.
+"""Describes what a batch is made of, as `inspection.Leaf`, from one look at one batch.
 
-Only plain containers are opened, through their base class's own methods; only CPU tensors and
-arrays are read, through NumPy views of a few thousand of their values.
+Plain containers are opened by their base class's own methods. CPU tensors and arrays are read
+through NumPy views of a few thousand values.
 """
 
 from __future__ import annotations
 
 from collections import UserDict
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ...guard.static_access import (
@@ -29,7 +31,7 @@ MAX_NODES = 1024
 
 LOOKED_INTO = 16  # leaves whose values are looked at
 SAMPLED_VALUES = 4096
-# Values k/255 are those of 8-bit images; fewer kinds of them are masks, labels or constants.
+# 8-bit images have values k/255; with fewer distinct values it is a mask, labels or a constant.
 STEPS_OF_BYTE = 255
 CLOSE = 1e-6
 LEAST_KINDS = 8
@@ -37,30 +39,24 @@ LEAST_MAXIMUM = 0.1
 
 SAMPLED_ROWS = 64
 SAMPLED_ROW_VALUES = 1 << 17
-# A filler stands at the ends of rows and hardly elsewhere; values that fill the inside too are data
-# (one-hot, ink).
+# A filler is rare inside rows; a value that is common there is data (one-hot, ink).
 MOST_INSIDE = 0.05
 
 _NUMBERS = (int, float, bool, complex)
 
 
 def inspect_batch(batch: Any) -> dict[str, Any]:
-    """`structure` and `leaves` of `inspection.Inspection`; {} for what cannot be looked at. Never
+    """`structure` and `leaves` of `inspection.Inspection`, {} for an unknown kind of batch. Never
     raises."""
-    try:
-        with unseen():
-            found = enumerate(walk(batch, MAX_LEAVES))
-            leaves = [
-                _leaf(path, value, with_values=number < LOOKED_INTO)
-                for number, (path, value) in found
-            ]
-            return {"structure": class_name(type(batch)), "leaves": leaves}
-    except Exception:  # a batch of a kind we have not met must not cost the recording
-        return {}
+    with suppress(Exception), unseen():
+        found = enumerate(walk(batch, MAX_LEAVES))
+        leaves = [_leaf(path, value, number < LOOKED_INTO) for number, (path, value) in found]
+        return {"structure": class_name(type(batch)), "leaves": leaves}
+    return {}
 
 
 def walk(batch: Any, most: int) -> Iterator[tuple[str, Any]]:
-    """The first leaves of a batch, in order, with the path by which code reaches each."""
+    """The first leaves of a batch, in order, each with the path to it in code."""
     waiting: list[tuple[str, Any, int]] = [("", batch, 0)]
     nodes = found = 0
     while waiting and found < most and nodes < MAX_NODES:
@@ -80,13 +76,10 @@ def _inside(value: Any, most: int) -> list[tuple[str, Any]] | None:
         value = instance_vars(value).get("data")
         kind = type(value)
     if inherits(kind, dict):
-        items = dict.items(value)
-        return [(_key(key), item) for (key, item), _ in zip(items, range(most), strict=False)]
+        return [(_key(key), item) for key, item in islice(dict.items(value), most)]
     for base in (list, tuple):
         if inherits(kind, base):
-            return [
-                (str(i), item) for i, item in zip(range(most), base.__iter__(value), strict=False)
-            ]
+            return [(str(i), item) for i, item in enumerate(islice(base.__iter__(value), most))]
     return None
 
 
@@ -100,40 +93,38 @@ def _leaf(path: str, value: Any, with_values: bool) -> dict[str, Any]:
     import torch
 
     facts: dict[str, Any] = {"path": path, "kind": "other"}
-    try:
+    array = None
+    with suppress(Exception):  # what was found until then stands
         if inherits(type(value), torch.Tensor):
             facts["kind"] = "tensor"
             if plain_tensor(value):
-                facts |= _tensor(value)
-                array = as_array(value) if with_values else None
-                facts |= _values(array) if array is not None else {}
+                facts |= tensor_memory(value)
+                if value.is_cpu:
+                    facts["pinned"] = value.is_pinned()
+                array = as_array(value)
         elif is_array(value):
-            facts |= {
-                "kind": "ndarray",
-                "dtype": str(value.dtype)[:200],
-                "shape": list(value.shape),
-            }
-            facts |= {"nbytes": int(value.nbytes), "device": "cpu"}
-            facts |= _values(value) if with_values else {}
+            facts |= {"kind": "ndarray", **memory_of(value, value.nbytes), "device": "cpu"}
+            array = value
         elif type(value) is str:
             facts["kind"] = "text"
         elif is_one_of(type(value), _NUMBERS):
             facts["kind"] = "number"
-    except Exception:  # what was found until then stands
-        pass
+        if array is not None and with_values:
+            facts["whole_255ths"] = whole_255ths(array)
+            facts["padding_share"] = padding_share(array)
     return facts
 
 
-def _tensor(value: torch.Tensor) -> dict[str, Any]:
-    facts: dict[str, Any] = {
-        "dtype": str(value.dtype).removeprefix("torch."),
-        "shape": list(value.shape),
-        "nbytes": value.numel() * value.element_size(),
-        "device": str(value.device),
-    }
-    if value.is_cpu:
-        facts["pinned"] = value.is_pinned()
-    return facts
+def memory_of(value: Any, nbytes: int) -> dict[str, Any]:
+    """Shape, type and size of an array or tensor."""
+    dtype = str(value.dtype).removeprefix("torch.")[:200]
+    return {"shape": list(value.shape), "dtype": dtype, "nbytes": int(nbytes)}
+
+
+def tensor_memory(value: torch.Tensor) -> dict[str, Any]:
+    """Also its device."""
+    nbytes = value.numel() * value.element_size()
+    return {**memory_of(value, nbytes), "device": str(value.device)}
 
 
 def is_array(value: Any) -> bool:
@@ -142,34 +133,26 @@ def is_array(value: Any) -> bool:
 
 
 def as_array(value: torch.Tensor) -> Any:
-    """The same memory as a NumPy array; None where there is none: another device, sparse, a type
-    NumPy lacks."""
+    """The same memory as a NumPy array, None on another device, sparse, or of a type NumPy
+    lacks."""
     import torch
 
-    if (
-        not value.is_cpu
-        or value.layout is not torch.strided
-        or not loaded("numpy")
-        or value.dtype is torch.bfloat16
-    ):
+    strided = value.is_cpu and value.layout is torch.strided and value.dtype is not torch.bfloat16
+    if not strided or not loaded("numpy"):
         return None
     if value.is_quantized or value.is_conj() or value.is_neg():
         return None
-    return (value.detach() if value.requires_grad else value).numpy()
-
-
-def _values(array: Any) -> dict[str, Any]:
-    return {"whole_255ths": whole_255ths(array), "padding_share": padding_share(array)}
+    return value.detach().numpy()
 
 
 def whole_255ths(array: Any) -> bool | None:
-    """Whether these are 8-bit values divided by 255, as far as a sample shows; None for what is no
-    float array."""
+    """Whether a sample of these values are 8-bit values divided by 255, None if they are not
+    floats."""
     if array.dtype.kind != "f" or not array.size:
         return None
     import numpy as np
 
-    # An odd stride does not stay within one channel of an interleaved image.
+    # With an odd stride, no channel of an interleaved image is missed.
     step = max(1, array.size // SAMPLED_VALUES) | 1
     values = array.flat[::step][:SAMPLED_VALUES].astype(np.float64)
     if not np.isfinite(values).all() or values.min() < -CLOSE or values.max() > 1 + CLOSE:
@@ -182,17 +165,15 @@ def whole_255ths(array: Any) -> bool | None:
 
 
 def padding_share(array: Any) -> float | None:
-    """Share of positions along the second dimension that hold nothing but the filler the rows end
-    with.
+    """Share of positions along the second dimension that are filled up with the value at the rows'
+    ends.
 
-    None for what has no such dimension. 0 where the same value is as common inside the rows: then
-    it is data.
+    None without such a dimension. 0 if that value is common inside the rows: then it is data.
     """
     if (
         array.ndim < 2
         or array.dtype.kind not in "iuf"
-        or array.shape[0] < 2
-        or array.shape[1] < 2
+        or min(array.shape[:2]) < 2
         or not array.size
     ):
         return None
@@ -211,8 +192,7 @@ def padding_share(array: Any) -> float | None:
     filled = sample == filler
     if filled.ndim > 2:
         filled = filled.reshape(*filled.shape[:2], -1).all(axis=2)
-    # From its end, a row's fillers go as far as the first position that is none; all the way where
-    # there is none.
+    # From its end, a row's fillers reach to the first other value, or through the whole row.
     backward = filled[:, ::-1]
     lengths = np.where(filled.all(axis=1), filled.shape[1], backward.argmin(axis=1))
     trailing = int(lengths.sum())

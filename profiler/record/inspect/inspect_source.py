@@ -1,8 +1,8 @@
-"""The source of a function, and the names it uses, from its code object and the file that names.
+"""Reads a function's source and the names it uses, from its code object and file.
 
-`linecache` and `inspect.getsource` are left alone: they keep what they read, and warn and trace by
-it later. What a notebook or debugger has put into linecache is looked at there, since it is nowhere
-else.
+`linecache` and `inspect.getsource` are avoided: they cache what they read, which changes later
+warnings and tracebacks. Code that exists only in linecache (of a notebook, a debugger) is read
+there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import linecache
 import os
 import re
 import stat
-import sysconfig
 import textwrap
 import tokenize
 import types
@@ -20,33 +19,25 @@ from collections.abc import Iterator
 from typing import Any
 
 from ...guard.static_access import in_class, underlying
+from ...guard.users_code import of_python, package_of
 
 MAX_FILE_BYTES = 2 << 20
 MAX_FILES = 8
 MAX_LINES = 200
 MAX_CHARACTERS = 8_000
 MAX_LINE = 400
-MAX_ALL_CHARACTERS = 64_000  # of one inspection: the loader's JSON is read up to a mebibyte
+MAX_ALL_CHARACTERS = 64_000  # of one inspection: readers of a loader's JSON stop at 1 MiB
 MAX_NAMES = 200
 MAX_FUNCTIONS = 64
 MAX_WRAPPED = 8
 
-# Packages whose code is no news to anyone: for them, names of classes and functions say it all.
+# Packages whose code is well known: class and function names are enough.
 _KNOWN = ("torch", "torchdata", "loaderscope", "typing", "abc", "collections", "functools")
-_INSTALLED = re.compile(r"[/\\](site|dist)-packages[/\\]")
-_STANDARD = tuple(
-    os.path.join(p, "")
-    for p in {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")}
-    if p
-)
 
 
 def function_of(value: Any) -> types.FunctionType | None:
-    """The Python function behind a function, method, partial or callable object; None where there
-    is none.
-
-    A decorator that says what it wraps (`functools.wraps`) is looked through.
-    """
+    """The Python function behind a function, method, partial or callable object, None if there is
+    none. Decorators made with `functools.wraps` are unwrapped."""
     value = underlying(value)
     if type(value) is not types.FunctionType:
         value = underlying(in_class(type(value), "__call__"))
@@ -61,13 +52,13 @@ def function_of(value: Any) -> types.FunctionType | None:
 
 
 def is_known(module: Any) -> bool:
-    """Whether this module belongs to torch or its kin."""
+    """Whether this module belongs to a well known package."""
     return type(module) is str and module.partition(".")[0] in _KNOWN
 
 
 def names_used(functions: list[types.FunctionType], cls: type | None = None) -> tuple[str, ...]:
-    """Global and attribute names in these functions, in methods of `cls` that they name, and in
-    functions of the same module that they name; at most MAX_NAMES."""
+    """Up to MAX_NAMES global and attribute names in these functions, and in the methods of `cls`
+    and functions of the same module that they name."""
     names: dict[str, None] = {}
     waiting = list(functions)
     seen = {id(function) for function in waiting}
@@ -103,18 +94,18 @@ def _named(
 
 
 class Sources:
-    """Reads source for one inspection: each file once, so much and no more."""
+    """Reads source for one inspection, each file once and within limits."""
 
     def __init__(self) -> None:
         self._files: dict[str, list[str]] = {}
         self._left = MAX_ALL_CHARACTERS
 
     def lines(self, function: types.FunctionType) -> tuple[str, ...]:
-        """The function's source, dedented and cut to size; () where it cannot be had or is not the
+        """The function's source, dedented and within limits; () if unavailable or not the
         user's."""
         code = function.__code__
         name = code.co_filename
-        if is_known(function.__module__) or _INSTALLED.search(name) or name.startswith(_STANDARD):
+        if is_known(function.__module__) or package_of(name) or of_python(name):
             return ()
         lines = self._file(name)
         block = _block(lines[code.co_firstlineno - 1 : code.co_firstlineno - 1 + MAX_LINES], code)
@@ -154,18 +145,12 @@ def _read(name: str) -> list[str]:
 
 
 def _block(lines: list[str], code: types.CodeType) -> list[str]:
-    """The lines of the function that begins with the first; [] where they are not this
-    function's."""
+    """The lines of the function that starts at the first line, [] if it is another function."""
     try:
         block = inspect.getblock(lines)
-    except (
-        SyntaxError,
-        tokenize.TokenError,
-    ):  # cut short in the middle of a bracket or a long text
+    except (SyntaxError, tokenize.TokenError):  # cut off within brackets or a string
         block = lines[:1] if code.co_name == "<lambda>" else lines
     text = "".join(block)
-    if code.co_name == "<lambda>":
-        return block if "lambda" in text else []
-    # The file may have changed since, or another of this name may lie in the directory we are in
-    # now.
-    return block if re.search(rf"\bdef\s+{re.escape(code.co_name)}\b", text) else []
+    begins = "lambda" if code.co_name == "<lambda>" else rf"\bdef\s+{re.escape(code.co_name)}\b"
+    # The file may have changed, or another one may have its name in the current directory.
+    return block if re.search(begins, text) else []

@@ -1,9 +1,9 @@
-"""How many samples a data set has, without asking it: its `__len__` is the user's code, and torch
-may never call it.
+"""Finds how many samples a data set has without calling its `__len__`, which is the user's code and
+which torch may never call.
 
-Most are one of a few plain expressions (`return len(self.paths)`, `return self.n`, `return
-10_000`), which are read from their bytecode, and evaluated on attributes and values that answer
-without code of the user's. Anything else is unknown.
+Most are a plain expression (`return len(self.paths)`, `return self.n`, `return 10_000`). It is read
+from the bytecode and evaluated on attributes and values that answer without the user's code. Other
+lengths are unknown.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import dis
 import operator
 import types
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -21,15 +20,19 @@ MAX_DEPTH = 8
 MAX_INSTRUCTIONS = 64
 
 _SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray, range)
-_OPERATORS: dict[str, Callable[[int, int], int]] = {
+_OPERATORS = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
     "//": operator.floordiv,
-    "BINARY_ADD": operator.add,
-    "BINARY_SUBTRACT": operator.sub,
-    "BINARY_MULTIPLY": operator.mul,
-    "BINARY_FLOOR_DIVIDE": operator.floordiv,
+}
+# Before Python 3.11 each operator had an instruction of its own.
+_OLD_OPERATORS = {
+    "BINARY_ADD": "+",
+    "BINARY_SUBTRACT": "-",
+    "BINARY_MULTIPLY": "*",
+    "BINARY_FLOOR_DIVIDE": "//",
+    "BINARY_SUBSCR": "[]",
 }
 _NOTHING = (
     "RESUME",
@@ -41,149 +44,100 @@ _NOTHING = (
     "NOT_TAKEN",
     "EXTENDED_ARG",
 )
-_LOADS = ("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK")
-
-
-class _UnknownError(Exception):
-    """It cannot be told without running code of the user's."""
 
 
 def known_length(value: Any) -> int | None:
-    """Its length; None where only its own code could tell."""
-    with suppress(_UnknownError, ArithmeticError, LookupError), unseen():
+    """Its length, None if only its own code knows."""
+    with suppress(ValueError, ArithmeticError, LookupError), unseen():
         return _length(value, MAX_DEPTH)
     return None
 
 
 def _length(value: Any, depth: int) -> int:
+    """Raises LookupError or ValueError where it cannot be known."""
     cls = type(value)
     if is_one_of(cls, _SIZED):
         return len(value)
     if is_one_of(cls, _arrays()):
-        if not value.ndim:
-            raise _UnknownError
         return int(value.shape[0])
-    if any(cls is loaded("pandas").get(name) for name in ("DataFrame", "Series")):
-        return len(value)
     if cls is loaded("datasets").get("Dataset"):
         return int(value.num_rows)
-    if cls is loaded("torch.utils.data").get(
-        "TensorDataset"
-    ):  # its own `__len__` calls a method of a tensor
-        return _length(instance_vars(value).get("tensors", (None,))[0], depth)
+    if any(cls is loaded("pandas").get(name) for name in ("DataFrame", "Series")):
+        return len(value)
+    if cls is loaded("torch.utils.data").get("TensorDataset"):  # it calls a method of a tensor
+        return _length(instance_vars(value)["tensors"][0], depth)
     method = in_class(cls, "__len__")
-    if type(method) is not types.FunctionType or depth <= 0:
-        raise _UnknownError
-    found = _Reading(method, value, depth - 1).result()
+    found = _result(method, value, depth - 1) if type(method) is types.FunctionType else None
     if type(found) is not int or found < 0:
-        raise _UnknownError
+        raise LookupError
     return found
 
 
-def _arrays() -> tuple[Any, ...]:
+def _arrays() -> list[Any]:
     found = (loaded("torch").get("Tensor"), loaded("numpy").get("ndarray"))
-    return tuple(kind for kind in found if kind is not None)
+    return [kind for kind in found if kind is not None]
 
 
-class _Reading:
-    """One `__len__`, followed through its bytecode."""
-
-    def __init__(self, method: types.FunctionType, owner: Any, depth: int) -> None:
-        self._method = method
-        self._owner = owner
-        self._depth = depth
-        self._own: dict[str, Any] | None = None
-        self._stack: list[Any] = []
-
-    def result(self) -> Any:
-        code = self._method.__code__
-        if code.co_argcount != 1 or len(code.co_code) > 16 * MAX_INSTRUCTIONS:
-            raise _UnknownError
-        for step in dis.get_instructions(code):
-            name = step.opname
-            if name == "RETURN_CONST":
-                return step.argval
-            if name == "RETURN_VALUE":
-                return self._pop()
-            if name not in _NOTHING:
-                self._do(name, step)
-        raise _UnknownError
-
-    def _pop(self) -> Any:
-        if not self._stack:
-            raise _UnknownError
-        return self._stack.pop()
-
-    def _do(self, name: str, step: dis.Instruction) -> None:
-        push = self._stack.append
-        if name in _LOADS:
-            if step.argval != self._method.__code__.co_varnames[0]:
-                raise _UnknownError
-            push(self._owner)
-        elif name in ("LOAD_CONST", "LOAD_SMALL_INT"):
-            push(step.argval)
+def _result(method: types.FunctionType, owner: Any, depth: int) -> Any:
+    """What this `__len__` returns, followed through its bytecode."""
+    code, stack = method.__code__, list[Any]()
+    if depth < 0 or code.co_argcount != 1 or len(code.co_code) > 16 * MAX_INSTRUCTIONS:
+        raise LookupError
+    names = {"len": len, "int": int, **method.__globals__}
+    cells = dict(zip(code.co_freevars, method.__closure__ or (), strict=False))
+    for step in dis.get_instructions(code):
+        name, value = step.opname, step.argval
+        if name == "RETURN_CONST":
+            return value
+        if name == "RETURN_VALUE":
+            return stack.pop()
+        if name in ("LOAD_CONST", "LOAD_SMALL_INT"):
+            stack.append(value)
+        elif name.startswith("LOAD_FAST") and value == code.co_varnames[0]:
+            stack.append(owner)
         elif name == "LOAD_GLOBAL":
-            push(self._global(step.argval))
+            stack.append(names[value])
         elif name == "LOAD_DEREF":
-            push(self._cell(step.argval))
+            stack.append(cells[value].cell_contents)
         elif name == "LOAD_ATTR":
-            push(self._attribute(self._pop(), step.argval))
-        elif name == "BINARY_SUBSCR" or (name == "BINARY_OP" and step.argrepr == "[]"):
-            index, held = self._pop(), self._pop()
-            if (
-                not is_one_of(type(held), (list, tuple, loaded("torch").get("Size")))
-                or type(index) is not int
-            ):
-                raise _UnknownError
-            push(held[index])
+            stack.append(_attribute(stack.pop(), value))
         elif name in ("CALL", "CALL_FUNCTION") and step.arg == 1:
-            argument, function = self._pop(), self._pop()
-            push(self._call(function, argument))
-        elif name == "BINARY_OP" or name in _OPERATORS:
-            right, left = self._pop(), self._pop()
-            operation = _OPERATORS.get(step.argrepr if name == "BINARY_OP" else name)
-            if operation is None or type(left) is not int or type(right) is not int:
-                raise _UnknownError
-            push(operation(left, right))
-        else:
-            raise _UnknownError
+            argument, function = stack.pop(), stack.pop()
+            stack.append(_called(function, argument, depth))
+        elif name == "BINARY_OP" or name in _OLD_OPERATORS:
+            right, left = stack.pop(), stack.pop()
+            stack.append(_combined(left, _OLD_OPERATORS.get(name, step.argrepr), right))
+        elif name not in _NOTHING:
+            break
+    raise LookupError
 
-    def _global(self, name: str) -> Any:
-        held = self._method.__globals__
-        if name in held:
-            return held[name]
-        if name in ("len", "int"):
-            return {"len": len, "int": int}[name]
-        raise _UnknownError
 
-    def _cell(self, name: str) -> Any:
-        for free, cell in zip(
-            self._method.__code__.co_freevars, self._method.__closure__ or (), strict=False
-        ):
-            if free == name:
-                with suppress(ValueError):  # empty as yet
-                    return cell.cell_contents
-        raise _UnknownError
+def _attribute(value: Any, name: str) -> Any:
+    cls = type(value)
+    if name == "shape" and is_one_of(cls, _arrays()):
+        return value.shape
+    in_type, own = in_class(cls, name), instance_vars(value)
+    if in_class(cls, "__getattribute__") is not object.__getattribute__:
+        raise LookupError
+    if in_type is None:
+        return own[name]
+    if not is_one_of(type(in_type), (int, *_SIZED)):
+        raise LookupError  # a property, or another descriptor
+    return own.get(name, in_type)
 
-    def _attribute(self, value: Any, name: str) -> Any:
-        cls = type(value)
-        if name == "shape" and is_one_of(cls, _arrays()):
-            return value.shape
-        if not is_one_of(in_class(cls, "__getattribute__"), (object.__getattribute__,)):
-            raise _UnknownError
-        in_type = in_class(cls, name)
-        if in_type is not None and not is_one_of(type(in_type), (int, *_SIZED)):
-            raise _UnknownError  # a property, or another descriptor
-        own = instance_vars(value)
-        if name in own:
-            return own[name]
-        if in_type is None:
-            raise _UnknownError
-        return in_type
 
-    def _call(self, function: Any, argument: Any) -> Any:
-        if function is len:
-            return _length(argument, self._depth)
-        if function is int and type(argument) is int:
-            return argument
-        raise _UnknownError
+def _called(function: Any, argument: Any, depth: int) -> Any:
+    if function is len:
+        return _length(argument, depth)
+    if function is int and type(argument) is int:
+        return argument
+    raise LookupError
+
+
+def _combined(left: Any, operation: str, right: Any) -> Any:
+    if type(right) is int:
+        if operation == "[]" and is_one_of(type(left), (list, tuple, loaded("torch").get("Size"))):
+            return left[right]
+        if type(left) is int:
+            return _OPERATORS[operation](left, right)
+    raise LookupError

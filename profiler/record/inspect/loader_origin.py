@@ -1,4 +1,4 @@
-"""Who made a loader: the user's own call, or a framework that made it anew or for them."""
+"""Who made a loader: the user, or a framework."""
 
 from __future__ import annotations
 
@@ -17,66 +17,51 @@ from ...guard.static_access import (
 )
 from .samplers import LIGHTNING, Sampling
 
-_FRAMEWORKS = ("accelerate", "transformers", "timm", "ultralytics", *LIGHTNING)
+_FRAMEWORKS = ("accelerate", "transformers", "timm", "ultralytics")
+_TRAINERS = ("lightning.pytorch", "pytorch_lightning")
 
 
 def made_by(loader: Any, own: dict[str, Any], sampling: Sampling) -> str | None:
-    """The framework that made this loader out of the user's, or for them: "accelerate",
-    "transformers" (its Trainer), "lightning", "timm" or "ultralytics"; None where it is the user's
-    own."""
+    """The framework that made this loader from the user's, or for them, e.g. "accelerate", or
+    "transformers" (its Trainer). None for the user's own."""
     init, collate = own.get("worker_init_fn"), own.get("collate_fn")
-    if framework_of(type(loader)) == "accelerate":
-        trainers = any(
-            "transformers.trainer" in qualified_name(each)
-            for each in (init, collate)
-            if each is not None
-        )
-        return "transformers" if trainers else "accelerate"
-    makers = [framework_of(each) for each in (type(loader), init) if each is not None]
-    maker = next((each for each in makers if each in ("timm", "ultralytics")), None)
-    if maker is not None:
-        return maker
+    cls = framework_of(type(loader))
+    if cls == "accelerate":
+        trainers = any("transformers.trainer" in qualified_name(each) for each in (init, collate))
+        return "transformers" if trainers else cls
+    for maker in (cls, framework_of(init)):
+        if maker in ("timm", "ultralytics"):
+            return maker
     if any(name.startswith("BatchSamplerShard") for name in sampling.wrappers):
         return "accelerate"
     injected = sampling.batch_sampler if sampling.batch_sampler is not None else sampling.sampler
-    parts = [init, own.get("sampler"), injected]
-    if (
-        any(each is not None and framework_of(each) == "lightning" for each in parts)
-        or "__pl_saved_args" in own
-    ):
-        return "lightning"
+    parts = map(framework_of, (init, own.get("sampler"), injected))
     # In several processes Lightning makes the loader anew, with torch's own DistributedSampler.
-    trainer = loaded("lightning.pytorch.trainer.trainer") or loaded(
-        "pytorch_lightning.trainer.trainer"
-    )
-    if trainer and any(
-        "DistributedSampler" in class_name(base) for base in mro(type(sampling.sampler))
-    ):
+    has_trainer = any(loaded(f"{name}.trainer.trainer") for name in _TRAINERS)
+    shared = any("DistributedSampler" in class_name(base) for base in mro(type(sampling.sampler)))
+    if "lightning" in parts or "__pl_saved_args" in own or (has_trainer and shared):
         return "lightning"
     return None
 
 
 def framework_of(value: Any) -> str | None:
-    """The framework whose code this function, class or object is of; None for all others."""
-    name = qualified_name(value)
-    root = name.removeprefix("partial(").partition(".")[0]
-    if root not in _FRAMEWORKS:
-        return None
-    return "lightning" if root in LIGHTNING else root
+    """The framework that defines this function, class or object; None for all others."""
+    root = qualified_name(value).removeprefix("partial(").partition(".")[0]
+    if root in LIGHTNING:
+        return "lightning"
+    return root if root in _FRAMEWORKS else None
 
 
 def same_data(one: Any, other: Any) -> bool:
-    """Whether this is one data set: one object, or two of Hugging Face's made alike of the same
-    table."""
-    if one is other:
-        return True
-    prints = [instance_vars(each).get("_fingerprint") for each in (one, other)]
-    return type(one) is type(other) and type(prints[0]) is str and prints[0] == prints[1]
+    """Whether both are one object, or data sets of Hugging Face with the same fingerprint."""
+    first, second = (instance_vars(each).get("_fingerprint") for each in (one, other))
+    alike = type(one) is type(other) and type(first) is str and first == second
+    return one is other or alike
 
 
 def takes_any_arguments(cls: type, base: type) -> bool:
-    """Whether this loader class takes just what DataLoader takes: it has no constructor of its own
-    below `base`, or one that hands everything on."""
+    """Whether this loader class takes exactly DataLoader's arguments: below `base` it has no
+    constructor, or one that passes everything on."""
     init = in_class(cls, "__init__")
     if init is in_class(base, "__init__"):
         return True

@@ -1,8 +1,8 @@
-"""How a loader draws its samples, told through the wrappers around its sampler.
+"""Finds how a loader draws its samples, through the wrappers around its sampler.
 
-A wrapper that is known (torch's BatchSampler, Accelerate's shards, Lightning's injected samplers,
-endless repeaters) is looked through, by its attributes; one that is not may draw in any order, and
-is named as it is.
+Known wrappers (torch's BatchSampler, Accelerate's shards, Lightning's injected samplers, endless
+repeaters) are opened by their attributes. An unknown one may draw in any order, and is named as it
+is.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...guard.static_access import class_name, instance_vars
 
 MAX_WRAPPERS = 8
 
-# By class: the attributes that may hold what it wraps, the first that is there counts.
+# By class: the attributes that may hold the wrapped sampler. The first one found counts.
 _ENDLESS = ("sampler",)
 _SHARD = ("batch_sampler",)
 _WRAPPERS = {
@@ -30,7 +30,7 @@ _WRAPPERS = {
     "_IndexBatchSamplerWrapper": ("_batch_sampler", "_sampler"),
 }
 LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
-# Classes that mix the order, by themselves or where their attribute `shuffle` says so.
+# Classes that always shuffle.
 _SHUFFLES = (
     "RandomSampler",
     "SeedableRandomSampler",
@@ -47,15 +47,14 @@ _TORCHS_OWN = (
 
 @dataclass(frozen=True)
 class Sampling:
-    """Who draws, in what batches, and how the loader was told to.
+    """Who draws, in what batches, and by which arguments.
 
-    `sampler` is what draws the samples, `path` how code reaches it from the loader
-    ("batch_sampler.sampler"), `wrappers` the names of the known wrappers around it, outermost
-    first. `batching` is the argument that says which samples make a batch: "batch_size",
-    "batch_sampler", or "none" where the data set makes batches itself. `batch_size` is of what
-    reaches this process, None where that is not known; `replicas` share the samples out, this one
-    is number `replica`. `shuffle` is None where the order is not known, and `plain` says that
-    DataLoader makes this sampler itself, from `shuffle` alone.
+    `sampler` draws the samples. `path` is how code reaches it from the loader
+    ("batch_sampler.sampler"), `wrappers` are the known wrappers around it, outermost first.
+    `batching` is the argument that makes batches: "batch_size", "batch_sampler", or "none" if the
+    data set does. `batch_size` is that of this process, None if unknown. `replicas` share the
+    samples, this one is number `replica`. `shuffle` is None if the order is unknown, and `plain`
+    if DataLoader makes this sampler itself, from `shuffle` alone.
     """
 
     sampler: Any
@@ -72,7 +71,7 @@ class Sampling:
 
 
 def own_of(loader: Any) -> dict[str, Any]:
-    """The attributes of a loader; of the loader inside of one of Accelerate's."""
+    """The attributes of a loader; of Accelerate's, those of the loader inside."""
     own = instance_vars(loader)
     if "dataset" not in own and "base_dataloader" in own:
         return instance_vars(own["base_dataloader"])
@@ -86,57 +85,36 @@ def sampling_of(own: dict[str, Any]) -> Sampling:
         "batch_size" if type(size) is int else "none" if batch_sampler is None else "batch_sampler"
     )
     path = "sampler" if batch_sampler is None else "batch_sampler"
-    found = Sampling(
-        sampler=own.get(path),
-        path=path,
-        batch_sampler=batch_sampler,
-        batching=batching,
-        batch_size=size if type(size) is int else None,
-        drop_last=own.get("drop_last") is True,
-    )
+    plain_size = size if type(size) is int else None
+    drop_last = own.get("drop_last") is True
+    found = Sampling(own.get(path), path, batch_sampler, batching, plain_size, drop_last)
     for _ in range(MAX_WRAPPERS):
-        inner = _unwrapped(found)
-        if inner is None:
-            break
-        found = inner
-    # A loader that makes its batch sampler itself keeps the sampler it was given beside it.
-    if (
-        batching == "batch_size"
-        and found.path.startswith("batch_sampler")
-        and own.get("sampler") is found.sampler
-    ):
+        found = _unwrapped(found)
+    # A loader that makes its batch sampler itself also keeps the sampler it was given.
+    is_given = found.path.startswith("batch_sampler") and own.get("sampler") is found.sampler
+    if batching == "batch_size" and is_given:
         found = replace(found, path="sampler")
-    if (
-        batching == "none"
-    ):  # whatever the sampler draws, one index or a list of them, is what the data set is asked for
+    if batching == "none":  # the data set gets what the sampler draws, an index or a list of them
         found = replace(found, batch_size=None, drop_last=False)
     return _judged(found, own)
 
 
-def _unwrapped(found: Sampling) -> Sampling | None:
-    """The same, one known wrapper further in; None where there is none."""
+def _unwrapped(found: Sampling) -> Sampling:
+    """The same without the outermost known wrapper, if there is one."""
     name = class_name(type(found.sampler))
-    roles = _WRAPPERS.get(name) or (
-        _WRAPPERS.get(_last(name)) if _root(name) in LIGHTNING else None
-    )
-    if (
-        roles is None and _last(name) == "_RepeatSampler"
-    ):  # copied into many code bases, alike everywhere
+    short = _last(name)
+    roles = _WRAPPERS.get(name) or (_WRAPPERS.get(short) if _root(name) in LIGHTNING else None)
+    if roles is None and short == "_RepeatSampler":  # copied into many code bases
         roles = _ENDLESS
-    if roles is None:
-        return None
-    held = instance_vars(found.sampler)
-    role = next((each for each in roles if held.get(each) is not None), None)
+    held = instance_vars(found.sampler) if roles else {}
+    role = next((each for each in roles or () if held.get(each) is not None), None)
     if role is None:
-        return None
-    size, replicas, replica = found.batch_size, found.replicas, found.replica
-    if type(held.get("batch_size")) is int:
-        size = size or held["batch_size"]
-    for each in ("num_processes", "num_replicas"):
-        if type(held.get(each)) is int:
-            replicas = held[each]
-            replica = _replica(held, replica)
-    if size and held.get("split_batches") is True and replicas:
+        return found
+    size = found.batch_size or _first_int(held, "batch_size")
+    replicas = _first_int(held, "num_replicas", "num_processes")
+    replica = _first_int(held, "rank", "process_index") if replicas is not None else None
+    replicas = found.replicas if replicas is None else replicas
+    if size and replicas and held.get("split_batches") is True:
         size = size // replicas
     return replace(
         found,
@@ -144,25 +122,19 @@ def _unwrapped(found: Sampling) -> Sampling | None:
         path=f"{found.path}.{role}",
         batch_size=size,
         drop_last=found.drop_last or held.get("drop_last") is True,
-        wrappers=(*found.wrappers, _last(name)),
+        wrappers=(*found.wrappers, short),
         replicas=replicas,
-        replica=replica,
+        replica=found.replica if replica is None else replica,
     )
 
 
-def _replica(held: dict[str, Any], otherwise: int | None) -> int | None:
-    """Which of the replicas a sampler with these attributes draws for."""
-    return next(
-        (held[name] for name in ("rank", "process_index") if type(held.get(name)) is int), otherwise
-    )
+def _first_int(held: dict[str, Any], *names: str) -> int | None:
+    return next((held[name] for name in names if type(held.get(name)) is int), None)
 
 
 def _judged(found: Sampling, own: dict[str, Any]) -> Sampling:
-    """With the order, as far as the sampler's class tells, and whether DataLoader makes such a
-    sampler itself."""
-    cls = type(found.sampler)
-    name, held = class_name(cls), instance_vars(found.sampler)
-    replicas, replica = found.replicas, found.replica
+    """With the order, as far as the sampler's class tells, and whether DataLoader makes it."""
+    name, held = class_name(type(found.sampler)), instance_vars(found.sampler)
     shuffle: bool | None = None
     if _last(name) in _SHUFFLES:
         shuffle = True
@@ -170,10 +142,13 @@ def _judged(found: Sampling, own: dict[str, Any]) -> Sampling:
         shuffle = False
     elif type(held.get("shuffle")) is bool:
         shuffle = held["shuffle"]
-    if type(held.get("num_replicas")) is int:
-        replicas, replica = held["num_replicas"], _replica(held, replica)
     plain = name.rpartition(".")[0] in _TORCHS_OWN and _plain(name, held, own)
-    return replace(found, shuffle=shuffle, replicas=replicas, replica=replica, plain=plain)
+    found = replace(found, shuffle=shuffle, plain=plain)
+    replicas = _first_int(held, "num_replicas")
+    if replicas is None:
+        return found
+    replica = _first_int(held, "rank", "process_index")
+    return replace(found, replicas=replicas, replica=found.replica if replica is None else replica)
 
 
 def _plain(name: str, held: dict[str, Any], own: dict[str, Any]) -> bool:

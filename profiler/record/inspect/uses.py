@@ -1,26 +1,25 @@
-"""What a loader is iterated over for (training, validation, test), and where, as the stack tells at
-its `iter()`.
+"""Finds out from the stack at `iter()` what a loop is for (training, validation, test), and where
+it is.
 
-Frameworks name their phases by the functions they are in; elsewhere gradients that are switched off
-mean evaluation, and a shuffled loader with them on means training. Only names of code and lines are
-read: no frame's variables.
+Frameworks are recognised by their functions on the stack. Elsewhere, disabled gradients mean
+evaluation, and a shuffled loader with gradients means training. Only code names and lines are read,
+never variables.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-import re
 import sys
-import sysconfig
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from types import FrameType
 from typing import Any
 
 from ...base.metadata import clean
-from ...base.own_frames import HERE
 from ...guard.static_access import in_class, loaded
+from ...guard.users_code import of_user, package_of
 
 TRAINING, VALIDATION, TEST, PREDICTION = "training", "validation", "test", "prediction"
 SANITY_CHECK, EVALUATION = "sanity check", "evaluation"
@@ -28,7 +27,7 @@ SANITY_CHECK, EVALUATION = "sanity check", "evaluation"
 MAX_FRAMES = 200
 MAX_KEY = 40
 
-# By framework: the function that is being run, and what it is run for; the first one found counts.
+# By framework: a function or file on the stack, and its phase. The first match counts.
 _PHASES: dict[str, tuple[tuple[str, str], ...]] = {
     "lightning": (
         ("_run_sanity_check", SANITY_CHECK),
@@ -56,7 +55,7 @@ _PHASES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "monai": (("evaluator.py", VALIDATION), ("trainer.py", TRAINING)),
 }
-# Who runs the loop, the outermost framework first where one is made of another.
+# A framework built on another comes first.
 FRAMEWORKS = (
     "transformers",
     "lightning",
@@ -72,100 +71,79 @@ FRAMEWORKS = (
     "torchdata",
 )
 _PACKAGES = {"pytorch_lightning": "lightning", "lightning_fabric": "lightning"}
-_INSTALLED = re.compile(r".*[/\\](?:site|dist)-packages[/\\]([^/\\]+)")
-_OURS = os.path.dirname(HERE.rstrip(os.sep)) + os.sep  # the whole package
-_STANDARD = tuple({os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib")})
+_PHASE_OF: dict[str | None, str] = {SANITY_CHECK: VALIDATION}
 
 
 @dataclass(frozen=True)
 class Use:
-    """`phase` is None where it is not known, `place` ("train.py:41") where no code of the user's is
-    on the stack.
-
-    `key` is equal for loops at the same place: the user's lines, and the framework's functions in
-    between.
+    """`phase` is None if unknown, `place` ("train.py:41") if no user's code is on the stack. `key`,
+    the user's lines and the framework's functions on the stack, is equal for loops at one place.
     """
 
     phase: str | None
     place: str | None
     framework: str | None
     key: tuple[str, ...]
-    # Accelerate's dispatcher iterates, and gives the other ranks their parts of each batch
+    # Accelerate's dispatcher iterates and sends the other ranks their parts of each batch.
     dispatched: bool = False
 
     def same_phase(self, other: Use) -> bool:
-        """Whether both are for the same, as far as that is known; a sanity check is a
-        validation's."""
-        phases = {
-            VALIDATION if each.phase == SANITY_CHECK else each.phase for each in (self, other)
-        } - {None}
-        return len(phases) < 2
+        """Whether both phases are the same as far as known. A sanity check counts as validation."""
+        return len({_PHASE_OF.get(use.phase, use.phase) for use in (self, other)} - {None}) < 2
 
 
 def use_now(shuffle: bool | None = None) -> Use:
-    """What for and where the code that runs now iterates; `shuffle`: whether the loader mixes its
-    samples."""
-    frame: FrameType | None = sys._getframe(1)
+    """The use of the loader that the running code iterates over. `shuffle`: whether its order is
+    random."""
     running: dict[str, set[str]] = {}
     place: str | None = None
     key: list[str] = []
     dispatched, dispatcher = False, _dispatcher()
-    for _ in range(MAX_FRAMES):
-        if frame is None:
-            break
-        code, line, frame = frame.f_code, frame.f_lineno, frame.f_back
+    for frame in _frames(sys._getframe(1)):
+        code = frame.f_code
         dispatched = dispatched or code is dispatcher
         file = code.co_filename
-        package, users = _owner(file)
-        if package is not None:
-            if package in FRAMEWORKS:
-                running.setdefault(package, set()).update((code.co_name, os.path.basename(file)))
-                key.append(f"{package}:{code.co_name}")
-        elif users:
-            key.append(f"{file}:{line}")
-            place = place or place_of(file, line)
+        package = package_of(file)
+        package = _PACKAGES.get(package or "", package)
+        if package in FRAMEWORKS:
+            running.setdefault(package, set()).update((code.co_name, os.path.basename(file)))
+            key.append(f"{package}:{code.co_name}")
+        elif of_user(file):
+            key.append(f"{file}:{frame.f_lineno}")
+            place = place or place_of(file, frame.f_lineno)
     framework = next((name for name in FRAMEWORKS if name in running), None)
-    phase = (
-        VALIDATION if key.count("ignite:run") > 1 else _phase(running)
-    )  # an engine run by another's handler
+    # In ignite, a handler of one engine may run another engine.
+    phase = VALIDATION if key.count("ignite:run") > 1 else _phase(running)
     return Use(phase or _by_gradients(shuffle), place, framework, tuple(key[:MAX_KEY]), dispatched)
 
 
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    for _ in range(MAX_FRAMES):
+        if frame is None:
+            return
+        yield frame
+        frame = frame.f_back
+
+
 def _dispatcher() -> Any:
-    """The code of the dispatcher's loop, which other loaders of Accelerate do not run; None where
-    there is none."""
+    """The code of Accelerate's dispatcher loop, which its other loaders do not run."""
     cls = loaded("accelerate.data_loader").get("DataLoaderDispatcher")
     return getattr(in_class(cls, "__iter__"), "__code__", None) if isinstance(cls, type) else None
 
 
 def users_frame(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame of the user's own code from there on, None where there is none."""
-    for _ in range(MAX_FRAMES):
-        if frame is None:
-            break
-        package, users = _owner(frame.f_code.co_filename)
-        if package is None and users:
-            return frame
-        frame = frame.f_back
-    return None
-
-
-@functools.lru_cache(maxsize=4096)
-def _owner(file: str) -> tuple[str | None, bool]:
-    """(the installed package that the code of this file belongs to, whether it is the user's
-    own)."""
-    installed = _INSTALLED.match(file)
-    if installed is not None:
-        return _PACKAGES.get(installed[1], installed[1]), False
-    return None, not file.startswith(("<frozen", _OURS, *_STANDARD))
+    """The innermost frame of the user's own code, from this frame outwards."""
+    return next((each for each in _frames(frame) if of_user(each.f_code.co_filename)), None)
 
 
 def _phase(running: dict[str, set[str]]) -> str | None:
-    for package, names in running.items():
-        for name, phase in _PHASES.get(package, ()):
-            if name in names:
-                return phase
-    return None
+    found = (
+        phase
+        for package, names in running.items()
+        for name, phase in _PHASES.get(package, ())
+        if name in names
+    )
+    return next(found, None)
 
 
 def _by_gradients(shuffle: bool | None) -> str | None:
@@ -184,8 +162,8 @@ def library_of(loader: Any) -> str | None:
 
 
 def place_of(file: str | None, line: int | None) -> str:
-    """'train.py:41': a place in words, without its folders, clean enough to print; of the notebook
-    that asks, 'cell 3, line 6'."""
+    """'train.py:41', without folders and safe to print; for a cell of this notebook, 'cell 3,
+    line 6'."""
     cell = cell_of(file) if file else None
     return f"cell {cell}, line {line}" if cell is not None and line else _in_file(file, line)
 
@@ -197,8 +175,8 @@ def _in_file(file: str | None, line: int | None) -> str:
 
 
 def cell_of(file: str) -> int | None:
-    """The execution number of the notebook's cell whose code IPython has given this file name; None
-    for other files, and in any process but the notebook's."""
+    """The execution number of the notebook cell that IPython has given this file name. None for
+    other files, and outside the notebook's process."""
     shell = loaded("IPython.core.interactiveshell").get("InteractiveShell")
     compiler = getattr(getattr(shell, "_instance", None), "compile", None)
     cells = getattr(compiler, "_filename_map", None)
@@ -206,8 +184,8 @@ def cell_of(file: str) -> int | None:
 
 
 def joined(phases: list[str]) -> str | None:
-    """'training and validation', of the phases in the order in which they came; a sanity check is a
-    validation's."""
+    """The phases in order, e.g. 'training and validation'. A sanity check is left out beside
+    validation."""
     if VALIDATION in phases:
         phases = [each for each in phases if each != SANITY_CHECK]
     return " and ".join(dict.fromkeys(phases)) or None

@@ -1,30 +1,27 @@
-"""Loaders that are no torch DataLoader and never make one: under `watch_all` recorded as iterables,
-like any that is handed to `watch`. Known by their class; its `__iter__` is hooked as soon as its
-module is imported.
+"""Loaders of other libraries, which `watch_all` records as iterables. Their classes' `__iter__` is
+hooked as soon as their module is imported.
 
-What it gives is measured where it can be put in between: an `__iter__` that returns the object
-itself (its own iterator) is left alone, and named instead, so that nobody is told that there was no
-loader.
+A loader that is its own iterator (`__iter__` returns the object itself) is left alone. The run then
+names it, so that a report does not say there was no loader.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
-import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ...guard.error_origin import is_ours
+from ...guard.error_origin import forgiving
 from ...guard.static_access import in_class, instance_vars, mro
 from ...store.gaps import OTHER_LOADER
 from ..session import session as sessions
 from .imports import after_import
 from .plain import begin_iteration
-from .recorder import Recorder
+from .registry import registry
 
-# Module: the classes in it whose instances a training loop iterates over.
+# By module: the classes that a training loop iterates over.
 KNOWN = {
     "fastai.data.load": ("DataLoader",),
     "torchdata.nodes.loader": ("Loader",),
@@ -36,72 +33,66 @@ KNOWN = {
     "nvidia.dali.plugin.base_iterator": ("_DaliBaseIterator",),
     "tensorflow.python.data.ops.dataset_ops": ("DatasetV2",),
 }
-MOST = 256  # loaders looked after at the same time
-
 _hooked: dict[type, Any] = {}
-_recorders: dict[int, tuple[weakref.ref[Any], Recorder]] = {}
 _inside = threading.local()
 _waiting: list[Callable[[], None]] = []  # each ends the waiting for a module
 
 
-def hook_all(recorder_for: Callable[[Any], Recorder]) -> None:
-    """From now on, and as their modules are imported."""
+def hook_all() -> None:
+    """Hook the known classes, now or when their modules are imported."""
     for module, names in KNOWN.items():
-        _waiting.append(after_import(module, partial(_hook, module, names, recorder_for)))
+        _waiting.append(after_import(module, partial(_hook, module, names)))
 
 
 def unhook_all() -> None:
-    """The classes as they were."""
+    """Undo `hook_all`."""
     while _waiting:
         _waiting.pop()()
     for cls, original in _hooked.items():
         cls.__iter__ = original  # type: ignore[attr-defined]
-    for _, recorder in _recorders.values():
-        recorder.enabled = False
     _hooked.clear()
-    _recorders.clear()
 
 
 def package_of(iterable: Any) -> str | None:
-    """The package of a loader that is known; None for any other iterable."""
-    modules = [cls.__module__ for cls in mro(type(iterable)) if cls.__module__ in KNOWN]
-    return modules[0].partition(".")[0] if modules else None
+    """The package of a known loader, None for any other iterable."""
+    modules = (cls.__module__ for cls in mro(type(iterable)))
+    return next((name.partition(".")[0] for name in modules if name in KNOWN), None)
 
 
-def _hook(module: str, names: tuple[str, ...], recorder_for: Callable[[Any], Recorder]) -> None:
+def _hook(module: str, names: tuple[str, ...]) -> None:
     held = vars(sys.modules[module])
     for name in names:
         cls = held.get(name)
         if isinstance(cls, type):
-            _hook_class(cls, recorder_for, known_alone=False)
+            _hook_class(cls, known_alone=False)
 
 
-def _hook_class(cls: type, recorder_for: Callable[[Any], Recorder], known_alone: bool) -> None:
+def _hook_class(cls: type, known_alone: bool) -> None:
     if "__iter__" in vars(cls) and cls not in _hooked:
         original = _hooked[cls] = vars(cls)["__iter__"]
-        cls.__iter__ = _measuring(original, recorder_for, known_alone)  # type: ignore[attr-defined]
+        cls.__iter__ = _measuring(original, known_alone)  # type: ignore[attr-defined]
 
 
-def _measuring(original: Any, recorder_for: Callable[[Any], Recorder], known_alone: bool) -> Any:
-    """`known_alone`: of this class, only loaders that were recorded before are; others are what a
-    loader is made of."""
+def _measuring(original: Any, known_alone: bool) -> Any:
+    """`known_alone`: record only loaders of this class that were recorded before. Others are parts
+    of a loader."""
 
     def __iter__(self: Any) -> Any:
         if (
             getattr(_inside, "one", False)
             or sessions.in_worker()
-            or (known_alone and _known(self) is None)
+            or (known_alone and registry.entry(self) is None)
         ):
             return original(self)
         _inside.one = True
         try:
             loader = _meant(self)
             if loader is not self:
-                _hook_class(type(loader), recorder_for, known_alone=True)
-            step, iterator = _begun(loader, recorder_for), original(self)
+                _hook_class(type(loader), known_alone=True)
+            measured, iterator = _begun(loader), original(self)
         finally:
             _inside.one = False
-        return iterator if step is None or iterator is self else step(iterator)
+        return iterator if measured is None or iterator is self else measured(iterator)
 
     __iter__.__wrapped__ = original  # type: ignore[attr-defined]
     __iter__.__qualname__ = original.__qualname__
@@ -110,44 +101,24 @@ def _measuring(original: Any, recorder_for: Callable[[Any], Recorder], known_alo
 
 
 def _meant(loader: Any) -> Any:
-    """What the user's code iterates over: Grain puts a data set of its own around theirs, the first
-    time."""
-    inner = (
-        instance_vars(loader).get("_parents")
-        if type(loader).__name__ == "_OutputIterDataset"
-        else None
-    )
+    """The user's loader: Grain wraps theirs in a data set of its own at the first iteration."""
+    if type(loader).__name__ != "_OutputIterDataset":
+        return loader
+    inner = instance_vars(loader).get("_parents")
     return inner[0] if type(inner) is tuple and len(inner) == 1 else loader
 
 
-def _begun(loader: Any, recorder_for: Callable[[Any], Recorder]) -> Callable[[Any], Any] | None:
-    """What makes its iterator measure; None where nothing can be recorded."""
-    try:
-        if in_class(type(loader), "__next__") is not None:
-            _name(loader)
-            return None
-        return begin_iteration(_recorder_of(loader, recorder_for))
-    except Exception as error:
-        if not is_ours(error):
-            raise
-        return None
-
-
-def _known(loader: Any) -> Recorder | None:
-    found = _recorders.get(id(loader))
-    return found[1] if found is not None and found[0]() is loader else None
-
-
-def _recorder_of(loader: Any, recorder_for: Callable[[Any], Recorder]) -> Recorder:
-    known = _known(loader)
-    if known is not None:
-        return known
-    recorder = recorder_for(loader)
-    key = id(loader)
-    _recorders[key] = weakref.ref(loader, lambda _: _recorders.pop(key, None)), recorder
-    if len(_recorders) > MOST:
-        del _recorders[next(iter(_recorders))]
-    return recorder
+def _begun(loader: Any) -> Callable[[Any], Any] | None:
+    """The function that makes its iterator measure."""
+    with forgiving():
+        if in_class(type(loader), "__next__") is None:
+            entry = registry.entry(loader)
+            if entry is None:
+                recorder = registry.watch_iterable(loader, None, package_of(loader))
+                entry = registry.add(loader, recorder, by_all=True)
+            return begin_iteration(entry.recorder)
+        _name(loader)
+    return None
 
 
 def _name(loader: Any) -> None:

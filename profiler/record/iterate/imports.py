@@ -1,4 +1,4 @@
-"""Running something right after a module is imported, without importing it."""
+"""Calls a function right after a module is imported, without importing it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...guard.error_origin import is_ours
 
 
 def after_import(module: str, call: Callable[[], None]) -> Callable[[], None]:
-    """Call `call()` once `module` has been imported; at once if it has been. Returns what ends the
+    """Call `call()` after `module` is imported, at once if it was. Returns a function that ends the
     waiting."""
     waiter = _Waiter(module, call)
     if module in sys.modules:
@@ -24,15 +24,14 @@ def after_import(module: str, call: Callable[[], None]) -> Callable[[], None]:
 
 
 class _Waiter(importlib.abc.MetaPathFinder):
-    """Finds one module the way everybody else does, and wraps its loader. Leaves when it has
-    served."""
+    """Finds one module by the other finders, wraps its loader, and leaves."""
 
     def __init__(self, module: str, call: Callable[[], None]) -> None:
         self._module = module
         self._call = call
 
     def leave(self) -> None:
-        """Wait no more."""
+        """Stop waiting."""
         with suppress(ValueError):
             sys.meta_path.remove(self)
 
@@ -58,13 +57,13 @@ def _call_after(loader: importlib.abc.Loader, call: Callable[[], None]) -> None:
     original = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
-        # The loader is as before by the time the module's own code can look at it. Another waiter
-        # for the same module may have been here: then it is by now.
+        # Restore the loader before the module's code can see it. Another waiter for the module may
+        # have done so.
         vars(loader).pop("exec_module", None)
         original(module)
         try:
             call()
-        except Exception as error:  # the import itself succeeded, and must
+        except Exception as error:  # the import has succeeded
             if not is_ours(error):
                 raise
             if sys.stderr is not None:  # `print` would take standard output in its place

@@ -1,25 +1,22 @@
-"""DataLoader iterators that look at the clock: subclasses of torch's (or torchdata's) own, made to
-measure.
+"""Measuring subclasses of torch's and torchdata's DataLoader iterators.
 
-Each stays what it was, in name, type tests and behaviour; what it adds is a few clock readings
-around calls to its base. Two rules hold everywhere: whatever the base raises passes through
-untouched, and whatever goes wrong in our part is swallowed, reported once, and ends the recording
+They keep their name, type and behaviour, and read the clock around calls to their base. The base's
+errors pass through untouched. An error of ours is swallowed, reported once, and ends the recording
 of that loader.
 """
 
 from __future__ import annotations
 
-import types
 from typing import Any
 
 from ...guard.error_origin import returning_errors, without_own
 from ...guard.tracebacks import clean_wrapper
 from ...native.form import hooks
-from ..transit import fetchers
-from ..transit.envelope import Envelope, opened
-from .recorder import EXHAUSTED, FAILED, Iteration, failed
+from ..transit.envelope import Envelope, unwrap
+from ..transit.fetchers import copied
+from .iteration import EXHAUSTED, FAILED, Iteration
 
-# Of batches under way, so many times of drawing are kept where no envelope comes for them.
+# Drawing times that are kept while no envelope takes them.
 MOST_DRAWN = 4096
 
 _classes: dict[tuple[type, bool], type] = {}
@@ -28,9 +25,9 @@ _classes: dict[tuple[type, bool], type] = {}
 def instrumented(base: type, quiet: bool) -> type:
     """The measuring subclass of an iterator class.
 
-    `quiet` leaves `__next__` itself alone and measures from just inside it: torch warns about a
-    wrong `len()` of an iterable dataset with `stacklevel=2`, and that warning must name the user's
-    line, not ours. The record_function around it, 1 to 2 µs, is then missing from `wait`.
+    `quiet` measures inside `__next__` instead: there torch warns of a wrong `len()` of an iterable
+    dataset with `stacklevel=2`, which must name the user's line. `wait` then lacks the
+    record_function around it, 1 to 2 µs.
     """
     key = (base, quiet)
     if key not in _classes:
@@ -40,7 +37,7 @@ def instrumented(base: type, quiet: bool) -> type:
 
 
 def base_of(cls: type) -> type | None:
-    """The class an instrumented class was made from, None for any other class."""
+    """The base of a measuring class, None for other classes."""
     return next((base for (base, _), made in _classes.items() if made is cls), None)
 
 
@@ -54,31 +51,8 @@ def _subclass(base: type, body: dict[str, Any]) -> type:
     return type(base.__name__, (base,), {**names, **body})
 
 
-def with_globals(function: Any, replaced: dict[str, Any]) -> Any:
-    """A copy of a function that sees other objects under some global names; code, lines and
-    warnings stay the same.
-
-    KeyError where the function does not use one of the names.
-    """
-    for name in replaced:
-        if name not in function.__code__.co_names:
-            raise KeyError(name)
-    # The registry decides which warnings were shown already: both copies must share it.
-    function.__globals__.setdefault("__warningregistry__", {})
-    copy = types.FunctionType(
-        function.__code__,
-        {**function.__globals__, **replaced},
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    copy.__kwdefaults__ = function.__kwdefaults__
-    copy.__qualname__ = function.__qualname__
-    return copy
-
-
-def _on_end(s: Iteration, t0: int, error: BaseException) -> BaseException | None:
-    """As the hooks call it: the base has raised. What it returns is raised in place of that."""
+def on_end(s: Iteration, t0: int, error: BaseException) -> BaseException | None:
+    """The base has raised. Returns an error to raise in its place."""
     without_own(error)
     try:
         s.ended(t0, EXHAUSTED if isinstance(error, StopIteration) else FAILED)
@@ -87,30 +61,27 @@ def _on_end(s: Iteration, t0: int, error: BaseException) -> BaseException | None
     return None
 
 
-def _on_failure(iterator: Any, s: Iteration, error: BaseException) -> bool:
-    """As the hooks call it: our part has failed, or was interrupted (False) by what must reach the
-    loop."""
-    if not failed(error, s.recorder):
+def on_failure(iterator: Any, s: Iteration, error: BaseException) -> bool:
+    """Our part has failed, or (False) was interrupted by an error that must reach the loop."""
+    if not s.recorder.failed(error):
         without_own(error)
         return False
     iterator._ls = None
     return True
 
 
+def _measured(base: Any, quiet: bool) -> tuple[str, Any]:
+    """The method to measure."""
+    name = "_next_data" if quiet else "__next__"
+    return name, copied(getattr(base, name))
+
+
 def _single(base: Any, quiet: bool) -> type:
-    # Code of torch's own, in a frame of its own: whoever looks at the stack finds torch's lines.
-    next_data = fetchers.with_code_of_its_own(base._next_data)
-    body = {
-        "_next_index": hooks.drawing(fetchers.with_code_of_its_own(base._next_index)),
-        "_next_data": next_data,
-    }
-    if quiet:
-        body["_next_data"] = hooks.stepping(next_data, _on_end, _on_failure)
-    else:
-        body["__next__"] = hooks.stepping(
-            fetchers.with_code_of_its_own(base.__next__), _on_end, _on_failure
-        )
-    return _subclass(base, body)
+    # Copies of torch's own code: the stack shows torch's lines.
+    body = {"_next_data": copied(base._next_data)}
+    name, original = _measured(base, quiet)
+    body[name] = hooks.stepping(original, on_end, on_failure)
+    return _subclass(base, {**body, "_next_index": hooks.drawing(copied(base._next_index))})
 
 
 def _multi(base: Any, quiet: bool) -> type:
@@ -118,12 +89,12 @@ def _multi(base: Any, quiet: bool) -> type:
 
     def not_opened(self: Any, data: Any, *rest: Any) -> Any:
         if type(data) is tuple:
-            data = opened(data)  # received before its queue was made to open envelopes
+            data = unwrap(data)  # received before its queue returned envelopes
         if type(data) is Envelope:
             return process_data(self, data, *rest)
         s = self._ls
         if s is not None and len(s.drawn) > MOST_DRAWN:
-            s.drawn.clear()  # nothing fetches these times where workers are not measured
+            s.drawn.clear()  # workers that are not measured take none
         clean_wrapper(data)
         return base_process_data(self, data, *rest)
 
@@ -134,16 +105,18 @@ def _multi(base: Any, quiet: bool) -> type:
                 if not s.begin(self._num_workers):
                     self._ls = None
             except BaseException as error:
-                if not failed(error, s.recorder):
+                if not s.recorder.failed(error):
                     raise
                 self._ls = None
 
-    process_data = hooks.processing(base_process_data, Envelope, not_opened, _on_failure)
-    body = {
-        "_next_index": hooks.indexing(fetchers.with_code_of_its_own(base._next_index)),
-        "_process_data": process_data,
-        "_reset": hooks.resetting(base._reset, returning_errors(again)),
-    }
-    name = "_next_data" if quiet else "__next__"
-    next_ = base._next_data if quiet else fetchers.with_code_of_its_own(base.__next__)
-    return _subclass(base, {**body, name: hooks.receiving(next_, _on_end, _on_failure)})
+    process_data = hooks.processing(base_process_data, Envelope, not_opened, on_failure)
+    name, original = _measured(base, quiet)
+    return _subclass(
+        base,
+        {
+            "_next_index": hooks.indexing(copied(base._next_index)),
+            "_process_data": process_data,
+            "_reset": hooks.resetting(base._reset, returning_errors(again)),
+            name: hooks.receiving(original, on_end, on_failure),
+        },
+    )

@@ -1,19 +1,20 @@
-"""Any other iterable of batches: a stand-in that passes everything on and measures waiting."""
+"""Watches any other iterable of batches with a stand-in that passes everything on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from operator import length_hint
 from typing import Any
 
-from ...base.batch_record import HEAD
-from ...base.clock import now_ns
-from ...native.layout import SAMPLE_EVERY
-from ..device.device_clock import DeviceClock
-from .recorder import EXHAUSTED, FAILED, Iteration, Recorder, failed
+from ...native.form import hooks
+from .iteration import Iteration, begun
+from .iterators import on_end, on_failure
+from .recorder import Recorder
 
 
 class WatchedIterable:
-    """Stands for an iterable: attributes, length, items and type tests go to the original."""
+    """Stands in for an iterable: attributes, length, items and type tests go to the original."""
 
     __slots__ = ("__weakref__", "_iterator", "_original", "_recorder")
 
@@ -23,23 +24,19 @@ class WatchedIterable:
         object.__setattr__(self, "_iterator", None)
 
     def __iter__(self) -> Iterator[Any]:
-        step = _begun(self._recorder)
-        iterator = iter(self._original)
-        return iterator if step is None else _WatchedIterator(iterator, step)
+        measured = begin_iteration(self._recorder)
+        return measured(iter(self._original))
 
     def __next__(self) -> Any:
         if self._iterator is None:
-            step = _begun(self._recorder)
-            iterator = self._original if step is None else _WatchedIterator(self._original, step)
-            object.__setattr__(self, "_iterator", iterator)
+            measured = begin_iteration(self._recorder)
+            object.__setattr__(self, "_iterator", measured(self._original))
         return next(self._iterator)
 
     def __len__(self) -> int:
         return len(self._original)
 
     def __length_hint__(self) -> int:
-        from operator import length_hint
-
         return length_hint(self._original)
 
     def __bool__(self) -> bool:
@@ -64,94 +61,45 @@ class WatchedIterable:
         return repr(self._original)
 
     def __reduce__(self) -> Any:
-        # Copied or sent elsewhere, it is the plain iterable again.
+        # A copy, or what another process receives, is the plain iterable.
         return _itself, (self._original,)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
         return type(self._original)
 
-    def stop(self) -> None:
-        """Measure no more."""
-        self._recorder.enabled = False
-
 
 def _itself(value: Any) -> Any:
     return value
 
 
-def begin_iteration(recorder: Recorder) -> Callable[[Iterator[Any]], Iterator[Any]] | None:
-    """An iteration of this recorder's iterable begins: what makes its iterator measure, None where
-    nothing can be."""
-    step = _begun(recorder)
-    return None if step is None else lambda iterator: _WatchedIterator(iterator, step)
-
-
-def _begun(recorder: Recorder) -> Iteration | None:
-    try:
-        step = Iteration(recorder)
-        return step if step.begin(0) else None
-    except BaseException as error:
-        if not failed(error, recorder):
-            raise
-        return None
+def begin_iteration(recorder: Recorder) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Begin an iteration of this recorder's iterable. Returns a function that makes the iterator
+    measure, or leaves it as it is if nothing can be recorded."""
+    step = begun(recorder, lambda step: step.begin(0))
+    return _itself if step is None else partial(_WatchedIterator, step)
 
 
 class _WatchedIterator:
     """One iteration over a plain iterable."""
 
-    def __init__(self, iterator: Iterator[Any], step: Iteration) -> None:
+    _pin_memory = False
+
+    def __init__(self, step: Iteration, iterator: Iterator[Any]) -> None:
         self._iterator = iterator
-        self._step: Iteration | None = step
+        self._ls = step
+        # Their differences, the times of drawing, fetching and collating, are -1: not measured.
+        step.t_index, step.t_fetch, step.t_collate, step.t_collated = 0, -1, -2, -3
 
     def __iter__(self) -> _WatchedIterator:
         return self
-
-    def __next__(self) -> Any:
-        s = self._step
-        if s is None:
-            return next(self._iterator)
-        t0 = now_ns()
-        device: DeviceClock | None = s.device
-        if device is not None:
-            device.entered()
-        try:
-            data = next(self._iterator)
-        except StopIteration:
-            s.ended(t0, EXHAUSTED)
-            raise
-        except BaseException:
-            s.ended(t0, FAILED)
-            raise
-        try:
-            self._record(s, t0, now_ns(), data)
-        except BaseException as error:
-            if not failed(error, s.recorder):
-                raise
-            self._step = None
-        return data
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._iterator, name)
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        # Who saves a pipeline's state asks first whether this is an iterator of that pipeline.
+        # Code that saves a pipeline's state first checks whether this is the pipeline's iterator.
         return type(self._iterator)
 
-    @staticmethod
-    def _record(s: Iteration, t0: int, t1: int, data: Any) -> None:
-        lane = s.lane
-        n = lane.count
-        if n >= lane.capacity:
-            n = lane.roll()
-        HEAD.put(lane.buf, lane.at(n), lane.first + n, t0, t1 - t0, -1, -1, -1, -1, s.epoch)
-        if s.special:
-            s.finish(lane, n, data, t1, t1 - t0, False)
-        if s.device is not None:
-            s.device.handed_over(lane, n, data)
-        n += 1
-        lane.committed[0] = n
-        lane.count = n
-        if n % SAMPLE_EVERY == 0:
-            s.special = s.detailed = True
+    __next__ = hooks.stepping(lambda self: next(self._iterator), on_end, on_failure)

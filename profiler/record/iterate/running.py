@@ -1,9 +1,4 @@
-"""Iterators that were made before they were watched: made to measure from their next batch on, and
-back.
-
-Their workers run torch's plain loop, so what happens inside those stays unmeasured; waiting, steps
-and index drawing are seen.
-"""
+"""Iterators that measure: how they begin to, and how they are made plain again."""
 
 from __future__ import annotations
 
@@ -14,8 +9,9 @@ from typing import Any
 
 from ...base import torch_parts
 from ..transit import fetchers
+from .iteration import Iteration
 from .iterators import base_of, instrumented
-from .recorder import Iteration, Recorder, failed
+from .recorder import Recorder
 
 _live: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -24,85 +20,82 @@ _WORKERS = (
 )
 
 
-def remember(iterator: Any) -> None:
-    """Keep track of a measuring iterator, so that `release` finds it."""
-    _live.add(iterator)
-
-
 def is_measuring(iterator: Any) -> bool:
-    """Whether this iterator is of a measuring class, and not torch's own."""
+    """Whether this iterator has a measuring class."""
     return hasattr(type(iterator), "_ls")
 
 
-def instrument_running(iterator: Any, step: Iteration) -> Any:
-    """Make an existing iterator measure; returns it. One of an unknown kind is left as it is."""
+def measured(iterator: Any, step: Iteration, prepare: Callable[[Any, Iteration], None]) -> Any:
+    """The iterator, prepared to measure. If that fails it stays, and measures nothing."""
     try:
-        return _instrumented(iterator, step)
-    except BaseException as error:  # the iterator works, and must go on
-        if not failed(error, step.recorder):
+        prepare(iterator, step)
+    except BaseException as error:
+        if not step.recorder.failed(error):
             raise
         if is_measuring(iterator):
             iterator._ls = None
-        return iterator
+    return iterator
 
 
-def _instrumented(iterator: Any, step: Iteration) -> Any:
+def mark_parts(iterator: Any, step: Iteration) -> bool:
+    """Mark the fetcher, or record the workers, of a measuring iterator. Whether there are any."""
+    _live.add(iterator)
+    if hasattr(iterator, "_dataset_fetcher"):
+        fetcher = iterator._dataset_fetcher
+        iterator._dataset_fetcher = fetchers.mark_collate(fetcher, step, marks_end=True)
+    workers = getattr(iterator, "_workers", None)
+    if workers:
+        step.recorder.workers_started(step.epoch, [worker.pid for worker in workers])
+    return bool(workers)
+
+
+def instrument_running(iterator: Any, step: Iteration) -> Any:
+    """Make a running iterator measure from its next batch on, unless its kind is unknown. Its
+    workers run torch's plain loop, so the inside of those is not measured."""
+    return measured(iterator, step, _instrument)
+
+
+def _instrument(iterator: Any, step: Iteration) -> None:
     kind = type(iterator)
     if (
         not issubclass(kind, torch_parts.iterator_base())
         or getattr(iterator, "_ls", None) is not None
+        or (not is_measuring(iterator) and torch_parts.missing_of_iterator(kind))
     ):
-        return iterator
-    if not is_measuring(iterator) and torch_parts.missing_of_iterator(kind):
-        return iterator
-    quiet = getattr(iterator, "_IterableDataset_len_called", None) is not None
-    if base_of(type(iterator)) is None:
-        iterator.__class__ = instrumented(type(iterator), quiet)
-    if step.rows is None and not step.begin(iterator._num_workers):
-        return iterator
-    iterator._ls = step
-    if hasattr(iterator, "_dataset_fetcher"):
-        iterator._dataset_fetcher = fetchers.mark_collate(
-            iterator._dataset_fetcher, step, marks_end=True
-        )
-    elif workers := getattr(iterator, "_workers", None):
-        for metric in ("fetch", "collate", "pack", "queued", "unpack", "pin"):
-            step.recorder.note(metric, _WORKERS)
-        step.recorder.workers_started(step.epoch, [w.pid for w in workers])
-    remember(iterator)
-    return iterator
+        return
+    if base_of(kind) is None:
+        quiet = getattr(iterator, "_IterableDataset_len_called", None) is not None
+        iterator.__class__ = instrumented(kind, quiet)
+    if step.rows is not None or step.begin(iterator._num_workers):
+        iterator._ls = step
+        if mark_parts(iterator, step):
+            step.recorder.note(_WORKERS, "fetch", "collate", "pack", "queued", "unpack", "pin")
 
 
 def instrument_all_running(step_for: Callable[[Any], Iteration]) -> None:
-    """Adopt every DataLoader iterator of this process."""
+    """Make every DataLoader iterator of this process measure."""
     base = torch_parts.iterator_base()
-    # The type is asked, not isinstance: looking at `__class__` of strange objects can run their
-    # code.
+    # Not isinstance: asking foreign objects for `__class__` can run their code.
     for iterator in [o for o in gc.get_objects() if issubclass(type(o), base)]:
         if getattr(iterator, "_ls", None) is None:
             instrument_running(iterator, step_for(iterator))
 
 
-def release(recorder: Recorder) -> None:
-    """Let the iterators of one loader be plain again, as far as their workers allow."""
+def release(*recorders: Recorder) -> None:
+    """Make the iterators of these recorders plain again, by default all, as far as their workers
+    allow."""
     for iterator in list(_live):
         step = getattr(iterator, "_ls", None)
-        if step is not None and step.recorder is recorder:
+        if not recorders or (step is not None and step.recorder in recorders):
             _release(iterator)
-
-
-def release_all() -> None:
-    """Let all iterators be plain again."""
-    for iterator in list(_live):
-        _release(iterator)
 
 
 def _release(iterator: Any) -> None:
     iterator._ls = None
+    _live.discard(iterator)
+    # With workers the class stays: their envelopes must be opened as long as they come.
     if hasattr(iterator, "_dataset_fetcher"):
         iterator._dataset_fetcher = fetchers.unmark_collate(iterator._dataset_fetcher)
         base = base_of(type(iterator))
         if base is not None:
             iterator.__class__ = base
-    # An iterator with workers keeps its class: their envelopes must be opened as long as they come.
-    _live.discard(iterator)

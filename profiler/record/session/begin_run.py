@@ -1,5 +1,4 @@
-"""Where a run is recorded: in the folder asked for, in the temporary one where that takes no run,
-or nowhere."""
+"""Chooses where a run is recorded: the wanted folder, else the temporary one, else nowhere."""
 
 from __future__ import annotations
 
@@ -23,11 +22,11 @@ def begin_run(
     begin: Callable[[Path], Begun],
     joined: Path | None = None,
 ) -> tuple[Begun | None, str]:
-    """What `begin` makes of a run directory: `joined`, else a new one (or the job's) in `runs`,
-    else one under the temporary folder. None where it raises OSError with each. And what to tell
-    the user: "" where the first was right.
+    """(what `begin` makes of a run directory, a message for the user).
 
-    No run directory is left that was made for nothing.
+    The directory is `joined`, else a new one (or the job's) in `runs`, else one in the temporary
+    folder. The result is None if `begin` raises OSError with each. The message is "" if the first
+    choice worked. Directories made in vain are removed.
     """
     wanted, why = "", ""
     for place in (joined, runs, temporary_runs):
@@ -51,12 +50,8 @@ def begin_run(
             wanted = wanted or folder or "the folder of runs"
             why = why or getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
             continue
-        return (
-            begun,
-            f"{wanted} cannot be written ({why}); recording to {directory} instead"
-            if wanted
-            else "",
-        )
+        instead = f"{wanted} cannot be written ({why}); recording to {directory} instead"
+        return begun, instead if wanted else ""
     return None, (
         f"nothing is recorded: no run directory can be made in {wanted} ({why}); set "
         "LOADERSCOPE_DIR to a writable folder"

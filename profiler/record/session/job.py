@@ -1,9 +1,9 @@
-"""Processes of one job that were started apart, each node by itself, record into one run.
+"""Lets the processes of one job that are started separately, node by node, record into one run.
 
-They meet in the folder of runs, if they share one, by the job's name: whoever comes first makes the
-run and a symbolic link `.job-<digest>-<attempt>` to it, which is made at once or not at all, on
-network file systems too. A node, or task, takes part in a run once: what it starts next in the same
-job (a second script, another try) is the next attempt, and meets there what the others start next.
+They meet by the job's name in the folder of runs, if they share it. The first one makes the run and
+a symbolic link `.job-<digest>-<attempt>` to it, which is atomic on network file systems too. A node
+or task takes part in a run once. What it starts next in the same job (a second script, a retry) is
+the next attempt, and meets there what the others start next.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...base.host import host_name
-from ...guard.error_origin import is_ours
+from ...guard.error_origin import forgiving
 from ...guard.static_access import instance_vars, loaded
 from ...store.rundir import create_run
 from .ranks import ranks
@@ -25,21 +25,20 @@ from .ranks import ranks
 ATTEMPTS = 10_000
 NO_ID = ("", "none")  # torchrun's default: it names no job
 
-# Of MPI launchers, what names one start of `mpirun`.
+# The variables of MPI launchers that name one start of `mpirun`.
 _MPI_JOBS = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID")
 
 
 class Job(NamedTuple):
-    """`name` is the same in all processes of the job and no other, `part` is this node's, or this
-    task's, alone."""
+    """`name` is common to all processes of the job, `part` is unique to this node or task."""
 
     name: str
     part: str
 
 
 def job_of(environ: Mapping[str, str], command: Sequence[str] = ()) -> Job | None:
-    """The job this process belongs to, or that `command` starts a part of; None where it stands
-    alone, or nothing tells its job from the next one."""
+    """The job of this process, or that `command` starts a part of. None if it has none, or one that
+    cannot be told from the next."""
     host = host_name()
     elastic = environ.get("TORCHELASTIC_RUN_ID", "")
     if elastic not in NO_ID and "RANK" in environ:
@@ -63,13 +62,12 @@ def job_of(environ: Mapping[str, str], command: Sequence[str] = ()) -> Job | Non
 
 
 def join_run(runs: Path, argv: list[str], environ: Mapping[str, str]) -> tuple[Path, bool]:
-    """The run of this process's job, and whether it was made just now; a run of its own for a
-    process without a job, or where the folder knows no links. Raises OSError."""
+    """(the run of this process's job, whether it is new). Without a job, or in a folder without
+    links, the run is its own. Raises OSError."""
     job = job_of(environ, argv)
     if job is None:
         return create_run(runs, argv), True
-    digest = hashlib.sha256(job.name.encode(errors="replace")).hexdigest()[:24]
-    part = hashlib.sha256(job.part.encode(errors="replace")).hexdigest()[:24]
+    digest, part = (hashlib.sha256(each.encode(errors="replace")).hexdigest()[:24] for each in job)
     for attempt in range(ATTEMPTS):
         link = runs / f".job-{digest}-{attempt}"
         made = None
@@ -87,8 +85,7 @@ def join_run(runs: Path, argv: list[str], environ: Mapping[str, str]) -> tuple[P
                 return made, True
             raise
         if run is not None:
-            # A run that was deleted is nobody's any more, one with this part in it is of an earlier
-            # try.
+            # The run may be deleted, or be one of an earlier attempt that has this part.
             with suppress(FileExistsError, FileNotFoundError):
                 os.close(os.open(run / f"part-{part}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
                 return run, made is not None
@@ -96,7 +93,7 @@ def join_run(runs: Path, argv: list[str], environ: Mapping[str, str]) -> tuple[P
 
 
 def _linked(link: Path) -> Path | None:
-    """The run that a link names; None where there is no link."""
+    """The run that a link names, None if there is no link."""
     try:
         return link.parent / Path(os.readlink(link)).name
     except FileNotFoundError:
@@ -104,7 +101,7 @@ def _linked(link: Path) -> Path | None:
 
 
 def _options(command: Sequence[str]) -> dict[str, str]:
-    """torchrun's options in a command line, by name with hyphens, in both of their forms."""
+    """torchrun's options in a command line, by hyphenated name, in both forms."""
     found = {}
     for at, word in enumerate(command):
         name, equals, value = word.lstrip("-").partition("=")
@@ -114,13 +111,10 @@ def _options(command: Sequence[str]) -> dict[str, str]:
 
 
 def _ray_job() -> str | None:
-    """Session of the cluster and number of the job in it, of a Ray worker."""
+    """The cluster's session and the job's number in it, of a Ray worker."""
     held = loaded("ray._private.worker")
-    try:
+    with forgiving():
         session = instance_vars(held["_global_node"])["_session_name"]
         job = held["global_worker"].current_job_id.hex()
-    except Exception as error:
-        if not is_ours(error):
-            raise
-        return None
-    return f"{session} {job}" if type(session) is str and type(job) is str else None
+        return f"{session} {job}" if type(session) is str and type(job) is str else None
+    return None

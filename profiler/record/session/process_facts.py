@@ -1,9 +1,10 @@
-"""What a recording process says of itself in its `process.json`."""
+"""The facts of a recording process, for its `process.json`."""
 
 from __future__ import annotations
 
 import os
 import platform
+import resource
 from typing import Any
 
 from ...base.cpu_list import cpu_list
@@ -15,18 +16,13 @@ from .ranks import group_of_process, ranks
 
 
 def _fd_limit() -> int | None:
-    """How many files this process may hold open (the soft limit); None where that is unlimited or
-    unknown."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
+    """The soft limit on open files, None if unlimited."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft if soft != resource.RLIM_INFINITY else None
 
 
 def process_facts() -> dict[str, Any]:
-    """JSON values; the ranks are those known now, see `ranks`."""
+    """As JSON values, with the ranks known now (see `ranks`)."""
     import multiprocessing
 
     import psutil

@@ -1,9 +1,8 @@
-"""Which rank of a job this process is, asked of whoever knows it best.
+"""Finds which rank of a job this process is.
 
-torch.distributed says it once it is there; before, a sampler that hands out a rank's share; before
-that, what the launcher left in the environment. A launcher's word on the host's part (local rank,
-ranks on this host) counts only where it speaks of the same job: `mp.spawn` inside of one SLURM task
-makes ranks that SLURM knows nothing of.
+The best source is torch.distributed, then a sampler that hands out a rank's share, then the
+launcher's environment. The launcher's local rank and ranks on this host only count if it speaks of
+the same job: SLURM does not know the ranks that `mp.spawn` makes inside one of its tasks.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ GROUP, SAMPLER = "torch.distributed", "sampler"
 
 @dataclass(frozen=True)
 class Ranks:
-    """None: not known. `source` says who told the rank."""
+    """None means unknown. `source` names the source of the rank."""
 
     rank: int | None = None
     world_size: int | None = None
@@ -29,7 +28,7 @@ class Ranks:
     source: str | None = None
 
     def facts(self) -> dict[str, Any]:
-        """As they stand in `process.json`."""
+        """As in `process.json`."""
         told = asdict(self)
         told["rank_source"] = told.pop("source")
         return told
@@ -54,8 +53,8 @@ def ranks(
     group: tuple[int, int] | None = None,
     sampler: tuple[int, int] | None = None,
 ) -> Ranks:
-    """What is known; `group` and `sampler` are (rank, world) as torch.distributed and a sampler
-    tell them."""
+    """The known ranks. `group` and `sampler` are (rank, world) of torch.distributed and of a
+    sampler."""
     launched = _launched(environ)
     told, source = (group, GROUP) if group is not None else (sampler, SAMPLER)
     if told is None:
@@ -67,12 +66,10 @@ def ranks(
 
 
 def group_of_process() -> tuple[int, int] | None:
-    """(rank, world) in torch.distributed's default group; None as long as there is none. Imports
+    """(rank, world) in torch.distributed's default group, None if there is none. Imports
     nothing."""
-    held = loaded("torch.distributed")
-    ready, rank, world = (
-        held.get(name) for name in ("is_initialized", "get_rank", "get_world_size")
-    )
+    names = ("is_initialized", "get_rank", "get_world_size")
+    ready, rank, world = map(loaded("torch.distributed").get, names)
     if ready is None or rank is None or world is None or ready() is not True:
         return None
     found = rank(), world()
@@ -80,7 +77,7 @@ def group_of_process() -> tuple[int, int] | None:
 
 
 def share_of_sampler(config: Mapping[str, Any]) -> tuple[int, int] | None:
-    """(rank, world) as the sampler of a loader with this configuration tells them."""
+    """(rank, world) of the sampler of a loader with this configuration."""
     rank, world = config.get("replica"), config.get("replicas")
     return (rank, world) if _plausible(rank, world) and world > 1 else None  # type: ignore[operator, return-value]
 
@@ -99,9 +96,7 @@ def _launched(environ: Mapping[str, str]) -> Ranks:
         if source == "environment" and rank is None and local is not None:
             rank = _of_node(number("NODE_RANK"), local, host)  # Lightning's launcher sets no RANK
         if source == "SLURM":
-            if (
-                world == 1
-            ):  # a step of one task: what that task starts are the ranks, if there are any
+            if world == 1:  # a step of one task, which may itself start the ranks
                 continue
             host = _tasks_here(environ, number("SLURM_NODEID"))
         if rank is not None and (world is not None or source == "environment"):
@@ -112,15 +107,15 @@ def _launched(environ: Mapping[str, str]) -> Ranks:
 
 
 def _of_node(node: int | None, local: int, ranks_here: int | None) -> int | None:
-    """The rank of the `local`-th process of this node; None where it takes knowing how many each
-    node has."""
-    if not node:
-        return local if node == 0 else None
-    return node * ranks_here + local if ranks_here is not None else None
+    """The rank of this node's `local`-th process, None if the number per node is needed but
+    unknown."""
+    if node == 0:
+        return local
+    return node * ranks_here + local if node and ranks_here is not None else None
 
 
 def _tasks_here(environ: Mapping[str, str], node: int | None) -> int | None:
-    """Of "4(x2),3": nodes 0 and 1 have four tasks, node 2 has three."""
+    """For "4(x2),3", nodes 0 and 1 have four tasks, node 2 has three."""
     text = environ.get("SLURM_STEP_TASKS_PER_NODE", "")
     first = 0
     for tasks, _, times in re.findall(r"(\d{1,9})(\(x(\d{1,9})\))?", text):

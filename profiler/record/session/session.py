@@ -1,8 +1,7 @@
-"""This process's part of a run: its folder, its budget, its helper process, and its end.
+"""This process's part of a run: its folder, its budget, its sampler, and its end.
 
-A session opens at the first batch loop, not at import and not at `watch`: a process that never
-loads data leaves no trace. It belongs to one process; a forked child forgets its parent's and opens
-its own in the same run.
+A session opens at the first batch loop, so a process that never loads data leaves no trace. A
+forked child forgets its parent's session and opens its own in the same run.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ...base.atomic_write import write_atomically
 from ...base.clock import now_ns
 from ...base.ptrace import allow, pass_on
 from ...base.schema import WORKER
-from ...guard.error_origin import forgiving, is_ours
+from ...guard.error_origin import forgiving
 from ...store.flushing import flush_with
 from ...store.lanes.arena import Arena
 from ...store.lanes.compaction import Compactor
@@ -34,77 +33,70 @@ from .process_facts import process_facts
 from .ranks import GROUP, SAMPLER, group_of_process, ranks, share_of_sampler
 from .start_sampler import Started, start_sampler
 
+if TYPE_CHECKING:
+    from ..iterate.recorder import Recorder
+
 RUN_VARIABLE = "LOADERSCOPE_RUN"  # the run that child processes join
 LIMIT_VARIABLE = "LOADERSCOPE_MAX_MB"
-# "0": no bursts of stacks by themselves, and nobody is permitted to read this process's stacks.
-# "eager", for short runs: one burst after 6 batches and 1 s whatever the waiting, 3 s long and
-# denser than a long run should bear.
+# "0": no automatic bursts of stacks, and nobody may read this process's stacks. "eager", for short
+# runs: one burst after 6 batches and 1 s regardless of the waiting, 3 s long and denser than usual.
 STACKS_VARIABLE = "LOADERSCOPE_STACKS"
 DEFAULT_LIMIT_MB = 256
 SYSTEM_LIMIT_BYTES = 24_000_000  # of the limit, what the system sampler may use
 SMALLEST_LIMIT_MB = 32
-# of each process, however many there are: room for a segment and the next one's windows
+# The least share of a process: room for a segment and the next one's windows.
 LEAST_SHARE_BYTES = 2_000_000
 COUNT_NS = 1_000_000_000
 INTERRUPTIONS = 5
 
-_lock = threading.Lock()
-_current: Session | None = None
-_in_worker = False
-_failed = False
-_run_directory: Path | None = None  # kept for forked children, who join the same run
-_told: set[str] = set()
-_stacks_off = False
+
+class _Process:
+    """What this process knows of its recording."""
+
+    in_worker = False
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.reset()
+
+    def reset(self) -> None:
+        self.session: Session | None = None
+        self.failed = False  # no folder could be made
+        self.run_directory: Path | None = None  # kept for forked children, who join the same run
+        self.said: set[str] = set()
+        self.no_stacks = False
+
+
+_process = _Process()
 
 
 def tell(message: str) -> None:
-    """One line on standard error, once a process. Not `warnings`: a filter there may turn it into
-    an exception."""
-    if message not in _told:
-        _told.add(message)
-        try:
-            if sys.stderr is not None:  # `print` would take standard output in its place
+    """Print a line on standard error, once per process. A filter could turn a warning into an
+    exception."""
+    if message not in _process.said:
+        _process.said.add(message)
+        with forgiving():
+            if sys.stderr is not None:  # `print` would use standard output instead
                 print(f"loaderscope: {message}", file=sys.stderr)
-        except Exception as error:
-            if not is_ours(error):
-                raise
-
-
-class Recording(Protocol):
-    """What records a loader into a session. `index` is its number there, `begun` how often it was
-    iterated over."""
-
-    @property
-    def index(self) -> int: ...
-
-    @property
-    def begun(self) -> int: ...
-
-    def close(self) -> None:
-        """The session ends."""
-
-    def abandon(self) -> None:
-        """This is a forked child now, and the session its parent's."""
 
 
 class Session:
-    """The open folder of this process. Attributes: `directory`, `run_directory`, `budget`,
-    `workers` (lane)."""
+    """The open folder of this process."""
 
     def __init__(self, run_directory: Path) -> None:
-        """Raises OSError where the folder cannot be made, or nothing be written there."""
+        """Raises OSError if the folder cannot be made or written."""
         self.run_directory = run_directory
         self.directory = exclusive_folder(run_directory, f"p{os.getpid()}")
         self._processes, self._counted_ns = 1, -COUNT_NS
         self.budget = Budget(
             _limit_bytes() - SYSTEM_LIMIT_BYTES, self._recording_processes, LEAST_SHARE_BYTES
         )
-        self.arena: Arena | None = None  # once it is known who keeps it
+        self.arena: Arena | None = None  # until the keeper is known
         self.workers = Lane(self.directory, "workers", WORKER, self.budget, tell)
         self.facts = process_facts()
         self.facts["stacks"] = _stacks_wanted()
         self.loaders = 0
-        self.recorders: list[Recording] = []
+        self.recorders: list[Recorder] = []
         try:
             self._replace_facts()
         except BaseException:
@@ -131,16 +123,14 @@ class Session:
 
     def note_device(self, name: str) -> None:
         """The device became known after the session was opened."""
-        if self.facts.get("device") != name:
-            self.facts["device"] = name
-            self._write_facts()
+        self._update(device=name)
 
     def note_sampler(self, sampler: Started) -> None:
-        """Say why there is no system lane; let the sampler that there is read the stacks of this
-        process."""
+        """Record why there is no system lane, or allow the sampler to read this process's
+        stacks."""
         if sampler.reason is not None:
-            self.facts["reasons"]["system"] = self.facts["reasons"]["stacks"] = sampler.reason
-            self._write_facts()
+            for about in ("system", "stacks"):
+                self.note_reason(about, sampler.reason)
         if sampler.keeper is not None:
             self.arena = self.workers.arena = Arena(self.directory, sampler.keeper, sampler.pid)
         permitted = None if os.environ.get(STACKS_VARIABLE) == "0" else sampler.pid
@@ -148,62 +138,56 @@ class Session:
         pass_on(permitted)
 
     def note_reason(self, about: str, reason: str) -> None:
-        """Say why something is not measured in this process."""
-        if self.facts["reasons"].get(about) != reason:
-            self.facts["reasons"][about] = reason
-            self._write_facts()
+        """Record why something is not measured in this process."""
+        self._update(reasons={**self.facts["reasons"], about: reason})
+
+    def note_no_stacks(self) -> None:
+        """Bursts of stacks are unwanted after all."""
+        self._update(stacks="off")
 
     def note_ranks(self, config: Mapping[str, Any] | None = None) -> None:
-        """Ask again which rank this process is, until torch.distributed has said it: its group is
-        often made after the first loader. `config` is of a loader that joins."""
+        """Ask for this process's rank until torch.distributed knows it: its group is often made
+        after the first loader. `config` belongs to a loader that joins."""
         if self.facts["rank_source"] == GROUP:
             return
         group = group_of_process()
         sampler = share_of_sampler(config) if config is not None else None
-        if group is None and (sampler is None or self.facts["rank_source"] == SAMPLER):
-            return
-        told = ranks(os.environ, group, sampler).facts()
-        if any(self.facts[name] != value for name, value in told.items()):
-            self.facts.update(told)
-            self._write_facts()
-
-    def note_no_stacks(self) -> None:
-        """Bursts of stacks are not wanted after all."""
-        if self.facts["stacks"] != "off":
-            self.facts["stacks"] = "off"
-            self._write_facts()
+        if group is not None or (sampler is not None and self.facts["rank_source"] != SAMPLER):
+            self._update(**ranks(os.environ, group, sampler).facts())
 
     def flush(self) -> None:
-        """Bring everything recorded so far to the files, where the keeper will have it a moment
-        later anyway."""
+        """Write everything recorded so far to the files, before the keeper does."""
         if self.arena is not None:
             self.arena.flush()
 
     def finish(self) -> None:
-        """Mark this process as ended; the sampler sees it and ends too. Safe to call twice."""
+        """Mark this process as ended, so that the sampler ends too. Safe to call twice."""
         self.note_ranks()
         self.flush()
         if "ended_clock_ns" not in self.facts:
             if (self.facts["world_size"] or 1) >= LEAST_RANKS:
-                with forgiving(Exception):
+                with forgiving():
                     write_summary(self.directory)
             self.facts["ended_clock_ns"] = now_ns()
             self.facts["ended_unix_ns"] = time.time_ns()
             self._write_facts()
 
     def finish_at_exit(self) -> None:
-        """As `finish`. The program has ended: what a signal's handler raises now is not heard in a
-        bare one either, but would be printed; the end is written all the same."""
+        """`finish`, even if signal handlers raise: at exit their errors would only be printed."""
         for _ in range(INTERRUPTIONS):
             try:
-                if (
-                    getattr(sys, "last_type", None) is KeyboardInterrupt
-                ):  # what the interpreter has printed just now
+                # The error that the interpreter has just printed.
+                if getattr(sys, "last_type", None) is KeyboardInterrupt:
                     self.facts["ended_by"] = KeyboardInterrupt.__name__
                 self.finish()
                 return
             except BaseException:
                 continue
+
+    def _update(self, **facts: Any) -> None:
+        if any(self.facts.get(name) != value for name, value in facts.items()):
+            self.facts.update(facts)
+            self._write_facts()
 
     def _write_facts(self) -> None:
         with forgiving(OSError):
@@ -213,7 +197,7 @@ class Session:
         write_atomically(self.directory / "process.json", json.dumps(self.facts))
 
     def _recording_processes(self) -> int:
-        """Counted anew once a second at most: there may be thousands of lanes."""
+        """Counted once a second at most, since there may be thousands of lanes."""
         now = now_ns()
         if now - self._counted_ns > COUNT_NS:
             self._counted_ns = now
@@ -225,47 +209,44 @@ class Session:
 
 
 def current() -> Session | None:
-    """The open session of this process, if any."""
-    return _current
+    """The open session of this process."""
+    return _process.session
 
 
 def loaders() -> int:
-    """How many loaders the open session has; 0 where none is open."""
-    return _current.loaders if _current is not None else 0
+    """The number of loaders in the open session."""
+    return _process.session.loaders if _process.session is not None else 0
 
 
 def open_session() -> Session | None:
-    """The session of this process, opened if need be; None in a DataLoader worker or where no
+    """The session of this process, opened if necessary. None in a DataLoader worker, or if no
     folder can be made."""
-    global _current, _failed, _run_directory
-    if _current is not None or _in_worker or _failed:
-        return _current
-    with _lock:
-        if _current is None and not _failed:
+    if _process.session is not None or not may_open():
+        return _process.session
+    with _process.lock:
+        if _process.session is None and not _process.failed:
             session = _open_anywhere()
             if session is None:
-                _failed = True
+                _process.failed = True
                 return None
-            _run_directory = session.run_directory
+            _process.run_directory = session.run_directory
             _at_end(session)
             session.note_sampler(start_sampler(session.run_directory))
-            _current = session
-    return _current
+            _process.session = session
+    return _process.session
 
 
 def take_no_stacks() -> None:
-    """No bursts of stacks of this process by themselves, from now on until its recording ends."""
-    global _stacks_off
-    _stacks_off = True
-    if _current is not None:
-        _current.note_no_stacks()
+    """No automatic bursts of stacks in this process until its recording ends."""
+    _process.no_stacks = True
+    if _process.session is not None:
+        _process.session.note_no_stacks()
 
 
 def close_session() -> None:
-    """End this process's recording: the next loop opens a run of its own."""
-    global _current, _run_directory, _stacks_off
-    session, _current, _run_directory = _current, None, None
-    _stacks_off = False
+    """End this process's recording: the next loop opens a new run."""
+    session = _process.session
+    _process.reset()
     if session is not None:
         for recorder in list(session.recorders):
             recorder.close()
@@ -277,9 +258,8 @@ def close_session() -> None:
 
 
 def flush(run_directory: Path | None = None) -> None:
-    """Bring what this process has recorded to its files, if it records (into this run): a reader
-    comes."""
-    session = _current
+    """Write what this process has recorded (into this run) to its files, for a reader."""
+    session = _process.session
     if session is not None and run_directory in (None, session.run_directory):
         session.flush()
 
@@ -288,26 +268,23 @@ flush_with(flush)
 
 
 def leave_worker_alone() -> None:
-    """Called in a DataLoader worker: loaders used inside it are not recorded."""
-    global _in_worker
-    _in_worker = True
+    """This process is a DataLoader worker: loaders used in it are not recorded."""
+    _process.in_worker = True
 
 
 def may_open() -> bool:
-    """Whether this process may have a session: it is no DataLoader worker, and a folder could be
-    made."""
-    return not (_in_worker or _failed)
+    """Whether this process may have a session."""
+    return not (_process.in_worker or _process.failed)
 
 
 def in_worker() -> bool:
     """Whether this process is a DataLoader worker."""
-    return _in_worker
+    return _process.in_worker
 
 
 def _forget_after_fork() -> None:
-    global _current, _lock
-    _lock = threading.Lock()
-    session, _current = _current, None
+    _process.lock = threading.Lock()
+    session, _process.session = _process.session, None
     if session is not None:
         if session.arena is not None:
             session.arena.abandon()
@@ -317,8 +294,7 @@ def _forget_after_fork() -> None:
         atexit.unregister(session.finish_at_exit)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_after_fork)
+os.register_at_fork(after_in_child=_forget_after_fork)
 
 
 def _at_end(session: Session) -> None:
@@ -327,14 +303,13 @@ def _at_end(session: Session) -> None:
     from multiprocessing import util
 
     if multiprocessing.parent_process() is not None:
-        # A forked multiprocessing child leaves through os._exit, past atexit; its finalizers do
-        # run.
+        # A forked multiprocessing child leaves by os._exit: its finalizers run, atexit does not.
         util.Finalize(None, session.finish_at_exit, exitpriority=0)
 
 
 def _open_anywhere() -> Session | None:
     named = os.environ.get(RUN_VARIABLE)
-    joined = _run_directory or (Path(named) if named else None)
+    joined = _process.run_directory or (Path(named) if named else None)
     session, said = begin_run(runs_directory, command_line(), Session, joined)
     if said:
         tell(said)
@@ -343,7 +318,7 @@ def _open_anywhere() -> Session | None:
 
 def _stacks_wanted() -> str:
     chosen = os.environ.get(STACKS_VARIABLE, "").strip().lower()
-    return "off" if _stacks_off or chosen == "0" else "eager" if chosen == "eager" else "on"
+    return "off" if _process.no_stacks or chosen == "0" else "eager" if chosen == "eager" else "on"
 
 
 def _limit_bytes() -> int:

@@ -1,8 +1,9 @@
-"""Starting the system sampler: one a run and host, and nobody's child."""
+"""Starts the system sampler: one per run and host, and nobody's child."""
 
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import os
 import signal
@@ -20,15 +21,15 @@ from ...store.lanes.block import SOCKET_NAME
 from ...store.rundir import system_stem
 
 OFF_VARIABLE = "LOADERSCOPE_SYSTEM"  # "0" starts no sampler
-_PID_FILE = "sampler.pid"  # says who it is from its start until `sampler.json` does
+_PID_FILE = "sampler.pid"  # names the sampler until `sampler.json` does
 _STARTING_S = 5.0
 _KEPT_FD = 3  # what `_spawn` makes of the descriptor it is given
 _NAMELESS_S = 0.3  # how long to wait for the id of a sampler that another process is starting
 
 
 class Started(NamedTuple):
-    """`pid` of the sampler of this run and host, None where it is not known; `reason` why there is
-    none; `keeper`: its folder, where it keeps the memory of processes that record."""
+    """`pid` of the sampler of this run and host, None if unknown. `reason` says why there is none.
+    `keeper` is its folder if it keeps the memory of recording processes."""
 
     pid: int | None = None
     reason: str | None = None
@@ -36,7 +37,7 @@ class Started(NamedTuple):
 
 
 def start_sampler(run_directory: Path) -> Started:
-    """Start the system sampler for this run and host, unless one is at work or unwanted. Raises
+    """Start the system sampler for this run and host, unless one runs or is unwanted. Raises
     nothing."""
     if os.environ.get(OFF_VARIABLE) == "0":
         return Started(reason=f"the system sampler is switched off ({OFF_VARIABLE}=0)")
@@ -56,40 +57,40 @@ def start_sampler(run_directory: Path) -> Started:
 
 
 def _system_directory(run_directory: Path) -> tuple[Path, bool]:
-    """A folder made for a new sampler, and True; or that of this host's sampler that is running (or
-    was begun a moment ago), and False."""
-    stem = system_stem(host_name())
-    number = 0
-    while True:
-        path = run_directory / f"{stem}-{number}"
+    """(a new folder for a sampler, True), or (that of this host's running sampler, False)."""
+    for number in itertools.count():
+        path = run_directory / f"{system_stem(host_name())}-{number}"
         try:
             path.mkdir(mode=0o700)
             return path, True
         except FileExistsError:
             if _sampler_lives(path):
                 return path, False
-            number += 1
+    raise AssertionError
+
+
+def _facts(directory: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((directory / "sampler.json").read_text(encoding="utf-8"))
+    return found
 
 
 def _pid_in(directory: Path) -> int | None:
-    """The id of the sampler of this folder, which may have been begun this very moment by another
-    process."""
+    """The id of this folder's sampler, which another process may just be starting."""
     deadline = time.monotonic() + _NAMELESS_S
-    while True:
+    while time.monotonic() < deadline:
         with suppress(OSError, ValueError, KeyError, TypeError):
-            return int(json.loads((directory / "sampler.json").read_text(encoding="utf-8"))["pid"])
+            return int(_facts(directory)["pid"])
         with suppress(OSError, ValueError):
             return int((directory / _PID_FILE).read_text())
-        if time.monotonic() > deadline:
-            return None
         time.sleep(0.005)
+    return None
 
 
 def _sampler_lives(path: Path) -> bool:
     import psutil
 
     try:
-        facts = json.loads((path / "sampler.json").read_text(encoding="utf-8"))
+        facts = _facts(path)
         if facts.get("ended_clock_ns") is not None:
             return False
         process = psutil.Process(int(facts["pid"]))
@@ -107,13 +108,13 @@ _BOOT = (
 )
 
 
-# What a Python of ours must not inherit.
+# Variables that a Python of ours must not inherit.
 _LEFT_OUT = ("LOADERSCOPE_RUN", "PYTHONPATH", "PYTHONSTARTUP")
 
 
 def why_not_kept() -> str:
-    """Why no sampler can keep what this process records, so that each batch is written by system
-    calls; "": it can."""
+    """Why no sampler can keep this process's records, so that each batch costs system calls. "" if
+    one can."""
     if not hasattr(os, "memfd_create"):
         return "this platform has no sealed memory"
     try:
@@ -124,67 +125,52 @@ def why_not_kept() -> str:
 
 
 def _launch(run_directory: Path, directory: Path) -> tuple[int | None, bool]:
-    """Start the sampler as nobody's child: nothing of it ever reaches the training code.
+    """Start the sampler as nobody's child, so that the training code never sees it.
 
-    Returns its process id, None where it cannot be told, and whether it keeps the memory of
-    processes that ask.
+    Returns its process id, None if unknown, and whether it keeps the memory of processes.
     """
     if not sys.executable:
         raise OSError(errno.ENOENT, "this process does not know its own Python")
     listening = _keeper_socket(directory)
     try:
-        if sys.platform == "linux":
-            from ...native._spawn import adopts_orphans, spawn
+        from ...native._spawn import adopts_orphans, spawn
 
-            argv = _command(run_directory, directory, None if listening is None else _KEPT_FD)
-            environment = tuple(
-                os.fsencode(f"{name}={value}") for name, value in _environment().items()
-            )
-            fd = -1 if listening is None else listening.fileno()
-            command = tuple(map(os.fsencode, argv))
-            return spawn(command, environment, fd, adopts_orphans()), listening is not None
-    except (
-        ImportError,
-        AttributeError,
-    ):  # no C compiler when this was installed, or another processor
+        argv = _command(run_directory, directory, None if listening is None else _KEPT_FD)
+        environment = [f"{name}={value}" for name, value in _environment().items()]
+        fd = -1 if listening is None else listening.fileno()
+        command, variables = (tuple(map(os.fsencode, each)) for each in (argv, environment))
+        return spawn(command, variables, fd, adopts_orphans()), listening is not None
+    except (ImportError, AttributeError):  # installed without a C compiler, or another processor
         pass
     finally:
         if listening is not None:
             listening.close()
     with suppress(OSError):
         os.unlink(directory / SOCKET_NAME)
-    return _launch_plainly(_command(run_directory, directory, None)), False
+    return _launch_by_shell(_command(run_directory, directory, None)), False
 
 
-def _launch_plainly(command: list[str]) -> int | None:
-    """By means of Python alone. A shell that starts it in the background is this process's child
-    for a moment; where somebody waits for such, no sampler is started."""
-    quiet: dict[str, Any] = {
-        "stdin": subprocess.DEVNULL,
-        "stdout": subprocess.DEVNULL,
-        "stderr": subprocess.DEVNULL,
-    }
-    environment = _environment()
-    if os.name == "posix":
-        if (
-            signal.getsignal(signal.SIGCHLD) not in (signal.SIG_DFL, signal.SIG_IGN)
-            or os.getpid() == 1
-        ):
-            raise OSError(
-                errno.ECHILD,
-                "it would be seen as a child of the training: a C compiler was not there",
-            )
-        # The shell starts it where SIGINT is ignored, says its id, and is gone at once.
-        shell = ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 & echo $!', "sh", *command]
-        quiet["stdout"] = subprocess.PIPE
-        said = subprocess.run(
-            shell, env=environment, cwd="/", check=True, close_fds=True, **quiet
-        ).stdout
-        return int(said) if said.strip().isdigit() else None
-    flags = getattr(subprocess, "DETACHED_PROCESS", 0) | getattr(subprocess, "CREATE_NO_WINDOW", 0)
-    return subprocess.Popen(
-        command, env=environment, creationflags=flags, close_fds=True, **quiet
-    ).pid
+def _launch_by_shell(command: list[str]) -> int | None:
+    """Start it by a shell, which is this process's child for a moment. A program that waits for
+    its children gets no sampler."""
+    waits = signal.getsignal(signal.SIGCHLD) not in (signal.SIG_DFL, signal.SIG_IGN)
+    if waits or os.getpid() == 1:
+        raise OSError(
+            errno.ECHILD, "it would be seen as a child of the training: a C compiler was not there"
+        )
+    # The shell starts it where SIGINT is ignored, prints its id, and ends at once.
+    shell = ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 & echo $!', "sh", *command]
+    said = subprocess.run(
+        shell,
+        env=_environment(),
+        cwd="/",
+        check=True,
+        close_fds=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ).stdout
+    return int(said) if said.strip().isdigit() else None
 
 
 def _command(run_directory: Path, directory: Path, keeper_fd: int | None) -> list[str]:
@@ -200,23 +186,21 @@ def _environment() -> dict[str, str]:
 
 
 def _keeper_socket(directory: Path) -> socket.socket | None:
-    """Where processes hand their memory to the sampler; made here, so that it is there before the
-    sampler is.
+    """The socket by which processes hand their memory to the sampler, made before the sampler is.
 
-    None where there is no such thing: each record is then written to its file at once.
+    None where there can be none: each record is then written to its file at once.
     """
     if not hasattr(os, "memfd_create"):
         return None
     made = None
-    try:
+    with suppress(OSError):  # a file system without sockets
         made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         folder = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             made.bind(f"/proc/self/fd/{folder}/{SOCKET_NAME}")
+            return made
         finally:
             os.close(folder)
-    except OSError:  # a file system without sockets
-        if made is not None:
-            made.close()
-        return None
-    return made
+    if made is not None:
+        made.close()
+    return None

@@ -1,10 +1,9 @@
-"""Timing inside a fetcher without standing in the call stack: no frame of ours where the user's
-code warns or fails.
+"""Times the inside of a fetcher without a frame on the stack, where the user's code may warn or
+fail.
 
-A fetcher does `data = [dataset[i] for i in indices]` and then `return self.collate_fn(data)`. The
-attribute look-up of `collate_fn` is the moment between fetch and collate; a property on the
-instance's class marks it. Single samples are timed by handing the fetcher a list whose iterator
-looks at the clock.
+A fetcher does `data = [dataset[i] for i in indices]`, then `return self.collate_fn(data)`. A
+property on the instance's class notes when `collate_fn` is looked up. For single samples the
+fetcher gets a list whose iterator reads the clock.
 """
 
 from __future__ import annotations
@@ -14,11 +13,12 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from ...guard.static_access import in_class
 from ...native.form import BatchTimings, hooks
 
 
 class TimedIndices(list[Any]):
-    """A batch's indices; iterating over them notes when each one is asked for, and the end."""
+    """A batch's indices. Iterating over them notes the time of each request, and the end."""
 
     stamps: list[int]
 
@@ -28,33 +28,23 @@ class TimedIndices(list[Any]):
 
 
 def fetched_one_by_one(dataset: Any, auto_collation: bool) -> bool:
-    """Whether torch asks for the samples of a batch singly. If not, the data set gets the very
-    object the sampler drew, and must: without automatic batching, or with `__getitems__`. That is
-    looked for without running the code of a data set that makes attributes as they are asked for:
-    there it may be, and samples are not timed."""
-    from ...guard.static_access import in_class
-
-    if not auto_collation:
-        return False
+    """Whether torch asks for the samples of a batch one by one. Otherwise (without automatic
+    batching, or with `__getitems__`) the data set must get the very object the sampler drew. A data
+    set that makes attributes on demand may have `__getitems__`, and its code is not run."""
     cls = type(dataset)
-    if any(in_class(cls, name) is not None for name in ("__getitems__", "__getattr__")):
+    if not auto_collation or in_class(cls, "__getattr__") is not None:
         return False
-    return in_class(cls, "__getattribute__") is object.__getattribute__ and not _has_own(
-        dataset, "__getitems__"
-    )
-
-
-def _has_own(value: Any, name: str) -> bool:
-    """Whether the object itself holds this attribute, which its class does not."""
+    if in_class(cls, "__getattribute__") is not object.__getattribute__:
+        return False
     try:
-        object.__getattribute__(value, name)
+        object.__getattribute__(dataset, "__getitems__")
     except AttributeError:
-        return False
-    return True
+        return True
+    return False
 
 
 def with_stamps(index: Any) -> Any:
-    """The same indices, timed, where they are a plain list; the object itself otherwise."""
+    """A plain list of indices, timed; any other object unchanged."""
     if type(index) is not list:
         return index
     timed = TimedIndices(index)
@@ -63,8 +53,7 @@ def with_stamps(index: Any) -> Any:
 
 
 def sample_times(timed: Any) -> tuple[float, float, float]:
-    """(fastest, median, slowest) sample in ns; NaN three times where single samples were not
-    timed."""
+    """(fastest, median, slowest) sample in ns, NaN if samples were not timed."""
     stamps = timed.stamps if type(timed) is TimedIndices else ()
     if len(stamps) < 2:
         nan = float("nan")
@@ -73,26 +62,25 @@ def sample_times(timed: Any) -> tuple[float, float, float]:
     return float(times[0]), float(times[len(times) // 2]), float(times[-1])
 
 
-def with_code_of_its_own(function: Any) -> Any:
-    """A copy of a function that shares no code object with it; the function itself if it is not one
-    of Python's.
+def copied(function: Any, replaced: dict[str, Any] | None = None) -> Any:
+    """A copy of a Python function with its own code object, and other objects under some global
+    names. Anything else is returned as it is.
 
-    Since Python 3.11 each attribute access in a code object remembers the class it last met. Code
-    that serves our classes and torch's plain ones in turn would for ever forget: that costs loops
-    beside ours, and ours, some 20 ns an access, a hundred times a batch.
+    Since Python 3.11 each attribute access in a code object caches the class it last met. If one
+    code object served our classes and torch's in turn, each access would cost some 20 ns more, a
+    hundred times per batch.
     """
     if type(function) is not types.FunctionType:
         return function
+    names, code = function.__globals__, function.__code__.replace()
+    if replaced:
+        names.setdefault("__warningregistry__", {})  # both know which warnings were shown
+        names = {**names, **replaced}
     copy = types.FunctionType(
-        function.__code__.replace(),
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
+        code, names, function.__name__, function.__defaults__, function.__closure__
     )
-    copy.__kwdefaults__ = function.__kwdefaults__
-    copy.__qualname__ = function.__qualname__
-    copy.__module__ = function.__module__
+    for name in ("__kwdefaults__", "__qualname__", "__module__"):
+        setattr(copy, name, getattr(function, name))
     return copy
 
 
@@ -100,12 +88,11 @@ _classes: dict[tuple[type, bool], type] = {}
 
 
 def mark_collate(fetcher: Any, timings: BatchTimings, marks_end: bool = False) -> Any:
-    """A twin of this fetcher that sets `timings.t_collate` (and CPU time, if detailed) each time it
-    is to collate.
+    """A twin of this fetcher that sets `timings.t_collate` (and CPU time, with detail) before it
+    collates, and with `marks_end` also `t_collated` afterwards.
 
-    With `marks_end` it also sets `t_collated`, when the batch is fetched and collated. A twin, and
-    not the fetcher itself under another class: changing an object's class makes its attributes
-    slower, and torch reads `fetcher.dataset` once a sample.
+    Changing the class of the fetcher itself would make its attributes slower, and torch reads
+    `fetcher.dataset` once per sample.
     """
     key = (type(fetcher), marks_end)
     cls = _classes.get(key)
@@ -117,7 +104,7 @@ def mark_collate(fetcher: Any, timings: BatchTimings, marks_end: bool = False) -
 
 
 def unmark_collate(fetcher: Any) -> Any:
-    """The plain fetcher again; the very object if it was never marked."""
+    """The plain fetcher again, or the object itself if it was not marked."""
     if type(fetcher) not in _classes.values():
         return fetcher
     base = type(fetcher).__mro__[1]
@@ -136,8 +123,7 @@ def _marking_class(base: type, marks_end: bool) -> type:
     )
 
     def attributes(self: Any) -> dict[str, Any]:
-        # Whoever asks finds what a plain fetcher has. Not before: attributes are slower once
-        # `__dict__` was asked for.
+        # The attributes of a plain fetcher, made on demand: `__dict__` makes attributes slower.
         found: dict[str, Any] = own_attributes.__get__(self)
         if hasattr(self, "_loaderscope_collate"):
             found["collate_fn"] = self._loaderscope_collate
@@ -150,6 +136,6 @@ def _marking_class(base: type, marks_end: bool) -> type:
         "__dict__": property(attributes),
         "collate_fn": hooks.CollateMark(),
     }
-    fetch_of_base = with_code_of_its_own(base.fetch)  # type: ignore[attr-defined]
+    fetch_of_base = copied(base.fetch)  # type: ignore[attr-defined]
     body["fetch"] = hooks.fetching(fetch_of_base) if marks_end else fetch_of_base
     return type(base.__name__, (base,), body)

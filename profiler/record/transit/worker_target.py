@@ -1,8 +1,8 @@
-"""What a worker process starts with, and the first thing of ours that it imports.
+"""The target of a worker process, and the first module of ours that it imports.
 
-A spawned process unpickles its target before anything else, and under `loaderscope run` it is
-torch's own import that starts us there. So nothing here, nor in what it imports, may import torch:
-it would find us half imported. Torch comes first, when the target is called; then we do.
+A spawned process unpickles its target first, and under `loaderscope run` torch's import starts us
+there. So nothing here, nor in its imports, may import torch, which would find us half imported.
+Torch is imported when the target is called, and then the rest of us.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...store.gaps import Place
 
 
 def _begin(target: Target, *args: Any) -> tuple[Any, tuple[Any, ...], Any]:
-    """(torch's loop, what to call it with, what to call when it has ended)."""
+    """(torch's loop, its arguments, what to call at its end)."""
     loop = torch_parts.worker_loop(target.kind)
     from .worker import prepared
 
@@ -24,7 +24,7 @@ def _begin(target: Target, *args: Any) -> tuple[Any, tuple[Any, ...], Any]:
 
 
 class Target:
-    """What a worker process of this kind of loader runs. Compiled, it calls torch's loop without a
+    """Runs in a worker process of this kind of loader. Compiled, it calls torch's loop without a
     frame of ours."""
 
     def __init__(self, kind: torch_parts.Kind, place: Place = None) -> None:
@@ -32,7 +32,7 @@ class Target:
         self._place = place
 
     def place(self) -> Place:
-        """Where this worker keeps what it sees."""
+        """Where this worker keeps its sums."""
         return self._place
 
     __call__ = hooks.working(returning_errors(_begin))

@@ -20,7 +20,7 @@ from torch.utils.data._utils import worker as torch_worker
 import loaderscope
 from loaderscope.cli import cli
 from loaderscope.profiler.base import torch_parts
-from loaderscope.profiler.record.iterate.loader_kinds import known_families
+from loaderscope.profiler.record.iterate.loader_kinds import KINDS
 from loaderscope.profiler.record.iterate.watch import current_run_directory
 from loaderscope.profiler.store.gaps import EVERYTHING, INSIDE_WORKERS, tell_from_worker
 from loaderscope.profiler.store.run.missing_figures import missing_figures
@@ -42,7 +42,7 @@ class Data(Dataset[Any]):
 def known_again() -> Iterator[None]:
     """What was found missing here is not missing for the tests that follow."""
     yield
-    for family in known_families():
+    for family in KINDS:
         family.gaps = {}
 
 

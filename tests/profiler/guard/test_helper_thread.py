@@ -9,13 +9,13 @@ import time
 import pytest
 
 from loaderscope.profiler.guard import helper_thread
-from loaderscope.profiler.guard.helper_thread import apart, is_late
+from loaderscope.profiler.guard.helper_thread import in_helper_thread, is_late
 
 
 def test_what_it_returns_and_raises_arrives() -> None:
-    assert apart(lambda: threading.current_thread() is threading.main_thread()) is False
+    assert in_helper_thread(lambda: threading.current_thread() is threading.main_thread()) is False
     with pytest.raises(ZeroDivisionError):
-        apart(lambda: 1 // 0)
+        in_helper_thread(lambda: 1 // 0)
 
 
 def test_what_was_given_up_on_is_in_the_way_only_while_it_lasts(
@@ -24,13 +24,13 @@ def test_what_was_given_up_on_is_in_the_way_only_while_it_lasts(
     go_on = threading.Event()
     monkeypatch.setattr(helper_thread, "PATIENCE_S", 0.02)
     with pytest.raises(RuntimeError, match="took more than"):
-        apart(go_on.wait)
+        in_helper_thread(go_on.wait)
     assert is_late()
     with pytest.raises(RuntimeError, match="hung before"):
-        apart(int)
+        in_helper_thread(int)
     monkeypatch.undo()
     go_on.set()
     until = time.monotonic() + 60
     while is_late() and time.monotonic() < until:
         time.sleep(0.01)
-    assert apart(int) == 0
+    assert in_helper_thread(int) == 0

@@ -194,7 +194,7 @@ def test_a_received_record_field_by_field(form: str, pins: bool, in_order: bool)
         )  # sent in the future: queued for no time
         unsent = layout.MARK + times + layout.SENT.pack(55, -1, -1)
         arrived, waits = (
-            envelope.opened((layout.SEAL, "batch", each), 70) for each in (meta, unsent)
+            envelope.unwrap((layout.SEAL, "batch", each), 70) for each in (meta, unsent)
         )
         arrived.pin_ns = 80 if pins else -1
         made: Any = imported("profiler.record.iterate.iterators").instrumented(
@@ -206,7 +206,9 @@ def test_a_received_record_field_by_field(form: str, pins: bool, in_order: bool)
         iterator._data_queue.queue.extend("cde")
         lane = lanes.Lane(Path(), "test", BATCH, lanes.Budget(0), pytest.fail)
         lane.buf, lane.capacity = bytearray(lanes.WINDOW_AT) + bytearray(BATCH.blank * 3), 3
-        step = iterator._ls = recorder.Iteration(recorder.Recorder("test", {}))
+        step = iterator._ls = imported("profiler.record.iterate.iteration").Iteration(
+            recorder.Recorder("test", {})
+        )
         step.take(lane)
         step.detailed = step.special = step.looks = None
         step.epoch = 5

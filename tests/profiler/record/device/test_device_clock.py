@@ -15,7 +15,8 @@ from loaderscope.profiler.base.schema import BATCH
 from loaderscope.profiler.record.device import copies, step_log
 from loaderscope.profiler.record.device.accelerator import Accelerator
 from loaderscope.profiler.record.device.device_clock import APART, DeviceClock
-from loaderscope.profiler.record.iterate.recorder import Iteration, Recorder
+from loaderscope.profiler.record.iterate.iteration import Iteration
+from loaderscope.profiler.record.iterate.recorder import Recorder
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
 from loaderscope.profiler.store.lanes.lane_reader import read_segment
 
@@ -357,7 +358,7 @@ def test_what_the_device_reaches_after_the_epoch_is_read_with_the_next(
     another = DeviceClock(Iteration(Recorder("test", {})), Accelerator("meta", device))
     another.entered()
     assert (records(lane)["compute_device_ns"] >= 0).all()
-    assert not any(log is clock._steps for _, log in step_log._logs)
+    assert not any(log is clock.steps for _, log in step_log._logs)
 
 
 def test_a_forked_child_leaves_the_parents_records_alone(

@@ -25,7 +25,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-from loaderscope.profiler.record.inspect.describe import describe_drawing
+from loaderscope.profiler.record.inspect.describe import describe_loader
 from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
 
 TORCH = "torch.utils.data.sampler."
@@ -48,7 +48,7 @@ DATA = Rows()
 
 
 def told(loader: Any, *names: str) -> tuple[Any, ...]:
-    found = describe_drawing(loader)
+    found = describe_loader(loader)
     return tuple(found[name] for name in names)
 
 

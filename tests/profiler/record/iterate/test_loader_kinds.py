@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, IterableDataset, dataloader
 import loaderscope
 from loaderscope.profiler.base.torch_parts import TORCH, TORCHDATA
 from loaderscope.profiler.record.iterate import loader_kinds
-from loaderscope.profiler.record.iterate.loader_kinds import family_of, known_families
+from loaderscope.profiler.record.iterate.loader_kinds import KINDS, kind_that_makes
 from loaderscope.profiler.record.iterate.running import is_measuring
 
 
@@ -33,8 +33,8 @@ def own_iterator(loader: type) -> Any:
 @pytest.mark.parametrize(("made", "kind"), [(lambda: DataLoader, TORCH), (stateful, TORCHDATA)])
 def test_each_kind_is_known_by_its_class_and_fits_this_torch(made: Any, kind: Any) -> None:
     owner = made()
-    found = family_of(owner, own_iterator(owner))
-    assert found is not None and found.kind is kind and found in known_families()
+    found = kind_that_makes(owner, own_iterator(owner))
+    assert found is not None and found.kind is kind and found in KINDS
     assert found.gaps == {}
 
 
@@ -43,13 +43,13 @@ def test_a_class_of_the_same_name_elsewhere_is_none() -> None:
         def _get_iterator(self) -> Any: ...
 
     Other.__name__ = "DataLoader"
-    assert family_of(Other, Other._get_iterator) is None
+    assert kind_that_makes(Other, Other._get_iterator) is None
 
 
 def test_a_get_iterator_of_the_user_s_own_is_left_alone() -> None:
     def own(self: Any) -> Any: ...
 
-    assert family_of(DataLoader, own) is None
+    assert kind_that_makes(DataLoader, own) is None
 
 
 def test_iterators_keep_their_names_and_only_watched_ones_measure() -> None:
@@ -77,14 +77,14 @@ def test_what_cannot_be_prepared_stays_torchs_own(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(loader_kinds, "instrumented", lambda *args: 1 / 0)
     loader = loaderscope.watch(DataLoader([1, 2, 3, 4], batch_size=2))
     assert [batch.tolist() for batch in loader] == [[1, 2], [3, 4]]
-    family = family_of(DataLoader, own_iterator(DataLoader))
+    family = kind_that_makes(DataLoader, own_iterator(DataLoader))
     assert family is None or "ZeroDivisionError" in str(family.gaps["single"].missing)
 
 
 def test_a_failure_of_ours_at_the_start_costs_the_loop_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(loader_kinds, "finish", lambda *args: 1 / 0)
+    monkeypatch.setattr(loader_kinds, "mark_parts", lambda *args: 1 / 0)
     for workers in (0, 1):
         loader = loaderscope.watch(DataLoader(torch.arange(8), batch_size=4, num_workers=workers))
         assert [batch.tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5, 6, 7]]

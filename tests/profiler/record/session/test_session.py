@@ -108,7 +108,7 @@ def test_a_run_that_is_gone_is_said_and_another_made(
 
 
 def test_a_worker_opens_none(monkeypatch: pytest.MonkeyPatch, runs_dir: Path) -> None:
-    monkeypatch.setattr(session, "_in_worker", False)  # set back afterwards
+    monkeypatch.setattr(session._process, "in_worker", False)  # set back afterwards
     session.leave_worker_alone()
     assert session.in_worker() and not session.may_open()
     assert session.open_session() is None and not runs_dir.exists()

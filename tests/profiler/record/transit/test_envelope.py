@@ -12,10 +12,10 @@ from loaderscope.profiler.record.transit import envelope
 from loaderscope.profiler.record.transit.envelope import (
     TIMES,
     Envelope,
-    opened,
     opening,
-    sealed,
     sender,
+    unwrap,
+    wrap,
 )
 
 NUMBERS = TIMES.pack(*range(1, 15))
@@ -44,7 +44,7 @@ def sent(message: Any) -> bytes:
 
 
 def test_what_was_sealed_is_opened_with_its_times() -> None:
-    found = opened(sealed(["a batch"], NUMBERS), 5)
+    found = unwrap(wrap(["a batch"], NUMBERS), 5)
     assert type(found) is Envelope
     assert (found.payload, found.times, found.unpack_ns) == (["a batch"], NUMBERS, 5)
     assert (found.t_sent_ns, found.pickled_bytes, found.pin_ns) == (-1, -1, -1)  # it never left
@@ -52,11 +52,11 @@ def test_what_was_sealed_is_opened_with_its_times() -> None:
 
 @pytest.mark.parametrize("data", [None, [1], (1, 2, 3), (b"12345678", 1, b""), {"a": 1}, "text"])
 def test_anything_else_is_as_it_is(data: Any) -> None:
-    assert opened(data) is data
+    assert unwrap(data) is data
 
 
 def test_what_leaves_is_told_when_and_how_large_it_is() -> None:
-    found = opened(pickle.loads(sent((3, sealed(b"x" * 100_000, NUMBERS))))[1])
+    found = unwrap(pickle.loads(sent((3, wrap(b"x" * 100_000, NUMBERS))))[1])
     assert found.payload == b"x" * 100_000 and found.times == NUMBERS
     assert abs(found.pickled_bytes - 100_000) < 100
     assert found.pack_ns >= 0 and found.t_sent_ns > 0
@@ -67,10 +67,10 @@ def test_waiting_for_the_batch_before_is_not_packing() -> None:
     gone."""
     arrived: list[bytes] = []
     send = sender(lambda view: arrived.append(bytes(view)))
-    waiting = [ForkingPickler.dumps((task, sealed(task, NUMBERS))) for task in range(2)]
+    waiting = [ForkingPickler.dumps((task, wrap(task, NUMBERS))) for task in range(2)]
     for message in waiting:
         send(memoryview(bytearray(message)))
-    first, second = (opened(pickle.loads(message)[1]) for message in arrived)
+    first, second = (unwrap(pickle.loads(message)[1]) for message in arrived)
     assert second.pack_ns <= second.t_sent_ns - first.t_sent_ns
 
 
@@ -82,13 +82,13 @@ def test_a_message_without_an_envelope_leaves_unchanged(message: Any) -> None:
 def test_a_batch_that_holds_the_mark_itself_is_not_taken_for_one() -> None:
     """The mark counts where it comes last: a batch of such bytes is sent as it is, its own envelope
     filled in."""
-    evil = sealed(0, NUMBERS)[2]
-    found = opened(pickle.loads(sent((0, sealed(evil, NUMBERS))))[1])
+    evil = wrap(0, NUMBERS)[2]
+    found = unwrap(pickle.loads(sent((0, wrap(evil, NUMBERS))))[1])
     assert found.payload == evil and found.pickled_bytes > 0
 
 
 def test_a_queue_hands_on_envelopes_with_what_rebuilding_took() -> None:
-    queue: Any = Queue(sent((7, sealed(["batch"], NUMBERS))), sent((8, "no envelope")), sent(None))
+    queue: Any = Queue(sent((7, wrap(["batch"], NUMBERS))), sent((8, "no envelope")), sent(None))
     opening(queue, stateful=False)
     task, found = queue.get()
     assert task == 7 and found.payload == ["batch"] and found.unpack_ns >= 0
@@ -98,7 +98,7 @@ def test_a_queue_hands_on_envelopes_with_what_rebuilding_took() -> None:
 
 def test_torchdata_s_messages_keep_the_state_beside() -> None:
     queue: Any = Queue(
-        sent((7, (sealed(["batch"], NUMBERS), {"state": 1}))), sent((8, ("plain", None)))
+        sent((7, (wrap(["batch"], NUMBERS), {"state": 1}))), sent((8, ("plain", None)))
     )
     opening(queue, stateful=True)
     task, (found, state) = queue.get()
@@ -116,7 +116,7 @@ def test_errors_of_the_queue_pass() -> None:
 def test_pinning_pins_what_is_inside_and_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Any] = []
     monkeypatch.setattr(envelope, "pinner", lambda: lambda *seen: given.append(seen) or "pinned")
-    found = opened(sealed("batch", NUMBERS))
+    found = unwrap(wrap("batch", NUMBERS))
     assert found.pin_memory("device") is found
     assert given == [("batch", "device")]
     assert found.payload == "pinned" and found.pin_ns >= 0

@@ -22,7 +22,7 @@ from torch.utils.data import Dataset, _DatasetKind, default_collate
 from loaderscope.profiler.base import torch_parts
 from loaderscope.profiler.native.form import hooks
 from loaderscope.profiler.record.session import session as sessions
-from loaderscope.profiler.record.transit.envelope import TIMES, Envelope, opened
+from loaderscope.profiler.record.transit.envelope import TIMES, Envelope, unwrap
 from loaderscope.profiler.record.transit.worker import prepared
 from loaderscope.profiler.store.gaps import told_by_worker
 
@@ -123,7 +123,7 @@ def without_names(
 def as_in_a_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What a worker changes for good in its own process is put back in this one."""
     before = _DatasetKind.__dict__["create_fetcher"]
-    monkeypatch.setattr(sessions, "_in_worker", False)
+    monkeypatch.setattr(sessions._process, "in_worker", False)
     yield
     _DatasetKind.create_fetcher = before  # type: ignore[method-assign]
 
@@ -180,7 +180,7 @@ def test_every_known_loop_is_measured(loop: Callable[..., None]) -> None:
     got = run(loop, Data(), BATCHES)
     assert [task for task, _ in got] == [0, 1, 2, 3]
     for (task, content), indices in zip(got, BATCHES, strict=True):
-        envelope = opened(content[0] if loop is with_state else content)
+        envelope = unwrap(content[0] if loop is with_state else content)
         assert type(envelope) is Envelope
         assert envelope.payload[:, 0].tolist() == [float(i) for i in indices]
         told, t_fetch, fetch, collate, fetch_cpu, _, size, _, tensors, pid, worker, *samples = (
