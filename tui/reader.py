@@ -78,9 +78,7 @@ class Reader(EndableThread):
             self._wished.clear()
             try:
                 snapshot = self.step(wished)
-            except (
-                Exception
-            ) as error:  # a thread that died would leave a screen that only looks alive
+            except Exception as error:  # a dead thread would leave a screen that only looks alive
                 snapshot = self._failed(error)
             if snapshot is not None and not self._over:
                 self._post(snapshot)
@@ -90,31 +88,26 @@ class Reader(EndableThread):
     def step(self, wished: bool = True) -> Snapshot | None:
         """One refresh; None where there is nothing new."""
         began = time.perf_counter()
-        fresh = self._follower.poll()
-        wish = self._wish
-        if not (fresh or wished or self._last is None or self.advisor.news or self._running()):
+        fresh, wish = self._follower.poll(), self._wish
+        if not (fresh or wished or self.advisor.news or self._stands_still()):
             return None
         snapshot, run = self._builder.build(wish, self.advisor.take())
         self.refresh_s = [*self.refresh_s[-99:], time.perf_counter() - began]
-        choice = snapshot.choice
-        if run is not None and choice is not None:
-            self.advisor.consider(
-                run, choice.place, (choice.place, wish.at_ns, self._follower.version)
-            )
+        if run is not None and snapshot.choice is not None:
+            basis = wish.at_ns, self._follower.version
+            self.advisor.consider(run, snapshot.choice.place, basis)
         self._last = snapshot
         return snapshot
 
-    def _running(self) -> bool:
-        """A live loop that stands still: its rate falls though nothing new was recorded."""
+    def _stands_still(self) -> bool:
+        """Whether the rate of a live loop falls though nothing new was recorded; also before the
+        first snapshot."""
         last = self._last
-        if (
-            last is None
-            or last.state != "live"
-            or last.loader is None
-            or self._wish.at_ns is not None
-        ):
-            return False
-        return bool(last.loader.pace.batches_s)
+        if last is None or last.loader is None:
+            return last is None
+        return (
+            last.state == "live" and self._wish.at_ns is None and bool(last.loader.pace.batches_s)
+        )
 
     def _catch_up(self) -> None:
         """Add older batches to the totals, leaving about half of a core alone; what they change is
@@ -141,7 +134,7 @@ class Advisor:
         self._advice = AdviceView()
         self._basis: object = None
         self._place: Place | None = None
-        self._thread: EndableThread | None = None
+        self._thread = EndableThread()
         self._next_s = 0.0
 
     def take(self) -> AdviceView:
@@ -150,13 +143,12 @@ class Advisor:
 
     def finish(self) -> None:
         """Wait for advice being worked out."""
-        if self._thread is not None:
+        if self._thread.ident is not None:
             self._thread.join()
 
     def end(self) -> None:
         """Give up what is being worked out, and wait until it has ended."""
-        if self._thread is not None:
-            self._thread.end()
+        self._thread.end()
 
     def forget(self) -> None:
         """Take the next chance to begin anew."""
@@ -165,9 +157,9 @@ class Advisor:
     def consider(self, run: Run, place: Place, basis: object) -> None:
         """Begin anew if what it rests on has changed and it is time."""
         if place != self._place:
-            self._place, self._advice, self._next_s = place, AdviceView(), 0.0
-        busy = self._thread is not None and self._thread.is_alive()
-        if basis == self._basis or busy or time.monotonic() < self._next_s:
+            self.forget()
+            self._place, self._advice = place, AdviceView()
+        if basis == self._basis or self._thread.is_alive() or time.monotonic() < self._next_s:
             return
         self._basis = basis
         self._next_s = time.monotonic() + ADVICE_EVERY_S

@@ -82,30 +82,23 @@ class Advice(View):
     """
 
     def compose(self) -> ComposeResult:
+        self._advice = AdviceView()
         with Horizontal():
             yield OptionList(id="entries")
             with VerticalScroll():
                 yield Static("", id="detail", markup=False)
 
-    def on_mount(self) -> None:
-        self._advice = AdviceView()
-        self._drawn: object = None
-
     def show(self, snapshot: Snapshot) -> None:
-        entries = self.query_one(OptionList)
-        if snapshot.advice == self._advice and self._drawn == self.size.width:
+        if snapshot.advice == self._advice:
             return
-        if snapshot.advice != self._advice:
-            self._advice = snapshot.advice
-            chosen = self.chosen
-            found = advice.entries(self._advice)
-            entries.clear_options()
-            entries.add_options(
-                Option(line, id=id_, disabled=":" not in id_) for id_, line in found
-            )
-            ids = [id_ for id_, _ in found if ":" in id_]
-            if ids:
-                entries.highlighted = entries.get_option_index(chosen if chosen in ids else ids[0])
+        self._advice = snapshot.advice
+        entries, chosen = self.query_one(OptionList), self.chosen
+        found = advice.entries(self._advice)
+        entries.clear_options()
+        entries.add_options(Option(line, id=id_, disabled=":" not in id_) for id_, line in found)
+        ids = [id_ for id_, _ in found if ":" in id_]
+        if ids:
+            entries.highlighted = entries.get_option_index(chosen if chosen in ids else ids[0])
         self._detail()
 
     @property
@@ -126,7 +119,6 @@ class Advice(View):
         self._detail()
 
     def _detail(self) -> None:
-        self._drawn = self.size.width
         width = max(20, self.size.width - 38)
         self.query_one("#detail", Static).update(advice.detail(self._advice, self.chosen, width))
 

@@ -3,21 +3,13 @@ drawn in the app's."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from ..advisors.schema.report_model import (
-    Code,
-    LoaderReport,
-    Recommendation,
-    StorageSummary,
-    TransformTime,
-)
+from ..advisors.schema.report_model import LoaderReport
 from ..profiler.store.run.follow import Place
 from ..profiler.store.run.history import Course
 from ..profiler.store.run.rank_waits import RankWait
 from ..profiler.store.run.tuning import Tuned
-from ..reports.words.plan_words import PlanRow
 from .facts.flow import Node, Pace, Queue
 from .facts.lanes import Lanes
 from .facts.machine import Machine
@@ -49,7 +41,7 @@ class LoaderView:
     """The chosen loader at the chosen moment. `caught_up` is the share of its batches behind the
     figures."""
 
-    report: LoaderReport
+    report: LoaderReport  # without advice
     nodes: tuple[Node, ...]
     queue: Queue
     pace: Pace
@@ -61,23 +53,11 @@ class LoaderView:
 
 @dataclass(frozen=True)
 class AdviceView:
-    """The last advice worked out: it is dear, and a little older than the rest. `problem` is why
-    there is none.
+    """The last report with advice and stacks: it is dear, and a little older than the rest.
+    `problem` is why there is none."""
 
-    With it comes what it rests on and is dear too: functions seen in stacks, transforms, storage.
-    """
-
-    recommendations: tuple[Recommendation, ...] = ()
-    rejected: tuple[Recommendation, ...] = ()
-    unmeasured: Mapping[str, str] = field(default_factory=dict)
-    batches: int = 0  # it rests on
-    ready: bool = False
+    report: LoaderReport | None = None
     problem: str | None = None
-    code: Code | None = None
-    transforms: tuple[TransformTime, ...] = ()
-    storage: StorageSummary | None = None
-    plan: tuple[PlanRow, ...] = ()  # the recommendations in words
-    summary: str | None = None  # of the plan; where nothing is advised, why
 
 
 @dataclass(frozen=True)
@@ -102,8 +82,7 @@ class Snapshot:
     times: Times | None = None
     loader: LoaderView | None = None
     machine: Machine | None = None
-    advice: AdviceView = field(default_factory=AdviceView)
-    notes: tuple[str, ...] = ()
+    advice: AdviceView = AdviceView()
     ranks: tuple[RankWait, ...] = ()  # of the job whose loader this is, at the newest moment
     tuning: TuningView | None = None  # None: the loader's settings are not tried
     missing: tuple[str, ...] = ()  # what the torch of this run kept from being measured

@@ -141,7 +141,7 @@ def test_the_dashboard_loads_no_torch(runs_dir: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from loaderscope.tui.app import Dashboard; app = "
         "Dashboard(Path(sys.argv[1])); app.reader.step(); app.reader.advisor.finish(); found = "
-        "app.reader.step(); assert found.advice.ready and not found.advice.problem, found.advice; "
+        "app.reader.step(); assert found.advice.report, found.advice.problem; "
         "print('torch' in sys.modules, 'plotly' in sys.modules)"
     )
     result = subprocess.run(

@@ -3,20 +3,28 @@ measured."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from ...advisors.stage_model.measured import peak
 from ...advisors.stage_model.summary import stolen
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import ProcessRun, Run, SystemRun
 from ...reports.words.units import percent, size
 from .flow import means
 
-POINTS = 160
 STOLEN_SHOWN_FROM = 0.01  # most machines have nothing stolen: a line only where there is
+THROTTLED_TOP = 0.25  # a quota that holds back this much of the time fills its meter
+MAX_GPUS = 16
+_COUNTERS = {
+    "disk read": "disk_read_bytes",
+    "disk write": "disk_write_bytes",
+    "net in": "net_recv_bytes",
+    "net out": "net_sent_bytes",
+}
 
 Floats = npt.NDArray[np.float64]
 
@@ -40,10 +48,8 @@ class Meter:
 class Machine:
     """The host of the chosen loader. `cores` are busy shares of the last sample."""
 
-    host: str | None
     meters: tuple[Meter, ...]
     cores: tuple[float, ...]
-    samples: int
 
 
 def machine(run: Run, process: ProcessRun | None) -> Machine:
@@ -53,71 +59,44 @@ def machine(run: Run, process: ProcessRun | None) -> Machine:
     if system is None or not system.machine.rows:
         said = next((p.reasons["system"] for p in run.processes if "system" in p.reasons), None)
         why = said or "the system sampler has recorded nothing yet"
-        host = process.host if process is not None else run.host
-        return Machine(host, (Meter("host", "system", reason=why),), (), 0)
-    busy = system.core["busy_pct"]
-    last = busy[-1] if len(busy) else np.empty(0)
-    cores = tuple(float(value) / 100 if value >= 0 else 0.0 for value in np.atleast_1d(last))
-    return Machine(system.host, tuple(_meters(system)), cores, system.machine.rows)
+        return Machine((Meter("host", "system", reason=why),), ())
+    busy = system.core["busy_pct"][-1:].ravel()
+    return Machine(tuple(_meters(system)), tuple((busy.clip(0) / 100).tolist()))
 
 
 def _meters(s: SystemRun) -> Iterator[Meter]:
     m = s.machine
-    idle, waiting = m.floats("cpu_idle_pct"), np.nan_to_num(m.floats("cpu_iowait_pct"))
-    busy = np.clip(100 - idle - waiting, 0, 100) / 100
-    allowed = [f"{s.cores_logical} cores" if s.cores_logical else ""]
+    waiting, taken = _share(m, "cpu_iowait_pct"), stolen(m)
+    busy = (1 - _share(m, "cpu_idle_pct") - np.nan_to_num(waiting)).clip(0, 1)
+    allowed = [f"{s.cores_logical} cores"] if s.cores_logical else []
     if s.affinity and s.affinity != s.cores_logical:
         allowed.append(f"{s.affinity} usable")
     if s.cgroup_cpu_quota:
         allowed.append(f"quota {s.cgroup_cpu_quota:g}")
-    yield _share(
-        s, "CPU", "busy", "cpu_idle_pct", m["t_ns"], busy, " · ".join(filter(None, allowed))
-    )
-    wait = np.where(
-        m["cpu_iowait_pct"] >= 0, np.clip(m.floats("cpu_iowait_pct"), 0, 100) / 100, np.nan
-    )
-    yield _share(
-        s, "CPU", "I/O wait", "cpu_iowait_pct", m["t_ns"], wait, "idle with I/O outstanding"
-    )
-    taken = stolen(m)
+    shares = [
+        ("busy", "cpu_idle_pct", busy, " · ".join(allowed)),
+        ("I/O wait", "cpu_iowait_pct", waiting, "idle with I/O outstanding"),
+    ]
     if np.nan_to_num(taken).max(initial=0.0) >= STOLEN_SHOWN_FROM:
-        yield _share(
-            s,
-            "CPU",
-            "stolen",
-            "cpu_user_pct",
-            m["t_ns"],
-            taken,
-            "the hypervisor ran other machines",
-        )
-    yield _rate(
-        s,
-        "CPU",
-        "throttled",
-        "cgroup_throttled_ns",
-        "container's quota holding it back",
-        scale=1e-9,
+        shares.append(("stolen", "cpu_user_pct", taken, "the hypervisor ran other machines"))
+    for name, column, values, limit in shares:
+        yield _meter(s, m, "CPU", name, column, values, percent, 1.0, limit)
+    throttled, why = _growth(m, "cgroup_throttled_ns") / 1e9, "held back by the container's quota"
+    yield _meter(
+        s, m, "CPU", "throttled", "cgroup_throttled_ns", throttled, percent, THROTTLED_TOP, why
     )
-    yield _level(
-        s,
-        "memory",
-        "machine",
-        _used(m),
-        _peak(m, "mem_total_bytes") or s.mem_total_bytes,
-        "mem_total_bytes",
-    )
-    limit = _peak(m, "cgroup_mem_limit_bytes") or s.cgroup_mem_limit_bytes
-    yield _level(s, "memory", "container", m.floats("cgroup_mem_bytes"), limit, "cgroup_mem_bytes")
-    shm = _peak(m, "shm_total_bytes") or s.shm_total_bytes
-    yield _level(s, "memory", "/dev/shm", m.floats("shm_used_bytes"), shm, "shm_used_bytes")
-    yield _level(s, "memory", "page cache", m.floats("page_cache_bytes"), None, "page_cache_bytes")
-    for name, column in (
-        ("disk read", "disk_read_bytes"),
-        ("disk write", "disk_write_bytes"),
-        ("net in", "net_recv_bytes"),
-        ("net out", "net_sent_bytes"),
-    ):
-        yield _rate(s, "I/O", name, column, "")
+    used = m.floats("mem_total_bytes") - m.floats("mem_available_bytes")
+    limits: list[tuple[str, str, Floats | None, str, int | None]] = [
+        ("machine", "mem_total_bytes", used, "mem_total_bytes", s.mem_total_bytes),
+        ("container", "cgroup_mem_bytes", None, "cgroup_mem_limit_bytes", s.cgroup_mem_limit_bytes),
+        ("/dev/shm", "shm_used_bytes", None, "shm_total_bytes", s.shm_total_bytes),
+    ]
+    for name, column, level, total, top in limits:
+        limit = "no limit" if name == "container" else ""
+        yield _meter(s, m, "memory", name, column, level, size, peak(m[total]) or top, limit)
+    yield _meter(s, m, "memory", "page cache", "page_cache_bytes", None, size)
+    for name, column in _COUNTERS.items():
+        yield _meter(s, m, "I/O", name, column, _growth(m, column), lambda n: f"{size(n)}/s")
     yield from _gpus(s)
 
 
@@ -126,113 +105,60 @@ def _gpus(s: SystemRun) -> Iterator[Meter]:
     found = [index for index in np.unique(s.gpu["gpu"]).tolist() if index >= 0]
     if not found:
         yield Meter("GPU", "GPU", reason=_reason(s, "gpus") or "no GPU was found")
-    for index in found[:16]:
+    for index in found[:MAX_GPUS]:
         rows = np.flatnonzero(s.gpu["gpu"] == index)
         own = Columns({name: s.gpu[name][rows] for name in s.gpu}, len(rows))
-        util = np.clip(own.floats("util_pct"), 0, 100) / 100
-        name = names.get(index, "")
-        yield _share(
-            s,
-            "GPU",
-            f"GPU {index}",
-            "util_pct",
-            own["t_ns"],
-            util,
-            f"any kernel running · {name}".strip(" ·"),
-        )
-        total = _peak(own, "mem_total_bytes")
-        used = own.floats("mem_used_bytes")
-        yield _level(s, "GPU", "memory", used, total, "mem_used_bytes", own["t_ns"])
-        watts, clock = _last(own.floats("power_mw")), _last(own.floats("sm_clock_mhz"))
-        told = [
-            f"{watts / 1000:.0f} W" if watts is not None else "",
-            f"{clock:.0f} MHz" if clock is not None else "",
-        ]
-        history = means(own["t_ns"], own.floats("power_mw") / 1000, POINTS)
-        if any(told):
-            yield Meter("GPU", "power, clock", " · ".join(filter(None, told)), None, history)
-        else:
-            yield Meter("GPU", "power, clock", reason=_reason(s, "power_mw") or "not measured")
+        util, top = _share(own, "util_pct"), peak(own["mem_total_bytes"])
+        running = " · ".join(filter(None, ("any kernel running", names.get(index))))
+        yield _meter(s, own, "GPU", f"GPU {index}", "util_pct", util, percent, 1.0, running)
+        yield _meter(s, own, "GPU", "memory", "mem_used_bytes", None, size, top)
+        yield _meter(s, own, "GPU", "power", "power_mw", None, lambda n: f"{n / 1000:.0f} W")
+        yield _meter(s, own, "GPU", "clock", "sm_clock_mhz", None, lambda n: f"{n:.0f} MHz")
 
 
-def _share(
+def _meter(
     s: SystemRun,
+    samples: Columns,
     group: str,
     name: str,
     column: str,
-    t: npt.NDArray[np.int64],
-    values: Floats,
-    limit: str,
+    values: Floats | None,
+    show: Callable[[float], str],
+    top: float | None = None,
+    limit: str = "",
 ) -> Meter:
-    now = _last(values)
-    reason = (_reason(s, column) or "not measured on this platform") if now is None else None
-    shown = percent(now) if now is not None else None
-    return Meter(group, name, shown, now, means(t, values, POINTS), 1.0, limit, reason)
+    """A line of these values, one a sample (by default the column's); where none was measured, why
+    the column was not."""
+    values = samples.floats(column) if values is None else values
+    known = values[np.isfinite(values)]
+    if not len(known):
+        why = "no second sample yet" if samples.rows < 2 else "not measured on this platform"
+        return Meter(group, name, reason=_reason(s, column) or why)
+    now = float(known[-1])
+    if show is size and top:
+        limit = f"of {size(top)}"
+    history = means(samples["t_ns"], values)
+    return Meter(group, name, show(now), now / top if top else None, history, top, limit)
 
 
-def _level(
-    s: SystemRun,
-    group: str,
-    name: str,
-    values: Floats,
-    top: int | None,
-    column: str,
-    t: npt.NDArray[np.int64] | None = None,
-) -> Meter:
-    now = _last(values)
-    if now is None:
-        return Meter(group, name, reason=_reason(s, column) or "not measured on this platform")
-    share = now / top if top else None
-    limit = f"of {size(top)}" if top else "no limit" if name == "container" else ""
-    history = means(s.machine["t_ns"] if t is None else t, values, POINTS)
-    return Meter(group, name, size(now), share, history, float(top) if top else None, limit)
-
-
-def _rate(
-    s: SystemRun, group: str, name: str, column: str, gloss: str, scale: float = 1.0
-) -> Meter:
-    """A counter's growth; a share of the time where it counts time."""
-    values = s.machine.floats(column)
+def _growth(columns: Columns, name: str) -> Floats:
+    """A counter's growth a second since the sample before; NaN where that is not known."""
+    values, t = columns.floats(name), columns["t_ns"]
     known = np.flatnonzero(np.isfinite(values))
-    t = s.machine["t_ns"][known]
-    if len(known) < 2:
-        few = (
-            "no second sample yet"
-            if len(known)
-            else _reason(s, column) or "not measured on this platform"
-        )
-        return Meter(group, name, reason=few)
-    seconds = np.maximum(np.diff(t), 1) / 1e9
-    rates = np.maximum(0.0, np.diff(values[known])) * scale / seconds
-    now = float(rates[-1])
-    history = means(t[1:], rates, POINTS)
-    if scale != 1.0:
-        return Meter(group, name, percent(now), min(1.0, now * 4), history, None, gloss)
-    return Meter(group, name, f"{size(now)}/s", None, history, None, gloss)
+    found = np.full(len(values), np.nan)
+    seconds = np.maximum(np.diff(t[known]), 1) / 1e9
+    found[known[1:]] = np.diff(values[known]).clip(0) / seconds
+    return found
+
+
+def _share(columns: Columns, name: str) -> Floats:
+    share: Floats = columns.floats(name).clip(0, 100) / 100
+    return share
 
 
 def _reason(s: SystemRun, column: str) -> str | None:
     """Why a column was not measured, as the sampler said it."""
-    if column in s.reasons:
-        return s.reasons[column]
-    if column.startswith("cgroup"):
-        return next(
-            (s.reasons[k] for k in ("cgroup", "cgroup_mem", "cgroup_cpu") if k in s.reasons), None
-        ) or ("no CPU or memory limit of a container was found")
-    return s.reasons.get(column.partition("_")[0])
-
-
-def _used(m: Columns) -> Floats:
-    used: Floats = m.floats("mem_total_bytes") - m.floats("mem_available_bytes")
-    return used
-
-
-def _last(values: Floats) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(known[-1]) if len(known) else None
-
-
-def _peak(columns: Columns, name: str) -> int | None:
-    values = columns[name]
-    top = int(values.max()) if len(values) else -1
-    return top if top > 0 else None
+    group = column.partition("_")[0]
+    of_cgroup = ("cgroup_mem", "cgroup_cpu") if group == "cgroup" else ()
+    found = (s.reasons[key] for key in (column, group, *of_cgroup) if key in s.reasons)
+    return next(found, "no CPU or memory limit of a container was found" if of_cgroup else None)

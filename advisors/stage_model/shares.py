@@ -1,0 +1,25 @@
+"""What part of a loop's time loading cost, and what part of it passed beside ready batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy.typing as npt
+
+
+def waiting_share(lost: npt.NDArray[Any], step: npt.NDArray[Any]) -> float:
+    """Σ lost / Σ step, of times per batch or of their sums; 0 if no time passed."""
+    total = float(step.sum())
+    return float(lost.sum()) / total if total > 0 else 0.0
+
+
+def blocked_share(batches: Mapping[str, npt.NDArray[Any]]) -> float | None:
+    """The part of all waiting for a batch during which a later one was ready; None if unknown.
+
+    Unpacking and pinning are no waiting for a batch.
+    """
+    known = (batches["wait_ns"] >= 0) & (batches["ready"] >= 0)
+    waited = batches["wait_ns"] - batches["unpack_ns"].clip(0) - batches["pin_ns"].clip(0)
+    waited = waited.clip(0)[known]
+    return waiting_share(waited * (batches["ready"][known] > 0), waited) if waited.any() else None
