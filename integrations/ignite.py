@@ -6,7 +6,7 @@ from typing import Any
 
 from ignite.engine import Events
 
-from .outcome import begin, lines, outcome, scalars
+from .outcome import begin, outcome
 
 
 class LoaderscopeHandler:
@@ -22,9 +22,7 @@ class LoaderscopeHandler:
         begin()
 
     def _completed(self, engine: Any) -> None:
-        found = outcome()
-        if found is None:
-            return
-        engine.state.metrics.update(scalars(found))
-        for line in lines(found):
+        lines, figures = outcome()
+        engine.state.metrics.update(figures)
+        for line in lines:
             engine.logger.info(line)

@@ -83,7 +83,10 @@ class _Cells:
         finally:
             end()
         if found is not None:
-            _display(found)
+            from IPython import display
+
+            show: Any = display.display
+            show(found)
         elif result.success:
             print(NOTHING)
 
@@ -108,10 +111,3 @@ def _since(before: dict[int, int]) -> Report | None:
         return None
     found = report()
     return replace(found, loaders=tuple(each for each in found.loaders if each.index in now))
-
-
-def _display(found: Report) -> None:
-    from IPython import display
-
-    show: Any = display.display
-    show(found)

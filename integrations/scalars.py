@@ -18,9 +18,9 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ..profiler.base.errors import RunUnreadable
@@ -55,21 +55,18 @@ class Live:
     def __init__(
         self, run: Callable[[], Path | None], backends: Sequence[Backend], every_s: float = EVERY_S
     ) -> None:
-        from . import (
-            live_figures,
-        )  # now: the thread imports nothing while the program may be forking
+        from .live_figures import LiveFigures  # the thread must not import while others fork
 
-        self._figures_of = live_figures.LiveFigures
+        self._figures_of = LiveFigures
         self._run, self._backends, self._every_s = run, backends, every_s
         self._figures: LiveFigures | None = None
         self._busy, self._ended = threading.Lock(), threading.Event()
         self._pid = os.getpid()
-        if hasattr(os, "register_at_fork"):  # a child must not inherit what is half done
-            os.register_at_fork(
-                before=self._before_fork,
-                after_in_parent=self._after_fork,
-                after_in_child=self._after_fork,
-            )
+        os.register_at_fork(  # a child must not inherit what is half done
+            before=self._before_fork,
+            after_in_parent=self._after_fork,
+            after_in_child=self._after_fork,
+        )
         self._held = False
         self._thread = threading.Thread(
             target=self._read_on, name="loaderscope-scalars", daemon=True
@@ -80,12 +77,7 @@ class Live:
     def __enter__(self) -> Live:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def stop(self) -> None:
@@ -100,30 +92,20 @@ class Live:
             self._hand_on()
         self._hand_on()
         for backend in self._backends:
-            try:
+            with _told(backend):
                 backend.close()
-            except Exception as error:
-                _tell(backend, error)
 
     def _hand_on(self) -> None:
-        with self._busy:
-            try:
-                run = self._run()
-                if run is None:
-                    return
-                if self._figures is None:
-                    self._figures = self._figures_of(run)
-                figures = self._figures.read()
-            except RunUnreadable:
-                return  # gone, or not there yet
-            except Exception as error:
-                _tell(self, error)
+        # A run that cannot be read is gone, or not there yet.
+        with self._busy, _told(self), suppress(RunUnreadable):
+            run = self._run()
+            if run is None:
                 return
+            self._figures = self._figures or self._figures_of(run)
+            figures = self._figures.read()
             for backend in self._backends:
-                try:
+                with _told(backend):
                     backend.write(figures)
-                except Exception as error:
-                    _tell(backend, error)
 
     def _before_fork(self) -> None:
         reads = os.getpid() == self._pid and not self._ended.is_set()
@@ -142,7 +124,11 @@ def _own_run() -> Path | None:
     return session.run_directory
 
 
-def _tell(who: object, error: Exception) -> None:
-    sessions.tell(
-        f"{type(who).__name__} got no figures: {type(error).__name__}: {error}; training goes on"
-    )
+@contextmanager
+def _told(who: object) -> Iterator[None]:
+    """What fails is told, and nothing else comes of it."""
+    try:
+        yield
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        sessions.tell(f"{type(who).__name__} got no figures: {why}; training goes on")

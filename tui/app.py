@@ -16,6 +16,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Footer
 
+from ..advisors.schema.report_model import Recommendation
 from ..profiler.base.endable_thread import EndableThread
 from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.take_stacks import take_stacks
@@ -241,11 +242,9 @@ class Dashboard(App[None]):
     def action_copy(self) -> None:
         """Copy the code of the recommendation looked at (of the best one on the other screens)."""
         view, report = self.view, self.snapshot.advice.report
-        if isinstance(view, Advice):
-            found = view.recommendation()
-        else:
-            found = next(iter(report.recommendations), None) if report is not None else None
-        if found is None or not found.change.code:
+        best = next(iter(report.recommendations), None) if report is not None else None
+        found = view.target if isinstance(view, Advice) else best
+        if not isinstance(found, Recommendation) or not found.change.code:
             self.notify("There is no code to copy here.", timeout=2)
             return
         self.copy_to_clipboard(found.change.code)

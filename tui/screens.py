@@ -83,6 +83,7 @@ class Advice(View):
 
     def compose(self) -> ComposeResult:
         self._advice = AdviceView()
+        self._targets: list[advice.Target] = []
         with Horizontal():
             yield OptionList(id="entries")
             with VerticalScroll():
@@ -91,25 +92,21 @@ class Advice(View):
     def show(self, snapshot: Snapshot) -> None:
         if snapshot.advice == self._advice:
             return
-        self._advice = snapshot.advice
-        entries, chosen = self.query_one(OptionList), self.chosen
-        found = advice.entries(self._advice)
-        entries.clear_options()
-        entries.add_options(Option(line, id=id_, disabled=":" not in id_) for id_, line in found)
-        ids = [id_ for id_, _ in found if ":" in id_]
-        if ids:
-            entries.highlighted = entries.get_option_index(chosen if chosen in ids else ids[0])
+        options, before = self.query_one(OptionList), _rule(self.target)
+        self._advice, found = snapshot.advice, advice.entries(snapshot.advice)
+        self._targets = [target for target, _ in found]
+        options.clear_options()
+        options.add_options(Option(line, disabled=target is None) for target, line in found)
+        rules = [_rule(target) for target in self._targets]
+        if found:
+            options.highlighted = rules.index(before) if before and before in rules else 1
         self._detail()
 
     @property
-    def chosen(self) -> str | None:
-        """The id of the entry looked at."""
-        option = self.query_one(OptionList).highlighted_option
-        return option.id if option is not None else None
-
-    def recommendation(self) -> Recommendation | None:
-        """The recommendation looked at."""
-        return advice.recommendation(self._advice, self.chosen)
+    def target(self) -> advice.Target:
+        """What is looked at."""
+        number = self.query_one(OptionList).highlighted
+        return self._targets[number] if number is not None else None
 
     def on_option_list_option_highlighted(self) -> None:
         self._detail()
@@ -120,7 +117,11 @@ class Advice(View):
 
     def _detail(self) -> None:
         width = max(20, self.size.width - 38)
-        self.query_one("#detail", Static).update(advice.detail(self._advice, self.chosen, width))
+        self.query_one("#detail", Static).update(advice.detail(self._advice, self.target, width))
+
+
+def _rule(target: advice.Target) -> str | None:
+    return target.rule if isinstance(target, Recommendation) else target
 
 
 class Workers(View):

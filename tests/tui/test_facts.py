@@ -14,7 +14,7 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.store.run.run import LoaderRun, Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.tui.facts.flow import nodes, pace, queue
-from loaderscope.tui.facts.lanes import BLOCKED, COMPUTE, FETCH, WAIT, Lane, lanes
+from loaderscope.tui.facts.lanes import BLOCKED, Lane, lanes
 from loaderscope.tui.facts.machine import machine
 from loaderscope.tui.facts.spread import batches
 
@@ -129,7 +129,7 @@ def test_waiting_after_which_a_later_batch_lay_ready_is_head_of_line(runs_dir: P
     assert found is not None
     assert found.overtaken_share == 0.5
     assert found.blocked_share == pytest.approx(31 / 32)
-    assert spent(found.lanes[0], BLOCKED, WAIT, COMPUTE) == [31 * MS, MS, 5 * MS]
+    assert spent(found.lanes[0], BLOCKED, "wait", "compute") == [31 * MS, MS, 5 * MS]
     assert [lane.name for lane in found.lanes] == ["loop", "w0", "w1"]
 
 
@@ -145,7 +145,7 @@ def test_without_workers_the_loop_does_everything(runs_dir: Path) -> None:
     found = lanes(loader, None)
     assert found is not None
     (main,) = found.lanes
-    assert spent(main, FETCH, COMPUTE, WAIT) == [40 * MS, 50 * MS, 50 * MS]
+    assert spent(main, "fetch", "compute", "wait") == [40 * MS, 50 * MS, 50 * MS]
     assert found.overtaken_share is None
 
 

@@ -7,12 +7,15 @@ from textual.content import Content
 
 from ...advisors.schema.report_model import LoaderReport, Recommendation
 from ...reports.words.advice_words import effect_text
-from ...reports.words.plan_words import plan_rows, plan_summary
+from ...reports.words.plan_words import PlanRow, plan_rows, plan_summary
 from ...reports.words.sentences import nothing_to_change
 from ...reports.words.units import bar, factor
 from ..snapshot import AdviceView
 from .marks import DIM, FAIR, GOOD, SECOND, line, lines, text
 from .needs import no_advice
+
+# What an entry stands for: advice, a rule that could not be judged, or None for a heading.
+Target = Recommendation | str | None
 
 # A gain of this much fills the bar.
 _FULL = 4.0
@@ -35,62 +38,45 @@ def gain_of(each: Recommendation) -> str:
     return low if low == high else f"{low}–{high.removeprefix('×')}"
 
 
-def entries(advice: AdviceView) -> list[tuple[str, Content]]:
-    """(id, line) of everything that can be chosen, in the order of the screen; ids without a colon
-    are headings."""
-    report = advice.report
-    if report is None:
+def entries(advice: AdviceView) -> list[tuple[Target, Content]]:
+    """What each line of the screen's list stands for, and the line."""
+    if advice.report is None:
         return []
-    yes, no = report.recommendations, report.rejected
-    groups = (
-        ("Change this", "yes", [(str(n), r.rule, gain_of(r)) for n, r in enumerate(yes)], GOOD),
-        ("Would not help", "no", [(str(n), r.rule, gain_of(r)) for n, r in enumerate(no)], FAIR),
-        ("Could not be judged", "unknown", [(name, name, "?") for name in report.unmeasured], DIM),
-    )
-    found: list[tuple[str, Content]] = []
-    for title, kind, members, style in groups:
-        if members:
-            found.append((kind, line((title, "bold"))))
-        found += [
-            (f"{kind}:{id_}", line((f"{gain:<11} ", style), text(rule, 30)))
-            for id_, rule, gain in members
-        ]
+    found: list[tuple[Target, Content]] = []
+    for title, style, members in (
+        ("Change this", f"bold {GOOD}", advice.report.recommendations),
+        ("Would not help", FAIR, advice.report.rejected),
+        ("Could not be judged", DIM, tuple(advice.report.unmeasured)),
+    ):
+        found += [(None, line((title, "bold")))] if members else []
+        for each in members:
+            gain, rule = ("?", each) if isinstance(each, str) else (gain_of(each), each.rule)
+            found.append((each, line((f"{gain:<11} ", style), text(rule, 30))))
     return found
 
 
-def recommendation(advice: AdviceView, id_: str | None) -> Recommendation | None:
-    """The recommendation an entry stands for; None for a heading or what could not be judged."""
-    report = advice.report
-    kind, _, number = (id_ or "").partition(":")
-    if report is None or kind not in ("yes", "no") or not number:
-        return None
-    return (report.recommendations if kind == "yes" else report.rejected)[int(number)]
-
-
-def detail(advice: AdviceView, id_: str | None, width: int) -> Content:
+def detail(advice: AdviceView, target: Target, width: int) -> Content:
     """Everything that is known of one entry."""
     report = advice.report
     if report is None:
         return no_advice(advice)
-    kind, _, rest = (id_ or "").partition(":")
-    found = recommendation(advice, id_)
-    if found is not None:
-        planned = []
-        if kind == "yes":
-            row = plan_rows(report)[int(rest)]
-            step = None if row.left_out else f"step {row.number}"
-            effect = row.effect if row.effect != effect_text(found) else ""
-            said = ", ".join(filter(None, (step, effect, row.left_out or row.effort)))
-            planned = [line(("in the plan ", DIM), said)]
-        return _detail(found, kind == "no", width, planned)
-    if rest:
-        why = line(text(report.unmeasured.get(rest), 2000))
-        return Content("\n\n").join([line((text(rest), "bold")), why, _more(rest)])
-    return line((conclusion(report), DIM))
+    if target is None:
+        return line((conclusion(report), DIM))
+    if isinstance(target, str):
+        why = line(text(report.unmeasured.get(target), 2000))
+        return Content("\n\n").join([line((text(target), "bold")), why, _more(target)])
+    row = next((row for row in plan_rows(report) if row.advice is target), None)
+    return _detail(target, row, width)
 
 
-def _detail(r: Recommendation, rejected: bool, width: int, planned: list[Content]) -> Content:
-    rows = [line((text(r.title), "bold")), _gain(r, rejected), *planned]
+def _detail(r: Recommendation, row: PlanRow | None, width: int) -> Content:
+    """`row`: its place in the plan; None for what would not help."""
+    rows = [line((text(r.title), "bold")), _gain(r, FAIR if row is None else GOOD)]
+    if row is not None:
+        step = None if row.left_out else f"step {row.number}"
+        effect = row.effect if row.effect != effect_text(r) else ""
+        said = ", ".join(filter(None, (step, effect, row.left_out or row.effort)))
+        rows.append(line(("in the plan ", DIM), said))
     rows += [line(""), line(text(r.why, 4000))]
     if r.evidence:
         rows += [line(""), line(("Evidence", "bold underline"))]
@@ -100,7 +86,7 @@ def _detail(r: Recommendation, rejected: bool, width: int, planned: list[Content
             for name, value in r.evidence.items()
         ]
     if r.change.code:
-        title = "The change (it would not help)" if rejected else "The change"
+        title = "The change (it would not help)" if row is None else "The change"
         rows += [line(""), line((title, "bold underline"), ("   c copies it", DIM)), line("")]
         code = r.change.code.splitlines()
         wide = min(max(map(len, code)) + 2, max(10, width - 4))
@@ -112,13 +98,12 @@ def _detail(r: Recommendation, rejected: bool, width: int, planned: list[Content
     return lines([*rows, line(""), _more(r.rule)])
 
 
-def _gain(r: Recommendation, rejected: bool) -> Content:
-    style = f"bold {FAIR if rejected else GOOD}"
+def _gain(r: Recommendation, style: str) -> Content:
     if r.kind != "speed":
-        return line((r.kind, style), (": not about speed", DIM))
+        return line((r.kind, f"bold {style}"), (": not about speed", DIM))
     gain = r.predicted.mid - 1
     shown = bar(gain / (_FULL - 1), 20) if gain > 0 and r.measured_range is None else ""
-    return line((effect_text(r), style), "  ", (shown, style))
+    return line((effect_text(r), f"bold {style}"), "  ", (shown, style))
 
 
 def _more(rule: str) -> Content:

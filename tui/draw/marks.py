@@ -4,6 +4,7 @@ colour."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from textual.content import Content
 
@@ -50,15 +51,10 @@ def line(*parts: str | Part) -> Content:
 def resampled(values: Values, width: int) -> list[float | None]:
     """The values at `width` places: means where there are more, each repeated where there are
     fewer."""
-    if not values or width <= 0:
-        return []
+    places = [place * len(values) // width for place in range(width + 1)] if values else []
     found: list[float | None] = []
-    for place in range(width):
-        low, high = (
-            place * len(values) // width,
-            max(place * len(values) // width + 1, (place + 1) * len(values) // width),
-        )
-        known = [value for value in values[low:high] if value is not None]
+    for low, high in pairwise(places):
+        known = [value for value in values[low : max(high, low + 1)] if value is not None]
         found.append(sum(known) / len(known) if known else None)
     return found
 
@@ -67,20 +63,17 @@ def course(values: Values, width: int, height: int = 1, top: float | None = None
     """A course over time as columns of eighths, `height` lines high; a gap where nothing was
     measured."""
     points = resampled(values, width)
-    known = [value for value in points if value is not None]
-    most = top if top is not None and top > 0 else max(known, default=0.0)
-    rows = []
-    for row in reversed(range(height)):
-        cells = []
-        for value in points:
-            if value is None or most <= 0:
-                cells.append(" " if value is None else ("▁" if row == 0 else " "))
-                continue
-            eighths = round(min(1.0, max(0.0, value / most)) * height * 8) - row * 8
-            least = 1 if row == 0 else 0  # a measured zero shows as a floor
-            cells.append(EIGHTHS_UP[max(least, min(8, eighths))])
-        rows.append("".join(cells).ljust(width))
-    return rows
+    most = top or max((value for value in points if value is not None), default=0.0)
+    most = most if most > 0 else 1.0
+    shares = [None if value is None else min(1.0, max(0.0, value / most)) for value in points]
+    full = [None if share is None else round(share * height * 8) for share in shares]
+    return [
+        # A measured zero shows as a floor.
+        "".join(
+            " " if n is None else EIGHTHS_UP[max(int(row == 0), min(8, n - row * 8))] for n in full
+        ).ljust(width)
+        for row in reversed(range(height))
+    ]
 
 
 def heat(share: float | None) -> str:

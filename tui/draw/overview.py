@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import zip_longest
 
 from textual.content import Content
@@ -27,34 +28,27 @@ def verdict(s: Snapshot, width: int, height: int) -> Content:
     """The verdict in a sentence, how sure it is, and what could be gained at most."""
     if s.loader is None:
         return line((text(s.problem) if s.problem else WAITING, "bold"))
-    report = s.loader.report
+    report, caught_up = s.loader.report, s.loader.caught_up
     style = VERDICTS[report.verdict]
-    basis = _basis(report)
-    if s.loader.caught_up < 1:
-        basis.insert(0, f"older batches: {s.loader.caught_up:.0%} read")
-    return lines(
-        [
-            line(
-                ("● ", style),
-                (f"{report.verdict}  ", f"bold {style}"),
-                (text(report.basis.sentence), "bold"),
-            ),
-            line((" · ".join(basis), DIM)),
-        ]
-    )
+    read = [f"older batches: {percent(caught_up)} read"] if caught_up < 1 else []
+    found = (f"{report.verdict}  ", f"bold {style}")
+    said = (text(report.basis.sentence), "bold")
+    basis = " · ".join([*read, *_basis(report)])
+    return lines([line(("● ", style), found, said), line((basis, DIM))])
 
 
-def _basis(report: LoaderReport) -> list[str]:
+def _basis(report: LoaderReport) -> Iterator[str]:
+    """In fewer words than a report says it: three lines must hold all of the verdict."""
     basis, headroom = report.basis, report.headroom
+    if headroom is None:
+        yield "headroom unknown"
+    elif report.verdict != "too-short":
+        yield f"headroom at most {factor(headroom)}" if headroom >= 1.005 else "no headroom"
     low, high = basis.stall_share_low, basis.stall_share_high
     spread = f", {span(low, high)}" if low is not None and high is not None else ""
-    most = "no headroom" if (headroom or 0) < 1.005 else f"headroom at most {factor(headroom)}"
-    return [
-        *([most if headroom is not None else "headroom unknown"] * (report.verdict != "too-short")),
-        f"confidence {basis.confidence} ({count(basis.steady_batches)} steady{spread})",
-        plural(report.batches, "batch", "batches"),
-        plural(report.epochs, "epoch", "epochs"),
-    ]
+    yield f"confidence {basis.confidence} ({count(basis.steady_batches)} steady{spread})"
+    yield plural(report.batches, "batch", "batches")
+    yield plural(report.epochs, "epoch", "epochs")
 
 
 @needs_loader

@@ -9,25 +9,27 @@ import numpy.typing as npt
 from textual.content import Content
 
 from ...reports.words.units import UNKNOWN, duration, percent, size
-from ..facts.lanes import BLOCKED, COLLATE, COMPUTE, COPY, FETCH, HAND_OVER, STILL, WAIT, Lane
+from ..facts.lanes import BLOCKED, Lane
 from ..snapshot import LoaderView
 from .marks import BAD, DIM, FAIR, GOOD, MARK, SECOND, Part, fitted, line, lines
 from .needs import needs_loader
 
-# What a lane shows → (mark, style). The marks differ in shape, so that none needs its colour.
+# Stage → (mark, style, what it is). The marks differ in shape, so that none needs its colour.
 KINDS = {
-    FETCH: ("█", MARK),
-    COLLATE: ("▓", SECOND),
-    HAND_OVER: ("▒", FAIR),
-    COMPUTE: ("█", GOOD),
-    WAIT: ("░", BAD),
-    BLOCKED: ("!", BAD),
-    COPY: ("▚", SECOND),
-    STILL: ("x", BAD),
+    "fetch": ("█", MARK, "fetch"),
+    "collate": ("▓", SECOND, "collate"),
+    "pack": ("▒", FAIR, "hand-over"),
+    "unpack": ("▒", FAIR, "hand-over"),
+    "compute": ("█", GOOD, "compute"),
+    "compute_device": ("█", GOOD, "compute"),
+    "wait": ("░", BAD, "wait"),
+    BLOCKED: ("!", BAD, "head of line"),
+    "h2d": ("▚", SECOND, "copy"),
+    "stall": ("x", BAD, "no work"),
 }
-_INSIDE_WAIT = (FETCH, COLLATE, HAND_OVER)
-_OF_DEVICES = (COPY, STILL)
-IDLE = ("·", DIM)
+IDLE = ("·", DIM, "idle")
+_INSIDE_WAIT = ("fetch", "collate", "unpack")
+_OF_DEVICES = {"h2d", "stall"}
 
 # A cell is idle unless something filled at least this part of it; then the largest part names it.
 _LEAST = 0.25
@@ -89,11 +91,11 @@ def timeline(v: LoaderView, width: int, height: int, zoom: float = 1.0) -> Conte
 def legend(v: LoaderView, width: int, height: int) -> Content:
     """What the marks mean."""
     found = v.lanes.lanes if v.lanes is not None else ()
-    device = any(lane.spans.keys() & set(_OF_DEVICES) for lane in found)
+    device = any(lane.spans.keys() & _OF_DEVICES for lane in found)
+    kinds = [kind for stage, kind in KINDS.items() if device or stage not in _OF_DEVICES]
     parts: list[str | Part] = []
-    for name, (mark, style) in (*KINDS.items(), ("idle", IDLE)):
-        if device or name not in _OF_DEVICES:
-            parts += [(mark * 2, style), f" {name}  "]
+    for mark, style, name in dict.fromkeys([*kinds, IDLE]):
+        parts += [(mark * 2, style), f" {name}  "]
     return line(*parts)
 
 
@@ -106,16 +108,16 @@ def _who(lane: Lane, wide: bool) -> str:
 
 def _cells(lane: Lane, edges: Floats) -> list[Part]:
     """Each cell's largest kind, as runs of equal marks."""
-    filled = {kind: _covered(*span, edges) for kind, span in lane.spans.items()}
-    if WAIT in filled:
-        inside = sum(filled[kind] for kind in _INSIDE_WAIT if kind in filled)
-        filled[WAIT] = (filled[WAIT] - inside).clip(0)
+    filled = {stage: _covered(*lane.spans[stage], edges) for stage in KINDS if stage in lane.spans}
+    if "wait" in filled:
+        inside = sum(filled[stage] for stage in _INSIDE_WAIT if stage in filled)
+        filled["wait"] = (filled["wait"] - inside).clip(0)
     kinds, shares = list(filled), np.stack(list(filled.values())) / (edges[1] - edges[0])
     marks = [
         KINDS[kinds[best]] if total >= _LEAST else IDLE
         for best, total in zip(shares.argmax(axis=0), shares.sum(axis=0), strict=True)
     ]
-    return [(mark * len(list(run)), style) for (mark, style), run in groupby(marks)]
+    return [(mark * len(list(run)), style) for (mark, style, _), run in groupby(marks)]
 
 
 def _covered(

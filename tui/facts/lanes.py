@@ -18,24 +18,12 @@ from ...reports.words.timeline import Slices, Window
 MAX_BATCHES = 4096
 # A span that shows so many batches of each worker is easily read.
 BATCHES_SHOWN = 8
-# Steps from which a usual step is taken.
+# Steps that tell how long one takes.
 USUAL = 256
 
-# Stage → what a lane shows for it. Of the loop, what happens inside next() is part of its waiting.
-FETCH, COLLATE, HAND_OVER, WAIT = "fetch", "collate", "hand-over", "wait"
-BLOCKED, COMPUTE, COPY, STILL = "head of line", "compute", "copy", "no work"
-_SHOWN = {
-    "fetch": FETCH,
-    "collate": COLLATE,
-    "pack": HAND_OVER,
-    "unpack": HAND_OVER,
-    "wait": WAIT,
-    "compute": COMPUTE,
-    "compute_device": COMPUTE,
-    "h2d": COPY,
-    "stall": STILL,
-}
-_IDLE = (WAIT, BLOCKED, STILL)
+# A wait after which a later batch lay ready, as a lane shows it beside the stages.
+BLOCKED = "blocked"
+_IDLE = ("wait", BLOCKED, "stall")
 # Its own memory where that was measured, else what comes next.
 _MEMORY = {"uss_bytes": "own", "pss_bytes": "shared out", "rss_bytes": "resident"}
 
@@ -44,8 +32,9 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Lane:
-    """`spans`: what was done → (starts, lengths) in ns, in no order. CPU is in cores over the last
-    two samples. `busy_share` is of the time from the first to the last span; None for the loop."""
+    """`spans`: stage → (starts, lengths) in ns, in no order. What happens inside next() is part of
+    the wait, too. CPU is in cores over the last two samples. `busy_share` is of the time from the
+    first to the last span; None for the loop."""
 
     name: str
     pid: int | None
@@ -79,40 +68,37 @@ def lanes(loader: LoaderRun, samples: Columns | None) -> Lanes | None:
         if track.kind != "pin":
             found.setdefault(track.name.removesuffix(" sending"), []).extend(track.slices)
     several = window.from_worker.any()
-    in_order = loader.config.get("in_order") is not False
     return Lanes(
         tuple(_lane(name, slices, loader, samples) for name, slices in found.items()),
         int(window.handed[-1] + max(0, window.compute[-1])),
         _span(window),
         _overtaken(window) if several else None,
-        blocked_share(loader.batches) if several and in_order else None,
+        blocked_share(loader.batches) if several and _in_order(loader) else None,
     )
 
 
 def _lane(name: str, slices: list[Slices], loader: LoaderRun, samples: Columns | None) -> Lane:
-    spans = {_SHOWN[each.stage]: each for each in slices if each.stage in _SHOWN}
-    drawn = {kind: (each.start_ns, each.length_ns) for kind, each in spans.items()}
+    spans = {each.stage: (each.start_ns, each.length_ns) for each in slices}
     pid = busy = None
     if name.startswith("main"):
         pid = loader.pid
-        held = _held_up(loader)[spans[WAIT].row]
-        start, length = drawn[WAIT]
-        drawn[WAIT], drawn[BLOCKED] = (start[~held], length[~held]), (start[held], length[held])
+        (start, length), (rows,) = spans["wait"], (x.row for x in slices if x.stage == "wait")
+        held = (loader.batches["ready"][rows] > 0) & _in_order(loader)
+        spans["wait"], spans[BLOCKED] = (start[~held], length[~held]), (start[held], length[held])
     else:
-        begin = min(int(start.min()) for start, _ in drawn.values())
-        end = max(int((start + length).max()) for start, length in drawn.values())
-        worked = sum(int(each[1].sum()) for kind, each in drawn.items() if kind not in _IDLE)
+        begin = min(int(start.min()) for start, _ in spans.values())
+        end = max(int((start + length).max()) for start, length in spans.values())
+        worked = sum(int(each[1].sum()) for stage, each in spans.items() if stage not in _IDLE)
         busy = min(1.0, worked / (end - begin)) if end > begin else None
     if name.startswith("worker"):
         pid = int(loader.batches["worker_pid"][slices[0].row[-1]])
     cpu, memory = _usage(samples, pid)
     short = name.replace("main", "loop").replace("worker ", "w").replace("device copies", "copies")
-    return Lane(short, pid if pid and pid > 0 else None, busy, cpu, memory, drawn)
+    return Lane(short, pid if pid and pid > 0 else None, busy, cpu, memory, spans)
 
 
-def _held_up(loader: LoaderRun) -> npt.NDArray[np.bool_]:
-    held: npt.NDArray[np.bool_] = loader.batches["ready"] > 0
-    return held & (loader.config.get("in_order") is not False)
+def _in_order(loader: LoaderRun) -> bool:
+    return loader.config.get("in_order") is not False
 
 
 def _overtaken(window: Window) -> float:
@@ -140,8 +126,6 @@ def _usage(samples: Columns | None, pid: int | None) -> tuple[float | None, tupl
 
 def _span(window: Window) -> int:
     """Time that shows some batches of each worker, or some steps of the loop."""
-    steps = (window.wait + window.compute.clip(0))[-USUAL:]
-    making = sum(window.lengths(f"{name}_ns").clip(0) for name in ("fetch", "collate", "pack"))
+    step = float(np.mean((window.wait + window.compute.clip(0))[-USUAL:]))
     workers = len(np.unique(window.column("worker")[window.from_worker]))
-    cycle = max(np.median(steps) * max(1, workers), np.median(np.asarray(making)[-USUAL:]))
-    return max(1_000, round(float(cycle) * BATCHES_SHOWN))
+    return max(1_000, round(step * max(1, workers) * BATCHES_SHOWN))
