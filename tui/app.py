@@ -4,7 +4,6 @@ drawing in `draw`."""
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -89,8 +88,6 @@ class Dashboard(App[None]):
         Binding("t", "theme", "Theme", show=False),
     ]
 
-    _ONLY_ON_MAIN = ("pause", "move", "go", "look", "next", "copy", "help")
-
     def __init__(
         self, path: Path, reader: Callable[[Post], Reader] | None = None, take: Take = take_stacks
     ) -> None:
@@ -103,17 +100,17 @@ class Dashboard(App[None]):
         self.theme = fitting(os.environ)
         self.reader = reader(self._post) if reader else Reader(Follower(path), self._post)
         self.snapshot = Snapshot(path.name, (), "opening")
-        self.draw_s: list[float] = []  # the newest refreshes' cost here, for the benchmark
+        self._tabs, self._scrubber = Tabs(), Scrubber()
         self._place: Place | None = None
         self._at_ns: int | None = None
 
     def compose(self) -> ComposeResult:
         yield TopLine()
-        yield Tabs()
+        yield self._tabs
         yield Banner()
         with Container(id="body"):
             yield from self.compose_body()
-        yield Scrubber()
+        yield self._scrubber
         yield Footer(compact=True)
 
     def compose_body(self) -> ComposeResult:
@@ -139,15 +136,13 @@ class Dashboard(App[None]):
     @property
     def view(self) -> View:
         """The screen looked at."""
-        return self.query_one(f"#view{self.query_one(Tabs).current}", View)
+        return self.query_one(f"#view{self._tabs.current}", View)
 
     def _post(self, snapshot: Snapshot) -> None:
         self.post_message(Fresh(snapshot))
 
     def on_fresh(self, message: Fresh) -> None:
-        began = time.perf_counter()
         self._show(message.snapshot)
-        self.draw_s = [*self.draw_s[-99:], time.perf_counter() - began]
 
     def _show(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
@@ -156,15 +151,15 @@ class Dashboard(App[None]):
         self.view.show(snapshot)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys of the dashboard do nothing while help or the palette is open."""
-        return not (action in self._ONLY_ON_MAIN and len(self.screen_stack) > 1)
+        """The keys of time do nothing while help or the palette is open."""
+        return not (action in ("pause", "move", "go") and len(self.screen_stack) > 1)
 
     def action_look(self, number: int) -> None:
         """Show another screen."""
         if number == TRIALS and self.snapshot.tuning is None:
-            self.notify("No settings are tried on this loader: loaderscope tune does.", timeout=3)
+            self.notify("No settings are tried on this loader: loaderscope tune does.")
             return
-        self.query_one(Tabs).current = number
+        self._tabs.current = number
         self.query_one(ContentSwitcher).current = f"view{number}"
         self.view.show(self.snapshot)
         self.set_focus(next((each for each in self.view.query("*") if each.focusable), None))
@@ -198,7 +193,7 @@ class Dashboard(App[None]):
         times, at = self.snapshot.times, self._at_ns
         if times is None:
             return
-        if self.query_one(Scrubber).playing:
+        if self._scrubber.playing:
             self._wish(at)
         elif self.snapshot.state == "live":
             self._wish(times.end_ns if at is None else None)
@@ -207,7 +202,7 @@ class Dashboard(App[None]):
 
     def _play(self) -> None:
         times = self.snapshot.times
-        if not self.query_one(Scrubber).playing or times is None or self._at_ns is None:
+        if not self._scrubber.playing or times is None or self._at_ns is None:
             return
         at = self._at_ns
         at += max(int(INTERVAL_S * 1e9), (times.end_ns - times.begin_ns) // PLAY_TICKS)
@@ -216,7 +211,7 @@ class Dashboard(App[None]):
 
     def _wish(self, at_ns: int | None, playing: bool = False) -> None:
         self._at_ns = at_ns
-        self.query_one(Scrubber).playing = playing
+        self._scrubber.playing = playing
         self.reader.wish(Wish(self._place, at_ns))
 
     def action_next(self, within: Literal["process", "loader"]) -> None:
@@ -230,7 +225,7 @@ class Dashboard(App[None]):
         now = next(asked, places[self.snapshot.chosen])
         among = [each for each in places if getattr(each, within) == getattr(now, within)]
         if len(among) < 2:
-            self.notify("There is no other one.", timeout=2)
+            self.notify("There is no other one.")
         else:
             self.choose(among[(among.index(now) + 1) % len(among)])
 
@@ -245,10 +240,10 @@ class Dashboard(App[None]):
         best = next(iter(report.recommendations), None) if report is not None else None
         found = view.target if isinstance(view, Advice) else best
         if not isinstance(found, Recommendation) or not found.change.code:
-            self.notify("There is no code to copy here.", timeout=2)
+            self.notify("There is no code to copy here.")
             return
         self.copy_to_clipboard(found.change.code)
-        self.notify(f"The code of {found.rule} is on the clipboard.", timeout=3, markup=False)
+        self.notify(f"The code of {found.rule} is on the clipboard.", markup=False)
 
     def action_stacks(self) -> None:
         """Take stacks of the run now, in a thread: it lasts seconds."""
@@ -277,14 +272,14 @@ class Dashboard(App[None]):
         tuned = tuning.tuned if tuning is not None else None
         put_back = tuned is not None and wish == "back" and tuned.chosen != tuned.own
         if tuning is None or (tuning.tuned.decided and not put_back):
-            self.notify("There is nothing to change any more.", timeout=3)
+            self.notify("There is nothing to change any more.")
             return
         try:
             ask(self._path / tuning.place.process, tuning.place.loader, wish)
             said = "Asked: it happens after the window now at work."
         except OSError as error:
             said = f"The run directory cannot be written: {error.strerror or error}"
-        self.notify(said, timeout=4, markup=False)
+        self.notify(said, markup=False)
 
     def action_theme(self) -> None:
         """Dark or light."""
@@ -308,5 +303,3 @@ class Dashboard(App[None]):
             yield SystemCommand(
                 f"Loader {name}, {rank}", "Look at this one", lambda p=choice.place: self.choose(p)
             )
-        yield SystemCommand("Newest", "Show the newest batches", lambda: self.action_go(1))
-        yield SystemCommand("Copy the change", "The recommendation's code", self.action_copy)

@@ -8,7 +8,7 @@ from textual.message import Message
 from textual.reactive import reactive
 
 from ..reports.words.units import duration
-from .draw.marks import BAD, DIM, FAIR, GOOD, MARK, STATES, fitted, line, text
+from .draw.marks import DIM, FAIR, GOOD, MARK, STATES, fitted, line, text
 from .panel import Drawn
 from .snapshot import Snapshot
 
@@ -126,8 +126,7 @@ class Scrubber(Bar):
     def draw(self, s: Snapshot, width: int, height: int) -> Content:
         times = s.times
         if times is None:
-            said = text(s.problem) if s.problem else _ENDINGS.get(s.state, "waiting for a batch")
-            return line((said, BAD if s.problem else DIM))
+            return Content("")
         span = max(1, times.end_ns - times.begin_ns)
         passed = (times.end_ns if times.at_ns is None else times.at_ns) - times.begin_ns
         knob = round(min(1.0, max(0.0, passed / span)) * (self._track - 1))

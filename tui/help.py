@@ -25,7 +25,7 @@ KEYS = (
     ("s", "Batches: sort the slowest by another time; Code: take stacks of a live run now"),
     ("k b x", "Trials: keep what is tried now; put the code's settings back; try no more"),
     ("o", "with run --live: the script's output beside, alone, or away"),
-    ("t", "dark or light; Ctrl-P has more themes and every command"),
+    ("t", "dark or light; Ctrl-P has more themes, and goes to any screen or loader"),
     ("q", "leave; with run --live the script goes on, its output here"),
 )
 

@@ -141,9 +141,9 @@ class LiveDashboard(Dashboard):
         """Ctrl-C is the script's."""
         if self.script.code is None:
             self.script.interrupt()
-            self.notify("Ctrl-C was sent to the script. q leaves the dashboard.", timeout=3)
+            self.notify("Ctrl-C was sent to the script. q leaves the dashboard.")
         else:
-            self.notify("The script has ended. q leaves the dashboard.", timeout=3)
+            self.notify("The script has ended. q leaves the dashboard.")
 
     def leave(self) -> None:
         """The dashboard has gone: what was written last, and from now on all, goes to the

@@ -48,7 +48,6 @@ class Reader(EndableThread):
         self._over = False
         self._last: Snapshot | None = None
         self.advisor = Advisor(advise)
-        self.refresh_s: list[float] = []  # the newest refreshes' cost, for the benchmark
 
     def wish(self, wish: Wish) -> None:
         """Show this from now on."""
@@ -87,12 +86,10 @@ class Reader(EndableThread):
 
     def step(self, wished: bool = True) -> Snapshot | None:
         """One refresh; None where there is nothing new."""
-        began = time.perf_counter()
         fresh, wish = self._follower.poll(), self._wish
         if not (fresh or wished or self.advisor.news or self._stands_still()):
             return None
         snapshot, run = self._builder.build(wish, self.advisor.take())
-        self.refresh_s = [*self.refresh_s[-99:], time.perf_counter() - began]
         if run is not None and snapshot.choice is not None:
             basis = wish.at_ns, self._follower.version
             self.advisor.consider(run, snapshot.choice.place, basis)

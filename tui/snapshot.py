@@ -3,17 +3,17 @@ drawn in the app's."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..advisors.schema.report_model import LoaderReport
 from ..profiler.store.run.follow import Place
 from ..profiler.store.run.history import Course
 from ..profiler.store.run.rank_waits import RankWait
+from ..profiler.store.run.run import LoaderRun
 from ..profiler.store.run.tuning import Tuned
-from .facts.flow import Node, Pace, Queue
+from .facts.flow import Pace
 from .facts.lanes import Lanes
 from .facts.machine import Machine
-from .facts.spread import Batches
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,11 @@ class LoaderView:
     figures."""
 
     report: LoaderReport  # without advice
-    nodes: tuple[Node, ...]
-    queue: Queue
+    loader: LoaderRun
+    begin_ns: int  # of recording in its process
     pace: Pace
     course: Course
     lanes: Lanes | None
-    batches: Batches
     caught_up: float
 
 
@@ -81,7 +80,7 @@ class Snapshot:
     chosen: int = 0
     times: Times | None = None
     loader: LoaderView | None = None
-    machine: Machine | None = None
+    machine: Machine = field(default_factory=Machine)
     advice: AdviceView = AdviceView()
     ranks: tuple[RankWait, ...] = ()  # of the job whose loader this is, at the newest moment
     tuning: TuningView | None = None  # None: the loader's settings are not tried

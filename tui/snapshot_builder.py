@@ -4,7 +4,7 @@ changed."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..advisors.assemble.build_report import build_report
@@ -14,10 +14,9 @@ from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.missing_figures import missing_figures
 from ..profiler.store.run.rank_waits import RankWaits
 from ..profiler.store.run.run import LoaderRun, ProcessRun, Run
-from .facts.flow import nodes, pace, queue
+from .facts.flow import pace
 from .facts.lanes import lanes
 from .facts.machine import machine
-from .facts.spread import Causes, batches
 from .snapshot import AdviceView, Choice, LoaderView, Snapshot, Times, TuningView
 
 
@@ -32,12 +31,10 @@ class Wish:
 class SnapshotBuilder:
     """Turns a follower's run into snapshots; not for two threads at a time."""
 
-    def __init__(self, follower: Follower, clock: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(self, follower: Follower) -> None:
         self.follower = follower
-        self._clock = clock
         self._place: Place | None = None
-        self._waits = RankWaits(clock)
-        self._causes: Causes = {}
+        self._waits = RankWaits(time.monotonic_ns)
 
     def build(self, wish: Wish, advice: AdviceView) -> tuple[Snapshot, Run | None]:
         """The snapshot, and the run it was made of (None where it cannot be read). Never raises for
@@ -67,7 +64,7 @@ class SnapshotBuilder:
             snapshot,
             chosen=list(found).index(place),
             times=Times(*span, wish.at_ns) if span is not None else None,
-            loader=self._loader(run, process, loader, self._clock() if live else None),
+            loader=self._loader(run, process, loader, time.monotonic_ns() if live else None),
             # Of an earlier moment of the other ranks nothing is read.
             ranks=self._waits.of(run, process, loader) if wish.at_ns is None else (),
             tuning=_tuning(run, process, loader),
@@ -94,12 +91,11 @@ class SnapshotBuilder:
         host = run.host_of(process)
         return LoaderView(
             report=report,
-            nodes=nodes(report),
-            queue=queue(loader),
+            loader=loader,
+            begin_ns=process.clock_ns or 0,
             pace=pace(loader, now_ns),
             course=self.follower.course(process, loader),
             lanes=lanes(loader, host.process if host is not None else None),
-            batches=batches(loader, process.clock_ns or 0, self._causes),
             caught_up=self.follower.caught_up(),
         )
 

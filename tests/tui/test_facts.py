@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from builders import MS, T0, RunBuilder, loop
@@ -13,10 +12,10 @@ from dashboard_samples import sampled, train
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.store.run.run import LoaderRun, Run
 from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.tui.facts.flow import nodes, pace, queue
+from loaderscope.tui.facts.flow import limiting, nodes, pace, queue
 from loaderscope.tui.facts.lanes import BLOCKED, Lane, lanes
 from loaderscope.tui.facts.machine import machine
-from loaderscope.tui.facts.spread import batches
+from loaderscope.tui.facts.spread import slowest, spread
 
 
 def recorded(
@@ -28,25 +27,26 @@ def recorded(
     return run, run.loaders[0]
 
 
-def limiting(run: Run) -> list[str]:
-    return [node.name for node in nodes(build_report(run, advice=False).loaders[0]) if node.limits]
+def limit(run: Run) -> str | None:
+    report = build_report(run, advice=False).loaders[0]
+    return limiting(report, nodes(report))
 
 
 def test_the_limiting_stage_is_marked(runs_dir: Path) -> None:
     run, _ = recorded(runs_dir, loop(50, wait_ms=20, compute_ms=5, fetch_ns=18 * MS, collate_ns=MS))
-    assert limiting(run) == ["fetch"]
+    assert limit(run) == "fetch"
 
 
 def test_computing_limits_where_the_verdict_says_so(runs_dir: Path) -> None:
     run, _ = recorded(
         runs_dir, loop(50, wait_ms=0.1, compute_ms=20, fetch_ns=50_000, collate_ns=20_000)
     )
-    assert limiting(run) == ["compute"]
+    assert limit(run) == "compute"
 
 
 def test_nothing_limits_a_run_too_short_to_say(runs_dir: Path) -> None:
     run, _ = recorded(runs_dir, loop(5))
-    assert limiting(run) == []
+    assert limit(run) is None
 
 
 def test_workers_share_their_stage(runs_dir: Path) -> None:
@@ -109,7 +109,7 @@ def test_the_queue_against_its_room(runs_dir: Path) -> None:
 
 def spent(lane: Lane, *kinds: str) -> list[int]:
     """Time of each kind."""
-    return [int(lane.spans[kind][1].sum()) for kind in kinds]
+    return [int(lane.spans[kind].length_ns.sum()) for kind in kinds]
 
 
 def two_workers(ahead_ms: int) -> list[dict[str, Any]]:
@@ -129,8 +129,8 @@ def test_waiting_after_which_a_later_batch_lay_ready_is_head_of_line(runs_dir: P
     assert found is not None
     assert found.overtaken_share == 0.5
     assert found.blocked_share == pytest.approx(31 / 32)
-    assert spent(found.lanes[0], BLOCKED, "wait", "compute") == [31 * MS, MS, 5 * MS]
-    assert [lane.name for lane in found.lanes] == ["loop", "w0", "w1"]
+    assert spent(found.lanes[0], BLOCKED, "wait", "compute") == [31 * MS, 32 * MS, 5 * MS]
+    assert [lane.name for lane in found.lanes] == ["main", "w0", "w1"]
 
 
 def test_in_order_work_blocks_nobody(runs_dir: Path) -> None:
@@ -205,17 +205,14 @@ def test_the_slowest_batches_and_their_causes(runs_dir: Path) -> None:
     rows[150].update(wait_ns=90 * MS, fetch_ns=85 * MS)
     rows[60].update(wait_ns=50 * MS, collate_ns=45 * MS)
     _, loader = recorded(runs_dir, rows)
-    found = batches(loader, T0, {})
-    first, second = found.slowest["wait"][:2]
+    first, second = slowest(loader, "wait", T0)[:2]
     assert (first.number, first.cause, first.times_ns["wait"]) == (151, "fetch", 90 * MS)
     assert (second.number, second.cause) == (61, "collate")
-    wait = found.spreads["wait"]
-    assert sum(wait.counts) == 200
-    assert wait.max_ns == 90 * MS
-    assert np.all(np.diff(wait.edges_ns) > 0)
+    wait = spread(loader, "wait")
+    assert wait is not None and sum(wait.counts) == 200
+    assert wait.max_ns == wait.high_ns == 90 * MS
 
 
 def test_a_stage_without_figures_has_no_spread(runs_dir: Path) -> None:
     _, loader = recorded(runs_dir, loop(30))
-    found = batches(loader, T0, {})
-    assert not found.spreads["fetch"].counts and found.slowest["fetch"] == ()
+    assert spread(loader, "fetch") is None and slowest(loader, "fetch", T0) == []

@@ -11,7 +11,7 @@ from ...reports.words.plan_words import PlanRow, plan_rows, plan_summary
 from ...reports.words.sentences import nothing_to_change
 from ...reports.words.units import bar, factor
 from ..snapshot import AdviceView
-from .marks import DIM, FAIR, GOOD, SECOND, line, lines, text
+from .marks import DIM, FAIR, GOOD, SECOND, dim, line, lines, text
 from .needs import no_advice
 
 # What an entry stands for: advice, a rule that could not be judged, or None for a heading.
@@ -61,7 +61,7 @@ def detail(advice: AdviceView, target: Target, width: int) -> Content:
     if report is None:
         return no_advice(advice)
     if target is None:
-        return line((conclusion(report), DIM))
+        return dim(conclusion(report))
     if isinstance(target, str):
         why = line(text(report.unmeasured.get(target), 2000))
         return Content("\n\n").join([line((text(target), "bold")), why, _more(target)])
@@ -107,4 +107,4 @@ def _gain(r: Recommendation, style: str) -> Content:
 
 
 def _more(rule: str) -> Content:
-    return line((f"loaderscope rules {text(rule, 40)} explains the rule.", DIM))
+    return dim(f"loaderscope rules {text(rule, 40)} explains the rule.")

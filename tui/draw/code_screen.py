@@ -6,7 +6,7 @@ import textwrap
 
 from textual.content import Content
 
-from ...advisors.schema.report_model import CodeStage, LoaderReport
+from ...advisors.schema.report_model import LoaderReport
 from ...reports.words.inside import (
     HotRow,
     basis_text,
@@ -19,7 +19,7 @@ from ...reports.words.storage_words import storage_rows
 from ...reports.words.units import bar, percent, plural
 from ..snapshot import Snapshot
 from ..stack_requests import Taken
-from .marks import BAD, DIM, FAIR, GOOD, MARK, fitted, line, lines, text
+from .marks import BAD, DIM, FAIR, GOOD, MARK, dim, fitted, line, lines, text
 from .needs import needs_advice, no_advice
 
 FUNCTIONS = 8
@@ -37,7 +37,7 @@ def status(s: Snapshot, width: int, height: int, taken: Taken | None = None) -> 
     if report is None:
         first = no_advice(s.advice)
     elif code_stages(report.code) and report.code is not None:
-        first = line((basis_text(report.code), DIM))
+        first = dim(basis_text(report.code))
     else:
         why = report.code.reason if report.code is not None else None
         first = line((text(why), FAIR) if why else ("no stacks were taken", DIM))
@@ -56,11 +56,13 @@ def functions(report: LoaderReport, width: int, height: int) -> Content:
     place."""
     code, stages = report.code, code_stages(report.code)
     if not stages or code is None:
-        return line(("no functions were seen", DIM))
+        return dim("no functions were seen")
     titles = f"{'share':>{_SHARE + 2}} {'itself':>{_SHARE}}"
-    rows = [line((f"{titles}  ▸ yours · compiled; the bar: with what it calls", DIM))]
+    rows = [dim(f"{titles}  ▸ yours · compiled; the bar: with what it calls")]
     for name, stage in stages:
-        rows.append(_head(name, stage, width))
+        gil = f" · GIL held {percent(stage.gil_share)}" if stage.gil_share is not None else ""
+        samples = f"  {plural(stage.samples, 'sample', 'samples')}{gil}"
+        rows.append(line((fitted(text(name, 20), 10), "bold underline"), (samples, DIM)))
         rows += [_row(row, width) for row in hot_rows(stage, LEAST_SHARE)[:FUNCTIONS]]
     return lines([*rows, *(line((part, FAIR)) for part in wrapped(code.reason or "", width))])
 
@@ -73,15 +75,7 @@ def own(report: LoaderReport, width: int, height: int) -> Content:
         found = own_lines(stage)[:OWN_LINES]
         rows += [line((text(name, 20), "bold"))] if found else []
         rows += [_row(row, width) for row in found]
-    return lines(rows or [line(("none of your lines was seen", DIM))])
-
-
-def _head(name: str, stage: CodeStage, width: int) -> Content:
-    gil = f" · GIL held {percent(stage.gil_share)}" if stage.gil_share is not None else ""
-    samples = f"  {plural(stage.samples, 'sample', 'samples')}{gil}"
-    return line(
-        (fitted(text(name, 20), 10), "bold underline"), (samples[: max(0, width - 10)], DIM)
-    )
+    return lines(rows or [dim("none of your lines was seen")])
 
 
 def _row(row: HotRow, width: int) -> Content:
@@ -89,7 +83,7 @@ def _row(row: HotRow, width: int) -> Content:
     style, mark = _KINDS[row.kind]
     alone = "" if row.line else f"{row.itself:>{_SHARE}} "
     left = width - _SHARE - BAR - len(alone) - 5
-    name = fitted(row.code or row.name, max(8, left - len(row.where) - 2)).rstrip()
+    name = fitted(row.code or row.name, left - len(row.where) - 2).rstrip()
     first, second = (row.where, name) if row.line else (name, row.where)
     came = f"  ← {row.caller}" if row.caller and not row.line else ""
     if len(first) + 2 + len(second) + len(came) > left:
@@ -109,9 +103,9 @@ def transforms(report: LoaderReport, width: int, height: int) -> Content:
     """The callables of the data set's chains: time a call, share of fetch."""
     found = report.transforms
     if not found:
-        return line(("no chain of transforms was found", DIM))
-    rows = [line((f"{'a call':>10}{'of fetch':>10}", DIM))]
-    room = max(8, width - 20 - BAR - 2)
+        return dim("no chain of transforms was found")
+    rows = [dim(f"{'a call':>10}{'of fetch':>10}")]
+    room = width - 20 - BAR - 2
     for (name, mean, share, _, _), each in zip(transform_rows(found), found, strict=False):
         drawn, shown = bar(each.share, BAR), fitted(name, room).rstrip()
         rows.append(line(f"{mean:>10}", (f"{share:>10} ", "bold"), (drawn, MARK), f" {shown}"))
@@ -127,7 +121,7 @@ def reading(report: LoaderReport, width: int, height: int) -> Content:
         for label, sentence in rows
         for number, part in enumerate(wrapped(sentence, width - 10))
     ]
-    return lines(found or [line(("no files were looked at", DIM))])
+    return lines(found or [dim("no files were looked at")])
 
 
 def wrapped(sentence: str, width: int) -> list[str]:

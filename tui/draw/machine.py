@@ -6,26 +6,20 @@ from textual.content import Content
 
 from ..facts.machine import Meter
 from ..snapshot import Snapshot
-from .marks import BAD, DIM, EIGHTHS_UP, MARK, course, fitted, heat, line, lines, text
+from .marks import BAD, DIM, EIGHTHS_UP, MARK, course, dim, fitted, heat, lines, text
 
 
 def cores(s: Snapshot, width: int, height: int) -> Content:
     """One mark a core, by how busy it is, as many lines as are needed."""
-    if s.machine is None or not s.machine.cores:
-        return line(("cores were not measured", DIM))
-    found = []
-    each = max(8, width - 8)
-    for at in range(0, len(s.machine.cores), each):
-        part = s.machine.cores[at : at + each]
-        marks = [(EIGHTHS_UP[max(1, min(8, round(share * 8)))], heat(share)) for share in part]
-        found.append(Content.assemble((f"{'cores' if not at else '':<8}", DIM), *marks))
-    return lines(found[: max(1, height)])
+    shares = s.machine.cores
+    if not shares:
+        return dim("cores were not measured")
+    marks = ((EIGHTHS_UP[max(1, min(8, round(share * 8)))], heat(share)) for share in shares)
+    return lines(Content.assemble(*marks).fold(max(1, width)))
 
 
 def meters(s: Snapshot, width: int, height: int) -> Content:
     """A line a meter: value now, course, limit; groups under each other."""
-    if s.machine is None:
-        return line(("Waiting for the system sampler…", DIM))
     room = max(8, min(60, (width - 34) // 2))
     rows, group = [], ""
     for meter in s.machine.meters:
@@ -37,11 +31,11 @@ def meters(s: Snapshot, width: int, height: int) -> Content:
 
 def _meter(m: Meter, room: int, width: int) -> list[tuple[str, str]]:
     name = f"{text(m.name, 13):<13}"
-    if m.now is None:
+    if m.now is None or m.history is None:
         return [(name, DIM), (fitted(f"   –  {text(m.reason or '')}", width - 13).rstrip(), DIM)]
     style = heat(m.share) if m.share is not None else MARK
     drawn = course(m.history, room, 1, m.top)[0]
-    left = max(0, width - 13 - 12 - room - 2)
+    left = width - 13 - 12 - room - 2
     alarm = BAD if m.share is not None and m.share >= 0.9 else ""
     return [
         (name, ""),

@@ -4,8 +4,9 @@ colour."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
+import numpy as np
+import numpy.typing as npt
 from textual.content import Content
 
 from ...profiler.base.metadata import clean
@@ -29,7 +30,7 @@ STATES = {
 
 EIGHTHS_UP = " ▁▂▃▄▅▆▇█"
 
-Values = Sequence[float | None]
+Values = Sequence[float | None] | npt.NDArray[np.float64]
 Part = tuple[str, str]
 
 
@@ -48,32 +49,40 @@ def line(*parts: str | Part) -> Content:
     return Content.assemble(*parts)
 
 
-def resampled(values: Values, width: int) -> list[float | None]:
+def dim(said: str) -> Content:
+    """One line beside what matters: a note, or why there is nothing."""
+    return Content.styled(said, DIM)
+
+
+def resampled(values: Values, width: int) -> npt.NDArray[np.float64]:
     """The values at `width` places: means where there are more, each repeated where there are
-    fewer."""
-    places = [place * len(values) // width for place in range(width + 1)] if values else []
-    found: list[float | None] = []
-    for low, high in pairwise(places):
-        known = [value for value in values[low : max(high, low + 1)] if value is not None]
-        found.append(sum(known) / len(known) if known else None)
-    return found
+    fewer; NaN where nothing was measured."""
+    data = np.asarray(values, np.float64)
+    if not len(data) or width <= 0:
+        return np.empty(0)
+    known = np.isfinite(data)
+    counts, sums = (
+        np.concatenate([[0], np.cumsum(each)]) for each in (known, np.where(known, data, 0.0))
+    )
+    low = np.arange(width) * len(data) // width
+    high = np.maximum(np.arange(1, width + 1) * len(data) // width, low + 1)
+    some = counts[high] - counts[low]
+    means: npt.NDArray[np.float64] = (sums[high] - sums[low]) / np.where(some, some, np.nan)
+    return means
 
 
 def course(values: Values, width: int, height: int = 1, top: float | None = None) -> list[str]:
     """A course over time as columns of eighths, `height` lines high; a gap where nothing was
     measured."""
     points = resampled(values, width)
-    most = top or max((value for value in points if value is not None), default=0.0)
-    most = most if most > 0 else 1.0
-    shares = [None if value is None else min(1.0, max(0.0, value / most)) for value in points]
-    full = [None if share is None else round(share * height * 8) for share in shares]
-    return [
-        # A measured zero shows as a floor.
-        "".join(
-            " " if n is None else EIGHTHS_UP[max(int(row == 0), min(8, n - row * 8))] for n in full
-        ).ljust(width)
-        for row in reversed(range(height))
-    ]
+    most = top or np.nan_to_num(points).max(initial=0.0) or 1.0
+    eighths = np.round((points / most).clip(0, 1) * height * 8)
+    rows = []
+    for row in reversed(range(height)):
+        least = row == 0  # a measured zero shows as a floor
+        full = np.nan_to_num((eighths - row * 8).clip(least, 8)).astype(int)
+        rows.append("".join(EIGHTHS_UP[n] for n in full).ljust(width))
+    return rows
 
 
 def heat(share: float | None) -> str:
@@ -86,5 +95,5 @@ def heat(share: float | None) -> str:
 def fitted(value: str, width: int) -> str:
     """Exactly `width` columns of ASCII-width text: cut with an ellipsis, or padded."""
     if len(value) > width:
-        return value[: max(0, width - 1)] + "…" if width > 0 else ""
+        return value[: width - 1] + "…" if width > 0 else ""
     return value.ljust(width)

@@ -3,41 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 from textual.content import Content
 
-from ...advisors.schema.report_model import LoaderReport
-from ..snapshot import AdviceView, LoaderView, Snapshot
-from .marks import BAD, DIM, line, text
+from ..snapshot import AdviceView, Snapshot
+from .marks import BAD, dim, line, text
 
-T = TypeVar("T")
-P = ParamSpec("P")
-Drawing = Callable[Concatenate[T, P], Content]
+Drawing = Callable[..., Content]
 
 
-def needs_loader(draw: Drawing[LoaderView, P]) -> Drawing[Snapshot, P]:
-    """A drawing of the chosen loader."""
+def needs_loader(draw: Drawing) -> Drawing:
+    """Makes a drawing of a snapshot out of one of its LoaderView."""
 
-    def drawn(s: Snapshot, /, *args: P.args, **options: P.kwargs) -> Content:
-        if s.loader is None:
-            return line(("no batches yet", DIM))
-        return draw(s.loader, *args, **options)
+    def drawn(s: Snapshot, *room: int, **options: Any) -> Content:
+        return dim("no batches yet") if s.loader is None else draw(s.loader, *room, **options)
 
     return drawn
 
 
-def needs_advice(draw: Drawing[LoaderReport, P]) -> Drawing[Snapshot, P]:
-    """A drawing of the last report with advice."""
+def needs_advice(draw: Drawing) -> Drawing:
+    """Makes a drawing of a snapshot out of one of its last report with advice."""
 
-    def drawn(s: Snapshot, /, *args: P.args, **options: P.kwargs) -> Content:
-        if s.advice.report is None:
-            return no_advice(s.advice)
-        return draw(s.advice.report, *args, **options)
+    def drawn(s: Snapshot, *room: int, **options: Any) -> Content:
+        report = s.advice.report
+        return no_advice(s.advice) if report is None else draw(report, *room, **options)
 
     return drawn
 
 
 def no_advice(advice: AdviceView) -> Content:
     """Why there is none."""
-    return line((text(advice.problem), BAD) if advice.problem else ("no advice yet", DIM))
+    return line((text(advice.problem), BAD)) if advice.problem else dim("no advice yet")

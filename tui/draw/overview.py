@@ -5,16 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import zip_longest
 
+import numpy as np
 from textual.content import Content
 
 from ...advisors.schema.report_model import LoaderReport
 from ...reports.words.advice_words import effect_text
 from ...reports.words.plan_words import PlanRow, plan_rows
 from ...reports.words.units import bar, count, duration, factor, micros, percent, plural, rate, span
-from ..facts.flow import Node
+from ..facts.flow import Node, limiting
+from ..facts.flow import nodes as nodes_of
+from ..facts.flow import queue as queue_of
 from ..snapshot import LoaderView, Snapshot
 from .advice import conclusion, gain_of
-from .marks import BAD, DIM, FAIR, GOOD, MARK, SECOND, VERDICTS, course, fitted, line, lines, text
+from .marks import (
+    BAD,
+    DIM,
+    FAIR,
+    GOOD,
+    MARK,
+    SECOND,
+    VERDICTS,
+    Values,
+    course,
+    dim,
+    fitted,
+    line,
+    lines,
+    text,
+)
 from .needs import needs_advice, needs_loader
 
 WAITING = "Waiting for the first batch."
@@ -34,7 +52,7 @@ def verdict(s: Snapshot, width: int, height: int) -> Content:
     found = (f"{report.verdict}  ", f"bold {style}")
     said = (text(report.basis.sentence), "bold")
     basis = " · ".join([*read, *_basis(report)])
-    return lines([line(("● ", style), found, said), line((basis, DIM))])
+    return lines([line(("● ", style), found, said), dim(basis)])
 
 
 def _basis(report: LoaderReport) -> Iterator[str]:
@@ -57,38 +75,44 @@ def pace(v: LoaderView, width: int, height: int) -> Content:
     now, c = v.pace, v.course
     seconds, newest = c.step_ns / 1e9, max(1, len(c.batches) - 1)  # whose step is not over yet
     share = "stall share" if v.report.basis.lost == "stall" else "wait share"
-    lost = [lost / busy if busy else None for lost, busy in zip(c.lost_ns, c.busy_ns, strict=True)]
-    each, found = max(1, min(_MOST_LINES, height // 3)), []
+    lost = c.lost_ns / np.where(c.busy_ns > 0, c.busy_ns, np.nan)
+    room, found = (width, max(1, min(_MOST_LINES, height // 3))), []
     for label, value, counts in (
         ("batches/s", now.batches_s, c.batches),
         ("samples/s", now.samples_s, c.samples),
     ):
-        history = (counts[:newest] / seconds).tolist()
-        most = f"at most {rate(max(history, default=None))}"
-        drawn = course(history, width - _HEAD, each)
-        found += _graph(label, rate(value), [f"{most:>20}"], drawn, MARK)
-    drawn = course(lost[:newest], width - _HEAD, each, 1.0)
-    found += _graph(share, percent(now.lost_share), [], drawn, BAD)
+        history = counts[:newest] / seconds
+        most = f"{f'at most {rate(history.max(initial=0.0))}':>20}"
+        found += _graph(label, rate(value), [most], history, MARK, room)
+    found += _graph(share, percent(now.lost_share), [], lost[:newest], BAD, room, 1.0)
     return lines(found[: max(1, height)])
 
 
 @needs_loader
 def queue(v: LoaderView, width: int, height: int) -> Content:
     """Batches ready against room for them: an empty queue is a loop that waits for its workers."""
-    q = v.queue
+    q = queue_of(v.loader)
     if q.ready is None:
         why = "not measured" if q.room else "no workers: nothing is made ahead"
         return line("queue       ", (why, DIM))
     share = q.ready / q.room if q.room else 1.0
     style = BAD if share < _EMPTY else FAIR if share < _LOW else GOOD
-    drawn = course(q.history, width - _HEAD, max(1, min(4, height)), q.room)
+    now, room = f"{q.ready:.1f} of {q.room or '?'}", (width, max(1, min(4, height)))
     notes = ["ready of prefetched", "empty: the loop waits", "full: workers ahead"]
-    return lines(_graph("queue", f"{q.ready:.1f} of {q.room or '?'}", notes, drawn, style))
+    return lines(_graph("queue", now, notes, q.history, style, room, q.room))
 
 
-def _graph(label: str, now: str, notes: list[str], drawn: list[str], style: str) -> list[Content]:
-    """A course over time beside its name and its value now; below them, notes."""
-    first, *rest = drawn
+def _graph(
+    label: str,
+    now: str,
+    notes: list[str],
+    history: Values,
+    style: str,
+    room: tuple[int, int],
+    top: float | None = None,
+) -> list[Content]:
+    """A course over time beside its name and its value now; below these, notes."""
+    first, *rest = course(history, room[0] - _HEAD, room[1], top)
     head = line(f"{label:<12}", (f"{now:>8}  ", "bold"), (first, style))
     pairs = zip_longest(notes[: len(rest)], rest, fillvalue="")
     return [head, *(line((f"{note:<{_HEAD}}", DIM), (row, style)) for note, row in pairs)]
@@ -98,31 +122,32 @@ def _graph(label: str, now: str, notes: list[str], drawn: list[str], style: str)
 def pipeline(v: LoaderView, width: int, height: int) -> Content:
     """The stages left to right, each with time, share, how busy it is, and the limiting one
     marked."""
-    nodes = v.nodes
+    nodes = nodes_of(v.report)
     arrow = " → " if width >= 110 else "→"
     cell = (width - len(arrow) * (len(nodes) - 1)) // len(nodes)
-    rows = zip(*(_cells(node, cell) for node in nodes), strict=True)
+    limit = limiting(v.report, nodes)
+    rows = zip(*(_cells(node, node.name == limit, cell) for node in nodes), strict=True)
     between = Content.styled(arrow, DIM), Content(" " * len(arrow))
     return lines([between[number > 0].join(row) for number, row in enumerate(rows)])
 
 
-def _cells(node: Node, cell: int) -> list[Content]:
+def _cells(node: Node, limits: bool, cell: int) -> list[Content]:
     """A stage from above: name, time, share, how busy, and the mark of the limiting one."""
-    style = MARK if not node.limits else GOOD if node.name == "compute" else BAD
+    style = MARK if not limits else GOOD if node.name == "compute" else BAD
     known = node.mean_us is not None
     plain = "" if known else DIM
-    strong = f"bold {style}" if node.limits else "bold" if known else DIM
+    strong = f"bold {style}" if limits else "bold" if known else DIM
     share = f"{percent(node.share)} of step" if cell > 15 else percent(node.share)
     reason = fitted(text(node.reason), cell - 1).strip()
     mark = f"{percent(node.used_share)} used" if known else reason
-    if node.limits:
+    if limits:
         mark = f"▲ limits, {mark}" if cell >= 14 else "▲ limits"
     parts = (
         (node.name, strong),
         (micros(node.mean_us), plain),
         (share if known else "", plain),
         (bar(node.used_share, cell - 2), style),
-        (mark, strong if node.limits else DIM),
+        (mark, strong if limits else DIM),
     )
     return [Content.styled(part.center(cell), style) for part, style in parts]
 
@@ -133,13 +158,13 @@ def advice(report: LoaderReport, width: int, height: int) -> Content:
     rows, said = plan_rows(report), conclusion(report)
     shown = [_line(row, width) for row in rows]
     reasons = [_reason(row, width) for row in rows]
-    room = max(1, height)
-    if room > 2 * len(rows):
+    if height > 2 * len(rows):
         shown = [each for pair in zip(shown, reasons, strict=True) for each in pair]
-    if room > len(shown):
+    if height > len(shown):
         shown.append(line((said, "bold" if rows else DIM)))
-    if len(shown) > room:
-        shown = [*shown[: room - 1], line((f"… and {len(shown) - room + 1} more: press 2", DIM))]
+    if len(shown) > height > 0:
+        more = len(shown) - height + 1
+        shown = [*shown[: height - 1], dim(f"… and {more} more: press 2")]
     return lines(shown)
 
 
@@ -149,14 +174,14 @@ def _line(row: PlanRow, width: int) -> Content:
         (f"{row.number:>2} ", DIM),
         (f"{gain_of(row.advice):<15}", DIM if row.left_out else f"bold {GOOD}"),
         (f"{text(row.advice.rule, 20):<20} ", SECOND),
-        fitted(said, max(8, width - 40)),
+        fitted(said, width - 40),
     )
 
 
 def _reason(row: PlanRow, width: int) -> Content:
     tried = row.advice.measured_range is not None
     why = text(effect_text(row.advice) if tried else row.advice.why)
-    return line((f"   {fitted(why, max(8, width - 3))}", DIM))
+    return dim(f"   {fitted(why, width - 3)}")
 
 
 @needs_loader
@@ -164,15 +189,15 @@ def waiting(v: LoaderView, width: int, height: int) -> Content:
     """Where the waiting came from, largest first."""
     found = v.report.waiting
     if found is None or found.total_s <= 0:
-        return line(("no waiting was recorded", DIM))
-    causes = sorted(found.causes.items(), key=lambda item: -item[1].share)[: max(1, height)]
+        return dim("no waiting was recorded")
+    causes = sorted(found.causes.items(), key=lambda item: -item[1].share)[:height]
     return lines(
         [
             line(
                 f"{text(name, 13):<13}",
                 (f"{duration(cause.seconds):>11}", DIM),
                 (f"{percent(cause.share):>8}  ", "bold"),
-                (bar(cause.share, max(4, min(40, width - 34))), BAD),
+                (bar(cause.share, min(40, width - 34)), BAD),
             )
             for name, cause in causes
         ]

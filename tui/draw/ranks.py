@@ -8,7 +8,7 @@ from textual.content import Content
 
 from ...reports.words.units import percent
 from ..snapshot import Snapshot
-from .marks import BAD, DIM, FAIR, GOOD, MARK, Part, line, lines
+from .marks import BAD, DIM, FAIR, GOOD, MARK, Part, dim, line, lines
 
 # From which share of the step on: mark, style and what they mean. Marks differ in shape, so that
 # none needs its colour. Below 0 is what is not known.
@@ -28,7 +28,7 @@ def heat_map(s: Snapshot, width: int, height: int) -> Content:
     at marked."""
     known = [(each.share, -each.rank) for each in s.ranks if each.share is not None]
     if not known:
-        return line(("no steps of its ranks yet", DIM))
+        return dim("no steps of its ranks yet")
     share, rank = max(known)
     head = line(
         f"rank {-rank} waits longest for its data, ",

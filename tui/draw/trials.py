@@ -13,7 +13,7 @@ from ...profiler.store.run.tuning import Tried, Tuned, changed_words
 from ...reports.words.advice_words import predicted_text, tried_text
 from ...reports.words.units import factor, plural, rate
 from ..snapshot import Snapshot
-from .marks import BAD, DIM, FAIR, GOOD, MARK, course, fitted, line, lines, text
+from .marks import BAD, DIM, FAIR, GOOD, MARK, course, dim, fitted, line, lines, text
 
 _OUTCOMES = {
     "proven": ("✓", GOOD),
@@ -27,7 +27,7 @@ _COURSE = 12  # windows of a kind that are shown
 def status(s: Snapshot, width: int, height: int) -> Content:
     """What tuning is at, and what can be asked of it."""
     if s.tuning is None:
-        return line(("the settings of this loader are not tried: loaderscope tune", DIM))
+        return dim("the settings of this loader are not tried: loaderscope tune")
     tuned, live = s.tuning.tuned, s.state == "live"
     trial = _at_work(tuned, live)
     if trial is not None:
@@ -37,7 +37,7 @@ def status(s: Snapshot, width: int, height: int) -> Content:
     elif tuned.decided or not live:
         first = line((text(tuned.said), "bold"))
     else:
-        first = line(("measuring the loop as it is", DIM))
+        first = dim("measuring the loop as it is")
     rank = f"as rank {tuned.follows} decides · " if tuned.follows is not None else ""
     chosen = changed_words(tuned.own, tuned.chosen) or "the code's own settings"
     rows = [first, line((f"{rank}in use: ", DIM), chosen)]
@@ -45,7 +45,7 @@ def status(s: Snapshot, width: int, height: int) -> Content:
     if live and not tuned.decided:
         keys = f"k keeps what is tried now · {keys} · x tries no more"
     if live and (not tuned.decided or tuned.chosen != tuned.own):
-        rows.append(line((keys, DIM)))
+        rows.append(dim(keys))
     return lines(rows)
 
 
@@ -54,7 +54,7 @@ def table(s: Snapshot, width: int, height: int) -> Content:
     all."""
     tuned = s.tuning.tuned if s.tuning is not None else None
     if tuned is None or not (tuned.trials or tuned.waiting):
-        return line(("nothing was tried" if tuned and tuned.decided else "nothing yet", DIM))
+        return dim("nothing was tried" if tuned and tuned.decided else "nothing yet")
     at_work = _at_work(tuned, s.state == "live")
     known = [each for trial in tuned.trials for each in (trial.measured, trial.predicted) if each]
     room = max(20, min(60, width - 46))
@@ -72,14 +72,14 @@ def table(s: Snapshot, width: int, height: int) -> Content:
         name = (fitted(_name(tuned, trial), room), "bold" if now else "")
         rows.append(line((f"{mark} ", style), name, f"  {_result(trial, found, now)}"))
         if trial.why is not None and found is None:
-            rows.append(line((f"    {text(trial.why, max(20, width - 4))}", DIM)))
+            rows.append(dim(f"    {text(trial.why, width - 4)}"))
             continue
         windows = plural(len(trial.base_rates) + len(trial.rates), "window", "windows")
         before = f"    {_predicted(trial):<26}  {windows}"
         rows.append(line((before.ljust(column), DIM), (scale.interval(found), style)))
         rows += _rates(trial) if now else []
     if known:
-        rows.append(line((" " * column + scale.legend, DIM)))
+        rows.append(dim(" " * column + scale.legend))
     if tuned.waiting:
         rows += [line(""), line(("To be tried", "bold"))]
     rows += [

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 from textual.content import Content
 
+from ...reports.words.timeline import Slices
 from ...reports.words.units import UNKNOWN, duration, percent, size
 from ..facts.lanes import BLOCKED, Lane
 from ..snapshot import LoaderView
-from .marks import BAD, DIM, FAIR, GOOD, MARK, SECOND, Part, fitted, line, lines
+from .marks import BAD, DIM, FAIR, GOOD, MARK, SECOND, Part, dim, fitted, line, lines
 from .needs import needs_loader
 
 # Stage → (mark, style, what it is). The marks differ in shape, so that none needs its colour.
@@ -28,7 +29,7 @@ KINDS = {
     "stall": ("x", BAD, "no work"),
 }
 IDLE = ("·", DIM, "idle")
-_INSIDE_WAIT = ("fetch", "collate", "unpack")
+_INSIDE_WAIT = ("fetch", "collate", "unpack", BLOCKED)
 _OF_DEVICES = {"h2d", "stall"}
 
 # A cell is idle unless something filled at least this part of it; then the largest part names it.
@@ -46,9 +47,9 @@ def summary(v: LoaderView, width: int, height: int) -> Content:
     """Out-of-order and head-of-line in a sentence each."""
     found = v.lanes
     if found is None:
-        return line(("no batches yet", DIM))
+        return dim("no batches yet")
     if found.overtaken_share is None:
-        return line(("no workers: the loop does everything itself", DIM))
+        return dim("no workers: the loop does everything itself")
     style = f"bold {BAD}" if (found.blocked_share or 0) >= _NOTED else "bold"
     return lines(
         [
@@ -71,7 +72,7 @@ def timeline(v: LoaderView, width: int, height: int, zoom: float = 1.0) -> Conte
     """The lanes: who, how busy, CPU and memory, and what it did when."""
     found = v.lanes
     if found is None:
-        return line(("no batches yet", DIM))
+        return dim("no batches yet")
     wide = width >= 110
     head = 45 if wide else 32
     columns = max(8, width - head)
@@ -79,7 +80,7 @@ def timeline(v: LoaderView, width: int, height: int, zoom: float = 1.0) -> Conte
     edges = np.linspace(found.end_ns - span, found.end_ns, columns + 1)
     titles = f"{'lane':<6}{'pid':>8}{'busy':>7}{'cpu':>6}" + (f"{'memory':>16}" if wide else "")
     axis = f"-{duration(span / 1e9)}"
-    rows = [line((fitted(titles, head) + axis + f"{'newest':>{max(7, columns - len(axis))}}", DIM))]
+    rows = [dim(fitted(titles, head) + axis + f"{'newest':>{max(7, columns - len(axis))}}")]
     rows += [
         Content.assemble(fitted(_who(lane, wide), head), *_cells(lane, edges))
         for lane in found.lanes
@@ -108,7 +109,7 @@ def _who(lane: Lane, wide: bool) -> str:
 
 def _cells(lane: Lane, edges: Floats) -> list[Part]:
     """Each cell's largest kind, as runs of equal marks."""
-    filled = {stage: _covered(*lane.spans[stage], edges) for stage in KINDS if stage in lane.spans}
+    filled = {stage: _covered(lane.spans[stage], edges) for stage in KINDS if stage in lane.spans}
     if "wait" in filled:
         inside = sum(filled[stage] for stage in _INSIDE_WAIT if stage in filled)
         filled["wait"] = (filled["wait"] - inside).clip(0)
@@ -120,14 +121,11 @@ def _cells(lane: Lane, edges: Floats) -> list[Part]:
     return [(mark * len(list(run)), style) for (mark, style, _), run in groupby(marks)]
 
 
-def _covered(
-    starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], edges: Floats
-) -> Floats:
-    """Time of these spans in each cell: what is covered up to an edge grows linearly inside of
-    one."""
-    order = np.argsort(starts, kind="stable")
-    starts = starts[order].astype(np.float64)
-    ends = starts + lengths[order].clip(0)
+def _covered(spans: Slices, edges: Floats) -> Floats:
+    """Time of these in each cell: what is covered up to an edge grows linearly inside of one."""
+    order = np.argsort(spans.start_ns, kind="stable")
+    starts = spans.start_ns[order].astype(np.float64)
+    ends = starts + spans.length_ns[order]
     # One worker does one thing at a time: overlaps are errors of the clock, and are cut.
     ends[:-1] = np.minimum(ends[:-1], starts[1:])
     total = np.concatenate([[0.0], np.cumsum(ends - starts)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +14,6 @@ from ...profiler.store.run.run import LoaderRun
 
 # "Now" is so long; long enough that a steady loop of one batch a second shows a steady figure.
 NOW_NS = 5_000_000_000
-# Points of a history: more than a wide screen shows.
-POINTS = 160
 
 # Node → the stages it sums up.
 _NODES = {
@@ -43,21 +41,17 @@ class Node:
     share: float | None = None
     used_share: float | None = None
     reason: str | None = None
-    limits: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Queue:
-    """Batches finished and waiting, over the newest batches: near 0 while the loop waits, near
-    `room` when ahead.
-
-    `room` is workers x prefetch_factor, None without workers. `history` holds the mean at equal
-    steps of time.
+    """Batches finished and waiting, at each of the newest batches in `history`: near 0 while the
+    loop waits, near `room` when ahead. `room` is workers x prefetch_factor, None without workers.
     """
 
-    ready: float | None
+    ready: float | None  # on average, now
     room: int | None
-    history: tuple[float, ...]
+    history: npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -70,11 +64,9 @@ class Pace:
     lost_share: float | None = None
 
 
-def nodes(report: LoaderReport) -> tuple[Node, ...]:
-    """The seven stages, the limiting one marked."""
-    found = [_node(name, parts, report) for name, parts in _NODES.items()]
-    limit = _limit(report, found)
-    return tuple(replace(node, limits=node.name == limit) for node in found)
+def nodes(report: LoaderReport) -> list[Node]:
+    """The seven stages, in the order of the pipeline."""
+    return [_node(name, parts, report) for name, parts in _NODES.items()]
 
 
 def _node(name: str, parts: tuple[str, ...], report: LoaderReport) -> Node:
@@ -92,8 +84,9 @@ def _node(name: str, parts: tuple[str, ...], report: LoaderReport) -> Node:
     return Node(name, mean_us, sum(shares.values()), min(1.0, used))
 
 
-def _limit(report: LoaderReport, found: list[Node]) -> str | None:
-    """The report's own answer; else, by the verdict, computing or the busiest stage of loading."""
+def limiting(report: LoaderReport, found: list[Node]) -> str | None:
+    """The stage that limits: the report's own answer, or by the verdict computing or the busiest
+    stage of loading."""
     if report.verdict == "too-short":
         return None
     if report.verdict == "compute-bound":
@@ -111,22 +104,7 @@ def queue(loader: LoaderRun) -> Queue:
     t, ready = t[known], ready[known].astype(np.float64)
     room = loader.num_workers * loader.prefetch_factor or None
     recent = ready[t >= t[-1] - NOW_NS] if len(t) else ready
-    return Queue(float(recent.mean()) if len(t) else None, room, means(t, ready))
-
-
-def means(t: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> tuple[float, ...]:
-    """Means over POINTS equal steps of time; a step without a value keeps that of the step
-    before."""
-    known = np.isfinite(values)
-    t, values = t[known], values[known]
-    if not len(t):
-        return ()
-    span = int(t.max() - t.min()) + 1
-    where = ((t - t.min()) * POINTS // span).clip(0, POINTS - 1)
-    counts = np.bincount(where, minlength=POINTS)
-    sums = np.bincount(where, weights=values, minlength=POINTS)
-    held = np.maximum.accumulate(np.where(counts > 0, np.arange(POINTS), 0))
-    return tuple((sums[held] / np.maximum(counts[held], 1)).tolist())
+    return Queue(float(recent.mean()) if len(t) else None, room, ready)
 
 
 def pace(loader: LoaderRun, now_ns: int | None) -> Pace:

@@ -23,25 +23,22 @@ USUAL = 256
 
 # A wait after which a later batch lay ready, as a lane shows it beside the stages.
 BLOCKED = "blocked"
-_IDLE = ("wait", BLOCKED, "stall")
 # Its own memory where that was measured, else what comes next.
 _MEMORY = {"uss_bytes": "own", "pss_bytes": "shared out", "rss_bytes": "resident"}
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Lane:
-    """`spans`: stage → (starts, lengths) in ns, in no order. What happens inside next() is part of
-    the wait, too. CPU is in cores over the last two samples. `busy_share` is of the time from the
-    first to the last span; None for the loop."""
+    """`spans`: by stage. What happens inside next() is part of the wait, too. CPU is in cores over
+    the last two samples. `busy_share` is of the time from the first to the last span; None for the
+    training process."""
 
     name: str
     pid: int | None
     busy_share: float | None
     cpu_cores: float | None
     memory: tuple[int, str] | None  # bytes, and which memory that is
-    spans: Mapping[str, tuple[Ints, Ints]]
+    spans: Mapping[str, Slices]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,42 +60,43 @@ def lanes(loader: LoaderRun, samples: Columns | None) -> Lanes | None:
     window = Window(loader, MAX_BATCHES)
     if len(window.rows) < 2:
         return None
-    found: dict[str, list[Slices]] = {}
+    found: dict[str, dict[str, Slices]] = {}
     for track in window.tracks():
         if track.kind != "pin":
-            found.setdefault(track.name.removesuffix(" sending"), []).extend(track.slices)
-    several = window.from_worker.any()
+            lane = found.setdefault(track.name.removesuffix(" sending"), {})
+            lane.update({each.stage: each for each in track.slices})
+    several, in_order = window.from_worker.any(), loader.config.get("in_order") is not False
+    ready = (loader.batches["ready"] > 0) & in_order
     return Lanes(
-        tuple(_lane(name, slices, loader, samples) for name, slices in found.items()),
+        tuple(_lane(name, spans, loader, ready, samples) for name, spans in found.items()),
         int(window.handed[-1] + max(0, window.compute[-1])),
         _span(window),
         _overtaken(window) if several else None,
-        blocked_share(loader.batches) if several and _in_order(loader) else None,
+        blocked_share(loader.batches) if several and in_order else None,
     )
 
 
-def _lane(name: str, slices: list[Slices], loader: LoaderRun, samples: Columns | None) -> Lane:
-    spans = {each.stage: (each.start_ns, each.length_ns) for each in slices}
+def _lane(
+    name: str,
+    spans: dict[str, Slices],
+    loader: LoaderRun,
+    ready: npt.NDArray[np.bool_],
+    samples: Columns | None,
+) -> Lane:
     pid = busy = None
     if name.startswith("main"):
-        pid = loader.pid
-        (start, length), (rows,) = spans["wait"], (x.row for x in slices if x.stage == "wait")
-        held = (loader.batches["ready"][rows] > 0) & _in_order(loader)
-        spans["wait"], spans[BLOCKED] = (start[~held], length[~held]), (start[held], length[held])
+        pid, wait = loader.pid, spans["wait"]
+        held = ready[wait.row]
+        spans[BLOCKED] = Slices(BLOCKED, wait.start_ns[held], wait.length_ns[held], wait.row[held])
     else:
-        begin = min(int(start.min()) for start, _ in spans.values())
-        end = max(int((start + length).max()) for start, length in spans.values())
-        worked = sum(int(each[1].sum()) for stage, each in spans.items() if stage not in _IDLE)
-        busy = min(1.0, worked / (end - begin)) if end > begin else None
-    if name.startswith("worker"):
-        pid = int(loader.batches["worker_pid"][slices[0].row[-1]])
-    cpu, memory = _usage(samples, pid)
-    short = name.replace("main", "loop").replace("worker ", "w").replace("device copies", "copies")
-    return Lane(short, pid if pid and pid > 0 else None, busy, cpu, memory, spans)
-
-
-def _in_order(loader: LoaderRun) -> bool:
-    return loader.config.get("in_order") is not False
+        begin = min(int(each.start_ns[0]) for each in spans.values())
+        end = max(int(each.start_ns[-1] + each.length_ns[-1]) for each in spans.values())
+        worked = [each.length_ns.sum() for stage, each in spans.items() if stage != "stall"]
+        busy = min(1.0, float(sum(worked)) / (end - begin)) if end > begin else None
+        if "fetch" in spans:
+            pid = int(loader.batches["worker_pid"][spans["fetch"].row[-1]])
+    short = name.replace("worker ", "w").removeprefix("device ")
+    return Lane(short, pid, busy, *_usage(samples, pid), spans)
 
 
 def _overtaken(window: Window) -> float:

@@ -14,7 +14,6 @@ from ...advisors.stage_model.summary import stolen
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import ProcessRun, Run, SystemRun
 from ...reports.words.units import percent, size
-from .flow import means
 
 STOLEN_SHOWN_FROM = 0.01  # most machines have nothing stolen: a line only where there is
 THROTTLED_TOP = 0.25  # a quota that holds back this much of the time fills its meter
@@ -29,16 +28,16 @@ _COUNTERS = {
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Meter:
-    """One line: `share` (of its limit) sets the colour and the bar, `history` is in the same scale,
-    0 to `top`."""
+    """One line: `share` (of its limit) sets the colour; `history` has a value a sample, of a scale
+    from 0 to `top`."""
 
     group: str
     name: str
     now: str | None = None
     share: float | None = None
-    history: tuple[float, ...] = ()
+    history: Floats | None = None
     top: float | None = None  # of the history; None: its own highest
     limit: str = ""
     reason: str | None = None
@@ -48,8 +47,8 @@ class Meter:
 class Machine:
     """The host of the chosen loader. `cores` are busy shares of the last sample."""
 
-    meters: tuple[Meter, ...]
-    cores: tuple[float, ...]
+    meters: tuple[Meter, ...] = ()
+    cores: tuple[float, ...] = ()
 
 
 def machine(run: Run, process: ProcessRun | None) -> Machine:
@@ -137,8 +136,7 @@ def _meter(
     now = float(known[-1])
     if show is size and top:
         limit = f"of {size(top)}"
-    history = means(samples["t_ns"], values)
-    return Meter(group, name, show(now), now / top if top else None, history, top, limit)
+    return Meter(group, name, show(now), now / top if top else None, values, top, limit)
 
 
 def _growth(columns: Columns, name: str) -> Floats:
