@@ -164,15 +164,6 @@ class Dashboard(App[None]):
         self.view.show(self.snapshot)
         self.set_focus(next((each for each in self.view.query("*") if each.focusable), None))
 
-    def on_tabs_chosen(self, message: Tabs.Chosen) -> None:
-        self.action_look(message.number)
-
-    def on_top_line_loader_clicked(self) -> None:
-        self.action_next("process")
-
-    def on_scrubber_moved(self, message: Scrubber.Moved) -> None:
-        self.action_go(message.share)
-
     def action_go(self, share: float) -> None:
         """Look at the moment at this share of the run's time; 1 is the newest, and stays so."""
         times = self.snapshot.times

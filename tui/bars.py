@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from textual.content import Content
 from textual.events import Click, MouseDown, MouseMove, MouseUp
-from textual.message import Message
 from textual.reactive import reactive
 
 from ..reports.words.units import duration
@@ -36,9 +35,6 @@ class TopLine(Bar):
 
     DEFAULT_CSS = "TopLine { background: $panel; } TopLine:ansi { background: ansi_default; }"
 
-    class LoaderClicked(Message):
-        """The loader's name was clicked."""
-
     def draw(self, s: Snapshot, width: int, height: int) -> Content:
         style, right = STATES.get(s.state, ""), _loader(s, width)
         command = text(" ".join(s.argv) or s.run_id)
@@ -52,9 +48,9 @@ class TopLine(Bar):
         gap = max(1, width - left.cell_length - len(right))
         return Content.assemble(left, " " * gap, (right, "bold"))
 
-    def on_click(self, event: Click) -> None:
+    async def on_click(self, event: Click) -> None:
         if event.x > self.size.width * 2 // 3:
-            self.post_message(self.LoaderClicked())
+            await self.run_action("app.next('process')")
 
 
 def _loader(s: Snapshot, width: int) -> str:
@@ -69,13 +65,6 @@ class Tabs(Bar):
     """The screens by number and name."""
 
     current = reactive(0)
-
-    class Chosen(Message):
-        """A screen was clicked."""
-
-        def __init__(self, number: int) -> None:
-            super().__init__()
-            self.number = number
 
     def draw(self, s: Snapshot, width: int, height: int) -> Content:
         report = s.advice.report
@@ -95,11 +84,11 @@ class Tabs(Bar):
     def watch_current(self) -> None:
         self.again()
 
-    def on_click(self, event: Click) -> None:
+    async def on_click(self, event: Click) -> None:
         at = event.x - 1
         for number, label in enumerate(self._labels):
             if 0 <= at < len(label):
-                self.post_message(self.Chosen(number))
+                await self.run_action(f"app.look({number})")
             at -= len(label)
 
 
@@ -108,13 +97,6 @@ class Scrubber(Bar):
     newest."""
 
     playing = reactive(False)
-
-    class Moved(Message):
-        """To this share of the run's time; 1 is the newest."""
-
-        def __init__(self, share: float) -> None:
-            super().__init__()
-            self.share = share
 
     _LEFT = 12
     _RIGHT = 24
@@ -147,16 +129,16 @@ class Scrubber(Bar):
     def watch_playing(self) -> None:
         self.again()
 
-    def _move_to(self, x: int) -> None:
-        self.post_message(self.Moved(min(1.0, max(0.0, (x - 1 - self._LEFT) / (self._track - 1)))))
+    async def _move_to(self, x: int) -> None:
+        await self.run_action(f"app.go({(x - 1 - self._LEFT) / (self._track - 1)})")
 
-    def on_mouse_down(self, event: MouseDown) -> None:
+    async def on_mouse_down(self, event: MouseDown) -> None:
         self.capture_mouse()
-        self._move_to(event.x)
+        await self._move_to(event.x)
 
-    def on_mouse_move(self, event: MouseMove) -> None:
+    async def on_mouse_move(self, event: MouseMove) -> None:
         if event.button:
-            self._move_to(event.x)
+            await self._move_to(event.x)
 
     def on_mouse_up(self, event: MouseUp) -> None:
         self.release_mouse()

@@ -46,7 +46,7 @@ class Reader(EndableThread):
         self._wish = Wish()
         self._wished = threading.Event()
         self._over = False
-        self._last: Snapshot | None = None
+        self._last = Snapshot(clean(follower.path.name), (), "unreadable")
         self.advisor = Advisor(advise)
 
     def wish(self, wish: Wish) -> None:
@@ -78,7 +78,8 @@ class Reader(EndableThread):
             try:
                 snapshot = self.step(wished)
             except Exception as error:  # a dead thread would leave a screen that only looks alive
-                snapshot = self._failed(error)
+                said = f"{type(error).__name__}: {clean(error, 200)}"
+                snapshot = replace(self._last, problem=said)
             if snapshot is not None and not self._over:
                 self._post(snapshot)
             self._catch_up()
@@ -87,7 +88,10 @@ class Reader(EndableThread):
     def step(self, wished: bool = True) -> Snapshot | None:
         """One refresh; None where there is nothing new."""
         fresh, wish = self._follower.poll(), self._wish
-        if not (fresh or wished or self.advisor.news or self._stands_still()):
+        last, live = self._last.loader, self._last.state == "live" and wish.at_ns is None
+        # The rate of a live loop that stands still falls though nothing new was recorded.
+        falls = live and last is not None and last.pace.batches_s
+        if not (fresh or wished or self.advisor.news or falls):
             return None
         snapshot, run = self._builder.build(wish, self.advisor.take())
         if run is not None and snapshot.choice is not None:
@@ -96,16 +100,6 @@ class Reader(EndableThread):
         self._last = snapshot
         return snapshot
 
-    def _stands_still(self) -> bool:
-        """Whether the rate of a live loop falls though nothing new was recorded; also before the
-        first snapshot."""
-        last = self._last
-        if last is None or last.loader is None:
-            return last is None
-        return (
-            last.state == "live" and self._wish.at_ns is None and bool(last.loader.pace.batches_s)
-        )
-
     def _catch_up(self) -> None:
         """Add older batches to the totals, leaving about half of a core alone; what they change is
         shown at once."""
@@ -113,12 +107,6 @@ class Reader(EndableThread):
         if self._follower.catch_up(CATCH_UP_S):
             self._wished.set()
             time.sleep(min(CATCH_UP_S, time.monotonic() - began))
-
-    def _failed(self, error: Exception) -> Snapshot:
-        said = f"{type(error).__name__}: {clean(error, 200)}"
-        if self._last is not None:
-            return replace(self._last, problem=said)
-        return Snapshot(clean(self._follower.path.name), (), "unreadable", problem=said)
 
 
 class Advisor:

@@ -232,13 +232,13 @@ class Trials(View):
     """The settings that are tried on the loader while it is at work."""
 
     DEFAULT_CSS = """
-    Trials #trying { height: 4; }
+    Trials #trying { height: 3; }
     Trials VerticalScroll { height: 1fr; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("k", "app.tuning('keep')", "Keep"),
-        Binding("b", "app.tuning('back')", "Back"),
+        Binding("b", "app.tuning('back')", "Put back"),
         Binding("x", "app.tuning('stop')", "Stop"),
     ]
 

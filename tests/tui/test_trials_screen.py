@@ -97,7 +97,7 @@ def test_what_is_tried_now_what_was_and_what_comes(run: RunBuilder) -> None:
     s = snapshot_of(run)
     said = trials.status(s, 78, 3).plain.splitlines()
     assert said[0].startswith("trying num_workers=8, prefetch_factor=4") and "its turn" in said[0]
-    assert "in use: num_workers=8" in said[1] and said[2].startswith("k keeps")
+    assert "in use: num_workers=8" in said[1]
     rows = trials.table(s, 78, 20).plain.splitlines()
     assert rows[0].startswith("✓ num_workers=8 ") and "proved ×1.63 (1.55–1.70) in 10 s" in rows[0]
     assert (
@@ -124,10 +124,7 @@ def test_what_is_tried_now_what_was_and_what_comes(run: RunBuilder) -> None:
 def test_ends_in_words(run: RunBuilder) -> None:
     done = snapshot_of(run, decided=True, said="num_workers=8 is faster, and stays", waiting=[])
     said = trials.status(done, 78, 3).plain.splitlines()
-    assert (
-        said[0] == "num_workers=8 is faster, and stays"
-        and said[2] == "b puts the code's settings back"
-    )
+    assert said[0] == "num_workers=8 is faster, and stays"
     over = snapshot_of(run, state="crashed")
     assert len(trials.status(over, 78, 3).plain.splitlines()) == 2
     assert "not certain: ×1.8 (1.4–2.3)" in trials.table(over, 78, 20).plain

@@ -25,7 +25,7 @@ _COURSE = 12  # windows of a kind that are shown
 
 
 def status(s: Snapshot, width: int, height: int) -> Content:
-    """What tuning is at, and what can be asked of it."""
+    """What tuning is at, and the settings in use."""
     if s.tuning is None:
         return dim("the settings of this loader are not tried: loaderscope tune")
     tuned, live = s.tuning.tuned, s.state == "live"
@@ -40,13 +40,7 @@ def status(s: Snapshot, width: int, height: int) -> Content:
         first = dim("measuring the loop as it is")
     rank = f"as rank {tuned.follows} decides · " if tuned.follows is not None else ""
     chosen = changed_words(tuned.own, tuned.chosen) or "the code's own settings"
-    rows = [first, line((f"{rank}in use: ", DIM), chosen)]
-    keys = "b puts the code's settings back"
-    if live and not tuned.decided:
-        keys = f"k keeps what is tried now · {keys} · x tries no more"
-    if live and (not tuned.decided or tuned.chosen != tuned.own):
-        rows.append(dim(keys))
-    return lines(rows)
+    return lines([first, line((f"{rank}in use: ", DIM), chosen)])
 
 
 def table(s: Snapshot, width: int, height: int) -> Content:

@@ -141,12 +141,9 @@ def _meter(
 
 def _growth(columns: Columns, name: str) -> Floats:
     """A counter's growth a second since the sample before; NaN where that is not known."""
-    values, t = columns.floats(name), columns["t_ns"]
-    known = np.flatnonzero(np.isfinite(values))
-    found = np.full(len(values), np.nan)
-    seconds = np.maximum(np.diff(t[known]), 1) / 1e9
-    found[known[1:]] = np.diff(values[known]).clip(0) / seconds
-    return found
+    seconds = np.diff(columns["t_ns"]).clip(1) / 1e9
+    growth: Floats = np.diff(columns.floats(name)).clip(0) / seconds
+    return growth
 
 
 def _share(columns: Columns, name: str) -> Floats:
