@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ..reports.words.glosses import GLOSSES
-from .draw.marks import DIM, MARK, line, lines
+from .draw.marks import MARK, line, lines
 
 KEYS = (
     ("1 … 7", "Overview, Advice, Workers, System, Batches, Code, Trials (or click)"),
@@ -76,13 +76,9 @@ class HelpScreen(ModalScreen[None]):
 
 
 def _content() -> Content:
-    rows = [line(("Keys", "bold underline"))]
-    rows += [line((f"{key:<10}", f"bold {MARK}"), f" {meaning}") for key, meaning in KEYS]
-    rows += [line(""), line(("Words", "bold underline"))]
-    rows += [line((f"{word:<14}", "bold"), meaning) for word, meaning in _TERMS]
-    rows += [
-        line((f"{name:<14}", "bold"), (meaning, DIM))
-        for name, _, meaning in GLOSSES.values()
-        if name.strip()
-    ]
+    stages = [(name, meaning) for name, _, meaning in GLOSSES.values() if name.strip()]
+    rows = []
+    for title, pairs in (("Keys", KEYS), ("Words", (*_TERMS, *stages))):
+        rows.append(line((title, "bold underline")))
+        rows += [line((f"{word:<14}", f"bold {MARK}"), meaning) for word, meaning in pairs]
     return lines(rows)

@@ -75,9 +75,7 @@ class Panel(Drawn):
     def draw(self, s: Snapshot, width: int, height: int) -> Content:
         return self._draw(s, width, height)
 
-    def draw_with(self, draw: Draw, title: str | None = None) -> None:
+    def draw_with(self, draw: Draw) -> None:
         """Draw in another way from now on."""
         self._draw = draw
-        if title is not None:
-            self.border_title = Content(title)
         self.again()

@@ -13,9 +13,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from ..advisors.schema.report_model import Recommendation
-from .draw import advice, batches, machine, overview, ranks, trials, workers
+from .draw import advice, batches, flow, machine, overview, ranks, trials, workers
 from .draw import code_screen as code
-from .facts.spread import STAGES
 from .panel import Panel
 from .snapshot import AdviceView, Snapshot
 from .stack_requests import Taken
@@ -54,9 +53,9 @@ class Overview(View):
         with Horizontal(id="middle"):
             with Vertical(id="course"):
                 yield Panel("Pace", overview.pace, id="pace")
-                yield Panel("Queue", overview.queue, id="queue")
+                yield Panel("Queue", flow.queue, id="queue")
             yield Panel("Where waiting came from", overview.waiting, id="waiting")
-        yield Panel("Pipeline", overview.pipeline, id="flow")
+        yield Panel("Pipeline", flow.pipeline, id="flow")
         yield Panel("What to change", overview.advice, id="changes")
 
     def on_resize(self, event: Resize) -> None:
@@ -188,18 +187,19 @@ class Batches(View):
 
     def compose(self) -> ComposeResult:
         with Container(id="spreads"):
-            for number, name in enumerate(STAGES):
+            for number, name in enumerate(batches.STAGES):
                 yield Panel(name.capitalize(), partial(batches.spread, number=number))
         with VerticalScroll():
             yield Panel(self._title(), batches.slowest, auto=True, id="slowest")
 
     def action_sort(self) -> None:
-        self.by = (self.by + 1) % len(STAGES)
+        self.by = (self.by + 1) % len(batches.STAGES)
         panel = self.query_one("#slowest", Panel)
-        panel.draw_with(partial(batches.slowest, by=STAGES[self.by]), self._title())
+        panel.border_title = self._title()
+        panel.draw_with(partial(batches.slowest, by=batches.STAGES[self.by]))
 
     def _title(self) -> str:
-        return f"Slowest batches by {STAGES[self.by]}"
+        return f"Slowest batches by {batches.STAGES[self.by]}"
 
 
 class Code(View):

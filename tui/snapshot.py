@@ -3,17 +3,16 @@ drawn in the app's."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..advisors.schema.report_model import LoaderReport
 from ..profiler.store.run.follow import Place
 from ..profiler.store.run.history import Course
 from ..profiler.store.run.rank_waits import RankWait
-from ..profiler.store.run.run import LoaderRun
+from ..profiler.store.run.run import LoaderRun, SystemRun
 from ..profiler.store.run.tuning import Tuned
-from .facts.flow import Pace
 from .facts.lanes import Lanes
-from .facts.machine import Machine
+from .facts.pace import Pace
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Snapshot:
     chosen: int = 0
     times: Times | None = None
     loader: LoaderView | None = None
-    machine: Machine = field(default_factory=Machine)
+    system: SystemRun | str = ""  # of the host of this loader; why there is none
     advice: AdviceView = AdviceView()
     ranks: tuple[RankWait, ...] = ()  # of the job whose loader this is, at the newest moment
     tuning: TuningView | None = None  # None: the loader's settings are not tried

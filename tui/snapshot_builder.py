@@ -13,10 +13,9 @@ from ..profiler.base.metadata import clean
 from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.missing_figures import missing_figures
 from ..profiler.store.run.rank_waits import RankWaits
-from ..profiler.store.run.run import LoaderRun, ProcessRun, Run
-from .facts.flow import pace
+from ..profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from .facts.lanes import lanes
-from .facts.machine import machine
+from .facts.pace import pace
 from .snapshot import AdviceView, Choice, LoaderView, Snapshot, Times, TuningView
 
 
@@ -52,7 +51,7 @@ class SnapshotBuilder:
             run.argv,
             follower.state if follower.state == "removed" else run.outcome,
             tuple(Choice(at, each.name, each.rank, each.pid) for at, (_, each) in found.items()),
-            machine=machine(run, process or next(iter(run.processes), None)),
+            system=system_of(run, process or next(iter(run.processes), None)),
             missing=missing_figures(run),
             advice=advice,
         )
@@ -112,6 +111,16 @@ def advice_of(run: Run, place: Place) -> AdviceView:
 
 def _loaders(run: Run) -> Iterator[tuple[ProcessRun, LoaderRun]]:
     return ((process, loader) for process in run.processes for loader in process.loaders)
+
+
+def system_of(run: Run, process: ProcessRun | None) -> SystemRun | str:
+    """What the sampler of this process's host saw; of the first host where that one was not
+    sampled; else why there is nothing."""
+    system = (run.host_of(process) if process is not None else None) or run.first_host
+    if system is not None and system.machine.rows:
+        return system
+    said = (each.reasons["system"] for each in run.processes if "system" in each.reasons)
+    return next(said, "the system sampler has recorded nothing yet")
 
 
 def _place(process: ProcessRun, loader: LoaderRun) -> Place:

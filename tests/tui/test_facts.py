@@ -5,17 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from builders import MS, T0, RunBuilder, loop
 from dashboard_samples import sampled, train
 from loaderscope.advisors.assemble.build_report import build_report
-from loaderscope.profiler.store.run.run import LoaderRun, Run
+from loaderscope.profiler.store.run.follow import Follower
+from loaderscope.profiler.store.run.run import LoaderRun, Run, SystemRun
 from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.tui.facts.flow import limiting, nodes, pace, queue
+from loaderscope.tui.draw import flow
+from loaderscope.tui.draw.batches import cause_of, histogram, slowest_rows
+from loaderscope.tui.draw.flow import limiting, nodes
+from loaderscope.tui.draw.machine import meters_of
 from loaderscope.tui.facts.lanes import BLOCKED, Lane, lanes
-from loaderscope.tui.facts.machine import machine
-from loaderscope.tui.facts.spread import slowest, spread
+from loaderscope.tui.facts.pace import pace
+from loaderscope.tui.snapshot import AdviceView
+from loaderscope.tui.snapshot_builder import SnapshotBuilder, Wish, system_of
 
 
 def recorded(
@@ -94,17 +100,22 @@ def test_the_pace_is_that_of_the_last_moments_and_falls_when_nothing_comes(runs_
     assert pace(loader, end + 60 * 10**9).batches_s == 0
 
 
-def test_the_queue_against_its_room(runs_dir: Path) -> None:
-    _, loader = recorded(
-        runs_dir,
-        loop(100, ready=lambda n, t, w: n % 5, outstanding=8),
-        {"num_workers": 4, "prefetch_factor": 2},
-    )
-    found = queue(loader)
-    assert (found.ready, found.room) == (pytest.approx(2.0), 8)
-    _, alone = recorded(runs_dir / "alone", loop(10))
-    assert queue(alone).ready is None
-    assert queue(alone).room is None
+@pytest.mark.parametrize(
+    ("rows", "config", "drawn"),
+    [
+        ({"ready": lambda n, t, w: n % 5}, {"num_workers": 4, "prefetch_factor": 2}, "2.0 of 8"),
+        ({}, {"num_workers": 4}, "not measured"),
+        ({}, None, "no workers: nothing is made ahead"),
+    ],
+)
+def test_the_queue_against_its_room(
+    runs_dir: Path, rows: dict[str, Any], config: dict[str, Any] | None, drawn: str
+) -> None:
+    run, _ = recorded(runs_dir, loop(100, **rows), config)
+    follower = Follower(run.path)
+    follower.poll()
+    found, _ = SnapshotBuilder(follower).build(Wish(), AdviceView())
+    assert " ".join(flow.queue(found, 80, 1).plain.split()).startswith(f"queue {drawn}")
 
 
 def spent(lane: Lane, *kinds: str) -> list[int]:
@@ -168,14 +179,15 @@ def test_every_meter_has_a_value_or_a_reason(runs_dir: Path) -> None:
     train(builder)
     sampled(builder)
     run = open_run(builder.path)
-    found = machine(run, run.processes[0])
-    assert all((meter.now is None) == (meter.reason is not None) for meter in found.meters)
-    by_name = {(meter.group, meter.name): meter for meter in found.meters}
+    system = system_of(run, run.processes[0])
+    assert isinstance(system, SystemRun)
+    found = list(meters_of(system))
+    assert all((meter.now is None) == (meter.reason is not None) for meter in found)
+    by_name = {(meter.group, meter.name): meter for meter in found}
     assert by_name["GPU", "GPU"].reason == "no NVIDIA driver on this machine"
     assert by_name["CPU", "busy"].share == pytest.approx(1 - 0.05 - 0.25)
     assert by_name["I/O", "disk read"].now == "58.8 MB/s"
     assert by_name["memory", "machine"].limit == "of 32.0 GB"
-    assert len(found.cores) == 8
 
 
 def test_time_the_hypervisor_took_has_a_meter_only_where_there_was_some(runs_dir: Path) -> None:
@@ -187,17 +199,15 @@ def test_time_the_hypervisor_took_has_a_meter_only_where_there_was_some(runs_dir
         builder.system(
             machine=[{"t_ns": T0 + n * 10**9, **busy, "cpu_idle_pct": idle} for n in range(3)]
         )
-        found.append(
-            [m.now for m in machine(open_run(builder.path), None).meters if m.name == "stolen"]
-        )
+        (system,) = open_run(builder.path).systems
+        found.append([meter.now for meter in meters_of(system) if meter.name == "stolen"])
     assert found == [[], ["20 %"]]
 
 
 def test_a_host_that_was_not_sampled_says_why(runs_dir: Path) -> None:
     builder = RunBuilder(runs_dir)
     builder.process(reasons={"system": "switched off"}).loader(loop(5))
-    (meter,) = machine(open_run(builder.path), None).meters
-    assert meter.reason == "switched off"
+    assert system_of(open_run(builder.path), None) == "switched off"
 
 
 def test_the_slowest_batches_and_their_causes(runs_dir: Path) -> None:
@@ -205,14 +215,16 @@ def test_the_slowest_batches_and_their_causes(runs_dir: Path) -> None:
     rows[150].update(wait_ns=90 * MS, fetch_ns=85 * MS)
     rows[60].update(wait_ns=50 * MS, collate_ns=45 * MS)
     _, loader = recorded(runs_dir, rows)
-    first, second = slowest(loader, "wait", T0)[:2]
-    assert (first.number, first.cause, first.times_ns["wait"]) == (151, "fetch", 90 * MS)
-    assert (second.number, second.cause) == (61, "collate")
-    wait = spread(loader, "wait")
-    assert wait is not None and sum(wait.counts) == 200
-    assert wait.max_ns == wait.high_ns == 90 * MS
+    wait = loader.batches["wait_ns"]
+    found = slowest_rows(wait)[:2]
+    assert found == [150, 60]
+    assert [cause_of(loader, row) for row in found] == ["fetch", "collate"]
+    counts, edges = histogram(wait)
+    assert counts.sum() == 200
+    assert edges[-1] == 90 * MS
 
 
-def test_a_stage_without_figures_has_no_spread(runs_dir: Path) -> None:
-    _, loader = recorded(runs_dir, loop(30))
-    assert spread(loader, "fetch") is None and slowest(loader, "fetch", T0) == []
+def test_equal_times_are_one_column_and_unmeasured_ones_none() -> None:
+    counts, _ = histogram(np.full(30, MS))
+    assert np.count_nonzero(counts) == 1 and counts[len(counts) // 2] == 30
+    assert slowest_rows(np.full(30, -1)) == []

@@ -4,6 +4,7 @@ colour."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,7 @@ STATES = {
     "unknown": FAIR,
 }
 
+HEAD = 22  # columns beside a graph
 EIGHTHS_UP = " ▁▂▃▄▅▆▇█"
 
 Values = Sequence[float | None] | npt.NDArray[np.float64]
@@ -83,6 +85,22 @@ def course(values: Values, width: int, height: int = 1, top: float | None = None
         full = np.nan_to_num((eighths - row * 8).clip(least, 8)).astype(int)
         rows.append("".join(EIGHTHS_UP[n] for n in full).ljust(width))
     return rows
+
+
+def graph(
+    label: str,
+    now: str,
+    notes: list[str],
+    history: Values,
+    style: str,
+    room: tuple[int, int],
+    top: float | None = None,
+) -> list[Content]:
+    """A course over time beside its name and its value now; below these, notes."""
+    first, *rest = course(history, room[0] - HEAD, room[1], top)
+    head = line(f"{label:<12}", (f"{now:>8}  ", "bold"), (first, style))
+    pairs = zip_longest(notes[: len(rest)], rest, fillvalue="")
+    return [head, *(line((f"{note:<{HEAD}}", DIM), (row, style)) for note, row in pairs)]
 
 
 def heat(share: float | None) -> str:
