@@ -6,7 +6,7 @@ from typing import Any
 
 from ignite.engine import Events
 
-from .outcome import begin, outcome
+from .outcome import outcome, watch_all
 
 
 class LoaderscopeHandler:
@@ -19,7 +19,7 @@ class LoaderscopeHandler:
         engine.add_event_handler(Events.COMPLETED, self._completed)
 
     def _started(self, engine: Any) -> None:
-        begin()
+        watch_all()
 
     def _completed(self, engine: Any) -> None:
         lines, figures = outcome()

@@ -11,7 +11,7 @@ except ImportError:  # the package of the older name
     from pytorch_lightning.callbacks import Callback
     from pytorch_lightning.utilities import rank_zero_info
 
-from .outcome import begin, outcome
+from .outcome import outcome, watch_all
 
 
 class LoaderscopeCallback(Callback):  # type: ignore[misc]
@@ -19,7 +19,7 @@ class LoaderscopeCallback(Callback):  # type: ignore[misc]
     the trainer's loggers."""
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
-        begin()
+        watch_all()
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
         lines, figures = outcome()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ..advisors.stage_model.measured import mean
 from ..advisors.stage_model.shares import waiting_share
 from ..advisors.stage_model.verdict import lost_time
 from ..profiler.base.liveness import Liveness
@@ -69,7 +70,7 @@ class LiveFigures:
         return [*figures, *_slowest_ranks(figures)]
 
     def _lane(self, directory: Path, name: str, schema: Schema) -> LaneContent:
-        if schema is not BATCH and schema is not EPOCH:
+        if schema not in (BATCH, EPOCH):
             return LaneContent(Columns.empty(schema))
         key = directory, name
         if key not in self._windows:
@@ -87,21 +88,17 @@ class LiveFigures:
         step, gone = float(lost.step[new].sum()), float(lost.lost[new].sum())
         facts = {"loader": loader.name, "phase": loader.config.get("phase"), "rank": loader.rank}
         labels = {name: str(value) for name, value in facts.items() if value is not None}
+        fetch, collate = batches["fetch_ns"][new], batches["collate_ns"][new]
+        make_ns = mean(np.where(fetch >= 0, fetch + collate.clip(0), -1))
         figures = {
             "wait_share": waiting_share(batches["wait_ns"][new], lost.step[new]) if step else None,
             "batches_per_s": np.count_nonzero(new) / step * 1e9 if step else None,
-            "make_s": _make_s(batches, new),
+            "make_s": make_ns / 1e9 if make_ns is not None else None,
             "headroom": step / (step - gone) if step > gone else None,
         }
         for name, value in figures.items():
             if value is not None:
                 yield Figure(name, float(value), labels, int(batches["seq"].max()))
-
-
-def _make_s(batches: Columns, new: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float | None:
-    fetch, collate = batches["fetch_ns"], batches["collate_ns"]
-    known = new & (fetch >= 0)
-    return float((fetch[known] + collate[known].clip(0)).mean()) / 1e9 if known.any() else None
 
 
 def _slowest_ranks(figures: list[Figure]) -> Iterator[Figure]:

@@ -6,14 +6,9 @@ from __future__ import annotations
 from ..advisors.assemble.build_report import report
 from ..advisors.schema.report_model import LoaderReport
 from ..profiler.base.errors import LoaderscopeError
-from ..profiler.record.iterate.watch import watch_all
+from ..profiler.record.iterate.watch import watch_all as watch_all
 
 PREFIX = "loaderscope/"
-
-
-def begin() -> None:
-    """Record every DataLoader of this process from now on."""
-    watch_all()
 
 
 def outcome() -> tuple[list[str], dict[str, float]]:

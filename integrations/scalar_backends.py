@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ..profiler.base.atomic_write import write_atomically
 from ..profiler.base.errors import UsageError
@@ -20,12 +20,11 @@ PREFIX = "loaderscope"
 READABLE = 0o644  # node_exporter runs as a user of its own
 
 
-class Backend:
-    def write(self, figures: Sequence[Figure]) -> None:
-        raise NotImplementedError
+class Backend(Protocol):
+    def write(self, figures: Sequence[Figure]) -> None: ...
 
     def close(self) -> None:
-        """Nothing is left to do, by default."""
+        return  # most have nothing left to do
 
 
 def _imported(module: str, package: str) -> Any:

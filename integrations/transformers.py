@@ -7,7 +7,7 @@ from typing import Any
 from transformers import TrainerCallback
 from transformers.utils import logging
 
-from .outcome import begin, outcome
+from .outcome import outcome, watch_all
 
 
 class LoaderscopeCallback(TrainerCallback):  # type: ignore[misc]
@@ -15,7 +15,7 @@ class LoaderscopeCallback(TrainerCallback):  # type: ignore[misc]
     the figures to the Trainer's log (`state.log_history`)."""
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        begin()
+        watch_all()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         lines, figures = outcome()

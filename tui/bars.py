@@ -46,7 +46,7 @@ class TopLine(Bar):
             (s.state, f"bold {style}"),
         )
         gap = max(1, width - left.cell_length - len(right))
-        return Content.assemble(left, " " * gap, (right, "bold"))
+        return left.pad_right(gap) + Content.styled(right, "bold")
 
     async def on_click(self, event: Click) -> None:
         if event.x > self.size.width * 2 // 3:

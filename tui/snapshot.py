@@ -45,7 +45,7 @@ class LoaderView:
     begin_ns: int  # of recording in its process
     pace: Pace
     course: Course
-    lanes: Lanes | None
+    lanes: Lanes
     caught_up: float
 
 

@@ -132,10 +132,11 @@ def _tuning(run: Run, process: ProcessRun, loader: LoaderRun) -> TuningView | No
     own = loader.tuning
     if own is None:
         return None
-    tuned, place = own, _place(process, loader)
-    for other, each in _loaders(run):
-        leads = other.rank == own.follows is not None and other.host == process.host
-        if leads and each.name == loader.name and each.tuning is not None:
-            tuned, place = replace(each.tuning, follows=own.follows), _place(other, each)
-            break
-    return TuningView(tuned, place)
+    leading = (
+        (each.tuning, _place(other, each))
+        for other, each in _loaders(run)
+        if other.rank == own.follows is not None and other.host == process.host
+        if each.name == loader.name and each.tuning is not None
+    )
+    tuned, place = next(leading, (own, _place(process, loader)))
+    return TuningView(replace(tuned, follows=own.follows), place)

@@ -1,4 +1,4 @@
-"""What part of a loop's time loading cost, and what part of it passed beside ready batches."""
+"""Which part of a loop's time loading cost, and which part passed while batches were ready."""
 
 from __future__ import annotations
 

@@ -123,7 +123,8 @@ def limiting(report: LoaderReport, found: list[Node]) -> str | None:
         return None
     if report.verdict == "compute-bound":
         return "compute"
-    loading = {node.name: node.used_share for node in found if node.name != "compute"}
     limit = "fetch" if report.limit == "workers" else report.limit
-    told = next((name for name in loading if limit in _NODES[name]), None)
-    return told or max(loading, key=lambda name: loading[name] or -1.0)
+    loading = [node for node in found if node.name != "compute"]
+    told = next((node.name for node in loading if limit in _NODES[node.name]), None)
+    known = {node.name: node.used_share for node in loading if node.used_share is not None}
+    return told or max(known, key=lambda name: known[name], default=None)

@@ -96,14 +96,12 @@ def meters_of(s: SystemRun) -> Iterator[Meter]:
         s, m, "CPU", "throttled", "cgroup_throttled_ns", throttled, percent, THROTTLED_TOP, why
     )
     used = m.floats("mem_total_bytes") - m.floats("mem_available_bytes")
-    limits: list[tuple[str, str, Floats | None, str, int | None]] = [
-        ("machine", "mem_total_bytes", used, "mem_total_bytes", s.mem_total_bytes),
-        ("container", "cgroup_mem_bytes", None, "cgroup_mem_limit_bytes", s.cgroup_mem_limit_bytes),
-        ("/dev/shm", "shm_used_bytes", None, "shm_total_bytes", s.shm_total_bytes),
-    ]
-    for name, column, level, total, top in limits:
-        limit = "no limit" if name == "container" else ""
-        yield _meter(s, m, "memory", name, column, level, size, peak(m[total]) or top, limit)
+    total = peak(m["mem_total_bytes"]) or s.mem_total_bytes
+    yield _meter(s, m, "memory", "machine", "mem_total_bytes", used, size, total)
+    allowance = peak(m["cgroup_mem_limit_bytes"]) or s.cgroup_mem_limit_bytes
+    yield _meter(s, m, "memory", "container", "cgroup_mem_bytes", None, size, allowance, "no limit")
+    shared = peak(m["shm_total_bytes"]) or s.shm_total_bytes
+    yield _meter(s, m, "memory", "/dev/shm", "shm_used_bytes", None, size, shared)
     yield _meter(s, m, "memory", "page cache", "page_cache_bytes", None, size)
     for name, column in _COUNTERS.items():
         yield _meter(s, m, "I/O", name, column, _growth(m, column), lambda n: f"{size(n)}/s")

@@ -62,14 +62,11 @@ def resampled(values: Values, width: int) -> npt.NDArray[np.float64]:
     data = np.asarray(values, np.float64)
     if not len(data) or width <= 0:
         return np.empty(0)
-    known = np.isfinite(data)
-    counts, sums = (
-        np.concatenate([[0], np.cumsum(each)]) for each in (known, np.where(known, data, 0.0))
+    begins, known = np.arange(width) * len(data) // width, np.isfinite(data)
+    sums, counts = (
+        np.add.reduceat(each, begins) for each in (np.where(known, data, 0.0), known * 1.0)
     )
-    low = np.arange(width) * len(data) // width
-    high = np.maximum(np.arange(1, width + 1) * len(data) // width, low + 1)
-    some = counts[high] - counts[low]
-    means: npt.NDArray[np.float64] = (sums[high] - sums[low]) / np.where(some, some, np.nan)
+    means: npt.NDArray[np.float64] = sums / np.where(counts > 0, counts, np.nan)
     return means
 
 

@@ -46,34 +46,22 @@ Floats = npt.NDArray[np.float64]
 def summary(v: LoaderView, width: int, height: int) -> Content:
     """Out-of-order and head-of-line in a sentence each."""
     found = v.lanes
-    if found is None:
+    if not found.lanes:
         return dim("no batches yet")
     if found.overtaken_share is None:
         return dim("no workers: the loop does everything itself")
     style = f"bold {BAD}" if (found.blocked_share or 0) >= _NOTED else "bold"
-    return lines(
-        [
-            line(
-                ("out of order  ", DIM),
-                (percent(found.overtaken_share), "bold"),
-                " of batches were finished after a later one",
-            ),
-            line(
-                ("head of line  ", DIM),
-                (percent(found.blocked_share), style),
-                " of the waiting while a later batch lay ready",
-            ),
-        ]
-    )
+    overtaken, blocked = percent(found.overtaken_share), percent(found.blocked_share)
+    late = " of batches were finished after a later one"
+    held = " of the waiting while a later batch lay ready"
+    order = line(("out of order  ", DIM), (overtaken, "bold"), late)
+    return lines([order, line(("head of line  ", DIM), (blocked, style), held)])
 
 
 @needs_loader
 def timeline(v: LoaderView, width: int, height: int, zoom: float = 1.0) -> Content:
     """The lanes: who, how busy, CPU and memory, and what it did when."""
-    found = v.lanes
-    if found is None:
-        return dim("no batches yet")
-    wide = width >= 110
+    found, wide = v.lanes, width >= 110
     head = 45 if wide else 32
     columns = max(8, width - head)
     span = max(1_000, int(found.span_ns / zoom))
@@ -91,8 +79,7 @@ def timeline(v: LoaderView, width: int, height: int, zoom: float = 1.0) -> Conte
 @needs_loader
 def legend(v: LoaderView, width: int, height: int) -> Content:
     """What the marks mean."""
-    found = v.lanes.lanes if v.lanes is not None else ()
-    device = any(lane.spans.keys() & _OF_DEVICES for lane in found)
+    device = any(lane.spans.keys() & _OF_DEVICES for lane in v.lanes.lanes)
     kinds = [kind for stage, kind in KINDS.items() if device or stage not in _OF_DEVICES]
     parts: list[str | Part] = []
     for mark, style, name in dict.fromkeys([*kinds, IDLE]):

@@ -54,12 +54,12 @@ class Lanes:
     blocked_share: float | None
 
 
-def lanes(loader: LoaderRun, samples: Columns | None) -> Lanes | None:
-    """The lanes of a loader; None before its second batch. `samples`: of the processes of its
+def lanes(loader: LoaderRun, samples: Columns | None) -> Lanes:
+    """The lanes of a loader; none before its second batch. `samples`: of the processes of its
     host."""
     window = Window(loader, MAX_BATCHES)
     if len(window.rows) < 2:
-        return None
+        return Lanes((), 0, 0, None, None)
     found: dict[str, dict[str, Slices]] = {}
     for track in window.tracks():
         if track.kind != "pin":
