@@ -1,6 +1,5 @@
-"""The figures of a run while it goes on, read from its directory in bounded memory: what each
-reading has that the one before had not. Whoever reads takes nothing from the loop: no hook is
-asked, and no lane is written to."""
+"""The figures of a live run, read from its directory in bounded memory: each reading covers the
+batches since the one before. The training loop is not involved."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a callback says when training has ended: a line a loader, and figures for the framework's
-own logger."""
+"""What a callback reports at the end of training: one line per loader, and figures for the
+framework's own logger."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ PREFIX = "loaderscope/"
 
 
 def outcome() -> tuple[list[str], dict[str, float]]:
-    """Of this process so far, a line a loader, as 'Images (training): input-bound. The training
-    loop waited … First: …', and figures by names for loggers. Both empty where nothing was
+    """One line per loader of this process so far ('Images (training): input-bound. The training
+    loop waited … First: …'), and its figures by logger name. Both are empty if nothing was
     recorded."""
     try:
         loaders = report().loaders

@@ -1,6 +1,6 @@
-"""Where live figures go, a small class each. `write` takes what is new, `close` says that no more
-will come; both may raise, which `scalars.Live` turns into a line. What a backend needs is imported
-when it is made, or given to it."""
+"""Where live figures go: one small class per backend. `write` takes new figures, `close` ends; both
+may raise, which `scalars.Live` reports in one line. A backend imports its library when it is made,
+or is given it."""
 
 from __future__ import annotations
 
@@ -64,8 +64,7 @@ class TensorBoard(Backend):
 
 class WandB(Backend):
     """Metrics of a W&B run, `run = wandb.init(...)`. They join what the training logs next, so that
-    its steps keep their numbers; each has the loader's count of batches beside it, which the charts
-    are drawn over."""
+    its step numbers do not change. The charts' x axis is the loader's count of batches."""
 
     def __init__(self, run: Any) -> None:
         self._run = run

@@ -6,10 +6,10 @@ goes on.
     with live(TensorBoard(writer)):
         train()
 
-A thread reads the run's directory every few seconds and hands on what is new. The loop is never
-asked: it writes its records as ever. What fails is told once, in a line, and tried again; nothing
-is raised into the training. With ranks, rank 0 tells of all those that record into its run, and
-`live` does nothing in the others. Nothing is imported unless its class here is used. `loaderscope
+A thread reads the run directory every few seconds and passes on what is new. The training loop is
+not involved. A failure is reported once, in one line, and tried again; nothing is raised into the
+training. With ranks, rank 0 reports all ranks that record into its run, and `live` does nothing in
+the others. A backend's library is imported only if its class is used. `loaderscope
 run --metrics` does the same from outside of the training process.
 """
 
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
     from .scalar_backends import Backend
 
 EVERY_S = 10.0
-# Whoever ends a run waits so long for the last figures; a fork so long for a reading under way.
+# How long `stop` waits for the last figures, and a fork for a reading in progress.
 PATIENCE_S, FORK_PATIENCE_S = 5.0, 1.0
 
 
 def live(*backends: Backend, every_s: float = EVERY_S) -> Live:
-    """Record every DataLoader of this process, and hand on its figures from now on until `stop`,
-    the end of the `with` block, or of the process."""
+    """Record every DataLoader of this process and pass its figures on, until `stop`, the end of the
+    `with` block, or the end of the process."""
     watch_all()
     return Live(_own_run, backends, every_s)
 
 
 class Live:
-    """A thread that reads and hands on. `run` says where; None as long as nothing has been
-    recorded."""
+    """A thread that reads figures and passes them on. `run` returns the run directory, None while
+    nothing has been recorded."""
 
     def __init__(
         self, run: Callable[[], Path | None], backends: Sequence[Backend], every_s: float = EVERY_S
@@ -81,7 +81,7 @@ class Live:
         self.stop()
 
     def stop(self) -> None:
-        """The last figures are handed on, and no more. Safe to call twice."""
+        """Pass the last figures on and end. Safe to call twice."""
         atexit.unregister(self.stop)
         self._ended.set()
         if os.getpid() == self._pid:
@@ -92,19 +92,19 @@ class Live:
             self._hand_on()
         self._hand_on()
         for backend in self._backends:
-            with _told(backend):
+            with _reporting(backend):
                 backend.close()
 
     def _hand_on(self) -> None:
         # A run that cannot be read is gone, or not there yet.
-        with self._busy, _told(self), suppress(RunUnreadable):
+        with self._busy, _reporting(self), suppress(RunUnreadable):
             run = self._run()
             if run is None:
                 return
             self._figures = self._figures or self._figures_of(run)
             figures = self._figures.read()
             for backend in self._backends:
-                with _told(backend):
+                with _reporting(backend):
                     backend.write(figures)
 
     def _before_fork(self) -> None:
@@ -125,8 +125,8 @@ def _own_run() -> Path | None:
 
 
 @contextmanager
-def _told(who: object) -> Iterator[None]:
-    """What fails is told, and nothing else comes of it."""
+def _reporting(who: object) -> Iterator[None]:
+    """An error becomes one line; training goes on."""
     try:
         yield
     except Exception as error:

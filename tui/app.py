@@ -26,7 +26,7 @@ from .help import HelpScreen
 from .reader import INTERVAL_S, Post, Reader
 from .screens import SIZES, VIEWS, Advice, Code, View
 from .snapshot import Snapshot
-from .snapshot_builder import Wish
+from .snapshot_builder import ViewRequest
 from .stack_requests import Take, Taken, taken
 from .themes import DARK, LIGHT, fitting
 
@@ -157,7 +157,7 @@ class Dashboard(App[None]):
     def action_look(self, number: int) -> None:
         """Show another screen."""
         if number == TRIALS and self.snapshot.tuning is None:
-            self.notify("No settings are tried on this loader: loaderscope tune does.")
+            self.notify("This loader is not being tuned. To tune it: loaderscope tune.")
             return
         self._tabs.current = number
         self.query_one(ContentSwitcher).current = f"view{number}"
@@ -203,7 +203,7 @@ class Dashboard(App[None]):
     def _wish(self, at_ns: int | None, playing: bool = False) -> None:
         self._at_ns = at_ns
         self._scrubber.playing = playing
-        self.reader.wish(Wish(self._place, at_ns))
+        self.reader.wish(ViewRequest(self._place, at_ns))
 
     def action_next(self, within: Literal["process", "loader"]) -> None:
         """The next loader of the same process, or the same loader in the next process; after the
@@ -216,7 +216,7 @@ class Dashboard(App[None]):
         now = next(asked, places[self.snapshot.chosen])
         among = [each for each in places if getattr(each, within) == getattr(now, within)]
         if len(among) < 2:
-            self.notify("There is no other one.")
+            self.notify("There is no other loader or rank.")
         else:
             self.choose(among[(among.index(now) + 1) % len(among)])
 
@@ -263,11 +263,11 @@ class Dashboard(App[None]):
         tuned = tuning.tuned if tuning is not None else None
         put_back = tuned is not None and wish == "back" and tuned.chosen != tuned.own
         if tuning is None or (tuning.tuned.decided and not put_back):
-            self.notify("There is nothing to change any more.")
+            self.notify("There is nothing left to change.")
             return
         try:
             ask(self._path / tuning.place.process, tuning.place.loader, wish)
-            said = "Asked: it happens after the window now at work."
+            said = "Sent. It takes effect after the current window."
         except OSError as error:
             said = f"The run directory cannot be written: {error.strerror or error}"
         self.notify(said, markup=False)

@@ -17,10 +17,10 @@ TRIALS = len(SCREENS) - 1  # of a loader whose settings are tried alone
 _ENDINGS = {
     "finished": "the run has ended",
     "interrupted": "the run was interrupted (Ctrl-C)",
-    "crashed": "the run died: all it recorded until then is here",
-    "removed": "the run's directory was removed: this is what was seen last",
+    "crashed": "the run died: this is what it recorded until then",
+    "removed": "the run's directory was removed: this is the last state seen",
     "unreadable": "the run cannot be read",
-    "unknown": "recorded on another machine: only that one can tell whether it lives",
+    "unknown": "recorded on another machine, which alone knows whether it is alive",
 }
 
 

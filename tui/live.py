@@ -58,9 +58,9 @@ class OutputPane(Widget):
         self._back = 0
 
     def on_mount(self) -> None:
-        self.told()
+        self.update()
 
-    def told(self) -> None:
+    def update(self) -> None:
         """There is more to show."""
         code = self._script.code
         if code is None:
@@ -130,7 +130,7 @@ class LiveDashboard(Dashboard):
         self.pump.start()
 
     def on_wrote(self) -> None:
-        self.query_one(OutputPane).told()
+        self.query_one(OutputPane).update()
 
     def action_output(self) -> None:
         """The output beside the screens, alone, away."""

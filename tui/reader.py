@@ -1,7 +1,7 @@
 """The thread that reads the run and makes snapshots. Widgets only draw what it posts.
 
-Advice is dear (rules, and a simulation of changed loaders): it is worked out in a thread of its
-own, on the newest batches, and again only after a while.
+Advice is expensive (rules, and simulations of changed loaders): a thread of its own works it out
+from the newest batches, and not at every refresh.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..profiler.base.metadata import clean
 from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.run import Run
 from .snapshot import AdviceView, Snapshot
-from .snapshot_builder import SnapshotBuilder, Wish, advice_of
+from .snapshot_builder import SnapshotBuilder, ViewRequest, advice_of
 
 INTERVAL_S = 0.5
 ADVICE_EVERY_S = 5.0
@@ -43,13 +43,13 @@ class Reader(EndableThread):
         self._follower = follower
         self._post = post
         self._interval_s = interval_s
-        self._wish = Wish()
+        self._wish = ViewRequest()
         self._wished = threading.Event()
         self._over = False
         self._last = Snapshot(clean(follower.path.name), (), "unreadable")
         self.advisor = Advisor(advise)
 
-    def wish(self, wish: Wish) -> None:
+    def wish(self, wish: ViewRequest) -> None:
         """Show this from now on."""
         self._wish = wish
         self._wished.set()
@@ -110,8 +110,7 @@ class Reader(EndableThread):
 
 
 class Advisor:
-    """Works advice out beside the reader, one at a time, and never more often than
-    ADVICE_EVERY_S."""
+    """Works advice out in a thread of its own, at most once in ADVICE_EVERY_S."""
 
     def __init__(self, advise: Advise) -> None:
         self._advise = advise
@@ -156,7 +155,7 @@ class Advisor:
     def _work(self, run: Run, place: Place) -> None:
         began = time.thread_time()
         found = self._advise(run, place)
-        # Where it is very dear, it is had less often: at most a tenth of a core.
+        # Advice takes at most a tenth of a core: the slower it is, the less often.
         self._next_s = max(self._next_s, time.monotonic() + 10 * (time.thread_time() - began))
         if place == self._place:
             self._advice, self.news = found, True

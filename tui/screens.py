@@ -54,7 +54,7 @@ class Overview(View):
             with Vertical(id="course"):
                 yield Panel("Pace", overview.pace, id="pace")
                 yield Panel("Queue", flow.queue, id="queue")
-            yield Panel("Where waiting came from", overview.waiting, id="waiting")
+            yield Panel("Causes of waiting", overview.waiting, id="waiting")
         yield Panel("Pipeline", flow.pipeline, id="flow")
         yield Panel("What to change", overview.advice, id="changes")
 

@@ -51,7 +51,7 @@ class LoaderView:
 
 @dataclass(frozen=True)
 class AdviceView:
-    """The last report with advice and stacks: it is dear, and a little older than the rest.
+    """The last report with advice and stacks: it is expensive, and a little older than the rest.
     `problem` is why there is none."""
 
     report: LoaderReport | None = None

@@ -20,8 +20,8 @@ from .snapshot import AdviceView, Choice, LoaderView, Snapshot, Times, TuningVie
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What the user wants to see. `place` None: the first loader; `at_ns` None: the newest."""
+class ViewRequest:
+    """What to show. `place` None: the first loader; `at_ns` None: the newest."""
 
     place: Place | None = None
     at_ns: int | None = None
@@ -35,7 +35,7 @@ class SnapshotBuilder:
         self._place: Place | None = None
         self._waits = RankWaits(time.monotonic_ns)
 
-    def build(self, wish: Wish, advice: AdviceView) -> tuple[Snapshot, Run | None]:
+    def build(self, wish: ViewRequest, advice: AdviceView) -> tuple[Snapshot, Run | None]:
         """The snapshot, and the run it was made of (None where it cannot be read). Never raises for
         a bad run."""
         follower = self.follower
@@ -69,7 +69,7 @@ class SnapshotBuilder:
             tuning=_tuning(run, process, loader),
         ), run
 
-    def _read(self, wish: Wish) -> tuple[Run, Place | None]:
+    def _read(self, wish: ViewRequest) -> tuple[Run, Place | None]:
         """The run, and the loader to show: by default the first of the first process, as training
         comes before validation."""
         place = wish.place or self._place
@@ -84,7 +84,7 @@ class SnapshotBuilder:
         self, run: Run, process: ProcessRun, loader: LoaderRun, now_ns: int | None
     ) -> LoaderView:
         place = process.path.name, loader.index
-        # Stacks are dear to merge: what they show comes with the advice, not with every snapshot.
+        # Merging stacks is expensive: they come with the advice, not with every snapshot.
         bare = replace(run, systems=tuple(replace(system, bursts=()) for system in run.systems))
         report = build_report(bare, loader=place, advice=False).loaders[0]
         host = run.host_of(process)

@@ -32,7 +32,7 @@ from loaderscope.tui.draw import advice, batches, flow, machine, overview, worke
 from loaderscope.tui.draw import code_screen as code
 from loaderscope.tui.reader import Reader
 from loaderscope.tui.snapshot import Snapshot
-from loaderscope.tui.snapshot_builder import Wish
+from loaderscope.tui.snapshot_builder import ViewRequest
 
 RUNS, BLOCK = 160, 20
 ASKED = int(os.environ.get("LOADERSCOPE_FUZZ", "0"))
@@ -156,7 +156,7 @@ def replayed(path: Path) -> None:
     assert snapshot is not None
     for choice in (None, *snapshot.choices[:3]):
         place = choice.place if choice is not None else None
-        reader.wish(Wish(place))
+        reader.wish(ViewRequest(place))
         shown = reader.step()
         reader.advisor.finish()
         drawn(shown)
@@ -164,7 +164,7 @@ def replayed(path: Path) -> None:
             pass
         times = shown.times if shown is not None else None
         if times is not None:
-            reader.wish(Wish(place, (times.begin_ns + times.end_ns) // 2))
+            reader.wish(ViewRequest(place, (times.begin_ns + times.end_ns) // 2))
             drawn(reader.step())
     reader.advisor.forget()
     drawn(reader.step())

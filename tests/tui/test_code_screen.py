@@ -14,7 +14,7 @@ from inside_samples import CODE, FETCH, NO_CODE, hostile_code, hostile_storage, 
 from loaderscope.profiler.store.run.follow import Follower
 from loaderscope.tui.draw import code_screen as code
 from loaderscope.tui.snapshot import AdviceView, Snapshot
-from loaderscope.tui.snapshot_builder import SnapshotBuilder, Wish, advice_of
+from loaderscope.tui.snapshot_builder import SnapshotBuilder, ViewRequest, advice_of
 from loaderscope.tui.stack_requests import Taken
 
 DRAWS = (code.status, code.functions, code.own, code.transforms, code.reading)
@@ -124,7 +124,7 @@ def test_snapshots_merge_no_stacks(runs_dir: Path) -> None:
     sampled(run)
     follower = Follower(run.path)
     follower.poll()
-    found, recorded = SnapshotBuilder(follower).build(Wish(), AdviceView())
+    found, recorded = SnapshotBuilder(follower).build(ViewRequest(), AdviceView())
     assert found.loader is not None and recorded is not None and found.choice is not None
     assert not code.code_stages(found.loader.report.code)
     assert advice_of(recorded, found.choice.place).report is not None

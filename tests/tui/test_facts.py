@@ -21,7 +21,7 @@ from loaderscope.tui.draw.machine import meters_of
 from loaderscope.tui.facts.lanes import BLOCKED, Lane, lanes
 from loaderscope.tui.facts.pace import pace
 from loaderscope.tui.snapshot import AdviceView
-from loaderscope.tui.snapshot_builder import SnapshotBuilder, Wish, system_of
+from loaderscope.tui.snapshot_builder import SnapshotBuilder, ViewRequest, system_of
 
 
 def recorded(
@@ -114,7 +114,7 @@ def test_the_queue_against_its_room(
     run, _ = recorded(runs_dir, loop(100, **rows), config)
     follower = Follower(run.path)
     follower.poll()
-    found, _ = SnapshotBuilder(follower).build(Wish(), AdviceView())
+    found, _ = SnapshotBuilder(follower).build(ViewRequest(), AdviceView())
     assert " ".join(flow.queue(found, 80, 1).plain.split()).startswith(f"queue {drawn}")
 
 

@@ -19,7 +19,7 @@ from loaderscope.profiler.store.run.follow import Follower, Place
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.tui.reader import Reader
 from loaderscope.tui.snapshot import AdviceView, Snapshot
-from loaderscope.tui.snapshot_builder import Wish, advice_of
+from loaderscope.tui.snapshot_builder import ViewRequest, advice_of
 from loaderscope.tui.themes import DARK, LIGHT, fitting
 
 
@@ -66,7 +66,7 @@ def test_nothing_new_is_not_read_again(runs_dir: Path) -> None:
     assert advised is not None
     assert advised.advice == ADVICE
     assert reader.step(wished=False) is None
-    reader.wish(Wish(Place("p4000-0", 1)))
+    reader.wish(ViewRequest(Place("p4000-0", 1)))
     other = reader.step()
     assert other is not None
     assert other.choice is not None

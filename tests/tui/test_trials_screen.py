@@ -149,7 +149,7 @@ def test_a_follower_shows_the_trials_of_the_rank_that_decides(runs_dir: Path) ->
             s is not None and s.choice is not None and s.choice.rank == 1 and s.tuning is not None
         )
         assert s.tuning.place.process == "p4000-0" and len(s.tuning.tuned.trials) == 4
-        assert "as rank 0 decides" in trials.status(s, 78, 3).plain
+        assert "decided by rank 0" in trials.status(s, 78, 3).plain
 
     with_trials(built, act)
 

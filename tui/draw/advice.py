@@ -94,7 +94,7 @@ def _detail(r: Recommendation, row: PlanRow | None, width: int) -> Content:
             line("  ", (f" {text(each, 300):<{wide}}", f"{SECOND} on $boost")) for each in code
         ]
     if r.caveat:
-        rows += [line(""), line(("Mind  ", f"bold {FAIR}"), text(r.caveat, 2000))]
+        rows += [line(""), line(("Caveat  ", f"bold {FAIR}"), text(r.caveat, 2000))]
     return lines([*rows, line(""), _more(r.rule)])
 
 

@@ -28,12 +28,12 @@ def heat_map(s: Snapshot, width: int, height: int) -> Content:
     at marked."""
     known = [(each.share, -each.rank) for each in s.ranks if each.share is not None]
     if not known:
-        return dim("no steps of its ranks yet")
+        return dim("no steps of the ranks yet")
     share, rank = max(known)
     head = line(
-        f"rank {-rank} waits longest for its data, ",
+        f"Rank {-rank} waits longest for data: ",
         (percent(share), f"bold {_heat(share)[1]}"),
-        f" of its steps; the middle one {percent(median(each for each, _ in known))}",
+        f" of its step time; median {percent(median(each for each, _ in known))}",
     )
     room = max(1, (width - _LABEL) // _CELL)
     a_line = next((many for many in (64, 32, 16, 8) if many <= room), room)

@@ -27,7 +27,7 @@ _COURSE = 12  # windows of a kind that are shown
 def status(s: Snapshot, width: int, height: int) -> Content:
     """What tuning is at, and the settings in use."""
     if s.tuning is None:
-        return dim("the settings of this loader are not tried: loaderscope tune")
+        return dim("this loader is not being tuned (see loaderscope tune)")
     tuned, live = s.tuning.tuned, s.state == "live"
     trial = _at_work(tuned, live)
     if trial is not None:
@@ -38,7 +38,7 @@ def status(s: Snapshot, width: int, height: int) -> Content:
         first = line((text(tuned.said), "bold"))
     else:
         first = dim("measuring the loop as it is")
-    rank = f"as rank {tuned.follows} decides · " if tuned.follows is not None else ""
+    rank = f"decided by rank {tuned.follows} · " if tuned.follows is not None else ""
     chosen = changed_words(tuned.own, tuned.chosen) or "the code's own settings"
     return lines([first, line((f"{rank}in use: ", DIM), chosen)])
 

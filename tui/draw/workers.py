@@ -52,8 +52,8 @@ def summary(v: LoaderView, width: int, height: int) -> Content:
         return dim("no workers: the loop does everything itself")
     style = f"bold {BAD}" if (found.blocked_share or 0) >= _NOTED else "bold"
     overtaken, blocked = percent(found.overtaken_share), percent(found.blocked_share)
-    late = " of batches were finished after a later one"
-    held = " of the waiting while a later batch lay ready"
+    late = " of batches finished after a later one"
+    held = " of the wait while a later batch was ready"
     order = line(("out of order  ", DIM), (overtaken, "bold"), late)
     return lines([order, line(("head of line  ", DIM), (blocked, style), held)])
 

@@ -21,7 +21,7 @@ BATCHES_SHOWN = 8
 # Steps that tell how long one takes.
 USUAL = 256
 
-# A wait after which a later batch lay ready, as a lane shows it beside the stages.
+# Not a stage: a wait at whose end a later batch was ready.
 BLOCKED = "blocked"
 # Its own memory where that was measured, else what comes next.
 _MEMORY = {"uss_bytes": "own", "pss_bytes": "shared out", "rss_bytes": "resident"}
@@ -44,8 +44,8 @@ class Lane:
 @dataclass(frozen=True, eq=False)
 class Lanes:
     """The loop's lane first. `overtaken_share`: of the batches, those finished after one that was
-    asked for later. `blocked_share`: of all waiting, that after which a later batch lay ready. None
-    without workers; `blocked_share` also with `in_order=False`."""
+    asked for later. `blocked_share`: of all waiting, that at whose end a later batch was ready.
+    None without workers; `blocked_share` also with `in_order=False`."""
 
     lanes: tuple[Lane, ...]
     end_ns: int
