@@ -74,7 +74,7 @@ class Dashboard(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(str(n), f"look({n - 1})", name, show=False) for n, name in enumerate(SCREENS, 1)),
         Binding("q", "quit", "Quit"),
-        Binding("question_mark,h", "help", "Help", key_display="?"),
+        Binding("question_mark,h", "push_screen('help')", "Help", key_display="?"),
         Binding("space", "pause", "Hold", key_display="space", priority=True),
         Binding("left,comma", f"move(-{STEP_SHARE})", "Time", key_display="← →", priority=True),
         _hidden("right,full_stop", f"move({STEP_SHARE})", "On"),
@@ -95,6 +95,7 @@ class Dashboard(App[None]):
         self._path = path
         self._take = take
         self._taker: EndableThread | None = None
+        self.install_screen(HelpScreen(), "help")
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = fitting(os.environ)
@@ -277,9 +278,6 @@ class Dashboard(App[None]):
         now = self.current_theme
         light, dark = ("ansi-light", "ansi-dark") if now.ansi else (LIGHT.name, DARK.name)
         self.theme = light if now.dark else dark
-
-    def action_help(self) -> None:
-        self.push_screen(HelpScreen())
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The command palette (Ctrl-P): the screens, every loader, and Textual's own."""

@@ -80,8 +80,11 @@ def test_help_opens_closes_and_names_every_key(path: Path) -> None:
         at = app._at_ns
         await pilot.press("left", "space", "l")  # the dashboard's keys rest meanwhile
         assert app._at_ns == at
-        await pilot.press("escape")
-        assert not isinstance(app.screen, HelpScreen)
+        for close in ("escape", "q"):  # it opens again
+            await pilot.press(close)
+            assert not isinstance(app.screen, HelpScreen)
+            await pilot.press("question_mark")
+            assert isinstance(app.screen, HelpScreen)
 
     with_dashboard(path, act)
     told = " ".join(keys for keys, _ in KEYS)
