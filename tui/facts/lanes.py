@@ -34,7 +34,7 @@ class Lane:
     training process."""
 
     name: str
-    pid: int | None
+    pid: int | None  # None of a device, 0 where it is not known
     busy_share: float | None
     cpu_cores: float | None
     memory: tuple[int, str] | None  # bytes, and which memory that is
@@ -94,7 +94,7 @@ def _lane(
         worked = [each.length_ns.sum() for stage, each in spans.items() if stage != "stall"]
         busy = min(1.0, float(sum(worked)) / (end - begin)) if end > begin else None
         if "fetch" in spans:
-            pid = int(loader.batches["worker_pid"][spans["fetch"].row[-1]])
+            pid = max(0, int(loader.batches["worker_pid"][spans["fetch"].row[-1]]))
     short = name.replace("worker ", "w").removeprefix("device ")
     return Lane(short, pid, busy, *_usage(samples, pid), spans)
 
