@@ -96,7 +96,10 @@ def snapshot_of(run: RunBuilder, state: str = "live", **facts: Any) -> Snapshot:
 def test_what_is_tried_now_what_was_and_what_comes(run: RunBuilder) -> None:
     s = snapshot_of(run)
     said = trials.status(s, 78, 3).plain.splitlines()
-    assert said[0].startswith("trying num_workers=8, prefetch_factor=4") and "its turn" in said[0]
+    assert (
+        said[0].startswith("trying num_workers=8, prefetch_factor=4")
+        and "now measuring these" in said[0]
+    )
     assert "in use: num_workers=8" in said[1]
     rows = trials.table(s, 78, 20).plain.splitlines()
     assert rows[0].startswith("✓ num_workers=8 ") and "proved ×1.63 (1.55–1.70) in 10 s" in rows[0]

@@ -31,9 +31,9 @@ def status(s: Snapshot, width: int, height: int) -> Content:
     tuned, live = s.tuning.tuned, s.state == "live"
     trial = _at_work(tuned, live)
     if trial is not None:
-        turn = "its" if len(trial.base_rates) > len(trial.rates) else "the best's so far"
+        turn = "these" if len(trial.base_rates) > len(trial.rates) else "the best so far"
         name = (_name(tuned, trial), f"bold {MARK}")
-        first = line(("trying ", DIM), name, (f"   {turn} turn", DIM))
+        first = line(("trying ", DIM), name, (f"   now measuring {turn}", DIM))
     elif tuned.decided or not live:
         first = line((text(tuned.said), "bold"))
     else:
