@@ -49,8 +49,23 @@ import psutil
 begun = psutil.Process().create_time()
 from loaderscope.tui.app import Dashboard
 
+def timed(owner, method, costs):
+    inner = getattr(owner, method)
+
+    def outer(*args):
+        began = time.perf_counter()
+        found = inner(*args)
+        if found is not None or method != "step":  # a step without news is none
+            costs.append(time.perf_counter() - began)
+        return found
+
+    setattr(owner, method, outer)
+
 async def main(path, width, height, growing_s, idle_s):
     app = Dashboard(Path(path))
+    read_s, draw_s = [], []
+    timed(app.reader, "step", read_s)
+    timed(app, "_show", draw_s)
     async with app.run_test(size=(width, height)) as pilot:
         while app.snapshot is None or app.snapshot.loader is None:
             await pilot.pause(0.005)
@@ -59,17 +74,17 @@ async def main(path, width, height, growing_s, idle_s):
         while app.snapshot.loader.caught_up < 1:
             await pilot.pause(0.05)
         caught_up = time.time() - begun
-        app.reader.refresh_s, app.draw_s = [], []
+        read_s.clear()
         print("caught up", flush=True)
         screens = {}
         cpu, wall = time.process_time(), time.monotonic()
         for number in range(5):
             await pilot.press(str(number + 1))
-            app.draw_s = []
+            draw_s.clear()
             await asyncio.sleep(growing_s / 5)
-            screens[number + 1] = app.draw_s[1:]
+            screens[number + 1] = draw_s[1:]
         growing = (time.process_time() - cpu) / (time.monotonic() - wall)
-        refresh = list(app.reader.refresh_s)
+        refresh = list(read_s)
         print("grown", flush=True)
         sys.stdin.readline()
         await asyncio.sleep(8)  # advice on the last batches is worked out

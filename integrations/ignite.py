@@ -6,7 +6,7 @@ from typing import Any
 
 from ignite.engine import Events
 
-from .outcome import begin, lines, outcome, scalars
+from .outcome import outcome, watch_all
 
 
 class LoaderscopeHandler:
@@ -19,12 +19,10 @@ class LoaderscopeHandler:
         engine.add_event_handler(Events.COMPLETED, self._completed)
 
     def _started(self, engine: Any) -> None:
-        begin()
+        watch_all()
 
     def _completed(self, engine: Any) -> None:
-        found = outcome()
-        if found is None:
-            return
-        engine.state.metrics.update(scalars(found))
-        for line in lines(found):
+        lines, figures = outcome()
+        engine.state.metrics.update(figures)
+        for line in lines:
             engine.logger.info(line)

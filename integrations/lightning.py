@@ -11,7 +11,7 @@ except ImportError:  # the package of the older name
     from pytorch_lightning.callbacks import Callback
     from pytorch_lightning.utilities import rank_zero_info
 
-from .outcome import begin, lines, outcome, scalars
+from .outcome import outcome, watch_all
 
 
 class LoaderscopeCallback(Callback):  # type: ignore[misc]
@@ -19,13 +19,11 @@ class LoaderscopeCallback(Callback):  # type: ignore[misc]
     the trainer's loggers."""
 
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
-        begin()
+        watch_all()
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
-        found = outcome()
-        if found is None:
-            return
-        for line in lines(found):
+        lines, figures = outcome()
+        for line in lines:
             rank_zero_info(line)
-        for logger in trainer.loggers:
-            logger.log_metrics(scalars(found), step=trainer.global_step)
+        for logger in trainer.loggers if figures else ():
+            logger.log_metrics(figures, step=trainer.global_step)

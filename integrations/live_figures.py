@@ -1,6 +1,5 @@
-"""The figures of a run while it goes on, read from its directory in bounded memory: what each
-reading has that the one before had not. Whoever reads takes nothing from the loop: no hook is
-asked, and no lane is written to."""
+"""The figures of a live run, read from its directory in bounded memory: each reading covers the
+batches since the one before. The training loop is not involved."""
 
 from __future__ import annotations
 
@@ -10,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
+from ..advisors.stage_model.measured import mean
+from ..advisors.stage_model.shares import waiting_share
 from ..advisors.stage_model.verdict import lost_time
 from ..profiler.base.liveness import Liveness
 from ..profiler.base.schema import BATCH, EPOCH, Schema
 from ..profiler.store.lanes.columns import Columns, LaneContent
 from ..profiler.store.lanes.lane_window import LaneWindow
-from ..profiler.store.run.run import LoaderRun, Run
+from ..profiler.store.run.run import LoaderRun
 from ..profiler.store.run.run_reader import read_run
 
 # Newest batches kept of each lane; a loop that makes more between two readings is judged by these.
@@ -59,66 +60,52 @@ class LiveFigures:
     def read(self) -> list[Figure]:
         """What is new; no figure of a loader that has made no batch since. Raises RunUnreadable."""
         run = read_run(self._path, Liveness(), self._lane)
-        figures = [figure for place, loader in _loaders(run) for figure in self._of(place, loader)]
+        figures = [
+            figure
+            for process in run.processes
+            for loader in process.loaders
+            for figure in self._of((process.path.name, loader.index), loader)
+        ]
         return [*figures, *_slowest_ranks(figures)]
 
     def _lane(self, directory: Path, name: str, schema: Schema) -> LaneContent:
-        if schema is not BATCH and schema is not EPOCH:
+        if schema not in (BATCH, EPOCH):
             return LaneContent(Columns.empty(schema))
-        window = self._windows.get((directory, name))
-        if window is None:
-            window = self._windows[directory, name] = LaneWindow(
-                directory, name, schema, KEPT_ROWS, totals=False
-            )
+        key = directory, name
+        if key not in self._windows:
+            self._windows[key] = LaneWindow(directory, name, schema, KEPT_ROWS, totals=False)
+        window = self._windows[key]
         window.poll()
         return window.content()
 
     def _of(self, place: tuple[str, int], loader: LoaderRun) -> Iterator[Figure]:
         batches, lost = loader.batches, lost_time(loader)
-        begun = batches["t_ns"]
-        new = lost.known & (begun > self._seen.get(place, -1))
+        new = lost.known & (batches["t_ns"] > self._seen.get(place, -1))
         if not new.any():
             return
-        self._seen[place] = int(begun[new].max())
+        self._seen[place] = int(batches["t_ns"][new].max())
         step, gone = float(lost.step[new].sum()), float(lost.lost[new].sum())
-        phase = loader.config.get("phase")
-        labels = {"loader": loader.name, "phase": phase, "rank": loader.rank}
-        told = {name: str(value) for name, value in labels.items() if value is not None}
-        count = int(batches["seq"].max())
-        for name, value in (
-            (
-                "wait_share",
-                float(batches["wait_ns"][new].clip(0).sum(dtype=np.float64)) / step
-                if step
-                else None,
-            ),
-            ("batches_per_s", int(np.count_nonzero(new)) / step * 1e9 if step else None),
-            ("make_s", _make_s(batches, new)),
-            ("headroom", step / (step - gone) if step > gone else None),
-        ):
+        facts = {"loader": loader.name, "phase": loader.config.get("phase"), "rank": loader.rank}
+        labels = {name: str(value) for name, value in facts.items() if value is not None}
+        fetch, collate = batches["fetch_ns"][new], batches["collate_ns"][new]
+        make_ns = mean(np.where(fetch >= 0, fetch + collate.clip(0), -1))
+        figures = {
+            "wait_share": waiting_share(batches["wait_ns"][new], lost.step[new]) if step else None,
+            "batches_per_s": np.count_nonzero(new) / step * 1e9 if step else None,
+            "make_s": make_ns / 1e9 if make_ns is not None else None,
+            "headroom": step / (step - gone) if step > gone else None,
+        }
+        for name, value in figures.items():
             if value is not None:
-                yield Figure(name, value, told, count)
-
-
-def _loaders(run: Run) -> Iterator[tuple[tuple[str, int], LoaderRun]]:
-    for process in run.processes:
-        for loader in process.loaders:
-            yield (process.path.name, loader.index), loader
-
-
-def _make_s(batches: Columns, new: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> float | None:
-    fetch, collate = batches["fetch_ns"], batches["collate_ns"]
-    known = new & (fetch >= 0)
-    return float((fetch[known] + collate[known].clip(0)).mean()) / 1e9 if known.any() else None
+                yield Figure(name, float(value), labels, int(batches["seq"].max()))
 
 
 def _slowest_ranks(figures: list[Figure]) -> Iterator[Figure]:
     """Of each loader that several ranks have."""
-    waits: dict[str, dict[str, Figure]] = {}
-    for figure in figures:
-        if figure.name == "wait_share" and "rank" in figure.labels:
-            waits.setdefault(figure.labels["loader"], {})[figure.labels["rank"]] = figure
-    for loader, ranks in waits.items():
+    waits = [each for each in figures if each.name == "wait_share" and "rank" in each.labels]
+    for loader in dict.fromkeys(each.labels["loader"] for each in waits):
+        ranks = {each.labels["rank"]: each for each in waits if each.labels["loader"] == loader}
         if len(ranks) > 1:
-            rank, most = max(ranks.items(), key=lambda item: item[1].value)
-            yield Figure("slowest_rank", float(rank), {"loader": loader}, most.batches)
+            most = max(ranks.values(), key=lambda each: each.value)
+            rank = float(most.labels["rank"])
+            yield Figure("slowest_rank", rank, {"loader": loader}, most.batches)

@@ -53,9 +53,9 @@ class _Cells:
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
-        self._end: Callable[[], None] | None = None
-        self._cell: Any = None  # the one being recorded; others may be run inside it
-        self._before: dict[int, int] = {}
+        # The cell being recorded, iterations begun before it, and what ends it. Others may be run
+        # inside it.
+        self._recording: tuple[Any, dict[int, int], Callable[[], None]] | None = None
         shell.input_transformers_cleanup.append(without_magic)
         # Found when the line has more on it, and by completion and help.
         shell.register_magic_function(_with_arguments, "cell", MAGIC.lstrip("%"))
@@ -70,20 +70,22 @@ class _Cells:
 
     def _begin(self, info: Any) -> None:
         first, _, _ = str(info.raw_cell).lstrip().partition("\n")
-        if first.strip() == MAGIC and self._end is None:
-            self._cell, self._before = info, _epochs()
-            self._end = watch_all_for_now()
+        if first.strip() == MAGIC and self._recording is None:
+            self._recording = info, _epochs(), watch_all_for_now()
 
     def _show(self, result: Any) -> None:
-        if self._end is None or result.info is not self._cell:
+        if self._recording is None or result.info is not self._recording[0]:
             return
-        end, self._end, self._cell = self._end, None, None
+        (_, before, end), self._recording = self._recording, None
         try:
-            found = _since(self._before)
+            found = _since(before)
         finally:
             end()
         if found is not None:
-            _display(found)
+            from IPython import display
+
+            show: Any = display.display
+            show(found)
         elif result.success:
             print(NOTHING)
 
@@ -108,10 +110,3 @@ def _since(before: dict[int, int]) -> Report | None:
         return None
     found = report()
     return replace(found, loaders=tuple(each for each in found.loaders if each.index in now))
-
-
-def _display(found: Report) -> None:
-    from IPython import display
-
-    show: Any = display.display
-    show(found)

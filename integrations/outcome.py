@@ -1,58 +1,36 @@
-"""What a callback says when training has ended: a line a loader, and figures for the framework's
-own logger."""
+"""What a callback reports at the end of training: one line per loader, and figures for the
+framework's own logger."""
 
 from __future__ import annotations
 
 from ..advisors.assemble.build_report import report
-from ..advisors.schema.report_model import LoaderReport, Report
+from ..advisors.schema.report_model import LoaderReport
 from ..profiler.base.errors import LoaderscopeError
-from ..profiler.record.iterate.watch import watch_all
+from ..profiler.record.iterate.watch import watch_all as watch_all
 
 PREFIX = "loaderscope/"
 
 
-def begin() -> None:
-    """Record every DataLoader of this process from now on."""
-    watch_all()
-
-
-def outcome() -> Report | None:
-    """The report of this process so far; None where nothing was recorded."""
+def outcome() -> tuple[list[str], dict[str, float]]:
+    """One line per loader of this process so far ('Images (training): input-bound. The training
+    loop waited … First: …'), and its figures by logger name. Both are empty if nothing was
+    recorded."""
     try:
-        return report()
+        loaders = report().loaders
     except LoaderscopeError:
-        return None
+        return [], {}
+    figures = {}
+    for loader in loaders:
+        wait = loader.stages.get("wait")
+        figures[f"{PREFIX}{loader.name}/wait_share"] = wait.share if wait is not None else None
+        figures[f"{PREFIX}{loader.name}/batches_per_s"] = loader.batches_per_s
+        figures[f"{PREFIX}{loader.name}/headroom"] = loader.headroom
+    known = {name: value for name, value in figures.items() if value is not None}
+    return [_line(loader) for loader in loaders], known
 
 
-def lines(found: Report) -> list[str]:
-    """'Images (training): input-bound. The training loop waited … First: …', a loader each."""
-    said = []
-    for loader in found.loaders:
-        phase = loader.config.get("phase")
-        name = f"{loader.name} ({phase})" if phase else loader.name
-        first = next((each.title for each in loader.recommendations), None)
-        said.append(
-            f"loaderscope: {name}: {loader.verdict}. {loader.basis.sentence}"
-            + (f" First: {first}" if first else "")
-        )
-    return said
-
-
-def scalars(found: Report) -> dict[str, float]:
-    """Wait share, batches a second and headroom of each loader, by names for loggers; what is not
-    known is left out."""
-    known: dict[str, float] = {}
-    for loader in found.loaders:
-        for figure, value in (
-            ("wait_share", _wait_share(loader)),
-            ("batches_per_s", loader.batches_per_s),
-            ("headroom", loader.headroom),
-        ):
-            if value is not None:
-                known[f"{PREFIX}{loader.name}/{figure}"] = value
-    return known
-
-
-def _wait_share(loader: LoaderReport) -> float | None:
-    wait = loader.stages.get("wait")
-    return wait.share if wait is not None else None
+def _line(loader: LoaderReport) -> str:
+    phase = loader.config.get("phase")
+    name = f"{loader.name} ({phase})" if phase else loader.name
+    first = next((f" First: {each.title}" for each in loader.recommendations), "")
+    return f"loaderscope: {name}: {loader.verdict}. {loader.basis.sentence}{first}"

@@ -1,6 +1,6 @@
-"""Where live figures go, a small class each. `write` takes what is new, `close` says that no more
-will come; both may raise, which `scalars.Live` turns into a line. What a backend needs is imported
-when it is made, or given to it."""
+"""Where live figures go: one small class per backend. `write` takes new figures, `close` ends; both
+may raise, which `scalars.Live` reports in one line. A backend imports its library when it is made,
+or is given it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,7 +23,16 @@ READABLE = 0o644  # node_exporter runs as a user of its own
 class Backend(Protocol):
     def write(self, figures: Sequence[Figure]) -> None: ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        return  # most have nothing left to do
+
+
+def _imported(module: str, package: str) -> Any:
+    """Raises UsageError where it is not installed."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise UsageError(f"{module} cannot be imported: pip install {package}") from error
 
 
 def name_of(figure: Figure) -> str:
@@ -31,18 +41,15 @@ def name_of(figure: Figure) -> str:
     return "/".join([PREFIX, figure.labels["loader"], *rank, figure.name])
 
 
-class TensorBoard:
+class TensorBoard(Backend):
     """Scalars at the loader's count of batches. `writer` is a SummaryWriter, or the folder of one
     to be made."""
 
     def __init__(self, writer: Any) -> None:
         self._own = isinstance(writer, str | os.PathLike)
         if self._own:
-            try:
-                from torch.utils.tensorboard import SummaryWriter
-            except ImportError as error:
-                raise UsageError("TensorBoard is not installed: pip install tensorboard") from error
-            writer = SummaryWriter(os.fspath(writer))
+            board = _imported("torch.utils.tensorboard", "tensorboard")
+            writer = board.SummaryWriter(os.fspath(writer))
         self._writer = writer
 
     def write(self, figures: Sequence[Figure]) -> None:
@@ -55,10 +62,9 @@ class TensorBoard:
             self._writer.close()
 
 
-class WandB:
+class WandB(Backend):
     """Metrics of a W&B run, `run = wandb.init(...)`. They join what the training logs next, so that
-    its steps keep their numbers; each has the loader's count of batches beside it, which the charts
-    are drawn over."""
+    its step numbers do not change. The charts' x axis is the loader's count of batches."""
 
     def __init__(self, run: Any) -> None:
         self._run = run
@@ -72,33 +78,22 @@ class WandB:
                 commit=False,
             )
 
-    def close(self) -> None:
-        return
 
-
-class MLflow:
+class MLflow(Backend):
     """Metrics of an MLflow run, by its id, at the loader's count of batches. `client` is an
     MlflowClient."""
 
     def __init__(self, run_id: str, client: Any = None) -> None:
-        if client is None:
-            try:
-                from mlflow import MlflowClient
-            except ImportError as error:
-                raise UsageError("MLflow is not installed: pip install mlflow") from error
-            client = MlflowClient()
-        self._run_id, self._client = run_id, client
+        self._run_id = run_id
+        self._client = client or _imported("mlflow", "mlflow").MlflowClient()
 
     def write(self, figures: Sequence[Figure]) -> None:
         for figure in figures:
             name = re.sub(r"[^\w\-. /]", "_", name_of(figure))  # what MLflow allows
             self._client.log_metric(self._run_id, name, figure.value, step=figure.batches)
 
-    def close(self) -> None:
-        return
 
-
-class Prometheus:
+class Prometheus(Backend):
     """A text file for node_exporter's textfile collector, replaced whole at each reading; no port
     is opened.
 
@@ -112,61 +107,43 @@ class Prometheus:
                 f"there is no folder {self._path.parent}: make it, or choose another place for the "
                 "metrics"
             )
-        self._latest: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+        self._latest: dict[str, dict[str, float]] = {name: {} for name in FIGURES}
 
     def write(self, figures: Sequence[Figure]) -> None:
         for figure in figures:
-            self._latest[figure.name, tuple(figure.labels.items())] = figure.value
+            self._latest[figure.name][_labelled(figure.labels)] = figure.value
         self._replace(live=1)
 
     def close(self) -> None:
         self._replace(live=0)
 
     def _replace(self, live: int) -> None:
+        gauges: list[tuple[str, str, Mapping[str, float]]] = [
+            (name, meaning, self._latest[name]) for name, (_, meaning) in FIGURES.items()
+        ]
+        written = "When this file was written, in seconds of Unix time"
+        gauges.append(("live", "1 while the run goes on", {"": live}))
+        gauges.append(("updated_seconds", written, {"": round(time.time(), 3)}))
         lines = []
-        for name, (_, meaning) in FIGURES.items():
-            found = {labels: value for (of, labels), value in self._latest.items() if of == name}
-            if found:
+        for name, meaning, values in gauges:
+            if values:
                 lines += [f"# HELP {PREFIX}_{name} {meaning}", f"# TYPE {PREFIX}_{name} gauge"]
-                lines += [
-                    f"{PREFIX}_{name}{_labelled(dict(labels))} {value!r}"
-                    for labels, value in found.items()
-                ]
-        for name, meaning, value in (
-            ("live", "1 while the run goes on", live),
-            (
-                "updated_seconds",
-                "When this file was written, in seconds of Unix time",
-                round(time.time(), 3),
-            ),
-        ):
-            lines += [
-                f"# HELP {PREFIX}_{name} {meaning}",
-                f"# TYPE {PREFIX}_{name} gauge",
-                f"{PREFIX}_{name} {value}",
-            ]
+            lines += [f"{PREFIX}_{name}{labels} {value!r}" for labels, value in values.items()]
         write_atomically(self._path, "\n".join(lines) + "\n", READABLE)
 
 
 def _labelled(labels: Mapping[str, str]) -> str:
-    escaped = {
-        name: value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-        for name, value in labels.items()
-    }
-    return "{" + ",".join(f'{name}="{value}"' for name, value in escaped.items()) + "}"
+    escapes = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+    named = (f'{name}="{value.translate(escapes)}"' for name, value in labels.items())
+    return "{" + ",".join(named) + "}"
 
 
-class OpenTelemetry:
+class OpenTelemetry(Backend):
     """Gauges of a meter of OpenTelemetry's API, exported as the program has set its SDK up.
     `provider` is a MeterProvider; without one, the program's."""
 
     def __init__(self, provider: Any = None) -> None:
-        try:
-            from opentelemetry import metrics
-        except ImportError as error:
-            raise UsageError(
-                "OpenTelemetry is not installed: pip install opentelemetry-sdk"
-            ) from error
+        metrics = _imported("opentelemetry.metrics", "opentelemetry-sdk")
         meter = metrics.get_meter(PREFIX, meter_provider=provider)
         self._gauges = {
             name: meter.create_gauge(f"{PREFIX}.{name}", unit, meaning)
@@ -176,6 +153,3 @@ class OpenTelemetry:
     def write(self, figures: Sequence[Figure]) -> None:
         for figure in figures:
             self._gauges[figure.name].set(figure.value, dict(figure.labels))
-
-    def close(self) -> None:
-        return

@@ -6,10 +6,10 @@ goes on.
     with live(TensorBoard(writer)):
         train()
 
-A thread reads the run's directory every few seconds and hands on what is new. The loop is never
-asked: it writes its records as ever. What fails is told once, in a line, and tried again; nothing
-is raised into the training. With ranks, rank 0 tells of all those that record into its run, and
-`live` does nothing in the others. Nothing is imported unless its class here is used. `loaderscope
+A thread reads the run directory every few seconds and passes on what is new. The training loop is
+not involved. A failure is reported once, in one line, and tried again; nothing is raised into the
+training. With ranks, rank 0 reports all ranks that record into its run, and `live` does nothing in
+the others. A backend's library is imported only if its class is used. `loaderscope
 run --metrics` does the same from outside of the training process.
 """
 
@@ -18,9 +18,9 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ..profiler.base.errors import RunUnreadable
@@ -37,39 +37,36 @@ if TYPE_CHECKING:
     from .scalar_backends import Backend
 
 EVERY_S = 10.0
-# Whoever ends a run waits so long for the last figures; a fork so long for a reading under way.
+# How long `stop` waits for the last figures, and a fork for a reading in progress.
 PATIENCE_S, FORK_PATIENCE_S = 5.0, 1.0
 
 
 def live(*backends: Backend, every_s: float = EVERY_S) -> Live:
-    """Record every DataLoader of this process, and hand on its figures from now on until `stop`,
-    the end of the `with` block, or of the process."""
+    """Record every DataLoader of this process and pass its figures on, until `stop`, the end of the
+    `with` block, or the end of the process."""
     watch_all()
     return Live(_own_run, backends, every_s)
 
 
 class Live:
-    """A thread that reads and hands on. `run` says where; None as long as nothing has been
-    recorded."""
+    """A thread that reads figures and passes them on. `run` returns the run directory, None while
+    nothing has been recorded."""
 
     def __init__(
         self, run: Callable[[], Path | None], backends: Sequence[Backend], every_s: float = EVERY_S
     ) -> None:
-        from . import (
-            live_figures,
-        )  # now: the thread imports nothing while the program may be forking
+        from .live_figures import LiveFigures  # the thread must not import while others fork
 
-        self._figures_of = live_figures.LiveFigures
+        self._figures_of = LiveFigures
         self._run, self._backends, self._every_s = run, backends, every_s
         self._figures: LiveFigures | None = None
         self._busy, self._ended = threading.Lock(), threading.Event()
         self._pid = os.getpid()
-        if hasattr(os, "register_at_fork"):  # a child must not inherit what is half done
-            os.register_at_fork(
-                before=self._before_fork,
-                after_in_parent=self._after_fork,
-                after_in_child=self._after_fork,
-            )
+        os.register_at_fork(  # a child must not inherit what is half done
+            before=self._before_fork,
+            after_in_parent=self._after_fork,
+            after_in_child=self._after_fork,
+        )
         self._held = False
         self._thread = threading.Thread(
             target=self._read_on, name="loaderscope-scalars", daemon=True
@@ -80,16 +77,11 @@ class Live:
     def __enter__(self) -> Live:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def stop(self) -> None:
-        """The last figures are handed on, and no more. Safe to call twice."""
+        """Pass the last figures on and end. Safe to call twice."""
         atexit.unregister(self.stop)
         self._ended.set()
         if os.getpid() == self._pid:
@@ -100,30 +92,20 @@ class Live:
             self._hand_on()
         self._hand_on()
         for backend in self._backends:
-            try:
+            with _reporting(backend):
                 backend.close()
-            except Exception as error:
-                _tell(backend, error)
 
     def _hand_on(self) -> None:
-        with self._busy:
-            try:
-                run = self._run()
-                if run is None:
-                    return
-                if self._figures is None:
-                    self._figures = self._figures_of(run)
-                figures = self._figures.read()
-            except RunUnreadable:
-                return  # gone, or not there yet
-            except Exception as error:
-                _tell(self, error)
+        # A run that cannot be read is gone, or not there yet.
+        with self._busy, _reporting(self), suppress(RunUnreadable):
+            run = self._run()
+            if run is None:
                 return
+            self._figures = self._figures or self._figures_of(run)
+            figures = self._figures.read()
             for backend in self._backends:
-                try:
+                with _reporting(backend):
                     backend.write(figures)
-                except Exception as error:
-                    _tell(backend, error)
 
     def _before_fork(self) -> None:
         reads = os.getpid() == self._pid and not self._ended.is_set()
@@ -142,7 +124,11 @@ def _own_run() -> Path | None:
     return session.run_directory
 
 
-def _tell(who: object, error: Exception) -> None:
-    sessions.tell(
-        f"{type(who).__name__} got no figures: {type(error).__name__}: {error}; training goes on"
-    )
+@contextmanager
+def _reporting(who: object) -> Iterator[None]:
+    """An error becomes one line; training goes on."""
+    try:
+        yield
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        sessions.tell(f"{type(who).__name__} got no figures: {why}; training goes on")

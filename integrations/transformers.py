@@ -7,7 +7,7 @@ from typing import Any
 from transformers import TrainerCallback
 from transformers.utils import logging
 
-from .outcome import begin, lines, outcome, scalars
+from .outcome import outcome, watch_all
 
 
 class LoaderscopeCallback(TrainerCallback):  # type: ignore[misc]
@@ -15,14 +15,13 @@ class LoaderscopeCallback(TrainerCallback):  # type: ignore[misc]
     the figures to the Trainer's log (`state.log_history`)."""
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        begin()
+        watch_all()
 
     def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-        found = outcome()
-        if found is None:
-            return
-        state.log_history.append({**scalars(found), "step": state.global_step})
+        lines, figures = outcome()
+        if figures:
+            state.log_history.append({**figures, "step": state.global_step})
         if state.is_world_process_zero:
             logger = logging.get_logger(__name__)
-            for line in lines(found):
+            for line in lines:
                 logger.warning(line)  # what the Trainer shows unless it is told otherwise

@@ -4,10 +4,9 @@ drawing in `draw`."""
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
@@ -16,23 +15,24 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Footer
 
+from ..advisors.schema.report_model import Recommendation
+from ..profiler.base.endable_thread import EndableThread
 from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.take_stacks import take_stacks
 from ..profiler.store.run.tuning import Wish as Asked
 from ..profiler.store.run.tuning import ask
-from .bars import SCREENS, TRIALS, Banner, Scrubber, Tabs, TopLine
+from .bars import SCREENS, TRIALS, Banner, Bar, Scrubber, Tabs, TopLine
 from .help import HelpScreen
 from .reader import INTERVAL_S, Post, Reader
 from .screens import SIZES, VIEWS, Advice, Code, View
-from .snapshot import Choice, Snapshot
-from .snapshot_builder import Wish
-from .stack_requests import Take, Taken, Taker
+from .snapshot import Snapshot
+from .snapshot_builder import ViewRequest
+from .stack_requests import Take, Taken, taken
 from .themes import DARK, LIGHT, fitting
 
 # One press of an arrow key moves so much of the run; playing lasts about a minute, but never goes
 # faster than life on a short run.
-STEP_SHARE = 0.01
-LEAP_SHARE = 0.1
+STEP_SHARE, LEAP_SHARE = 0.01, 0.1
 PLAY_TICKS = 120
 
 
@@ -48,12 +48,8 @@ class Fresh(Message):
         return isinstance(message, Fresh)
 
 
-class Took(Message):
-    """Taking stacks has ended."""
-
-    def __init__(self, taken: Taken) -> None:
-        super().__init__()
-        self.taken = taken
+def _hidden(keys: str, action: str, name: str, display: str | None = None) -> Binding:
+    return Binding(keys, action, name, show=False, key_display=display, priority=True)
 
 
 class Dashboard(App[None]):
@@ -78,46 +74,19 @@ class Dashboard(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(str(n), f"look({n - 1})", name, show=False) for n, name in enumerate(SCREENS, 1)),
         Binding("q", "quit", "Quit"),
-        Binding("question_mark,h", "help", "Help", key_display="?"),
+        Binding("question_mark,h", "push_screen('help')", "Help", key_display="?"),
         Binding("space", "pause", "Hold", key_display="space", priority=True),
         Binding("left,comma", f"move(-{STEP_SHARE})", "Time", key_display="← →", priority=True),
-        Binding("right,full_stop", f"move({STEP_SHARE})", "On", show=False, priority=True),
-        Binding(
-            "shift+left,less_than_sign",
-            f"move(-{LEAP_SHARE})",
-            "Far back",
-            show=False,
-            priority=True,
-        ),
-        Binding(
-            "shift+right,greater_than_sign",
-            f"move({LEAP_SHARE})",
-            "Far on",
-            show=False,
-            priority=True,
-        ),
-        Binding("home", "go(0)", "Beginning", show=False, priority=True),
-        Binding("end,n", "go(1)", "Newest", key_display="end", show=False, priority=True),
-        Binding("l", "next_loader", "Loader"),
-        Binding("r", "next_rank", "Rank"),
+        _hidden("right,full_stop", f"move({STEP_SHARE})", "On"),
+        _hidden("shift+left,less_than_sign", f"move(-{LEAP_SHARE})", "Far back"),
+        _hidden("shift+right,greater_than_sign", f"move({LEAP_SHARE})", "Far on"),
+        _hidden("home", "go(0)", "Beginning"),
+        _hidden("end,n", "go(1)", "Newest", "end"),
+        Binding("l", "next('process')", "Loader"),
+        Binding("r", "next('loader')", "Rank"),
         Binding("c", "copy", "Copy"),
         Binding("t", "theme", "Theme", show=False),
     ]
-
-    _ONLY_ON_MAIN = frozenset(
-        {
-            "pause",
-            "move",
-            "go",
-            "look",
-            "next_loader",
-            "next_rank",
-            "copy",
-            "help",
-            "stacks",
-            "tuning",
-        }
-    )
 
     def __init__(
         self, path: Path, reader: Callable[[Post], Reader] | None = None, take: Take = take_stacks
@@ -125,28 +94,24 @@ class Dashboard(App[None]):
         super().__init__()
         self._path = path
         self._take = take
-        self._taker: Taker | None = None
+        self._taker: EndableThread | None = None
+        self.install_screen(HelpScreen(), "help")
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = fitting(os.environ)
-        self.reader = (
-            reader(self._post) if reader is not None else Reader(Follower(path), self._post)
-        )
-        self.snapshot: Snapshot | None = None
-        self.draw_s: list[
-            float
-        ] = []  # what the newest refreshes cost this thread, for the benchmark
+        self.reader = reader(self._post) if reader else Reader(Follower(path), self._post)
+        self.snapshot = Snapshot(path.name, (), "opening")
+        self._tabs, self._scrubber = Tabs(), Scrubber()
         self._place: Place | None = None
         self._at_ns: int | None = None
-        self._playing = False
 
     def compose(self) -> ComposeResult:
         yield TopLine()
-        yield Tabs()
+        yield self._tabs
         yield Banner()
         with Container(id="body"):
             yield from self.compose_body()
-        yield Scrubber()
+        yield self._scrubber
         yield Footer(compact=True)
 
     def compose_body(self) -> ComposeResult:
@@ -157,6 +122,7 @@ class Dashboard(App[None]):
 
     def on_mount(self) -> None:
         self._player = self.set_interval(INTERVAL_S, self._play)
+        self._show(self.snapshot)
         self.reader.start()
 
     def on_unmount(self) -> None:
@@ -171,202 +137,147 @@ class Dashboard(App[None]):
     @property
     def view(self) -> View:
         """The screen looked at."""
-        return self.query_one(f"#view{self.query_one(Tabs).current}", View)
+        return self.query_one(f"#view{self._tabs.current}", View)
 
     def _post(self, snapshot: Snapshot) -> None:
         self.post_message(Fresh(snapshot))
 
     def on_fresh(self, message: Fresh) -> None:
-        began = time.perf_counter()
-        s = self.snapshot = message.snapshot
-        self.query_one(TopLine).snapshot = s
-        self.query_one(Scrubber).snapshot = s
-        self.query_one(Banner).snapshot = s
-        self.query_one(Tabs).advice = len(s.advice.recommendations)
-        self.query_one(Tabs).trials = s.tuning is not None
-        self.view.show(s)
-        self.draw_s = [*self.draw_s[-99:], time.perf_counter() - began]
+        self._show(message.snapshot)
+
+    def _show(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        for bar in self.query(Bar):
+            bar.show(snapshot)
+        self.view.show(snapshot)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys of the dashboard do nothing while help or the palette is open."""
-        return not (action in self._ONLY_ON_MAIN and len(self.screen_stack) > 1)
+        """The keys of time do nothing while help or the palette is open."""
+        return not (action in ("pause", "move", "go") and len(self.screen_stack) > 1)
 
     def action_look(self, number: int) -> None:
         """Show another screen."""
-        if number == TRIALS and (self.snapshot is None or self.snapshot.tuning is None):
-            self.notify("No settings are tried on this loader: loaderscope tune does.", timeout=3)
+        if number == TRIALS and self.snapshot.tuning is None:
+            self.notify("This loader is not being tuned. To tune it: loaderscope tune.")
             return
-        self.query_one(Tabs).current = number
+        self._tabs.current = number
         self.query_one(ContentSwitcher).current = f"view{number}"
-        if self.snapshot is not None:
-            self.view.show(self.snapshot)
-        focusable = [each for each in self.view.query("*") if each.focusable]
-        self.set_focus(focusable[0] if focusable else None)
-
-    def on_tabs_chosen(self, message: Tabs.Chosen) -> None:
-        self.action_look(message.number)
-
-    def on_top_line_loader_clicked(self) -> None:
-        self.action_next_loader()
-
-    def on_scrubber_moved(self, message: Scrubber.Moved) -> None:
-        self.action_go(message.share)
+        self.view.show(self.snapshot)
+        self.set_focus(next((each for each in self.view.query("*") if each.focusable), None))
 
     def action_go(self, share: float) -> None:
         """Look at the moment at this share of the run's time; 1 is the newest, and stays so."""
-        times = self.snapshot.times if self.snapshot is not None else None
-        if times is None:
-            return
-        self._playing = False
-        if share >= 1:
-            self._wish(None)
-        else:
-            self._wish(times.begin_ns + int(max(0.0, share) * (times.end_ns - times.begin_ns)))
+        times = self.snapshot.times
+        if times is not None:
+            passed = int(max(0.0, share) * (times.end_ns - times.begin_ns))
+            self._wish(times.begin_ns + passed if share < 1 else None)
 
     def action_move(self, share: float) -> None:
         """Forward or back by a share of the run's time."""
-        times = self.snapshot.times if self.snapshot is not None else None
-        if times is None:
-            return
-        at = times.end_ns if self._at_ns is None else self._at_ns
-        if self._at_ns is None and share > 0:
-            return
-        self.action_go((at - times.begin_ns) / max(1, times.end_ns - times.begin_ns) + share)
+        times = self.snapshot.times
+        if times is not None and (self._at_ns is not None or share < 0):
+            at = times.end_ns if self._at_ns is None else self._at_ns
+            now = (at - times.begin_ns) / max(1, times.end_ns - times.begin_ns)
+            self.action_go(now + share)
 
     def action_pause(self) -> None:
         """Hold what is shown, or go on: with the newest while the run lives, else by playing."""
-        s = self.snapshot
-        if s is None or s.times is None:
+        times, at = self.snapshot.times, self._at_ns
+        if times is None:
             return
-        if self._playing:
-            self._playing = False
-            self._wish(self._at_ns)
-        elif self._at_ns is None and s.state == "live":
-            self._wish(s.times.end_ns)
-        elif s.state == "live":
-            self._wish(None)
+        if self._scrubber.playing:
+            self._wish(at)
+        elif self.snapshot.state == "live":
+            self._wish(times.end_ns if at is None else None)
         else:
-            self._playing = True
-            self._wish(s.times.begin_ns if self._at_ns is None else self._at_ns)
+            self._wish(times.begin_ns if at is None else at, playing=True)
 
     def _play(self) -> None:
-        times = self.snapshot.times if self.snapshot is not None else None
-        if not self._playing or times is None or self._at_ns is None:
+        times = self.snapshot.times
+        if not self._scrubber.playing or times is None or self._at_ns is None:
             return
-        step = max(int(INTERVAL_S * 1e9), (times.end_ns - times.begin_ns) // PLAY_TICKS)
-        if self._at_ns + step >= times.end_ns:
-            self._playing = False
-            self._wish(None)
-        else:
-            self._wish(self._at_ns + step)
+        at = self._at_ns
+        at += max(int(INTERVAL_S * 1e9), (times.end_ns - times.begin_ns) // PLAY_TICKS)
+        over = at >= times.end_ns
+        self._wish(None if over else at, playing=not over)
 
-    def _wish(self, at_ns: int | None) -> None:
+    def _wish(self, at_ns: int | None, playing: bool = False) -> None:
         self._at_ns = at_ns
-        scrubber = self.query_one(Scrubber)
-        scrubber.playing = self._playing
-        scrubber.frozen = (
-            at_ns is not None and self.snapshot is not None and self.snapshot.state == "live"
-        )
-        self.reader.wish(Wish(self._place, at_ns))
+        self._scrubber.playing = playing
+        self.reader.wish(ViewRequest(self._place, at_ns))
 
-    def action_next_loader(self) -> None:
-        """The next loader of the same process; after the last one, the first."""
-        choice = self._asked_for()
-        if choice is not None:
-            self._next(
-                [each for each in self._choices() if each.place.process == choice.place.process],
-                choice,
-            )
-
-    def action_next_rank(self) -> None:
-        """The same loader in the next process."""
-        choice = self._asked_for()
-        if choice is not None:
-            self._next(
-                [each for each in self._choices() if each.place.loader == choice.place.loader],
-                choice,
-            )
-
-    def _asked_for(self) -> Choice | None:
-        """The loader asked for last, though it may not be drawn yet: keys may come faster than
-        snapshots."""
-        shown = self.snapshot.choice if self.snapshot is not None else None
-        return next((each for each in self._choices() if each.place == self._place), shown)
-
-    def _choices(self) -> tuple[Choice, ...]:
-        return self.snapshot.choices if self.snapshot is not None else ()
-
-    def _next(self, among: list[Choice], now: Choice) -> None:
-        if len(among) < 2:
-            self.notify("There is no other one.", timeout=2)
+    def action_next(self, within: Literal["process", "loader"]) -> None:
+        """The next loader of the same process, or the same loader in the next process; after the
+        last one, the first."""
+        places = [each.place for each in self.snapshot.choices]
+        if not places:
             return
-        self.choose(among[(among.index(now) + 1) % len(among)].place)
+        # The one asked for last may not be drawn yet: keys may come faster than snapshots.
+        asked = (place for place in places if place == self._place)
+        now = next(asked, places[self.snapshot.chosen])
+        among = [each for each in places if getattr(each, within) == getattr(now, within)]
+        if len(among) < 2:
+            self.notify("There is no other loader or rank.")
+        else:
+            self.choose(among[(among.index(now) + 1) % len(among)])
 
     def choose(self, place: Place) -> None:
         """Look at this loader, newest batches first."""
         self._place = place
-        self._playing = False
         self._wish(None)
 
     def action_copy(self) -> None:
         """Copy the code of the recommendation looked at (of the best one on the other screens)."""
-        view = self.view
-        found = view.recommendation() if isinstance(view, Advice) else None
-        if found is None and self.snapshot is not None and not isinstance(view, Advice):
-            found = next(iter(self.snapshot.advice.recommendations), None)
-        if found is None or not found.change.code:
-            self.notify("There is no code to copy here.", timeout=2)
+        view, report = self.view, self.snapshot.advice.report
+        best = next(iter(report.recommendations), None) if report is not None else None
+        found = view.target if isinstance(view, Advice) else best
+        if not isinstance(found, Recommendation) or not found.change.code:
+            self.notify("There is no code to copy here.")
             return
         self.copy_to_clipboard(found.change.code)
-        self.notify(f"The code of {found.rule} is on the clipboard.", timeout=3, markup=False)
+        self.notify(f"The code of {found.rule} is on the clipboard.", markup=False)
 
     def action_stacks(self) -> None:
-        """Take stacks of the run now, beside everything else."""
+        """Take stacks of the run now, in a thread: it lasts seconds."""
         if self._taker is not None:
             return
         code = self.query_one(Code)
-        if self.snapshot is None or self.snapshot.state != "live":
+        if self.snapshot.state != "live":
             code.say(Taken(False, "stacks can be taken of a live run only"))
             return
         code.say(Taken(None, "taking stacks…"))
-        self._taker = Taker(self._path, lambda taken: self.post_message(Took(taken)), self._take)
+        self._taker = EndableThread(
+            target=lambda: self.call_later(self._took, taken(self._path, self._take)),
+            name="loaderscope-stacks",
+            daemon=True,
+        )
         self._taker.start()
 
-    def on_took(self, message: Took) -> None:
+    def _took(self, found: Taken) -> None:
         self._taker = None
-        self.query_one(Code).say(message.taken)
+        self.query_one(Code).say(found)
         self.reader.advise_soon()
 
     def action_tuning(self, wish: Asked) -> None:
         """Ask the process that tries settings to keep, to put back, or to stop."""
-        s = self.snapshot
-        tuning = s.tuning if s is not None and s.state == "live" else None
-        if tuning is None or (
-            tuning.tuned.decided and (wish != "back" or tuning.tuned.chosen == tuning.tuned.own)
-        ):
-            self.notify("There is nothing to change any more.", timeout=3)
+        tuning = self.snapshot.tuning if self.snapshot.state == "live" else None
+        tuned = tuning.tuned if tuning is not None else None
+        put_back = tuned is not None and wish == "back" and tuned.chosen != tuned.own
+        if tuning is None or (tuning.tuned.decided and not put_back):
+            self.notify("There is nothing left to change.")
             return
         try:
             ask(self._path / tuning.place.process, tuning.place.loader, wish)
+            said = "Sent. It takes effect after the current window."
         except OSError as error:
-            self.notify(
-                f"The run directory cannot be written: {error.strerror or error}",
-                timeout=5,
-                markup=False,
-            )
-            return
-        self.notify("Asked: it happens after the window now at work.", timeout=3)
+            said = f"The run directory cannot be written: {error.strerror or error}"
+        self.notify(said, markup=False)
 
     def action_theme(self) -> None:
         """Dark or light."""
-        dark = self.current_theme.dark
-        if self.current_theme.ansi:
-            self.theme = "ansi-light" if dark else "ansi-dark"
-        else:
-            self.theme = LIGHT.name if dark else DARK.name
-
-    def action_help(self) -> None:
-        self.push_screen(HelpScreen())
+        now = self.current_theme
+        light, dark = ("ansi-light", "ansi-dark") if now.ansi else (LIGHT.name, DARK.name)
+        self.theme = light if now.dark else dark
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The command palette (Ctrl-P): the screens, every loader, and Textual's own."""
@@ -375,11 +286,9 @@ class Dashboard(App[None]):
             yield SystemCommand(
                 f"Show {name}", f"Screen {number + 1}", lambda n=number: self.action_look(n)
             )
-        for choice in self._choices():
+        for choice in self.snapshot.choices:
             rank = f"rank {choice.rank}" if choice.rank is not None else f"process {choice.pid}"
             name = choice.name.replace("[", "(")  # the palette reads markup
             yield SystemCommand(
                 f"Loader {name}, {rank}", "Look at this one", lambda p=choice.place: self.choose(p)
             )
-        yield SystemCommand("Newest", "Show the newest batches", lambda: self.action_go(1))
-        yield SystemCommand("Copy the change", "The recommendation's code", self.action_copy)

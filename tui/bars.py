@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from textual.content import Content
 from textual.events import Click, MouseDown, MouseMove, MouseUp
-from textual.message import Message
 from textual.reactive import reactive
-from textual.widget import Widget
 
 from ..reports.words.units import duration
-from .draw.marks import BAD, DIM, FAIR, GOOD, MARK, STATES, Part, fitted, line, text
+from .draw.marks import DIM, FAIR, GOOD, MARK, STATES, fitted, line, text
+from .panel import Drawn
 from .snapshot import Snapshot
 
 SCREENS = ("Overview", "Advice", "Workers", "System", "Batches", "Code", "Trials")
@@ -18,189 +17,148 @@ TRIALS = len(SCREENS) - 1  # of a loader whose settings are tried alone
 _ENDINGS = {
     "finished": "the run has ended",
     "interrupted": "the run was interrupted (Ctrl-C)",
-    "crashed": "the run died: all it recorded until then is here",
-    "removed": "the run's directory was removed: this is what was seen last",
+    "crashed": "the run died: this is what it recorded until then",
+    "removed": "the run's directory was removed: this is the last state seen",
     "unreadable": "the run cannot be read",
-    "unknown": "recorded on another machine: only that one can tell whether it lives",
+    "unknown": "recorded on another machine, which alone knows whether it is alive",
 }
 
 
-class TopLine(Widget):
+class Bar(Drawn):
+    """One line of the whole width."""
+
+    DEFAULT_CSS = "Bar { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }"
+
+
+class TopLine(Bar):
     """Run, state, and the loader looked at."""
 
-    DEFAULT_CSS = (
-        "TopLine { height: 1; background: $panel; padding: 0 1; } TopLine:ansi { "
-        "background: ansi_default; }"
-    )
+    DEFAULT_CSS = "TopLine { background: $panel; } TopLine:ansi { background: ansi_default; }"
 
-    snapshot: reactive[Snapshot | None] = reactive(None)
-
-    class LoaderClicked(Message):
-        """The loader's name was clicked."""
-
-    def render(self) -> Content:
-        s = self.snapshot
-        if s is None:
-            return line(("Loaderscope", f"bold {MARK}"), ("  opening the run…", DIM))
-        width = self.content_size.width
-        style = STATES.get(s.state, "")
-        right = self._loader(s)
-        command = " ".join(s.argv) or s.run_id
-        room = width - len(right) - 16 - len(s.state) - 3
-        left = Content.assemble(
+    def draw(self, s: Snapshot, width: int, height: int) -> Content:
+        style, right = STATES.get(s.state, ""), _loader(s, width)
+        command = text(" ".join(s.argv) or s.run_id)
+        room = width - len(right) - 19 - len(s.state)
+        left = line(
             ("Loaderscope", f"bold {MARK}"),
-            "  ",
-            fitted(text(command), max(0, room)).rstrip(),
-            "  ",
+            f"  {fitted(command, room).rstrip()}  ",
             ("● ", style),
             (s.state, f"bold {style}"),
         )
-        return Content.assemble(
-            left, " " * max(1, width - left.cell_length - len(right)), (right, "bold")
-        )
+        gap = max(1, width - left.cell_length - len(right))
+        return left.pad_right(gap) + Content.styled(right, "bold")
 
-    def _loader(self, s: Snapshot) -> str:
-        choice = s.choice
-        if choice is None:
-            return ""
-        rank = f"rank {choice.rank} · " if choice.rank is not None else ""
-        several = f" ({s.chosen + 1}/{len(s.choices)})" if len(s.choices) > 1 else ""
-        return f"{rank}{text(choice.name, max(8, self.content_size.width // 3))}{several}"
-
-    def on_click(self, event: Click) -> None:
+    async def on_click(self, event: Click) -> None:
         if event.x > self.size.width * 2 // 3:
-            self.post_message(self.LoaderClicked())
+            await self.run_action("app.next('process')")
 
 
-class Tabs(Widget):
+def _loader(s: Snapshot, width: int) -> str:
+    if s.choice is None:
+        return ""
+    rank = f"rank {s.choice.rank} · " if s.choice.rank is not None else ""
+    several = f" ({s.chosen + 1}/{len(s.choices)})" if len(s.choices) > 1 else ""
+    return f"{rank}{text(s.choice.name, max(8, width // 3))}{several}"
+
+
+class Tabs(Bar):
     """The screens by number and name."""
 
-    DEFAULT_CSS = "Tabs { height: 1; padding: 0 1; }"
-
     current = reactive(0)
-    advice = reactive(0)
-    trials = reactive(False)
 
-    class Chosen(Message):
-        """A screen was clicked."""
-
-        def __init__(self, number: int) -> None:
-            super().__init__()
-            self.number = number
-
-    def _labels(self) -> list[str]:
-        counts = {1: f" {self.advice}" if self.advice else ""}
-        names = SCREENS if self.trials or self.current == TRIALS else SCREENS[:TRIALS]
-        return [
-            f" {number} {name}{counts.get(number - 1, '')} " for number, name in enumerate(names, 1)
+    def draw(self, s: Snapshot, width: int, height: int) -> Content:
+        report = s.advice.report
+        count = f" {len(report.recommendations)}" if report and report.recommendations else ""
+        tuned = s.tuning is not None or self.current == TRIALS
+        self._labels = [
+            f" {number} {name}{count if name == 'Advice' else ''} "
+            for number, name in enumerate(SCREENS[: None if tuned else TRIALS], 1)
         ]
-
-    def render(self) -> Content:
         return line(
             *(
                 (label, "bold reverse" if number == self.current else "")
-                for number, label in enumerate(self._labels())
+                for number, label in enumerate(self._labels)
             )
         )
 
-    def on_click(self, event: Click) -> None:
+    def watch_current(self) -> None:
+        self.again()
+
+    async def on_click(self, event: Click) -> None:
         at = event.x - 1
-        for number, label in enumerate(self._labels()):
+        for number, label in enumerate(self._labels):
             if 0 <= at < len(label):
-                self.post_message(self.Chosen(number))
+                await self.run_action(f"app.look({number})")
             at -= len(label)
 
 
-class Scrubber(Widget):
+class Scrubber(Bar):
     """The time line of the run: a click or a drag goes to that moment, the right end is the
     newest."""
 
-    DEFAULT_CSS = "Scrubber { height: 1; padding: 0 1; }"
-
-    snapshot: reactive[Snapshot | None] = reactive(None)
     playing = reactive(False)
-    frozen = reactive(False)
-
-    class Moved(Message):
-        """To this share of the run's time; 1 is the newest."""
-
-        def __init__(self, share: float) -> None:
-            super().__init__()
-            self.share = share
 
     _LEFT = 12
     _RIGHT = 24
 
-    def render(self) -> Content:
-        s = self.snapshot
-        if s is None:
+    @property
+    def _track(self) -> int:
+        return max(2, self.content_size.width - self._LEFT - self._RIGHT)
+
+    def draw(self, s: Snapshot, width: int, height: int) -> Content:
+        times = s.times
+        if times is None:
             return Content("")
-        if s.problem is not None and s.times is None:
-            return line((fitted(text(s.problem), self.content_size.width).rstrip(), BAD))
-        if s.times is None:
-            return line((_ENDINGS.get(s.state, "waiting for the first batch"), DIM))
-        begin, end, at = s.times.begin_ns, s.times.end_ns, s.times.at_ns
-        track = max(1, self.content_size.width - self._LEFT - self._RIGHT)
-        share = 1.0 if at is None else (at - begin) / max(1, end - begin)
-        knob = round(min(1.0, max(0.0, share)) * (track - 1))
-        passed = duration(((end if at is None else at) - begin) / 1e9)
-        word, style = self._word(s, at)
-        parts: list[Part] = [
-            (f"{word:<{self._LEFT}}", style),
+        span = max(1, times.end_ns - times.begin_ns)
+        passed = (times.end_ns if times.at_ns is None else times.at_ns) - times.begin_ns
+        knob = round(min(1.0, max(0.0, passed / span)) * (self._track - 1))
+        if self.playing:
+            word, style = "▶ playing", GOOD
+        elif times.at_ns is not None:
+            word, style = "⏸ paused" if s.state == "live" else "◀ looking", FAIR
+        else:
+            word, style = f"{'●' if s.state == 'live' else '■'} {s.state}", STATES.get(s.state, "")
+        return line(
+            (f"{word:<{self._LEFT}}", f"bold {style}"),
             ("━" * knob, MARK),
             ("●", f"bold {MARK}"),
-            ("─" * (track - knob - 1), DIM),
-            (f"  {passed} of {duration((end - begin) / 1e9)}"[: self._RIGHT], ""),
-        ]
-        return Content.assemble(*parts)
-
-    def _word(self, s: Snapshot, at: int | None) -> tuple[str, str]:
-        if self.playing:
-            return "▶ playing", f"bold {GOOD}"
-        if at is not None:
-            return ("⏸ paused" if self.frozen else "◀ looking"), f"bold {FAIR}"
-        return (
-            ("● live", f"bold {GOOD}")
-            if s.state == "live"
-            else (f"■ {s.state}", f"bold {STATES.get(s.state, '')}")
+            ("─" * (self._track - knob - 1), DIM),
+            f"  {duration(passed / 1e9)} of {duration(span / 1e9)}"[: self._RIGHT],
         )
 
-    def _share(self, x: int) -> float:
-        track = max(1, self.content_size.width - self._LEFT - self._RIGHT)
-        return min(1.0, max(0.0, (x - 1 - self._LEFT) / max(1, track - 1)))
+    def watch_playing(self) -> None:
+        self.again()
 
-    def on_mouse_down(self, event: MouseDown) -> None:
+    async def _move_to(self, x: int) -> None:
+        await self.run_action(f"app.go({(x - 1 - self._LEFT) / (self._track - 1)})")
+
+    async def on_mouse_down(self, event: MouseDown) -> None:
         self.capture_mouse()
-        self.post_message(self.Moved(self._share(event.x)))
+        await self._move_to(event.x)
 
-    def on_mouse_move(self, event: MouseMove) -> None:
+    async def on_mouse_move(self, event: MouseMove) -> None:
         if event.button:
-            self.post_message(self.Moved(self._share(event.x)))
+            await self._move_to(event.x)
 
     def on_mouse_up(self, event: MouseUp) -> None:
         self.release_mouse()
 
 
 def _said(s: Snapshot) -> str:
-    if s.problem:
-        return text(s.problem)
-    return " ".join(filter(None, [*map(text, s.missing), _ENDINGS.get(s.state, "")]))
+    said = [s.problem] if s.problem else [*s.missing, _ENDINGS.get(s.state)]
+    return " ".join(text(each) for each in said if each)
 
 
-class Banner(Widget):
+class Banner(Bar):
     """Says what is missing, or that the run ended, died or was removed; not there while it lives
     and all is well."""
 
-    DEFAULT_CSS = "Banner { height: 1; padding: 0 1; display: none; }"
+    DEFAULT_CSS = "Banner { display: none; }"
 
-    snapshot: reactive[Snapshot | None] = reactive(None)
+    def show(self, snapshot: Snapshot) -> None:
+        self.display = bool(_said(snapshot))
+        super().show(snapshot)
 
-    def watch_snapshot(self, snapshot: Snapshot | None) -> None:
-        self.display = bool(snapshot is not None and _said(snapshot))
-
-    def render(self) -> Content:
-        s = self.snapshot
-        if s is None:
-            return Content("")
-        said = _said(s)
-        return line(("■ ", STATES.get(s.state, "")), (said, f"bold {STATES.get(s.state, '')}"))
+    def draw(self, s: Snapshot, width: int, height: int) -> Content:
+        style = STATES.get(s.state, "")
+        return line(("■ ", style), (_said(s), f"bold {style}"))

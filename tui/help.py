@@ -12,42 +12,40 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ..reports.words.glosses import GLOSSES
-from .draw.marks import DIM, MARK, line, lines
+from .draw.marks import MARK, line, lines
 
 KEYS = (
     ("1 … 7", "Overview, Advice, Workers, System, Batches, Code, Trials (or click)"),
-    ("l   r", "the next loader; the same loader in the next rank or process"),
-    ("space", "live: hold what is shown, and go on; a finished run: play it"),
-    ("← →", "back and on in time (with Shift: far; or , . < >); a click or drag on the time line"),
-    ("home end", "the beginning; the newest (also n)"),
+    ("l   r", "next loader; same loader in the next rank or process"),
+    ("space", "live run: pause the screen, or go on; finished run: play it"),
+    ("← →", "back and forward in time (Shift: faster; also , . < >); or drag the time line"),
+    ("home end", "first batches; newest batches (also n)"),
     ("c", "copy the recommendation's code"),
     ("+ -", "Workers: zoom the lanes"),
-    ("s", "Batches: sort the slowest by another time; Code: take stacks of a live run now"),
-    ("k b x", "Trials: keep what is tried now; put the code's settings back; try no more"),
-    ("o", "with run --live: the script's output beside, alone, or away"),
-    ("t", "dark or light; Ctrl-P has more themes and every command"),
-    ("q", "leave; with run --live the script goes on, its output here"),
+    ("s", "Batches: sort by another time; Code: take stacks of a live run now"),
+    ("k b x", "Trials: keep the settings on trial; put the code's own back; stop trying"),
+    ("o", "run --live: show the script's output below, alone, or not at all"),
+    ("t", "dark or light theme; Ctrl-P: more themes, screens and loaders"),
+    ("q", "quit; with run --live the script goes on and prints to the terminal"),
 )
 
 _TERMS = (
     (
         "stall share",
-        "part of the loop's time in which the device (or the loop) had nothing to do for want of "
-        "data",
+        "share of the loop's time in which the device (or the loop) waited for data",
     ),
-    ("headroom", "how much faster training would be if loading were free: no advice can give more"),
+    ("headroom", "speed-up if loading were free: the upper bound of all advice"),
     (
         "used",
-        "how busy what does this stage is: the workers together, the pin thread, the device, the "
-        "loop",
+        "how busy the stage is: all workers together, the pin thread, the device or the loop",
     ),
     (
         "of step",
-        "the stage's time over the loop's time; stages that run side by side may exceed 100 %",
+        "stage time / loop time; more than 100 % if workers run in parallel",
     ),
-    ("queue", "batches ready, of those that may be made ahead (workers x prefetch_factor)"),
-    ("itself", "Code: the function's own share of its stage; the bar counts what it calls too"),
-    ("ranks", "Workers: a cell a rank of the job, darker the longer it waits for its data"),
+    ("queue", "batches that are ready, of at most workers x prefetch_factor"),
+    ("itself", "Code: the function's own share of its stage; the bar includes its callees"),
+    ("ranks", "Workers: one cell per rank; darker means longer waits for data"),
     ("head of line", "the loop waits for one batch while a later one is ready: order costs time"),
 )
 
@@ -76,13 +74,9 @@ class HelpScreen(ModalScreen[None]):
 
 
 def _content() -> Content:
-    rows = [line(("Keys", "bold underline"))]
-    rows += [line((f"{key:<10}", f"bold {MARK}"), f" {meaning}") for key, meaning in KEYS]
-    rows += [line(""), line(("Words", "bold underline"))]
-    rows += [line((f"{word:<14}", "bold"), meaning) for word, meaning in _TERMS]
-    rows += [
-        line((f"{name:<14}", "bold"), (meaning, DIM))
-        for name, _, meaning in GLOSSES.values()
-        if name.strip()
-    ]
+    stages = [(name, meaning) for name, _, meaning in GLOSSES.values() if name.strip()]
+    rows = []
+    for title, pairs in (("Keys", KEYS), ("Words", (*_TERMS, *stages))):
+        rows.append(line((title, "bold underline")))
+        rows += [line((f"{word:<14}", f"bold {MARK}"), meaning) for word, meaning in pairs]
     return lines(rows)

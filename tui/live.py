@@ -8,11 +8,9 @@ import shutil
 import signal
 import sys
 import threading
-from collections import deque
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from types import FrameType
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -31,7 +29,7 @@ from .scrollback import Scrollback
 
 # The newest output, written to the terminal again when the dashboard is left: else a traceback
 # would be lost with it.
-KEPT_BYTES = 1 << 18
+NEWEST_BYTES = 1 << 18
 
 # Beside the dashboard (0), alone (1), away (2).
 _LAYOUTS = ("", "-alone", "-away")
@@ -60,29 +58,27 @@ class OutputPane(Widget):
         self._back = 0
 
     def on_mount(self) -> None:
-        self.told()
+        self.update()
 
-    def told(self) -> None:
+    def update(self) -> None:
         """There is more to show."""
         code = self._script.code
-        state = (
-            "running"
-            if code is None
-            else f"exited with {code}"
-            if code >= 0
-            else f"ended by signal {-code}"
-        )
+        if code is None:
+            state = "running"
+        else:
+            state = f"exited with {code}" if code >= 0 else f"ended by signal {-code}"
         self.border_title = Content(f"{clean(' '.join(self._script.argv), 60)} · {state}")
         self.refresh()
 
     def render(self) -> Content:
+        height = self.content_size.height
         with self._lock:
-            self._back = max(0, min(self._back, self._scrollback.height - self.content_size.height))
-            found = self._scrollback.lines(self.content_size.height + 1, self._back)
+            self._back = max(0, min(self._back, self._scrollback.height - height))
+            found = self._scrollback.lines(height + 1, self._back)
         # The cursor's own line is mostly empty: it need not take the room of one that is not.
         if found and not found[-1].plain:
             found.pop()
-        return Content("\n").join(found[-self.content_size.height :])
+        return Content("\n").join(found[-height:])
 
     def on_resize(self, event: Resize) -> None:
         self._script.resize(self.content_size.height, self.content_size.width)
@@ -119,12 +115,11 @@ class LiveDashboard(Dashboard):
     def __init__(self, script: Script) -> None:
         super().__init__(script.directory)
         self.script = script
-        self.kept: deque[bytes] = deque()
-        self._kept_bytes = 0
+        self._newest = b""
         self._scrollback = Scrollback()
         self._lock = threading.Lock()
         self._layout = 0
-        self._left = threading.Event()
+        self._left = False
         self.pump = threading.Thread(target=self._pump, name="loaderscope-output", daemon=True)
 
     def compose_body(self) -> ComposeResult:
@@ -135,7 +130,7 @@ class LiveDashboard(Dashboard):
         self.pump.start()
 
     def on_wrote(self) -> None:
-        self.query_one(OutputPane).told()
+        self.query_one(OutputPane).update()
 
     def action_output(self) -> None:
         """The output beside the screens, alone, away."""
@@ -146,28 +141,24 @@ class LiveDashboard(Dashboard):
         """Ctrl-C is the script's."""
         if self.script.code is None:
             self.script.interrupt()
-            self.notify("Ctrl-C was sent to the script. q leaves the dashboard.", timeout=3)
+            self.notify("Ctrl-C was sent to the script. q leaves the dashboard.")
         else:
-            self.notify("The script has ended. q leaves the dashboard.", timeout=3)
+            self.notify("The script has ended. q leaves the dashboard.")
 
     def leave(self) -> None:
         """The dashboard has gone: what was written last, and from now on all, goes to the
         terminal."""
         with self._lock:
-            self._left.set()
-            while self.kept:
-                _to_terminal(self.kept.popleft())
+            self._left = True
+            _to_terminal(self._newest)
 
     def _pump(self) -> None:
         while data := self.script.read():
             with self._lock:
-                if self._left.is_set():
+                if self._left:
                     _to_terminal(data)
                     continue
-                self.kept.append(data)
-                self._kept_bytes += len(data)
-                while self._kept_bytes > KEPT_BYTES and len(self.kept) > 1:
-                    self._kept_bytes -= len(self.kept.popleft())
+                self._newest = (self._newest + data)[-NEWEST_BYTES:]
                 self._scrollback.feed(data)
             self.post_message(Wrote())
         self.script.wait()
@@ -189,7 +180,7 @@ def run_live(argv: Sequence[str], runs: Path | None = None, beside: Beside = nul
     # From before the dashboard to after it: asyncio lets a handler be that is not Python's own.
     # With its own, Ctrl-C in the moment between the dashboard's last key and its end would be a
     # cancellation that nobody notices.
-    before = signal.signal(signal.SIGINT, lambda number, frame: _interrupt(script, frame))
+    before = signal.signal(signal.SIGINT, lambda *_: script.interrupt())
     try:
         with beside(script.directory):
             app.run()
@@ -203,12 +194,7 @@ def run_live(argv: Sequence[str], runs: Path | None = None, beside: Beside = nul
         signal.signal(signal.SIGINT, before)
 
 
-def _interrupt(script: Script, frame: FrameType | None) -> None:
-    script.interrupt()
-
-
 def _to_terminal(data: bytes) -> None:
-    try:
-        os.write(sys.stdout.fileno(), data)
-    except (OSError, ValueError):
-        return
+    with suppress(OSError, ValueError):
+        while data:
+            data = data[os.write(sys.stdout.fileno(), data) :]

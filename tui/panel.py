@@ -1,9 +1,8 @@
-"""A part of a screen: a title, and what a pure function draws of the snapshot in the room there
-is."""
+"""Parts of the screen that are drawn from a snapshot by pure functions, in the room there is."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
 
 from textual.content import Content
 from textual.events import Resize
@@ -12,68 +11,71 @@ from textual.widget import Widget
 
 from .snapshot import Snapshot
 
+# Of a snapshot in so many columns and rows.
+Draw = Callable[[Snapshot, int, int], Content]
 
-class Draw(Protocol):
-    def __call__(self, s: Snapshot, width: int, height: int) -> Content: ...
 
-
-class Panel(Widget):
+class Drawn(Widget):
     """Draws again only when there is another snapshot, another size or another way to draw; shows
     only what changed.
 
-    With `auto`, the panel is as high as what it draws.
+    With the class `auto`, it is as high as what it draws.
     """
 
-    DEFAULT_CSS = """
-    Panel { border-top: solid $secondary; border-title-style: bold; border-title-color: $text;
-            padding: 0 1; height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
-    Panel.auto { height: auto; }
-    """
+    DEFAULT_CSS = "Drawn.auto { height: auto; }"
 
-    def __init__(
-        self, title: str, draw: Draw, *, auto: bool = False, id: str | None = None
-    ) -> None:
-        super().__init__(id=id, classes="auto" if auto else None)
-        self.border_title = Content(title)
-        self._draw = draw
-        self._auto = auto
+    def __init__(self, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
         self._snapshot: Snapshot | None = None
         self._content = Content("")
+
+    def draw(self, s: Snapshot, width: int, height: int) -> Content:
+        raise NotImplementedError
 
     def show(self, snapshot: Snapshot) -> None:
         """Draw this snapshot."""
         self._snapshot = snapshot
-        self._again()
+        self.again()
 
-    def draw_with(self, draw: Draw, title: str | None = None) -> None:
-        """Draw in another way from now on."""
-        self._draw = draw
-        if title is not None:
-            self.border_title = Content(title)
-        self._again()
+    def again(self) -> None:
+        """Draw what is shown in another way or another room."""
+        width, height = self.content_size
+        if self._snapshot is None or width <= 0:
+            return
+        before, self._content = self._content, self.draw(self._snapshot, width, height)
+        if not before.is_same(self._content):
+            taller = self._content.plain.count("\n") != before.plain.count("\n")
+            self.refresh(layout=taller and self.has_class("auto"))
 
     def on_resize(self, event: Resize) -> None:
-        self._again()
+        self.again()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         # Not what the base class measures: it would wrap a line that is one column too long on its
         # way to a new size.
-        return (
-            max(1, self._content.plain.count("\n") + 1)
-            if self._auto
-            else super().get_content_height(container, viewport, width)
-        )
+        return self._content.plain.count("\n") + 1
 
     def render(self) -> Content:
         return self._content
 
-    def _again(self) -> None:
-        width, height = self.content_size
-        if self._snapshot is None or width <= 0:
-            return
-        content = self._draw(self._snapshot, width, height)
-        if content.plain == self._content.plain and content.spans == self._content.spans:
-            return
-        taller = content.plain.count("\n") != self._content.plain.count("\n")
-        self._content = content
-        self.refresh(layout=self._auto and taller)
+
+class Panel(Drawn):
+    """A titled part of a screen."""
+
+    DEFAULT_CSS = """
+    Panel { border-top: solid $secondary; border-title-style: bold; border-title-color: $text;
+            padding: 0 1; height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
+    """
+
+    def __init__(self, title: str, draw: Draw, *, auto: bool = False, id: str = "") -> None:
+        super().__init__(id or None, "auto" if auto else None)
+        self.border_title = Content(title)
+        self._draw = draw
+
+    def draw(self, s: Snapshot, width: int, height: int) -> Content:
+        return self._draw(s, width, height)
+
+    def draw_with(self, draw: Draw) -> None:
+        """Draw in another way from now on."""
+        self._draw = draw
+        self.again()

@@ -1,7 +1,7 @@
 """The thread that reads the run and makes snapshots. Widgets only draw what it posts.
 
-Advice is dear (rules, and a simulation of changed loaders): it is worked out in a thread of its
-own, on the newest batches, and again only after a while.
+Advice is expensive (rules, and simulations of changed loaders): a thread of its own works it out
+from the newest batches, and not at every refresh.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..profiler.base.metadata import clean
 from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.run import Run
 from .snapshot import AdviceView, Snapshot
-from .snapshot_builder import SnapshotBuilder, Wish, advice_of
+from .snapshot_builder import SnapshotBuilder, ViewRequest, advice_of
 
 INTERVAL_S = 0.5
 ADVICE_EVERY_S = 5.0
@@ -43,14 +43,13 @@ class Reader(EndableThread):
         self._follower = follower
         self._post = post
         self._interval_s = interval_s
-        self._wish = Wish()
+        self._wish = ViewRequest()
         self._wished = threading.Event()
         self._over = False
-        self._last: Snapshot | None = None
+        self._last = Snapshot(clean(follower.path.name), (), "unreadable")
         self.advisor = Advisor(advise)
-        self.refresh_s: list[float] = []  # the newest refreshes' cost, for the benchmark
 
-    def wish(self, wish: Wish) -> None:
+    def wish(self, wish: ViewRequest) -> None:
         """Show this from now on."""
         self._wish = wish
         self._wished.set()
@@ -78,10 +77,9 @@ class Reader(EndableThread):
             self._wished.clear()
             try:
                 snapshot = self.step(wished)
-            except (
-                Exception
-            ) as error:  # a thread that died would leave a screen that only looks alive
-                snapshot = self._failed(error)
+            except Exception as error:  # a dead thread would leave a screen that only looks alive
+                said = f"{type(error).__name__}: {clean(error, 200)}"
+                snapshot = replace(self._last, problem=said)
             if snapshot is not None and not self._over:
                 self._post(snapshot)
             self._catch_up()
@@ -89,32 +87,18 @@ class Reader(EndableThread):
 
     def step(self, wished: bool = True) -> Snapshot | None:
         """One refresh; None where there is nothing new."""
-        began = time.perf_counter()
-        fresh = self._follower.poll()
-        wish = self._wish
-        if not (fresh or wished or self._last is None or self.advisor.news or self._running()):
+        fresh, wish = self._follower.poll(), self._wish
+        last, live = self._last.loader, self._last.state == "live" and wish.at_ns is None
+        # The rate of a live loop that stands still falls though nothing new was recorded.
+        falls = live and last is not None and last.pace.batches_s
+        if not (fresh or wished or self.advisor.news or falls):
             return None
         snapshot, run = self._builder.build(wish, self.advisor.take())
-        self.refresh_s = [*self.refresh_s[-99:], time.perf_counter() - began]
-        choice = snapshot.choice
-        if run is not None and choice is not None:
-            self.advisor.consider(
-                run, choice.place, (choice.place, wish.at_ns, self._follower.version)
-            )
+        if run is not None and snapshot.choice is not None:
+            basis = wish.at_ns, self._follower.version
+            self.advisor.consider(run, snapshot.choice.place, basis)
         self._last = snapshot
         return snapshot
-
-    def _running(self) -> bool:
-        """A live loop that stands still: its rate falls though nothing new was recorded."""
-        last = self._last
-        if (
-            last is None
-            or last.state != "live"
-            or last.loader is None
-            or self._wish.at_ns is not None
-        ):
-            return False
-        return bool(last.loader.pace.batches_s)
 
     def _catch_up(self) -> None:
         """Add older batches to the totals, leaving about half of a core alone; what they change is
@@ -124,16 +108,9 @@ class Reader(EndableThread):
             self._wished.set()
             time.sleep(min(CATCH_UP_S, time.monotonic() - began))
 
-    def _failed(self, error: Exception) -> Snapshot:
-        said = f"{type(error).__name__}: {clean(error, 200)}"
-        if self._last is not None:
-            return replace(self._last, problem=said)
-        return Snapshot(clean(self._follower.path.name), (), "unreadable", problem=said)
-
 
 class Advisor:
-    """Works advice out beside the reader, one at a time, and never more often than
-    ADVICE_EVERY_S."""
+    """Works advice out in a thread of its own, at most once in ADVICE_EVERY_S."""
 
     def __init__(self, advise: Advise) -> None:
         self._advise = advise
@@ -141,7 +118,7 @@ class Advisor:
         self._advice = AdviceView()
         self._basis: object = None
         self._place: Place | None = None
-        self._thread: EndableThread | None = None
+        self._thread = EndableThread()
         self._next_s = 0.0
 
     def take(self) -> AdviceView:
@@ -150,13 +127,12 @@ class Advisor:
 
     def finish(self) -> None:
         """Wait for advice being worked out."""
-        if self._thread is not None:
+        if self._thread.ident is not None:
             self._thread.join()
 
     def end(self) -> None:
         """Give up what is being worked out, and wait until it has ended."""
-        if self._thread is not None:
-            self._thread.end()
+        self._thread.end()
 
     def forget(self) -> None:
         """Take the next chance to begin anew."""
@@ -165,9 +141,9 @@ class Advisor:
     def consider(self, run: Run, place: Place, basis: object) -> None:
         """Begin anew if what it rests on has changed and it is time."""
         if place != self._place:
-            self._place, self._advice, self._next_s = place, AdviceView(), 0.0
-        busy = self._thread is not None and self._thread.is_alive()
-        if basis == self._basis or busy or time.monotonic() < self._next_s:
+            self.forget()
+            self._place, self._advice = place, AdviceView()
+        if basis == self._basis or self._thread.is_alive() or time.monotonic() < self._next_s:
             return
         self._basis = basis
         self._next_s = time.monotonic() + ADVICE_EVERY_S
@@ -179,7 +155,7 @@ class Advisor:
     def _work(self, run: Run, place: Place) -> None:
         began = time.thread_time()
         found = self._advise(run, place)
-        # Where it is very dear, it is had less often: at most a tenth of a core.
+        # Advice takes at most a tenth of a core: the slower it is, the less often.
         self._next_s = max(self._next_s, time.monotonic() + 10 * (time.thread_time() - began))
         if place == self._place:
             self._advice, self.news = found, True

@@ -13,9 +13,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from ..advisors.schema.report_model import Recommendation
-from .draw import advice, batches, machine, overview, ranks, trials, workers
+from .draw import advice, batches, flow, machine, overview, ranks, trials, workers
 from .draw import code_screen as code
-from .facts.spread import STAGES
 from .panel import Panel
 from .snapshot import AdviceView, Snapshot
 from .stack_requests import Taken
@@ -54,9 +53,9 @@ class Overview(View):
         with Horizontal(id="middle"):
             with Vertical(id="course"):
                 yield Panel("Pace", overview.pace, id="pace")
-                yield Panel("Queue", overview.queue, id="queue")
-            yield Panel("Where waiting came from", overview.waiting, id="waiting")
-        yield Panel("Pipeline", overview.pipeline, id="flow")
+                yield Panel("Queue", flow.queue, id="queue")
+            yield Panel("Causes of waiting", overview.waiting, id="waiting")
+        yield Panel("Pipeline", flow.pipeline, id="flow")
         yield Panel("What to change", overview.advice, id="changes")
 
     def on_resize(self, event: Resize) -> None:
@@ -82,41 +81,31 @@ class Advice(View):
     """
 
     def compose(self) -> ComposeResult:
+        self._advice = AdviceView()
+        self._targets: list[advice.Target] = []
         with Horizontal():
             yield OptionList(id="entries")
             with VerticalScroll():
                 yield Static("", id="detail", markup=False)
 
-    def on_mount(self) -> None:
-        self._advice = AdviceView()
-        self._drawn: object = None
-
     def show(self, snapshot: Snapshot) -> None:
-        entries = self.query_one(OptionList)
-        if snapshot.advice == self._advice and self._drawn == self.size.width:
+        if snapshot.advice == self._advice:
             return
-        if snapshot.advice != self._advice:
-            self._advice = snapshot.advice
-            chosen = self.chosen
-            found = advice.entries(self._advice)
-            entries.clear_options()
-            entries.add_options(
-                Option(line, id=id_, disabled=":" not in id_) for id_, line in found
-            )
-            ids = [id_ for id_, _ in found if ":" in id_]
-            if ids:
-                entries.highlighted = entries.get_option_index(chosen if chosen in ids else ids[0])
+        options, before = self.query_one(OptionList), _rule(self.target)
+        self._advice, found = snapshot.advice, advice.entries(snapshot.advice)
+        self._targets = [target for target, _ in found]
+        options.clear_options()
+        options.add_options(Option(line, disabled=target is None) for target, line in found)
+        rules = [_rule(target) for target in self._targets]
+        if found:
+            options.highlighted = rules.index(before) if before and before in rules else 1
         self._detail()
 
     @property
-    def chosen(self) -> str | None:
-        """The id of the entry looked at."""
-        option = self.query_one(OptionList).highlighted_option
-        return option.id if option is not None else None
-
-    def recommendation(self) -> Recommendation | None:
-        """The recommendation looked at."""
-        return advice.recommendation(self._advice, self.chosen)
+    def target(self) -> advice.Target:
+        """What is looked at."""
+        number = self.query_one(OptionList).highlighted
+        return self._targets[number] if number is not None else None
 
     def on_option_list_option_highlighted(self) -> None:
         self._detail()
@@ -126,9 +115,12 @@ class Advice(View):
         self._detail()
 
     def _detail(self) -> None:
-        self._drawn = self.size.width
         width = max(20, self.size.width - 38)
-        self.query_one("#detail", Static).update(advice.detail(self._advice, self.chosen, width))
+        self.query_one("#detail", Static).update(advice.detail(self._advice, self.target, width))
+
+
+def _rule(target: advice.Target) -> str | None:
+    return target.rule if isinstance(target, Recommendation) else target
 
 
 class Workers(View):
@@ -195,18 +187,19 @@ class Batches(View):
 
     def compose(self) -> ComposeResult:
         with Container(id="spreads"):
-            for number, name in enumerate(STAGES):
+            for number, name in enumerate(batches.STAGES):
                 yield Panel(name.capitalize(), partial(batches.spread, number=number))
         with VerticalScroll():
             yield Panel(self._title(), batches.slowest, auto=True, id="slowest")
 
     def action_sort(self) -> None:
-        self.by = (self.by + 1) % len(STAGES)
+        self.by = (self.by + 1) % len(batches.STAGES)
         panel = self.query_one("#slowest", Panel)
-        panel.draw_with(partial(batches.slowest, by=STAGES[self.by]), self._title())
+        panel.border_title = self._title()
+        panel.draw_with(partial(batches.slowest, by=batches.STAGES[self.by]))
 
     def _title(self) -> str:
-        return f"Slowest batches by {STAGES[self.by]}"
+        return f"Slowest batches by {batches.STAGES[self.by]}"
 
 
 class Code(View):
@@ -239,13 +232,13 @@ class Trials(View):
     """The settings that are tried on the loader while it is at work."""
 
     DEFAULT_CSS = """
-    Trials #trying { height: 4; }
+    Trials #trying { height: 3; }
     Trials VerticalScroll { height: 1fr; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("k", "app.tuning('keep')", "Keep"),
-        Binding("b", "app.tuning('back')", "Back"),
+        Binding("b", "app.tuning('back')", "Put back"),
         Binding("x", "app.tuning('stop')", "Stop"),
     ]
 

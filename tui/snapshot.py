@@ -3,25 +3,16 @@ drawn in the app's."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from ..advisors.schema.report_model import (
-    Code,
-    LoaderReport,
-    Recommendation,
-    StorageSummary,
-    TransformTime,
-)
+from ..advisors.schema.report_model import LoaderReport
 from ..profiler.store.run.follow import Place
 from ..profiler.store.run.history import Course
 from ..profiler.store.run.rank_waits import RankWait
+from ..profiler.store.run.run import LoaderRun, SystemRun
 from ..profiler.store.run.tuning import Tuned
-from ..reports.words.plan_words import PlanRow
-from .facts.flow import Node, Pace, Queue
 from .facts.lanes import Lanes
-from .facts.machine import Machine
-from .facts.spread import Batches
+from .facts.pace import Pace
 
 
 @dataclass(frozen=True)
@@ -49,35 +40,22 @@ class LoaderView:
     """The chosen loader at the chosen moment. `caught_up` is the share of its batches behind the
     figures."""
 
-    report: LoaderReport
-    nodes: tuple[Node, ...]
-    queue: Queue
+    report: LoaderReport  # without advice
+    loader: LoaderRun
+    begin_ns: int  # of recording in its process
     pace: Pace
     course: Course
-    lanes: Lanes | None
-    batches: Batches
+    lanes: Lanes
     caught_up: float
 
 
 @dataclass(frozen=True)
 class AdviceView:
-    """The last advice worked out: it is dear, and a little older than the rest. `problem` is why
-    there is none.
+    """The last report with advice and stacks: it is expensive, and a little older than the rest.
+    `problem` is why there is none."""
 
-    With it comes what it rests on and is dear too: functions seen in stacks, transforms, storage.
-    """
-
-    recommendations: tuple[Recommendation, ...] = ()
-    rejected: tuple[Recommendation, ...] = ()
-    unmeasured: Mapping[str, str] = field(default_factory=dict)
-    batches: int = 0  # it rests on
-    ready: bool = False
+    report: LoaderReport | None = None
     problem: str | None = None
-    code: Code | None = None
-    transforms: tuple[TransformTime, ...] = ()
-    storage: StorageSummary | None = None
-    plan: tuple[PlanRow, ...] = ()  # the recommendations in words
-    summary: str | None = None  # of the plan; where nothing is advised, why
 
 
 @dataclass(frozen=True)
@@ -101,9 +79,8 @@ class Snapshot:
     chosen: int = 0
     times: Times | None = None
     loader: LoaderView | None = None
-    machine: Machine | None = None
-    advice: AdviceView = field(default_factory=AdviceView)
-    notes: tuple[str, ...] = ()
+    system: SystemRun | str = ""  # of the host of this loader; why there is none
+    advice: AdviceView = AdviceView()
     ranks: tuple[RankWait, ...] = ()  # of the job whose loader this is, at the newest moment
     tuning: TuningView | None = None  # None: the loader's settings are not tried
     missing: tuple[str, ...] = ()  # what the torch of this run kept from being measured

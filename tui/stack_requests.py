@@ -1,4 +1,4 @@
-"""Takes stacks of a live run for the dashboard, in a thread: a burst lasts seconds."""
+"""Takes stacks of a live run for the dashboard."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..profiler.base.endable_thread import EndableThread
 from ..profiler.base.errors import LoaderscopeError
 from ..profiler.base.metadata import clean
 from ..profiler.store.stacks.stack_samples import StackCapture
@@ -23,27 +22,13 @@ class Taken:
     said: str
 
 
-class Taker(EndableThread):
-    """Takes stacks once, and says how it went."""
-
-    def __init__(self, path: Path, done: Callable[[Taken], object], take: Take) -> None:
-        super().__init__(name="loaderscope-stacks", daemon=True)
-        self._path = path
-        self._done = done
-        self._take = take
-
-    def work(self) -> None:
-        try:
-            burst = self._take(self._path)
-        except LoaderscopeError as error:
-            self._done(Taken(False, clean(error, 200)))
-        except Exception as error:  # costs the stacks, never the screen
-            self._done(Taken(False, f"no stacks: {type(error).__name__}: {clean(error, 200)}"))
-        else:
-            samples = plural(sum(burst.samples.values()), "sample", "samples")
-            self._done(
-                Taken(
-                    True,
-                    f"taken: {samples} of {plural(len(burst.samples), 'process', 'processes')}",
-                )
-            )
+def taken(path: Path, take: Take) -> Taken:
+    """Take stacks once; a failure costs the stacks, never the screen."""
+    try:
+        samples = take(path).samples
+    except LoaderscopeError as error:
+        return Taken(False, clean(error, 200))
+    except Exception as error:
+        return Taken(False, f"no stacks: {type(error).__name__}: {clean(error, 200)}")
+    counted = plural(sum(samples.values()), "sample", "samples")
+    return Taken(True, f"taken: {counted} of {plural(len(samples), 'process', 'processes')}")

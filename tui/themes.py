@@ -3,6 +3,7 @@ one fits."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from textual.theme import Theme
@@ -66,16 +67,6 @@ def fitting(environ: Mapping[str, str]) -> str:
         or "256" in term
         or "direct" in term
     )
-    if not rich and term in (
-        "",
-        "linux",
-        "xterm",
-        "xterm-16color",
-        "screen",
-        "tmux",
-        "vt100",
-        "vt220",
-        "ansi",
-    ):
+    if not rich and re.fullmatch(r"|linux|xterm(-16color)?|screen|tmux|vt[12][02]0|ansi", term):
         return "ansi-light" if light else "ansi-dark"
     return LIGHT.name if light else DARK.name

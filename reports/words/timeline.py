@@ -99,7 +99,7 @@ class Window:
         return known
 
     @property
-    def _sent(self) -> Ints:
+    def sent(self) -> Ints:
         """When the worker had sent the batch; with no measure of the queue, when it was made and
         packed."""
         queued = self.lengths("queued")
@@ -151,12 +151,12 @@ class Window:
                 slices += self._slices("collate", fetched, here)
                 yield Track(_numbered(f"worker {worker}", number), "worker", tuple(slices))
             # The queue's own thread packs, while the worker fetches the next batch.
-            start = _one_after_the_other(self._sent - pack, pack, own & packed)
+            start = _one_after_the_other(self.sent - pack, pack, own & packed)
             slices = [*self._slices("pack", start, own)]
             yield Track(f"worker {worker} sending", "sending", tuple(slices))
 
     def _pin_thread(self) -> Track:
-        start = _one_after_the_other(self._sent, self._known("unpack", "pin"), self.pinned)
+        start = _one_after_the_other(self.sent, self._known("unpack", "pin"), self.pinned)
         slices = [*self._slices("unpack", start, self.pinned)]
         slices += self._slices("pin", start + self._known("unpack"), self.pinned)
         return Track("pin thread", "pin", tuple(slices), exact=False)

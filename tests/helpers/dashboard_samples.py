@@ -4,6 +4,7 @@ show."""
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +13,13 @@ from textual.pilot import Pilot
 import inside_samples
 from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.schema.evidence import measured
-from loaderscope.advisors.schema.report_model import Change, Range, Recommendation
+from loaderscope.advisors.schema.report_model import (
+    Basis,
+    Change,
+    LoaderReport,
+    Range,
+    Recommendation,
+)
 from loaderscope.profiler.store.run.follow import Follower, Place
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.tui.app import Dashboard, Fresh
@@ -38,7 +45,10 @@ def recommendation(
     return Recommendation(**{**given, **values})
 
 
-ADVICE = AdviceView(
+REPORT = LoaderReport(
+    name="Pictures", index=0, pid=4000, rank=0, kind="dataloader", config={}, batches=400, samples=None, epochs=4,
+    folded_batches=0, wall_s=None, batches_per_s=None, samples_per_s=None, bytes_per_batch=None, verdict="input-bound",
+    basis=Basis("", "high", 390, 0.4, 0.38, 0.42, None, "wait"), headroom=1.6, stages={}, waiting=None,
     recommendations=(
         recommendation("num-workers", "Raise num_workers from 4 to 8", 1.31, 1.42, 1.52),
         recommendation(
@@ -47,12 +57,18 @@ ADVICE = AdviceView(
     ),
     rejected=(recommendation("pin-memory", "pin_memory=True", 0.98, 1.0, 1.02),),
     unmeasured={"h2d-copies": "no device: copies were not seen"},
-    batches=400,
-    ready=True,
     code=inside_samples.CODE,
     transforms=inside_samples.TRANSFORMS,
     storage=inside_samples.STORAGE,
-)
+)  # fmt: skip
+
+
+def advised(**changes: Any) -> AdviceView:
+    """The fixed advice, with these fields of its report changed."""
+    return AdviceView(replace(REPORT, **changes))
+
+
+ADVICE = advised()
 
 
 def train(

@@ -207,7 +207,7 @@ def test_it_may_be_left_while_advice_is_being_worked_out(
     program = tmp_path / "no_advice.py"
     program.write_text(textwrap.dedent(NO_ADVICE))
     terminal.start(f"{sys.executable} {program} {run.path}")
-    terminal.until("working it out")
+    terminal.until("no advice yet")
     terminal.press("q")
     screen = terminal.until("CODE=")
     assert "CODE=0" in screen and "terminate called" not in screen

@@ -28,18 +28,18 @@ from loaderscope.advisors.assemble import build_report as reporting
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.store.run import run_reader
 from loaderscope.profiler.store.run.follow import Follower
-from loaderscope.tui.draw import advice, batches, machine, overview, workers
+from loaderscope.tui.draw import advice, batches, flow, machine, overview, workers
 from loaderscope.tui.draw import code_screen as code
 from loaderscope.tui.reader import Reader
 from loaderscope.tui.snapshot import Snapshot
-from loaderscope.tui.snapshot_builder import Wish
+from loaderscope.tui.snapshot_builder import ViewRequest
 
 RUNS, BLOCK = 160, 20
 ASKED = int(os.environ.get("LOADERSCOPE_FUZZ", "0"))
 ID = "20250131-091500-abc123"
 
 DRAWN = (
-    overview.verdict, overview.pace, overview.queue, overview.pipeline, overview.advice, overview.waiting,
+    overview.verdict, overview.pace, flow.queue, flow.pipeline, overview.advice, overview.waiting,
     workers.summary, workers.timeline, workers.legend, machine.cores, machine.meters, batches.slowest,
     *(partial(batches.spread, number=number) for number in range(4)),
     code.status, code.functions, code.own, code.transforms, code.reading,
@@ -156,7 +156,7 @@ def replayed(path: Path) -> None:
     assert snapshot is not None
     for choice in (None, *snapshot.choices[:3]):
         place = choice.place if choice is not None else None
-        reader.wish(Wish(place))
+        reader.wish(ViewRequest(place))
         shown = reader.step()
         reader.advisor.finish()
         drawn(shown)
@@ -164,7 +164,7 @@ def replayed(path: Path) -> None:
             pass
         times = shown.times if shown is not None else None
         if times is not None:
-            reader.wish(Wish(place, (times.begin_ns + times.end_ns) // 2))
+            reader.wish(ViewRequest(place, (times.begin_ns + times.end_ns) // 2))
             drawn(reader.step())
     reader.advisor.forget()
     drawn(reader.step())
@@ -174,7 +174,7 @@ def drawn(snapshot: Snapshot | None) -> None:
     assert snapshot is not None
     assert snapshot.advice.problem is None
     for width, draw in [(80, each) for each in DRAWN] + [
-        (30, overview.pipeline),
+        (30, flow.pipeline),
         (30, workers.timeline),
     ]:
         is_drawn(draw(snapshot, width, 12).plain)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from builders import RunBuilder
-from dashboard_samples import ADVICE, HOSTILE, sampled, train
+from dashboard_samples import ADVICE, HOSTILE, advised, sampled, train
 from inside_samples import CODE, FETCH, NO_CODE, hostile_code, hostile_storage, hostile_transforms
 from loaderscope.profiler.store.run.follow import Follower
 from loaderscope.tui.draw import code_screen as code
 from loaderscope.tui.snapshot import AdviceView, Snapshot
-from loaderscope.tui.snapshot_builder import SnapshotBuilder, Wish, advice_of
+from loaderscope.tui.snapshot_builder import SnapshotBuilder, ViewRequest, advice_of
 from loaderscope.tui.stack_requests import Taken
 
 DRAWS = (code.status, code.functions, code.own, code.transforms, code.reading)
@@ -49,7 +49,7 @@ def test_own_lines_name_their_text() -> None:
 
 def test_the_place_of_a_line_is_never_cut() -> None:
     wordy = replace(FETCH.lines[0], text="x" * 70)
-    advice = replace(ADVICE, code=replace(CODE, stages={"fetch": replace(FETCH, lines=(wordy,))}))
+    advice = advised(code=replace(CODE, stages={"fetch": replace(FETCH, lines=(wordy,))}))
     (row,) = code.own(snapshot(advice), 50, 20).plain.split("\n")[1:]
     assert " patches.py:41  xxx" in row and row.endswith("…") and len(row) <= 50
 
@@ -67,13 +67,13 @@ def test_lines_are_no_wider_than_their_room_where_there_is_some(width: int) -> N
         (ADVICE, "live", None, ["2,410 samples in 2 bursts", "s takes stacks now"]),
         (ADVICE, "finished", None, ["2,410 samples", "of a live run only"]),
         (
-            replace(ADVICE, code=NO_CODE),
+            advised(code=NO_CODE),
             "live",
             None,
             ["py-spy is not installed: pip install py-spy", "s takes"],
         ),
-        (replace(ADVICE, code=None), "live", None, ["no stacks were taken", "s takes"]),
-        (AdviceView(), "live", None, ["–", "s takes"]),
+        (advised(code=None), "live", None, ["no stacks were taken", "s takes"]),
+        (AdviceView(), "live", None, ["no advice yet", "s takes"]),
         (ADVICE, "live", Taken(None, "taking stacks…"), ["2,410", "taking stacks…"]),
         (ADVICE, "live", Taken(False, "not permitted"), ["2,410", "not permitted"]),
     ],
@@ -86,7 +86,7 @@ def test_status(advice: AdviceView, state: str, taken: Taken | None, expected: l
 
 
 def test_nothing_known_is_said() -> None:
-    empty = snapshot(AdviceView(ready=True))
+    empty = snapshot(advised(code=None, transforms=(), storage=None))
     assert [draw(empty, 80, 20).plain for draw in DRAWS[1:]] == [
         "no functions were seen", "none of your lines was seen", "no chain of transforms was found",
         "no files were looked at",
@@ -94,8 +94,7 @@ def test_nothing_known_is_said() -> None:
 
 
 def test_hostile_texts_are_only_texts() -> None:
-    advice = replace(
-        ADVICE,
+    advice = advised(
         code=hostile_code(HOSTILE),
         transforms=hostile_transforms(HOSTILE),
         storage=hostile_storage(HOSTILE),
@@ -106,14 +105,14 @@ def test_hostile_texts_are_only_texts() -> None:
 
 
 def test_a_doubt_about_the_figures_is_said() -> None:
-    advice = replace(ADVICE, code=replace(CODE, reason="30 % of the samples may be another's"))
+    advice = advised(code=replace(CODE, reason="30 % of the samples may be another's"))
     assert code.functions(snapshot(advice), 80, 20).plain.endswith(
         "\n30 % of the samples may be another's"
     )
 
 
 def test_a_stage_without_samples_is_not_there() -> None:
-    advice = replace(ADVICE, code=replace(CODE, stages={"fetch": replace(FETCH, samples=0)}))
+    advice = advised(code=replace(CODE, stages={"fetch": replace(FETCH, samples=0)}))
     assert code.functions(snapshot(advice), 80, 20).plain == "no functions were seen"
 
 
@@ -125,7 +124,7 @@ def test_snapshots_merge_no_stacks(runs_dir: Path) -> None:
     sampled(run)
     follower = Follower(run.path)
     follower.poll()
-    found, recorded = SnapshotBuilder(follower).build(Wish(), AdviceView())
+    found, recorded = SnapshotBuilder(follower).build(ViewRequest(), AdviceView())
     assert found.loader is not None and recorded is not None and found.choice is not None
     assert not code.code_stages(found.loader.report.code)
-    assert advice_of(recorded, found.choice.place).ready
+    assert advice_of(recorded, found.choice.place).report is not None

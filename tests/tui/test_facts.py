@@ -11,12 +11,17 @@ import pytest
 from builders import MS, T0, RunBuilder, loop
 from dashboard_samples import sampled, train
 from loaderscope.advisors.assemble.build_report import build_report
-from loaderscope.profiler.store.run.run import LoaderRun, Run
+from loaderscope.profiler.store.run.follow import Follower
+from loaderscope.profiler.store.run.run import LoaderRun, Run, SystemRun
 from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.tui.facts.flow import nodes, pace, queue
-from loaderscope.tui.facts.lanes import BLOCKED, COMPUTE, FETCH, WAIT, lanes
-from loaderscope.tui.facts.machine import machine
-from loaderscope.tui.facts.spread import batches
+from loaderscope.tui.draw import flow
+from loaderscope.tui.draw.batches import cause_of, histogram, slowest_rows
+from loaderscope.tui.draw.flow import limiting, nodes
+from loaderscope.tui.draw.machine import meters_of
+from loaderscope.tui.facts.lanes import BLOCKED, Lane, lanes
+from loaderscope.tui.facts.pace import pace
+from loaderscope.tui.snapshot import AdviceView
+from loaderscope.tui.snapshot_builder import SnapshotBuilder, ViewRequest, system_of
 
 
 def recorded(
@@ -28,25 +33,26 @@ def recorded(
     return run, run.loaders[0]
 
 
-def limiting(run: Run) -> list[str]:
-    return [node.name for node in nodes(build_report(run, advice=False).loaders[0]) if node.limits]
+def limit(run: Run) -> str | None:
+    report = build_report(run, advice=False).loaders[0]
+    return limiting(report, nodes(report))
 
 
 def test_the_limiting_stage_is_marked(runs_dir: Path) -> None:
     run, _ = recorded(runs_dir, loop(50, wait_ms=20, compute_ms=5, fetch_ns=18 * MS, collate_ns=MS))
-    assert limiting(run) == ["fetch"]
+    assert limit(run) == "fetch"
 
 
 def test_computing_limits_where_the_verdict_says_so(runs_dir: Path) -> None:
     run, _ = recorded(
         runs_dir, loop(50, wait_ms=0.1, compute_ms=20, fetch_ns=50_000, collate_ns=20_000)
     )
-    assert limiting(run) == ["compute"]
+    assert limit(run) == "compute"
 
 
 def test_nothing_limits_a_run_too_short_to_say(runs_dir: Path) -> None:
     run, _ = recorded(runs_dir, loop(5))
-    assert limiting(run) == []
+    assert limit(run) is None
 
 
 def test_workers_share_their_stage(runs_dir: Path) -> None:
@@ -94,17 +100,27 @@ def test_the_pace_is_that_of_the_last_moments_and_falls_when_nothing_comes(runs_
     assert pace(loader, end + 60 * 10**9).batches_s == 0
 
 
-def test_the_queue_against_its_room(runs_dir: Path) -> None:
-    _, loader = recorded(
-        runs_dir,
-        loop(100, ready=lambda n, t, w: n % 5, outstanding=8),
-        {"num_workers": 4, "prefetch_factor": 2},
-    )
-    found = queue(loader)
-    assert (found.ready, found.room) == (pytest.approx(2.0), 8)
-    _, alone = recorded(runs_dir / "alone", loop(10))
-    assert queue(alone).ready is None
-    assert "no workers" in (queue(alone).reason or "")
+@pytest.mark.parametrize(
+    ("rows", "config", "drawn"),
+    [
+        ({"ready": lambda n, t, w: n % 5}, {"num_workers": 4, "prefetch_factor": 2}, "2.0 of 8"),
+        ({}, {"num_workers": 4}, "not measured"),
+        ({}, None, "no workers: nothing is made ahead"),
+    ],
+)
+def test_the_queue_against_its_room(
+    runs_dir: Path, rows: dict[str, Any], config: dict[str, Any] | None, drawn: str
+) -> None:
+    run, _ = recorded(runs_dir, loop(100, **rows), config)
+    follower = Follower(run.path)
+    follower.poll()
+    found, _ = SnapshotBuilder(follower).build(ViewRequest(), AdviceView())
+    assert " ".join(flow.queue(found, 80, 1).plain.split()).startswith(f"queue {drawn}")
+
+
+def spent(lane: Lane, *kinds: str) -> list[int]:
+    """Time of each kind."""
+    return [int(lane.spans[kind].length_ns.sum()) for kind in kinds]
 
 
 def two_workers(ahead_ms: int) -> list[dict[str, Any]]:
@@ -112,42 +128,35 @@ def two_workers(ahead_ms: int) -> list[dict[str, Any]]:
     in worker 1."""
     return [
         {"t_ns": T0, "wait_ns": 31 * MS, "fetch_ns": 30 * MS, "collate_ns": 0, "pack_ns": 0, "t_fetch_ns": T0,
-         "worker": 0, "worker_pid": 10, "task": 0, "epoch": 0, "samples": 1},
+         "worker": 0, "worker_pid": 10, "task": 0, "epoch": 0, "samples": 1, "ready": int(ahead_ms > 0)},
         {"t_ns": T0 + 35 * MS, "wait_ns": MS, "fetch_ns": (30 - ahead_ms) * MS, "collate_ns": 0, "pack_ns": 0,
-         "t_fetch_ns": T0, "worker": 1, "worker_pid": 11, "task": 1, "epoch": 0, "samples": 1, "compute_ns": MS},
+         "t_fetch_ns": T0, "worker": 1, "worker_pid": 11, "task": 1, "epoch": 0, "samples": 1, "ready": 0, "compute_ns": MS},
     ]  # fmt: skip
 
 
-def test_head_of_line_waiting_is_measured_from_when_a_later_batch_was_ready(runs_dir: Path) -> None:
-    run, loader = recorded(runs_dir, two_workers(20), {"num_workers": 2})
-    found = lanes(run, loader)
+def test_waiting_after_which_a_later_batch_lay_ready_is_head_of_line(runs_dir: Path) -> None:
+    _, loader = recorded(runs_dir, two_workers(20), {"num_workers": 2})
+    found = lanes(loader, None)
     assert found is not None
     assert found.overtaken_share == 0.5
-    assert found.blocked_s == pytest.approx(0.020)
-    main = found.lanes[0]
-    blocked = main.kinds == BLOCKED
-    assert (main.ends - main.starts)[blocked].sum() == 20 * MS
-    assert (main.ends - main.starts)[(main.kinds == WAIT) | blocked].sum() == 32 * MS
-    assert [lane.worker for lane in found.lanes] == [None, 0, 1]
+    assert found.blocked_share == pytest.approx(31 / 32)
+    assert spent(found.lanes[0], BLOCKED, "wait", "compute") == [31 * MS, 32 * MS, 5 * MS]
+    assert [lane.name for lane in found.lanes] == ["main", "w0", "w1"]
 
 
 def test_in_order_work_blocks_nobody(runs_dir: Path) -> None:
-    run, loader = recorded(runs_dir, two_workers(-2), {"num_workers": 2})
-    found = lanes(run, loader)
+    _, loader = recorded(runs_dir, two_workers(-2), {"num_workers": 2})
+    found = lanes(loader, None)
     assert found is not None
-    assert (found.overtaken_share, found.blocked_s) == (0, 0)
+    assert (found.overtaken_share, found.blocked_share) == (0, 0)
 
 
 def test_without_workers_the_loop_does_everything(runs_dir: Path) -> None:
-    run, loader = recorded(runs_dir, loop(10, wait_ms=5, compute_ms=5, fetch_ns=4 * MS))
-    found = lanes(run, loader)
+    _, loader = recorded(runs_dir, loop(10, wait_ms=5, compute_ms=5, fetch_ns=4 * MS))
+    found = lanes(loader, None)
     assert found is not None
     (main,) = found.lanes
-    spent = {
-        kind: int((main.ends - main.starts)[main.kinds == kind].sum())
-        for kind in (FETCH, COMPUTE, WAIT)
-    }
-    assert spent == {FETCH: 40 * MS, COMPUTE: 50 * MS, WAIT: 10 * MS}
+    assert spent(main, "fetch", "compute", "wait") == [40 * MS, 50 * MS, 50 * MS]
     assert found.overtaken_share is None
 
 
@@ -156,11 +165,13 @@ def test_workers_have_their_cpu_and_memory(runs_dir: Path) -> None:
     train(builder)
     sampled(builder)
     run = open_run(builder.path)
-    found = lanes(run, run.loaders[0])
+    found = lanes(run.loaders[0], run.systems[0].process)
     assert found is not None
     assert [lane.cpu_cores for lane in found.lanes] == pytest.approx([0.4, 0.9, 0.9, 0.9, 0.9])
-    assert [lane.memory_bytes for lane in found.lanes] == [500_000_000, *[300_000_000] * 4]
-    assert found.lanes[0].memory_kind == "resident"
+    assert [lane.memory for lane in found.lanes] == [
+        (500_000_000, "resident"),
+        *[(300_000_000, "own")] * 4,
+    ]
 
 
 def test_every_meter_has_a_value_or_a_reason(runs_dir: Path) -> None:
@@ -168,14 +179,15 @@ def test_every_meter_has_a_value_or_a_reason(runs_dir: Path) -> None:
     train(builder)
     sampled(builder)
     run = open_run(builder.path)
-    found = machine(run, run.processes[0])
-    assert all((meter.now is None) == (meter.reason is not None) for meter in found.meters)
-    by_name = {(meter.group, meter.name): meter for meter in found.meters}
+    system = system_of(run, run.processes[0])
+    assert isinstance(system, SystemRun)
+    found = list(meters_of(system))
+    assert all((meter.now is None) == (meter.reason is not None) for meter in found)
+    by_name = {(meter.group, meter.name): meter for meter in found}
     assert by_name["GPU", "GPU"].reason == "no NVIDIA driver on this machine"
     assert by_name["CPU", "busy"].share == pytest.approx(1 - 0.05 - 0.25)
     assert by_name["I/O", "disk read"].now == "58.8 MB/s"
     assert by_name["memory", "machine"].limit == "of 32.0 GB"
-    assert len(found.cores) == 8
 
 
 def test_time_the_hypervisor_took_has_a_meter_only_where_there_was_some(runs_dir: Path) -> None:
@@ -187,17 +199,15 @@ def test_time_the_hypervisor_took_has_a_meter_only_where_there_was_some(runs_dir
         builder.system(
             machine=[{"t_ns": T0 + n * 10**9, **busy, "cpu_idle_pct": idle} for n in range(3)]
         )
-        found.append(
-            [m.now for m in machine(open_run(builder.path), None).meters if m.name == "stolen"]
-        )
+        (system,) = open_run(builder.path).systems
+        found.append([meter.now for meter in meters_of(system) if meter.name == "stolen"])
     assert found == [[], ["20 %"]]
 
 
 def test_a_host_that_was_not_sampled_says_why(runs_dir: Path) -> None:
     builder = RunBuilder(runs_dir)
     builder.process(reasons={"system": "switched off"}).loader(loop(5))
-    (meter,) = machine(open_run(builder.path), None).meters
-    assert meter.reason == "switched off"
+    assert system_of(open_run(builder.path), None) == "switched off"
 
 
 def test_the_slowest_batches_and_their_causes(runs_dir: Path) -> None:
@@ -205,19 +215,16 @@ def test_the_slowest_batches_and_their_causes(runs_dir: Path) -> None:
     rows[150].update(wait_ns=90 * MS, fetch_ns=85 * MS)
     rows[60].update(wait_ns=50 * MS, collate_ns=45 * MS)
     _, loader = recorded(runs_dir, rows)
-    found = batches(loader, T0, {})
-    first, second = found.slowest["wait"][:2]
-    assert (first.number, first.cause, first.wait_ns) == (151, "fetch", 90 * MS)
-    assert (second.number, second.cause) == (61, "collate")
-    (wait,) = (each for each in found.spreads if each.name == "wait")
-    assert sum(wait.counts) == wait.count == 200
-    assert wait.p50_ns == 2 * MS
-    assert wait.max_ns == 90 * MS
-    assert np.all(np.diff(wait.edges_ns) > 0)
+    wait = loader.batches["wait_ns"]
+    found = slowest_rows(wait)[:2]
+    assert found == [150, 60]
+    assert [cause_of(loader, row) for row in found] == ["fetch", "collate"]
+    counts, edges = histogram(wait)
+    assert counts.sum() == 200
+    assert edges[-1] == 90 * MS
 
 
-def test_a_stage_without_figures_says_why(runs_dir: Path) -> None:
-    _, loader = recorded(runs_dir, loop(30))
-    found = batches(loader, T0, {"fetch": "not seen"})
-    assert found.spreads[1].reason == "not seen"
-    assert found.slowest["fetch"] == ()
+def test_equal_times_are_one_column_and_unmeasured_ones_none() -> None:
+    counts, _ = histogram(np.full(30, MS))
+    assert np.count_nonzero(counts) == 1 and counts[len(counts) // 2] == 30
+    assert slowest_rows(np.full(30, -1)) == []

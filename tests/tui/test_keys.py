@@ -15,7 +15,8 @@ from textual.pilot import Pilot
 from textual.widgets import ContentSwitcher, OptionList
 
 from builders import T0, RunBuilder
-from dashboard_samples import CODE, dashboard, refresh, sampled, train
+from dashboard_samples import CODE, REPORT, advised, dashboard, refresh, sampled, train
+from loaderscope.advisors.schema.report_model import Recommendation
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.store.stacks.stack_samples import StackCapture
 from loaderscope.tui.app import Dashboard
@@ -79,8 +80,11 @@ def test_help_opens_closes_and_names_every_key(path: Path) -> None:
         at = app._at_ns
         await pilot.press("left", "space", "l")  # the dashboard's keys rest meanwhile
         assert app._at_ns == at
-        await pilot.press("escape")
-        assert not isinstance(app.screen, HelpScreen)
+        for close in ("escape", "q"):  # it opens again
+            await pilot.press(close)
+            assert not isinstance(app.screen, HelpScreen)
+            await pilot.press("question_mark")
+            assert isinstance(app.screen, HelpScreen)
 
     with_dashboard(path, act)
     told = " ".join(keys for keys, _ in KEYS)
@@ -157,14 +161,12 @@ def test_code_is_copied(path: Path) -> None:
         await press(app, pilot, "down", "down")
         view = app.view
         assert isinstance(view, Advice)
-        chosen = view.recommendation()
-        assert chosen is not None
-        assert chosen.rule == "pin-memory"
+        assert isinstance(view.target, Recommendation) and view.target.rule == "pin-memory"
         await press(app, pilot, "c")
         assert app.clipboard == CODE
         app.copy_to_clipboard("nothing")
         await press(app, pilot, "down")
-        assert view.recommendation() is None
+        assert view.target == "h2d-copies"
         assert "copies were not seen" in shown(app)
         await press(app, pilot, "c")
         assert app.clipboard == "nothing"
@@ -175,12 +177,14 @@ def test_code_is_copied(path: Path) -> None:
 def test_advice_keeps_what_is_looked_at_when_it_is_worked_out_again(path: Path) -> None:
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
         await press(app, pilot, "2", "down")
-        entries = app.query_one(OptionList)
-        before = entries.highlighted_option
-        await refresh(app, pilot)
-        assert before is not None
-        assert entries.highlighted_option is not None
-        assert entries.highlighted_option.id == before.id == "yes:1"
+        view = app.view
+        assert isinstance(view, Advice) and app.snapshot is not None
+        for first, row in ((1, 1), (0, 2)):  # the advice above it goes, and comes again
+            changed = advised(recommendations=REPORT.recommendations[first:])
+            view.show(replace(app.snapshot, advice=changed))
+            assert isinstance(view.target, Recommendation)
+            assert view.target.rule == "distributed-sampler"
+            assert app.query_one(OptionList).highlighted == row
 
     with_dashboard(path, act)
 

@@ -19,7 +19,7 @@ from loaderscope.profiler.store.run.follow import Follower, Place
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.tui.reader import Reader
 from loaderscope.tui.snapshot import AdviceView, Snapshot
-from loaderscope.tui.snapshot_builder import Wish, advice_of
+from loaderscope.tui.snapshot_builder import ViewRequest, advice_of
 from loaderscope.tui.themes import DARK, LIGHT, fitting
 
 
@@ -66,7 +66,7 @@ def test_nothing_new_is_not_read_again(runs_dir: Path) -> None:
     assert advised is not None
     assert advised.advice == ADVICE
     assert reader.step(wished=False) is None
-    reader.wish(Wish(Place("p4000-0", 1)))
+    reader.wish(ViewRequest(Place("p4000-0", 1)))
     other = reader.step()
     assert other is not None
     assert other.choice is not None
@@ -141,7 +141,7 @@ def test_the_dashboard_loads_no_torch(runs_dir: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from loaderscope.tui.app import Dashboard; app = "
         "Dashboard(Path(sys.argv[1])); app.reader.step(); app.reader.advisor.finish(); found = "
-        "app.reader.step(); assert found.advice.ready and not found.advice.problem, found.advice; "
+        "app.reader.step(); assert found.advice.report, found.advice.problem; "
         "print('torch' in sys.modules, 'plotly' in sys.modules)"
     )
     result = subprocess.run(

@@ -5,84 +5,78 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from ...advisors.schema.report_model import Recommendation
+from ...advisors.schema.report_model import LoaderReport, Recommendation
 from ...reports.words.advice_words import effect_text
-from ...reports.words.plan_words import PlanRow
+from ...reports.words.plan_words import PlanRow, plan_rows, plan_summary
+from ...reports.words.sentences import nothing_to_change
 from ...reports.words.units import bar, factor, figure
 from ..snapshot import AdviceView
-from .marks import BAD, DIM, FAIR, GOOD, SECOND, line, lines, text
-from .overview import gain_of
+from .marks import DIM, FAIR, GOOD, SECOND, dim, line, lines, text
+from .needs import no_advice
 
-# Gains of more than this fill the bar.
+# What an entry stands for: advice, a rule that could not be judged, or None for a heading.
+Target = Recommendation | str | None
+
+# A gain of this much fills the bar.
 _FULL = 4.0
 
 
-def entries(advice: AdviceView) -> list[tuple[str, Content]]:
-    """(id, line) of everything that can be chosen, in the order of the screen; ids without a colon
-    are headings."""
-    found: list[tuple[str, Content]] = []
-    if advice.recommendations:
-        found.append(("change", line(("Change this", "bold"))))
-    found += [
-        (f"yes:{number}", line((f"{gain_of(each):<11} ", f"bold {GOOD}"), text(each.rule, 30)))
-        for number, each in enumerate(advice.recommendations)
-    ]
-    if advice.rejected:
-        found.append(("keep", line(("Would not help", "bold"))))
-    found += [
-        (f"no:{number}", line((f"{gain_of(each):<11} ", FAIR), text(each.rule, 30)))
-        for number, each in enumerate(advice.rejected)
-    ]
-    if advice.unmeasured:
-        found.append(("unknown", line(("Could not be judged", "bold"))))
-    found += [
-        (f"unknown:{name}", line(("?           ", DIM), text(name, 30)))
-        for name in advice.unmeasured
-    ]
+def conclusion(report: LoaderReport) -> str:
+    """What the recommendations come to together; where nothing is advised, why."""
+    said = plan_summary(report) if report.recommendations else nothing_to_change(report)
+    return text(said or ("" if report.recommendations else "Nothing is advised."))
+
+
+def gain_of(each: Recommendation) -> str:
+    """'×1.6–1.9', or what kind of advice it is where speed is not the point."""
+    if each.kind != "speed":
+        return each.kind
+    if each.measured is not None:
+        proved = effect_text(each).startswith("proved")
+        return f"{factor(each.measured)} {'proved' if proved else 'measured'}"
+    low, high = factor(each.predicted.low), factor(each.predicted.high)
+    return low if low == high else f"{low}–{high.removeprefix('×')}"
+
+
+def entries(advice: AdviceView) -> list[tuple[Target, Content]]:
+    """What each line of the screen's list stands for, and the line."""
+    if advice.report is None:
+        return []
+    found: list[tuple[Target, Content]] = []
+    for title, style, members in (
+        ("Change this", f"bold {GOOD}", advice.report.recommendations),
+        ("Would not help", FAIR, advice.report.rejected),
+        ("Could not be judged", DIM, tuple(advice.report.unmeasured)),
+    ):
+        found += [(None, line((title, "bold")))] if members else []
+        for each in members:
+            gain, rule = ("?", each) if isinstance(each, str) else (gain_of(each), each.rule)
+            found.append((each, line((f"{gain:<11} ", style), text(rule, 30))))
     return found
 
 
-def recommendation(advice: AdviceView, id_: str | None) -> Recommendation | None:
-    """The recommendation an entry stands for; None for a heading or what could not be judged."""
-    kind, _, rest = (id_ or "").partition(":")
-    group = advice.recommendations if kind == "yes" else advice.rejected if kind == "no" else ()
-    return group[int(rest)] if rest.isdigit() and int(rest) < len(group) else None
-
-
-def detail(advice: AdviceView, id_: str | None, width: int) -> Content:
+def detail(advice: AdviceView, target: Target, width: int) -> Content:
     """Everything that is known of one entry."""
-    if advice.problem is not None:
-        return line((text(advice.problem), BAD))
-    if not advice.ready:
-        return line(("Advice is being worked out…", DIM))
-    found = recommendation(advice, id_)
-    if found is not None:
-        kind, _, rest = (id_ or "").partition(":")
-        row = advice.plan[int(rest)] if kind == "yes" and int(rest) < len(advice.plan) else None
-        return _detail(found, rejected=kind == "no", width=width, row=row)
-    kind, _, rest = (id_ or "").partition(":")
-    if kind == "unknown" and rest:
-        return lines(
-            [
-                line((text(rest), "bold")),
-                line(""),
-                line(text(advice.unmeasured.get(rest, ""), 2000)),
-                line(""),
-                _more(rest),
-            ]
-        )
-    return line((text(advice.summary or "Nothing is advised.", 400), DIM))
+    report = advice.report
+    if report is None:
+        return no_advice(advice)
+    if target is None:
+        return dim(conclusion(report))
+    if isinstance(target, str):
+        why = line(text(report.unmeasured.get(target), 2000))
+        return Content("\n\n").join([line((text(target), "bold")), why, _more(target)])
+    row = next((row for row in plan_rows(report) if row.advice is target), None)
+    return _detail(target, row, width)
 
 
-def _detail(r: Recommendation, rejected: bool, width: int, row: PlanRow | None) -> Content:
-    rows = [line((text(r.title), "bold")), _gain(r, rejected)]
+def _detail(r: Recommendation, row: PlanRow | None, width: int) -> Content:
+    """`row`: its place in the plan; None for what would not help."""
+    rows = [line((text(r.title), "bold")), _gain(r, FAIR if row is None else GOOD)]
     if row is not None:
-        told = ", ".join(filter(None, (row.effect, row.left_out or row.effort)))
-        rows += (
-            [line(("in the plan ", DIM), f"step {row.number}: " if not row.left_out else "", told)]
-            if told
-            else []
-        )
+        step = None if row.left_out else f"step {row.number}"
+        effect = row.effect if row.effect != effect_text(r) else ""
+        said = ", ".join(filter(None, (step, effect, row.left_out or row.effort)))
+        rows.append(line(("in the plan ", DIM), said))
     rows += [line(""), line(text(r.why, 4000))]
     if r.evidence:
         rows += [line(""), line(("Evidence", "bold underline"))]
@@ -92,35 +86,25 @@ def _detail(r: Recommendation, rejected: bool, width: int, row: PlanRow | None) 
             for name, value in r.evidence.items()
         ]
     if r.change.code:
-        title = "The change (it would not help)" if rejected else "The change"
+        title = "The change (it would not help)" if row is None else "The change"
         rows += [line(""), line((title, "bold underline"), ("   c copies it", DIM)), line("")]
         code = r.change.code.splitlines()
-        wide = min(max(len(each) for each in code) + 2, max(10, width - 4))
+        wide = min(max(map(len, code)) + 2, max(10, width - 4))
         rows += [
             line("  ", (f" {text(each, 300):<{wide}}", f"{SECOND} on $boost")) for each in code
         ]
     if r.caveat:
-        rows += [line(""), line(("Mind  ", f"bold {FAIR}"), text(r.caveat, 2000))]
-    rows += [line(""), _more(r.rule)]
-    return lines(rows)
+        rows += [line(""), line(("Caveat  ", f"bold {FAIR}"), text(r.caveat, 2000))]
+    return lines([*rows, line(""), _more(r.rule)])
 
 
-def _gain(r: Recommendation, rejected: bool) -> Content:
-    style = FAIR if rejected else GOOD
+def _gain(r: Recommendation, style: str) -> Content:
     if r.kind != "speed":
-        return line((f"{r.kind}", f"bold {style}"), (": not about speed", DIM))
-    p = r.predicted
-    if r.measured_range is not None:
-        return line((effect_text(r), f"bold {style}"))
-    shown = bar((p.mid - 1) / (_FULL - 1), 20) if p.mid > 1 else ""
-    measured = f" · measured {factor(r.measured)}" if r.measured is not None else ""
-    return line(
-        ("predicted ", DIM),
-        (factor(p.mid), f"bold {style}"),
-        (f"  four times in five between {factor(p.low)} and {factor(p.high)}{measured}  ", DIM),
-        (shown, style),
-    )
+        return line((r.kind, f"bold {style}"), (": not about speed", DIM))
+    gain = r.predicted.mid - 1
+    shown = bar(gain / (_FULL - 1), 20) if gain > 0 and r.measured_range is None else ""
+    return line((effect_text(r), f"bold {style}"), "  ", (shown, style))
 
 
 def _more(rule: str) -> Content:
-    return line((f"loaderscope rules {text(rule, 40)} explains the rule.", DIM))
+    return dim(f"loaderscope rules {text(rule, 40)} explains the rule.")

@@ -2,91 +2,103 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 from textual.content import Content
 
+from ...advisors.stage_model.measured import measured
+from ...advisors.stage_model.verdict import first_of_epoch
+from ...advisors.stage_model.waiting import waiting
+from ...profiler.store.lanes.columns import Columns
+from ...profiler.store.lanes.compacted import Compacted
+from ...profiler.store.run.run import LoaderRun
 from ...reports.words.glosses import CAUSES
-from ...reports.words.units import UNKNOWN, count, duration
-from ..facts.spread import Slow, Spread
-from ..snapshot import Snapshot
-from .marks import BAD, DIM, GOOD, MARK, SECOND, course, line, lines, text
+from ...reports.words.units import UNKNOWN, count, duration, micros
+from ..snapshot import LoaderView
+from .marks import BAD, DIM, GOOD, MARK, SECOND, course, dim, line, lines, text
+from .needs import needs_loader
 
-_STYLES = {"wait": BAD, "fetch": MARK, "collate": SECOND, "compute": GOOD}
+STAGES = ("wait", "fetch", "collate", "compute")
+_STYLES = (BAD, MARK, SECOND, GOOD)
+SLOWEST = 15
+# Steps of a factor of 10: fine enough for 40 columns over three decades.
+BINS_A_DECADE, LEAST_DECADES = 12, 0.75
+
+Ints = npt.NDArray[np.int64]
 
 
-def spread(s: Snapshot, width: int, height: int, number: int = 0) -> Content:
+@needs_loader
+def spread(v: LoaderView, width: int, height: int, number: int = 0) -> Content:
     """One stage's distribution on a logarithmic axis, with its percentiles."""
-    found = s.loader.batches.spreads[number] if s.loader is not None else None
-    if found is None:
-        return line(("no batches yet", DIM))
-    if not found.count:
-        return line((text(found.reason or "not measured"), DIM))
-    figures = line(
-        ("p50 ", DIM),
-        (_time(found.p50_ns), "bold"),
-        ("  p95 ", DIM),
-        (_time(found.p95_ns), "bold"),
-        ("  max ", DIM),
-        (_time(found.max_ns), "bold"),
-        *((("  p99 ", DIM), (_time(found.p99_ns), "bold")) if width >= 56 else ()),
-    )
-    rows = max(1, min(12, height - 2))
-    drawn = course(_stretched(found, width), width, rows)
-    return lines(
-        [
-            figures,
-            *(line((row, _STYLES[found.name])) for row in drawn),
-            line((_axis(found, width), DIM)),
-        ]
-    )
+    stage = v.report.stages[STAGES[number]]
+    values = measured(v.loader.batches[f"{STAGES[number]}_ns"]).clip(1)
+    if not len(values):
+        return dim(text(stage.reason or "not measured"))
+    counts, edges = histogram(values)
+    known = {"p50 ": micros(stage.p50_us), "  p95 ": micros(stage.p95_us)}
+    known["  max "] = _time(values.max())
+    if width >= 56:
+        known["  p99 "] = micros(stage.p99_us)
+    parts = [part for name, value in known.items() for part in ((name, DIM), (value, "bold"))]
+    # A lone batch still shows as a floor.
+    drawn = course(np.where(counts > 0, counts, np.nan), width, max(1, min(12, height - 2)))
+    axis = _time(edges[0]) + _time(edges[-1]).rjust(width - len(_time(edges[0])))
+    return lines([line(*parts), *(line((row, _STYLES[number])) for row in drawn), dim(axis)])
 
 
-def _stretched(found: Spread, width: int) -> list[float | None]:
-    """The counts at every column; None where there is nothing, so that a lone batch still shows as
-    a floor."""
-    bins = len(found.counts)
-    if bins >= width:
-        return [float(n) or None for n in found.counts]
-    return [float(found.counts[at * bins // width]) or None for at in range(width)]
+def histogram(values: Ints) -> tuple[Ints, npt.NDArray[np.float64]]:
+    """Counts in equal steps of a factor, and the edges of these."""
+    low, high = float(values.min()), float(values.max())
+    decades = max(LEAST_DECADES, np.log10(high / low))
+    # Equal times are one column in the middle, not a wall.
+    margin = 10 ** ((decades - np.log10(high / low)) / 2)
+    edges = np.geomspace(low / margin, high * margin, round(decades * BINS_A_DECADE) + 1)
+    return np.histogram(values, edges)
 
 
-def _axis(found: Spread, width: int) -> str:
-    low, high = duration(found.edges_ns[0] / 1e9), duration(found.edges_ns[-1] / 1e9)
-    return low + " " * max(1, width - len(low) - len(high)) + high
+def _time(ns: Any) -> str:
+    return duration(ns / 1e9) if ns >= 0 else UNKNOWN
 
 
-def _time(ns: float | None) -> str:
-    return duration(ns / 1e9 if ns is not None else None)
-
-
-def slowest(s: Snapshot, width: int, height: int, by: str = "wait") -> Content:
-    """The slowest batches by one stage: number, worker, times and cause."""
-    found = s.loader.batches.slowest.get(by, ()) if s.loader is not None else ()
-    wide = width >= 110
-    names = "".join(f"{_head(name, by):>9}" for name in ("wait", "fetch", "collate", "compute"))
+@needs_loader
+def slowest(v: LoaderView, width: int, height: int, by: str = "wait") -> Content:
+    """The slowest of the newest batches by one stage: number, worker, times and cause."""
+    b, wide = v.loader.batches, width >= 110
+    names = "".join(f"{'▼' * (name == by) + name:>9}" for name in STAGES)
     at = f"{'at':>11}" if wide else ""
-    rows = [line((f"{'batch':>8}{'epoch':>6}{at}{'worker':>7}{names}  cause", DIM))]
-    rows += [_row(each, by, wide) for each in found]
-    if not found:
-        rows.append(line((f"no batch has a measured {by}", DIM)))
-    return lines(rows)
+    rows = [dim(f"{'batch':>8}{'epoch':>6}{at}{'worker':>7}{names}  cause")]
+    for row in slowest_rows(b[f"{by}_ns"]):
+        worker = f"w{b['worker'][row]}" if b["worker"][row] >= 0 else UNKNOWN
+        handed_ns = max(0, b["t_ns"][row] + max(0, b["wait_ns"][row]) - v.begin_ns)
+        at = f"{_time(handed_ns):>11}" if wide else ""
+        times = {name: _time(b[f"{name}_ns"][row]) for name in STAGES}
+        cause = cause_of(v.loader, row)
+        rows.append(
+            line(
+                f"{count(b['seq'][row]):>8}{b['epoch'][row]:>6}{at}{worker:>7}",
+                *((f"{time:>9}", "bold" * (name == by)) for name, time in times.items()),
+                (f"  {text(cause, 14):<12}", BAD),
+                (f"  {CAUSES.get(cause, '')}" if wide else "", DIM),
+            )
+        )
+    return lines(rows if len(rows) > 1 else [*rows, dim(f"no batch has a measured {by}")])
 
 
-def _head(name: str, by: str) -> str:
-    return f"▼{name}" if name == by else name
+def slowest_rows(values: Ints) -> list[int]:
+    """Rows of the largest values, largest first."""
+    few = min(SLOWEST, len(values))
+    rows = np.argpartition(values, len(values) - few)[-few:] if few else values
+    return [int(row) for row in rows[np.argsort(-values[rows], kind="stable")] if values[row] >= 0]
 
 
-def _row(each: Slow, by: str, wide: bool) -> Content:
-    times = {
-        "wait": each.wait_ns,
-        "fetch": each.fetch_ns,
-        "collate": each.collate_ns,
-        "compute": each.compute_ns,
-    }
-    worker = UNKNOWN if each.worker is None else f"w{each.worker}"
-    at = f"{duration(each.at_s):>11}" if wide else ""
-    return line(
-        f"{count(each.number):>8}{each.epoch:>6}{at}{worker:>7}",
-        *((f"{_time(value):>9}", "bold" if name == by else "") for name, value in times.items()),
-        (f"  {text(each.cause, 14):<12}", BAD),
-        (f"  {CAUSES.get(each.cause, '')}" if wide else "", DIM),
-    )
+def cause_of(loader: LoaderRun, row: int) -> str:
+    """The largest part of a batch's wait."""
+    batches = loader.batches
+    one = Columns({name: values[row : row + 1] for name, values in batches.items()}, 1)
+    first = first_of_epoch(batches["epoch"])[row : row + 1]
+    found = waiting(replace(loader, batches=one, folded=Compacted()), first)
+    causes = found.causes if found is not None and found.total_s > 0 else {}
+    return max(causes, key=lambda name: causes[name].seconds, default="–")

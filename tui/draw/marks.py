@@ -4,7 +4,10 @@ colour."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
+import numpy as np
+import numpy.typing as npt
 from textual.content import Content
 
 from ...profiler.base.metadata import clean
@@ -26,9 +29,10 @@ STATES = {
     "unknown": FAIR,
 }
 
+HEAD = 22  # columns beside a graph
 EIGHTHS_UP = " ▁▂▃▄▅▆▇█"
 
-Values = Sequence[float | None]
+Values = Sequence[float | None] | npt.NDArray[np.float64]
 Part = tuple[str, str]
 
 
@@ -47,40 +51,53 @@ def line(*parts: str | Part) -> Content:
     return Content.assemble(*parts)
 
 
-def resampled(values: Values, width: int) -> list[float | None]:
+def dim(said: str) -> Content:
+    """One line beside what matters: a note, or why there is nothing."""
+    return Content.styled(said, DIM)
+
+
+def resampled(values: Values, width: int) -> npt.NDArray[np.float64]:
     """The values at `width` places: means where there are more, each repeated where there are
-    fewer."""
-    if not values or width <= 0:
-        return []
-    found: list[float | None] = []
-    for place in range(width):
-        low, high = (
-            place * len(values) // width,
-            max(place * len(values) // width + 1, (place + 1) * len(values) // width),
-        )
-        known = [value for value in values[low:high] if value is not None]
-        found.append(sum(known) / len(known) if known else None)
-    return found
+    fewer; NaN where nothing was measured."""
+    data = np.asarray(values, np.float64)
+    if not len(data) or width <= 0:
+        return np.empty(0)
+    begins, known = np.arange(width) * len(data) // width, np.isfinite(data)
+    sums, counts = (
+        np.add.reduceat(each, begins) for each in (np.where(known, data, 0.0), known * 1.0)
+    )
+    means: npt.NDArray[np.float64] = sums / np.where(counts > 0, counts, np.nan)
+    return means
 
 
 def course(values: Values, width: int, height: int = 1, top: float | None = None) -> list[str]:
     """A course over time as columns of eighths, `height` lines high; a gap where nothing was
     measured."""
     points = resampled(values, width)
-    known = [value for value in points if value is not None]
-    most = top if top is not None and top > 0 else max(known, default=0.0)
+    most = top or np.nan_to_num(points).max(initial=0.0) or 1.0
+    eighths = np.round((points / most).clip(0, 1) * height * 8)
     rows = []
     for row in reversed(range(height)):
-        cells = []
-        for value in points:
-            if value is None or most <= 0:
-                cells.append(" " if value is None else ("▁" if row == 0 else " "))
-                continue
-            eighths = round(min(1.0, max(0.0, value / most)) * height * 8) - row * 8
-            least = 1 if row == 0 else 0  # a measured zero shows as a floor
-            cells.append(EIGHTHS_UP[max(least, min(8, eighths))])
-        rows.append("".join(cells).ljust(width))
+        least = row == 0  # a measured zero shows as a floor
+        full = np.nan_to_num((eighths - row * 8).clip(least, 8)).astype(int)
+        rows.append("".join(EIGHTHS_UP[n] for n in full).ljust(width))
     return rows
+
+
+def graph(
+    label: str,
+    now: str,
+    notes: list[str],
+    history: Values,
+    style: str,
+    room: tuple[int, int],
+    top: float | None = None,
+) -> list[Content]:
+    """A course over time beside its name and its value now; below these, notes."""
+    first, *rest = course(history, room[0] - HEAD, room[1], top)
+    head = line(f"{label:<12}", (f"{now:>8}  ", "bold"), (first, style))
+    pairs = zip_longest(notes[: len(rest)], rest, fillvalue="")
+    return [head, *(line((f"{note:<{HEAD}}", DIM), (row, style)) for note, row in pairs)]
 
 
 def heat(share: float | None) -> str:
@@ -93,5 +110,5 @@ def heat(share: float | None) -> str:
 def fitted(value: str, width: int) -> str:
     """Exactly `width` columns of ASCII-width text: cut with an ellipsis, or padded."""
     if len(value) > width:
-        return value[: max(0, width - 1)] + "…" if width > 0 else ""
+        return value[: width - 1] + "…" if width > 0 else ""
     return value.ljust(width)

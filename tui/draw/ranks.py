@@ -8,69 +8,48 @@ from textual.content import Content
 
 from ...reports.words.units import percent
 from ..snapshot import Snapshot
-from .marks import BAD, DIM, FAIR, GOOD, MARK, Part, line, lines
+from .marks import BAD, DIM, FAIR, GOOD, MARK, Part, dim, line, lines
 
-# From which share of the step on, with the mark and style; marks differ in shape, so that none
-# needs its colour.
-_HEAT: tuple[tuple[float, str, str], ...] = (
-    (0.5, "█", BAD),
-    (0.1, "▓", FAIR),
-    (0.05, "▒", GOOD),
-    (0.0, "░", GOOD),
+# From which share of the step on: mark, style and what they mean. Marks differ in shape, so that
+# none needs its colour. Below 0 is what is not known.
+_HEAT: tuple[tuple[float, str, str, str], ...] = (
+    (0.5, "██", BAD, "from 50 %"),
+    (0.1, "▓▓", FAIR, "from 10 %"),
+    (0.05, "▒▒", GOOD, "from 5 %"),
+    (0.0, "░░", GOOD, "below 5 %"),
+    (-1.0, "··", DIM, "not known"),
 )
-_UNKNOWN = ("·", DIM)
-_CELL, _LABEL, _MOST = 2, 7, 64
+_LOOKED_AT = ("◂", f"bold {MARK}")
+_CELL, _LABEL = 3, 7
 
 
 def heat_map(s: Snapshot, width: int, height: int) -> Content:
     """Who waits longest, in a sentence; then the cells, a line for each few ranks, the one looked
     at marked."""
-    ranks = s.ranks
-    known = [(each.share, each.rank) for each in ranks if each.share is not None]
+    known = [(each.share, -each.rank) for each in s.ranks if each.share is not None]
     if not known:
-        return line(("no steps of its ranks yet", DIM))
-    share, rank = max(known, key=lambda each: (each[0], -each[1]))
-    middle = median(each[0] for each in known)
+        return dim("no steps of the ranks yet")
+    share, rank = max(known)
     head = line(
-        f"rank {rank} waits longest for its data, ",
-        (percent(share), f"bold {_heat(share)[1]}".strip()),
-        f" of its steps; the middle one {percent(middle)}",
+        f"Rank {-rank} waits longest for data: ",
+        (percent(share), f"bold {_heat(share)[1]}"),
+        f" of its step time; median {percent(median(each for each, _ in known))}",
     )
-    room = max(1, min(_MOST, (width - _LABEL) // (_CELL + 1)))
+    room = max(1, (width - _LABEL) // _CELL)
     a_line = next((many for many in (64, 32, 16, 8) if many <= room), room)
     looked_at = s.choice.rank if s.choice is not None else None
     rows = []
-    for start in range(0, len(ranks), a_line):
-        parts: list[str | Part] = [(f"{ranks[start].rank:>{_LABEL - 2}}  ", DIM)]
-        for each in ranks[start : start + a_line]:
-            mark, style = _heat(each.share)
-            parts += [
-                (mark * _CELL, style),
-                ("◂", f"bold {MARK}") if each.rank == looked_at else " ",
-            ]
+    for start in range(0, len(s.ranks), a_line):
+        parts: list[str | Part] = [(f"{s.ranks[start].rank:>{_LABEL - 2}}  ", DIM)]
+        for each in s.ranks[start : start + a_line]:
+            parts += [_heat(each.share), _LOOKED_AT if each.rank == looked_at else " "]
         rows.append(line(*parts))
-    return lines([head, *rows, _legend()])
+    legend: list[str | Part] = [" " * _LABEL]
+    for _, mark, style, meaning in _HEAT[::-1]:
+        legend += [(mark, style), f" {meaning}  "]
+    return lines([head, *rows, line(*legend, _LOOKED_AT, " looked at")])
 
 
-def _heat(share: float | None) -> tuple[str, str]:
-    if share is None:
-        return _UNKNOWN
-    return next((mark, style) for least, mark, style in _HEAT if share >= least)
-
-
-def _legend() -> Content:
-    parts: list[str | Part] = [" " * _LABEL]
-    for (least, mark, style), most in zip(
-        _HEAT[::-1], (*(each[0] for each in _HEAT[-2::-1]), None), strict=True
-    ):
-        said = (
-            f"below {percent(most)}" if not least and most is not None else f"from {percent(least)}"
-        )
-        parts += [(mark * _CELL, style), f" {said}  "]
-    return line(
-        *parts,
-        (_UNKNOWN[0] * _CELL, _UNKNOWN[1]),
-        " not known  ",
-        ("◂", f"bold {MARK}"),
-        " looked at",
-    )
+def _heat(share: float | None) -> Part:
+    level = -1.0 if share is None else share
+    return next((mark, style) for least, mark, style, _ in _HEAT if level >= least)

@@ -1,1 +1,1 @@
-"""From a `Run` to what a screen shows: pure functions, frozen values."""
+"""What the reading thread works out of a `Run` for the screens: pure functions, frozen values."""
