@@ -63,8 +63,8 @@ def hand_out_tuned(loader: Any, state: str) -> Any:
     from loaderscope.profiler.record.iterate.watch import hand_out, watch
     from loaderscope.tuning import search, tuner
     from loaderscope.tuning.candidates import Candidate
-    from loaderscope.tuning.settings import Settings, settings_of
-    from loaderscope.tuning.switching import handing_out
+    from loaderscope.tuning.evidence.settings import Settings, settings_of
+    from loaderscope.tuning.switch.switching import handing_out
     from loaderscope.tuning.trial import Trial
 
     own = settings_of(loader)

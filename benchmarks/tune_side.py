@@ -94,10 +94,10 @@ def loader_with(loop: Loop, settings: Settings) -> Any:
     if not settings.get("batched"):
         return loop.loader(settings)
     from loaderscope.profiler.record.iterate.watch import hand_out, watch
-    from loaderscope.tuning import evidence
-    from loaderscope.tuning.driver import Driver
-    from loaderscope.tuning.settings import Settings as Tuned
-    from loaderscope.tuning.switching import handing_out
+    from loaderscope.tuning.evidence import evidence
+    from loaderscope.tuning.evidence.settings import Settings as Tuned
+    from loaderscope.tuning.switch.driver import Driver
+    from loaderscope.tuning.switch.switching import handing_out
 
     evidence.ENOUGH = 0  # nothing is looked at before the first batch
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ..advisors.code.batched.look_up_cost import COLLATED_US
 from ..advisors.schema.gains import LEAST_GAIN
 from ..advisors.schema.report_model import Range
-from .settings import Settings
+from .evidence.settings import Settings
 
 WORKERS = (0, 1, 2, 3, 4, 6, 8, 12, 16)
 PREFETCH = (1, 2, 4, 8)

@@ -14,8 +14,8 @@ from ..profiler.record.iterate.watch import loader_place
 from ..profiler.record.session import session as sessions
 from ..profiler.store.run.run_reader import open_run
 from .candidates import Candidate, ordered, usual
-from .settings import Settings
-from .whole_batches import whole_batches
+from .evidence.settings import Settings
+from .evidence.whole_batches import whole_batches
 
 LOOK_BATCHES, LOOK_S = 60, 2.0  # before anything is predicted
 LOOK_AT_MOST = 2000

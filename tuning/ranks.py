@@ -23,7 +23,7 @@ from ..profiler.base.host import boot_id, usable_cores
 from ..profiler.base.tolerant import read_as
 from ..profiler.record.iterate.watch import recorder_of
 from ..profiler.record.session.ranks import Ranks
-from .settings import Settings
+from .evidence.settings import Settings
 from .window import Window, left_out
 
 SIGN_NS = 1_000_000_000  # between a rank's signs of life

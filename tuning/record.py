@@ -16,7 +16,7 @@ from ..profiler.base.atomic_write import write_atomically
 from ..profiler.base.clock import now_ns
 from ..profiler.record.iterate.watch import loader_place
 from ..profiler.store.rundir import FORMAT
-from .settings import Settings
+from .evidence.settings import Settings
 from .trial import Trial
 
 MOST_SWITCHES = 1000  # of more, the latest

@@ -14,7 +14,7 @@ from math import inf
 import psutil
 
 from ..profiler.daemon.cgroup import find
-from .settings import Settings
+from .evidence.settings import Settings
 
 SHARE = 0.5
 # A worker imports what the script does; forked, it shares most of that, but writes wherever it

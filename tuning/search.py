@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from ..advisors.schema.gains import LEAST_GAIN
 from .candidates import MOST, Candidate, neighbours
+from .evidence.settings import Settings
 from .factor import Spread
-from .settings import Settings
 from .trial import Trial
 from .window import Headroom
 

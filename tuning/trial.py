@@ -10,8 +10,8 @@ from typing import Literal
 from ..advisors.schema.figures import times
 from ..advisors.schema.gains import LEAST_GAIN
 from ..advisors.schema.report_model import Range
+from .evidence.settings import Settings
 from .factor import Fit, Spread, product
-from .settings import Settings
 from .window import Headroom, Window, epochs_left_out, left_out
 
 Outcome = Literal["proven", "not faster", "undecided", "failed", "not tried"]

@@ -6,13 +6,13 @@ import weakref
 from math import inf
 from typing import TYPE_CHECKING
 
+from .evidence.settings import Settings, why_refused
+from .evidence.worker_context import forks
 from .ranks import Leading
 from .room import Load, room_left, why_no_room, worker_bytes
-from .settings import Settings, why_refused
+from .switch.turns import Turns
 from .trial import Trial
-from .turns import Turns
 from .window import Window
-from .worker_context import forks
 
 if TYPE_CHECKING:
     from .tuner import Tuner

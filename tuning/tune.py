@@ -14,8 +14,8 @@ from ..profiler.base.errors import UsageError
 from ..profiler.record.iterate.watch import hand_out, hand_out_each, recorder_of, watch, watch_all
 from ..profiler.record.session import session as sessions
 from .at_exit import print_at_exit
-from .settings import why_fixed
-from .switching import handing_out
+from .evidence.settings import why_fixed
+from .switch.switching import handing_out
 from .tuner import Tuner
 
 T = TypeVar("T")

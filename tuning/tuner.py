@@ -18,18 +18,18 @@ from ..profiler.record.iterate.watch import loader_place
 from ..profiler.record.session.ranks import group_of_process, ranks
 from ..profiler.record.transit.measure import batch_size_of
 from ..profiler.store.run.tuning import asked, changed_words
-from .comparison import Unequal
-from .driver import Driver
-from .guards import Depends
+from .evidence.guards import Depends
+from .evidence.settings import Settings, settings_of
 from .look import Look, candidates_for
 from .ranks import Following, Leading, meet
 from .record import Record, trial_facts
 from .room import Load
 from .search import Search
-from .settings import Settings, settings_of
+from .switch.comparison import Unequal
+from .switch.driver import Driver
+from .switch.turns import Turns
 from .trial import Trial
 from .trying import Trying, timing
-from .turns import Turns
 from .window import Window, epochs_left_out, left_out
 
 # Epochs shorter than this are compared whole: starting workers is a part of them that may outweigh

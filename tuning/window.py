@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..advisors.schema.gains import LEAST_GAIN
-from .settings import Settings
+from .evidence.settings import Settings
 
 Steps = npt.NDArray[np.float64]
 

@@ -61,8 +61,13 @@ KNOWN: list[Known] = [
         r"(?s)^(traceback( \(\d\))?|stderr): .*/profiler/native/python_\w+\.py",
         "*-pure",
     ),
-    Known(SWITCHING, "*", r"(?s)^(traceback( \(\d\))?|stderr): .*/tuning/switching\.py", "tuned"),
-    Known(SWITCHING, "loops/*-shown", r"^iterator: .*tuning\.turns\.Turns", "tuned"),
+    Known(
+        SWITCHING,
+        "*",
+        r"(?s)^(traceback( \(\d\))?|stderr): .*/tuning/switch/switching\.py",
+        "tuned",
+    ),
+    Known(SWITCHING, "loops/*-shown", r"^iterator: .*tuning\.switch\.turns\.Turns", "tuned"),
     Known(WORKERS_BATCH, "loops/*-0-*", r"^end descriptors: bare 4, watched 7$", "tuned"),
     Known(WORKERS_TRIED, "talk/*-0", rf"^end handlers: {int(SIGCHLD)}: bare '0', [^;]*$", "[dr]e*"),
     Known(

@@ -40,7 +40,7 @@ def watcher(way: str, module: str) -> catalogue.Watch:
     if form == "pure":
         os.environ["LOADERSCOPE_PURE"] = "1"
     if call in (catalogue.TUNED, catalogue.RESTLESS, catalogue.DECIDES):
-        from loaderscope.tuning import program
+        from loaderscope.tuning.evidence import program
 
         program.files = lambda: [
             Path(sys.modules[f"harmless.programs.{module}"].__file__ or "")

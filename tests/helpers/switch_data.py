@@ -13,8 +13,8 @@ from torch.utils.data import Dataset
 
 from loaderscope.profiler.base import torch_parts
 from loaderscope.profiler.record.iterate.watch import hand_out, watch
-from loaderscope.tuning.settings import Settings, settings_of, why_fixed, why_refused
-from loaderscope.tuning.switching import Switching, handing_out
+from loaderscope.tuning.evidence.settings import Settings, settings_of, why_fixed, why_refused
+from loaderscope.tuning.switch.switching import Switching, handing_out
 
 
 class Rows(Dataset):

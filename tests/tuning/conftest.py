@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 import loaderscope
-from loaderscope.tuning import program
 from loaderscope.tuning.at_exit import print_nothing
+from loaderscope.tuning.evidence import program
 
 
 @pytest.fixture(autouse=True)

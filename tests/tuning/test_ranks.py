@@ -21,10 +21,10 @@ from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.text.tuned_text import render_tuned
 from loaderscope.tuning import look, ranks, trying, tuner
 from loaderscope.tuning.candidates import Candidate
-from loaderscope.tuning.comparison import SpotChecks
+from loaderscope.tuning.evidence.settings import Settings
 from loaderscope.tuning.ranks import Following, Leading, Word, meet
 from loaderscope.tuning.room import Room
-from loaderscope.tuning.settings import Settings
+from loaderscope.tuning.switch.comparison import SpotChecks
 from switch_data import Rows
 
 OWN, BETTER, OTHER = Settings(1), Settings(2), Settings(3)

@@ -7,6 +7,7 @@ from math import inf
 
 import pytest
 
+from loaderscope.tuning.evidence.settings import Settings
 from loaderscope.tuning.room import (
     LEAST_WORKER_BYTES,
     Load,
@@ -15,7 +16,6 @@ from loaderscope.tuning.room import (
     why_no_room,
     worker_bytes,
 )
-from loaderscope.tuning.settings import Settings
 
 GB = 1e9
 WORKER, LOAD = 0.5 * GB, Load(batch_bytes=0.01 * GB, tensors=2)

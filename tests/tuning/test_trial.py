@@ -15,10 +15,10 @@ import loaderscope
 from loaderscope.advisors.schema.report_model import Range
 from loaderscope.tuning import candidates, look, trying, tuner
 from loaderscope.tuning.candidates import Candidate, neighbours, ordered
-from loaderscope.tuning.comparison import SpotChecks
+from loaderscope.tuning.evidence.settings import Settings
 from loaderscope.tuning.factor import Fit, Spread, product
 from loaderscope.tuning.room import Room
-from loaderscope.tuning.settings import Settings
+from loaderscope.tuning.switch.comparison import SpotChecks
 from loaderscope.tuning.trial import DECISION_LEVEL, REPORT_LEVEL, SECOND_LOOK, Trial
 from loaderscope.tuning.window import Headroom, Window
 from switch_data import Rows, same

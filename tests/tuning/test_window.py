@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from loaderscope.tuning.settings import Settings
+from loaderscope.tuning.evidence.settings import Settings
 from loaderscope.tuning.window import HELD, WINDOW_S, WINDOW_STEPS, Headroom, Window
 
 OWN, WORKERS = Settings(0), Settings(4)

@@ -1,0 +1,64 @@
+"""Batches as values: equal digests, and only then, equal batches."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import namedtuple
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from loaderscope.tuning.evidence.batches import digest, memory_of, tensors_of, views, why_not_sent
+from loaderscope.tuning.evidence.state import State
+
+
+@dataclass
+class Boxes:
+    corners: Any
+    name: str = "a"
+
+
+Pair = namedtuple("Pair", ["left", "right"])
+DIFFERENT: list[Any] = [
+    None, 0, 0.0, False, "", "0", b"0", [], (), {}, [0], (0,), [[0]], [0, 0], {"a": 0}, {"a": 1}, {"b": 0}, Pair(0, 0),
+    torch.zeros(2), torch.zeros(2, 1), torch.zeros(2, dtype=torch.int32), torch.tensor([0.0, -0.0]), torch.zeros(0),
+    torch.tensor([0.0, float("nan")]), torch.zeros(2, dtype=torch.bfloat16), np.zeros(2), np.zeros(2, np.float32),
+    np.array(["a", None], object), np.array(["b", None], object), np.float32(0), Boxes(torch.zeros(1)),
+    Boxes(torch.ones(1)), Boxes(torch.zeros(1), "b"), [torch.zeros(1), [torch.zeros(1)]],
+]  # fmt: skip
+
+
+def test_only_equal_batches_have_equal_digests() -> None:
+    import copy
+
+    assert all(digest(each) == digest(copy.deepcopy(each)) for each in DIFFERENT)
+    for one, other in itertools.combinations(DIFFERENT, 2):
+        assert digest(one) != digest(other), (one, other)
+
+
+def test_how_values_lie_in_memory_makes_no_difference() -> None:
+    table = torch.arange(12.0).reshape(3, 4)
+    assert digest(table.T) == digest(table.T.contiguous()) and digest(table[:, ::2]) == digest(
+        table[:, ::2].clone()
+    )
+
+
+def test_views_of_the_data_are_told_from_copies() -> None:
+    data, array = torch.arange(100.0), np.arange(100.0)
+    state = State({"the data set": [data, array]})
+    assert views({"a": [data[3:5]]}, state) and views([torch.from_numpy(array)[9:]], state)
+    assert not views([data[3:5].clone(), torch.from_numpy(array[9:].copy()), data.sum()], state)
+    memory = memory_of(data[3:5])
+    assert memory is not None and memory[1:] == (400, 8)
+    assert len(list(tensors_of([data, {"a": data}, ["text"]]))) == 2
+
+
+def test_what_a_worker_could_not_send() -> None:
+    weights = torch.ones(1, requires_grad=True)
+    assert why_not_sent([torch.ones(2), {"a": ("text", 3)}, Boxes(1), np.zeros(2), weights]) is None
+    assert "a tensor with a history" in str(why_not_sent([{"a": weights * 2}]))
+    for value in (threading.Lock(), lambda: 0, (each for each in [1])):
+        assert "cannot be pickled" in str(why_not_sent([torch.ones(1), Boxes(value)]))

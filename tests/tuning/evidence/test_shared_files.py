@@ -1,0 +1,300 @@
+"""Workers that are forked beside a training process which fetches by itself read the samples they
+are asked for."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, Subset
+
+import loaderscope
+from loaderscope.profiler.record.fetch_probe.positions import descriptors
+from loaderscope.tuning.evidence import shared_files
+from loaderscope.tuning.evidence.batches import why_not_sent
+from loaderscope.tuning.evidence.evidence import Evidence
+from loaderscope.tuning.evidence.settings import Settings
+from loaderscope.tuning.evidence.shared_files import SharedHandles, _received, handles, reopen_files
+from stored_rows import BYTES, LENGTH, Stored, row, store
+from switch_data import Script, same, scripted
+
+
+class Zipped(Stored):
+    def read(self, index: int) -> bytes:
+        return self.source.read(str(index))
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = store(tmp_path_factory.mktemp("stored") / "rows.bin")
+    with zipfile.ZipFile(path.with_suffix(".zip"), "w") as file:
+        for index in range(LENGTH):
+            file.writestr(str(index), row(index))
+    return path
+
+
+WAYS: dict[str, Callable[[Path], Any]] = {
+    "buffered": lambda path: path.open("rb"),
+    "unbuffered": lambda path: path.open("rb", buffering=0),
+    "zip": lambda path: zipfile.ZipFile(path.with_suffix(".zip")),
+}
+TURNS = {6: Settings(2, 3), 20: Settings(0), 28: Settings(3), 45: Settings(1), 60: Settings(2, 3)}
+
+
+def fetched(loader: Any) -> list[Any]:
+    torch.manual_seed(1)
+    return [batch for _ in range(2) for batch in loader]
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["at once", "late"])
+@pytest.mark.parametrize("way", WAYS)
+def test_each_worker_reads_where_it_wants(way: str, late: bool, rows: Path) -> None:
+    """One position for all processes would give the bytes of other samples, without an error."""
+
+    def make(workers: int) -> Any:
+        data = (Zipped if way == "zip" else Stored)(lambda: WAYS[way](rows), late)
+        return DataLoader(data, batch_size=6, shuffle=True, num_workers=workers)
+
+    bare = fetched(make(0))
+    assert {int(each) for batch in bare for each in batch[:, 0]} == set(range(LENGTH))
+    for own in (
+        (0, 2) if late else (0,)
+    ):  # workers of the user's own that share a position are the user's own
+        loader = make(own)
+        script = scripted(loader, TURNS, kept=way != "unbuffered")
+        assert same(fetched(loader), bare)
+        if own:  # what is opened late is left to workers
+            assert {str(each) for each in script.failures} == {
+                f"fetching changes {loader.dataset.__class__.__name__}.source"
+            }
+        else:
+            assert (
+                len([each for each in script.events if each[0] != "begun"]) >= 4
+                and not script.failures
+            )
+        loaderscope.unwatch(loader)
+
+
+def test_a_file_read_apart_stays_where_it_is(rows: Path) -> None:
+    with rows.open("rb", buffering=0) as file, rows.open("ab") as written:
+        file.seek(99)
+        os.set_inheritable(file.fileno(), True)
+        before = written.tell()
+        other = os.dup(file.fileno())
+        reopen_files()
+        assert file.tell() == 99 and os.get_inheritable(file.fileno()) and written.tell() == before
+        file.seek(5)
+        assert os.lseek(other, 0, os.SEEK_CUR) == 99
+        os.close(other)
+
+
+class Asking(Stored):
+    """Samples that a server sends."""
+
+    def read(self, index: int) -> bytes:
+        self.source.sendall(struct.pack("=q", index))
+        return self.source.recv(BYTES, socket.MSG_WAITALL)
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, int]]:
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve(opened: socket.socket) -> None:
+        with opened:
+            while len(asked := opened.recv(8, socket.MSG_WAITALL)) == 8:
+                opened.sendall(row(*struct.unpack("=q", asked)))
+
+    def accept() -> None:
+        while True:
+            try:
+                opened, _ = listening.accept()
+            except OSError:
+                return
+            threading.Thread(target=serve, args=(opened,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    yield listening.getsockname()
+    listening.shutdown(socket.SHUT_RDWR)
+    listening.close()
+
+
+class Refusing(Script):
+    """Asks whether these settings are safe, after some batches."""
+
+    def handed(self, iterator: Any, batch: Any) -> None:
+        self.batches += 1
+        if self.batches == 8:
+            self.events.append(iterator.why_not(self.plan[8]))
+
+
+def why_not(data: Dataset, own: int, other: Settings) -> Any:
+    from loaderscope.profiler.record.iterate.watch import hand_out, watch
+    from loaderscope.tuning.switch.switching import handing_out
+
+    loader = DataLoader(data, batch_size=4, num_workers=own)
+    script = Refusing(loader, {8: other})
+    hand_out(watch(loader), handing_out(script))
+    list(loader)
+    loaderscope.unwatch(loader)
+    return next(each for each in script.events if not isinstance(each, tuple))
+
+
+def test_what_cannot_be_read_apart_keeps_the_settings(rows: Path, server: tuple[str, int]) -> None:
+    written = Stored(lambda: rows.open("r+b", buffering=0), late=True)
+    assert "workers would share rows.bin" in why_not(written, 0, Settings(2))
+    asking = Asking(lambda: socket.create_connection(server), late=True)
+    why = why_not(asking, 0, Settings(2))
+    assert "workers would share" in why and f"the connection to 127.0.0.1:{server[1]}" in why
+    asking.source.close()
+
+
+class Pooled(Stored):
+    """Reads by a thread, which is started late."""
+
+    threads: Any = None
+
+    def read(self, index: int) -> bytes:
+        if self.threads is None:
+            self.threads = ThreadPoolExecutor(1)
+        return self.threads.submit(super().read, index).result()
+
+
+def test_a_worker_that_waits_for_a_thread_it_has_not_never_has_its_turn(
+    rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forked where a pool of threads was begun, it would wait for ever: it makes nothing that could
+    be compared."""
+    data = Pooled(lambda: rows.open("rb"), late=False)
+    assert "Pooled.threads has threads, which forked processes lack" in why_not(
+        data, 0, Settings(2)
+    )
+    monkeypatch.setattr(Evidence, "why_not", lambda *_: None)  # had nobody seen the threads
+    loader = DataLoader(data, batch_size=6)
+    script = scripted(loader, {5: Settings(2)}, at_once=False)
+    assert [int(each) for batch in loader for each in batch[:, 0]] == list(range(LENGTH))
+    assert [made for _, made in script.events] == [Settings(0)] and not script.failures
+    loaderscope.unwatch(loader)
+    data.threads.shutdown()
+
+
+class Opening(Dataset):
+    """Opens something late, which one process must not have from another."""
+
+    source: Any = None
+
+    def __len__(self) -> int:
+        return LENGTH
+
+    def __getitem__(self, index: int) -> int:
+        if self.source is None:
+            self.source = os.getpid()
+        assert self.source == os.getpid(), "opened in another process"
+        return index
+
+
+@pytest.mark.parametrize(
+    "wrap", [lambda data: data, lambda data: Subset(data, range(200))], ids=["plain", "subset"]
+)
+def test_what_workers_open_late_is_not_opened_in_the_training_process(wrap: Any) -> None:
+    data = Opening()
+    loader = DataLoader(wrap(data), batch_size=5, num_workers=1)
+    script = scripted(loader, {8: Settings(0), 15: Settings(2)}, kept=False)
+    assert sum(len(batch) for batch in loader) == len(loader.dataset)
+    assert data.source is None and [str(each) for each in script.failures] == [
+        "fetching changes Opening.source"
+    ]
+    loaderscope.unwatch(loader)
+
+
+class OpenOnce:
+    """As LMDB: what a process has open, those that are forked from it cannot open."""
+
+    by: ClassVar[set[int]] = set()
+
+    def __init__(self, path: Path) -> None:
+        assert not self.by, "open already"
+        self.by.add(os.getpid())
+        self.file = path.open("r+b")
+
+    def __del__(self) -> None:
+        self.by.clear()
+        self.file.close()
+
+
+class Once(Dataset):
+    def __init__(self, path: Path) -> None:
+        self.path, self.source = path, None
+
+    def __len__(self) -> int:
+        return LENGTH
+
+    def __getitem__(self, index: int) -> int:
+        self.source = self.source or OpenOnce(self.path)
+        return index
+
+
+def test_what_workers_forked_later_could_not_open_is_left_to_workers(rows: Path) -> None:
+    data = Once(rows)
+    loader = DataLoader(data, batch_size=5, num_workers=2)
+    for _ in range(2):
+        script = scripted(loader, {8: Settings(0), 12: Settings(1)})
+        assert [int(each) for batch in loader for each in batch] == list(range(LENGTH))
+        assert {str(each) for each in script.failures} == {
+            "fetching changes Once.source"
+        } and data.source is None
+        loaderscope.unwatch(loader)
+
+
+def test_what_only_lies_open_is_no_reason(rows: Path, server: tuple[str, int]) -> None:
+    with socket.create_connection(server), rows.open("r+b") as idle:
+        assert any(name == "rows.bin" for _, name in handles()[0].values()) and idle.tell() == 0
+        assert why_not(Stored(lambda: rows.open("rb"), late=True), 0, Settings(2)) is None
+
+
+def test_a_connection_counts_that_brings_something_in_each_fetch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fetched(shared: SharedHandles, *looks: tuple[int, int, int]) -> str | None:
+        """How far a file is, and what a server and a rank have sent, before and after a fetch."""
+        for step, (file, server, rank) in zip((shared.begins, shared.ended), looks, strict=True):
+            found = {1: (server, "server"), 2: (rank, "rank")}
+            monkeypatch.setattr(
+                shared_files, "handles", lambda f=file, c=found: ({0: (f, "rows.bin")}, c)
+            )
+            step()
+        return shared.why_not_forked
+
+    shared = SharedHandles()
+    for fetch in range(SharedHandles.LOOKS):
+        assert shared.why_not_forked is None
+        why = fetched(shared, (0, fetch, 2 * fetch), (0, fetch + 1, 2 * fetch + fetch // 2))
+    assert str(why).startswith("workers would share server, which")
+    assert "share rows.bin" in str(fetched(SharedHandles(), (0, 0, 0), (512, 0, 0)))
+
+
+def test_a_socket_that_another_thread_closes_meanwhile_leaves_nothing_open(rows: Path) -> None:
+    with rows.open("rb") as file:
+        before = sorted(fd for fd, *_ in descriptors())
+        with pytest.raises(OSError, match="socket"):
+            _received(file.fileno())  # the number was a socket's when it was looked at
+        assert sorted(fd for fd, *_ in descriptors()) == before
+
+
+def test_batches_that_no_worker_could_send() -> None:
+    from collections import namedtuple
+
+    hidden = namedtuple("hidden", ["rows"])
+    assert why_not_sent([torch.ones(2), {"a": ("text", 3)}]) is None
+    assert "its batches hold a hidden that cannot be pickled" in str(
+        why_not_sent({"a": [hidden(torch.ones(2))]})
+    )

@@ -1,0 +1,373 @@
+"""A data set that only looks its samples up gives whole batches while it is tuned, and the loop
+sees no difference."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import random
+import sys
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorDataset
+
+from loaderscope.advisors.assemble.probe import same_batch
+from loaderscope.advisors.code.batched.batch_values import NotArrays
+from loaderscope.profiler.store.run.tuning import changed_words
+from loaderscope.tuning.candidates import neighbours, ordered, usual
+from loaderscope.tuning.evidence import whole_batches as module
+from loaderscope.tuning.evidence.guards import Depends
+from loaderscope.tuning.evidence.settings import Settings
+from loaderscope.tuning.evidence.whole_batches import whole_batches
+from loaderscope.tuning.switch.switching import Switching
+from switch_data import Drawing, Script, scripted
+
+pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated:UserWarning")
+
+OWN, AT_ONCE = Settings(0), Settings(0, batched=True)
+
+
+class Pairs(Dataset):
+    """Arrays of two kinds and a list."""
+
+    def __init__(self, length: int) -> None:
+        self.points = np.arange(length * 3, dtype=np.float32).reshape(length, 3)
+        self.labels = torch.arange(length)
+        self.names = [f"row {row}" for row in range(length)]
+        self.transform = None
+        self.asked = 0
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __getitem__(self, index: int) -> Any:
+        """What is written of these.
+
+        Over several lines.
+        """
+        point = torch.from_numpy(self.points[index])
+        if self.transform is not None:
+            point = self.transform(point)
+        return {"point": point, "label": self.labels[index], "name": self.names[index]}
+
+
+class Tensors(Pairs):
+    def __getitem__(self, index: int) -> Any:
+        return torch.as_tensor(self.points[index]), self.labels[index]
+
+
+class Counting(Pairs):
+    def __getitem__(self, index: int) -> Any:
+        self.asked += 1
+        return self.labels[index]
+
+
+class AtOnceAlready(Tensors):
+    def __getitems__(self, indices: list[int]) -> Any:
+        return [self[index] for index in reversed(indices)]
+
+
+class MakesAttributes(Tensors):
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
+
+
+class Decides(Tensors):
+    @property
+    def __dict__(self) -> Any:  # type: ignore[override]
+        return {}
+
+
+class Patched(Tensors):
+    pass
+
+
+def reversed_item(self: Any, index: int) -> Any:
+    return self.labels[-index]
+
+
+def halved(batch: list[Any]) -> Any:
+    return torch.stack([each[1] for each in batch]) // 2
+
+
+def loader_of(data: Any, size: int = 4, **arguments: Any) -> DataLoader[Any]:
+    return DataLoader(
+        data, batch_size=size, shuffle=True, generator=torch.Generator().manual_seed(5), **arguments
+    )
+
+
+def looped(
+    loader: Any, epochs: int = 2, between: Callable[[int], None] = lambda number: None
+) -> list[Any]:
+    torch.manual_seed(1)
+    found = []
+    for _ in range(epochs):
+        for number, batch in enumerate(loader, 1):
+            found.append((batch, torch.rand(1), random.Random(number).random()))
+            between(number)
+    return [*found, torch.rand(1)]
+
+
+SETS: dict[str, Callable[[int], Any]] = {
+    "a class of one's own": Pairs,
+    "TensorDataset": lambda n: TensorDataset(torch.arange(3.0 * n).reshape(n, 3), torch.arange(n)),
+    "Subset": lambda n: Subset(Pairs(2 * n), list(range(n // 2, n // 2 + n))),
+    "Subset of a Subset": lambda n: Subset(Subset(Tensors(3 * n), np.arange(1, 2 * n)), list(range(n))),
+    "ConcatDataset": lambda n: ConcatDataset([Tensors(n // 2), Tensors(n - n // 2)]),
+}  # fmt: skip
+
+some = st.sampled_from([OWN, AT_ONCE, Settings(1), Settings(2, 1)])
+
+
+@pytest.mark.parametrize("kind", SETS)
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    workers=st.integers(0, 1),
+    plan=st.dictionaries(st.integers(1, 40), some, min_size=1, max_size=5),
+)
+def test_switches_to_whole_batches_and_back_change_nothing(
+    kind: str, workers: int, plan: dict[int, Settings]
+) -> None:
+    bare = looped(loader_of(SETS[kind](70), num_workers=workers))
+    loader = loader_of(SETS[kind](70), num_workers=workers)
+    script = scripted(loader, {**plan, 20: AT_ONCE})
+    assert all(map(same_batch, looped(loader), bare)) and not script.failures
+    assert any(made == AT_ONCE for _, made in script.events)
+
+
+def test_ever_fewer_samples_are_asked_for_once_batches_were_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+    made_by_own = Switching._made_by_own
+    monkeypatch.setattr(
+        Switching,
+        "_made_by_own",
+        lambda self, index: asked.append(self.given) or made_by_own(self, index),
+    )
+    loader = loader_of(Tensors(80 * 4))
+    script = scripted(loader, {1: AT_ONCE})
+    looped(loader, 1)
+    first = next(batch for batch, made in script.events if made == AT_ONCE)
+    assert [given - first for given in asked] == [1, 2, 4, 8, 16, 32, 64]
+
+
+def _grown() -> Any:
+    joined = ConcatDataset([Tensors(4), Tensors(4)])
+    joined.datasets[0] = Tensors(6)
+    return joined
+
+
+NOT_LOOKED_UP = {
+    "it draws": (lambda: Drawing(8), {}, "more than a look-up|calls|uses"),
+    "it counts": (lambda: Counting(8), {}, "more than a look-up"),
+    "it has __getitems__": (lambda: AtOnceAlready(8), {}, "__getitems__ already"),
+    "it makes attributes": (lambda: MakesAttributes(8), {}, "attributes as they are asked for"),
+    "its __dict__ is its own": (lambda: Decides(8), {}, "not recorded|attribute"),
+    "collate_fn": (lambda: Tensors(8), {"collate_fn": halved}, "collate function of its own"),
+    "no batches": (lambda: Tensors(8), {"batch_size": None, "shuffle": False}, "whole batches "
+    "already"),
+    "longer than joined": (_grown, {}, "another length by now"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", NOT_LOOKED_UP)
+def test_what_is_more_than_looking_up_is_left_alone(kind: str) -> None:
+    data, arguments, why = NOT_LOOKED_UP[kind]
+    with pytest.raises(NotArrays, match=why):
+        whole_batches(DataLoader(data(), **{"batch_size": 2, **arguments}))
+
+
+def test_a_method_put_in_place_of_the_one_in_the_file() -> None:
+    Patched.__getitem__ = reversed_item  # type: ignore[method-assign]
+    with pytest.raises(NotArrays):
+        whole_batches(loader_of(Patched(8)))
+
+
+WRITTEN = """
+import torch
+from torch.utils.data import Dataset
+
+class Rows(Dataset):
+    def __init__(self):
+        self.rows, self.others = torch.arange(8), -torch.arange(8)
+    def __len__(self):
+        return 8
+    def __getitem__(self, index):
+        return self.rows[index]
+"""
+
+
+def test_a_file_that_is_edited_while_its_program_runs(tmp_path: Path) -> None:
+    file = tmp_path / "edited_rows.py"
+    file.write_text(WRITTEN)
+    spec = importlib.util.spec_from_file_location("edited_rows", file)
+    assert spec is not None and spec.loader is not None
+    written = importlib.util.module_from_spec(spec)
+    sys.modules["edited_rows"] = written
+    try:
+        spec.loader.exec_module(written)
+        loader = loader_of(written.Rows())
+        assert len(whole_batches(loader)) == 8
+        file.write_text(WRITTEN.replace("self.rows[index]", "self.others[index]"))
+        with pytest.raises(NotArrays, match="not what runs"):
+            whole_batches(loader_of(written.Rows()))
+    finally:
+        del sys.modules["edited_rows"]
+
+
+def changing(what: str, data: Any) -> Callable[[int], None]:
+    def change(number: int) -> None:
+        if number == 12:
+            {
+                "a transform comes": lambda: setattr(data, "transform", torch.neg),
+                "another array": lambda: setattr(data, "labels", data.labels * 2),
+                "the array itself": lambda: data.labels.add_(1),
+                "what is not read": lambda: setattr(data, "asked", 7),
+            }[what]()
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "what", ["a transform comes", "another array", "the array itself", "what is not read"]
+)
+def test_a_loop_that_changes_its_data_set_sees_the_change(what: str) -> None:
+    first, second = Pairs(100), Pairs(100)
+    bare = looped(loader_of(first), between=changing(what, first))
+    loader = loader_of(second)
+    script = scripted(loader, {2: AT_ONCE})
+    assert all(map(same_batch, looped(loader, between=changing(what, second)), bare))
+    assert [type(each) for each in script.failures] == [Depends]
+
+
+def test_a_list_of_chosen_samples_may_change() -> None:
+    first, second = (Subset(Tensors(100), list(range(50))) for _ in range(2))
+
+    def turned(data: Any) -> Callable[[int], None]:
+        return lambda number: data.indices.reverse() if number == 8 else None
+
+    bare = looped(loader_of(first), between=turned(first))
+    loader = loader_of(second)
+    script = scripted(loader, {2: AT_ONCE})
+    assert all(map(same_batch, looped(loader, between=turned(second)), bare))
+    assert [str(each) for each in script.failures] == [
+        "the loop changes Subset.indices between batches"
+    ]
+
+
+def test_a_batch_that_is_not_the_same_is_made_by_the_data_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bare = looped(loader_of(Tensors(100)))
+    loader = loader_of(Tensors(100))
+    script = scripted(loader, {2: AT_ONCE})
+    whole_batches(loader)._view = lambda rows: None  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        module.WholeBatches, "__getitems__", lambda self, indices: [torch.zeros(1), torch.zeros(1)]
+    )
+    assert all(map(same_batch, looped(loader), bare))
+    assert [str(each) for each in script.failures] == [
+        "its batches differ from those of the code's own settings"
+    ]
+
+
+@pytest.mark.parametrize(
+    "drawn", [[[0, 1], [2, 3], [99, 1]], [[0, 1], [], [1, 2]], [[0], [True, False], [2]], [["a"]]]
+)
+def test_what_a_sampler_draws_otherwise_comes_to_what_it_came_to(drawn: list[Any]) -> None:
+    def ran(loader: Any) -> tuple[list[Any], str]:
+        found = []
+        try:
+            found.extend(iter(loader))
+        except Exception as error:
+            return found, type(error).__name__
+        return found, ""
+
+    def make() -> Any:
+        return DataLoader(
+            TensorDataset(torch.arange(8), torch.arange(8.0)), batch_sampler=[[5, 6], *drawn]
+        )
+
+    bare = ran(make())
+    loader = make()
+    scripted(loader, {1: AT_ONCE})
+    found = ran(loader)
+    assert (
+        found[1] == bare[1]
+        and all(map(same_batch, found[0], bare[0]))
+        and len(found[0]) == len(bare[0])
+    )
+
+
+def test_a_loader_made_anew_each_epoch() -> None:
+    data = Tensors(60)
+    bare = [each for _ in range(3) for each in looped(loader_of(data), 1)]
+    found: list[Any] = []
+    script: Script | None = None
+    for _ in range(3):
+        loader = loader_of(data)
+        script = scripted(loader, {}) if script is None else script
+        script.now = AT_ONCE
+        scripted_again(loader, script)
+        found += looped(loader, 1)
+    assert all(map(same_batch, found, bare)) and script is not None and not script.failures
+
+
+def scripted_again(loader: Any, script: Script) -> None:
+    from loaderscope.profiler.record.iterate.watch import hand_out, watch
+    from loaderscope.tuning.switch.switching import handing_out
+
+    hand_out(watch(loader), handing_out(script))
+
+
+def test_whole_batches_are_a_candidate_with_what_their_look_up_costs() -> None:
+    asked: list[dict[str, Any]] = []
+
+    def predict(**changes: Any) -> Any:
+        asked.append(changes)
+        from loaderscope.advisors.schema.report_model import Range
+
+        gain = 4.0 if "fetch_us" in changes else 1.5 if changes.get("num_workers") == 2 else 1.0
+        return Range(gain * 0.9, gain, gain * 1.1)
+
+    found = ordered(Settings(1), False, predict, 2, False, (3.0, 9.0))
+    assert (
+        found[0].settings == AT_ONCE
+        and found[0].predicted is not None
+        and found[0].predicted.mid == 4.0
+    )
+    assert any(each.get("fetch_us") == (3.0, 9.0) and each["num_workers"] == 0 for each in asked)
+    assert AT_ONCE not in [each.settings for each in ordered(Settings(1), False, predict, 2)]
+    assert usual(Settings(1), 2, look_up=True)[0].settings == AT_ONCE
+    assert neighbours(AT_ONCE, Settings(1), set(), 2) == []
+
+
+@pytest.mark.parametrize("own", [Settings(0), Settings(3, 4, True, True)])
+def test_settings_in_words(own: Settings) -> None:
+    words = changed_words(own.arguments(), own.looked_up.arguments())
+    assert words.endswith("whole batches by one look-up") and ("num_workers=0" in words) == (
+        own.num_workers > 0
+    )
+    assert own.looked_up.pin_memory == own.pin_memory and not own.looked_up.with_workers(2).batched
+
+
+@pytest.mark.parametrize("kind", [Tensors, Drawing])
+def test_neither_loader_nor_data_set_is_kept_alive(kind: Any) -> None:
+    data = kind(8)
+    loader = loader_of(data)
+    with suppress(NotArrays):
+        whole_batches(loader)
+    alive = [weakref.ref(loader), weakref.ref(data)]
+    del loader, data
+    gc.collect()
+    assert [each() for each in alive] == [None, None]

@@ -1,0 +1,124 @@
+"""Indices are drawn when the code's own settings would draw them, whoever makes the batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.data import RandomSampler
+
+from loaderscope.tuning.switch.order import Order
+
+
+class Source:
+    """A sampler that notes after how many batches of the loop it was asked."""
+
+    def __init__(self, length: int, fails_at: int = -1) -> None:
+        self.length, self.fails_at, self.handed, self.asked = length, fails_at, 0, []
+
+    def __iter__(self) -> Iterator[int]:
+        for index in range(self.length):
+            self.asked.append(self.handed)
+            if index == self.fails_at:
+                raise LookupError("no such sample")
+            yield index
+
+
+class Early:
+    """Says whether indices may be drawn early."""
+
+    def __init__(self, early: bool = True) -> None:
+        self.draws_early = lambda drawn: early
+
+    def draw(self, draw: Any, generator: Any) -> Any:
+        return draw()
+
+
+def ran(order: Order, source: Source, guest: bool, ahead: int) -> list[Any]:
+    """A loop whose batches are made by a pool that takes all it can get, up to so many ahead."""
+    found: list[Any] = []
+    while True:
+        order.asked(guest)
+        while len(order.waiting) < max(1, ahead):
+            try:
+                next(order)
+            except StopIteration:
+                break
+        if not order.waiting:
+            return found
+        found.append(order.handed())
+        order.catch_up()
+        source.handed += 1
+
+
+@pytest.mark.parametrize("own", [0, 2, 6])
+@pytest.mark.parametrize("ahead", [1, 4, 12])
+def test_each_index_is_drawn_when_the_code_s_own_settings_draw_it(own: int, ahead: int) -> None:
+    source = Source(10)
+    order = Order(iter(source), own)
+    assert ran(order, source, guest=True, ahead=ahead) == list(range(10))
+    assert source.asked == [max(0, index - own) for index in range(10)]
+
+
+def test_what_hears_of_nothing_is_drawn_as_far_ahead_as_is_asked_for_but_never_the_first() -> None:
+    source = Source(10)
+    order = Order(iter(source), 0, evidence=Early())
+    with pytest.raises(StopIteration):
+        next(order)
+    order.asked(True)
+    assert [next(order) for _ in range(10)] == list(range(10)) and source.asked == [0] * 10
+
+
+def test_a_generator_moves_when_bare_would_move_it() -> None:
+    """Drawn to its end, a shuffling sampler moves its generator once more."""
+    bare, ours = (torch.Generator().manual_seed(1) for _ in range(2))
+    source = iter(RandomSampler(range(5), generator=bare))
+    order = Order(iter(RandomSampler(range(5), generator=ours)), 0, ours, Early())
+    for _ in range(5):
+        order.asked(True)
+        while not order.drained and not order.ends_soon and len(order.waiting) < 9:
+            with suppress(StopIteration):
+                next(order)
+        wanted = next(source)
+        assert order.handed() == wanted and ours.get_state().equal(bare.get_state())
+    assert order.ends_soon and next(source, None) is None
+    order.asked(True)
+    assert order.drained and ours.get_state().equal(bare.get_state())
+
+
+def test_what_was_taken_is_taken_again_by_another() -> None:
+    order = Order(iter(range(9)), 4)
+    order.catch_up()
+    assert [next(order) for _ in range(3)] == [0, 1, 2]
+    order.give_back(1)
+    assert list(order.waiting.values()) == [0]
+    assert [next(order) for _ in range(3)] == [1, 2, 3]
+    assert [order.handed() for _ in range(4)] == [0, 1, 2, 3] and not order.waiting
+
+
+def test_in_any_order_what_is_not_under_way_was_handed_over() -> None:
+    order = Order(iter("abcd"), 4)
+    for _ in range(4):
+        next(order)
+    assert order.handed(under_way={0, 1, 3}) == "c" and order.handed(under_way={0, 3}) == "b"
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_an_error_of_the_sampler_comes_where_the_loop_would_meet_it(early: bool) -> None:
+    source = Source(9, fails_at=3)
+    order = Order(iter(source), 0, evidence=Early(early))
+    found: list[Any] = []
+    with pytest.raises(LookupError) as raised:
+        found += ran(order, source, guest=True, ahead=5)
+    assert source.handed == 3 and order.raised(raised.value) and not order.raised(raised.value)
+
+
+def test_what_an_error_lost_is_not_waited_for() -> None:
+    order = Order(iter(range(6)), 6)
+    for _ in range(6):
+        next(order)
+    order.keep(2)
+    assert list(order.waiting.values()) == [4, 5]

@@ -1,0 +1,550 @@
+"""Settings change in mid-epoch; batches, their order and the training's random numbers do not."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import multiprocessing.connection
+import os
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torch.utils.data import DataLoader
+
+import loaderscope
+from loaderscope.profiler.base import torch_parts
+from loaderscope.profiler.record.iterate.watch import watch
+from loaderscope.tuning.evidence import evidence
+from loaderscope.tuning.evidence.settings import Settings, settings_of, why_fixed, why_refused
+from switch_data import Drawing, FailsElsewhere, Rows, Script, same, scripted
+
+pytestmark = [
+    pytest.mark.filterwarnings(
+        "ignore:This DataLoader will create:UserWarning"
+    ),  # more workers than some machine has
+    pytest.mark.filterwarnings("ignore:'set_vital' is deprecated:UserWarning"),
+]
+
+
+@pytest.fixture
+def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loaders are taken to be functions of their indices from the first batch on, and nothing is
+    compared."""
+    monkeypatch.setattr(evidence, "ENOUGH", 0)
+    monkeypatch.setattr(Script, "COMPARED", 0)
+    monkeypatch.setattr(evidence.Evidence, "nothing_changed_here", True)
+
+
+some_settings = st.builds(Settings, st.integers(0, 3), st.integers(1, 4))
+
+
+@st.composite
+def loops(draw: Any) -> tuple[Callable[[], Any], int, dict[int, Settings], bool, bool]:
+    size, length = draw(st.integers(1, 5)), draw(st.integers(1, 60))
+    own = draw(some_settings)
+    arguments = own.arguments()
+    if own.num_workers:
+        arguments["persistent_workers"] = draw(st.booleans())
+    drop, own_generator = draw(st.booleans()), draw(st.booleans())
+
+    def make() -> Any:
+        generator = torch.Generator().manual_seed(5) if own_generator else None
+        return DataLoader(
+            Rows(length),
+            batch_size=size,
+            shuffle=True,
+            drop_last=drop,
+            generator=generator,
+            **arguments,
+        )
+
+    epochs = draw(st.integers(1, 3))
+    plan = draw(
+        st.dictionaries(st.integers(1, epochs * (length // size + 1)), some_settings, max_size=6)
+    )
+    return make, epochs, plan, draw(st.booleans()), draw(st.booleans())
+
+
+def looped(loader: Any, epochs: int) -> list[Any]:
+    """All that a training sees: batches, and random numbers drawn in between."""
+    torch.manual_seed(1)
+    return [(batch, torch.rand(1)) for _ in range(epochs) for batch in loader] + [torch.rand(1)]
+
+
+def holds(loop: tuple[Callable[[], Any], int, dict[int, Settings], bool, bool]) -> None:
+    make, epochs, plan, kept, at_once = loop
+    bare = looped(make(), epochs)
+    loader = make()
+    script = scripted(loader, plan, kept, at_once)
+    try:
+        assert same(looped(loader, epochs), bare)
+        assert not script.failures
+    finally:
+        loaderscope.unwatch(loader)
+
+
+free = settings(deadline=None, suppress_health_check=list(HealthCheck), max_examples=5)
+
+
+@free
+@given(loops())
+def test_random_switches_change_no_batch_and_no_order(loop: Any) -> None:
+    holds(loop)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@settings(free, max_examples=150)
+@given(loops())
+def test_many_random_switches(loop: Any) -> None:
+    holds(loop)
+
+
+def states() -> list[Any]:
+    return [torch.get_rng_state(), str(np.random.get_state()), random.getstate()]
+
+
+class DrawsLate(Rows):
+    """Draws nothing for long: what is looked for in the first fetches is not there."""
+
+    def __getitem__(self, index: int) -> Any:
+        if index >= 70:
+            return index, torch.rand(1), np.random.randn(2), random.random()
+        return index, torch.zeros(1), np.zeros(2), 0.0
+
+
+def test_a_data_set_that_draws_late_draws_nothing_from_the_training_s_streams() -> None:
+    def after(plan: dict[int, Settings]) -> Any:
+        torch.manual_seed(1)
+        np.random.seed(1)
+        random.seed(1)
+        loader = DataLoader(DrawsLate(100), batch_size=2, num_workers=1)
+        scripted(loader, plan)
+        drawn = [(torch.rand(1), np.random.rand(), random.random()) for _ in loader]
+        loaderscope.unwatch(loader)
+        return drawn, states()
+
+    assert same(after({}), after({3: Settings(0)}))
+
+
+def test_a_data_set_that_draws_in_the_training_process_draws_from_streams_of_its_own() -> None:
+    def after(plan: dict[int, Settings]) -> Any:
+        torch.manual_seed(1)
+        np.random.seed(1)
+        random.seed(1)
+        loader = DataLoader(Drawing(24), batch_size=2, shuffle=True, num_workers=1)
+        scripted(loader, plan)
+        indices = [batch[0] for _ in range(2) for batch in loader]
+        return indices, states()
+
+    assert same(after({}), after({3: Settings(0), 8: Settings(2), 15: Settings(0)}))
+
+
+@pytest.mark.usefixtures("trusted")
+def test_epochs_show_one_row_and_all_their_batches() -> None:
+    loader = DataLoader(Rows(40), batch_size=2, num_workers=1)
+    script = scripted(loader, {4: Settings(0), 9: Settings(1, 3), 30: Settings(1)})
+    for _ in range(2):
+        assert len(list(loader)) == 20
+    loaderscope.unwatch(loader)
+    (found,) = loaderscope.open_run("latest").loaders
+    assert found.epochs["batches"].tolist() == [20, 20] and found.epochs["how"].tolist() == [1, 1]
+    assert np.bincount(found.batches["epoch"]).tolist() == [20, 20]
+    assert (found.batches["compute_ns"] >= 0).all()
+    assert [made for _, made in script.events][1:3] == [Settings(0), Settings(1, 3)]
+
+
+@pytest.mark.usefixtures("trusted")
+def test_starting_workers_is_waiting_and_no_computing(monkeypatch: pytest.MonkeyPatch) -> None:
+    hold = torch_parts.hold
+    monkeypatch.setattr(torch_parts, "hold", lambda iterator: (time.sleep(0.3), hold(iterator)))
+    loader = DataLoader(Rows(20), batch_size=2)
+    scripted(loader, {4: Settings(1)})
+    list(loader)
+    loaderscope.unwatch(loader)
+    (found,) = loaderscope.open_run("latest").loaders
+    at = int(np.argmax(found.batches["wait_ns"]))
+    assert at == 4 and found.batches["wait_ns"][at] >= 3e8 > found.batches["compute_ns"][at]
+
+
+def workers() -> set[int]:
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+def test_workers_may_be_kept_where_the_user_s_own_are_not() -> None:
+    def make() -> Any:
+        return DataLoader(Rows(24), batch_size=2, shuffle=True, num_workers=1)
+
+    bare = looped(make(), 4)
+    loader = make()
+    script = scripted(loader, {})
+    script.now = Settings(2, persistent_workers=True)
+    before = workers()
+    torch.manual_seed(1)
+    seen: list[Any] = []
+    pids = []
+    for epoch in range(4):
+        if epoch == 3:
+            script.now = settings_of(loader)
+        iterator = iter(loader)
+        seen += [(batch, torch.rand(1)) for batch in iterator]
+        assert (
+            next(iterator, None) is None
+        )  # over is over, also when another goes on with the workers
+        pids.append(workers() - before)
+    seen.append(torch.rand(1))
+    assert same(seen, bare) and not script.failures
+    assert len(pids[0]) == 2 and pids[0] == pids[1] == pids[2] and not pids[3]
+    iterator = None
+    script.now = Settings(1, persistent_workers=True)
+    list(loader)
+    assert workers() - before
+    loaderscope.unwatch(loader)
+    del loader
+    gc.collect()
+    assert not workers() - before
+
+
+@pytest.mark.parametrize("elsewhere", [Settings(0), Settings(2)])
+def test_settings_that_do_not_work_are_left_and_no_batch_is_lost(elsewhere: Settings) -> None:
+    loader = DataLoader(FailsElsewhere(40, workers=1), batch_size=2, num_workers=1)
+    bare = list(DataLoader(Rows(40), batch_size=2))
+    script = scripted(loader, {5: elsewhere})
+    script.failed = lambda tried, error: (
+        script.failures.append(error),
+        setattr(script, "now", Settings(1)),
+    )  # type: ignore[method-assign]
+    assert same(list(loader), bare)
+    assert len(script.failures) == 1 and "not in this process" in str(script.failures[0])
+    assert script.events[-1][1] == settings_of(loader)
+
+
+class Failing(Rows):
+    def __getitem__(self, index: int) -> Any:
+        if index == 21:
+            raise LookupError("bad sample")
+        return super().__getitem__(index)
+
+
+@pytest.mark.parametrize("elsewhere", [Settings(0), Settings(1)])
+def test_an_error_of_the_data_set_s_own_reaches_the_loop_where_it_would(
+    elsewhere: Settings,
+) -> None:
+    def seen(loader: Any) -> list[Any]:
+        iterator, found = iter(loader), []
+        while True:
+            try:
+                found.append(next(iterator))
+            except LookupError:
+                found.append("error")
+            except StopIteration:
+                return found
+
+    loader = DataLoader(Failing(40), batch_size=2, num_workers=1)
+    script = scripted(loader, {5: elsewhere})
+    script.failed = lambda tried, error: (
+        script.failures.append(error),
+        setattr(script, "now", Settings(1)),
+    )  # type: ignore[method-assign]
+    bare = seen(DataLoader(Failing(40), batch_size=2, num_workers=1))
+    assert bare.count("error") == 1 and same(seen(loader), bare)
+
+
+@pytest.mark.usefixtures("trusted")
+def test_idle_workers_are_told_to_end_when_an_error_reaches_the_loop() -> None:
+    loader = DataLoader(Failing(40), batch_size=2)
+    scripted(loader, {3: Settings(1), 6: Settings(0)})
+    iterator = iter(loader)
+    for _ in range(10):
+        next(iterator)
+    kept = psutil.Process().children()
+    with pytest.raises(LookupError):
+        next(iterator)
+    assert [child for child in kept if child.pid not in _others] and not alive()
+    assert len(list(iterator)) == 9
+
+
+@pytest.mark.usefixtures("trusted")
+def test_workers_that_had_no_task_end_quietly_where_their_iterator_is_garbage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    failed: list[Any] = []
+    monkeypatch.setattr("threading.excepthook", failed.append)
+    close = multiprocessing.connection.Connection.close
+
+    def late(connection: Any) -> None:
+        """As on a busy machine: the thread that feeds a queue is slow to close its pipe."""
+        if threading.current_thread().name == "QueueFeederThread":
+            time.sleep(0.05)
+        close(connection)
+
+    monkeypatch.setattr("multiprocessing.connection._ConnectionBase.close", late)
+    monkeypatch.setattr(
+        "torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL", 0.2
+    )  # torch tells garbage's in vain
+    loader = DataLoader(Rows(16), batch_size=2)
+    scripted(loader, {2: Settings(3)})
+    cycle: list[Any] = [iter(loader)]
+    next(cycle[0]), next(cycle[0]), next(cycle[0])
+    assert cycle[0].next_pool.settings == Settings(3)
+    cycle.append(cycle)
+    del cycle
+    gc.collect()
+    while any(thread.name == "QueueFeederThread" for thread in threading.enumerate()):
+        time.sleep(0.01)
+    assert not failed
+
+
+@pytest.mark.usefixtures("trusted")
+def test_workers_start_one_by_one_while_the_others_go_on() -> None:
+    loader = DataLoader(Rows(4000), batch_size=2, num_workers=1)
+    script = scripted(loader, {5: Settings(3)}, at_once=False)
+    seen, counts, before = [], [], workers()
+    for batch in loader:
+        seen.append(batch)
+        if len(seen) == 6:
+            counts.append(len(workers() - before))
+        if script.events[-1][1] == Settings(3):
+            counts.append(len(workers() - before))
+            break
+        time.sleep(0.001)
+    assert counts == [2, 4] and not script.failures and 7 < script.events[-1][0] == len(seen) - 1
+    assert same(seen, list(itertools.islice(DataLoader(Rows(4000), batch_size=2), len(seen))))
+    gc.collect()
+    assert not alive()
+
+
+@pytest.mark.usefixtures("trusted")
+@pytest.mark.parametrize("ends", ["asked for others", "the epoch", "left", "an error"])
+def test_workers_that_are_being_started_end_where_they_are_not_wanted(ends: str) -> None:
+    data = Failing(24 if ends == "an error" else 12)
+    loader = DataLoader(data, batch_size=2)
+    plan = {4: Settings(3), **({6: Settings(0)} if ends == "asked for others" else {})}
+    script = scripted(loader, plan, at_once=False)
+    iterator = iter(loader)
+    if ends == "left":
+        for _ in range(5):
+            next(iterator)
+        assert alive_now()
+    else:
+        with pytest.raises(LookupError) if ends == "an error" else nullcontext():
+            assert len(list(iterator)) == 6
+    del iterator
+    gc.collect()
+    assert not alive() and all(isinstance(each, LookupError) for each in script.failures)
+
+
+def test_two_iterators_at_once_and_loops_left_early() -> None:
+    def shown(loader: Any) -> list[Any]:
+        torch.manual_seed(1)
+        found = list(zip(loader, loader, strict=True))
+        for _ in range(2):
+            for count, batch in enumerate(loader):
+                found.append(batch)
+                if count == 4:
+                    break
+        return found + list(loader)
+
+    def make() -> Any:
+        return DataLoader(Rows(30), batch_size=2, shuffle=True, num_workers=1)
+
+    loader = make()
+    scripted(loader, {n: Settings(n // 3 % 3, 1 + n % 2) for n in range(2, 60, 7)})
+    assert same(shown(loader), shown(make()))
+    assert not alive()
+
+
+@pytest.fixture(autouse=True)
+def others() -> Iterator[None]:
+    """Children that an earlier test's start method left (its fork server) are none of these
+    tests'."""
+    _others.update(child.pid for child in psutil.Process().children())
+    yield
+    _others.clear()
+
+
+_others: set[int] = set()
+
+
+def alive_now() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if child.pid not in _others]
+
+
+def alive() -> list[psutil.Process]:
+    """Children that are still there a moment later."""
+    children = [child for child in psutil.Process().children() if child.pid not in _others]
+    return psutil.wait_procs(children, timeout=5)[1]
+
+
+@pytest.mark.usefixtures("trusted")
+def test_what_a_signal_s_handler_raises_is_no_failure_of_the_settings() -> None:
+    class Waiting(Rows):
+        def __getitem__(self, index: int) -> Any:
+            if index == 20:
+                time.sleep(1.0)
+            return index
+
+    def raises(number: int, frame: Any) -> None:
+        raise TimeoutError("time is up")
+
+    loader = DataLoader(Waiting(40), batch_size=2, num_workers=1)
+    script = scripted(loader, {3: Settings(0)})
+    before = signal.signal(signal.SIGALRM, raises)
+    try:
+        iterator = iter(loader)
+        for _ in range(10):
+            next(iterator)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(TimeoutError):
+            next(iterator)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert not script.failures and len(list(iterator)) == 9
+
+
+def test_the_iterator_passes_for_torch_s_own() -> None:
+    loader = DataLoader(Rows(12), batch_size=2, num_workers=1, persistent_workers=True)
+    scripted(loader, {2: Settings(0)})
+    iterator: Any = iter(loader)
+    torchs = torch.utils.data.dataloader._MultiProcessingDataLoaderIter
+    assert (
+        isinstance(iterator, torchs) and loader._iterator is iterator and iter(iterator) is iterator
+    )
+    assert (type(iterator).__name__, type(iterator).__module__) == (
+        torchs.__name__,
+        torchs.__module__,
+    )
+    assert len(iterator) == len(loader) == 6 and iterator._collate_fn is loader.collate_fn
+    assert len(list(iterator)) == 6 and len(list(loader)) == 6
+    loader._iterator._shutdown_workers()
+    assert not alive()
+
+
+class Dying(Rows):
+    def __getitem__(self, index: int) -> Any:
+        info = torch.utils.data.get_worker_info()
+        if index == 20 and info and info.num_workers == 2:
+            os._exit(3)
+        return super().__getitem__(index)
+
+
+@pytest.mark.slow  # torch asks every five seconds whether a worker lives
+def test_a_worker_that_dies_under_settings_tried_ends_no_training() -> None:
+    loader = DataLoader(Dying(40), batch_size=2, num_workers=1)
+    script = scripted(loader, {3: Settings(2)})
+    script.failed = lambda tried, error: (
+        script.failures.append(error),
+        setattr(script, "now", Settings(1)),
+    )  # type: ignore[method-assign]
+    assert same(list(loader), list(DataLoader(Rows(40), batch_size=2)))
+    assert len(script.failures) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_other_ways_of_starting_workers(method: str) -> None:
+    loader = DataLoader(Rows(40), batch_size=2, num_workers=1, multiprocessing_context=method)
+    script = scripted(loader, {3: Settings(2), 9: Settings(0), 12: Settings(1)})
+    assert same(list(loader), list(DataLoader(Rows(40), batch_size=2))) and not script.failures
+
+
+class Stream(torch.utils.data.IterableDataset[int]):
+    def __iter__(self) -> Any:
+        return iter(range(4))
+
+
+class OwnWay(DataLoader[Any]):
+    def _get_iterator(self) -> Any:
+        return super()._get_iterator()
+
+
+def test_loaders_that_cannot_be_switched_say_why() -> None:
+    stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+    found = {
+        type(each).__name__ + type(each.dataset).__name__: why_fixed(watch(each))
+        for each in (DataLoader(Rows(4)), DataLoader(Stream()), stateful(Rows(4)), OwnWay(Rows(4)))
+    }
+    assert found["DataLoaderRows"] is None
+    assert "iterable" in str(found["DataLoaderStream"]) and "StatefulDataLoader" in str(
+        found["StatefulDataLoaderRows"]
+    )
+    assert "its own iterators" in str(found["OwnWayRows"])
+
+
+def test_settings_that_a_loader_cannot_have_are_refused() -> None:
+    plain = DataLoader(Rows(4), num_workers=1)
+    own = settings_of(plain)
+    assert why_refused(plain, own, Settings(0)) is None
+    assert "another order" in str(why_refused(plain, own, Settings(1, in_order=False)))
+    if hasattr(plain, "in_order"):
+        assert why_refused(plain, own, Settings(1, in_order=False), any_order=True) is None
+    assert "timeout" in str(
+        why_refused(DataLoader(Rows(4), num_workers=1, timeout=9), own, Settings(0))
+    )
+    told = DataLoader(Rows(4), num_workers=1, worker_init_fn=print)
+    assert "worker_init_fn" in str(why_refused(told, own, Settings(0)))
+    assert Settings(4, 3).changed_from(own) == {"num_workers": 4, "prefetch_factor": 3}
+    assert Settings(0).changed_from(own) == {"num_workers": 0}
+
+
+class OneSlow(FailsElsewhere):
+    """Every seventh sample is slow, and one cannot be made but by one worker."""
+
+    def __getitem__(self, index: int) -> Any:
+        info = torch.utils.data.get_worker_info()
+        time.sleep(0.02 if index % 7 == 0 else 0.0)
+        return (
+            super().__getitem__(index)
+            if index == 31
+            else index
+            if info is None
+            else (index, info.num_workers)[0]
+        )
+
+
+@pytest.mark.parametrize(("fails", "own_order"), [(False, True), (True, True), (True, False)])
+def test_in_any_order_each_batch_comes_once(fails: bool, own_order: bool) -> None:
+    pytest.importorskip("torch", minversion="2.6")
+    data = OneSlow(60, workers=1 if fails else 3)
+    loader = DataLoader(data, batch_size=1, num_workers=1, collate_fn=list, in_order=own_order)
+    script = scripted(
+        loader, {4: Settings(3, in_order=False), **({} if fails else {40: Settings(3, 1)})}
+    )
+    script.failed = lambda tried, error: (
+        script.failures.append(error),
+        setattr(script, "now", settings_of(loader)),
+    )  # type: ignore[method-assign]
+    seen = [batch[0] if isinstance(batch[0], int) else int(batch[0][0][0]) for batch in loader]
+    assert sorted(seen) == list(range(60)) and seen != sorted(seen)
+    assert len(script.failures) == fails
+
+
+class FailingSampler:
+    def __iter__(self) -> Any:
+        yield from range(6)
+        raise LookupError("no more indices")
+
+    def __len__(self) -> int:
+        return 12
+
+
+@pytest.mark.parametrize("when", [1, 3, 6])
+def test_an_error_of_the_sampler_is_the_loop_s_and_no_failure_of_the_settings(when: int) -> None:
+    loader = DataLoader(Rows(12), batch_size=1, sampler=FailingSampler())  # type: ignore[arg-type]
+    script = scripted(loader, {when: Settings(1, 2)})
+    iterator = iter(loader)
+    assert [int(next(iterator)[0][0, 0]) for _ in range(6)] == list(range(6))
+    with pytest.raises(LookupError, match="no more indices"):
+        next(iterator)
+    assert not script.failures

@@ -1,0 +1,279 @@
+"""Evidence that a loader's batches depend on their indices alone.
+
+It is gathered while the code's own settings make the batches, and other settings wait for it. What
+speaks against it later ends tuning: state that fetching or the loop changes, random numbers, files
+that are written, batches that are views of the data. A reason is one sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ...profiler.base.clock import now_ns
+from ...profiler.record.session import session as sessions
+from .batches import memory_of, tensors_of, views, why_not_sent
+from .guards import DRAWS, FAR_NS, VIEWS, WRITES, ObservedFetch
+from .program import waits_for_any_child, written_in_place
+from .samplers import drawn_at_once, generator_of, may_hear
+from .settings import Settings
+from .shared_files import SharedHandles
+from .state import State
+from .streams import Streams
+from .worker_context import forks
+
+LOOKS = 64  # batches looked at, each of them
+WARM = 2  # the first fetches may open what is opened late
+ENOUGH = WARM + SharedHandles.LOOKS + 1  # batches looked at before other settings make any
+SHARE = 0.01  # of the loop's time, spent on looking after that
+NO_FILES = ("/proc/", "/sys/", "/dev/")
+FILES = 8  # opened by every fetch, and looked at for changes
+# Of a batch's memory, this much may be a storage that it is a view of: the whole of it would be
+# sent.
+MOST_SENT = 4
+
+
+class Evidence:
+    """About one loader, from this process. Work in other processes is checked by comparing
+    batches."""
+
+    nothing_changed_here = False  # a worker was looked at that changes nothing
+
+    def __init__(
+        self, loader: Any, any_random: bool = False, clock: Callable[[], int] = now_ns
+    ) -> None:
+        self.any_random, self.pid = any_random, os.getpid()
+        self.changed_in_epoch = False
+        self.why: str | None = None  # no other settings may make its batches
+        self.why_no_workers: str | None = None  # nor may workers, which its code has not
+        self.why_not_here: str | None = None  # nor may this process, where its code has workers
+        self.looks = 0
+        self.data: State | None = None  # of the data set and the collate function
+        self._clock, self._began_ns, self._began_unix_ns = clock, clock(), time.time_ns()
+        self._spent_ns = 0
+        self._looking = False
+        self._own_workers = False
+        self._streams, self._handles = Streams(), SharedHandles()
+        self._fetch: ObservedFetch | None = None
+        # That every fetch opens; None before the first fetch of which that is known.
+        self._files: dict[str, Any] | None = None
+        self.compared: set[tuple[int, bool]] = set()  # `made_by` of settings, found equal
+        self._sampler: State | None = None
+        self._sampler_hears = may_hear(loader._index_sampler)
+        self._first_draw = True
+        self._epoch_draws = 0  # of the last epoch that was drawn to its end
+        self._torchs_own = drawn_at_once(loader._index_sampler)
+        self._has_generator = generator_of(loader._index_sampler) is not None
+
+    # Which settings are allowed.
+
+    def why_not(self, own: Settings, other: Settings) -> str | None:
+        """Why these settings must not make the loader's batches; None if they may."""
+        why = self.why
+        if why is None and self.looks < ENOUGH:
+            why = "too few of its batches were checked"
+        if why is None and other.num_workers and not own.num_workers:
+            why = self.why_no_workers
+        if why is None and own.num_workers and not other.num_workers and not other.batched:
+            why = self.why_not_here
+        if why is None and other.ahead > own.ahead and not self.draws_early(0):
+            why = (
+                "its sampler may depend on the loop, so indices cannot be drawn earlier than the "
+                "code draws them"
+            )
+        return why
+
+    def end(self, why: str) -> None:
+        """From now on, only the code's own settings make batches."""
+        self.why = self.why or why
+
+    def draws_early(self, drawn: int) -> bool:
+        """Whether another index may be drawn earlier than the code's own settings draw it, after so
+        many. The draw that finds the end is never early if it moves a generator that the program
+        has."""
+        if self._sampler_hears:
+            return False
+        if self._has_generator:
+            return drawn < self._epoch_draws
+        return self._torchs_own or self._epoch_draws > 0
+
+    # As the loop goes on.
+
+    def epoch_begins(self, loader: Any, own: Settings) -> str | None:
+        """What has changed since the last epoch; None if nothing has, or if this is the first."""
+        changed = self.data.changed(full=True) if self.data is not None else None
+        if self.data is None or changed is not None:
+            self._judge_loader(loader, own)
+            found = State({"the data set": loader.dataset, "collate_fn": loader.collate_fn})
+            self._judge_state(found)
+        sampler = loader._index_sampler
+        others = (loader.dataset, loader.collate_fn, loader.generator, generator_of(sampler))
+        self._sampler = State({"the sampler": sampler}, others)
+        self._first_draw = True
+        self._looking = self.changed_in_epoch = False
+        if changed is not None and own.persistent_workers:
+            self.end(f"the program changes {changed}, which kept workers do not see")
+        return changed
+
+    def epoch_ends(self, draws: int) -> None:
+        """It was drawn to its end, after so many indices."""
+        if not self._sampler_hears:
+            self._epoch_draws = draws
+
+    def asked(self, by_own: bool, iterator: Any) -> str | None:
+        """The loop asks for a batch, which this iterator of torch's will make. Returns what the
+        loop has changed since the last one; None if nothing was seen."""
+        began = self._clock()
+        wanted = self.data is not None and (self.why is None or not by_own)
+        self._looking = wanted and self.may_look(began)
+        if not self._looking:
+            return None
+        changed = self._changed_by_loop()
+        fetcher = getattr(iterator, "_dataset_fetcher", None)
+        if by_own and self.looks < LOOKS and fetcher is not None:
+            looks = self.looks > WARM and self._handles.looks < SharedHandles.LOOKS
+            self._fetch = ObservedFetch(fetcher, self._streams, self._handles if looks else None)
+        self._spent_ns += self._clock() - began
+        return changed
+
+    def draw(self, draw: Callable[[], Any], generator: Any = None) -> Any:
+        """Draw the sampler's next index, and check what that changes. `generator`: the sampler's,
+        which the loop may use too."""
+        state = generator.get_state() if generator is not None and not self._sampler_hears else None
+        before = self._streams.look() if self._looking else None
+        index = draw()
+        moved = state is not None and not generator.get_state().equal(state)
+        if before is not None:
+            moved |= self._streams.look() != before
+            if self._sampler is not None and self._sampler.changed() is not None:
+                self._sampler_hears, self._sampler = True, None
+        self._sampler_hears |= moved and not self._first_draw
+        self._first_draw = False
+        return index
+
+    def made(self, batch: Any, own: Settings) -> None:
+        """The code's own settings have made a batch that was asked for."""
+        if not self._looking or self.data is None:
+            return
+        began = self._clock()
+        self.looks += 1
+        if not own.num_workers:
+            self._judge(self.data, batch)
+        self._spent_ns += self._clock() - began
+
+    def may_look(self, now: int | None = None) -> bool:
+        """Whether looking has taken little enough of the loop's time so far."""
+        passed_ns = (now or self._clock()) - self._began_ns
+        return self.looks < LOOKS or self._spent_ns <= SHARE * passed_ns
+
+    def _changed_by_loop(self) -> str | None:
+        assert self.data is not None
+        changed = self.data.changed(FAR_NS)
+        if changed is None and self._files:
+            others = (path for path, was in self._files.items() if _stamp(path) != was)
+            changed = next(others, None)
+        if changed is not None:
+            self.changed_in_epoch = True
+            self._judge_state(self.data.again())
+            self.end(f"the loop changes {changed} between batches")
+        if self._sampler is not None and (heard := self._sampler.changed(FAR_NS)) is not None:
+            self._sampler_hears, self._sampler = True, None
+            return changed or heard
+        return changed
+
+    # What speaks against it.
+
+    def _judge(self, data: State, batch: Any) -> None:
+        """A batch was fetched in this process."""
+        changed = data.changed(FAR_NS)
+        if changed is not None:
+            data = data.again()
+            self._judge_state(data)
+        fetch, self._fetch = self._fetch, None
+        if fetch is not None and fetch.drew and not self.any_random:
+            self.end(DRAWS)
+        if self.looks <= WARM:
+            return
+        if changed is not None:
+            self.end(f"fetching changes {changed}")
+        if fetch is None:
+            return
+        if fetch.wrote:
+            self.end(WRITES)
+        if fetch.hooked:
+            self._judge_files(fetch.opened)
+        if self.why_no_workers is None:
+            self.why_no_workers = (
+                fetch.why_not_forked
+                or self._handles.why_not_forked
+                or why_not_sent(batch)
+                or _why_not_copied(batch, data)
+                or next(iter(data.fork_obstacles), None)
+            )
+
+    def _judge_files(self, paths: list[Any]) -> None:
+        """Those that the fetch opened for reading."""
+        session = sessions.current()
+        ours = () if session is None else (str(session.run_directory),)
+        names = (os.fsdecode(path) for path in paths if isinstance(path, str | bytes | os.PathLike))
+        opened = {path: _stamp(path) for path in names if not path.startswith((*NO_FILES, *ours))}
+        for path, stamp in opened.items():
+            if stamp is not None and stamp[0] > self._began_unix_ns:
+                name = Path(path).name
+                self.end(f"fetching reads {name}, which was written while the loop went on")
+        again = opened if self._files is None else self._files
+        self._files = {path: opened[path] for path in list(opened)[:FILES] if path in again}
+
+    def _judge_loader(self, loader: Any, own: Settings) -> None:
+        self._own_workers = own.num_workers > 0
+        if not forks(loader.multiprocessing_context):
+            self.why_not_here = (
+                "its workers are not forked, so nothing shows first what fetching changes"
+            )
+        place = waits_for_any_child()
+        if place is not None:
+            self.end(f"the program waits for any of its processes to end ({place})")
+
+    def _judge_state(self, data: State) -> None:
+        """What the data set and the collate function hold now."""
+        self.data = data
+        for why in data.obstacles:
+            self.end(why)
+        if self._own_workers and data.writes is not None:
+            self.end(data.writes)  # of what workers write nothing is seen from here
+        if not data.complete:
+            self.end("its data set is too large to be checked")
+        for name in data.large:
+            where = written_in_place(name.rpartition(".")[2].rpartition(" ")[2])
+            if where is not None:
+                why = f"{where} may write to {name}, which is too large to compare each batch"
+                if self._own_workers:
+                    self.why_not_here = self.why_not_here or why
+                else:
+                    self.why_no_workers = self.why_no_workers or why
+
+
+def made_by(settings: Settings) -> tuple[int, bool]:
+    """The part of settings on which batches may depend."""
+    return settings.num_workers, settings.batched
+
+
+def _why_not_copied(batch: Any, data: State) -> str | None:
+    """Why the loop cannot have a copy of the batch, as a worker sends it."""
+    if views(batch, data):
+        return VIEWS
+    for storage, size in (each[1:] for each in map(memory_of, tensors_of(batch)) if each):
+        if storage > MOST_SENT * max(size, 1 << 20):
+            return f"its batches are views of {storage / 1e6:,.0f} MB, all of which workers send"
+    return None
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    with suppress(OSError, ValueError):
+        found = Path(path).stat()
+        return found.st_mtime_ns, found.st_size
+    return None

@@ -1,0 +1,67 @@
+"""Objects that other processes cannot use."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import io
+import sys
+import threading
+from typing import Any, NamedTuple
+
+from ...profiler.guard.static_access import in_class, inherits, is_one_of, mro
+
+_WRITERS = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom, io.FileIO)
+_SHARED = (
+    "multiprocessing.sharedctypes",
+    "multiprocessing.managers",
+    "multiprocessing.queues",
+    "multiprocessing.connection",
+)
+
+
+class Obstacle(NamedTuple):
+    """`forked`: only forked processes cannot use the object; else no other process can."""
+
+    forked: bool
+    sentence: str
+
+
+def obstacle(value: Any, name: str) -> Obstacle | None:
+    """Why another process cannot use this object, which the sentence calls `name`; None if it
+    can."""
+    kind = type(value)
+    if is_one_of(kind, _WRITERS):
+        why = Obstacle(False, f"{name} is a file that it may write to")
+        return why if _writes(value) else None
+    module_of = vars(type)["__module__"].__get__
+    if any(module_of(each) in _SHARED for each in mro(kind)):
+        return Obstacle(False, f"{name} is shared with other processes")
+    if module_of(kind) == "sqlite3" and kind.__name__ in ("Connection", "Cursor"):
+        return Obstacle(
+            True, f"{name} is a connection of SQLite, which forked processes must not use"
+        )
+    pool = inherits(kind, concurrent.futures.ThreadPoolExecutor)
+    if inherits(kind, threading.Thread) or (pool and getattr(value, "_threads", None)):
+        return Obstacle(True, f"{name} has threads, which forked processes lack")
+    if _steps_on(value):
+        return Obstacle(False, f"{name} is an iterator: processes do not share its place")
+    return None
+
+
+def _writes(value: Any) -> bool:
+    if value.closed:
+        return False
+    if type(value) is io.FileIO:
+        return any(mark in value.mode for mark in "wax+")
+    inner = value.buffer if type(value) is io.TextIOWrapper else value.raw
+    return is_one_of(type(inner), _WRITERS) and _writes(inner)
+
+
+def _steps_on(value: Any) -> bool:
+    """Whether it is an iterator whose place is hidden: one written in C, or a generator."""
+    kind = type(value)
+    if in_class(kind, "__next__") is None or inherits(kind, io.IOBase):
+        return False
+    torch = sys.modules.get("torch")
+    of_torch = torch is not None and inherits(kind, torch.utils.data.dataloader._BaseDataLoaderIter)
+    return in_class(kind, "__dict__") is None and not of_torch

@@ -1,0 +1,176 @@
+"""What an object holds that may change in place. None of the object's code runs."""
+
+from __future__ import annotations
+
+import functools
+import os
+import pickle
+import random
+import sys
+import types
+from collections.abc import Callable, Collection
+from itertools import chain, islice
+from operator import is_
+from typing import Any
+
+from ...profiler.guard.static_access import in_class, is_one_of, mro, unseen
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
+MOST_ITEMS = 10_000  # of a container, looked into
+
+
+class Part:
+    """A container, or a part of a long one, with its earlier content."""
+
+    def __init__(
+        self, name: str, read: Callable[[], Any], of: str | None = None, later: bool = False
+    ) -> None:
+        """`read` returns a dict or a sequence. Values are compared by identity, plain ones by
+        equality. `of`: a prefix for keys in sentences ("the global "). `later`: read it for the
+        first time at the first comparison."""
+        self.name, self._read, self._of = name, read, of
+        self.saved: Any = None if later else read()
+
+    def changed(self) -> str | None:
+        """The name of what has changed; None if nothing has."""
+        try:
+            now = self._read()
+        except RuntimeError:  # another thread changes it
+            return self.name
+        saved = self.saved
+        if saved is None:
+            self.saved = now
+        elif type(now) is not dict:
+            if len(now) != len(saved) or not all(map(is_, now, saved)):
+                return self._other(now, dict(enumerate(now)), dict(enumerate(saved)))
+        elif len(now) != len(saved) or not all(map(is_, now.values(), saved.values())):
+            return self._other(now, now, saved)
+        return None
+
+    def _other(self, held: Any, now: dict[Any, Any], saved: dict[Any, Any]) -> str | None:
+        for key in {**saved, **now}:
+            if not _equal(now.get(key, self), saved.get(key, now)):
+                return self.name if self._of is None else f"{self._of}{key}"
+        self.saved = held
+        return None
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return one is other or (
+        type(one) is type(other) and is_one_of(type(one), PLAIN) and bool(one == other)
+    )
+
+
+def changeable(values: Collection[Any]) -> list[Any]:
+    """The values of a container that can change in place."""
+    kinds = dict.fromkeys(map(type, values))
+    if all(is_one_of(kind, (*PLAIN, tuple)) for kind in kinds):
+        inside = chain.from_iterable(each for each in values if type(each) is tuple)
+        if all(is_one_of(kind, PLAIN) for kind in dict.fromkeys(map(type, inside))):
+            return []
+    return [each for each in islice(values, MOST_ITEMS) if not is_one_of(type(each), PLAIN)]
+
+
+def attributes(value: Any) -> dict[str, Any] | None:
+    """The dict of an object's attributes, not a copy; None if it has none, or makes its own."""
+    held = in_class(type(value), "__dict__")
+    if type(held) is not types.GetSetDescriptorType:
+        return None
+    found = held.__get__(value)
+    return found if type(found) is dict else None
+
+
+def slots_of(kind: type) -> tuple[Any, ...]:
+    """The slots of classes written in Python."""
+    bodies = (vars(type)["__dict__"].__get__(base) for base in mro(kind))
+    return tuple(
+        held
+        for body in bodies
+        if "__slots__" in body
+        for held in body.values()
+        if type(held) is types.MemberDescriptorType
+    )
+
+
+def slot_values(value: Any, slots: tuple[Any, ...]) -> dict[str, Any]:
+    found = {}
+    for slot in slots:
+        try:
+            found[slot.__name__] = slot.__get__(value)
+        except AttributeError:  # not set
+            continue
+    return found
+
+
+def cell_content(cell: Any) -> tuple[Any, ...]:
+    try:
+        return (cell.cell_contents,)
+    except ValueError:  # empty yet
+        return ()
+
+
+def environment() -> dict[Any, Any]:
+    """The dict of the environment's variables, not a copy."""
+    held: dict[Any, Any] = attributes(os.environ)["_data"]  # type: ignore[index]
+    return held
+
+
+def hidden(value: Any) -> list[Any]:
+    """What some well-known objects written in C hold."""
+    kind = type(value)
+    if kind is functools.partial:
+        return [value.func, value.args, value.keywords]
+    if kind is types.MethodType:
+        return [value.__self__, value.__func__]
+    if kind is types.FunctionType:
+        return [each for each in (value.__defaults__, value.__kwdefaults__) if each]
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and is_one_of(kind, (pandas.DataFrame, pandas.Series)):
+        return list(value._mgr.arrays)
+    return []
+
+
+def state_of(value: Any) -> Callable[[], tuple[Any, ...]] | None:
+    """How to read the state of a generator of random numbers, or the version of a tensor."""
+    import torch
+
+    kind = type(value)
+    if kind is torch.Tensor:
+        return None if value.is_inference() else lambda: (value._version,)
+    if kind is torch.Generator:
+        return lambda: (bytes(value.get_state().numpy()),)
+    if kind is random.Random:
+        return lambda: (pickle.dumps(value.getstate()),)
+    numpy: Any = sys.modules.get("numpy.random")
+    if numpy is not None and is_one_of(kind, (numpy.Generator, numpy.RandomState)):
+        bits = value._bit_generator if kind is numpy.RandomState else value.bit_generator
+        return lambda: (pickle.dumps(bits.state),)
+    return None
+
+
+def bytes_of(value: Any) -> memoryview | None:
+    """The memory of an array or a CPU tensor; None of other objects, and of what is read-only."""
+    import numpy as np
+    import torch
+
+    kind = type(value)
+    if kind is bytearray:
+        return memoryview(value)
+    if kind is torch.Tensor:
+        with unseen():
+            if value.device.type != "cpu" or value.layout is not torch.strided:
+                return None
+            if value.is_contiguous() and not value.is_neg() and not value.is_conj():
+                start = value.storage_offset() * value.element_size()
+                length = value.numel() * value.element_size()
+            else:  # all that it is a view of
+                start, length = 0, value.untyped_storage().nbytes()
+            held = torch.empty(0, dtype=torch.uint8).set_(value.untyped_storage())
+            return memoryview(held[start : start + length].numpy())  # type: ignore[arg-type]
+    if not is_one_of(kind, (np.ndarray, np.memmap)):
+        return None
+    if not value.flags.c_contiguous and type(value.base) is np.ndarray:
+        value = value.base
+    if not value.flags.writeable or value.dtype.hasobject or not value.flags.forc:
+        return None
+    return memoryview(value.reshape(-1, order="A").view(np.uint8))

@@ -1,0 +1,198 @@
+"""What the user's source files show that cannot be seen at run time, or only too late."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import types
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from ...profiler.guard.users_code import of_user
+
+T = TypeVar("T")
+Aliases = dict[str, set[str]]
+Calls = dict[str, list[ast.Call]]
+MOST_FILES, MOST_BYTES = 500, 2 << 20
+# Waits for whichever child ends: `os.wait()`, `os.waitpid(-1, ...)`, `os.waitid(os.P_ALL, ...)`.
+_ANY_CHILD = re.compile(r"\bos\.wait3?\(|\bwaitpid\(\s*-1\b|\bP_ALL\b|from os import .*\bwait\b")
+_CONSTRUCTORS = ("__init__", "__new__", "__post_init__")
+# Methods that change a list, dict, set or array in place, and functions that do so to their first
+# argument.
+_METHODS = (
+    *("add", "append", "clear", "discard", "extend", "fill", "insert", "itemset", "partition"),
+    *("pop", "popitem", "put", "remove", "resize", "reverse", "setdefault", "shuffle", "sort"),
+    "update",
+)
+_FUNCTIONS = ("copyto", "put", "place", "putmask", "fill_diagonal", "shuffle")
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def files() -> Iterable[Path]:
+    """The source files of the user's modules."""
+    modules = [each for each in tuple(sys.modules.values()) if type(each) is types.ModuleType]
+    paths = dict.fromkeys(vars(each).get("__file__") for each in modules)
+    users = (path for path in paths if type(path) is str and path.endswith(".py") and of_user(path))
+    return map(Path, list(users)[:MOST_FILES])
+
+
+def waits_for_any_child() -> str | None:
+    """Where the program waits for whichever of its children ends ("train.py:31"); None where it
+    does not."""
+    for path in files():
+        text = _text(path)
+        if (found := _ANY_CHILD.search(text)) is not None:
+            return f"{path.name}:{text.count(chr(10), 0, found.start()) + 1}"
+    return None
+
+
+def written_in_place(name: str) -> str | None:
+    """Where items of something under this name, an attribute or a global, are written
+    ("train.py:31"); None where they are not. What a constructor writes does not count."""
+    for path in files():
+        if (line := _writes(path).items.get(name)) is not None:
+            return f"{path.name}:{line}"
+    return None
+
+
+def assigned(name: str, to: str = "") -> bool:
+    """Whether an attribute of this name is assigned, of something among whose names is one with
+    `to` in it. What a constructor assigns does not count."""
+    assigns = re.compile(rf"\.{re.escape(name)}\b[^=\n]*=(?!=)|\bsetattr\(")
+    return any(
+        to in owner.lower()
+        for path in files()
+        if assigns.search(_text(path)) is not None  # parsing takes long
+        for owner in _writes(path).owners.get(name, ())
+    )
+
+
+class _Writes(NamedTuple):
+    """What one file writes: by name, the first line that writes items; by attribute, the names of
+    what it is an attribute of."""
+
+    items: dict[str, int]
+    owners: dict[str, set[str]]
+
+
+def _writes(path: Path) -> _Writes:
+    with suppress(OSError):
+        return _parsed(path, path.stat().st_mtime_ns)
+    return _Writes({}, {})
+
+
+@lru_cache(maxsize=MOST_FILES)
+def _parsed(path: Path, changed_ns: int) -> _Writes:
+    found = _Writes({}, {})
+    with suppress(SyntaxError, ValueError, RecursionError):
+        tree = ast.parse(_text(path))
+        _scan(tree, found, {}, _calls(tree))
+    return found
+
+
+def _text(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_bytes()[:MOST_BYTES].decode(errors="replace")
+    return ""
+
+
+def _calls(tree: ast.AST) -> Calls:
+    found: Calls = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            found.setdefault(name, []).append(node)
+    return found
+
+
+def _scan(scope: ast.AST, found: _Writes, outer: Aliases, calls: Calls) -> None:
+    """Of a module or function: what it writes to, whatever it is called there. `outer` are the
+    aliases of the scope around it, `calls` the calls in the file, by the name of the function."""
+    aliases = {name: set(stands_for) for name, stands_for in outer.items()}
+    if isinstance(scope, _DEFINITIONS):
+        for name, given in _arguments(scope, calls):
+            aliases.setdefault(name, set()).update(_names(given, outer))
+    nodes = list(_nodes_of(scope))
+    for node in (*nodes, *nodes):  # a name may be bound below where it is used
+        value = getattr(node, "iter", getattr(node, "value", None))
+        if value is None or isinstance(node, ast.AugAssign):
+            continue
+        for each in _in_targets(node, ast.Name):
+            aliases.setdefault(each.id, set()).update(_names(value, aliases))
+    for node in nodes:
+        line = getattr(node, "lineno", 0)
+        for written in _written(node):
+            for name in _names(written, aliases):
+                found.items.setdefault(name, line)
+        for name, owner in _assigned(node):
+            found.owners.setdefault(name, set()).update(_names(owner, aliases))
+        if isinstance(node, _DEFINITIONS) and node.name not in _CONSTRUCTORS:
+            _scan(node, found, aliases, calls)
+
+
+def _arguments(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, calls: Calls
+) -> Iterator[tuple[str, ast.AST]]:
+    """What calls of this function give for each of its arguments."""
+    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    for call in calls.get(function.name, ()):
+        bound = isinstance(call.func, ast.Attribute) and names[:1] == ["self"]
+        yield from zip(names[bound:], call.args, strict=False)
+        yield from ((each.arg, each.value) for each in call.keywords if each.arg is not None)
+
+
+def _nodes_of(scope: ast.AST) -> Iterator[ast.AST]:
+    """What lies in this scope, and functions in it, but not what lies in those."""
+    waiting = list(ast.iter_child_nodes(scope))
+    for node in waiting:
+        yield node
+        if not isinstance(node, _DEFINITIONS):
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _in_targets(node: ast.AST, kind: type[T]) -> Iterator[T]:
+    """The nodes of this kind in what a statement or a loop assigns to, or deletes."""
+    one = getattr(node, "target", None)
+    for target in getattr(node, "targets", () if one is None else (one,)):
+        yield from (each for each in ast.walk(target) if isinstance(each, kind))
+
+
+def _written(node: ast.AST) -> Iterator[ast.AST]:
+    """The expressions whose value this changes in place."""
+    yield from _in_targets(node, ast.Subscript)
+    if isinstance(node, ast.AugAssign):
+        yield node.target
+    elif isinstance(node, ast.Call):
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        if isinstance(node.func, ast.Attribute) and name in _METHODS:
+            yield node.func.value
+        if name in _FUNCTIONS:
+            yield from node.args[:1]
+        yield from (each.value for each in node.keywords if each.arg == "out")
+
+
+def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    """The attributes that this assigns, and what they are assigned to."""
+    for each in _in_targets(node, ast.Attribute):
+        if isinstance(each.ctx, ast.Store):
+            yield each.attr, each.value
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "setattr":
+        owner, name = (*node.args, None, None)[:2]
+        if owner is not None and isinstance(name, ast.Constant):
+            yield str(name.value), owner
+
+
+def _names(expression: ast.AST, aliases: Aliases) -> set[str]:
+    """The names of attributes in an expression, and those that its variables stand for; of a
+    variable its own too."""
+    found: set[str] = set()
+    for each in ast.walk(expression):
+        if isinstance(each, ast.Attribute):
+            found.add(each.attr)
+        elif isinstance(each, ast.Name):
+            found |= {each.id, *aliases.get(each.id, ())}
+    return found

@@ -1,0 +1,117 @@
+"""The settings of a DataLoader that can change in mid-epoch, and which loaders allow it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...advisors.code.batched.batch_values import NotArrays
+from ...profiler.base import torch_parts
+from ...profiler.base.torch_parts import DEFAULT_PREFETCH, TORCH
+from ...profiler.record.iterate.watch import kind_of
+from ...profiler.store.run.tuning import changed
+from .whole_batches import whole_batches
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How batches are made; not which batches, nor their order."""
+
+    num_workers: int
+    prefetch_factor: int = DEFAULT_PREFETCH
+    pin_memory: bool = False
+    persistent_workers: bool = False
+    in_order: bool = True
+    batched: bool = False  # each batch by one look-up, in the training process
+
+    def arguments(self) -> dict[str, Any]:
+        """As written in a call of DataLoader(): without workers, most of them must be left out."""
+        found: dict[str, Any] = {"num_workers": self.num_workers, "pin_memory": self.pin_memory}
+        if self.num_workers:
+            found |= {
+                "prefetch_factor": self.prefetch_factor,
+                "persistent_workers": self.persistent_workers,
+            }
+        if not self.in_order:
+            found["in_order"] = False
+        if self.batched:
+            found["batched"] = True  # no argument of DataLoader's: code for the data set
+        return found
+
+    def with_workers(self, number: int) -> Settings:
+        """The same with so many workers; without any, settings of workers have their defaults."""
+        kept = replace(self, num_workers=number, batched=False)
+        return (
+            kept
+            if number
+            else replace(kept, prefetch_factor=DEFAULT_PREFETCH, persistent_workers=False)
+        )
+
+    @property
+    def ahead(self) -> int:
+        """The most batches made before the loop asks for them."""
+        return self.num_workers * self.prefetch_factor
+
+    @property
+    def looked_up(self) -> Settings:
+        """The same with whole batches by one look-up, in the training process."""
+        return replace(self.with_workers(0), batched=True)
+
+    def changed_from(self, other: Settings) -> dict[str, Any]:
+        """The arguments to write in place of those of `other`."""
+        return changed(other.arguments(), self.arguments())
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self.arguments().items())
+
+
+def settings_of(loader: Any) -> Settings:
+    """The settings in the user's code."""
+    workers = int(loader.num_workers)
+    return Settings(
+        num_workers=workers,
+        prefetch_factor=loader.prefetch_factor or DEFAULT_PREFETCH,
+        pin_memory=bool(loader.pin_memory),
+        persistent_workers=bool(workers and loader.persistent_workers),
+        in_order=bool(getattr(loader, "in_order", True)),
+    )
+
+
+def why_fixed(loader: Any) -> str | None:
+    """Why this watched loader's settings cannot change in mid-epoch; None if they can."""
+    from torch.utils.data import DataLoader, IterableDataset, MapDataPipe
+
+    if not isinstance(loader, DataLoader):
+        return "it is no DataLoader"
+    if isinstance(loader.dataset, IterableDataset):
+        return "its data set is iterable: only its workers know how far they have read"
+    if isinstance(loader.dataset, MapDataPipe):
+        return "its data set is a data pipe, which is divided among the workers when they start"
+    family = kind_of(loader)
+    if family is None:
+        return "its class makes its own iterators"
+    if family.kind is not TORCH:
+        return f"the saved state of a {family.kind.loader} depends on its workers"
+    missing = torch_parts.missing_of_switch()
+    return f"this version of torch is not supported: {missing[0]}" if missing else None
+
+
+def why_refused(loader: Any, own: Settings, other: Settings, any_order: bool = False) -> str | None:
+    """Why this loader cannot have these settings; None if it can. `any_order`: the order does not
+    matter to the user."""
+    if other.in_order != own.in_order:
+        if not any_order:
+            return "batches would come in another order"
+        if not hasattr(loader, "in_order"):
+            return "this version of torch has no in_order"
+    if not other.num_workers and own.num_workers:
+        if loader.worker_init_fn is not None:
+            return "worker_init_fn needs workers"
+        if loader.timeout:
+            return "timeout needs workers"
+    if other.batched:
+        try:
+            whole_batches(loader)
+        except NotArrays as reason:
+            return f"whole batches cannot be looked up: {reason}"
+    return None

@@ -1,0 +1,222 @@
+"""Whether objects have changed: what a data set, collate function or sampler holds, and what their
+code names (class attributes, globals, closures, the environment).
+
+A few hundred containers near the roots are compared each time. What is far (long lists, large
+arrays) is compared in turns. None of the objects' code runs.
+"""
+
+from __future__ import annotations
+
+import types
+import zlib
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from ...profiler.base.clock import now_ns
+from ...profiler.guard.error_origin import forgiving
+from ...profiler.guard.static_access import in_class, inherits, is_one_of, short_name
+from .named_code import NamedCode
+from .obstacles import obstacle
+from .parts import (
+    PLAIN,
+    Part,
+    attributes,
+    bytes_of,
+    cell_content,
+    changeable,
+    environment,
+    hidden,
+    slot_values,
+    slots_of,
+    state_of,
+)
+
+NEAR, FAR = 256, 10_000  # containers compared each time, and in turns
+LONG = 256  # items of a container compared at a time
+NEAR_BYTES, ALL_NEAR_BYTES, CHUNK_BYTES = 1 << 16, 1 << 18, 1 << 16
+_DICTS = (dict, OrderedDict, defaultdict, Counter)
+_SETS = (set, frozenset)
+_CONTAINERS = (*_DICTS, *_SETS, list, tuple, deque)
+_NO_PARTS = (types.ModuleType, types.BuiltinFunctionType)
+# What objects of these modules hold is the interpreter's business: how they hinder other processes
+# is known.
+_SYSTEM = ("logging", "threading", "multiprocessing", "concurrent", "weakref", "io", "_io")
+
+Found = tuple[Any, str, bool]  # an object, what a sentence calls it, whether it is near
+
+
+class State:
+    """Some named objects as they were when this was made. Making it never raises."""
+
+    def __init__(self, roots: Mapping[str, Any], without: Collection[Any] = ()) -> None:
+        """`without`: objects to leave out, with all that they hold."""
+        self._roots, self._without = roots, without
+        self.obstacles: dict[str, None] = {}  # why no other process can use the objects
+        self.fork_obstacles: dict[str, None] = {}  # why no forked process can
+        self.writes: str | None = None  # code that seems to write files
+        self.large: dict[str, None] = {}  # names of what is compared in turns
+        self.buffers: list[memoryview] = []  # of arrays and tensors in memory
+        self._near: list[Part] = []
+        self._far: list[Part] = []
+        self._next = 0
+        self._near_bytes = 0
+        self._seen: dict[int, Any] = {id(each): each for each in without}
+        self._code = NamedCode()
+        self._environment = False
+        self.complete = False
+        with forgiving(Exception):
+            self._walk(roots)
+            self.complete = len(self._far) < FAR
+
+    def again(self) -> State:
+        """The same objects as they are now."""
+        return State(self._roots, self._without)
+
+    def changed(self, within_ns: int = 0, full: bool = False) -> str | None:
+        """The name of something that has changed; None if nothing has. What is far is compared for
+        so long, or all of it."""
+        for part in self._near:
+            if (name := part.changed()) is not None:
+                return name
+        until = now_ns() + within_ns if self._far else 0
+        for count in range(len(self._far)):
+            if not full and (count & 7) == 0 and now_ns() >= until:
+                break
+            part, self._next = self._far[self._next], (self._next + 1) % len(self._far)
+            if (name := part.changed()) is not None:
+                return name
+        return None
+
+    def aliases(self, address: int, nbytes: int) -> bool:
+        """Whether the objects hold this memory."""
+        import numpy as np
+
+        for each in self.buffers:
+            at = np.frombuffer(each, np.uint8).__array_interface__["data"][0]
+            if at < address + nbytes and address < at + each.nbytes:
+                return True
+        return False
+
+    def _walk(self, roots: Mapping[str, Any]) -> None:
+        """Breadth first, so that what is near the objects is compared each time."""
+        waiting: deque[Found] = deque((value, name, True) for name, value in roots.items())
+        while waiting or (waiting := deque(self._named())):
+            value, name, near = waiting.popleft()
+            if is_one_of(type(value), PLAIN) or id(value) in self._seen:
+                continue
+            if len(self._far) >= FAR:
+                return
+            self._seen[id(value)] = value
+            waiting.extend(self._inside(value, name, near))
+
+    def _named(self) -> Iterator[Found]:
+        """The objects that the code of the objects names, each once."""
+        code = self._code
+        for namespace, names, about in code.names():
+            yield from self._keyed(about, partial(_looked_up, namespace, names))
+        for name, cell in code.cells():
+            about = f"the variable {name}"
+            part = self._add(about, partial(cell_content, cell))
+            yield from ((each, about, True) for each in part.saved)
+        if code.reads_environment and not self._environment:
+            self._environment = True
+            self._add("the environment", environment().copy)
+        if code.prints is not None:
+            self.obstacles[f"{code.prints} prints"] = None
+        if code.writes is not None:
+            self.writes = f"{code.writes} may write to a file"
+
+    def _inside(self, value: Any, name: str, near: bool) -> Iterator[Found]:
+        """The objects inside an object that may change in place. Notes how it itself may change."""
+        kind = type(value)
+        if is_one_of(kind, _CONTAINERS):
+            return self._container(value, name, near)
+        self._code.met(value)
+        if is_one_of(kind, _NO_PARTS) or inherits(kind, type):
+            return iter(())
+        return self._object(value, name, near)
+
+    def _container(self, value: Any, name: str, near: bool) -> Iterator[Found]:
+        kind, long = type(value), len(value) > LONG
+        keyed = is_one_of(kind, _DICTS)
+
+        def items() -> Any:
+            return list(value.values()) if keyed else value if kind is list else tuple(value)
+
+        if long:
+            self._add(name, lambda: (len(value),), near)
+            for start in range(0, len(value), LONG):
+                self._add(name, partial(_some_of, items, start), near=False)
+        elif not is_one_of(kind, (tuple, frozenset)):
+            self._add(name, lambda: dict(value) if keyed else tuple(value), near)
+        if is_one_of(kind, _SETS):
+            return iter(())
+        return ((each, name, near and not long) for each in changeable(items()))
+
+    def _object(self, value: Any, name: str, near: bool) -> Iterator[Found]:
+        why = obstacle(value, name)
+        if why is not None:
+            (self.fork_obstacles if why.forked else self.obstacles)[why.sentence] = None
+        module = in_class(type(value), "__module__")
+        if type(module) is str and module.partition(".")[0] in _SYSTEM:
+            return
+        self._content(value, name, near)
+        held, slots, owner = attributes(value), slots_of(type(value)), f"{short_name(value)}."
+        if held is not None:
+            yield from self._keyed(owner, held.copy, near)
+        if slots:
+            yield from self._keyed(owner, lambda: slot_values(value, slots), near)
+        yield from ((each, name, near) for each in hidden(value))
+
+    def _keyed(
+        self, owner: str, read: Callable[[], dict[str, Any]], near: bool = True
+    ) -> Iterator[Found]:
+        """Names and their values."""
+        part = self._add(owner.strip(" ."), read, near, owner)
+        return ((value, f"{owner}{key}", near) for key, value in part.saved.items())
+
+    def _content(self, value: Any, name: str, near: bool) -> None:
+        """Of arrays, tensors and generators of random numbers."""
+        if (read := state_of(value)) is not None:
+            self._add(name, read, near)
+        view = bytes_of(value)
+        if view is None or not view.nbytes:
+            return
+        self.buffers.append(view)
+        if near and view.nbytes <= NEAR_BYTES and self._near_bytes + view.nbytes <= ALL_NEAR_BYTES:
+            self._near_bytes += view.nbytes
+            self._add(name, lambda: (bytes(view),))
+            return
+        for start in range(0, view.nbytes, CHUNK_BYTES):
+            chunk = view[start : start + CHUNK_BYTES]
+            self._add(name, partial(_checksum, chunk), near=False, later=True)
+
+    def _add(
+        self,
+        name: str,
+        read: Callable[[], Any],
+        near: bool = True,
+        of: str | None = None,
+        later: bool = False,
+    ) -> Part:
+        part = Part(name, read, of, later)
+        if near and len(self._near) < NEAR:
+            self._near.append(part)
+        elif len(self._far) < FAR:
+            self._far.append(part)
+            self.large[name] = None
+        return part
+
+
+def _looked_up(namespace: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: namespace.get(name) for name in names}
+
+
+def _some_of(items: Callable[[], Any], start: int) -> Any:
+    return items()[start : start + LONG]
+
+
+def _checksum(chunk: memoryview) -> tuple[int]:
+    return (zlib.crc32(chunk),)

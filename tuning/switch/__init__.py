@@ -1,0 +1,1 @@
+"""Iterators of torch's own that take turns behind one of ours: each batch comes once, in order."""

@@ -1,0 +1,233 @@
+"""Torch's own iterators that take turns: how they are made, and what is known of each."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ...profiler.base import torch_parts
+from ...profiler.record.iterate.watch import iterator_like
+from ..evidence.evidence import Evidence
+from ..evidence.guards import CollateInWorker, FetchHere
+from ..evidence.settings import Settings
+from ..evidence.streams import fresh_generator, numbered_seed
+from ..evidence.whole_batches import as_made, whole_batches
+from ..evidence.worker_context import WorkerContext
+from .driver import Driver
+from .order import Order
+
+# Forked workers lack the threads that this process has, and may wait for one for ever: a batch that
+# takes so long is an error, after which the code's own settings make it.
+STUCK_S = 60
+
+
+class Pool:
+    """One of torch's iterators and its settings. A guest has other settings than the user's
+    code."""
+
+    def __init__(self, iterator: Any, settings: Settings, guest: bool) -> None:
+        self.iterator, self.settings, self.guest = iterator, settings, guest
+        self.workers: WorkerContext | None = None  # how they start, unless torch starts them
+        self.given = 0  # batches handed over
+        self._shift = 0  # from the numbers of torch's tasks to those of the order
+        self._compared: deque[Any] = deque()  # indices of batches that it makes for a comparison
+
+    @property
+    def any_order(self) -> bool:
+        """Whether its batches come as soon as they are ready."""
+        return self.settings.num_workers > 0 and not self.settings.in_order
+
+    @property
+    def started(self) -> bool:
+        """Whether its workers can take tasks."""
+        return self.workers is None or self.workers.ready
+
+    @property
+    def empty(self) -> bool:
+        return not torch_parts.under_way(self.iterator)
+
+    @property
+    def step(self) -> Any:
+        """What records it; None if nothing does."""
+        return getattr(self.iterator, "_ls", None)
+
+    @property
+    def pids(self) -> list[int]:
+        return [each.pid for each in getattr(self.iterator, "_workers", ())]
+
+    def under_way(self) -> set[int]:
+        """The numbers in the order of the batches that it has not given yet."""
+        return {task + self._shift for task in torch_parts.tasks(self.iterator)}
+
+    def begin_epoch(self, loader: Any, sampler: Any) -> None:
+        """Begin another epoch."""
+        self.iterator._index_sampler = sampler
+        try:
+            self.iterator._reset(loader)
+        finally:
+            self.iterator._index_sampler = loader._index_sampler
+        self._shift = self.given = 0
+
+    def draw_from(self, order: Order) -> None:
+        """Make the batches of this order from now on. Raises what the sampler raises."""
+        self._shift = order.taken - torch_parts.next_task(self.iterator)
+        torch_parts.go_on(self.iterator, order)
+
+    def top_up(self, order: Order) -> None:
+        """Take indices that could not be drawn when there was room for a task."""
+        while self.settings.num_workers and order.ready and torch_parts.has_room(self.iterator):
+            torch_parts.put_task(self.iterator)
+
+    def make(self, index: Any) -> None:
+        """Begin a batch outside of the order, which `made` returns."""
+        if self.settings.num_workers:
+            torch_parts.take_one(self.iterator, iter([index]))
+        else:
+            self._compared.append(index)
+
+    def made(self) -> Any:
+        """The next of those batches, not recorded. Waits for it, and raises what making it
+        raises."""
+        iterator, step = self.iterator, self.step
+        if not self.settings.num_workers:
+            iterator._sampler_iter = iter([self._compared.popleft()])
+        if step is not None:
+            iterator._ls = None
+        try:
+            return next(iterator)
+        finally:
+            if step is not None:
+                iterator._ls = step
+
+    def end(self) -> None:
+        """End its workers, and wait for them."""
+        if self.step is not None:
+            self.step.left()
+        if self.settings.num_workers:
+            self.iterator._shutdown_workers()
+
+
+class SamplerView:
+    """Stands for a loader's sampler: torch asks it for an iterator, and may do so twice an
+    epoch."""
+
+    def __init__(self, begin: Callable[[], Any]) -> None:
+        self._begin = begin
+
+    def __iter__(self) -> Any:
+        return self._begin()
+
+
+class LoaderView:
+    """A loader as torch's iterators see it, with some other attributes."""
+
+    def __init__(self, loader: Any, **attributes: Any) -> None:
+        vars(self).update(attributes, _loader=loader)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+
+class PoolMaker:
+    """Makes pools for one iteration over a loader."""
+
+    def __init__(self, loader: Any, own: Settings, evidence: Evidence, driver: Driver) -> None:
+        self._loader: Callable[[], Any] = weakref.ref(loader)
+        self._own, self._evidence, self._driver = own, evidence, driver
+
+    def own(self, sampler: Any, generator: Any) -> Pool:
+        """With the settings of the code, at the beginning of an epoch, as torch makes it."""
+        view = self._view(self._own, _index_sampler=sampler, generator=generator)
+        if self._driver.pools and self._own.num_workers:  # this process may have fetched
+            view.multiprocessing_context = WorkerContext(view.multiprocessing_context)
+        return self._pool(view, self._own, None)
+
+    def own_again(self, first: Any, later: bool = False, lone: bool = False) -> Pool:
+        """With the settings of the code, in mid-epoch, waiting for an order. `first`: the step that
+        began the epoch; `later`: its workers are started later; `lone`: one worker, which keeps the
+        data set as it is now."""
+        as_lone = replace(self._own, num_workers=1, prefetch_factor=self._own.ahead)
+        pool = self._further(self._view(as_lone if lone else self._own), self._own, first, later)
+        if later and self._own.num_workers:
+            torch_parts.let_die(pool.iterator)  # until they have started
+        return pool
+
+    def guest(
+        self, settings: Settings, first: Any, later: bool = False, witness: bool = False
+    ) -> Pool:
+        """With other settings, waiting for an order. A witness shows whether this process could
+        fetch instead of workers. Raises NotArrays if whole batches cannot be looked up."""
+        loader, own, evidence = self._loader(), self._own, self._evidence
+        view = self._view(settings)
+        if settings.num_workers:
+            view.timeout = loader.timeout or STUCK_S
+            data = evidence.data if witness or not own.num_workers else None
+            collate = CollateInWorker(
+                loader.collate_fn, not evidence.any_random, data, strict=witness
+            )
+            view.collate_fn = collate
+        elif settings.batched:
+            view.dataset, view.collate_fn = whole_batches(loader), as_made
+        pool = self._further(view, settings, first, later)
+        if settings.num_workers:
+            torch_parts.let_die(pool.iterator)
+        elif own.num_workers and not settings.batched:  # what is looked up draws and opens nothing
+            fetcher = pool.iterator._dataset_fetcher
+            FetchHere(fetcher, lambda: evidence.data if evidence.may_look() else None)
+        return pool
+
+    def _view(self, settings: Settings, **attributes: Any) -> Any:
+        workers = settings.num_workers
+        return LoaderView(
+            loader := self._loader(),
+            num_workers=workers,
+            prefetch_factor=settings.prefetch_factor if workers else None,
+            pin_memory=settings.pin_memory,
+            persistent_workers=settings.persistent_workers,
+            in_order=settings.in_order,
+            timeout=loader.timeout if workers else 0,
+            **attributes,
+        )
+
+    def _further(self, view: Any, settings: Settings, first: Any, later: bool) -> Pool:
+        """A pool that an untuned loader does not have."""
+        self._driver.pools += 1
+        loader = self._loader()
+        view._index_sampler = SamplerView(lambda: iter(()))
+        view.generator = fresh_generator(numbered_seed(loader, self._driver.pools))
+        view.check_worker_number_rationality = _say_nothing  # it is no wish of the user's
+        if settings.num_workers:
+            view.multiprocessing_context = WorkerContext(loader.multiprocessing_context, later)
+        pool = self._pool(view, settings, first)
+        if settings.num_workers:
+            pool.workers = view.multiprocessing_context
+            _not_of_children.add(pool.iterator)
+        return pool
+
+    def _pool(self, view: Any, settings: Settings, first: Any) -> Pool:
+        loader = self._loader()
+        iterator = iterator_like(loader, view, view.num_workers, first)
+        iterator._index_sampler = loader._index_sampler
+        if settings.num_workers:
+            torch_parts.start_feeding(iterator)
+        return Pool(iterator, settings, settings != self._own)
+
+
+def _say_nothing() -> None: ...
+
+
+# A child that the program forks has these iterators too, and must not end their workers.
+_not_of_children: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def _leave_workers_alone() -> None:
+    for iterator in list(_not_of_children):
+        iterator._shutdown = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_workers_alone)
