@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec.structs import replace
 
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.stacks.stack_samples import Frame, Stack, StackCapture

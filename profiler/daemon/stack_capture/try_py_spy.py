@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from ...base.ptrace import PR_SET_PTRACER
-from .py_spy import NOT_LINUX, why_failed
+from .py_spy import ENVIRONMENT, why_failed
 
 PATIENCE_S = 20.0
 
@@ -27,29 +27,25 @@ sys.stdin.read()
 """
 
 
-def try_stacks(program: str, root: Path = Path("/"), platform: str = sys.platform) -> str | None:
+def try_stacks(program: str, root: Path = Path("/")) -> str | None:
     """Why py-spy (`program`) cannot read a process of this user; None where it can. Takes about 0.2
     s. Never raises."""
-    if not platform.startswith("linux"):
-        return NOT_LINUX
     code = _SUBJECT.format(option=PR_SET_PTRACER, parent=os.getpid())
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     try:
         with subprocess.Popen(
-            [sys.executable, "-S", "-c", code],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            [sys.executable, "-S", "-c", code], stdin=pipe, stdout=pipe, stderr=nothing
         ) as subject:
             try:
                 assert subject.stdout is not None
                 subject.stdout.readline()
                 told = subprocess.run(
                     [program, "dump", "--nonblocking", "--pid", str(subject.pid)],
-                    stdin=subprocess.DEVNULL,
+                    stdin=nothing,
                     capture_output=True,
                     timeout=PATIENCE_S,
                     check=False,
-                    env={"PATH": os.defpath, "RUST_BACKTRACE": "0"},
+                    env=ENVIRONMENT,
                 )
             finally:
                 subject.kill()

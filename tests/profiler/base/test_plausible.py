@@ -27,7 +27,7 @@ def test_what_recording_cost_is_never_absurd(runs_dir: Path, hook_ns: float) -> 
     recorded = open_run(run.path)
     assert recorded.loaders[0].hook_ns is None
     assert recorded.notes == (
-        "Pictures: loader0.json holds numbers that cannot be (hook_ns): they count as not known",
+        "Pictures: loader0.json holds impossible numbers (hook_ns): they are left out",
     )
     report = build_report(recorded)
     assert report.overhead.per_batch_us is None
