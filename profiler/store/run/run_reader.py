@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -22,15 +22,9 @@ from ...base.schema import Schema
 from ...base.tolerant import read_as
 from ..flushing import flush
 from ..gaps import reasons_of_bare_worker, told_by_worker
-from ..lanes.columns import (
-    Columns,
-    LaneContent,
-    merge_compacted,
-    merge_lanes,
-    read_lane,
-    with_compute,
-)
-from ..lanes.lane_reader import batch_lanes, read_header, segments
+from ..lanes.columns import Columns, LaneContent, LaneSource, read_batches, read_lane
+from ..lanes.lane_reader import read_header
+from ..lanes.segment_file import batch_lanes, segments
 from ..rundir import system_stem
 from ..stacks.stack_files import Collates, read_bursts
 from ..stacks.stack_stages import Collate, collate_of
@@ -53,7 +47,6 @@ _RAY_WORKER = re.compile(r"[/\\\\]ray[/\\\\].*default_worker\.py$")
 
 Facts = TypeVar("Facts", RunFacts, EndedProcess, HostFacts, LoaderFacts)
 Choose = Callable[[list[ProcessRun]], Collection[Path]]
-LaneSource = Callable[[Path, str, Schema], LaneContent]
 
 
 def open_run(name: str | os.PathLike[str] = "latest", runs: Path | None = None) -> Run:
@@ -242,36 +235,26 @@ def _state(data: EndedProcess, liveness: Liveness, loaders: list[LoaderRun]) -> 
 
 
 def _loader_indices(path: Path) -> list[int]:
-    found = set()
-    for entry in _names(path):
-        match = re.fullmatch(
-            r"loader(\d{1,9})\.json|batches(\d{1,9})x\d{1,9}(?:-\d+\.seg|\.fold\.json)", entry
-        )
-        if match:
-            found.add(int(match[1] or match[2]))
-    return sorted(found)[:MAX_LOADERS]
+    names = _names(path)
+    described = (re.fullmatch(r"loader(\d{1,9})\.json", name) for name in names)
+    found = {int(match[1]) for match in described if match}
+    return sorted(found | {index for index, _ in batch_lanes(names)})[:MAX_LOADERS]
 
 
-def _names(path: Path) -> Iterator[str]:
+def _names(path: Path) -> list[str]:
     try:
-        with os.scandir(path) as entries:
-            yield from (entry.name for entry in entries)
+        return os.listdir(path)
     except OSError:
-        return
+        return []
 
 
 def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneSource) -> LoaderRun:
     notes: list[str] = []
     data = _optional(LoaderFacts, path / f"loader{index}.json", notes)
-    contents = [
-        _note(read(path, lane, schema.BATCH), notes) for lane in batch_lanes(_names(path), index)
-    ]
-    batches = merge_lanes([with_compute(content.columns) for content in contents], schema.BATCH)
-    folded = merge_compacted([content.compacted for content in contents])
-    epochs, config = (
-        _note(read(path, f"epochs{index}", schema.EPOCH), notes).columns,
-        dict(data.config),
-    )
+    batches, folded, told = read_batches(path, index, read)
+    notes += told
+    epochs = _note(read(path, f"epochs{index}", schema.EPOCH), notes).columns
+    config = dict(data.config)
     bare, tuning = told_by_worker(path, index), read_tuning(path, index, notes)
     reasons = {**data.reasons, **reasons_of_bare_worker(bare)}
     if config.get("batching") == "none" and config.get("dataset_kind") == "iterable":

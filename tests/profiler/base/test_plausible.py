@@ -54,9 +54,7 @@ def test_values_of_a_lane_that_cannot_be(runs_dir: Path, column: str, values: li
     loader = recorded.loaders[0]
     assert np.flatnonzero(np.isnan(loader.column(column))).tolist() == [3, 4, 5]
     # A negative one says "not measured", as every lane does: only the two others are damage.
-    assert recorded.notes == (
-        "Pictures: 2 values of lane batches0x0 cannot be, and count as not measured",
-    )
+    assert recorded.notes == ("Pictures: 2 impossible values of lane batches0x0 are left out",)
     follower = Follower(run.path)
     follower.poll()
     followed = follower.run(Place("p4000-0", 0)).loaders[0]
