@@ -20,7 +20,6 @@ MAX_JSON_BYTES = 1 << 20
 MAX_TEXT = 2_000
 MAX_ITEMS = 1_000
 MAX_DEPTH = 16
-MAX_INT = 1 << 62
 MAX_NAMED = 5
 
 Scalar = str | int | float | bool | None
@@ -102,11 +101,7 @@ def text(data: Mapping[str, Any], key: str) -> str | None:
 
 def integer(data: Mapping[str, Any], key: str) -> int | None:
     value = data.get(key)
-    return (
-        value
-        if isinstance(value, int) and not isinstance(value, bool) and believable(key, value)
-        else None
-    )
+    return value if type(value) is int and believable(key, value) else None
 
 
 def number(data: Mapping[str, Any], key: str) -> float | None:
@@ -114,25 +109,3 @@ def number(data: Mapping[str, Any], key: str) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not believable(key, value):
         return None
     return float(value)
-
-
-def strings(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """A list of texts; a lone text counts as a list of one."""
-    value = data.get(key)
-    if isinstance(value, str):
-        return (value,)
-    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
-
-
-def sentences(data: Mapping[str, Any], key: str) -> dict[str, str]:
-    """A mapping of name to sentence, such as `reasons`."""
-    value = data.get(key)
-    return {k: v for k, v in value.items() if isinstance(v, str)} if isinstance(value, dict) else {}
-
-
-def scalars(data: Mapping[str, Any], key: str) -> dict[str, Scalar]:
-    """A flat mapping, such as `config`; nested values are left out."""
-    value = data.get(key)
-    if not isinstance(value, dict):
-        return {}
-    return {k: v for k, v in value.items() if v is None or isinstance(v, str | int | float | bool)}

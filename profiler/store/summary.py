@@ -72,7 +72,7 @@ class _Described(Struct, frozen=True):
     """What is taken from `loader<n>.json`."""
 
     name: Text | None = None
-    kind: str = "dataloader"
+    kind: Literal["dataloader", "iterable"] = "dataloader"
     config: Mapping[str, Scalar] = {}
 
 
@@ -87,10 +87,9 @@ def write_summary(directory: Path) -> None:
             told = read_as(_Described, directory / f"loader{index}.json")
         except RunUnreadable:
             told = _Described()
-        kind = "iterable" if told.kind == "iterable" else "dataloader"
         batches, folded, _ = read_batches(directory, index)
         name = told.name or f"loader {index}"
-        loaders.append(summed_up(index, name, kind, told.config, batches, folded))
+        loaders.append(summed_up(index, name, told.kind, told.config, batches, folded))
     text = json.dumps(as_json(SummaryFile(1, tuple(loaders))))
     write_atomically(directory / SUMMARY, text)
 

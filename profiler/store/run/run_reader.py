@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import stat
-from collections.abc import Callable, Collection
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import fields, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -46,6 +48,7 @@ LARGE = 16
 _RAY_WORKER = re.compile(r"[/\\\\]ray[/\\\\].*default_worker\.py$")
 
 Facts = TypeVar("Facts", RunFacts, EndedProcess, HostFacts, LoaderFacts)
+P = TypeVar("P", ProcessRun, SystemRun)
 Choose = Callable[[list[ProcessRun]], Collection[Path]]
 
 
@@ -71,48 +74,41 @@ def read_run(
     flush(path)  # this process may be the one that records it
     notes: list[str] = []
     data = read_run_json(path, notes)
-    processes: list[ProcessRun] = []
-    systems: list[SystemRun] = []
-    parts = _parts(path)
-    samplers = [part for part in parts if part.name.startswith("system-")]
-    large = len(parts) - len(samplers) >= LARGE
-    for part in parts:
-        if part in samplers:
-            continue
-        try:
-            if choose is not None and large:
-                processes.append(_summed_up(_read_process(part, liveness, read, whole=False)))
-            else:
-                processes.append(_read_process(part, liveness, read))
-        except RunUnreadable as error:
-            notes.append(f"{error}: left out")
-    if choose is not None and large:
+    samplers, folders = _parts(path)
+    some = choose is not None and len(folders) >= LARGE
+
+    def each(folders: Iterable[Path], read_one: Callable[[Path], P]) -> Iterator[P]:
+        for folder in folders:
+            try:
+                yield read_one(folder)
+            except RunUnreadable as error:
+                notes.append(f"{error}: left out")
+
+    processes = list(each(folders, lambda part: _read_process(part, liveness, read, not some)))
+    if some and choose is not None:
+        processes = [_summed_up(process) for process in processes]
         chosen = choose(processes)
-        for at, each in enumerate(processes):
-            if each.path in chosen:
-                processes[at] = replace(
-                    _read_process(each.path, liveness, read), summaries=each.summaries
-                )
+        for at, process in enumerate(processes):
+            if process.path in chosen:
+                whole = _read_process(process.path, liveness, read)
+                processes[at] = replace(whole, summaries=process.summaries)
         hosts = {
-            system_stem(each.host) for each in processes if each.loaders and each.host is not None
+            system_stem(process.host)
+            for process in processes
+            if process.loaders and process.host is not None
         }
         samplers = [part for part in samplers if part.name.rpartition("-")[0] in hosts]
-    for part in samplers:
-        try:
-            systems.append(_read_system(part, read, _collates(processes)))
-        except RunUnreadable as error:
-            notes.append(f"{error}: left out")
+    collates = _collates(processes)
+    systems = tuple(each(samplers, lambda part: _read_system(part, read, collates)))
     processes.sort(key=lambda p: (p.rank or 0, p.unix_ns or 0, p.pid))
-    for process in processes:
-        notes += process.notes
-    for system in systems:
-        notes += system.notes
+    notes += (note for process in processes for note in process.notes)
+    notes += (note for system in systems for note in system.notes)
     return Run(
         path=path,
         **_told(data, Run) | {"id": data.id or clean(path.name)},
         state=run_state(data, [process.state for process in processes], liveness),
         processes=with_ranks_counted(processes),
-        systems=tuple(systems),
+        systems=systems,
         notes=tuple(notes),
     )
 
@@ -147,41 +143,65 @@ def read_run_json(path: Path, notes: list[str] | None = None) -> RunFacts:
 
     `notes` is told of numbers that cannot be.
     """
-    shown = clean(path)
     try:
-        data = read_as(RunFacts, path / "run.json", notes)
+        return _checked(read_as(RunFacts, path / "run.json", notes), path / "run.json")
     except RunUnreadable as error:
         if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+            shown = clean(path)
             raise RunUnreadable(f"{shown} is not a run directory: it has no run.json") from error
         raise
-    check_format(data.format, path / "run.json")
+
+
+def glance(path: Path, liveness: Liveness) -> tuple[RunFacts, State, list[EndedProcess]]:
+    """What a run's descriptions alone say: its own, its state, its processes'. Raises
+    RunUnreadable."""
+    data = read_run_json(path)
+    states: list[State] = []
+    processes = []
+    for file in sorted(path.glob("p*/process.json")):
+        try:
+            processes.append(read_as(EndedProcess, file))
+            states.append(process_state(processes[-1], liveness))
+        except RunUnreadable:
+            states.append("unknown")
+    return data, run_state(data, states, liveness), processes
+
+
+def _checked(data: Facts, path: Path) -> Facts:
+    """Raises RunUnreadable for a file of another format version."""
+    version = data.format
+    if version is not None and version > FORMAT:
+        by = f"was written by a newer Loaderscope (format {version}): upgrade to read it"
+        raise RunUnreadable(f"{clean(path)} {by}")
+    if version != FORMAT:
+        raise RunUnreadable(f"{clean(path)} is corrupt: it does not say format {FORMAT}")
     return data
 
 
-def check_format(version: int | None, path: Path) -> None:
-    """Raises RunUnreadable for a file of another format version."""
-    if version is not None and version > FORMAT:
-        raise RunUnreadable(
-            f"{clean(path)} was written by a newer Loaderscope (format {version}): upgrade to read "
-            "it"
-        )
-    if version != FORMAT:
-        raise RunUnreadable(f"{clean(path)} is corrupt: it does not say format {FORMAT}")
+def _optional(kind: type[Facts], path: Path, notes: list[str]) -> Facts:
+    """A description that may be missing or torn; a newer one makes the part unreadable."""
+    try:
+        data = read_as(kind, path, notes)
+    except RunUnreadable as error:
+        notes.append(str(error))
+        return kind()
+    return _checked(data, path)
 
 
-def _parts(path: Path) -> list[Path]:
-    """The folders of processes and hosts."""
-    found = []
+def _parts(path: Path) -> tuple[list[Path], list[Path]]:
+    """The folders of samplers and of processes."""
     try:
         with os.scandir(path) as entries:
-            for entry in entries:
-                if re.fullmatch(r"p\d{1,12}-\d{1,9}|system-.+", entry.name) and entry.is_dir():
-                    found.append(Path(entry.path))
-                if len(found) >= MAX_PARTS:
-                    break
+            found = (
+                Path(entry.path)
+                for entry in entries
+                if re.fullmatch(r"p\d{1,12}-\d{1,9}|system-.+", entry.name) and entry.is_dir()
+            )
+            parts = sorted(islice(found, MAX_PARTS))
     except OSError as error:
         raise RunUnreadable(f"{clean(path)} cannot be read: {error.strerror or error}") from error
-    return sorted(found)
+    samplers = [part for part in parts if part.name.startswith("system-")]
+    return samplers, [part for part in parts if part not in samplers]
 
 
 def _read_process(
@@ -191,20 +211,16 @@ def _read_process(
     notes: list[str] = []
     data = _optional(EndedProcess, path / "process.json", notes)
     summaries = read_summaries(path) or () if data.ended_clock_ns is not None else ()
-    pid = data.pid
-    if pid is None:  # torn by a crash: the folder's name says it too
-        pid = int(path.name[1:].split("-")[0])
-    whole = whole or not summaries
-    workers = (
-        _note(read(path, "workers", schema.WORKER), notes).columns
-        if whole
-        else Columns.empty(schema.WORKER)
-    )
-    loaders = []
-    for index in _loader_indices(path) if whole else ():
-        loader = _read_loader(path, index, pid, data.rank, read)
-        notes += [f"{loader.name}: {note}" for note in loader.notes]
-        loaders.append(loader)
+    # A description torn by a crash says no id; the folder's name does too.
+    pid = int(path.name[1:].split("-")[0]) if data.pid is None else data.pid
+    loaders: list[LoaderRun] = []
+    workers = Columns.empty(schema.WORKER)
+    if whole or not summaries:
+        workers = _note(read(path, "workers", schema.WORKER), notes).columns
+        loaders += (
+            _read_loader(path, index, pid, data.rank, read) for index in _loader_indices(path)
+        )
+    notes += (f"{loader.name}: {note}" for loader in loaders for note in loader.notes)
     return ProcessRun(
         **_told(data, ProcessRun) | {"pid": pid, "affinity": data.cores, "cpus": data.core_numbers},
         path=path,
@@ -219,10 +235,8 @@ def _read_process(
 def _summed_up(process: ProcessRun) -> ProcessRun:
     """Of one that is at work, or was killed, the totals of what was read; it may be one of a
     thousand."""
-    if process.summaries or not process.loaders:
-        return process
-    told = tuple(map(summary_of, process.loaders))
-    return replace(process, summaries=told, loaders=(), workers=Columns.empty(schema.WORKER))
+    summaries = process.summaries or tuple(map(summary_of, process.loaders))
+    return replace(process, summaries=summaries, loaders=(), workers=Columns.empty(schema.WORKER))
 
 
 def _state(data: EndedProcess, liveness: Liveness, loaders: list[LoaderRun]) -> State:
@@ -268,13 +282,10 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
             "samples",
             "batch_size=None: the data set makes the batches, and does not say of how many",
         )
-    kind: Literal["dataloader", "iterable"] = (
-        "iterable" if data.kind == "iterable" else "dataloader"
-    )
     return LoaderRun(
         index=index,
         name=data.name or f"loader {index}",
-        kind=kind,
+        kind=data.kind,
         pid=pid,
         rank=rank,
         config=config,
@@ -285,7 +296,7 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
         folded=folded,
         notes=tuple(notes) + data.notes,
         inspection=data.inspection,
-        looks=read_sampled_fetches(path, index, kind, reasons),
+        looks=read_sampled_fetches(path, index, data.kind, reasons),
         bare=bare,
         tuning=tuning,
         device_steps=data.device_steps,
@@ -294,12 +305,12 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
 
 def _collates(processes: list[ProcessRun]) -> Collates:
     """By which a stack of collating is told from one of fetching."""
-    found: dict[int, dict[int, Collate]] = {}
+    found: dict[int, dict[int, Collate]] = defaultdict(dict)
     for process in processes:
         for loader in process.loaders:
             one = collate_of(loader.inspection.collate, loader.config)
             if one is not None:
-                found.setdefault(process.pid, {})[loader.index] = one
+                found[process.pid][loader.index] = one
     return found
 
 
@@ -328,25 +339,10 @@ def _core_schema(path: Path) -> Schema:
     """The schema of the core lane as it was recorded: the number of cores is the recording
     machine's."""
     for segment in segments(path, "core"):
-        try:
-            if not stat.S_ISREG(segment.stat().st_mode):
-                continue
+        with suppress(KeyError, RunUnreadable):
             shape = read_header(segment).dtype["busy_pct"].shape
-        except (OSError, KeyError, RunUnreadable):
-            continue
-        return schema.core_schema(shape[0] if len(shape) == 1 else 1)
+            return schema.core_schema(shape[0] if len(shape) == 1 else 1)
     return schema.core_schema(1)
-
-
-def _optional(kind: type[Facts], path: Path, notes: list[str]) -> Facts:
-    """A description that may be missing or torn; a newer one makes the part unreadable."""
-    try:
-        data = read_as(kind, path, notes)
-    except RunUnreadable as error:
-        notes.append(str(error))
-        return kind()
-    check_format(data.format, path)
-    return data
 
 
 def _note(content: LaneContent, notes: list[str]) -> LaneContent:
