@@ -52,22 +52,6 @@ class PySpy:
     root: Path
 
 
-@dataclass
-class Target:
-    """One process to be read, and what was seen of it. `worker` and `loader` are numbers, None for
-    a training process; `ended`: before its recording did."""
-
-    pid: int
-    owner: int
-    worker: int | None = None
-    loader: int | None = None
-    samples: int = 0
-    gil: float | None = None
-    ended: bool = False
-    # Somebody else had stopped it before.
-    stopped: bool = False
-
-
 @dataclass(frozen=True)
 class Plan:
     """How a burst is taken: readings a second of each process, and the length of its parts."""
@@ -95,12 +79,12 @@ def plan(
     return Plan(max(LEAST_HZ, round(rate)), seconds, gil_seconds, limit_ns)
 
 
-def workers_of(main: Main, owner: int, loader: int | None, most: int) -> list[Target]:
+def workers_of(main: Main, owner: int, loader: int | None, most: int) -> list[ProcessRow]:
     """At most so many of the workers of a training process, those of `loader` first."""
     ranked = sorted(
         main.workers.items(), key=lambda item: (item[1].loader != loader, item[1].worker)
     )
-    return [Target(pid, owner, worker.worker, worker.loader) for pid, worker in ranked[:most]]
+    return [ProcessRow(pid, owner, worker.worker, worker.loader) for pid, worker in ranked[:most]]
 
 
 class StackCapture:
@@ -126,7 +110,7 @@ class StackCapture:
         self._py_spy = py_spy
         self._owner = owner = main.probe.pid
         workers = workers_of(main, owner, loader, NATIVE_WORKERS if self.native else MAX_WORKERS)
-        self._targets = [Target(owner, owner), *workers]
+        self._targets = [ProcessRow(owner, owner), *workers]
         self._workers = len(workers)  # how many are read at a time
         self._plan = plan(cores, len(self._targets), asked, main.stacks == "eager", slower)
         self._gil_seconds = self._plan.gil_seconds
@@ -136,9 +120,12 @@ class StackCapture:
         self._cpu_begin_s = _children_s()
         self._merged = Merged()
         self._failures: list[str] = []
-        self._recordings: list[tuple[Target, Recording]] = []
+        self._ended: set[int] = set()  # processes that ended before their recording did
+        self._stopped: set[int] = set()  # processes that somebody else had stopped before
+        self._recordings: list[tuple[ProcessRow, Recording]] = []
         for target in self._targets:
-            target.stopped = self.native and state_of(target.pid) in (b"T", b"t")
+            if self.native and state_of(target.pid) in (b"T", b"t"):
+                self._stopped.add(target.pid)
             self._read(target, self._plan.seconds, self._plan.rate_hz, gil=False)
 
     @property
@@ -166,7 +153,7 @@ class StackCapture:
         seconds, self._gil_seconds = self._gil_seconds, 0
         self._deadline_ns = now + seconds * S + HUNG_NS
         for target in self._targets:
-            if target.samples and not target.ended:
+            if target.samples and target.pid not in self._ended:
                 self._read(target, seconds, min(2 * self._plan.rate_hz, EAGER_HZ), gil=True)
         return not self._recordings
 
@@ -206,16 +193,13 @@ class StackCapture:
             ended_early=self.early,
             failures=tuple(sorted(set(self._failures))[:10]),
             package=os.path.abspath(Path(__file__).parents[3]),
-            processes=tuple(
-                ProcessRow(one.pid, one.owner, one.worker, one.loader, one.samples, one.gil)
-                for one in self._targets
-            ),
+            processes=tuple(self._targets),
             frames=frames,
             stacks=stacks,
             dropped=dropped,
         )
 
-    def _read(self, target: Target, seconds: int, rate_hz: int, gil: bool) -> None:
+    def _read(self, target: ProcessRow, seconds: int, rate_hz: int, gil: bool) -> None:
         spy = self._py_spy
         try:
             one = spy.start(
@@ -272,19 +256,24 @@ class StackCapture:
             self._t_end_ns = now_ns()
         for target, one in self._recordings:
             outcome = one.outcome()
-            target.ended = target.ended or "Stopped sampling" in outcome.message
+            if "Stopped sampling" in outcome.message:
+                self._ended.add(target.pid)
             if not one.gil:
                 self._take_stacks(target, one)
             # py-spy counts the looks that found the GIL held; one that ended before its time does
             # not say of how many.
-            elif outcome.status == 0 and outcome.samples is not None and not target.ended:
+            elif (
+                outcome.status == 0
+                and outcome.samples is not None
+                and target.pid not in self._ended
+            ):
                 looks = one.rate_hz * one.seconds - (outcome.errors or 0)
                 target.gil = min(1.0, outcome.samples / looks) if looks > 0 else None
             one.clear()
         self._wake()
         self._recordings = []
 
-    def _take_stacks(self, target: Target, one: Recording) -> None:
+    def _take_stacks(self, target: ProcessRow, one: Recording) -> None:
         outcome, place = one.outcome(), self._targets.index(target)
         try:
             if outcome.status != 0:
@@ -299,7 +288,7 @@ class StackCapture:
         """A process that py-spy left stopped goes on; one that somebody else had stopped does
         not."""
         for target in self._targets if self.native else ():
-            if not target.stopped and state_of(target.pid) == b"T":
+            if target.pid not in self._stopped and state_of(target.pid) == b"T":
                 with suppress(OSError):
                     os.kill(target.pid, signal.SIGCONT)
 

@@ -14,7 +14,7 @@ MAX_DEPTH = 512
 MAX_FILES = 64
 
 
-class ProcessRow(Struct, frozen=True):
+class ProcessRow(Struct):
     """One process that was read. `worker` and `loader` are numbers, None for a training process;
     `gil` is the part of its samples in which it held the GIL."""
 
