@@ -18,8 +18,7 @@ from .base import torch_parts
 from .base.host import usable_cores
 from .daemon import cgroup
 from .daemon.gpu import driver_present
-from .daemon.stack_capture.py_spy import MISSING, find_py_spy, ptrace_scope
-from .daemon.stack_capture.try_py_spy import try_stacks
+from .daemon.stack_capture.py_spy import MISSING, find_py_spy, ptrace_scope, try_stacks
 from .native import form
 from .record.session.start_sampler import why_not_kept
 from .store.rundir import runs_directory

@@ -169,10 +169,10 @@ class Sampler:
             self.keeper.drop(folder)
         self.bursts.tick(now, self.registry.living)
         machine, busy = self.machine.sample(now)
-        _record(self.machine_lane, now, *machine)
-        _record(self.core_lane, now, *busy)
+        self.machine_lane.append(now, *machine)
+        self.core_lane.append(now, *busy)
         for row in self.gpus.rows(now):
-            _record(self.gpu_lane, now_ns(), *row)
+            self.gpu_lane.append(now_ns(), *row)
         if self.reasons.changed:
             self._tell_host()
         return not any(lane.stopped for lane in self.lanes)
@@ -236,8 +236,7 @@ class Sampler:
             fds, cores = one.slow() if slow else (-1, -1)
             role, number, loader = (0, -1, -1) if kind is None else (1, kind.worker, kind.loader)
             *measured, delay, threads = usage
-            _record(
-                self.process_lane,
+            self.process_lane.append(
                 *(t_ns, *measured[:3], uss, pss, *measured[3:]),
                 *(one.pid, owner, role, number, loader, threads, fds, cores, delay),
             )
@@ -255,9 +254,3 @@ class Sampler:
 
 def _say_nothing(why: str) -> None:
     """A lane that stops ends the sampler."""
-
-
-def _record(lane: Lane, *values: float) -> None:
-    """One record, unless the lane has stopped: then this tick is the last."""
-    if lane.stopped is None:
-        lane.append(*values)

@@ -31,9 +31,9 @@ from loaderscope.profiler.daemon.stack_capture.py_spy import (
     Outcome,
     Recording,
     find_py_spy,
+    try_stacks,
     why_failed,
 )
-from loaderscope.profiler.daemon.stack_capture.try_py_spy import try_stacks
 from loaderscope.profiler.daemon.stack_capture.when import AT_MOST, Watcher
 from loaderscope.profiler.store.lanes.compaction import Compactor
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
