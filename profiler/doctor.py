@@ -38,7 +38,7 @@ THREAD_VARIABLES = (
 
 @dataclass(frozen=True)
 class Check:
-    """One finding. `ok` is None where there is nothing to be had or to be told; `mend` says how to
+    """One finding. `ok` is None where there is nothing to be had or known; `mend` says how to
     fix it."""
 
     name: str
@@ -184,7 +184,7 @@ def _nvml(root: Path, load: Load) -> Found:
         )
         return False, f"NVML does not start: {error}", mend
     if divided:
-        mend = "NVML tells no utilisation of a GPU divided by MIG; memory and power it does"
+        mend = "NVML reports memory and power of a GPU divided by MIG, but no utilisation"
         return True, f"{count} GPUs, of which {divided} divided by MIG", mend
     return bool(count) or None, f"{count} GPU{'s' * (count != 1)} can be sampled", None
 
@@ -245,7 +245,7 @@ def shared_memory_of(size: int, free: int, total: int | None) -> Found:
     if free < SHM_LEAST_BYTES:
         return False, f"{finding}: almost full", "remove what finished programs left in /dev/shm"
     if total is not None and size < SHM_LEAST_SHARE * total:
-        return None, f"{finding}: little beside {_size(total)} of memory", mend
+        return None, f"{finding}: little for {_size(total)} of memory", mend
     return True, finding, None
 
 
@@ -271,7 +271,7 @@ def _start(method: str) -> Found:
 
 
 def _process_counters(root: Path) -> Found:
-    """Whether page faults and bytes read can be told a process."""
+    """Whether page faults and bytes read can be counted for each process."""
     files = {
         "stat": "CPU time and page faults",
         "status": "context switches",
@@ -280,7 +280,7 @@ def _process_counters(root: Path) -> Found:
     missing = [f"{what} (/proc/PID/{file})" for file, what in files.items() if not _own(root, file)]
     if not missing:
         what = "CPU time, page faults, context switches and bytes read"
-        return True, f"{what} can be told a process", None
+        return True, f"{what} can be read for each process", None
     mend = (
         "run on Linux with /proc mounted; bytes read need a kernel with CONFIG_TASK_IO_ACCOUNTING"
     )
@@ -288,12 +288,12 @@ def _process_counters(root: Path) -> Found:
 
 
 def _process_memory(root: Path) -> Found:
-    """Whether memory shared with others can be told from a process's own."""
+    """Whether memory shared with others can be separated from a process's own."""
     if b"Pss:" in _own(root, "smaps_rollup"):
-        return True, "a process's own and shared memory can be told apart (USS, PSS)", None
+        return True, "a process's own and shared memory can be separated (USS, PSS)", None
     finding = (
-        "/proc/PID/smaps_rollup cannot be read: own and shared memory of a process cannot be told "
-        "apart"
+        "/proc/PID/smaps_rollup cannot be read: own and shared memory of a process cannot be "
+        "separated"
     )
     return None, finding, "it needs Linux 4.14 or later, and the user who trains"
 

@@ -51,7 +51,7 @@ class ProcessFacts(Struct, frozen=True, kw_only=True):
     world_size: int | None = None
     local_world_size: int | None = None
     rank_source: Text | None = (
-        None  # who told the rank: "torch.distributed", "sampler", or a launcher
+        None  # who said the rank: "torch.distributed", "sampler", or a launcher
     )
     python: Text | None = None
     torch: Text | None = None

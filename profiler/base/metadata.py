@@ -44,7 +44,7 @@ def read_json(
     """The object in a JSON file, cleaned; raises RunUnreadable, with FileNotFoundError as cause
     where there is none.
 
-    A number that cannot be is None, and `notes` says which those were.
+    An impossible number is None, and `notes` says which those were.
     """
     disbelieved: dict[str, None] = {}
 

@@ -109,5 +109,5 @@ def _is_number(kind: Any) -> bool:
 def as_json(value: Struct) -> dict[str, Any]:
     """As `json.dumps` takes it. (msgspec's own encoder refuses texts that are no UTF-8, and writes
     NaN as null.)"""
-    told: dict[str, Any] = msgspec.to_builtins(value)
-    return told
+    data: dict[str, Any] = msgspec.to_builtins(value)
+    return data

@@ -1,5 +1,5 @@
-"""NVIDIA devices through NVML: use, memory, power, clocks, PCIe. What a device does not tell is
-asked only once."""
+"""NVIDIA devices through NVML: use, memory, power, clocks, PCIe. What a device does not report
+is asked only once."""
 
 from __future__ import annotations
 
@@ -24,8 +24,17 @@ CLOCK_SM, CLOCK_MEM = 1, 2
 PCIE_TX, PCIE_RX = 0, 1
 
 
+# Errors after which a figure is not asked for again.
+NEVER = {
+    "NoPermission": "GPU {gpu} reports it to administrators only: run as root, or ask for access "
+    "to its counters",
+    "AttributeError": "the installed nvidia-ml-py does not know this figure: pip install -U "
+    "nvidia-ml-py",
+}
+
+
 def driver_present(root: Path = Path("/")) -> bool:
-    """Whether an NVIDIA driver is loaded, told without loading anything."""
+    """Whether an NVIDIA driver is loaded, without loading anything."""
     places = ("proc/driver/nvidia/version", "dev/nvidiactl", "dev/dxg")
     return any((root / place).exists() for place in places)
 
@@ -114,7 +123,7 @@ class Gpus(Devices):
         )
         return (
             *((-1, -1) if memory is None else (int(memory.used), int(memory.total))),
-            *self._pcie.pop(gpu, (-1, -1)),  # each measurement is told once
+            *self._pcie.pop(gpu, (-1, -1)),  # each measurement is given once
             *(-1 if value is None else int(value) for value in (power, sm, mem)),
             *((-1, -1) if use is None else (int(use.gpu), int(use.memory))),
             gpu,
@@ -134,15 +143,15 @@ class Gpus(Devices):
         wait_s = 0.0
         while not self._stop.wait(wait_s):
             begun, cpu = time.monotonic(), time.thread_time()
-            told = [self.measure_pcie(gpu, handle) for gpu, handle in self.handles.items()]
-            if not any(told):
+            known = [self.measure_pcie(gpu, handle) for gpu, handle in self.handles.items()]
+            if not any(known):
                 return
             wait_s = max(
                 PCIE_EVERY_S - (time.monotonic() - begun), (time.thread_time() - cpu) / SHARE, 0.05
             )
 
     def measure_pcie(self, gpu: int, handle: Any) -> bool:
-        """One measurement, about 40 ms; False once it is known that the device does not tell."""
+        """One measurement, about 40 ms; False once the device is known not to report it."""
         sent, received = (
             -1 if kib is None else int(kib) * 1024
             for metric, kind in (("pcie_tx_bytes_s", PCIE_TX), ("pcie_rx_bytes_s", PCIE_RX))
@@ -153,35 +162,25 @@ class Gpus(Devices):
         return not {(gpu, "pcie_rx_bytes_s"), (gpu, "pcie_tx_bytes_s")} <= self._silent
 
     def _ask(self, gpu: int, metric: str, function: str, *args: object) -> Any:
-        """What the NVML function gives, None where it fails; what a device can never tell is not
+        """What the NVML function gives, None where it fails; what a device never reports is not
         asked again."""
         if (gpu, metric) in self._silent:
             return None
         try:
             return getattr(self._nvml, function)(*args)
         except Exception as error:
-            kind = type(error).__name__
-            if kind.endswith("NotSupported"):
+            kind = type(error).__name__.removeprefix("NVMLError_")
+            if kind == "NotSupported":
                 mig = self._plain("nvmlDeviceGetMigMode", self.handles.get(gpu))
                 divided = " while it is divided by MIG" if mig is not None and mig[0] == 1 else ""
-                sentence = f"GPU {gpu} does not tell it{divided}"
-            elif kind.endswith("NoPermission"):
-                sentence = (
-                    f"GPU {gpu} tells it to administrators only: run as root, or ask for access to "
-                    "its counters"
-                )
-            elif isinstance(error, AttributeError):
-                sentence = (
-                    "the installed nvidia-ml-py does not know this figure: pip install -U "
-                    "nvidia-ml-py"
-                )
+                self._reasons.add(f"GPU {gpu} does not report it{divided}", metric)
+            elif kind in NEVER:
+                self._reasons.add(NEVER[kind].format(gpu=gpu), metric)
             else:
-                self._reasons.add(
-                    f"NVML failed at least once for GPU {gpu} ({said(error)})", metric
-                )
+                sentence = f"NVML failed at least once for GPU {gpu} ({said(error)})"
+                self._reasons.add(sentence, metric)
                 return None
             self._silent.add((gpu, metric))
-            self._reasons.add(sentence, metric)
             return None
 
     def _plain(self, function: str, *args: object) -> Any:

@@ -102,8 +102,8 @@ class Keeper:
                     os.close(fd)
 
     def _take(self, message: bytes, fd: int) -> None:
-        told = json.loads(message)
-        directory, size = self._run / os.path.basename(told["directory"]), int(told["bytes"])
+        handed = json.loads(message)
+        directory, size = self._run / os.path.basename(handed["directory"]), int(handed["bytes"])
         # Memory that can shrink would be a bus error; raises OSError for what is no memfd.
         sealed = fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
         if 0 < size <= LARGEST_CHUNK_BYTES and directory.is_dir() and sealed:

@@ -62,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
         detach(keeper_fd)
         sampler = Sampler(run, system, interval_s, keeper_fd=keeper_fd)
     except Exception:
-        return 0  # a removed directory, a full disk: nobody is there to be told
+        return 0  # a removed directory, a full disk: nobody could be informed
     try:
         sampler.work()
     except Exception:

@@ -78,7 +78,7 @@ class Registry:
                 self._meet(name)
 
     def update(self) -> None:
-        """Take in what the known processes have told since: their end, and new workers. Never
+        """Read what the known processes have written since: their end, and new workers. Never
         raises."""
         for main in self.living:
             self._reread(main)

@@ -1,8 +1,8 @@
-"""AMD and Intel devices from sysfs: use, memory, power, clocks, as far as their kernel drivers tell
-without a library.
+"""AMD and Intel devices from sysfs: use, memory, power, clocks, as far as their kernel drivers
+report them without a library.
 
-What a driver does not tell is -1, with the reason. A card that sleeps is not asked: that could wake
-it.
+What a driver does not report is -1, with the reason. A card that sleeps is not asked: that could
+wake it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FIGURES: dict[str, tuple[tuple[str, int], ...]] = {
     "util_pct": (("device/gpu_busy_percent", 1),),
     "mem_util_pct": (("device/mem_busy_percent", 1),),
 }
-# Intel's drivers tell for how long the card was idle in all.
+# Intel's drivers report for how long the card was idle in all.
 IDLE_MS = (
     ("gt/gt0/rc6_residency_ms", 1),  # i915
     ("power/rc6_residency_ms", 1),
@@ -95,7 +95,7 @@ class Card:
 
 
 class SysfsGpus(Devices):
-    """Every such card whose driver tells of its use or its memory: others only show pictures."""
+    """Every such card whose driver reports its use or its memory: others only show pictures."""
 
     def __init__(self, root: Path, reasons: Reasons) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class SysfsGpus(Devices):
             known = set(card.files) | ({"util_pct"} if "idle_ms" in card.files else set())
             if {"mem_used_bytes", "util_pct"} & known:
                 self.cards.append(card)
-                sentence = f"the kernel's driver of {vendor} GPUs does not tell it in sysfs"
+                sentence = f"the kernel's driver of {vendor} GPUs does not report it in sysfs"
                 reasons.add(sentence, *(name for name in FIGURES if name not in known))
 
     def facts(self) -> list[GpuFacts]:

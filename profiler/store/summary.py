@@ -1,5 +1,5 @@
-"""What a rank of a large job leaves beside its lanes when it ends: their totals, so that a report
-of a thousand ranks reads a small file of each, and lanes of the few it speaks of."""
+"""The totals that a rank of a large job writes when it ends. A report of a thousand ranks reads
+this small file of each, and the lanes of a few."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ def write_summary(directory: Path) -> None:
     loaders = []
     for index in sorted(int(match[1]) for match in found if match):
         try:
-            told = read_as(_Described, directory / f"loader{index}.json")
+            facts = read_as(_Described, directory / f"loader{index}.json")
         except RunUnreadable:
-            told = _Described()
+            facts = _Described()
         batches, folded, _ = read_batches(directory, index)
-        name = told.name or f"loader {index}"
-        loaders.append(summed_up(index, name, told.kind, told.config, batches, folded))
+        name = facts.name or f"loader {index}"
+        loaders.append(summed_up(index, name, facts.kind, facts.config, batches, folded))
     text = json.dumps(as_json(SummaryFile(1, tuple(loaders))))
     write_atomically(directory / SUMMARY, text)
 

@@ -27,7 +27,7 @@ MISSING = "py-spy is not installed here: pip install py-spy"
 def find_py_spy(
     environ: Mapping[str, str] = os.environ, executable: str = sys.executable
 ) -> str | None:
-    """The program: beside this Python, in its scripts folder, or on the PATH; None where there is
+    """The program: next to this Python, in its scripts folder, or on the PATH; None where there is
     none."""
     places = [os.path.dirname(executable), sysconfig.get_path("scripts")]
     for place in places:
@@ -228,7 +228,7 @@ def try_stacks(program: str, root: Path = Path("/")) -> str | None:
             try:
                 assert subject.stdout is not None
                 subject.stdout.readline()
-                told = subprocess.run(
+                dump = subprocess.run(
                     [program, "dump", "--nonblocking", "--pid", str(subject.pid)],
                     stdin=nothing,
                     capture_output=True,
@@ -242,6 +242,6 @@ def try_stacks(program: str, root: Path = Path("/")) -> str | None:
         return f"py-spy did not answer within {PATIENCE_S:g} s"
     except OSError as error:
         return f"py-spy cannot be started: {error.strerror or error}"
-    if told.returncode == 0 and b"Thread " in told.stdout:
+    if dump.returncode == 0 and b"Thread " in dump.stdout:
         return None
-    return why_failed((told.stderr or told.stdout).decode("utf-8", "replace"), root)
+    return why_failed((dump.stderr or dump.stdout).decode("utf-8", "replace"), root)

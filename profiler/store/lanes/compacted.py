@@ -149,9 +149,9 @@ class Compacted(Struct):
             self.columns.setdefault(name, Totals()).merge(totals)
 
     def to_json(self) -> str:
-        told = as_json(self)
-        told["columns"] = {name: each for name, each in told["columns"].items() if each[0]}
-        return json.dumps(told)
+        data = as_json(self)
+        data["columns"] = {name: each for name, each in data["columns"].items() if each[0]}
+        return json.dumps(data)
 
 
 def compacted_path(directory: Path, name: str) -> Path:

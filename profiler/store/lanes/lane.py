@@ -39,8 +39,7 @@ FIRST_SEGMENT_BYTES = 64 << 10
 SEGMENT_BYTES = 1 << 20
 
 # A window's block. The first is small, for there may be thousands of lanes with a few records each;
-# a lane that goes on gets larger ones, until flushing (some 40 µs) is nothing beside the batches of
-# one.
+# a lane that goes on gets larger ones, until flushing (some 40 µs) costs little for its batches.
 FIRST_BLOCK_BYTES = 1 << 10
 BLOCK_GROWTH = 4
 LARGEST_BLOCK_BYTES = 1 << 17

@@ -36,7 +36,7 @@ class LaneWindow:
     for what it reads.
 
     `keep_rows` is the least number of newest records kept, where there are so many. Without
-    `totals`, older ones are let go. `on_compaction` is told of every stretch of records as it
+    `totals`, older ones are let go. `on_compaction` gets every stretch of records as it
     becomes totals, with its compute times.
     """
 

@@ -155,7 +155,7 @@ class Follower:
         return (min(begins), max(ends)) if begins and ends else None
 
     def course(self, process: ProcessRun, loader: LoaderRun) -> Course:
-        """The loader's whole course: what is in the totals, and the batches of `loader` beside."""
+        """The loader's whole course: what is in the totals, and the batches of `loader`."""
         place = Place(process.path.name, loader.index)
         history = self._histories.get(place)
         if history is None:

@@ -1,4 +1,4 @@
-"""What is written down of a loader beside its records: `loader{N}.json`."""
+"""A loader's description: `loader{N}.json`."""
 
 from __future__ import annotations
 

@@ -57,8 +57,8 @@ class RankWaits:
 def _looked(run: Run, process: ProcessRun, loader: LoaderRun) -> Iterator[RankWait]:
     wanted, seen = summary_of(loader).identity, set()
     for other in run.processes:
-        told = other.summaries or map(summary_of, other.loaders)
-        same = next((each for each in told if each.identity == wanted), None)
+        loaders = other.summaries or map(summary_of, other.loaders)
+        same = next((each for each in loaders if each.identity == wanted), None)
         if same is not None and other.rank is not None and other.rank not in seen:
             seen.add(other.rank)
             share = _ended(same) if other.summaries else _newest(other.path, same.index)

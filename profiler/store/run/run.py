@@ -125,7 +125,7 @@ class ProcessRun:
     notes: tuple[str, ...]
     ended_by: str | None = None  # "KeyboardInterrupt" where that ended the program
     rank_source: str | None = (
-        None  # who told the rank: "torch.distributed", "sampler", or a launcher
+        None  # who said the rank: "torch.distributed", "sampler", or a launcher
     )
     cpus: frozenset[int] = field(
         default=frozenset(), repr=False

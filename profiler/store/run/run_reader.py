@@ -141,7 +141,7 @@ def run_state(data: RunFacts, processes: list[State], liveness: Liveness) -> Sta
 def read_run_json(path: Path, notes: list[str] | None = None) -> RunFacts:
     """The run's own description. Raises RunUnreadable: without it a directory is not a run.
 
-    `notes` is told of numbers that cannot be.
+    Impossible numbers are noted in `notes`.
     """
     try:
         return _checked(read_as(RunFacts, path / "run.json", notes), path / "run.json")
@@ -265,8 +265,8 @@ def _names(path: Path) -> list[str]:
 def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneSource) -> LoaderRun:
     notes: list[str] = []
     data = _optional(LoaderFacts, path / f"loader{index}.json", notes)
-    batches, folded, told = read_batches(path, index, read)
-    notes += told
+    batches, folded, found = read_batches(path, index, read)
+    notes += found
     epochs = _note(read(path, f"epochs{index}", schema.EPOCH), notes).columns
     config = dict(data.config)
     bare, tuning = told_by_worker(path, index), read_tuning(path, index, notes)
@@ -304,7 +304,7 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
 
 
 def _collates(processes: list[ProcessRun]) -> Collates:
-    """By which a stack of collating is told from one of fetching."""
+    """What tells a stack of collating from one of fetching."""
     found: dict[int, dict[int, Collate]] = defaultdict(dict)
     for process in processes:
         for loader in process.loaders:

@@ -135,11 +135,11 @@ def asked(path: Path, index: int) -> Wish | None:
     """As the loader's process looks, once."""
     file = path / f"tune{index}.wish"
     try:
-        told = file.read_text(encoding="ascii", errors="replace")[:16]
+        found = file.read_text(encoding="ascii", errors="replace")[:16]
         file.unlink()
     except OSError:
         return None
-    return next((each for each in WISHES if each == told), None)
+    return next((each for each in WISHES if each == found), None)
 
 
 def _that_count(settings: Mapping[str, Scalar]) -> dict[str, Scalar]:

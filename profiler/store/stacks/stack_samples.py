@@ -1,5 +1,5 @@
-"""Stack samples as recorded: bursts of py-spy on main and workers, kept beside the sampler's lanes,
-one file a burst.
+"""Stack samples as recorded: bursts of py-spy on main and workers, one file a
+burst, next to the sampler's lanes.
 
 The system sampler makes them, `SystemRun.bursts` holds them, `advisors.stacks.code_summary` says
 what they mean.

@@ -1,4 +1,4 @@
-"""Which stage a stack belongs to, told from its frames, its thread, and whether its process is a
+"""Which stage a stack belongs to, by its frames, its thread, and whether its process is a
 worker.
 
 The frames that lead to the stage (torch's loops, multiprocessing, our own) are cut off: what is
@@ -84,8 +84,8 @@ def collate_of(part: Part | None, config: Mapping[str, Scalar]) -> Collate | Non
         name = part.name.rpartition(".")[2]
         last = part.line + len(part.call) - 1 if part.line is not None and part.call else None
         return Collate(name, part.file, part.line, None if len(part.call) >= MOST_LINES else last)
-    told = config.get("collate_fn")
-    return Collate(told.rpartition(".")[2]) if isinstance(told, str) and told else None
+    found = config.get("collate_fn")
+    return Collate(found.rpartition(".")[2]) if isinstance(found, str) and found else None
 
 
 def place(
@@ -121,7 +121,7 @@ def collating_frames(placed: Iterable[tuple[Placed, int]], one_loader: bool) -> 
     without this knowledge, each with its samples.
 
     Where collate functions were recognised, their line is known, and a stack that ends in the
-    fetcher itself (a collate function without Python frames) is told by it. Where none was (its
+    fetcher itself (a collate function without Python frames) is known by it. Where none was (its
     source could not be looked at), the fetcher of `one_loader` calls from two lines, and the later
     one collates.
     """
