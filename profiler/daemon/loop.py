@@ -30,7 +30,8 @@ from .gpu import open_gpus
 from .keeper import Keeper
 from .machine import Machine, explain
 from .pace import Allowance
-from .processes import Probe, Usage, probe
+from .processes import Usage
+from .processes import probe as open_probe
 from .reasons import Reasons
 from .registry import Registry, Worker
 from .smaps import Turns
@@ -111,9 +112,8 @@ class Sampler:
         explain(container, self.reasons)
         self.gpus = open_gpus(root, self.reasons)
         self.machine = Machine(root, self.reasons, container)
-        self.registry = Registry(
-            run, host_name(), boot_id(root / "proc/sys/kernel/random/boot_id"), self._probe
-        )
+        boot = boot_id(root / "proc/sys/kernel/random/boot_id")
+        self.registry = Registry(run, host_name(), boot, lambda pid: open_probe(pid, self.reasons))
         self._host = host.facts(root, container, self.gpus.facts())
         # How many cores a training process may use, as far as it is under the same limits.
         cores = min(float(usable_cores()), container.cpu_quota or math.inf)
@@ -209,40 +209,33 @@ class Sampler:
         slow = now >= self._slow_due_ns
         if slow:
             self._slow_due_ns = now + SLOW_NS
-        rows: list[tuple[Probe, int, int, Worker | None, Usage]] = []
-        seen: set[int] = set()
+        rows: list[tuple[int, int, Worker, Usage]] = []
+        seen: set[int] = set()  # one process may have registered twice
         for main in self.registry.living:
-            usage = main.probe.usage() if main.probe is not None else None
-            if main.probe is None or usage is None:
-                self.registry.drop(main)
-                continue
+            assert main.probe is not None
             owner = main.probe.pid
-            if owner not in seen:  # one process may have registered twice
-                seen.add(owner)
-                rows.append((main.probe, now_ns(), owner, None, usage))
-            for pid, worker in list(main.workers.items()):
-                used = worker.probe.usage()
-                if used is None:
+            for pid, each in {owner: Worker(main.probe, -1, -1), **main.workers}.items():
+                usage = each.probe.usage()
+                if usage is not None and pid not in seen:
+                    seen.add(pid)
+                    rows.append((now_ns(), owner, each, usage))
+                elif usage is None and pid == owner:
+                    self.registry.drop(main)
+                    break
+                elif usage is None:
                     del main.workers[pid]
-                else:
-                    rows.append((worker.probe, now_ns(), owner, worker, used))
-        chosen = self._turns.choose([(one, usage.rss_bytes) for one, _, _, _, usage in rows])
-        for one, t_ns, owner, kind, usage in rows:
-            if self._turns.too_big(usage.rss_bytes):
+        chosen = self._turns.choose([(each.probe, used.rss_bytes) for _, _, each, used in rows])
+        for t_ns, owner, each, usage in rows:
+            probe, rss = each.probe, usage.rss_bytes
+            if self._turns.too_big(rss):
                 self.reasons.add(TOO_BIG, "uss_bytes", "pss_bytes")
-            uss, pss = (
-                self._turns.read(one, usage.rss_bytes, one.detail) if one is chosen else (-1, -1)
-            )
-            fds, cores = one.slow() if slow else (-1, -1)
-            role, number, loader = (0, -1, -1) if kind is None else (1, kind.worker, kind.loader)
+            uss_pss = self._turns.read(probe, rss, probe.detail) if probe is chosen else (-1, -1)
+            fds, cores = probe.slow() if slow else (-1, -1)
             *measured, delay, threads = usage
             self.process_lane.append(
-                *(t_ns, *measured[:3], uss, pss, *measured[3:]),
-                *(one.pid, owner, role, number, loader, threads, fds, cores, delay),
+                *(t_ns, *measured[:3], *uss_pss, *measured[3:], probe.pid, owner),
+                *(int(probe.pid != owner), each.worker, each.loader, threads, fds, cores, delay),
             )
-
-    def _probe(self, pid: int) -> Probe | None:
-        return probe(pid, self.reasons)
 
     def _tell(self, name: str, facts: dict[str, object]) -> None:
         write_atomically(self.system / name, json.dumps(facts, indent=1))

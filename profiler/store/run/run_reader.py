@@ -34,7 +34,7 @@ from .epoch_ends import EXHAUSTED, with_ends
 from .host_ranks import with_ranks_counted
 from .loader_facts import LoaderFacts
 from .loader_summary import read_summaries, summary_of
-from .run import LoaderRun, ProcessRun, Run, SystemRun
+from .run import LoaderRun, ProcessRun, Recorded, Run, SystemRun
 from .run_finder import find_run
 from .sampled_fetches_reader import read_sampled_fetches
 from .tuning import read_tuning
@@ -47,8 +47,8 @@ LARGE = 16
 
 _RAY_WORKER = re.compile(r"[/\\\\]ray[/\\\\].*default_worker\.py$")
 
-Facts = TypeVar("Facts", RunFacts, EndedProcess, HostFacts, LoaderFacts)
-P = TypeVar("P", ProcessRun, SystemRun)
+Described = TypeVar("Described", RunFacts, EndedProcess, HostFacts, LoaderFacts)
+P = TypeVar("P", bound=Recorded)
 Choose = Callable[[list[ProcessRun]], Collection[Path]]
 
 
@@ -101,8 +101,8 @@ def read_run(
     collates = _collates(processes)
     systems = tuple(each(samplers, lambda part: _read_system(part, read, collates)))
     processes.sort(key=lambda p: (p.rank or 0, p.unix_ns or 0, p.pid))
-    notes += (note for process in processes for note in process.notes)
-    notes += (note for system in systems for note in system.notes)
+    parts: tuple[Recorded, ...] = (*processes, *systems)
+    notes += (note for part in parts for note in part.notes)
     return Run(
         path=path,
         **_told(data, Run) | {"id": data.id or clean(path.name)},
@@ -113,7 +113,7 @@ def read_run(
     )
 
 
-def _told(facts: Struct, kind: type[Run] | type[ProcessRun] | type[SystemRun]) -> dict[str, Any]:
+def _told(facts: Struct, kind: type[Recorded]) -> dict[str, Any]:
     """What the file says that is asked of the run, under the same names."""
     return {
         each.name: getattr(facts, each.name)
@@ -167,7 +167,7 @@ def glance(path: Path, liveness: Liveness) -> tuple[RunFacts, State, list[EndedP
     return data, run_state(data, states, liveness), processes
 
 
-def _checked(data: Facts, path: Path) -> Facts:
+def _checked(data: Described, path: Path) -> Described:
     """Raises RunUnreadable for a file of another format version."""
     version = data.format
     if version is not None and version > FORMAT:
@@ -178,7 +178,7 @@ def _checked(data: Facts, path: Path) -> Facts:
     return data
 
 
-def _optional(kind: type[Facts], path: Path, notes: list[str]) -> Facts:
+def _optional(kind: type[Described], path: Path, notes: list[str]) -> Described:
     """A description that may be missing or torn; a newer one makes the part unreadable."""
     try:
         data = read_as(kind, path, notes)
