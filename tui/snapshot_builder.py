@@ -161,7 +161,7 @@ def _tuning(run: Run, process: ProcessRun, loader: LoaderRun) -> TuningView | No
     )
     who, leader = next(leading, (process, loader))
     assert leader.tuning is not None
-    return TuningView(replace(leader.tuning, follows=tuned.follows), _place(who, leader))
+    return TuningView(leader.tuning.followed_from(tuned.follows), _place(who, leader))
 
 
 def _place(process: ProcessRun, loader: LoaderRun) -> Place:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 from msgspec import Meta, Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from ...base.atomic_write import write_atomically
 from ...base.errors import RunUnreadable
@@ -77,6 +77,10 @@ class Tuned(Struct, frozen=True):
     waiting: Trials = ()  # to be tried next
     # Scale and width by which earlier trials had corrected predictions.
     corrected: tuple[Factor, Factor] = (1.0, 1.0)
+
+    def followed_from(self, rank: int | None) -> Tuned:
+        """As a rank shows it that follows this one."""
+        return replace(self, follows=rank)
 
     def trial_of(self, changes: Mapping[str, Scalar]) -> Tried | None:
         """The trial of just these changes to the loader's own settings."""
