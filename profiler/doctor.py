@@ -18,8 +18,7 @@ from .base import torch_parts
 from .base.host import usable_cores
 from .daemon import cgroup
 from .daemon.gpu import driver_present
-from .daemon.stack_capture.py_spy import MISSING, find_py_spy, ptrace_scope
-from .daemon.stack_capture.try_py_spy import try_stacks
+from .daemon.stack_capture.py_spy import MISSING, find_py_spy, ptrace_scope, try_stacks
 from .native import form
 from .record.session.start_sampler import why_not_kept
 from .store.rundir import runs_directory
@@ -39,8 +38,8 @@ THREAD_VARIABLES = (
 
 @dataclass(frozen=True)
 class Check:
-    """One finding. `ok` is None where there is nothing to be had or to be told; `mend` says how to
-    enable it."""
+    """One finding. `ok` is None where there is nothing to be had or known; `mend` says how to
+    fix it."""
 
     name: str
     ok: bool | None
@@ -49,6 +48,7 @@ class Check:
 
 
 Load = Callable[[str], Any]
+Found = tuple[bool | None, str, str | None]  # the fields of a check but its name
 
 
 def checks(
@@ -58,7 +58,7 @@ def checks(
     load: Load = importlib.import_module,
     descriptors: Callable[[], tuple[int, int]] | None = None,
     start_method: Callable[[], str] = multiprocessing.get_start_method,
-    affinity: Callable[[], int] | None = None,
+    affinity: Callable[[], int] = usable_cores,
     why_python: str = form.why_python,
     read_stacks: Callable[[str], str | None] = try_stacks,
     py_spy: str | None = None,
@@ -73,315 +73,260 @@ def checks(
     py-spy it is given and says why it cannot, `why_unkept` says why the sampler cannot keep what is
     recorded ("": it can). Never raises: a check that fails says so.
     """
-    where = directory if directory is not None else runs_directory(environ)
-    tried: tuple[tuple[str, Callable[[], Check]], ...] = (
-        ("run directory", lambda: run_directory(where)),
-        ("recording memory", lambda: keeping(why_not_kept() if why_unkept is None else why_unkept)),
-        ("torch", lambda: torch_version(load)),
-        ("device", lambda: device(load)),
-        ("nvml", lambda: nvml(root, load)),
-        ("cpus", lambda: cpus(root, affinity or usable_cores)),
-        ("memory", lambda: memory(root)),
-        ("shared memory", lambda: shared_memory(root)),
-        ("open files", lambda: open_files(descriptors or _descriptors)),
-        ("start method", lambda: start(start_method)),
-        ("process counters", lambda: process_counters(root)),
-        ("process memory", lambda: process_memory(root)),
-        ("stacks", lambda: stacks(root, py_spy or find_py_spy(environ), read_stacks)),
-        ("library threads", lambda: threads(environ)),
-        ("hot path", lambda: hot_path(why_python)),
-    )
+    tried: dict[str, Callable[[], Found]] = {
+        "run directory": lambda: _run_directory(directory or runs_directory(environ)),
+        "recording memory": lambda: _keeping(why_not_kept() if why_unkept is None else why_unkept),
+        "torch": lambda: _torch_version(load),
+        "device": lambda: _device(load("torch")),
+        "nvml": lambda: _nvml(root, load),
+        "cpus": lambda: _cpus(affinity(), cgroup.find(root).cpu_quota),
+        "memory": lambda: _memory(_mem_total(root), cgroup.find(root).mem_limit_bytes),
+        "shared memory": lambda: _shared_memory(root),
+        "open files": lambda: _open_files(*(descriptors or _descriptors)()),
+        "start method": lambda: _start(start_method()),
+        "process counters": lambda: _process_counters(root),
+        "process memory": lambda: _process_memory(root),
+        "stacks": lambda: _stacks(root, py_spy or find_py_spy(environ), read_stacks),
+        "library threads": lambda: _threads(environ),
+        "hot path": lambda: _hot_path(why_python),
+    }
     found = []
-    for name, check in tried:
+    for name, check in tried.items():
         try:
-            found.append(check())
+            found.append(Check(name, *check()))
         except Exception as error:
-            found.append(
-                Check(name, None, f"could not be checked: {type(error).__name__}: {error}")
-            )
+            why = f"could not be checked: {type(error).__name__}: {error}"
+            found.append(Check(name, None, why))
     return tuple(found)
 
 
-def run_directory(directory: Path) -> Check:
+def _run_directory(directory: Path) -> Found:
     """Whether runs can be written there."""
-    name, mend = "run directory", "set LOADERSCOPE_DIR to a folder that you may write to"
-    nearest = directory
-    while not nearest.exists() and nearest != nearest.parent:
-        nearest = nearest.parent
+    nearest = next(each for each in (directory, *directory.parents) if each.exists())
     try:
         with tempfile.TemporaryFile(dir=nearest) as file:
             file.write(b"x")
             file.flush()
     except OSError as error:
-        return Check(name, False, f"{directory} cannot be written: {error.strerror}", mend)
-    return Check(name, True, f"{directory} can be written")
+        mend = "set LOADERSCOPE_DIR to a folder that you may write to"
+        return False, f"{directory} cannot be written: {error.strerror}", mend
+    return True, f"{directory} can be written", None
 
 
-def keeping(why_not: str) -> Check:
+def _keeping(why_not: str) -> Found:
     """Whether batches are recorded in memory that the system sampler keeps, or each by a system
     call."""
-    name = "recording memory"
     if why_not:
         mend = "recording works and costs some µs more a batch"
-        return Check(name, True, f"{why_not}: each batch is written by system calls", mend)
-    return Check(name, True, "batches are recorded in memory that outlives the training process")
+        return True, f"{why_not}: each batch is written by system calls", mend
+    return True, "batches are recorded in memory that outlives the training process", None
 
 
-def torch_version(load: Load) -> Check:
+def _torch_version(load: Load) -> Found:
     """Whether torch is there, and of a release whose DataLoader was tried."""
-    name = "torch"
     try:
         version = str(load("torch").__version__)
     except ImportError as error:
-        return Check(
-            name, False, f"torch cannot be imported: {error}", "install PyTorch in this environment"
-        )
-    oldest, tried = torch_parts.TRIED[0], ", ".join(torch_parts.TRIED)
+        mend = "install PyTorch in this environment"
+        return False, f"torch cannot be imported: {error}", mend
+    oldest = torch_parts.TRIED[0]
     if _release(version) < _release(oldest):
-        return Check(
-            name,
-            False,
-            f"torch {version} is older than what is handled ({oldest} or later)",
-            "upgrade PyTorch",
-        )
+        mend = "upgrade PyTorch"
+        return False, f"torch {version} is older than what is handled ({oldest} or later)", mend
     never = torch_parts.untried(version)
     if never is not None:
         mend = (
             "what it changed in its DataLoader is not measured, and reports begin with that; then "
             "upgrade loaderscope"
         )
-        return Check(name, None, never, mend)
-    return Check(name, True, f"torch {version} (tried: {tried})")
+        return None, never, mend
+    return True, f"torch {version} (tried: {', '.join(torch_parts.TRIED)})", None
 
 
-def _release(version: str) -> tuple[int, int]:
+def _release(version: str) -> tuple[int, ...]:
     numbers = re.match(r"(\d+)\.(\d+)", version)
-    return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
+    return tuple(map(int, numbers.groups())) if numbers else (0, 0)
 
 
-def device(load: Load) -> Check:
+def _device(torch: Any) -> Found:
     """Whether device times can be measured."""
-    name = "device"
-    torch = load("torch")
     if torch.cuda.is_available():
         count = torch.cuda.device_count()
-        return Check(
-            name,
-            True,
-            f"{count} CUDA device{'s' * (count != 1)}: copies, compute and stall by device events",
-        )
+        devices = f"{count} CUDA device{'s' * (count != 1)}"
+        return True, f"{devices}: copies, compute and stall by device events", None
     if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
         found = "this torch is built for CPUs only: no device times"
-        return Check(name, None, found, "if there is a GPU, install a CUDA build of PyTorch")
+        return None, found, "if there is a GPU, install a CUDA build of PyTorch"
     mend = (
         "check that nvidia-smi works here and that the driver is new enough for this torch; in "
         "Docker use --gpus all"
     )
-    return Check(
-        name, None, f"torch is built for CUDA {torch.version.cuda} but sees no device", mend
-    )
+    return None, f"torch is built for CUDA {torch.version.cuda} but sees no device", mend
 
 
-def nvml(root: Path, load: Load) -> Check:
+def _nvml(root: Path, load: Load) -> Found:
     """Whether GPU use, memory, power and PCIe can be sampled."""
-    name = "nvml"
     if not driver_present(root):
-        return Check(
-            name,
-            None,
-            "no NVIDIA driver is loaded: no GPU use, memory or power",
-            "in Docker use --gpus all",
-        )
+        found = "no NVIDIA driver is loaded: no GPU use, memory or power"
+        return None, found, "in Docker use --gpus all"
     try:
-        binding = load("pynvml")
+        nvml = load("pynvml")
     except ImportError:
-        return Check(name, False, "NVML's Python binding is missing", "pip install nvidia-ml-py")
+        return False, "NVML's Python binding is missing", "pip install nvidia-ml-py"
     try:
-        binding.nvmlInit()
-        count = int(binding.nvmlDeviceGetCount())
-        divided = [gpu for gpu in range(count) if _divided(binding, gpu)]
-        binding.nvmlShutdown()
+        nvml.nvmlInit()
+        count = int(nvml.nvmlDeviceGetCount())
+        divided = sum(_divided(nvml, gpu) for gpu in range(count))
+        nvml.nvmlShutdown()
     except Exception as error:
         mend = (
             "check that nvidia-smi works here; after an update of the driver, reboot or reload it"
         )
-        return Check(name, False, f"NVML does not start: {error}", mend)
+        return False, f"NVML does not start: {error}", mend
     if divided:
-        mend = "utilisation is not told by NVML for a GPU divided by MIG; memory and power are"
-        return Check(name, True, f"{count} GPUs, of which {len(divided)} divided by MIG", mend)
-    return Check(name, bool(count) or None, f"{count} GPU{'s' * (count != 1)} can be sampled")
+        mend = "NVML reports memory and power of a GPU divided by MIG, but no utilisation"
+        return True, f"{count} GPUs, of which {divided} divided by MIG", mend
+    return bool(count) or None, f"{count} GPU{'s' * (count != 1)} can be sampled", None
 
 
-def cpus(root: Path, affinity: Callable[[], int]) -> Check:
+def _divided(nvml: Any, gpu: int) -> bool:
+    try:
+        return bool(nvml.nvmlDeviceGetMigMode(nvml.nvmlDeviceGetHandleByIndex(gpu))[0] == 1)
+    except Exception:
+        return False  # devices without MIG do not know the question
+
+
+def _cpus(cores: int, quota: float | None) -> Found:
     """How many cores this process really has."""
-    cores, quota = affinity(), cgroup.find(root).cpu_quota
     if quota is None:
-        return Check("cpus", True, f"{cores} cores by affinity, no CPU quota")
-    effective = min(float(cores), quota)
-    finding = f"{effective:g} effective cores: {cores} by affinity, a CPU quota of {quota:g}"
-    if quota < cores:
-        mend = (
-            f"workers and library threads should fit {effective:g} cores; raise the container's "
-            "CPU limit for more"
-        )
-        return Check("cpus", None, finding, mend)
-    return Check("cpus", True, finding)
+        return True, f"{cores} cores by affinity, no CPU quota", None
+    effective = f"{min(float(cores), quota):g} effective cores"
+    finding = f"{effective}: {cores} by affinity, a CPU quota of {quota:g}"
+    if quota >= cores:
+        return True, finding, None
+    mend = (
+        f"workers and library threads should fit {quota:g} cores; raise the container's CPU limit "
+        "for more"
+    )
+    return None, finding, mend
 
 
-def memory(root: Path) -> Check:
+def _memory(total: int | None, limit: int | None) -> Found:
     """The memory this process may use, page cache included."""
-    total, limit = _mem_total(root), cgroup.find(root).mem_limit_bytes
-    said = "unknown" if total is None else _size(total)
+    size = "unknown" if total is None else _size(total)
     if limit is None or (total is not None and limit >= total):
-        return Check(
-            "memory", True if total else None, f"{said} in this machine, no memory limit below it"
-        )
+        return True if total else None, f"{size} in this machine, no memory limit below it", None
     mend = (
         "the page cache counts as well: a data set larger than the limit is read from disk in "
         "every epoch"
     )
-    return Check("memory", None, f"a memory limit of {_size(limit)} (the machine has {said})", mend)
+    return None, f"a memory limit of {_size(limit)} (the machine has {size})", mend
 
 
-def shared_memory(root: Path) -> Check:
+def _shared_memory(root: Path) -> Found:
     """Whether /dev/shm, through which workers hand over batches, is large enough."""
-    name, mend = (
-        "shared memory",
-        "docker run --shm-size=8g (or --ipc=host); Kubernetes: an emptyDir of medium Memory there",
-    )
     try:
         shm = os.statvfs(root / "dev/shm")
-    except (OSError, AttributeError):
-        return Check(name, None, "there is no /dev/shm: workers hand batches over in files", None)
+    except OSError:
+        return None, "there is no /dev/shm: workers hand batches over in files", None
     size, free = shm.f_blocks * shm.f_frsize, shm.f_bavail * shm.f_frsize
-    return shared_memory_of(size, free, _mem_total(root), name, mend)
+    return shared_memory_of(size, free, _mem_total(root))
 
 
-def shared_memory_of(size: int, free: int, total: int | None, name: str, mend: str) -> Check:
+def shared_memory_of(size: int, free: int, total: int | None) -> Found:
     """The verdict on a /dev/shm of `size` bytes, `free` of them, on a machine with `total` bytes of
     memory."""
     finding = f"/dev/shm holds {_size(size)}, {_size(free)} free"
+    mend = (
+        "docker run --shm-size=8g (or --ipc=host); Kubernetes: an emptyDir of medium Memory there"
+    )
     if size < SHM_LEAST_BYTES:
-        return Check(
-            name, False, f"{finding}: too little for large batches and several workers", mend
-        )
+        return False, f"{finding}: too little for large batches and several workers", mend
     if free < SHM_LEAST_BYTES:
-        return Check(
-            name, False, f"{finding}: almost full", "remove what finished programs left in /dev/shm"
-        )
+        return False, f"{finding}: almost full", "remove what finished programs left in /dev/shm"
     if total is not None and size < SHM_LEAST_SHARE * total:
-        return Check(name, None, f"{finding}: little beside {_size(total)} of memory", mend)
-    return Check(name, True, finding)
+        return None, f"{finding}: little for {_size(total)} of memory", mend
+    return True, finding, None
 
 
-def open_files(descriptors: Callable[[], tuple[int, int]]) -> Check:
+def _open_files(soft: int, hard: int) -> Found:
     """Whether the limit of open files leaves room for batches passed as descriptors."""
-    soft, hard = descriptors()
     if soft < 0 or soft >= DESCRIPTORS_LEAST:
-        return Check("open files", True, "no limit" if soft < 0 else f"up to {soft} a process")
-    room = (
-        f"ulimit -n {hard}"
-        if hard > soft
-        else "ulimit -n 65536"
-        if hard < 0
-        else "raise the hard limit"
-    )
+        return True, "no limit" if soft < 0 else f"up to {soft} a process", None
+    room = f"ulimit -n {hard if hard > soft else 65536}"
+    if 0 <= hard <= soft:
+        room = "raise the hard limit"
     mend = f'{room}, or torch.multiprocessing.set_sharing_strategy("file_system")'
-    return Check(
-        "open files",
-        None,
-        f"up to {soft} a process; each tensor on its way from a worker takes one",
-        mend,
-    )
+    return None, f"up to {soft} a process; each tensor on its way from a worker takes one", mend
 
 
-def start(start_method: Callable[[], str]) -> Check:
+def _start(method: str) -> Found:
     """How workers are started."""
-    method = start_method()
-    told = {
+    what = {
         "fork": "workers begin at once and share the dataset's memory until they write to it",
         "spawn": "every worker imports the program anew and gets the dataset pickled",
         "forkserver": "workers are forked from a clean server and get the dataset pickled",
     }
-    return Check("start method", True, f"{method}: {told.get(method, 'of this platform')}")
+    return True, f"{method}: {what.get(method, 'of this platform')}", None
 
 
-def process_counters(root: Path) -> Check:
-    """Whether page faults and bytes read can be told a process."""
-    name, missing = "process counters", []
-    for file, what in (
-        ("stat", "CPU time and page faults"),
-        ("status", "context switches"),
-        ("io", "bytes read"),
-    ):
-        try:
-            told = bool((root / "proc/self" / file).read_bytes())
-        except OSError:
-            told = False
-        if not told:
-            missing.append(f"{what} (/proc/PID/{file})")
+def _process_counters(root: Path) -> Found:
+    """Whether page faults and bytes read can be counted for each process."""
+    files = {
+        "stat": "CPU time and page faults",
+        "status": "context switches",
+        "io": "bytes read",
+    }
+    missing = [f"{what} (/proc/PID/{file})" for file, what in files.items() if not _own(root, file)]
     if not missing:
-        return Check(
-            name,
-            True,
-            "CPU time, page faults, context switches and bytes read can be told a process",
-        )
+        what = "CPU time, page faults, context switches and bytes read"
+        return True, f"{what} can be read for each process", None
     mend = (
         "run on Linux with /proc mounted; bytes read need a kernel with CONFIG_TASK_IO_ACCOUNTING"
     )
-    return Check(name, None, f"cannot be read: {', '.join(missing)}", mend)
+    return None, f"cannot be read: {', '.join(missing)}", mend
 
 
-def process_memory(root: Path) -> Check:
-    """Whether memory shared with others can be told from a process's own."""
-    try:
-        told = b"Pss:" in (root / "proc/self/smaps_rollup").read_bytes()
-    except OSError:
-        told = False
-    if told:
-        return Check(
-            "process memory", True, "a process's own and shared memory can be told apart (USS, PSS)"
-        )
+def _process_memory(root: Path) -> Found:
+    """Whether memory shared with others can be separated from a process's own."""
+    if b"Pss:" in _own(root, "smaps_rollup"):
+        return True, "a process's own and shared memory can be separated (USS, PSS)", None
     finding = (
-        "/proc/PID/smaps_rollup cannot be read: own and shared memory of a process cannot be told "
-        "apart"
+        "/proc/PID/smaps_rollup cannot be read: own and shared memory of a process cannot be "
+        "separated"
     )
-    return Check(
-        "process memory", None, finding, "it needs Linux 4.14 or later, and the user who trains"
-    )
+    return None, finding, "it needs Linux 4.14 or later, and the user who trains"
 
 
-def stacks(root: Path, program: str | None, read: Callable[[str], str | None]) -> Check:
+def _own(root: Path, file: str) -> bytes:
+    """A file of /proc on this process; empty where it cannot be read."""
+    try:
+        return (root / "proc/self" / file).read_bytes()
+    except OSError:
+        return b""
+
+
+def _stacks(root: Path, program: str | None, read: Callable[[str], str | None]) -> Found:
     """Whether py-spy can say which functions the time goes to. It is tried, on a process started
     for that."""
-    name, unaffected = "stacks", "all other figures are unaffected"
     if program is None:
         found, _, mend = MISSING.partition(": ")
-        return Check(name, None, f"{found}: no shares of functions", mend)
-    why = read(program)
-    scope = ptrace_scope(root)
+        return None, f"{found}: no shares of functions", mend
+    why, scope = read(program), ptrace_scope(root)
     if why is None:
         by = "" if not scope else f", which the processes of a run permit it (ptrace_scope {scope})"
-        return Check(name, True, f"py-spy can read the stacks of a run's processes{by}")
+        return True, f"py-spy can read the stacks of a run's processes{by}", None
     found, _, mend = why.partition(": ")
-    return Check(
-        name,
-        None,
-        f"py-spy cannot read stacks: {found}",
-        f"{mend}; {unaffected}" if mend else unaffected,
-    )
+    mend = "; ".join(filter(None, (mend, "all other figures are unaffected")))
+    return None, f"py-spy cannot read stacks: {found}", mend
 
 
-def threads(environ: Mapping[str, str]) -> Check:
+def _threads(environ: Mapping[str, str]) -> Found:
     """The variables that decide how many threads libraries start in every worker."""
-    said = [
-        f"{key}={environ[key]}"
-        for key in (*THREAD_VARIABLES, "TOKENIZERS_PARALLELISM")
-        if environ.get(key)
-    ]
-    limited = any(environ.get(key) for key in THREAD_VARIABLES)
+    names = (*THREAD_VARIABLES, "TOKENIZERS_PARALLELISM")
+    said = ", ".join(f"{key}={environ[key]}" for key in names if environ.get(key))
     mends = []
-    if not limited:
+    if not any(environ.get(key) for key in THREAD_VARIABLES):
         mends.append(
             "torch limits itself to one thread a worker; OpenCV and BLAS do not: OMP_NUM_THREADS=1 "
             "if they are used"
@@ -390,26 +335,19 @@ def threads(environ: Mapping[str, str]) -> Check:
         mends.append(
             "TOKENIZERS_PARALLELISM=false when workers tokenise: each would start a thread a core"
         )
-    finding = ", ".join(said) if said else "no variable limits library threads"
-    return Check("library threads", None if mends else True, finding, "; ".join(mends) or None)
+    finding = said or "no variable limits library threads"
+    return None if mends else True, finding, "; ".join(mends) or None
 
 
-def hot_path(why_python: str) -> Check:
+def _hot_path(why_python: str) -> Found:
     """Which form of the code that runs once a batch is in use."""
     if not why_python:
-        return Check("hot path", True, "compiled: about 1 µs a batch")
+        return True, "compiled: about 1 µs a batch", None
     mend = (
         f"about 3 µs a batch instead of 1; for that, unset {form.PURE_VARIABLE}, or install where "
         "there is a C compiler"
     )
-    return Check("hot path", None, f"in Python: {why_python}", mend)
-
-
-def _divided(binding: Any, gpu: int) -> bool:
-    try:
-        return bool(binding.nvmlDeviceGetMigMode(binding.nvmlDeviceGetHandleByIndex(gpu))[0] == 1)
-    except Exception:
-        return False  # devices without MIG do not know the question
+    return None, f"in Python: {why_python}", mend
 
 
 def _mem_total(root: Path) -> int | None:
@@ -426,9 +364,7 @@ def _descriptors() -> tuple[int, int]:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return (-1 if soft == resource.RLIM_INFINITY else soft), (
-        -1 if hard == resource.RLIM_INFINITY else hard
-    )
+    return soft, hard  # RLIM_INFINITY is -1
 
 
 def _size(size: int) -> str:

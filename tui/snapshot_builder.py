@@ -139,4 +139,4 @@ def _tuning(run: Run, process: ProcessRun, loader: LoaderRun) -> TuningView | No
         if each.name == loader.name and each.tuning is not None
     )
     tuned, place = next(leading, (own, _place(process, loader)))
-    return TuningView(replace(tuned, follows=own.follows), place)
+    return TuningView(tuned.followed_from(own.follows), place)

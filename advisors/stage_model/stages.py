@@ -154,7 +154,7 @@ def quantiles(values: npt.NDArray[Any], folded: Totals | None = None) -> tuple[f
     """The QUANTILES of measured values: linear between neighbours, or from log bins where some are
     folded."""
     if folded is not None and folded.count:
-        both = Totals(folded.count, folded.total, folded.low, folded.high, dict(folded.bins))
+        both = Totals(folded.count, folded.total, folded.low, folded.high, folded.bins)
         both.add(values)
         return both.quantiles(*QUANTILES)
     return tuple(np.quantile(values, QUANTILES).tolist())

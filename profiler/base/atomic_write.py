@@ -12,9 +12,7 @@ def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.{os.getpid()}")
     data = memoryview(text.encode())
-    fd = os.open(
-        temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0), mode
-    )
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
         while data:
             data = data[os.write(fd, data) :]

@@ -1,6 +1,6 @@
 """How a record's fields become bytes: nothing else knows a struct format or an offset of one.
 
-The compiled form of the hot path is told where the fields lie (`native/form.py`); everything in
+The compiled form of the hot path gets the places of the fields (`native/form.py`); everything in
 Python asks here, by the names in `schema`.
 """
 

@@ -3,7 +3,7 @@
     LoaderscopeError
     ├── RunNotFound      no run of that name, or no run at all
     ├── RunUnreadable    a run directory that is corrupt, foreign, or of a newer version
-    └── UsageError       an argument that cannot be meant
+    └── UsageError       an argument that makes no sense
 
 Each message is one sentence a person can act on; the command line prints it and exits with 2.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 class LoaderscopeError(Exception):
     """Base of every error raised to the user: its text is one sentence that says what is wrong and
-    the mend."""
+    how to fix it."""
 
 
 class RunNotFound(LoaderscopeError):

@@ -19,15 +19,20 @@ FORMAT = 1  # of the JSON files of a run directory
 Texts = tuple[str, ...]
 
 
-class RunFacts(Struct, frozen=True, kw_only=True):
-    """`run.json`."""
+class Facts(Struct, frozen=True, kw_only=True):
+    """What all of them say."""
 
     format: int | None = None
+    host: Text | None = None
+    boot_id: Text | None = None
+    clock_ns: int | None = None
+
+
+class RunFacts(Facts, frozen=True, kw_only=True):
+    """`run.json`."""
+
     id: Text | None = None
     created_unix_ns: int | None = None
-    clock_ns: int | None = None
-    boot_id: Text | None = None
-    host: Text | None = None
     argv: Texts = ()
     python: Text | None = None
     platform: Text | None = None
@@ -35,15 +40,11 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     pid: int | None = None
 
 
-class ProcessFacts(Struct, frozen=True, kw_only=True):
+class ProcessFacts(Facts, frozen=True, kw_only=True):
     """`process.json` as long as its process records."""
 
-    format: int | None = None
     pid: int | None = None
     create_time: float | None = None
-    host: Text | None = None
-    boot_id: Text | None = None
-    clock_ns: int | None = None
     unix_ns: int | None = None
     argv: Texts = ()
     rank: int | None = None
@@ -51,7 +52,7 @@ class ProcessFacts(Struct, frozen=True, kw_only=True):
     world_size: int | None = None
     local_world_size: int | None = None
     rank_source: Text | None = (
-        None  # who told the rank: "torch.distributed", "sampler", or a launcher
+        None  # who said the rank: "torch.distributed", "sampler", or a launcher
     )
     python: Text | None = None
     torch: Text | None = None
@@ -106,13 +107,9 @@ class CgroupFacts(Struct, frozen=True, kw_only=True):
     mem_limit_bytes: int | None = None
 
 
-class HostFacts(Struct, frozen=True, kw_only=True):
+class HostFacts(Facts, frozen=True, kw_only=True):
     """`host.json`."""
 
-    format: int | None = None
-    host: Text | None = None
-    boot_id: Text | None = None
-    clock_ns: int | None = None
     unix_ns: int | None = None
     cores_logical: int | None = None
     cores_physical: int | None = None

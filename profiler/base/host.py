@@ -11,11 +11,7 @@ from .clock import now_ns
 
 def host_name() -> str:
     """This machine's name, as processes, samplers and readers of one run compare it."""
-    if hasattr(os, "uname"):
-        return os.uname().nodename
-    import platform
-
-    return platform.node()
+    return os.uname().nodename
 
 
 def boot_id(path: Path = Path("/proc/sys/kernel/random/boot_id")) -> str | None:
@@ -30,20 +26,16 @@ def boot_id(path: Path = Path("/proc/sys/kernel/random/boot_id")) -> str | None:
 def both_clocks() -> dict[str, int]:
     """The run's clock and the wall clock at one moment, ns; of several tries the one with the least
     between them."""
-    best = None
-    for _ in range(5):
-        before, unix, after = now_ns(), time.time_ns(), now_ns()
-        if best is None or after - before < best[0]:
-            best = (after - before, (before + after) // 2, unix)
-    assert best is not None
-    return {"clock_ns": best[1], "unix_ns": best[2]}
+    tries = [(now_ns(), time.time_ns(), now_ns()) for _ in range(5)]
+    before, unix, after = min(tries, key=lambda each: each[2] - each[0])
+    return {"clock_ns": (before + after) // 2, "unix_ns": unix}
 
 
 def allowed_cores() -> int | None:
     """Cores this process may run on, by its affinity; None where the platform does not tell."""
     try:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    except OSError:
+        return len(os.sched_getaffinity(0))
+    except (OSError, AttributeError):  # macOS has no such call
         return None
 
 

@@ -81,10 +81,10 @@ def table(source: str | os.PathLike[str] = MOUNTINFO) -> Iterator[Entry]:
         return
     for line in lines:
         before, separator, after = line.partition(b" - ")
-        fields, told = before.split(b" "), after.split(b" ")
+        fields, system = before.split(b" "), after.split(b" ")
         if separator and len(fields) > 4:
-            options = told[2].decode("utf-8", "replace").split(",") if len(told) > 2 else []
-            yield Entry(_name(fields[4]), os.fsdecode(told[0]), _name(fields[3]), tuple(options))
+            options = system[2].decode("utf-8", "replace").split(",") if len(system) > 2 else []
+            yield Entry(_name(fields[4]), os.fsdecode(system[0]), _name(fields[3]), tuple(options))
 
 
 def _name(field: bytes) -> str:

@@ -22,43 +22,28 @@ _LONGEST_CPU_NS = 1 << 62  # 146 years of one core
 _MOST_BYTES = 1 << 60
 _MOST_OF_ANY = 1 << 62
 
-# Single names, of columns and of JSON keys.
-_NAMED: dict[str, float] = {
-    "created_unix_ns": 1 << 62,
-    "unix_ns": 1 << 62,
-    "ended_unix_ns": 1 << 62,
-    "create_time": 1e11,
-    "hook_ns": 1e9,
-    "own_ns": 1e12,
-    "cpu_quota": 1 << 16,
-    "cgroup_cpu_quota": 1 << 16,
-    "load_1m": 1e7,
-    "cores_logical": 1 << 16,
-    "cores_physical": 1 << 16,
-    "affinity": 1 << 16,
-    "torch_threads": 1 << 20,
-    "rank": 1 << 24,
-    "local_rank": 1 << 24,
-    "world_size": 1 << 24,
-    "local_world_size": 1 << 24,
-    "pid": (1 << 31) - 1,
-    "owner": (1 << 31) - 1,
-    "worker_pid": (1 << 31) - 1,
-    "owner_pid": (1 << 31) - 1,
-    "num_workers": 1 << 15,
-    "prefetch_factor": 1 << 20,
-    "batch_size": 1 << 31,
-    "batches": 1 << 50,
-    "samples": 1 << 50,
-    "instance": 1 << 24,
-    "padding_share": 1,
-    "rate_hz": 1e6,
-    "power_mw": 1e8,
-    "digest": math.inf,
-    "index": 1 << 24,
-    "dataset_len": 1 << 53,
-    "length": 1 << 53,
-}
+# Single names, of columns and of JSON keys, by the largest number that they can hold.
+_PID = (1 << 31) - 1
+_BY_LIMIT: tuple[tuple[float, tuple[str, ...]], ...] = (
+    (1, ("padding_share",)),
+    (1 << 15, ("num_workers",)),
+    (1 << 16, ("cpu_quota", "cgroup_cpu_quota", "cores_logical", "cores_physical", "affinity")),
+    (1e6, ("rate_hz",)),
+    (1 << 20, ("torch_threads", "prefetch_factor")),
+    (1e7, ("load_1m",)),
+    (1 << 24, ("rank", "local_rank", "world_size", "local_world_size", "instance", "index")),
+    (1e8, ("power_mw",)),
+    (1e9, ("hook_ns",)),
+    (_PID, ("pid", "owner", "worker_pid", "owner_pid")),
+    (1 << 31, ("batch_size",)),
+    (1e11, ("create_time",)),
+    (1e12, ("own_ns",)),
+    (1 << 50, ("batches", "samples")),
+    (1 << 53, ("dataset_len", "length")),
+    (1 << 62, ("created_unix_ns", "unix_ns", "ended_unix_ns")),
+    (math.inf, ("digest",)),
+)
+_NAMED = {name: most for most, names in _BY_LIMIT for name in names}
 # CPU time and the like since a process or a machine began: of all its cores.
 _SINCE_NS = frozenset(
     {"cpu_user_ns", "cpu_system_ns", "run_delay_ns", "cgroup_throttled_ns", "sampler_cpu_ns"}

@@ -1,4 +1,4 @@
-"""The folder that the program was started in, as far as can be told: it may change its folder
+"""The folder that the program was started in, as far as it is known: it may change its folder
 later, as Hydra does.
 
 It is noted when this package is imported, and multiprocessing, where that was imported earlier, has

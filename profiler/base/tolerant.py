@@ -26,10 +26,10 @@ Count = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 
 
-def read_as(kind: type[S], path: Path, notes: list[str] | None = None) -> S:
+def read_as(kind: type[S], path: Path, notes: list[str] | None = None, **bounds: int) -> S:
     """The object in a JSON file, see `fitted`. Raises RunUnreadable as `read_json`, of which
-    `notes` is too."""
-    return fitted(read_json(path, notes), kind)
+    `notes` and `bounds` are too."""
+    return fitted(read_json(path, notes, **bounds), kind)
 
 
 def fitted(data: Any, kind: type[S]) -> S:
@@ -109,5 +109,5 @@ def _is_number(kind: Any) -> bool:
 def as_json(value: Struct) -> dict[str, Any]:
     """As `json.dumps` takes it. (msgspec's own encoder refuses texts that are no UTF-8, and writes
     NaN as null.)"""
-    told: dict[str, Any] = msgspec.to_builtins(value)
-    return told
+    data: dict[str, Any] = msgspec.to_builtins(value)
+    return data

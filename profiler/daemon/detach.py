@@ -19,19 +19,16 @@ def detach(kept_fd: int | None = None) -> None:
     SIGINT and SIGHUP are ignored (Ctrl-C is for the training, and its end is what ends the
     sampler); SIGTERM raises SystemExit(0). Never raises.
     """
-    if hasattr(os, "setsid"):
-        with suppress(OSError):  # already the leader of a session
-            os.setsid()
+    with suppress(OSError):  # already the leader of a session
+        os.setsid()
     with suppress(OSError):
         os.chdir("/")
     _close_files(kept_fd)
-    for name in ("SIGINT", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _terminate)
-    if hasattr(os, "nice"):
-        with suppress(OSError):
-            os.nice(NICENESS)
+    with suppress(OSError):
+        os.nice(NICENESS)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

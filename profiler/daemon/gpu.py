@@ -1,23 +1,20 @@
-"""NVIDIA devices through NVML: use, memory, power, clocks, PCIe. What a device does not tell is
-asked only once."""
+"""NVIDIA devices through NVML: use, memory, power, clocks, PCIe. What a device does not report
+is asked only once."""
 
 from __future__ import annotations
 
 import importlib
-import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from .pace import Pace
+from ..base.facts import GpuFacts
+from .devices import SHARE, Devices
 from .reasons import Reasons, said
 from .sysfs_gpu import SysfsGpus
 
-# The driver's calls are cheap on most machines and dear on some (many devices, no persistence
-# mode).
-SHARE = 0.004
 # The driver measures PCIe throughput over 20 ms and blocks for it, once a direction (NVML API
 # reference).
 PCIE_EVERY_S = 1.0
@@ -27,70 +24,62 @@ CLOCK_SM, CLOCK_MEM = 1, 2
 PCIE_TX, PCIE_RX = 0, 1
 
 
+# Errors after which a figure is not asked for again.
+NEVER = {
+    "NoPermission": "GPU {gpu} reports it to administrators only: run as root, or ask for access "
+    "to its counters",
+    "AttributeError": "the installed nvidia-ml-py does not know this figure: pip install -U "
+    "nvidia-ml-py",
+}
+
+
 def driver_present(root: Path = Path("/")) -> bool:
-    """Whether an NVIDIA driver is loaded, told without loading anything."""
+    """Whether an NVIDIA driver is loaded, without loading anything."""
     places = ("proc/driver/nvidia/version", "dev/nvidiactl", "dev/dxg")
-    return sys.platform == "win32" or any((root / place).exists() for place in places)
-
-
-class Devices(Protocol):
-    """What the sampler needs of the machine's devices, whoever tells of them."""
-
-    def facts(self) -> list[dict[str, object]]: ...
-
-    def rows(self, now_ns: int) -> list[tuple[int, ...]]: ...
-
-    def start(self) -> None: ...
-
-    def close(self) -> None: ...
+    return any((root / place).exists() for place in places)
 
 
 def open_gpus(
     root: Path, reasons: Reasons, load: Callable[[str], Any] = importlib.import_module
-) -> Devices | None:
-    """The machine's devices, NVIDIA's first; None, with a reason, where there are none. Never
+) -> Devices:
+    """The machine's devices, NVIDIA's first; where there are none, with the reason. Never
     raises."""
-    nvidia = _open_nvidia(root, reasons, load)
-    if nvidia is not None:
-        return nvidia
-    others = SysfsGpus(root, reasons)
-    if not others.cards:
-        return None
-    reasons.drop("gpu")
-    return others
-
-
-def _open_nvidia(root: Path, reasons: Reasons, load: Callable[[str], Any]) -> Gpus | None:
-    if not driver_present(root):
-        sentence = "no NVIDIA driver is loaded here, or this container was not given the GPUs"
-        reasons.add(f"{sentence}; sysfs shows none of AMD or Intel", "gpu")
-        return None
     try:
+        if not driver_present(root):
+            raise LookupError(
+                "no NVIDIA driver is loaded here, or this container was not given the GPUs; sysfs "
+                "shows none of AMD or Intel"
+            )
         nvml = load("pynvml")
         nvml.nvmlInit()
         gpus = Gpus(nvml, reasons)
-    except ImportError:
-        reasons.add("NVML's Python binding is missing: pip install nvidia-ml-py", "gpu")
-    except Exception as error:
-        sentence = f"NVML does not start ({said(error)}): check that nvidia-smi works here"
-        reasons.add(sentence, "gpu")
-    else:
         if gpus.handles:
             return gpus
-        reasons.add("the NVIDIA driver shows no device here", "gpu")
-    return None
+        raise LookupError("the NVIDIA driver shows no device here")
+    except ImportError:
+        why = "NVML's Python binding is missing: pip install nvidia-ml-py"
+    except LookupError as error:
+        why = str(error)
+    except Exception as error:
+        why = f"NVML does not start ({said(error)}): check that nvidia-smi works here"
+    others = SysfsGpus(root, reasons)
+    if others.cards:
+        reasons.drop("gpu")
+    else:
+        reasons.add(why, "gpu")
+    return others
 
 
-class Gpus:
+class Gpus(Devices):
     """Every device NVML shows. Rows come from the sampler's thread, PCIe throughput from a thread
     of its own."""
 
     def __init__(self, nvml: Any, reasons: Reasons) -> None:
         """`nvml` is the module pynvml, initialised, or one that stands in for it."""
+        super().__init__()
         self._nvml = nvml
         self._reasons = reasons
         self._silent: set[tuple[int, str]] = set()
-        self._pace = Pace(0, SHARE)
         self._pcie: dict[int, tuple[int, int]] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -100,46 +89,41 @@ class Gpus:
             if handle is not None:
                 self.handles[gpu] = handle
 
-    def facts(self) -> list[dict[str, object]]:
-        """What does not change, a device. Never raises."""
-        driver = self._plain("nvmlSystemGetDriverVersion")
-        found: list[dict[str, object]] = []
+    def facts(self) -> list[GpuFacts]:
+        driver = _text(self._plain("nvmlSystemGetDriverVersion"))
+        found = []
         for gpu, handle in self.handles.items():
-            memory = self._plain("nvmlDeviceGetMemoryInfo", handle)
+            memory, name, uuid, gen, width = (
+                self._plain(f"nvmlDeviceGet{what}", handle)
+                for what in (
+                    # The greatest link that card and slot agree on: the present one drops while
+                    # the device idles.
+                    *("MemoryInfo", "Name", "UUID", "MaxPcieLinkGeneration", "MaxPcieLinkWidth"),
+                )
+            )
+            total = None if memory is None else int(memory.total)
             found.append(
-                {
-                    "index": gpu,
-                    "name": _text(self._plain("nvmlDeviceGetName", handle)),
-                    "uuid": _text(self._plain("nvmlDeviceGetUUID", handle)),
-                    "mem_total_bytes": None if memory is None else int(memory.total),
-                    # The greatest the card and the slot agree on: the present one drops while the
-                    # device idles.
-                    "pcie_gen": self._plain("nvmlDeviceGetMaxPcieLinkGeneration", handle),
-                    "pcie_width": self._plain("nvmlDeviceGetMaxPcieLinkWidth", handle),
-                    "driver": _text(driver),
-                }
+                GpuFacts(gpu, _text(name) or "GPU", _text(uuid), total, gen, width, driver)
             )
         return found
 
-    def rows(self, now_ns: int) -> list[tuple[int, ...]]:
-        """The fields of `gpu` after t_ns, a device; empty when it is too early after a dear
-        reading. Never raises."""
-        if not self._pace.due(now_ns):
-            return []
-        begun = time.thread_time_ns()
-        rows = [self._row(gpu, handle) for gpu, handle in self.handles.items()]
-        self._pace.paid(now_ns, time.thread_time_ns() - begun)
-        return rows
+    def read(self, now_ns: int) -> list[tuple[int, ...]]:
+        return [self._row(gpu, handle) for gpu, handle in self.handles.items()]
 
     def _row(self, gpu: int, handle: Any) -> tuple[int, ...]:
-        memory = self._ask(gpu, "mem_used_bytes", "nvmlDeviceGetMemoryInfo", handle)
-        power = self._ask(gpu, "power_mw", "nvmlDeviceGetPowerUsage", handle)
-        use = self._ask(gpu, "util_pct", "nvmlDeviceGetUtilizationRates", handle)
-        sm = self._ask(gpu, "sm_clock_mhz", "nvmlDeviceGetClockInfo", handle, CLOCK_SM)
-        mem = self._ask(gpu, "mem_clock_mhz", "nvmlDeviceGetClockInfo", handle, CLOCK_MEM)
+        memory, power, use, sm, mem = (
+            self._ask(gpu, metric, f"nvmlDeviceGet{what}", handle, *which)
+            for metric, what, *which in (
+                ("mem_used_bytes", "MemoryInfo"),
+                ("power_mw", "PowerUsage"),
+                ("util_pct", "UtilizationRates"),
+                ("sm_clock_mhz", "ClockInfo", CLOCK_SM),
+                ("mem_clock_mhz", "ClockInfo", CLOCK_MEM),
+            )
+        )
         return (
             *((-1, -1) if memory is None else (int(memory.used), int(memory.total))),
-            *self._pcie.pop(gpu, (-1, -1)),  # each measurement is told once
+            *self._pcie.pop(gpu, (-1, -1)),  # each measurement is given once
             *(-1 if value is None else int(value) for value in (power, sm, mem)),
             *((-1, -1) if use is None else (int(use.gpu), int(use.memory))),
             gpu,
@@ -159,53 +143,44 @@ class Gpus:
         wait_s = 0.0
         while not self._stop.wait(wait_s):
             begun, cpu = time.monotonic(), time.thread_time()
-            told = [self.measure_pcie(gpu, handle) for gpu, handle in self.handles.items()]
-            if not any(told):
+            known = [self.measure_pcie(gpu, handle) for gpu, handle in self.handles.items()]
+            if not any(known):
                 return
             wait_s = max(
                 PCIE_EVERY_S - (time.monotonic() - begun), (time.thread_time() - cpu) / SHARE, 0.05
             )
 
     def measure_pcie(self, gpu: int, handle: Any) -> bool:
-        """One measurement, about 40 ms; False once it is known that the device does not tell."""
-        rx_tx: list[int] = []
-        for metric, kind in (("pcie_tx_bytes_s", PCIE_TX), ("pcie_rx_bytes_s", PCIE_RX)):
-            kib = self._ask(gpu, metric, "nvmlDeviceGetPcieThroughput", handle, kind)
-            rx_tx.insert(0, -1 if kib is None else int(kib) * 1024)
-        if max(rx_tx) >= 0:
-            self._pcie[gpu] = (rx_tx[0], rx_tx[1])
+        """One measurement, about 40 ms; False once the device is known not to report it."""
+        sent, received = (
+            -1 if kib is None else int(kib) * 1024
+            for metric, kind in (("pcie_tx_bytes_s", PCIE_TX), ("pcie_rx_bytes_s", PCIE_RX))
+            for kib in [self._ask(gpu, metric, "nvmlDeviceGetPcieThroughput", handle, kind)]
+        )
+        if max(received, sent) >= 0:
+            self._pcie[gpu] = received, sent
         return not {(gpu, "pcie_rx_bytes_s"), (gpu, "pcie_tx_bytes_s")} <= self._silent
 
     def _ask(self, gpu: int, metric: str, function: str, *args: object) -> Any:
-        """What the NVML function gives, None where it fails; what a device can never tell is not
+        """What the NVML function gives, None where it fails; what a device never reports is not
         asked again."""
         if (gpu, metric) in self._silent:
             return None
         try:
             return getattr(self._nvml, function)(*args)
         except Exception as error:
-            kind = type(error).__name__
-            if kind.endswith("NotSupported"):
+            kind = type(error).__name__.removeprefix("NVMLError_")
+            if kind == "NotSupported":
                 mig = self._plain("nvmlDeviceGetMigMode", self.handles.get(gpu))
                 divided = " while it is divided by MIG" if mig is not None and mig[0] == 1 else ""
-                sentence = f"GPU {gpu} does not tell it{divided}"
-            elif kind.endswith("NoPermission"):
-                sentence = (
-                    f"GPU {gpu} tells it to administrators only: run as root, or ask for access to "
-                    "its counters"
-                )
-            elif isinstance(error, AttributeError):
-                sentence = (
-                    "the installed nvidia-ml-py does not know this figure: pip install -U "
-                    "nvidia-ml-py"
-                )
+                self._reasons.add(f"GPU {gpu} does not report it{divided}", metric)
+            elif kind in NEVER:
+                self._reasons.add(NEVER[kind].format(gpu=gpu), metric)
             else:
-                self._reasons.add(
-                    f"NVML failed at least once for GPU {gpu} ({said(error)})", metric
-                )
+                sentence = f"NVML failed at least once for GPU {gpu} ({said(error)})"
+                self._reasons.add(sentence, metric)
                 return None
             self._silent.add((gpu, metric))
-            self._reasons.add(sentence, metric)
             return None
 
     def _plain(self, function: str, *args: object) -> Any:

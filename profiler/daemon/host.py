@@ -3,55 +3,45 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 
+from ..base.facts import FORMAT, CgroupFacts, GpuFacts, HostFacts
 from ..base.host import allowed_cores, boot_id, both_clocks, host_name
 from . import cgroup
-from .gpu import Devices
 
-FORMAT = 1
+T = TypeVar("T")
 
 
-def facts(root: Path, container: cgroup.Cgroup, gpus: Devices | None) -> dict[str, object]:
+def facts(root: Path, container: cgroup.Cgroup, gpus: list[GpuFacts]) -> HostFacts:
     """Everything of `host.json` but the reasons. What is not known is None. Never raises."""
-    return {
-        "format": FORMAT,
-        "host": host_name(),
-        "boot_id": boot_id(root / "proc/sys/kernel/random/boot_id"),
-        **both_clocks(),
-        "cores_logical": os.cpu_count(),
-        "cores_physical": _physical(),
-        "affinity": allowed_cores(),
-        "mem_total_bytes": _memory(),
-        "shm_total_bytes": _shm(root),
-        "cgroup": {
-            "version": container.version,
-            "cpu_quota": container.cpu_quota,
-            "mem_limit_bytes": container.mem_limit_bytes,
-        },
-        "gpus": gpus.facts() if gpus is not None else [],
-    }
+    shm = _known(lambda: os.statvfs(root / "dev/shm"))
+    clocks, memory = both_clocks(), _known(psutil.virtual_memory)
+    return HostFacts(
+        format=FORMAT,
+        host=host_name(),
+        boot_id=boot_id(root / "proc/sys/kernel/random/boot_id"),
+        clock_ns=clocks["clock_ns"],
+        unix_ns=clocks["unix_ns"],
+        cores_logical=os.cpu_count(),
+        cores_physical=_known(lambda: psutil.cpu_count(logical=False)),
+        affinity=allowed_cores(),
+        mem_total_bytes=memory.total if memory else None,
+        shm_total_bytes=shm.f_blocks * shm.f_frsize if shm else None,
+        cgroup=CgroupFacts(
+            version=container.version,
+            cpu_quota=container.cpu_quota,
+            mem_limit_bytes=container.mem_limit_bytes,
+        ),
+        gpus=tuple(gpus),
+    )
 
 
-def _physical() -> int | None:
+def _known(get: Callable[[], T]) -> T | None:
     try:
-        return psutil.cpu_count(logical=False)
+        return get()
     except (OSError, ValueError, psutil.Error):
         return None
-
-
-def _memory() -> int | None:
-    try:
-        return int(psutil.virtual_memory().total)
-    except (OSError, ValueError, psutil.Error):
-        return None
-
-
-def _shm(root: Path) -> int | None:
-    try:
-        shm = os.statvfs(root / "dev/shm")
-    except (OSError, AttributeError):
-        return None
-    return shm.f_blocks * shm.f_frsize

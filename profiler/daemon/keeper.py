@@ -6,13 +6,13 @@ A training process that is killed loses nothing: the last round comes after its 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import mmap
 import os
 import socket
 import struct
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..base.clock import now_ns
@@ -22,14 +22,23 @@ MESSAGE_BYTES = 4096
 LARGEST_CHUNK_BYTES = 64 << 20
 
 
-@dataclass
 class _Kept:
-    """A chunk of memory of one process."""
+    """A chunk of memory of one process, whose folder it is."""
 
-    folder: str
-    memory: mmap.mmap
-    chunk: memoryview
-    copier: Copier
+    def __init__(self, directory: Path, fd: int, size: int) -> None:
+        """Raises OSError, or ValueError for memory that is no chunk."""
+        self.folder = directory.name
+        self.memory = mmap.mmap(fd, size)
+        self.chunk = memoryview(self.memory)
+        try:
+            self.copier = Copier(self.chunk, str(directory))
+        except ValueError:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        self.chunk.release()
+        self.memory.close()
 
 
 class Keeper:
@@ -60,14 +69,13 @@ class Keeper:
         for one in [one for one in self._kept if one.folder == folder]:
             one.copier.copy()
             self._kept.remove(one)
-            _let_go(one)
+            self._let_go(one)
 
     def close(self) -> None:
         """One last round."""
         self.round()
-        for one in self._kept:
-            _let_go(one)
-        self._kept = []
+        while self._kept:
+            self._let_go(self._kept.pop())
         if self._socket is not None:
             with suppress(OSError):  # tools that copy a run's folder may stumble over a socket
                 os.unlink(self._system / SOCKET_NAME)
@@ -94,28 +102,14 @@ class Keeper:
                     os.close(fd)
 
     def _take(self, message: bytes, fd: int) -> None:
-        told = json.loads(message)
-        folder, size = str(told["directory"]), int(told["bytes"])
-        directory = self._run / os.path.basename(folder)
-        if not 0 < size <= LARGEST_CHUNK_BYTES or not directory.is_dir() or not _cannot_shrink(fd):
-            return
-        memory = mmap.mmap(fd, size)
-        chunk = memoryview(memory)
-        try:
-            self._kept.append(_Kept(directory.name, memory, chunk, Copier(chunk, str(directory))))
-        except ValueError:
-            chunk.release()
-            memory.close()
+        handed = json.loads(message)
+        directory, size = self._run / os.path.basename(handed["directory"]), int(handed["bytes"])
+        # Memory that can shrink would be a bus error; raises OSError for what is no memfd.
+        sealed = fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
+        if 0 < size <= LARGEST_CHUNK_BYTES and directory.is_dir() and sealed:
+            self._kept.append(_Kept(directory, fd, size))
 
-
-def _cannot_shrink(fd: int) -> bool:
-    """Whether memory mapped from it stays there. Raises OSError for what is no memfd."""
-    import fcntl
-
-    return bool(fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK)
-
-
-def _let_go(one: _Kept) -> None:
-    one.copier.release()
-    one.chunk.release()
-    one.memory.close()
+    @staticmethod
+    def _let_go(one: _Kept) -> None:
+        one.copier.release()
+        one.release()

@@ -5,20 +5,23 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
 import psutil
+from msgspec.structs import replace
 
 from ..base import schema
 from ..base.atomic_write import write_atomically
 from ..base.clock import now_ns
+from ..base.facts import FORMAT
 from ..base.host import boot_id, host_name, usable_cores
+from ..base.tolerant import as_json
 from ..store.lanes.compaction import Compactor
 from ..store.lanes.lane import Budget, Lane
 from . import cgroup, host
@@ -27,7 +30,8 @@ from .gpu import open_gpus
 from .keeper import Keeper
 from .machine import Machine, explain
 from .pace import Allowance
-from .processes import Probe, Usage, probe
+from .processes import Usage
+from .processes import probe as open_probe
 from .reasons import Reasons
 from .registry import Registry, Worker
 from .smaps import Turns
@@ -44,26 +48,22 @@ LANES_BYTES = 24_000_000
 CPU_SHARE = 0.014  # of one core; the promise is 0.015
 CPU_BURST_NS = 400_000_000
 LONGEST_NS = 3_000_000_000  # however dear a tick is, the end of the training is noticed by then
-
-
-N = TypeVar("N", int, float)
+USAGE = "RUN_DIR SYSTEM_DIR [--interval SECONDS] [--keeper FD], of 0.01 to 3600 seconds"
+TOO_BIG = "a process is so large that walking its page tables would slow the training down"
 
 
 def main(argv: Sequence[str]) -> int:
-    """RUN_DIR SYSTEM_DIR [--interval SECONDS] [--keeper FD].
-
-    Returns the exit status: 0, or 2 for arguments that cannot be meant.
-    """
+    """Arguments as in USAGE. Returns the exit status: 0, or 2 for arguments that are wrong."""
     try:
-        run, system, interval_s, keeper_fd = _arguments(list(argv))
-    except ValueError as error:
-        print(f"loaderscope sampler: {error}", file=sys.stderr)
+        run, system, interval_s, keeper_fd = _arguments(*argv)
+    except (TypeError, ValueError):
+        print(f"loaderscope sampler: usage: {USAGE}", file=sys.stderr)
         return 2
     try:
         detach(keeper_fd)
         sampler = Sampler(run, system, interval_s, keeper_fd=keeper_fd)
     except Exception:
-        return 0  # a removed directory, a full disk: nobody is there to be told
+        return 0  # a removed directory, a full disk: nobody could be informed
     try:
         sampler.work()
     except Exception:
@@ -73,27 +73,14 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _arguments(argv: list[str]) -> tuple[Path, Path, float, int | None]:
-    interval_s = _taken_from(argv, "--interval", float, "a number of seconds")
-    interval_s = INTERVAL_S if interval_s is None else interval_s
-    keeper_fd = _taken_from(argv, "--keeper", int, "the number of a descriptor")
-    if len(argv) != 2 or not 0.01 <= interval_s <= 3600:
-        raise ValueError(
-            "usage: RUN_DIR SYSTEM_DIR [--interval SECONDS], between 0.01 and 3600 seconds"
-        )
-    return Path(argv[0]).absolute(), Path(argv[1]).absolute(), interval_s, keeper_fd
-
-
-def _taken_from(argv: list[str], option: str, kind: Callable[[str], N], what: str) -> N | None:
-    if option not in argv:
-        return None
-    at = argv.index(option)
-    try:
-        value = kind(argv[at + 1])
-    except (IndexError, ValueError):
-        raise ValueError(f"{option} needs {what}") from None
-    del argv[at : at + 2]
-    return value
+def _arguments(run: str, system: str, *options: str) -> tuple[Path, Path, float, int | None]:
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    interval_s = float(given.pop("--interval", INTERVAL_S))
+    keeper_fd = given.pop("--keeper", None)
+    if given or not 0.01 <= interval_s <= 3600:
+        raise ValueError
+    fd = None if keeper_fd is None else int(keeper_fd)
+    return Path(run).absolute(), Path(system).absolute(), interval_s, fd
 
 
 class Sampler:
@@ -114,7 +101,7 @@ class Sampler:
         self.interval_ns = int(interval_s * 1e9)
         self.reasons = Reasons()
         self._identity: dict[str, object] = {
-            "format": host.FORMAT,
+            "format": FORMAT,
             "pid": os.getpid(),
             "create_time": psutil.Process().create_time(),
             "host": host_name(),
@@ -125,25 +112,26 @@ class Sampler:
         explain(container, self.reasons)
         self.gpus = open_gpus(root, self.reasons)
         self.machine = Machine(root, self.reasons, container)
-        self.registry = Registry(
-            run, host_name(), boot_id(root / "proc/sys/kernel/random/boot_id"), self._probe
-        )
-        self._host = host.facts(root, container, self.gpus)
-        self.bursts = Bursts(run, system, self.reasons, _cores(container.cpu_quota), root)
+        boot = boot_id(root / "proc/sys/kernel/random/boot_id")
+        self.registry = Registry(run, host_name(), boot, lambda pid: open_probe(pid, self.reasons))
+        self._host = host.facts(root, container, self.gpus.facts())
+        # How many cores a training process may use, as far as it is under the same limits.
+        cores = min(float(usable_cores()), container.cpu_quota or math.inf)
+        self.bursts = Bursts(run, system, self.reasons, cores, root)
         self._tell_host()
         self.budget = Budget(LANES_BYTES)
-        self.machine_lane = self._lane("machine", schema.MACHINE)
-        self.core_lane = self._lane("core", schema.core_schema(self.machine.cores))
-        self.process_lane = self._lane("process", schema.PROCESS)
-        self.gpu_lane = self._lane("gpu", schema.GPU)
+        kinds = schema.MACHINE, schema.core_schema(self.machine.cores), schema.PROCESS, schema.GPU
+        self.lanes = self.machine_lane, self.core_lane, self.process_lane, self.gpu_lane = tuple(
+            Lane(system, kind.name, kind, self.budget, _say_nothing, Compactor(system, kind.name))
+            for kind in kinds
+        )
         self._turns = Turns(now_ns, time.thread_time_ns)
         self._slow_due_ns = 0
         self._scan_due_ns = 0
 
     def work(self) -> None:
         """Tick until nobody is left to be sampled."""
-        if self.gpus is not None:
-            self.gpus.start()
+        self.gpus.start()
         gc.collect()
         gc.freeze()
         begun = now_ns()
@@ -181,14 +169,13 @@ class Sampler:
             self.keeper.drop(folder)
         self.bursts.tick(now, self.registry.living)
         machine, busy = self.machine.sample(now)
-        _record(self.machine_lane, now, *machine)
-        _record(self.core_lane, now, *busy)
-        if self.gpus is not None:
-            for row in self.gpus.rows(now):
-                _record(self.gpu_lane, now_ns(), *row)
+        self.machine_lane.append(now, *machine)
+        self.core_lane.append(now, *busy)
+        for row in self.gpus.rows(now):
+            self.gpu_lane.append(now_ns(), *row)
         if self.reasons.changed:
             self._tell_host()
-        return not any(lane.stopped for lane in self._lanes())
+        return not any(lane.stopped for lane in self.lanes)
 
     def close(self) -> None:
         """Keep what is left, end a burst at work, seal the lanes and say that it has ended. Never
@@ -198,9 +185,8 @@ class Sampler:
         if self.reasons.changed:
             with suppress(OSError):
                 self._tell_host()
-        if self.gpus is not None:
-            self.gpus.close()
-        for lane in self._lanes():
+        self.gpus.close()
+        for lane in self.lanes:
             lane.close()
         with suppress(OSError):
             self._tell("sampler.json", {**self._identity, "ended_clock_ns": now_ns()})
@@ -223,69 +209,41 @@ class Sampler:
         slow = now >= self._slow_due_ns
         if slow:
             self._slow_due_ns = now + SLOW_NS
-        rows: list[tuple[Probe, int, int, Worker | None, Usage]] = []
-        seen: set[int] = set()
+        rows: list[tuple[int, int, Worker, Usage]] = []
+        seen: set[int] = set()  # one process may have registered twice
         for main in self.registry.living:
-            usage = main.probe.usage() if main.probe is not None else None
-            if main.probe is None or usage is None:
-                self.registry.drop(main)
-                continue
+            assert main.probe is not None
             owner = main.probe.pid
-            if owner not in seen:  # one process may have registered twice
-                seen.add(owner)
-                rows.append((main.probe, now_ns(), owner, None, usage))
-            for pid, worker in list(main.workers.items()):
-                used = worker.probe.usage()
-                if used is None:
+            for pid, each in {owner: Worker(main.probe, -1, -1), **main.workers}.items():
+                usage = each.probe.usage()
+                if usage is not None and pid not in seen:
+                    seen.add(pid)
+                    rows.append((now_ns(), owner, each, usage))
+                elif usage is None and pid == owner:
+                    self.registry.drop(main)
+                    break
+                elif usage is None:
                     del main.workers[pid]
-                else:
-                    rows.append((worker.probe, now_ns(), owner, worker, used))
-        chosen = self._turns.choose([(one, usage.rss_bytes) for one, _, _, _, usage in rows])
-        for one, t_ns, owner, kind, usage in rows:
-            if self._turns.too_big(usage.rss_bytes):
-                sentence = (
-                    "a process is so large that walking its page tables would slow the training "
-                    "down"
-                )
-                self.reasons.add(sentence, "uss_bytes", "pss_bytes")
-            uss, pss = (
-                self._turns.read(one, usage.rss_bytes, one.detail) if one is chosen else (-1, -1)
-            )
-            fds, cores = one.slow() if slow else (-1, -1)
-            role, number, loader = (0, -1, -1) if kind is None else (1, kind.worker, kind.loader)
+        chosen = self._turns.choose([(each.probe, used.rss_bytes) for _, _, each, used in rows])
+        for t_ns, owner, each, usage in rows:
+            probe, rss = each.probe, usage.rss_bytes
+            if self._turns.too_big(rss):
+                self.reasons.add(TOO_BIG, "uss_bytes", "pss_bytes")
+            uss_pss = self._turns.read(probe, rss, probe.detail) if probe is chosen else (-1, -1)
+            fds, cores = probe.slow() if slow else (-1, -1)
             *measured, delay, threads = usage
-            _record(
-                self.process_lane,
-                *(t_ns, *measured[:3], uss, pss, *measured[3:]),
-                *(one.pid, owner, role, number, loader, threads, fds, cores, delay),
+            self.process_lane.append(
+                *(t_ns, *measured[:3], *uss_pss, *measured[3:], probe.pid, owner),
+                *(int(probe.pid != owner), each.worker, each.loader, threads, fds, cores, delay),
             )
-
-    def _probe(self, pid: int) -> Probe | None:
-        return probe(pid, self.reasons)
-
-    def _lane(self, name: str, kind: schema.Schema) -> Lane:
-        return Lane(
-            self.system, name, kind, self.budget, lambda why: None, Compactor(self.system, name)
-        )
-
-    def _lanes(self) -> tuple[Lane, ...]:
-        return self.machine_lane, self.core_lane, self.process_lane, self.gpu_lane
 
     def _tell(self, name: str, facts: dict[str, object]) -> None:
         write_atomically(self.system / name, json.dumps(facts, indent=1))
 
     def _tell_host(self) -> None:
         self.reasons.changed = False
-        self._tell("host.json", {**self._host, "reasons": dict(self.reasons.sentences)})
+        self._tell("host.json", as_json(replace(self._host, reasons=self.reasons.sentences)))
 
 
-def _cores(quota: float | None) -> float:
-    """How many cores a training process may use, as far as the sampler is under the same limits."""
-    cores = usable_cores()
-    return float(cores) if quota is None else min(float(cores), quota)
-
-
-def _record(lane: Lane, *values: float) -> None:
-    """One record, unless the lane has stopped: then this tick is the last."""
-    if lane.stopped is None:
-        lane.append(*values)
+def _say_nothing(why: str) -> None:
+    """A lane that stops ends the sampler."""

@@ -1,225 +1,127 @@
-"""The use of one process: CPU, memory, faults, switches, reads. From /proc where there is one, by
-psutil elsewhere."""
+"""The use of one process: CPU, memory, faults, switches, reads."""
 
 from __future__ import annotations
 
 import os
-import sys
 import time
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import psutil
 
-from .procfs import PAGE_BYTES, TICK_NS, number_after, parse_stat, read
+from .procfs import PAGE_BYTES, TICK_NS, number_after, read, read_stat
 from .reasons import Reasons, said
+
+NOT_READABLE = (OSError, ValueError, IndexError)
+ENDED = b"ZXx"
+REMEDY = {
+    "io": ": run as the user who trains, and in a container with the capability SYS_PTRACE if the "
+    "training changes its user",
+    "fd": ": run as the user who trains",
+    "smaps_rollup": ": it needs Linux 4.14 and the user who trains",
+}
+T = TypeVar("T")
 
 
 class Usage(NamedTuple):
     """One reading; -1 for what was not measured. Names and units as in the schema of the lane
     `process`."""
 
-    cpu_user_ns: int = -1
-    cpu_system_ns: int = -1
-    rss_bytes: int = -1
-    minor_faults: int = -1
-    major_faults: int = -1
-    ctx_voluntary: int = -1
-    ctx_involuntary: int = -1
-    read_disk_bytes: int = -1
-    read_all_bytes: int = -1
-    run_delay_ns: int = -1
-    threads: int = -1
+    cpu_user_ns: int
+    cpu_system_ns: int
+    rss_bytes: int
+    minor_faults: int
+    major_faults: int
+    ctx_voluntary: int
+    ctx_involuntary: int
+    read_disk_bytes: int
+    read_all_bytes: int
+    run_delay_ns: int
+    threads: int
 
 
-class Probe(Protocol):
-    """One process, and no other that may get its number later."""
-
-    pid: int
-    create_time: float  # s since 1970, as psutil gives it
-    start_ns: int | None  # on the run's clock, None where that cannot be told
-    ppid: int
-
-    def usage(self) -> Usage | None:
-        """None once the process is gone, a zombie, or another one. Never raises."""
-
-    def slow(self) -> tuple[int, int]:
-        """(open descriptors, cores it may run on), -1 for what is not told. Never raises."""
-
-    def detail(self) -> tuple[int, int]:
-        """(USS, PSS) in bytes, -1 for what is not told. Never raises."""
-
-
-class LinuxProbe:
-    """Reads /proc/PID. What tells a process from a later one of the same number is its start
-    time."""
+class Probe:
+    """Reads /proc/PID. The start time tells a process from a later one of the same number."""
 
     def __init__(self, pid: int, reasons: Reasons) -> None:
-        """Raises OSError, ValueError or psutil.Error where there is no such process."""
+        """Raises OSError, ValueError, IndexError or psutil.Error where there is no such process."""
         self.pid = pid
         self._reasons = reasons
-        self._folder = f"/proc/{pid}"
-        stat = parse_stat(read(self._folder + "/stat"))
-        if stat.state in b"ZXx":
+        self._folder = f"/proc/{pid}/"
+        stat = read_stat(pid)
+        if stat.state in ENDED:
             raise ProcessLookupError(pid)
         self._start = stat.start
         self.ppid = stat.ppid
-        self.create_time = psutil.Process(pid).create_time()
+        self.create_time = psutil.Process(pid).create_time()  # s since 1970
         # The start time counts from boot with suspension, the run's clock without.
         suspended_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
-        self.start_ns: int | None = stat.start * TICK_NS - suspended_ns
-        self._io = self._status = self._schedstat = True
+        self.start_ns = stat.start * TICK_NS - suspended_ns  # on the run's clock
+        self._silent: set[str] = set()  # files that do not tell of this process
 
     def usage(self) -> Usage | None:
+        """None once the process is gone, a zombie, or another one. Never raises."""
         try:
-            stat = parse_stat(read(self._folder + "/stat"))
-        except (OSError, ValueError, IndexError):
+            stat = read_stat(self.pid)
+        except NOT_READABLE:
             return None
-        if stat.start != self._start or stat.state in b"ZXx":
+        if stat.start != self._start or stat.state in ENDED:
             return None
-        voluntary = involuntary = disk = everything = delay = -1
-        if self._status:
-            try:
-                status = read(self._folder + "/status")
-                voluntary = number_after(status, b"\nvoluntary_ctxt_switches:")
-                involuntary = number_after(status, b"\nnonvoluntary_ctxt_switches:")
-            except (OSError, ValueError, IndexError):
-                self._status = self._gone(
-                    "the kernel does not tell its context switches", "ctx_voluntary"
-                )
-        if self._io:
-            try:
-                io = read(self._folder + "/io")
-                disk, everything = number_after(io, b"\nread_bytes:"), number_after(io, b"rchar:")
-            except (OSError, ValueError, IndexError) as error:
-                self._io = self._gone(
-                    f"/proc/PID/io cannot be read ({said(error)}): run as the user who trains, and "
-                    "in a container with the capability SYS_PTRACE if the training changes its "
-                    "user",
-                    "read_disk_bytes",
-                    "read_all_bytes",
-                )
-        if self._schedstat:
-            try:
-                delay = int(read(self._folder + "/schedstat").split()[1])
-            except (OSError, ValueError, IndexError):
-                self._schedstat = self._gone(
-                    "this kernel keeps no schedstat of a process", "run_delay_ns"
-                )
-        return Usage(
-            stat.user * TICK_NS,
-            stat.system * TICK_NS,
-            stat.rss_pages * PAGE_BYTES,
-            stat.minor_faults,
-            stat.major_faults,
-            voluntary,
-            involuntary,
-            disk,
-            everything,
-            delay,
-            stat.threads,
+        status = self._numbers(
+            ("ctx_voluntary", "ctx_involuntary"),
+            "status",
+            *(b"\nvoluntary_ctxt_switches:", b"\nnonvoluntary_ctxt_switches:"),
         )
-
-    def _gone(self, sentence: str, *metrics: str) -> bool:
-        """Whether to try again: a process that is ending gives errors too, and says nothing about
-        the metric."""
-        if os.path.exists(self._folder + "/stat"):
-            self._reasons.add(sentence, *metrics)
-            return False
-        return True
+        io = self._numbers(("read_disk_bytes", "read_all_bytes"), "io", b"\nread_bytes:", b"rchar:")
+        delay = self._read(
+            lambda: int(read(self._folder + "schedstat").split()[1]), "schedstat", "run_delay_ns"
+        )
+        used = stat.user * TICK_NS, stat.system * TICK_NS, stat.rss_pages * PAGE_BYTES
+        faults = stat.minor_faults, stat.major_faults
+        waited = -1 if delay is None else delay
+        return Usage._make((*used, *faults, *status, *io, waited, stat.threads))
 
     def slow(self) -> tuple[int, int]:
-        fds = cores = -1
-        try:
-            fds = len(os.listdir(self._folder + "/fd"))
-        except OSError as error:
-            self._gone(
-                f"/proc/PID/fd cannot be read ({said(error)}): run as the user who trains", "fds"
-            )
-        try:
-            cores = len(os.sched_getaffinity(self.pid))
-        except OSError as error:
-            self._gone(f"the affinity of a process cannot be read ({said(error)})", "affinity")
-        return fds, cores
+        """(open descriptors, cores it may run on), -1 for what is not known. Never raises."""
+        fds = self._read(lambda: len(os.listdir(self._folder + "fd")), "fd", "fds")
+        cores = self._read(lambda: len(os.sched_getaffinity(self.pid)), "affinity", "affinity")
+        return -1 if fds is None else fds, -1 if cores is None else cores
 
     def detail(self) -> tuple[int, int]:
-        try:
-            text = read(self._folder + "/smaps_rollup")
-            private = (b"\nPrivate_Clean:", b"\nPrivate_Dirty:", b"\nPrivate_Hugetlb:")
-            kib = sum(max(0, number_after(text, key)) for key in private)
-            pss = number_after(text, b"\nPss:")
-        except (OSError, ValueError, IndexError) as error:
-            self._gone(
-                f"/proc/PID/smaps_rollup cannot be read ({said(error)}): it needs Linux 4.14 and "
-                "the user who trains",
-                "uss_bytes",
-                "pss_bytes",
-            )
-            return -1, -1
-        return (kib * 1024, pss * 1024) if pss >= 0 else (-1, -1)
+        """(USS, PSS) in bytes, -1 for what is not known. Never raises."""
+        private = (b"\nPrivate_Clean:", b"\nPrivate_Dirty:", b"\nPrivate_Hugetlb:")
+        pss, *own = self._numbers(("uss_bytes", "pss_bytes"), "smaps_rollup", b"\nPss:", *private)
+        return (sum(max(0, kib) for kib in own) << 10, pss << 10) if pss >= 0 else (-1, -1)
 
+    def _numbers(self, metrics: tuple[str, ...], file: str, *keys: bytes) -> list[int]:
+        """The numbers after these keys in a file of the process; -1 where it does not tell."""
 
-class PortableProbe:
-    """The same by psutil, where there is no /proc."""
+        def numbers() -> list[int]:
+            text = read(self._folder + file)
+            return [number_after(text, key) for key in keys]
 
-    def __init__(self, pid: int, reasons: Reasons) -> None:
-        """Raises psutil.Error where there is no such process."""
-        self.pid = pid
-        self._reasons = reasons
-        self._process = psutil.Process(pid)
-        self.create_time = self._process.create_time()
-        self.ppid = self._process.ppid()
-        self.start_ns: int | None = None
+        return self._read(numbers, file, *metrics) or [-1] * len(keys)
 
-    def usage(self) -> Usage | None:
-        try:
-            if not self._process.is_running() or self._process.status() == psutil.STATUS_ZOMBIE:
-                return None
-            with self._process.oneshot():
-                cpu, memory = self._process.cpu_times(), self._process.memory_info()
-                switches, threads = self._process.num_ctx_switches(), self._process.num_threads()
-        except psutil.NoSuchProcess:
+    def _read(self, get: Callable[[], T], what: str, *metrics: str) -> T | None:
+        """What `get` gives; None where it fails, with the reason, and not asked again."""
+        if what in self._silent:
             return None
-        except (psutil.Error, OSError, ValueError) as error:
-            self._reasons.add(
-                f"the system does not let a process be measured ({said(error)})", "process"
-            )
-            return Usage()
-        self._reasons.add(
-            f"{sys.platform} does not count it a process",
-            *("read_disk_bytes", "read_all_bytes", "ctx_involuntary", "pss_bytes", "run_delay_ns"),
-        )
-        return Usage(
-            int(cpu.user * 1e9),
-            int(cpu.system * 1e9),
-            memory.rss,
-            int(getattr(memory, "pfaults", getattr(memory, "num_page_faults", -1))),
-            int(getattr(memory, "pageins", -1)),
-            switches.voluntary,
-            threads=threads,
-        )
-
-    def slow(self) -> tuple[int, int]:
         try:
-            fds = self._process.num_fds() if hasattr(self._process, "num_fds") else -1
-            cores = self._process.cpu_affinity() if hasattr(self._process, "cpu_affinity") else None
-        except (psutil.Error, OSError):
-            return -1, -1
-        return fds, len(cores) if cores else -1
-
-    def detail(self) -> tuple[int, int]:
-        try:
-            full = self._process.memory_full_info()
-        except (psutil.Error, OSError) as error:
-            self._reasons.add(f"the system does not tell it ({said(error)})", "uss_bytes")
-            return -1, -1
-        return int(getattr(full, "uss", -1)), int(getattr(full, "pss", -1))
+            return get()
+        except NOT_READABLE as error:
+            # A process that is ending gives errors too, which say nothing about the metric.
+            if os.path.exists(self._folder + "stat"):
+                self._silent.add(what)
+                sentence = (
+                    f"{what} of a process cannot be read ({said(error)}){REMEDY.get(what, '')}"
+                )
+                self._reasons.add(sentence, *metrics)
+            return None
 
 
 def probe(pid: int, reasons: Reasons) -> Probe | None:
     """The process `pid` as it is now; None where there is none, or only a zombie."""
     try:
-        if sys.platform == "linux":
-            return LinuxProbe(pid, reasons)
-        return PortableProbe(pid, reasons)
-    except (OSError, ValueError, IndexError, psutil.Error):
+        return Probe(pid, reasons)
+    except (*NOT_READABLE, psutil.Error):
         return None

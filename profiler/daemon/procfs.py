@@ -1,7 +1,7 @@
-"""Reading the kernel's /proc: one open, as few reads as can be, no decoding of what is not used.
+"""Reading /proc: one open, as few reads as possible, no decoding of what is not used.
 
-psutil gives the same figures at three times the cost (115 µs a process instead of 33), because each
-of its calls opens files of its own. Where there is no /proc, psutil is what is used.
+psutil gives the same figures of a process at three times the cost (115 µs instead of 33), because
+each of its calls opens files of its own.
 """
 
 from __future__ import annotations
@@ -9,33 +9,26 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+TICKS = os.sysconf("SC_CLK_TCK")
 TICK_NS = 1_000_000_000 // TICKS
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
-_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
 _CHUNK = 65536
 
 
 def read(path: str) -> bytes:
     """A file the kernel gives in one piece (at most 64 KiB). Raises OSError."""
-    fd = os.open(path, _FLAGS)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(fd, _CHUNK)
     finally:
         os.close(fd)
 
 
-def read_all(path: str) -> bytes:
+def read_all(path: str | os.PathLike[str]) -> bytes:
     """A file the kernel gives a page at a time. Raises OSError."""
-    fd = os.open(path, _FLAGS)
-    try:
-        parts = []
-        while part := os.read(fd, _CHUNK):
-            parts.append(part)
-        return b"".join(parts)
-    finally:
-        os.close(fd)
+    with open(path, "rb", buffering=0) as file:
+        return file.readall()
 
 
 class Stat(NamedTuple):
@@ -52,21 +45,12 @@ class Stat(NamedTuple):
     rss_pages: int
 
 
-def parse_stat(data: bytes) -> Stat:
-    """Raises ValueError or IndexError for anything else. The name in parentheses may hold any
-    character."""
+def read_stat(pid: int) -> Stat:
+    """Raises OSError, ValueError or IndexError where there is no such process."""
+    data = read(f"/proc/{pid}/stat")
+    # The name in parentheses may hold any character.
     f = data[data.rindex(b")") + 2 :].split()
-    return Stat(
-        f[0],
-        int(f[1]),
-        int(f[7]),
-        int(f[9]),
-        int(f[11]),
-        int(f[12]),
-        int(f[17]),
-        int(f[19]),
-        int(f[21]),
-    )
+    return Stat._make((f[0], *(int(f[at]) for at in (1, 7, 9, 11, 12, 17, 19, 21))))
 
 
 def number_after(data: bytes, key: bytes) -> int:

@@ -3,19 +3,19 @@ workers they started."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..base.errors import RunUnreadable
+from ..base.facts import EndedProcess
+from ..base.liveness import CREATE_TIME_TOLERANCE_S
 from ..base.schema import WORKER
+from ..base.tolerant import read_as
 from .lane_tail import LaneTail
 from .processes import Probe
 
-# psutil computes a creation time from the time of boot, which moves by as much as the wall clock is
-# corrected.
-SAME_CREATION_S = 2.0
 # A worker's row is written after it was started; start times have a resolution of 10 ms.
 LATE_START_NS = 1_000_000_000
 
@@ -78,7 +78,7 @@ class Registry:
                 self._meet(name)
 
     def update(self) -> None:
-        """Take in what the known processes have told since: their end, and new workers. Never
+        """Read what the known processes have written since: their end, and new workers. Never
         raises."""
         for main in self.living:
             self._reread(main)
@@ -95,38 +95,34 @@ class Registry:
 
     def _meet(self, name: str) -> None:
         directory = self.run / name
-        told = _read_json(directory / "process.json")
-        if told is None:
+        facts = _facts(directory)
+        if facts is None:
             return  # not written yet, or not a process's folder
-        same_boot = told.get("boot_id") in (None, self.boot_id) or self.boot_id is None
-        if told.get("host") != self.host or not same_boot:
+        same_boot = None in (facts.boot_id, self.boot_id) or facts.boot_id == self.boot_id
+        if facts.host != self.host or not same_boot:
             self._foreign.add(name)
             return
-        main = Main(directory, LaneTail(directory, "workers", WORKER))
-        self.mains[name] = main
-        pid, created = told.get("pid"), told.get("create_time")
-        main.probe = self._open_probe(pid) if isinstance(pid, int) else None
-        if (
-            main.probe is None
-            or told.get("ended_clock_ns") is not None
-            or not _same(main.probe, created)
-        ):
+        main = self.mains[name] = Main(directory, LaneTail(directory, "workers", WORKER))
+        probe = main.probe = self._open_probe(facts.pid) if facts.pid is not None else None
+        # Whether the process was made when it says; one that does not say is believed.
+        same = probe is not None and (
+            facts.create_time is None
+            or abs(probe.create_time - facts.create_time) <= CREATE_TIME_TOLERANCE_S
+        )
+        if not same or facts.ended_clock_ns is not None:
             self.drop(main)
 
     def _reread(self, main: Main) -> None:
-        path = main.directory / "process.json"
         try:
-            found = os.stat(path)
+            found = os.stat(main.directory / "process.json")
         except OSError:
             return
-        if (found.st_ino, found.st_mtime_ns) == main.stamp:
+        stamp = found.st_ino, found.st_mtime_ns
+        facts = _facts(main.directory) if stamp != main.stamp else None
+        if facts is None:
             return
-        told = _read_json(path)
-        if told is None:
-            return
-        main.stamp = (found.st_ino, found.st_mtime_ns)
-        main.stacks = str(told.get("stacks", "on"))
-        if told.get("ended_clock_ns") is not None:
+        main.stamp, main.stacks = stamp, facts.stacks
+        if facts.ended_clock_ns is not None:
             self.drop(main)
 
     def _employ(self, main: Main, row: tuple[float, ...]) -> None:
@@ -136,20 +132,12 @@ class Registry:
             return
         # With a fork server the parent is another process; then only the time can tell.
         child = probe.ppid == main.probe.pid
-        if child or probe.start_ns is None or probe.start_ns <= t_ns + LATE_START_NS:
+        if child or probe.start_ns <= t_ns + LATE_START_NS:
             main.workers[pid] = Worker(probe, worker, loader)
 
 
-def _same(probe: Probe, created: object) -> bool:
-    """Whether the process was made when it says; one that does not say is believed."""
-    return (
-        not isinstance(created, (int, float)) or abs(probe.create_time - created) <= SAME_CREATION_S
-    )
-
-
-def _read_json(path: Path) -> dict[str, object] | None:
+def _facts(directory: Path) -> EndedProcess | None:
     try:
-        told = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        return read_as(EndedProcess, directory / "process.json")
+    except RunUnreadable:
         return None
-    return told if isinstance(told, dict) else None

@@ -10,6 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
+
+from msgspec.structs import astuple
 
 from ..base.errors import RunUnreadable
 from ..base.tolerant import as_json, read_as
@@ -37,16 +40,10 @@ MAX_CHARACTERS = 64_000
 OTHER = "other"  # suffixes beyond those that have a place
 
 SUMS = (
-    "batches",
-    "samples",
-    "fetch_ns",
-    "opens",
-    "distinct",
-    "reopened",
-    "sequential",
-    "chain_samples",
-    "chain_fetch_ns",
+    *("batches", "samples", "fetch_ns", "opens", "distinct", "reopened", "sequential"),
+    *("chain_samples", "chain_fetch_ns"),
 )
+Rows = dict[Any, list[int]]
 
 
 class ProbeTotals:
@@ -58,41 +55,39 @@ class ProbeTotals:
         self.opens = self.distinct = self.reopened = self.sequential = 0
         self.chain_samples = self.chain_fetch_ns = 0
         self.directories = 0  # the most any one process saw: workers share them
-        self.suffixes: dict[str, list[int]] = {}  # → opens, sized, bytes, most bytes
         self.folders: dict[str, int] = {}  # → opens
         self.mounts: dict[tuple[str, str], int] = {}  # path, type → opens
         self.containers: dict[str, tuple[str, int | None]] = {}  # path → kind, bytes
-        self.moved: set[str] = (
-            set()
-        )  # open in the training process, and fetching moves the position
-        self.epochs: dict[int, list[int]] = {}  # → as EpochTotals
-        self.chains: dict[tuple[str, int, str], list[int]] = {}  # chain, position, name → calls, ns
+        # Open in the training process, and fetching moves the position.
+        self.moved: set[str] = set()
         self.reasons: dict[str, str] = {}
+        # Rows by what comes first in them (see the types of these names).
+        self.suffixes: Rows = {}
+        self.epochs: Rows = {}
+        self.chains: Rows = {}
 
     def add_epoch(self, epoch: int, values: list[int]) -> None:
         """One fetch or several of one epoch: values as `EpochTotals` has them after `epoch`; -1
         where not measured."""
-        epoch = min(epoch, MAX_EPOCHS - 1)
-        held = self.epochs.get(epoch)
-        if held is None:
-            self.epochs[epoch] = list(values)
-        else:
-            held[:] = [
-                a + b if a >= 0 and b >= 0 else max(a, b) for a, b in zip(held, values, strict=True)
-            ]
+        _add(self.epochs, MAX_EPOCHS, min(epoch, MAX_EPOCHS - 1), *values)
 
     def add_suffix(self, suffix: str, opens: int, sized: int, size: int, largest: int) -> None:
         """Opens of files with this suffix."""
         if suffix not in self.suffixes and len(self.suffixes) >= MAX_SUFFIXES:
             suffix = OTHER
-        held = self.suffixes.setdefault(suffix, [0, 0, 0, 0])
-        held[:] = [held[0] + opens, held[1] + sized, held[2] + size, max(held[3], largest)]
+        held = self.suffixes.get(suffix, (0,))
+        _add(self.suffixes, MAX_SUFFIXES + 1, suffix, opens, sized, size, 0)
+        self.suffixes[suffix][3] = max(held[-1], largest)
 
     def add_mount(self, path: str, kind: str, opens: int) -> None:
         """Opens on this file system."""
-        key = (path, kind)
+        key = path, kind
         if key in self.mounts or len(self.mounts) < MAX_MOUNTS:
             self.mounts[key] = self.mounts.get(key, 0) + opens
+
+    def add_step(self, chain: str, position: int, name: str, calls: int, total_ns: int) -> None:
+        """Calls of one callable of a chain."""
+        _add(self.chains, MAX_STEPS, (chain, position, name), calls, total_ns)
 
     def add_container(self, path: str, kind: str, size: int | None) -> None:
         """A container seen; its newest size counts."""
@@ -106,33 +101,25 @@ class ProbeTotals:
         self.moved |= {path for path in paths if len(path) <= MAX_PATH}
         self.moved = set(sorted(self.moved)[:MAX_CONTAINERS])
 
-    def add_step(self, chain: str, position: int, name: str, calls: int, total_ns: int) -> None:
-        """Calls of one callable of a chain."""
-        key = (chain, position, name)
-        if key in self.chains or len(self.chains) < MAX_STEPS:
-            held = self.chains.setdefault(key, [0, 0])
-            held[:] = [held[0] + calls, held[1] + total_ns]
-
     def add(self, other: SampledFetches) -> None:
         """Add another process's, or an earlier one's."""
         for name in SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.directories = max(self.directories, other.directories)
-        for suffix, each in other.suffixes.items():
-            self.add_suffix(suffix[:32], each.opens, each.sized, each.bytes, each.max_bytes)
+        for suffix, sizes in other.suffixes.items():
+            self.add_suffix(suffix[:32], *astuple(sizes))
         for folder, opens in other.folders.items():
             self.folders[folder] = self.folders.get(folder, 0) + opens
         for mount in other.mounts:
-            self.add_mount(mount.path, mount.type, mount.opens)
+            self.add_mount(*astuple(mount))
         for held in other.containers:
-            self.add_container(held.path, held.kind, held.bytes)
+            self.add_container(*astuple(held))
         self.add_moved(other.moved)
-        for epoch in other.epochs:
-            self.add_epoch(
-                epoch.epoch, [getattr(epoch, name) for name in EpochTotals.__struct_fields__[1:]]
-            )
+        for each in other.epochs:
+            epoch, *values = astuple(each)
+            self.add_epoch(epoch, values)
         for step in other.chains:
-            self.add_step(step.chain, step.position, step.name, step.calls, step.total_ns)
+            self.add_step(*astuple(step))
         for reason, sentence in other.reasons.items():
             if len(self.reasons) < MAX_REASONS:
                 self.reasons.setdefault(reason, sentence)
@@ -142,21 +129,13 @@ class ProbeTotals:
         return SampledFetches(
             **{name: getattr(self, name) for name in SUMS},
             directories=self.directories,
-            suffixes={suffix: SuffixTotals(*numbers) for suffix, numbers in self.suffixes.items()},
+            suffixes={suffix: SuffixTotals(*row) for suffix, row in self.suffixes.items()},
             folders=self.most_used_folders(),
-            mounts=tuple(
-                MountTotals(path, kind, opens) for (path, kind), opens in self.mounts.items()
-            ),
-            containers=tuple(
-                ContainerFile(path, kind, size) for path, (kind, size) in self.containers.items()
-            ),
+            mounts=tuple(MountTotals(*key, opens) for key, opens in self.mounts.items()),
+            containers=tuple(ContainerFile(path, *row) for path, row in self.containers.items()),
             moved=tuple(sorted(self.moved)),
-            epochs=tuple(
-                EpochTotals(epoch, *values) for epoch, values in sorted(self.epochs.items())
-            ),
-            chains=tuple(
-                ChainTotals(*key, *numbers) for key, numbers in sorted(self.chains.items())
-            ),
+            epochs=tuple(EpochTotals(key, *row) for key, row in sorted(self.epochs.items())),
+            chains=tuple(ChainTotals(*key, *row) for key, row in sorted(self.chains.items())),
             reasons=dict(self.reasons),
         )
 
@@ -171,11 +150,20 @@ class ProbeTotals:
         data = {"format": FORMAT, **as_json(self.fetches())}
         text = json.dumps(data)
         for name in ("folders", "containers", "moved", "chains", "mounts"):
-            if len(text) <= MAX_CHARACTERS:
-                break
-            data[name] = type(data[name])()
-            text = json.dumps(data)
+            if len(text) > MAX_CHARACTERS:
+                data[name] = type(data[name])()
+                text = json.dumps(data)
         return text
+
+
+def _add(rows: Rows, most: int, key: Any, *values: int) -> None:
+    """To the row of this key, where there is one or room for one; -1 is not measured."""
+    held = rows.get(key)
+    if held is not None:
+        both = zip(held, values, strict=True)
+        held[:] = [a + b if a >= 0 and b >= 0 else max(a, b) for a, b in both]
+    elif len(rows) < most:
+        rows[key] = list(values)
 
 
 def read_fetches(path: Path) -> SampledFetches:

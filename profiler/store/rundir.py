@@ -11,7 +11,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import count
 from pathlib import Path
 
 from ..base.atomic_write import write_atomically
@@ -42,19 +43,14 @@ def runs_directory(environ: Mapping[str, str] = os.environ) -> Path:
 def create_run(runs: Path, argv: list[str]) -> Path:
     """A new run directory under `runs` (mode 0700), with its `run.json`. Raises OSError."""
     runs.mkdir(parents=True, exist_ok=True, mode=0o700)
-    while True:
-        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
-        path = runs / name
-        try:
-            path.mkdir(mode=0o700)
-            break
-        except FileExistsError:
-            continue
+    path = _first_new(
+        runs / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}" for _ in count()
+    )
     from ... import __version__
 
     facts = {
         "format": FORMAT,
-        "id": name,
+        "id": path.name,
         "created_unix_ns": time.time_ns(),
         "clock_ns": now_ns(),
         "boot_id": boot_id(),
@@ -76,10 +72,8 @@ def create_run(runs: Path, argv: list[str]) -> Path:
 def platform_name() -> str:
     """'Linux-6.1.0-x86_64': as `platform.platform()`, which starts `uname` and reads the Python
     binary to say more."""
-    if hasattr(os, "uname"):
-        told = os.uname()
-        return f"{told.sysname}-{told.release}-{told.machine}"
-    return platform.platform()
+    system = os.uname()
+    return f"{system.sysname}-{system.release}-{system.machine}"
 
 
 def command_line() -> list[str]:
@@ -93,14 +87,18 @@ def command_line() -> list[str]:
 
 def exclusive_folder(parent: Path, stem: str) -> Path:
     """A new folder `STEM-<n>` (mode 0700), with the first number that is free. Raises OSError."""
-    number = 0
-    while True:
-        path = parent / f"{stem}-{number}"
+    return _first_new(parent / f"{stem}-{number}" for number in count())
+
+
+def _first_new(paths: Iterator[Path]) -> Path:
+    """The first of these folders that could be made (mode 0700). Raises OSError."""
+    for path in paths:
         try:
             path.mkdir(mode=0o700)
             return path
         except FileExistsError:
-            number += 1
+            continue
+    raise FileExistsError
 
 
 def system_stem(host: str) -> str:
@@ -111,11 +109,10 @@ def system_stem(host: str) -> str:
 def temporary_runs() -> Path:
     """Where runs go that no other folder takes: a folder of this user's, made if need be. Raises
     OSError where somebody else has made it."""
-    user = os.getuid() if hasattr(os, "getuid") else "user"
-    folder = Path(_temporary_folder()) / f"loaderscope-{user}"
+    folder = Path(_temporary_folder()) / f"loaderscope-{os.getuid()}"
     runs = folder / "runs"
     runs.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if hasattr(os, "getuid") and any(each.lstat().st_uid != os.getuid() for each in (folder, runs)):
+    if any(each.lstat().st_uid != os.getuid() for each in (folder, runs)):
         raise PermissionError(errno.EACCES, "it belongs to another user", str(folder))
     return runs
 

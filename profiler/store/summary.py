@@ -1,18 +1,24 @@
-"""What a rank of a large job leaves beside its lanes when it ends: their totals, so that a report
-of a thousand ranks reads a small file of each, and lanes of the few it speaks of."""
+"""The totals that a rank of a large job writes when it ends. A report of a thousand ranks reads
+this small file of each, and the lanes of a few."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
 
 from ..base.atomic_write import write_atomically
 from ..base.errors import RunUnreadable
-from ..base.metadata import read_json, scalars, text
-from ..base.schema import BATCH
-from .rundir import FORMAT
+from ..base.metadata import Scalar
+from ..base.tolerant import Count, Text, as_json, read_as
+from .lanes.compacted import Compacted, Totals
+
+if TYPE_CHECKING:
+    from .lanes.columns import Columns
 
 SUMMARY = "summary.json"
 # With fewer ranks all lanes are read anyway; with so many, each has little room, and its lanes are
@@ -20,50 +26,98 @@ SUMMARY = "summary.json"
 LEAST_RANKS = 8
 # What tells one loader of a process from another, and how many make its batches.
 FACTS = ("dataset", "phase", "place", "framework", "num_workers")
+# What ranks are compared by; in the order of the pipeline.
+COLUMNS = (
+    *("index_ns", "fetch_ns", "collate_ns", "pack_ns", "unpack_ns", "pin_ns"),
+    *("wait_ns", "stall_ns", "compute_ns", "samples"),
+)
+
+
+class LoaderSummary(Struct, frozen=True):
+    """One loader in totals. `columns` are those of the `steady` batches, that is without the first
+    of each epoch; of batches of which only totals are kept, those of all."""
+
+    index: Count
+    name: Text
+    kind: Text
+    facts: Mapping[str, Scalar]
+    batches: Count
+    steady: Count
+    columns: Mapping[str, Totals]
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for totals of nothing."""
+        if not all(totals.count for totals in self.columns.values()):
+            raise ValueError("no totals")
+
+    def mean(self, column: str) -> float | None:
+        """None where it was not measured."""
+        found = self.columns.get(column)
+        return found.total / found.count if found is not None else None
+
+    @property
+    def identity(self) -> tuple[Scalar, ...]:
+        """What is the same of this loader in every rank."""
+        return (self.name, self.kind, *(self.facts.get(name) for name in FACTS[:-1]))
+
+
+class SummaryFile(Struct, frozen=True):
+    """`summary.json`."""
+
+    format: Literal[1]
+    loaders: tuple[LoaderSummary, ...]
+
+
+class _Described(Struct, frozen=True):
+    """What is taken from `loader<n>.json`."""
+
+    name: Text | None = None
+    kind: Literal["dataloader", "iterable"] = "dataloader"
+    config: Mapping[str, Scalar] = {}
 
 
 def write_summary(directory: Path) -> None:
     """Sum up the loaders of a process that has recorded into this folder. Raises OSError."""
-    write_atomically(
-        directory / SUMMARY,
-        json.dumps({"format": FORMAT, "loaders": list(map(_loader, _told(directory)))}),
+    from .lanes.columns import read_batches
+
+    found = (re.fullmatch(r"loader(\d{1,9})\.json", path.name) for path in directory.iterdir())
+    loaders = []
+    for index in sorted(int(match[1]) for match in found if match):
+        try:
+            facts = read_as(_Described, directory / f"loader{index}.json")
+        except RunUnreadable:
+            facts = _Described()
+        batches, folded, _ = read_batches(directory, index)
+        name = facts.name or f"loader {index}"
+        loaders.append(summed_up(index, name, facts.kind, facts.config, batches, folded))
+    text = json.dumps(as_json(SummaryFile(1, tuple(loaders))))
+    write_atomically(directory / SUMMARY, text)
+
+
+def summed_up(
+    index: int,
+    name: str,
+    kind: str,
+    config: Mapping[str, Scalar],
+    batches: Columns,
+    folded: Compacted,
+) -> LoaderSummary:
+    """The totals of these batches, and those of older ones."""
+    import numpy as np
+
+    steady = np.ones(batches.rows, dtype=np.bool_)
+    if batches.rows:
+        steady[np.unique(batches["epoch"], return_index=True)[1]] = False
+    columns = {}
+    for column in COLUMNS:
+        values, totals = batches[column], Totals()
+        if len(values) and values.strides[0]:  # else one value for all rows: not measured
+            totals.add(values[steady])
+        if column in folded.columns:
+            totals.merge(folded.columns[column])
+        if totals.count:
+            columns[column] = totals
+    return LoaderSummary(
+        *(index, name, kind, {fact: config.get(fact) for fact in FACTS}),
+        *(batches.rows + folded.records, int(np.count_nonzero(steady)) + folded.records, columns),
     )
-
-
-def _told(directory: Path) -> list[tuple[Path, int]]:
-    found = (
-        (path, re.fullmatch(r"loader(\d{1,9})\.json", path.name)) for path in directory.iterdir()
-    )
-    return sorted(
-        ((path, int(match[1])) for path, match in found if match), key=lambda each: each[1]
-    )
-
-
-def _loader(told: tuple[Path, int]) -> dict[str, Any]:
-    from .lanes.columns import merge_compacted, merge_lanes, read_lane, with_compute
-    from .lanes.lane_reader import batch_lanes
-    from .lanes.steady_totals import steady_totals
-
-    path, index = told
-    try:
-        data = read_json(path)
-    except RunUnreadable:
-        data = {}
-    names = (each.name for each in path.parent.iterdir())
-    lanes = [read_lane(path.parent, name, BATCH) for name in batch_lanes(names, index)]
-    batches = merge_lanes([with_compute(lane.columns) for lane in lanes], BATCH)
-    folded = merge_compacted([lane.compacted for lane in lanes])
-    steady, columns = steady_totals(batches, folded)
-    config = scalars(data, "config")
-    return {
-        "index": index,
-        "name": text(data, "name") or f"loader {index}",
-        "kind": "iterable" if data.get("kind") == "iterable" else "dataloader",
-        "facts": {name: config.get(name) for name in FACTS},
-        "batches": batches.rows + folded.records,
-        "steady": steady,
-        "columns": {
-            name: [each.count, each.total, each.low, each.high, sorted(each.bins.items())]
-            for name, each in columns.items()
-        },
-    }

@@ -141,15 +141,20 @@ def test_the_form_of_the_hot_path(healthy):
         ("1.13.1", False),
     ],
 )
-def test_torch_releases(version, ok):
-    check = doctor.torch_version(loader(torch=fake_torch(version)))
+def test_torch_releases(tmp_path, version, ok):
+    check = examine(tmp_path, load=loader(torch=fake_torch(version)))["torch"]
     assert check.ok is ok and version in check.finding
     assert (check.mend is None) == (ok is True)
 
 
-def test_devices():
-    assert doctor.device(loader(torch=fake_torch(devices=2, cuda="13.0"))).ok is True
-    unseen = doctor.device(loader(torch=fake_torch(devices=0, cuda="13.0")))
+def test_devices(tmp_path):
+    def check(devices):
+        return examine(tmp_path, load=loader(torch=fake_torch(devices=devices, cuda="13.0")))[
+            "device"
+        ]
+
+    assert check(2).ok is True
+    unseen = check(0)
     assert unseen.ok is None and "13.0" in unseen.finding and unseen.mend
 
 
@@ -169,13 +174,15 @@ def fake_nvml(mig=0, error=None):
 
 def test_nvml(tmp_path):
     write(tmp_path, {"proc/driver/nvidia/version": "NVRM"})
-    assert doctor.nvml(tmp_path, loader(pynvml=fake_nvml())).ok is True
-    assert "MIG" in doctor.nvml(tmp_path, loader(pynvml=fake_nvml(mig=1))).finding
-    missing = doctor.nvml(tmp_path, loader())
+
+    def check(**modules):
+        return examine(tmp_path, load=loader(**modules))["nvml"]
+
+    assert check(pynvml=fake_nvml()).ok is True
+    assert "MIG" in check(pynvml=fake_nvml(mig=1)).finding
+    missing = check()
     assert missing.ok is False and "pip install" in missing.mend
-    mismatch = doctor.nvml(
-        tmp_path, loader(pynvml=fake_nvml(error=RuntimeError("version mismatch")))
-    )
+    mismatch = check(pynvml=fake_nvml(error=RuntimeError("version mismatch")))
     assert mismatch.ok is False and "mismatch" in mismatch.finding
 
 
@@ -206,15 +213,16 @@ def test_a_container_s_limits(healthy):
     ],
 )
 def test_shared_memory(size, free, total, ok):
-    check = doctor.shared_memory_of(size, free, total, "shared memory", "enlarge it")
-    assert check.ok is ok and (check.mend is None) == (ok is True)
+    verdict, _, mend = doctor.shared_memory_of(size, free, total)
+    assert verdict is ok and (mend is None) == (ok is True)
 
 
-def test_stacks(healthy):
+def test_stacks(healthy, monkeypatch):
     def check(why=None, program="/bin/py-spy"):
-        return doctor.stacks(healthy, program, lambda given: why)
+        return examine(healthy, py_spy=program, read_stacks=lambda given: why)["stacks"]
 
     assert check().ok is True and check().mend is None and "ptrace_scope" not in check().finding
+    monkeypatch.setattr(doctor, "find_py_spy", lambda environ: None)
     missing = check(program=None)
     assert missing.ok is None and "pip install py-spy" in missing.mend
     write(healthy, {"proc/sys/kernel/yama/ptrace_scope": "1\n"})
@@ -232,9 +240,9 @@ def test_stacks(healthy):
 
 
 def test_memory_that_nobody_keeps_costs_system_calls(healthy):
-    kept = doctor.keeping("")
+    kept = examine(healthy, why_unkept="")["recording memory"]
     assert kept.ok is True and "outlives" in kept.finding and kept.mend is None
-    written = doctor.keeping("this platform has no sealed memory")
+    written = examine(healthy, why_unkept="this platform has no sealed memory")["recording memory"]
     assert (
         written.ok is True
         and "no sealed memory" in written.finding
@@ -247,4 +255,4 @@ def test_memory_that_nobody_keeps_costs_system_calls(healthy):
 )
 def test_a_read_only_run_directory(tmp_path):
     tmp_path.chmod(0o500)
-    assert doctor.run_directory(tmp_path / "runs").ok is False
+    assert examine(tmp_path)["run directory"].ok is False

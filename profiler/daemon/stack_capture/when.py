@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import os
-import re
+from contextlib import suppress
 from pathlib import Path
 
 from ...base.schema import BATCH
+from ...store.lanes.segment_file import batch_lanes
 from ..lane_tail import LaneTail
 
-BATCHES = 20
-STEADY_NS = 3_000_000_000
 WAITING_SHARE = 0.1  # of a step; with less, loading as fast as can be would not be noticed
-EAGER_BATCHES = 6
-EAGER_NS = 1_000_000_000
-# Whoever tries a loader for the first time stops it after some seconds: where a quarter of each
-# step or more is waiting, and steps so long that reading stacks costs them little
-# (benchmarks/stacks_cost.py), it is certain sooner. So many batches and so long, either of them.
-EARLY = ((10, 500_000_000), (4, 1_000_000_000))
-EARLY_SHARE = 0.25
-EARLY_STEP_NS = 2_000_000
+S = 1_000_000_000
+# A loop is steady after so many batches in so long, if it waits for this share of a step or more,
+# and its steps take this long. Whoever tries a loader for the first time stops it after some
+# seconds: where a quarter of each step is waiting, and steps are so long that reading stacks costs
+# them little (benchmarks/stacks_cost.py), it is certain sooner.
+STEADY = (
+    (20, 3 * S, 0.0, 0),
+    (10, S // 2, 0.25, 2_000_000),
+    (4, S, 0.25, 2_000_000),
+)
+EAGER = ((6, S, 0.0, 0), *STEADY)
 AT_MOST = 256  # records taken in a look: more would cost more than they tell
 
-_LANE = re.compile(r"(batches(\d{1,9})x\d{1,9})-\d+\.seg")
-_T, _WAIT, _EPOCH = (
-    next(at for at, f in enumerate(BATCH.fields) if f.name == n)
-    for n in ("t_ns", "wait_ns", "epoch")
-)
+_NAMES = [field.name for field in BATCH.fields]
+_FIELDS = [_NAMES.index(name) for name in ("seq", "t_ns", "wait_ns", "epoch")]
 
 
 class Loop:
@@ -45,12 +44,7 @@ class Loop:
 
     def look(self) -> None:
         for record in self._tail.new():
-            seq, t_ns, wait_ns, epoch = (
-                int(record[0]),
-                int(record[_T]),
-                int(record[_WAIT]),
-                int(record[_EPOCH]),
-            )
+            seq, t_ns, wait_ns, epoch = (int(record[at]) for at in _FIELDS)
             if t_ns < 0 or wait_ns < 0:
                 continue
             handed = t_ns + wait_ns
@@ -74,16 +68,15 @@ class Loop:
     def waiting_share(self) -> float:
         return self.wait_ns / self.step_ns if self.step_ns > 0 else 0.0
 
-    @property
-    def slow_for_certain(self) -> bool:
-        """Whether it need not be watched any longer to be called slow."""
-        step = self.step_mean_ns
-        if step is None or step < EARLY_STEP_NS or self.waiting_share < EARLY_SHARE:
-            return False
-        return any(self.lasts(*least) for least in EARLY)
-
-    def lasts(self, batches: int, span_ns: int) -> bool:
-        return self.batches >= batches and self.last_ns - self.first_ns >= span_ns
+    def is_steady(self, eager: bool) -> bool:
+        span_ns, step_ns = self.last_ns - self.first_ns, self.step_mean_ns or 0.0
+        return any(
+            self.batches >= batches
+            and span_ns >= least_ns
+            and self.waiting_share >= share
+            and step_ns >= least_step_ns
+            for batches, least_ns, share, least_step_ns in (EAGER if eager else STEADY)
+        )
 
 
 class Watcher:
@@ -95,14 +88,10 @@ class Watcher:
 
     def look(self) -> None:
         """Take in what the process recorded since the last look. Never raises."""
-        try:
-            names = os.listdir(self.directory)
-        except OSError:
-            return
-        for name in names:
-            match = _LANE.fullmatch(name)
-            if match and match[1] not in self.loops:
-                self.loops[match[1]] = Loop(self.directory, match[1], int(match[2]))
+        with suppress(OSError):
+            for loader, lane in batch_lanes(os.listdir(self.directory)):
+                if lane not in self.loops:
+                    self.loops[lane] = Loop(self.directory, lane, loader)
         for loop in self.loops.values():
             loop.look()
 
@@ -113,10 +102,5 @@ class Watcher:
 
     def steady(self, eager: bool = False) -> list[Loop]:
         """The loops under way for long enough to be judged, the one that waited longest first."""
-        batches, span = (EAGER_BATCHES, EAGER_NS) if eager else (BATCHES, STEADY_NS)
-        old = [
-            loop
-            for loop in self.loops.values()
-            if loop.lasts(batches, span) or loop.slow_for_certain
-        ]
-        return sorted(old, key=lambda loop: -loop.wait_ns)
+        found = [loop for loop in self.loops.values() if loop.is_steady(eager)]
+        return sorted(found, key=lambda loop: -loop.wait_ns)

@@ -72,41 +72,29 @@ class Block:
     ) -> None:
         """The window is at another place, with `capacity` blank records: this one of the lane, that
         one of the file."""
-        (generation,) = _LONG.unpack_from(self.buf)
-        generation |= 1
-        _LONG.pack_into(self.buf, GENERATION_OFFSET, generation)
+        generation = self._moving()
         kind = file.schema
         _LONG.pack_into(self.buf, COMMITTED_OFFSET, 0)
         self.buf[WINDOW_AT : WINDOW_AT + len(blanks)] = blanks
         BLOCK.pack_into(
-            self.buf,
-            0,
-            generation,
-            0,
-            first,
-            0,
-            IN_USE,
-            kind.size,
-            capacity,
-            number,
-            position,
-            file.capacity,
-            file.first_seq,
-            self.size,
-            name.encode(),
-            kind.name.encode(),
+            *(self.buf, 0, generation, 0, first, 0, IN_USE, kind.size, capacity, number, position),
+            *(file.capacity, file.first_seq, self.size, name.encode(), kind.name.encode()),
         )
         _LONG.pack_into(self.buf, GENERATION_OFFSET, generation + 1)
 
     def end(self, following: int) -> None:
         """Nobody's window; whose it was, and how far that lane is on file, can still be seen (see
         `Copier`)."""
-        (generation,) = _LONG.unpack_from(self.buf)
-        generation |= 1
-        _LONG.pack_into(self.buf, GENERATION_OFFSET, generation)
+        generation = self._moving()
         _LONG.pack_into(self.buf, FIRST_OFFSET, following)
         _INT.pack_into(self.buf, STATE_OFFSET, FREE)
         _LONG.pack_into(self.buf, GENERATION_OFFSET, generation + 1)
+
+    def _moving(self) -> int:
+        """Whoever reads the window from here on sees that it changes: an odd generation."""
+        generation: int = _LONG.unpack_from(self.buf, GENERATION_OFFSET)[0] | 1
+        _LONG.pack_into(self.buf, GENERATION_OFFSET, generation)
+        return generation
 
     def patched(self) -> None:
         """A record that was counted before has changed."""
@@ -122,13 +110,12 @@ class Arena:
         (None: nobody does), and its process id where that is known."""
         self._lock = threading.RLock()
         self._directory = directory
-        self._keeper = keeper if hasattr(os, "memfd_create") else None
+        self._keeper = keeper
         self._keeper_pid = keeper_pid
         self._begun_ns = now_ns()
         self._chunks: list[tuple[memoryview, Copier]] = []
-        self._unsent: list[
-            tuple[int, int]
-        ] = []  # descriptor and bytes of chunks the keeper could not take yet
+        # Descriptor and bytes of chunks that the keeper could not take yet.
+        self._unsent: list[tuple[int, int]] = []
         self._free: dict[int, list[Block]] = {}
         self._next_bytes = FIRST_CHUNK_BYTES
         self._at = self._end = 0
@@ -137,28 +124,25 @@ class Arena:
         """A block of this many bytes (a power of two, at least SMALLEST_BLOCK); None where none is
         to be had, or nobody would keep it: the lane then writes each record to its file itself."""
         with self._lock:
-            return self._take(size)
-
-    def _take(self, size: int) -> Block | None:
-        if not self.kept():
-            return None
-        free = self._free.get(size)
-        if free:
-            return free.pop()
-        try:
-            if self._at + size > self._end:
-                self._grow(size)
-        except (OSError, ValueError, AttributeError) as error:
-            if not is_ours(error):
-                raise
-            self._keeper = None
-            return None
-        chunk, at = self._chunks[-1][0], self._at
-        # The size first: whoever walks the blocks goes as far as `used`.
-        BLOCK.pack_into(chunk, at, 0, 0, 1, 0, FREE, 0, 0, 0, 0, 0, 0, size, b"", b"")
-        self._at += size
-        _LONG.pack_into(chunk, USED_OFFSET, self._at)
-        return Block(chunk, at, size)
+            if not self.kept():
+                return None
+            free = self._free.get(size)
+            if free:
+                return free.pop()
+            try:
+                if self._at + size > self._end:
+                    self._grow(size)
+            except (OSError, ValueError, AttributeError) as error:
+                if not is_ours(error):
+                    raise
+                self._keeper = None
+                return None
+            chunk, at = self._chunks[-1][0], self._at
+            # The size first: whoever walks the blocks goes as far as `used`.
+            BLOCK.pack_into(chunk, at, 0, 0, 1, 0, FREE, 0, 0, 0, 0, 0, 0, size, b"", b"")
+            self._at += size
+            _LONG.pack_into(chunk, USED_OFFSET, self._at)
+            return Block(chunk, at, size)
 
     def release(self, block: Block, following: int) -> None:
         """The window is no longer needed; its records are on file. `following`: the number of the
@@ -181,9 +165,19 @@ class Arena:
         if not self._chunks:
             return True
         (last,) = _LONG.unpack_from(self._chunks[0][0], KEPT_OFFSET)
-        if now_ns() - max(last, self._begun_ns) > SILENT_NS and not _lives(self._keeper_pid):
+        if now_ns() - max(last, self._begun_ns) > SILENT_NS and not self._keeper_lives():
             self._keeper = None
         return self._keeper is not None
+
+    def _keeper_lives(self) -> bool:
+        try:
+            if self._keeper_pid is not None:  # else nobody knows
+                os.kill(self._keeper_pid, 0)
+        except ProcessLookupError:
+            return False
+        except OSError:
+            pass
+        return True
 
     def abandon(self) -> None:
         """In a forked child: the memory is the parent's."""
@@ -253,18 +247,6 @@ def _send(keeper: Path, message: dict[str, Any], fd: int) -> None:
         os.close(folder)
 
 
-def _lives(pid: int | None) -> bool:
-    if pid is None:
-        return True  # nobody knows
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True
-
-
 def _sealed_memory(size: int) -> int:
     """A descriptor of so much memory, reserved, which nobody can make shorter or longer. Raises
     OSError."""
@@ -292,15 +274,9 @@ def map_memory(fd: int, size: int) -> memoryview:
 
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = [
-        ctypes.c_void_p,
-        ctypes.c_size_t,
-        ctypes.c_int,
-        ctypes.c_int,
-        ctypes.c_int,
-        ctypes.c_int64,
-    ]
-    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    size_t, int_ = ctypes.c_size_t, ctypes.c_int
+    libc.mmap.argtypes = [ctypes.c_void_p, size_t, int_, int_, int_, ctypes.c_int64]
+    libc.munmap.argtypes = [ctypes.c_void_p, size_t]
     address = libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
     if address in (None, ctypes.c_void_p(-1).value):
         error = ctypes.get_errno()

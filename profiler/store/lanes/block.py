@@ -22,9 +22,8 @@ from ...base.schema import WINDOW_AT as WINDOW_AT
 from ...guard.error_origin import forgiving
 from .segment_file import SegmentFile, segment_path
 
-SOCKET_NAME = (
-    "keeper"  # in the folder of the system sampler; datagrams, each with the descriptor of a chunk
-)
+# In the folder of the system sampler; datagrams, each with the descriptor of a chunk.
+SOCKET_NAME = "keeper"
 
 MAGIC = b"LDRCHUNK"
 VERSION = 1
@@ -37,14 +36,8 @@ USED_OFFSET, KEPT_OFFSET = 24, 32
 # records of the file before the window, capacity of the file, first seq of the file, bytes of the
 # block, lane, schema
 BLOCK = struct.Struct("=qqqqiiiiqqqq64s16s")
-GENERATION_OFFSET, COMMITTED_OFFSET, FIRST_OFFSET, PATCHES_OFFSET, STATE_OFFSET, SIZE_OFFSET = (
-    0,
-    8,
-    16,
-    24,
-    32,
-    72,
-)
+GENERATION_OFFSET, COMMITTED_OFFSET, FIRST_OFFSET, PATCHES_OFFSET = 0, 8, 16, 24
+STATE_OFFSET, SIZE_OFFSET = 32, 72
 SMALLEST_BLOCK = 1 << 10
 
 FREE, IN_USE = 0, 1
@@ -84,9 +77,8 @@ class Copier:
             raise ValueError("not a chunk of this version")
         self._chunk = chunk
         self._directory = directory
-        self._copied: dict[
-            int, tuple[int, int, int]
-        ] = {}  # block → generation, records and patches on file
+        # Block → generation, records and patches on file.
+        self._copied: dict[int, tuple[int, int, int]] = {}
 
     def blocks(self) -> Iterator[int]:
         """Where the blocks begin."""
@@ -118,30 +110,22 @@ class Copier:
     def _copy_block(self, at: int) -> None:
         for _ in range(TRIES):
             head = self._head(at)
-            if head.state != IN_USE:
-                return
-            known = self._copied.get(at)
             seen = head.generation, head.committed, head.patches
-            if known == seen or not head.committed:
+            if head.state != IN_USE or self._copied.get(at) == seen:
                 return
-            kind = SCHEMAS.get(head.schema.rstrip(b"\0").decode("ascii", "replace"))
-            sane = (
-                kind is not None
-                and kind.size == head.record_bytes
-                and 0 < head.committed <= head.capacity
-            )
+            kind = SCHEMAS.get(_text(head.schema))
             size = head.record_bytes * head.committed
             if (
-                not sane
-                or kind is None
+                kind is None
+                or kind.size != head.record_bytes
+                or not 0 < head.committed <= head.capacity
                 or WINDOW_AT + size > min(head.block_bytes, len(self._chunk) - at)
             ):
                 return
             records = bytes(self._chunk[at + WINDOW_AT : at + WINDOW_AT + size])
             if head.generation & 1 or self._head(at).generation != head.generation:
                 continue  # the window was moved on meanwhile
-            name = head.name.rstrip(b"\0").decode("ascii", "replace")
-            path = segment_path(self._directory, name, head.number)
+            path = segment_path(self._directory, _text(head.name), head.number)
             file = SegmentFile(path, kind, head.file_capacity, head.file_first)
             file.write(head.position, records, head.position + head.committed, only_more=True)
             self._copied[at] = seen
@@ -160,3 +144,7 @@ class Copier:
             file.write(
                 file.capacity, b"", min(file.capacity, now.first - file.first_seq), only_more=True
             )
+
+
+def _text(name: bytes) -> str:
+    return name.rstrip(b"\0").decode("ascii", "replace")

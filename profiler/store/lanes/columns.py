@@ -7,21 +7,24 @@ let go. A column nothing was measured in takes no memory at all.
 
 from __future__ import annotations
 
+import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...base.errors import RunUnreadable
 from ...base.metadata import clean
-from ...base.schema import Field, Schema
-from .compacted import Compacted
+from ...base.schema import BATCH, Field, Schema
+from .compacted import Compacted, read_compacted
 from .compaction import derive_compute
-from .lane_reader import TYPES, SegmentInfo, read_compacted, read_header, read_segment, segments
+from .lane_reader import TYPES, SegmentInfo, read_header, read_records
+from .segment_file import batch_lanes, segments
 
 Array = npt.NDArray[Any]
 
@@ -78,6 +81,9 @@ class LaneContent:
     notes: tuple[str, ...] = ()
 
 
+LaneSource = Callable[[Path, str, Schema], LaneContent]
+
+
 class _Changed(Exception):
     """A segment was compacted, or was being made, while the lane was read."""
 
@@ -85,28 +91,35 @@ class _Changed(Exception):
 def read_lane(directory: Path, name: str, schema: Schema) -> LaneContent:
     """Never raises for what a lane contains: a segment that cannot be read is left out, with a
     note."""
-    for attempt in range(ATTEMPTS):
-        try:
-            return _read_once(directory, name, schema, last=attempt == ATTEMPTS - 1)
-        except _Changed:
-            continue
-    raise AssertionError("the last attempt does not give up")
+    for _ in range(ATTEMPTS - 1):
+        with suppress(_Changed):
+            return _read_once(directory, name, schema, last=False)
+    return _read_once(directory, name, schema, last=True)
 
 
 def _read_once(directory: Path, name: str, schema: Schema, last: bool) -> LaneContent:
     notes: list[str] = []
+
+    def leave_out(error: RunUnreadable, path: Path) -> None:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            notes.append(f"{error}: left out")
+        elif last:
+            notes.append(f"{clean(path.name)} went away while it was read")
+        else:
+            raise _Changed from error
+
     plan: list[SegmentInfo] = []
     paths = segments(directory, name)
     for path in paths:
         try:
-            plan.append(checked_header(path, schema))
+            plan.append(read_header(path, schema))
         except RunUnreadable as error:
             if path is paths[-1]:
                 if _unborn(path):
                     continue
                 if not last:  # its header may be half written: look again
                     raise _Changed from error
-            _give_up_or_note(error, path, last, notes)
+            leave_out(error, path)
     builder = ColumnsBuilder(
         schema, sum(info.committed for info in plan), plan[0].dtype if plan else None
     )
@@ -114,38 +127,34 @@ def _read_once(directory: Path, name: str, schema: Schema, last: bool) -> LaneCo
     disbelieved = 0
     for info in plan:
         try:
-            records, read = read_segment(info.path)
+            records, wrong = read_records(info)
         except RunUnreadable as error:
-            _give_up_or_note(error, info.path, last, notes)
+            leave_out(error, info.path)
             continue
         if ends and info.first_seq < sum(ends[-1]):
-            notes.append(
-                f"{clean(info.path.name)} repeats records of the segment before it: left out"
-            )
+            shown = clean(info.path.name)
+            notes.append(f"{shown} repeats records of the segment before it: left out")
             continue
-        ends.append((info.first_seq, builder.add(records[: info.committed])))
-        disbelieved += read.disbelieved
+        ends.append((info.first_seq, builder.add(records)))
+        disbelieved += wrong
     # The totals are read after the segments: one that was compacted meanwhile is counted there and
     # dropped here.
-    compacted = _compacted(directory, name, notes)
-    drop = sum(max(0, min(rows, compacted.through_seq - first + 1)) for first, rows in ends)
-    missing = _gaps(ends, compacted.through_seq)
+    compacted = Compacted()
+    try:
+        compacted = read_compacted(directory, name)
+    except RunUnreadable as error:
+        notes.append(f"{clean(error)}: older batches are not counted")
+    drop = missing = 0
+    expected = compacted.through_seq + 1
+    for first, rows in ends:
+        drop += max(0, min(rows, compacted.through_seq - first + 1))
+        missing += max(0, first - expected)
+        expected = max(expected, first + rows)
     if missing:
         notes.append(f"{missing} records of lane {clean(name)} are missing")
     if disbelieved:
-        notes.append(
-            f"{disbelieved:,} values of lane {clean(name)} cannot be, and count as not measured"
-        )
+        notes.append(f"{disbelieved:,} impossible values of lane {clean(name)} are left out")
     return LaneContent(builder.columns(drop), compacted, tuple(notes))
-
-
-def _give_up_or_note(error: RunUnreadable, path: Path, last: bool, notes: list[str]) -> None:
-    if not isinstance(error.__cause__, FileNotFoundError):
-        notes.append(f"{error}: left out")
-    elif not last:
-        raise _Changed from error
-    else:
-        notes.append(f"{clean(path.name)} went away while it was read")
 
 
 def _unborn(path: Path) -> bool:
@@ -160,39 +169,21 @@ def _unborn(path: Path) -> bool:
         return False
 
 
-def _gaps(ends: list[tuple[int, int]], through_seq: int) -> int:
-    expected, missing = through_seq + 1, 0
-    for first, rows in ends:
-        missing += max(0, first - expected)
-        expected = max(expected, first + rows)
-    return missing
-
-
-def checked_header(path: Path, schema: Schema) -> SegmentInfo:
-    """The header of a segment that holds such records, as this version knows them. Raises
-    RunUnreadable."""
-    info = read_header(path)
-    if info.schema != schema.name:
-        raise RunUnreadable(f"{clean(path)} does not hold {schema.name} records")
-    if info.version > schema.version:
-        raise RunUnreadable(f"{clean(path)} was written by a newer Loaderscope: upgrade to read it")
-    return info
-
-
-def _compacted(directory: Path, name: str, notes: list[str]) -> Compacted:
+def read_batches(
+    directory: Path, loader: int, read: LaneSource = read_lane
+) -> tuple[Columns, Compacted, list[str]]:
+    """All batches of a process's loader in order of time, their compute times derived; the totals
+    of older ones, and notes."""
     try:
-        return read_compacted(directory, name)
-    except RunUnreadable as error:
-        notes.append(f"{clean(error)}: older batches are not counted")
-        return Compacted()
-
-
-def merge_compacted(lanes: list[Compacted]) -> Compacted:
-    """The totals of several lanes as one."""
-    merged = Compacted()
-    for each in lanes:
-        merged.merge(each)
-    return merged
+        lanes = [name for index, name in batch_lanes(os.listdir(directory)) if index == loader]
+    except OSError:
+        lanes = []
+    contents = [read(directory, name, BATCH) for name in lanes]
+    totals = Compacted()
+    for each in contents:
+        totals.merge(each.compacted)
+    batches = merge_lanes([with_compute(each.columns) for each in contents], BATCH)
+    return batches, totals, [note for each in contents for note in each.notes]
 
 
 def merge_lanes(contents: list[Columns], schema: Schema) -> Columns:
@@ -205,11 +196,8 @@ def merge_lanes(contents: list[Columns], schema: Schema) -> Columns:
     for name in contents[0]:
         parts = [columns[name] for columns in contents]
         constant = all(part.strides[0] == 0 for part in parts)  # measured in none of them
-        arrays[name] = (
-            np.broadcast_to(parts[0][:1], (len(order),))
-            if constant
-            else np.concatenate(parts)[order]
-        )
+        whole = np.broadcast_to(parts[0][:1], (len(order),)) if constant else None
+        arrays[name] = np.concatenate(parts)[order] if whole is None else whole
     return Columns(arrays, len(order))
 
 
@@ -218,17 +206,10 @@ def with_compute(columns: Columns) -> Columns:
     interleave."""
     if not columns.rows:
         return columns
-    epoch = columns["epoch"]
-    if np.all(epoch[1:] >= epoch[:-1]):
-        compute = derive_compute(cast("Array", columns))  # anything indexed by field name will do
-    else:
-        order = np.argsort(epoch, kind="stable")
-        needed = ("compute_ns", "t_ns", "wait_ns", "epoch")
-        sorted_compute = derive_compute(
-            cast("Array", {name: columns[name][order] for name in needed})
-        )
-        compute = np.empty_like(sorted_compute)
-        compute[order] = sorted_compute
+    order = np.argsort(columns["epoch"], kind="stable")
+    needed = ("compute_ns", "t_ns", "wait_ns", "epoch")
+    compute = np.empty(columns.rows, np.int64)
+    compute[order] = derive_compute({name: columns[name][order] for name in needed})
     return Columns({**columns, "compute_ns": compute}, columns.rows)
 
 
@@ -248,47 +229,44 @@ class ColumnsBuilder:
         # Arrays a field (a core's share) are as long as the file says: it was recorded on another
         # machine.
         self.counts = {f.name: f.count for f in schema.fields}
-        for f in schema.fields:
-            if (
-                f.count > 1
-                and dtype is not None
-                and f.name in (dtype.names or ())
-                and len(dtype[f.name].shape) == 1
-            ):
-                self.counts[f.name] = dtype[f.name].shape[0]
+        for name, count in self.counts.items():
+            shape = (
+                dtype[name].shape
+                if count > 1 and dtype is not None and name in (dtype.names or ())
+                else ()
+            )
+            self.counts[name] = shape[0] if len(shape) == 1 else count
         self.arrays: dict[str, Array] = {}
 
     def add(self, records: Array) -> int:
         start, end = self.at, self.at + len(records)
         for f in self.schema.fields:
-            name, type_ = f.name, TYPES[f.code]
-            shape: tuple[int, ...] = (self.counts[name],) if f.count > 1 else ()
-            known = name in (records.dtype.names or ())
-            if known and (records.dtype[name].base != type_ or records.dtype[name].shape != shape):
-                known = False  # recorded as something else: not what this field means
+            name, count = f.name, self.counts[f.name]
+            kind = np.dtype((TYPES[f.code], (count,) if f.count > 1 else ()))
             array = self.arrays.get(name)
-            if known:
+            # One that was recorded as something else is not what this field means.
+            if name in (records.dtype.names or ()) and records.dtype[name] == kind:
                 values = records[name]
-                if array is None and not np.any(values >= 0):
-                    continue
                 if array is None:
-                    array = self.arrays[name] = np.empty((self.rows, *shape), type_)
-                    array[:start] = _unmeasured(f, start, self.counts[name])
+                    if not np.any(values >= 0):
+                        continue
+                    array = self.arrays[name] = np.empty((self.rows, *kind.shape), TYPES[f.code])
+                    array[:start] = _unmeasured(f, start, count)
                 array[start:end] = values
             elif array is not None:
-                array[start:end] = _unmeasured(f, end - start, self.counts[name])
+                array[start:end] = _unmeasured(f, end - start, count)
         self.at = end
         return end - start
 
     def columns(self, drop: int) -> Columns:
         """All rows but the first `drop`."""
         rows = self.at - drop
-        arrays = {}
-        for f in self.schema.fields:
-            array = self.arrays.get(f.name)
-            arrays[f.name] = (
-                _unmeasured(f, rows, self.counts[f.name])
-                if array is None
-                else array[drop : self.at]
-            )
-        return Columns(arrays, rows)
+        return Columns(
+            {
+                f.name: self.arrays[f.name][drop : self.at]
+                if f.name in self.arrays
+                else _unmeasured(f, rows, self.counts[f.name])
+                for f in self.schema.fields
+            },
+            rows,
+        )

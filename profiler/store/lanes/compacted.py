@@ -5,9 +5,17 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from msgspec import Meta, Struct, ValidationError, convert
+
+from ...base.errors import RunUnreadable
+from ...base.metadata import read_object
+from ...base.plausible import limit
+from ...base.schema import MAX_CORES
+from ...base.tolerant import Count, as_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,42 +25,43 @@ if TYPE_CHECKING:
 BINS_PER_OCTAVE = 8
 BINS = 45 * BINS_PER_OCTAVE  # up to 2**45 ns, almost ten hours
 
+MAX_SEQ = 1 << 62  # no lane gets beyond this record: a bound against corrupt files
+# Nor are a lane's totals, some hundred numbers a column, this large.
+MAX_COMPACTED_BYTES = 16 << 20
+
 # Not quantities that can be summed: times, identities, and counters that run since boot or birth.
 LEFT_OUT = frozenset(
     {
         *("seq", "t_ns", "t_fetch_ns", "t_iter_ns", "t_first_ns", "t_end_ns"),
         *("task", "worker_pid", "worker", "flags", "epoch", "instance", "how", "digest"),
-        *("pid", "owner_pid", "role", "loader", "gpu"),
-        *(
-            "cpu_user_ns",
-            "cpu_system_ns",
-            "minor_faults",
-            "major_faults",
-            "ctx_voluntary",
-            "ctx_involuntary",
-        ),
-        *(
-            "run_delay_ns",
-            "read_disk_bytes",
-            "read_all_bytes",
-            "disk_read_bytes",
-            "disk_write_bytes",
-        ),
+        *("pid", "owner_pid", "role", "loader", "gpu", "cpu_user_ns", "cpu_system_ns"),
+        *("minor_faults", "major_faults", "ctx_voluntary", "ctx_involuntary", "run_delay_ns"),
+        *("read_disk_bytes", "read_all_bytes", "disk_read_bytes", "disk_write_bytes"),
         *("net_recv_bytes", "net_sent_bytes", "cgroup_throttled_ns", "cgroup_nr_throttled"),
         *("context_switches", "sampler_cpu_ns"),
     }
 )
 
 
-@dataclass
-class Totals:
-    """One column's measured values: count, exact sum, extremes and a logarithmic histogram."""
+class Totals(Struct, array_like=True):
+    """One column's measured values: count, exact sum, extremes, and a logarithmic histogram as
+    (bin, values) pairs."""
 
-    count: int = 0
-    total: float = 0
+    count: Count = 0
+    total: int | float = 0
     low: float = math.inf
     high: float = -math.inf
-    bins: dict[int, int] = field(default_factory=dict)
+    bins: tuple[tuple[Annotated[int, Meta(ge=0, lt=BINS)], Count], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for numbers that contradict each other."""
+        slack = 1e-6 * self.high * self.count  # a sum of floats is not exact
+        if self.count and not (
+            0 <= self.low <= self.high < math.inf
+            and self.count * self.low - slack <= self.total <= self.count * self.high + slack
+            and sum(count for _, count in self.bins) == self.count
+        ):
+            raise ValueError("its numbers make no sense")
 
     def add(self, values: npt.NDArray[Any]) -> None:
         """Add measured values (negative and NaN ones are unmeasured and are left out)."""
@@ -63,35 +72,26 @@ class Totals:
             return
         high = values.max().item()
         exact = values.dtype.kind in "iu" and high * len(values) < 1 << 63
-        self.count += len(values)
-        self.total += (
-            int(values.sum(dtype=np.int64)) if exact else float(values.sum(dtype=np.float64))
-        )
-        self.low = min(self.low, values.min().item())
-        self.high = max(self.high, high)
-        where = (
-            (np.log2(np.maximum(values, 1)) * BINS_PER_OCTAVE).astype(np.int64).clip(0, BINS - 1)
-        )
-        for bin_, count in enumerate(np.bincount(where)):
-            if count:
-                self.bins[bin_] = self.bins.get(bin_, 0) + int(count)
+        total = values.sum(dtype=np.int64 if exact else np.float64).item()
+        where = (np.log2(np.maximum(values, 1)) * BINS_PER_OCTAVE).astype(np.int64)
+        counts = np.bincount(where.clip(0, BINS - 1)).tolist()
+        bins = tuple((bin_, count) for bin_, count in enumerate(counts) if count)
+        self.merge(Totals(len(values), total, values.min().item(), high, bins))
 
     def merge(self, other: Totals) -> None:
         """Add what another column's totals hold."""
         self.count += other.count
         self.total += other.total
         self.low, self.high = min(self.low, other.low), max(self.high, other.high)
-        for bin_, count in other.bins.items():
-            self.bins[bin_] = self.bins.get(bin_, 0) + count
+        self.bins = tuple(sorted((Counter(dict(self.bins)) + Counter(dict(other.bins))).items()))
 
     def midpoints(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """The histogram as (values, counts): each bin's geometric middle, clipped to the
         extremes."""
         import numpy as np
 
-        keys = np.array(sorted(self.bins), dtype=np.float64)
-        values = np.exp2((keys + 0.5) / BINS_PER_OCTAVE).clip(self.low, self.high)
-        return values, np.array([self.bins[int(key)] for key in keys], dtype=np.int64)
+        keys, counts = np.array(self.bins, dtype=np.int64).reshape(-1, 2).T
+        return np.exp2((keys + 0.5) / BINS_PER_OCTAVE).clip(self.low, self.high), counts
 
     def quantiles(self, *shares: float) -> tuple[float, ...]:
         """The values below which these shares of all lie, to within a bin; there must be one value
@@ -101,15 +101,26 @@ class Totals:
         return tuple(float(middles[reached.searchsorted(share * reached[-1])]) for share in shares)
 
 
-@dataclass
-class Compacted:
-    """What is left of the records up to and including `through_seq`."""
+class Compacted(Struct):
+    """What is left of the records up to and including `through_seq`: `NAME.fold.json`."""
 
-    through_seq: int = 0
-    records: int = 0
+    version: Literal[1] = 1
+    through_seq: Annotated[int, Meta(ge=0, lt=MAX_SEQ)] = 0
+    records: Count = 0
     t_first_ns: int = -1
     t_last_ns: int = -1
-    columns: dict[str, Totals] = field(default_factory=dict)
+    columns: dict[str, Totals] = {}
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for numbers that contradict each other."""
+        last, latest = max(self.t_last_ns, -1), limit("t_ns") or 0
+        if not (self.records <= self.through_seq and -1 <= self.t_first_ns <= last <= latest):
+            raise ValueError("its numbers make no sense")
+        for name, each in self.columns.items():
+            if not 0 < each.count <= self.records * MAX_CORES or each.high > (
+                limit(name) or MAX_SEQ
+            ):
+                raise ValueError("its numbers make no sense")
 
     def add(self, records: npt.NDArray[Any], compute: npt.NDArray[np.int64] | None = None) -> None:
         """Add the records that follow, one or more; `compute` holds their compute times, where
@@ -138,39 +149,23 @@ class Compacted:
             self.columns.setdefault(name, Totals()).merge(totals)
 
     def to_json(self) -> str:
-        return json.dumps(
-            {
-                "version": 1,
-                "through_seq": self.through_seq,
-                "records": self.records,
-                "t_first_ns": self.t_first_ns,
-                "t_last_ns": self.t_last_ns,
-                "columns": {
-                    name: [t.count, t.total, t.low, t.high, sorted(t.bins.items())]
-                    for name, t in self.columns.items()
-                    if t.count
-                },
-            }
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> Compacted:
-        """Raises ValueError for anything but totals of this version."""
-        try:
-            data = json.loads(text)
-            if data["version"] != 1:
-                raise ValueError(f"version {data['version']!r}")
-            columns = {
-                str(name): Totals(
-                    int(count), total, float(low), float(high), {int(k): int(v) for k, v in bins}
-                )
-                for name, (count, total, low, high, bins) in data["columns"].items()
-            }
-            first, last = int(data["t_first_ns"]), int(data["t_last_ns"])
-            return cls(int(data["through_seq"]), int(data["records"]), first, last, columns)
-        except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            raise ValueError(f"not a lane's totals: {error}") from error
+        data = as_json(self)
+        data["columns"] = {name: each for name, each in data["columns"].items() if each[0]}
+        return json.dumps(data)
 
 
 def compacted_path(directory: Path, name: str) -> Path:
     return directory / f"{name}.fold.json"
+
+
+def read_compacted(directory: Path, name: str) -> Compacted:
+    """What was compacted of this lane; empty if nothing was. Raises RunUnreadable."""
+    path = compacted_path(directory, name)
+    try:
+        return convert(read_object(path, MAX_COMPACTED_BYTES), Compacted)
+    except RunUnreadable as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return Compacted()
+        raise
+    except (ValidationError, ValueError, TypeError, OverflowError) as error:
+        raise RunUnreadable(f"{path} is corrupt: {error}") from error

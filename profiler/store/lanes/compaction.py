@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,14 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-def derive_compute(records: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def derive_compute(
+    records: npt.NDArray[Any] | Mapping[str, npt.NDArray[Any]],
+) -> npt.NDArray[np.int64]:
     """Compute time a batch, ns: from hand-over to the next next() of the same iteration; -1 where
     it is not known."""
     import numpy as np
 
-    compute = records["compute_ns"].astype(np.int64)
+    compute: npt.NDArray[np.int64] = records["compute_ns"].astype(np.int64)
     handed = records["t_ns"] + records["wait_ns"]
     gap = records["t_ns"][1:] - handed[:-1]
     known = (compute[:-1] < 0) & (records["epoch"][1:] == records["epoch"][:-1]) & (gap >= 0)

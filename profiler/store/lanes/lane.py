@@ -39,8 +39,7 @@ FIRST_SEGMENT_BYTES = 64 << 10
 SEGMENT_BYTES = 1 << 20
 
 # A window's block. The first is small, for there may be thousands of lanes with a few records each;
-# a lane that goes on gets larger ones, until flushing (some 40 µs) is nothing beside the batches of
-# one.
+# a lane that goes on gets larger ones, until flushing (some 40 µs) costs little for its batches.
 FIRST_BLOCK_BYTES = 1 << 10
 BLOCK_GROWTH = 4
 LARGEST_BLOCK_BYTES = 1 << 17
@@ -56,7 +55,7 @@ class _Committed(Protocol):
 class Window:
     """Some records of a lane: in memory as long as the lane writes there, afterwards in a file."""
 
-    __slots__ = ("block", "buf", "file", "position")
+    __slots__ = ("block", "buf", "failed", "file", "position")
 
     def __init__(
         self, file: SegmentFile, position: int, buf: memoryview | bytearray, block: Block | None
@@ -65,50 +64,35 @@ class Window:
         self.position = position  # records of the file before these
         self.buf: memoryview | bytearray | None = buf
         self.block = block
-
-    def patch(self, patches: Patches) -> None:
-        """Replace bytes of records already counted; offsets are those in the window. Nothing where
-        they are gone."""
-        buf, block = self.buf, self.block
-        if buf is not None:
-            for offset, data in patches:
-                buf[offset : offset + len(data)] = data
-            if block is not None:
-                block.patched()
-                return
-        shift = HEADER_BYTES - WINDOW_AT + self.position * self.file.schema.size
-        with forgiving(OSError):
-            self.file.patch([(offset + shift, data) for offset, data in patches])
-
-    def memory(self) -> memoryview | bytearray:
-        """Of the window a lane writes to."""
-        assert self.buf is not None
-        return self.buf
-
-    def left(self) -> None:
-        """The lane writes elsewhere from now on."""
-        self.buf = self.block = None
-
-
-class _WrittenCount:
-    """Stands where the shared count would, and writes the newest record and the count at once. It
-    holds no descriptor: a loader more must not cost one more."""
-
-    def __init__(self, window: Window, buf: bytearray) -> None:
-        self._window = window
-        self._buf = buf
         self.failed: OSError | None = None
 
     def __setitem__(self, index: int, value: int) -> None:
-        window, size = self._window, self._window.file.schema.size
+        """Where nobody keeps the memory, this stands in place of the shared count, and writes the
+        newest record and the count at once. No descriptor is held: another loader must not cost
+        another one."""
+        assert self.buf is not None
+        size = self.file.schema.size
         at = WINDOW_AT + (value - 1) * size
         try:
-            record = memoryview(self._buf)[at : at + size]
-            window.file.write(window.position + value - 1, record, window.position + value)
+            record = memoryview(self.buf)[at : at + size]
+            self.file.write(self.position + value - 1, record, self.position + value)
         except OSError as error:
             if not is_ours(error):
                 raise
             self.failed = error
+
+    def patch(self, patches: Patches) -> None:
+        """Replace bytes of records already counted; offsets are those in the window. Nothing where
+        they are gone."""
+        if self.buf is not None:
+            for offset, data in patches:
+                self.buf[offset : offset + len(data)] = data
+            if self.block is not None:
+                self.block.patched()
+                return
+        shift = HEADER_BYTES - WINDOW_AT + self.position * self.file.schema.size
+        with forgiving(OSError):
+            self.file.patch([(offset + shift, data) for offset, data in patches])
 
 
 class Budget:
@@ -225,12 +209,10 @@ class Lane(LaneState):
         except Exception as error:  # a failure of ours must never reach the training loop
             if not is_ours(error):
                 raise
-            text = (
-                f"{error.strerror or error} ({self.directory})"
-                if isinstance(error, OSError)
-                else None
-            )
-            self.stop(text or f"{type(error).__name__}: {error}")
+            why = f"{type(error).__name__}: {error}"
+            if isinstance(error, OSError):
+                why = f"{error.strerror or error} ({self.directory})"
+            self.stop(why)
         return self.count
 
     def append(self, *values: float) -> int:
@@ -285,29 +267,27 @@ class Lane(LaneState):
     def _leave(self, kept: Block | None) -> None:
         """The window so far is done with, and on file; its memory goes back, but for a block that
         is kept."""
-        following = self.first + self.count
         window, self.window = self.window, None
         if window is not None:
             block = window.block
-            window.left()
+            window.buf = window.block = None
             if block is not None and block is not kept and self.arena is not None:
-                self.arena.release(block, following)
+                self.arena.release(block, self.first + self.count)
 
     def _flush(self) -> None:
         """Bring the window's records to the file. Raises OSError."""
-        window, committed = self.window, self.committed
+        window = self.window
         if window is None or not self.count:
             return
-        if isinstance(committed, _WrittenCount):
-            if committed.failed is not None:
-                raise committed.failed
+        if window.block is None:
+            if window.failed is not None:
+                raise window.failed
             return
         records = memoryview(self.buf)[WINDOW_AT : WINDOW_AT + self.count * self.size]
         try:
             window.file.write(window.position, records, window.position + self.count)
-        except (
-            FileNotFoundError
-        ):  # somebody has removed it: the records that are here begin another one
+        except FileNotFoundError:
+            # Somebody has removed it: the records that are here begin another one.
             if not window.position:
                 raise
             self.file = None
@@ -347,23 +327,27 @@ class Lane(LaneState):
         self.admitted += capacity * self.size
         block = self._block(window, block_bytes)
         blanks = self._blanks(capacity)
-        committed: _Committed
-        if block is not None:
+        if block is None:
+            window = Window(file, position, bytearray(WINDOW_AT) + blanks, None)
+            if not position:
+                file.write(0, b"", 0)  # it is there from now on
+            committed: _Committed = window
+        else:
             block.begin(self.name, file, self.number, position, first, capacity, blanks)
             window, committed = Window(file, position, block.buf, block), block.committed
-        else:
-            window, committed = _at_once(file, position, blanks)
+        buf = window.buf
+        assert buf is not None
         self._leave(block)
         # `capacity` last: until then the hot path sees a window that is full.
         self.capacity = self.count = 0
         self.window = window
         self.first = first
-        self.buf = window.memory()
+        self.buf = buf
         self.committed = committed
         self.capacity = capacity
 
     def _block_bytes(self, window: Window | None) -> int:
-        size = FIRST_BLOCK_BYTES if window is None else len(window.memory()) * BLOCK_GROWTH
+        size = FIRST_BLOCK_BYTES if window is None else len(self.buf) * BLOCK_GROWTH
         while size < WINDOW_AT + 2 * self.size:
             size *= 2
         return min(size, LARGEST_BLOCK_BYTES)
@@ -388,11 +372,3 @@ class Lane(LaneState):
 
 
 _blanks: dict[str, memoryview] = {}
-
-
-def _at_once(file: SegmentFile, position: int, blanks: memoryview) -> tuple[Window, _WrittenCount]:
-    buf = bytearray(WINDOW_AT) + blanks
-    window = Window(file, position, buf, None)
-    if not position:
-        file.write(0, b"", 0)  # it is there from now on
-    return window, _WrittenCount(window, buf)

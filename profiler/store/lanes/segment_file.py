@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import struct
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from ...base.schema import Schema
@@ -27,9 +29,12 @@ HEADER_BYTES = 4096
 # schema JSON
 HEADER = struct.Struct("<8sIIIIQQI")
 COMMITTED_OFFSET = 32
+# A device time is known, and an epoch's end is written, at most so many records after the one it
+# belongs to (`record.device.step_log.MAX_PENDING`, and a few).
+LATE_ROWS = 260
 SCHEMA_OFFSET = 64
 
-_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
+_BATCHES = re.compile(r"(batches(\d{1,9})x\d{1,9})(?:-\d+\.seg|\.fold\.json)")
 
 Bytes = bytes | bytearray | memoryview
 
@@ -47,18 +52,12 @@ class SegmentFile:
 
     def header(self, committed: int) -> bytes:
         """Raises ValueError for a schema that does not fit."""
-        described = self.schema.described
+        kind, described = self.schema, self.schema.described
         if SCHEMA_OFFSET + len(described) > HEADER_BYTES:
-            raise ValueError(f"the schema of lane {self.schema.name!r} does not fit the header")
+            raise ValueError(f"the schema of lane {kind.name!r} does not fit the header")
         head = HEADER.pack(
-            MAGIC,
-            FORMAT_VERSION,
-            HEADER_BYTES,
-            self.schema.size,
-            self.capacity,
-            self.first_seq,
-            committed,
-            len(described),
+            *(MAGIC, FORMAT_VERSION, HEADER_BYTES, kind.size, self.capacity, self.first_seq),
+            *(committed, len(described)),
         )
         return (head.ljust(SCHEMA_OFFSET, b"\0") + described).ljust(HEADER_BYTES, b"\0")
 
@@ -70,12 +69,12 @@ class SegmentFile:
         Raises OSError: FileNotFoundError where a file that had records is gone.
         """
         try:
-            fd = os.open(self.path, os.O_RDWR | _CLOEXEC)
+            fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
             if position:
                 raise
             self._make()
-            fd = os.open(self.path, os.O_RDWR | _CLOEXEC)
+            fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         try:
             write_all(fd, records, HEADER_BYTES + position * self.schema.size)
             if not only_more or _counted(fd) < committed:
@@ -85,7 +84,7 @@ class SegmentFile:
 
     def patch(self, patches: Iterable[tuple[int, bytes]]) -> None:
         """Replace bytes at these offsets of the file. Raises OSError."""
-        fd = os.open(self.path, os.O_WRONLY | _CLOEXEC)
+        fd = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
         try:
             for offset, data in patches:
                 write_all(fd, data, offset)
@@ -97,7 +96,7 @@ class SegmentFile:
         meantime."""
         folder, name = os.path.split(self.path)
         making = os.path.join(folder, f".{name}.{os.getpid()}.{threading.get_ident()}")
-        fd = os.open(making, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _CLOEXEC, 0o600)
+        fd = os.open(making, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             write_all(fd, self.header(0), 0)
             self._appear(making)
@@ -130,3 +129,24 @@ def write_all(fd: int, data: Bytes, at: int) -> None:
 
 def segment_path(directory: Any, name: str, number: int) -> str:
     return os.path.join(os.fspath(directory), f"{name}-{number:06d}.seg")
+
+
+def segment_number(path: Path) -> int:
+    """12 of NAME-000012.seg."""
+    return int(path.stem.rpartition("-")[2])
+
+
+def segments(directory: Path, name: str) -> list[Path]:
+    """The lane's segment files, oldest first; none where the folder cannot be read."""
+    pattern = re.compile(re.escape(name) + r"-\d+\.seg")
+    try:
+        return sorted(directory / each for each in os.listdir(directory) if pattern.fullmatch(each))
+    except OSError:
+        return []
+
+
+def batch_lanes(names: Iterable[str]) -> list[tuple[int, str]]:
+    """(loader, lane) of the lanes of batches, whole or compacted, among the files of a process's
+    folder."""
+    found = (_BATCHES.fullmatch(name) for name in names)
+    return sorted({(int(match[2]), match[1]) for match in found if match})

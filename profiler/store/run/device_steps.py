@@ -35,7 +35,7 @@ class Copying(Struct, frozen=True):
 
 class DeviceSteps(Struct, frozen=True):
     """`aside_share` is the part of the copies that were issued to another stream than the one that
-    the batch was handed over on, None where there were no copies, or it cannot be told."""
+    the batch was handed over on, None where there were no copies, or it is not known."""
 
     steps: Annotated[int, Meta(ge=1)]
     aside_share: float | None = None

@@ -46,10 +46,8 @@ def with_ends(epochs: Columns, batches: Columns, config: Mapping[str, Scalar]) -
         return epochs
     expected = batches_an_epoch(config)
     numbers, last, counts = np.unique(batches["epoch"][::-1], return_index=True, return_counts=True)
-    place = {
-        int(number): (batches.rows - 1 - int(at), int(n))
-        for number, at, n in zip(numbers, last, counts, strict=True)
-    }
+    ends = (batches.rows - 1 - last).tolist()
+    place = dict(zip(numbers.tolist(), zip(ends, counts.tolist(), strict=True), strict=True))
     filled = {name: epochs[name].copy() for name in ("batches", "t_end_ns", "how")}
     for row in open_.tolist():
         at, count = place.get(int(epochs["epoch"][row]), (-1, 0))

@@ -14,12 +14,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...base.errors import RunUnreadable
 from ...base.facts import EndedProcess
-from ...base.liveness import Liveness, process_state
+from ...base.liveness import Liveness
 from ...base.schema import Schema
 from ...base.tolerant import read_as
 from ..lanes.columns import Columns, LaneContent
@@ -27,7 +28,7 @@ from ..lanes.lane_window import LaneWindow
 from .history import Course, History
 from .run import LoaderRun, ProcessRun, Run
 from .run_finder import run_ids
-from .run_reader import read_run, read_run_json, run_state
+from .run_reader import glance, read_run
 
 # Newest records kept in detail, by schema; at least so many.
 BATCH_ROWS = 8192
@@ -55,30 +56,25 @@ class Place:
     process: str
     loader: int
 
+    def holds(self, directory: Path, lane: str) -> bool:
+        """Whether this lane is one of batches of this loader."""
+        return directory.name == self.process and lane.startswith(f"batches{self.loader}x")
+
 
 def newest_run(runs: Path) -> Path | None:
     """The newest run that is live, else the newest; None where there is none."""
-    ids = run_ids(runs)
-    for name in reversed(ids[-ASKED_RUNS:]):
-        if state_of(runs / name, Liveness()) == "live":
-            return runs / name
-    return runs / ids[-1] if ids else None
+    newest = [runs / name for name in run_ids(runs)[::-1]]
+    live = (path for path in newest[:ASKED_RUNS] if state_of(path, Liveness()) == "live")
+    return next(live, newest[0] if newest else None)
 
 
 def state_of(path: Path, liveness: Liveness) -> str:
     """The state of a run, from its descriptions alone: live, finished, crashed or unknown; removed;
     unreadable."""
     try:
-        data = read_run_json(path)
+        return glance(path, liveness)[1]
     except RunUnreadable:
         return "unreadable" if path.is_dir() else "removed"
-    states = []
-    for process in sorted(path.glob("p*/process.json")):
-        try:
-            states.append(process_state(read_as(EndedProcess, process), liveness))
-        except RunUnreadable:
-            states.append("unknown")
-    return run_state(data, states, liveness)
 
 
 class Follower:
@@ -139,7 +135,8 @@ class Follower:
         self._choose(place)
 
         def read(directory: Path, name: str, schema_: Schema) -> LaneContent:
-            if schema_.name == "batch" and not self._is_chosen(directory, name):
+            chosen = self._chosen is not None and self._chosen.holds(directory, name)
+            if schema_.name == "batch" and not chosen:
                 return LaneContent(Columns.empty(schema_))
             return self._window(directory, name, schema_).content(at_ns)
 
@@ -152,17 +149,13 @@ class Follower:
 
     def span_ns(self, place: Place) -> tuple[int, int] | None:
         """First and last moment of a loader that can be looked at; None before its first batch."""
-        windows = [
-            w
-            for (path, name), w in self._windows.items()
-            if path.name == place.process and _of(name, place)
-        ]
+        windows = [w for (path, name), w in self._windows.items() if place.holds(path, name)]
         begins = [t for w in windows if (t := w.begin_ns()) is not None]
         ends = [t for w in windows if (t := w.end_ns()) is not None]
         return (min(begins), max(ends)) if begins and ends else None
 
     def course(self, process: ProcessRun, loader: LoaderRun) -> Course:
-        """The loader's whole course: what is in the totals, and the batches of `loader` beside."""
+        """The loader's whole course: what is in the totals, and the batches of `loader`."""
         place = Place(process.path.name, loader.index)
         history = self._histories.get(place)
         if history is None:
@@ -192,16 +185,12 @@ class Follower:
         for key in [key for key, window in self._windows.items() if window.schema.name == "batch"]:
             del self._windows[key]
 
-    def _is_chosen(self, directory: Path, name: str) -> bool:
-        place = self._chosen
-        return place is not None and directory.name == place.process and _of(name, place)
-
     def _window(self, directory: Path, name: str, schema_: Schema) -> LaneWindow:
         window = self._windows.get((directory, name))
         if window is None:
             batch = schema_.name == "batch"
             on_compaction = self._history(directory).add if batch else None
-            rows = ROWS.get(schema_.name, BATCH_ROWS)
+            rows = ROWS[schema_.name]
             window = self._windows[directory, name] = LaneWindow(
                 directory, name, schema_, rows, batch, on_compaction
             )
@@ -219,32 +208,17 @@ class Follower:
         return self._histories[self._chosen]
 
 
-def _of(name: str, place: Place) -> bool:
-    return name.startswith(f"batches{place.loader}x")
-
-
-def _descriptions(path: Path) -> tuple[tuple[str, int, int], ...]:
+def _descriptions(path: Path) -> list[tuple[str, int, int]]:
     """Every JSON file and beginning of a lane, with size and time: another when anything joins or
     is described."""
-    found = []
-    for folder in _folders(path):
-        try:
-            with os.scandir(folder) as entries:
-                for entry in entries:
-                    if entry.name.endswith((".json", "-000000.seg")) and ".fold." not in entry.name:
-                        status = entry.stat()
-                        json_ = entry.name.endswith(".json")
-                        found.append(
-                            (entry.path, status.st_size, status.st_mtime_ns if json_ else 0)
-                        )
-        except OSError:
-            continue
-    return tuple(sorted(found))
-
-
-def _folders(path: Path) -> list[str]:
-    try:
-        with os.scandir(path) as entries:
-            return [str(path), *(entry.path for entry in entries if entry.is_dir())]
-    except OSError:
-        return []
+    found: list[tuple[str, int, int]] = []
+    for folder, folders, names in os.walk(path):
+        if folder != str(path):
+            folders.clear()
+        for name in names:
+            if name.endswith((".json", "-000000.seg")) and ".fold." not in name:
+                with suppress(OSError):
+                    status = os.stat(os.path.join(folder, name))
+                    changed_ns = status.st_mtime_ns if name.endswith(".json") else 0
+                    found.append((os.path.join(folder, name), status.st_size, changed_ns))
+    return sorted(found)

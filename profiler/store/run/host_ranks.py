@@ -15,12 +15,12 @@ Host = tuple[str | None, str | None]
 def with_ranks_counted(processes: Iterable[ProcessRun]) -> tuple[ProcessRun, ...]:
     """The processes, where a launcher left it unsaid with their number of ranks on the host, and
     with their local rank where the whole job is on one host."""
-    told = tuple(processes)
+    known = tuple(processes)
     ranks: dict[Host, set[int]] = defaultdict(set)
-    for process in told:
+    for process in known:
         if process.rank is not None:
             ranks[_host(process)].add(process.rank)
-    return tuple(_counted(process, len(ranks[_host(process)])) for process in told)
+    return tuple(_counted(process, len(ranks[_host(process)])) for process in known)
 
 
 def _counted(process: ProcessRun, here: int) -> ProcessRun:

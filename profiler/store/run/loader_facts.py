@@ -1,8 +1,9 @@
-"""What is written down of a loader beside its records: `loader{N}.json`."""
+"""A loader's description: `loader{N}.json`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 from msgspec import Struct
 
@@ -24,7 +25,7 @@ class LoaderFacts(Struct, frozen=True, kw_only=True):
     format: int | None = None
     index: int | None = None
     name: Text | None = None
-    kind: str = "dataloader"
+    kind: Literal["dataloader", "iterable"] = "dataloader"
     config: Mapping[str, Scalar] = {}
     reasons: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()

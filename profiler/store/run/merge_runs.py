@@ -30,21 +30,21 @@ def merge_runs(names: Sequence[str], out: Path) -> Path:
     with _brought_here(names) as paths:
         if len({path.resolve() for path in paths}) < len(paths):
             raise UsageError("one of these runs is named twice")
-        told = sorted(
+        earliest_first = sorted(
             (((facts := read_run_json(path)).created_unix_ns or 0, path, facts) for path in paths),
             key=lambda each: each[:2],
         )
         try:
             out.mkdir(parents=True, mode=0o700)
-            for _, path, _ in told:
+            for _, path, _ in earliest_first:
                 for part in sorted(path.iterdir()):
                     match = _PART.fullmatch(part.name)
                     if match and part.is_dir() and not part.is_symlink():
                         shutil.copytree(part, _free(out, match[1]), ignore=_no_files, symlinks=True)
-            merged = [facts.id or path.name for _, path, facts in told]
+            merged = [facts.id or path.name for _, path, facts in earliest_first]
             write_atomically(
                 out / "run.json",
-                json.dumps({**as_json(told[0][2]), "id": out.name, "merged": merged}),
+                json.dumps({**as_json(earliest_first[0][2]), "id": out.name, "merged": merged}),
             )
         except (OSError, shutil.Error) as error:
             shutil.rmtree(out, ignore_errors=True)

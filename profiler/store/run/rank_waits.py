@@ -11,9 +11,8 @@ import numpy as np
 
 from ...base.errors import RunUnreadable
 from ...base.schema import BATCH
-from ..lanes.columns import checked_header
-from ..lanes.lane_reader import batch_lanes, segments
-from ..lanes.segment_file import HEADER_BYTES
+from ..lanes.lane_reader import read_header, read_records
+from ..lanes.segment_file import batch_lanes, segments
 from .loader_summary import LoaderSummary, summary_of
 from .run import LoaderRun, ProcessRun, Run
 
@@ -58,8 +57,8 @@ class RankWaits:
 def _looked(run: Run, process: ProcessRun, loader: LoaderRun) -> Iterator[RankWait]:
     wanted, seen = summary_of(loader).identity, set()
     for other in run.processes:
-        told = other.summaries or map(summary_of, other.loaders)
-        same = next((each for each in told if each.identity == wanted), None)
+        loaders = other.summaries or map(summary_of, other.loaders)
+        same = next((each for each in loaders if each.identity == wanted), None)
         if same is not None and other.rank is not None and other.rank not in seen:
             seen.add(other.rank)
             share = _ended(same) if other.summaries else _newest(other.path, same.index)
@@ -68,28 +67,23 @@ def _looked(run: Run, process: ProcessRun, loader: LoaderRun) -> Iterator[RankWa
 
 def _ended(loader: LoaderSummary) -> float | None:
     wait, compute = loader.mean("wait_ns"), loader.mean("compute_ns")
-    return (
-        wait / (wait + compute)
-        if wait is not None and compute is not None and wait + compute > 0
-        else None
-    )
+    if wait is None or compute is None:
+        return None
+    return wait / (wait + compute) if wait + compute > 0 else None
 
 
 def _newest(directory: Path, index: int) -> float | None:
     waited = stepped = 0
-    for name in batch_lanes((path.name for path in directory.glob(f"batches{index}x*.seg")), index):
+    for _, name in batch_lanes(path.name for path in directory.glob(f"batches{index}x*.seg")):
         try:
-            info = checked_header(segments(directory, name)[-1], BATCH)
-            count = min(NEWEST, info.committed)
-            at = HEADER_BYTES + (info.committed - count) * info.dtype.itemsize
-            records = np.fromfile(info.path, info.dtype, count, offset=at)
-        except (OSError, ValueError, IndexError, RunUnreadable):
+            info = read_header(segments(directory, name)[-1], BATCH)
+            records, _ = read_records(info, max(0, info.committed - NEWEST))
+            wait, epoch, handed = records["wait_ns"], records["epoch"], records["t_ns"]
+        except (ValueError, IndexError, RunUnreadable):
             continue
-        handed = records["t_ns"] + records["wait_ns"]
-        steps = np.diff(handed)
+        steps = np.diff(handed + wait)
         # The first batch of an epoch is not looked at: its waiting is the start of the workers.
-        good = (np.diff(records["epoch"]) == 0) & (steps > 0) & (np.diff(records["seq"]) == 1)
-        good &= (records["wait_ns"][1:] >= 0) & (records["wait_ns"][1:] <= steps)
-        waited += int(records["wait_ns"][1:][good].sum())
+        good = (np.diff(epoch) == 0) & (steps > 0) & (wait[1:] >= 0) & (wait[1:] <= steps)
+        waited += int(wait[1:][good].sum())
         stepped += int(steps[good].sum())
     return waited / stepped if stepped else None

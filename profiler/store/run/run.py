@@ -95,15 +95,23 @@ class LoaderRun:
 
 
 @dataclass(frozen=True)
-class ProcessRun:
-    """One recording process of the run, with the loaders it iterated."""
+class Recorded:
+    """What a run, its processes and its hosts have in common. `notes` say what could not be
+    read."""
 
     path: Path
-    pid: int
-    create_time: float | None
     host: str | None
     boot_id: str | None
     clock_ns: int | None
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ProcessRun(Recorded):
+    """One recording process of the run, with the loaders it iterated."""
+
+    pid: int
+    create_time: float | None
     unix_ns: int | None
     argv: tuple[str, ...]
     rank: int | None
@@ -122,10 +130,9 @@ class ProcessRun:
     state: State
     loaders: tuple[LoaderRun, ...]
     workers: Columns = field(repr=False)
-    notes: tuple[str, ...]
     ended_by: str | None = None  # "KeyboardInterrupt" where that ended the program
     rank_source: str | None = (
-        None  # who told the rank: "torch.distributed", "sampler", or a launcher
+        None  # who said the rank: "torch.distributed", "sampler", or a launcher
     )
     cpus: frozenset[int] = field(
         default=frozenset(), repr=False
@@ -136,14 +143,10 @@ class ProcessRun:
 
 
 @dataclass(frozen=True)
-class SystemRun:
+class SystemRun(Recorded):
     """What the sampler of one host saw. Columns as in `profiler.base.schema`: machine, core,
     process, gpu."""
 
-    path: Path
-    host: str | None
-    boot_id: str | None
-    clock_ns: int | None
     cores_logical: int | None
     cores_physical: int | None
     affinity: int | None
@@ -157,7 +160,6 @@ class SystemRun:
     core: Columns = field(repr=False)
     process: Columns = field(repr=False)
     gpu: Columns = field(repr=False)
-    notes: tuple[str, ...]
     bursts: tuple[StackCapture, ...] = field(default=(), repr=False)
 
     def ran(self, process: ProcessRun) -> bool:
@@ -169,16 +171,12 @@ class SystemRun:
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Recorded):
     """One recorded run. `state` is live, finished, crashed, or unknown where only another machine
     could tell."""
 
-    path: Path
     id: str
     created_unix_ns: int | None
-    clock_ns: int | None
-    host: str | None
-    boot_id: str | None
     argv: tuple[str, ...]
     python: str | None
     platform: str | None
@@ -187,7 +185,6 @@ class Run:
     state: State
     processes: tuple[ProcessRun, ...]
     systems: tuple[SystemRun, ...]
-    notes: tuple[str, ...]
 
     @property
     def outcome(self) -> Outcome:

@@ -28,13 +28,11 @@ def run_ids(runs: Path) -> list[str]:
         raise RunNotFound(
             f"the folder of runs {clean(runs)} cannot be read: {error.strerror or error}"
         ) from error
-    seconds = sorted(found)
-    if (
-        len(seconds) > 1 and seconds[-1][:15] == seconds[-2][:15]
-    ):  # begun in one second: the clock decides
-        newest = [name for name in seconds if name[:15] == seconds[-1][:15]]
-        seconds[-len(newest) :] = sorted(newest, key=lambda name: (_created(runs / name), name))
-    return seconds
+    newest = max(found, default="")[:15]
+    # Of those begun in the newest second, the clock decides.
+    return sorted(
+        found, key=lambda id_: (id_[:15], id_[:15] == newest and _created(runs / id_), id_)
+    )
 
 
 def _created(path: Path) -> int:
@@ -52,47 +50,30 @@ def find_run(name: str | os.PathLike[str], runs: Path | None = None) -> Path:
     if not asked or "\0" in asked:
         raise RunNotFound(f"{clean(asked, 80)!r} is not the name of a run")
     shown = clean(asked, 200)
+    is_path = not isinstance(name, str) or asked.startswith((".", "~")) or os.sep in asked
+    missing = f"there is no directory {shown}"
     try:
-        if not isinstance(name, str) or _is_path(asked):
-            path = Path(asked).expanduser()
-            if path.is_dir():
-                return path
-            raise RunNotFound(
-                _is_a_file(shown) if path.exists() else f"there is no directory {shown}"
-            )
-        ids = run_ids(where)
-        if asked == "latest":
-            if ids:
+        path = Path(asked).expanduser() if is_path else Path(asked)
+        if not is_path:
+            ids = run_ids(where)
+            if asked == "latest" and ids:
                 return where / ids[-1]
-            raise RunNotFound(
-                f"nothing has been recorded yet in {clean(where)}: try `loaderscope run "
-                "your_script.py`"
-            )
-        if asked in ids:
-            return where / asked
-        fitting = [id_ for id_ in ids if id_.startswith(asked)]
-        if len(fitting) == 1:
-            return where / fitting[0]
-        if len(fitting) > 1:
-            some = ", ".join(fitting[-3:])
-            raise RunNotFound(
-                f"{shown} is the beginning of {len(fitting)} runs ({some}): type more of the id"
-            )
-        path = Path(asked)
+            if asked == "latest":
+                raise RunNotFound(
+                    f"nothing has been recorded yet in {clean(where)}: try `loaderscope run "
+                    "your_script.py`"
+                )
+            fitting = [id_ for id_ in ids if id_.startswith(asked)]
+            if len(fitting) == 1 or asked in ids:
+                return where / (asked if asked in ids else fitting[0])
+            if fitting:
+                some = f"{len(fitting)} runs ({', '.join(fitting[-3:])})"
+                raise RunNotFound(f"{shown} is the beginning of {some}: type more of the id")
+            missing = f"there is no run {shown} in {clean(where)}: see `loaderscope list`"
         if path.is_dir():
             return path
         if path.exists():
-            raise RunNotFound(_is_a_file(shown))
+            missing = f"{shown} is a file: a run is a folder, with run.json in it"
     except (OSError, ValueError, RuntimeError) as error:
         raise RunNotFound(f"{shown} cannot be looked up: {clean(error, 200)}") from error
-    raise RunNotFound(
-        f"there is no run {shown} in {clean(where)}: `loaderscope list` shows those there are"
-    )
-
-
-def _is_a_file(shown: str) -> str:
-    return f"{shown} is a file: a run is a folder, with run.json in it"
-
-
-def _is_path(name: str) -> bool:
-    return name.startswith((".", "~")) or "/" in name or os.sep in name
+    raise RunNotFound(missing)

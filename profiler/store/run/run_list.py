@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...base.errors import RunUnreadable
-from ...base.facts import EndedProcess
-from ...base.liveness import Liveness, State, process_state
+from ...base.facts import RunFacts
+from ...base.liveness import Liveness
 from ...base.metadata import clean
-from ...base.tolerant import read_as
 from ..rundir import runs_directory
 from .run import outcome_of
 from .run_finder import run_ids
-from .run_reader import read_run_json, run_state
+from .run_reader import glance
 
 
 @dataclass(frozen=True)
@@ -43,56 +43,18 @@ def list_runs(runs: Path | None = None, limit: int | None = None) -> list[RunEnt
 
 
 def _entry(path: Path) -> RunEntry:
-    size, loaders, described = _contents(path)
-    try:
-        data = read_run_json(path)
-    except RunUnreadable as error:
-        return RunEntry(
-            clean(path.name),
-            path,
-            None,
-            (),
-            "unreadable",
-            len(described),
-            loaders,
-            size,
-            str(error),
-        )
-    liveness = Liveness()
-    states: list[State] = []
-    ended_by = []
-    for process in described:
-        try:
-            facts = read_as(EndedProcess, process)
-        except RunUnreadable:
-            states.append("unknown")
-            continue
-        states.append(process_state(facts, liveness))
-        ended_by.append(facts.ended_by)
-    state = outcome_of(run_state(data, states, liveness), ended_by)
-    return RunEntry(
-        clean(path.name),
-        path,
-        data.created_unix_ns,
-        data.argv,
-        state,
-        len(described),
-        loaders,
-        size,
-        None,
-    )
-
-
-def _contents(path: Path) -> tuple[int, int, list[Path]]:
-    """Bytes on disk, number of loaders, and the process descriptions."""
-    size, loaders, processes = 0, 0, []
+    size = loaders = processes = 0
     for folder, _, files in os.walk(path):
         for file in files:
-            try:
+            with suppress(OSError):
                 size += os.lstat(os.path.join(folder, file)).st_size
-            except OSError:
-                continue
-            loaders += bool(re.fullmatch(r"loader\d+\.json", file))
-            if file == "process.json":
-                processes.append(Path(folder, file))
-    return size, loaders, processes
+                loaders += re.fullmatch(r"loader\d+\.json", file) is not None
+                processes += file == "process.json"
+    data, state, problem = RunFacts(), "unreadable", None
+    try:
+        data, known, described = glance(path, Liveness())
+        state = outcome_of(known, [each.ended_by for each in described])
+    except RunUnreadable as error:
+        problem = str(error)
+    seen = processes, loaders, size, problem
+    return RunEntry(clean(path.name), path, data.created_unix_ns, data.argv, state, *seen)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import stat
-from collections.abc import Callable, Collection, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import fields, replace
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -22,15 +24,9 @@ from ...base.schema import Schema
 from ...base.tolerant import read_as
 from ..flushing import flush
 from ..gaps import reasons_of_bare_worker, told_by_worker
-from ..lanes.columns import (
-    Columns,
-    LaneContent,
-    merge_compacted,
-    merge_lanes,
-    read_lane,
-    with_compute,
-)
-from ..lanes.lane_reader import batch_lanes, read_header, segments
+from ..lanes.columns import Columns, LaneContent, LaneSource, read_batches, read_lane
+from ..lanes.lane_reader import read_header
+from ..lanes.segment_file import batch_lanes, segments
 from ..rundir import system_stem
 from ..stacks.stack_files import Collates, read_bursts
 from ..stacks.stack_stages import Collate, collate_of
@@ -38,7 +34,7 @@ from .epoch_ends import EXHAUSTED, with_ends
 from .host_ranks import with_ranks_counted
 from .loader_facts import LoaderFacts
 from .loader_summary import read_summaries, summary_of
-from .run import LoaderRun, ProcessRun, Run, SystemRun
+from .run import LoaderRun, ProcessRun, Recorded, Run, SystemRun
 from .run_finder import find_run
 from .sampled_fetches_reader import read_sampled_fetches
 from .tuning import read_tuning
@@ -51,9 +47,9 @@ LARGE = 16
 
 _RAY_WORKER = re.compile(r"[/\\\\]ray[/\\\\].*default_worker\.py$")
 
-Facts = TypeVar("Facts", RunFacts, EndedProcess, HostFacts, LoaderFacts)
+Described = TypeVar("Described", RunFacts, EndedProcess, HostFacts, LoaderFacts)
+P = TypeVar("P", bound=Recorded)
 Choose = Callable[[list[ProcessRun]], Collection[Path]]
-LaneSource = Callable[[Path, str, Schema], LaneContent]
 
 
 def open_run(name: str | os.PathLike[str] = "latest", runs: Path | None = None) -> Run:
@@ -78,53 +74,46 @@ def read_run(
     flush(path)  # this process may be the one that records it
     notes: list[str] = []
     data = read_run_json(path, notes)
-    processes: list[ProcessRun] = []
-    systems: list[SystemRun] = []
-    parts = _parts(path)
-    samplers = [part for part in parts if part.name.startswith("system-")]
-    large = len(parts) - len(samplers) >= LARGE
-    for part in parts:
-        if part in samplers:
-            continue
-        try:
-            if choose is not None and large:
-                processes.append(_summed_up(_read_process(part, liveness, read, whole=False)))
-            else:
-                processes.append(_read_process(part, liveness, read))
-        except RunUnreadable as error:
-            notes.append(f"{error}: left out")
-    if choose is not None and large:
+    samplers, folders = _parts(path)
+    some = choose is not None and len(folders) >= LARGE
+
+    def each(folders: Iterable[Path], read_one: Callable[[Path], P]) -> Iterator[P]:
+        for folder in folders:
+            try:
+                yield read_one(folder)
+            except RunUnreadable as error:
+                notes.append(f"{error}: left out")
+
+    processes = list(each(folders, lambda part: _read_process(part, liveness, read, not some)))
+    if some and choose is not None:
+        processes = [_summed_up(process) for process in processes]
         chosen = choose(processes)
-        for at, each in enumerate(processes):
-            if each.path in chosen:
-                processes[at] = replace(
-                    _read_process(each.path, liveness, read), summaries=each.summaries
-                )
+        for at, process in enumerate(processes):
+            if process.path in chosen:
+                whole = _read_process(process.path, liveness, read)
+                processes[at] = replace(whole, summaries=process.summaries)
         hosts = {
-            system_stem(each.host) for each in processes if each.loaders and each.host is not None
+            system_stem(process.host)
+            for process in processes
+            if process.loaders and process.host is not None
         }
         samplers = [part for part in samplers if part.name.rpartition("-")[0] in hosts]
-    for part in samplers:
-        try:
-            systems.append(_read_system(part, read, _collates(processes)))
-        except RunUnreadable as error:
-            notes.append(f"{error}: left out")
+    collates = _collates(processes)
+    systems = tuple(each(samplers, lambda part: _read_system(part, read, collates)))
     processes.sort(key=lambda p: (p.rank or 0, p.unix_ns or 0, p.pid))
-    for process in processes:
-        notes += process.notes
-    for system in systems:
-        notes += system.notes
+    parts: tuple[Recorded, ...] = (*processes, *systems)
+    notes += (note for part in parts for note in part.notes)
     return Run(
         path=path,
         **_told(data, Run) | {"id": data.id or clean(path.name)},
         state=run_state(data, [process.state for process in processes], liveness),
         processes=with_ranks_counted(processes),
-        systems=tuple(systems),
+        systems=systems,
         notes=tuple(notes),
     )
 
 
-def _told(facts: Struct, kind: type[Run] | type[ProcessRun] | type[SystemRun]) -> dict[str, Any]:
+def _told(facts: Struct, kind: type[Recorded]) -> dict[str, Any]:
     """What the file says that is asked of the run, under the same names."""
     return {
         each.name: getattr(facts, each.name)
@@ -152,43 +141,67 @@ def run_state(data: RunFacts, processes: list[State], liveness: Liveness) -> Sta
 def read_run_json(path: Path, notes: list[str] | None = None) -> RunFacts:
     """The run's own description. Raises RunUnreadable: without it a directory is not a run.
 
-    `notes` is told of numbers that cannot be.
+    Impossible numbers are noted in `notes`.
     """
-    shown = clean(path)
     try:
-        data = read_as(RunFacts, path / "run.json", notes)
+        return _checked(read_as(RunFacts, path / "run.json", notes), path / "run.json")
     except RunUnreadable as error:
         if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+            shown = clean(path)
             raise RunUnreadable(f"{shown} is not a run directory: it has no run.json") from error
         raise
-    check_format(data.format, path / "run.json")
+
+
+def glance(path: Path, liveness: Liveness) -> tuple[RunFacts, State, list[EndedProcess]]:
+    """What a run's descriptions alone say: its own, its state, its processes'. Raises
+    RunUnreadable."""
+    data = read_run_json(path)
+    states: list[State] = []
+    processes = []
+    for file in sorted(path.glob("p*/process.json")):
+        try:
+            processes.append(read_as(EndedProcess, file))
+            states.append(process_state(processes[-1], liveness))
+        except RunUnreadable:
+            states.append("unknown")
+    return data, run_state(data, states, liveness), processes
+
+
+def _checked(data: Described, path: Path) -> Described:
+    """Raises RunUnreadable for a file of another format version."""
+    version = data.format
+    if version is not None and version > FORMAT:
+        by = f"was written by a newer Loaderscope (format {version}): upgrade to read it"
+        raise RunUnreadable(f"{clean(path)} {by}")
+    if version != FORMAT:
+        raise RunUnreadable(f"{clean(path)} is corrupt: it does not say format {FORMAT}")
     return data
 
 
-def check_format(version: int | None, path: Path) -> None:
-    """Raises RunUnreadable for a file of another format version."""
-    if version is not None and version > FORMAT:
-        raise RunUnreadable(
-            f"{clean(path)} was written by a newer Loaderscope (format {version}): upgrade to read "
-            "it"
-        )
-    if version != FORMAT:
-        raise RunUnreadable(f"{clean(path)} is corrupt: it does not say format {FORMAT}")
+def _optional(kind: type[Described], path: Path, notes: list[str]) -> Described:
+    """A description that may be missing or torn; a newer one makes the part unreadable."""
+    try:
+        data = read_as(kind, path, notes)
+    except RunUnreadable as error:
+        notes.append(str(error))
+        return kind()
+    return _checked(data, path)
 
 
-def _parts(path: Path) -> list[Path]:
-    """The folders of processes and hosts."""
-    found = []
+def _parts(path: Path) -> tuple[list[Path], list[Path]]:
+    """The folders of samplers and of processes."""
     try:
         with os.scandir(path) as entries:
-            for entry in entries:
-                if re.fullmatch(r"p\d{1,12}-\d{1,9}|system-.+", entry.name) and entry.is_dir():
-                    found.append(Path(entry.path))
-                if len(found) >= MAX_PARTS:
-                    break
+            found = (
+                Path(entry.path)
+                for entry in entries
+                if re.fullmatch(r"p\d{1,12}-\d{1,9}|system-.+", entry.name) and entry.is_dir()
+            )
+            parts = sorted(islice(found, MAX_PARTS))
     except OSError as error:
         raise RunUnreadable(f"{clean(path)} cannot be read: {error.strerror or error}") from error
-    return sorted(found)
+    samplers = [part for part in parts if part.name.startswith("system-")]
+    return samplers, [part for part in parts if part not in samplers]
 
 
 def _read_process(
@@ -198,20 +211,16 @@ def _read_process(
     notes: list[str] = []
     data = _optional(EndedProcess, path / "process.json", notes)
     summaries = read_summaries(path) or () if data.ended_clock_ns is not None else ()
-    pid = data.pid
-    if pid is None:  # torn by a crash: the folder's name says it too
-        pid = int(path.name[1:].split("-")[0])
-    whole = whole or not summaries
-    workers = (
-        _note(read(path, "workers", schema.WORKER), notes).columns
-        if whole
-        else Columns.empty(schema.WORKER)
-    )
-    loaders = []
-    for index in _loader_indices(path) if whole else ():
-        loader = _read_loader(path, index, pid, data.rank, read)
-        notes += [f"{loader.name}: {note}" for note in loader.notes]
-        loaders.append(loader)
+    # A description torn by a crash says no id; the folder's name does too.
+    pid = int(path.name[1:].split("-")[0]) if data.pid is None else data.pid
+    loaders: list[LoaderRun] = []
+    workers = Columns.empty(schema.WORKER)
+    if whole or not summaries:
+        workers = _note(read(path, "workers", schema.WORKER), notes).columns
+        loaders += (
+            _read_loader(path, index, pid, data.rank, read) for index in _loader_indices(path)
+        )
+    notes += (f"{loader.name}: {note}" for loader in loaders for note in loader.notes)
     return ProcessRun(
         **_told(data, ProcessRun) | {"pid": pid, "affinity": data.cores, "cpus": data.core_numbers},
         path=path,
@@ -226,10 +235,8 @@ def _read_process(
 def _summed_up(process: ProcessRun) -> ProcessRun:
     """Of one that is at work, or was killed, the totals of what was read; it may be one of a
     thousand."""
-    if process.summaries or not process.loaders:
-        return process
-    told = tuple(map(summary_of, process.loaders))
-    return replace(process, summaries=told, loaders=(), workers=Columns.empty(schema.WORKER))
+    summaries = process.summaries or tuple(map(summary_of, process.loaders))
+    return replace(process, summaries=summaries, loaders=(), workers=Columns.empty(schema.WORKER))
 
 
 def _state(data: EndedProcess, liveness: Liveness, loaders: list[LoaderRun]) -> State:
@@ -242,36 +249,26 @@ def _state(data: EndedProcess, liveness: Liveness, loaders: list[LoaderRun]) -> 
 
 
 def _loader_indices(path: Path) -> list[int]:
-    found = set()
-    for entry in _names(path):
-        match = re.fullmatch(
-            r"loader(\d{1,9})\.json|batches(\d{1,9})x\d{1,9}(?:-\d+\.seg|\.fold\.json)", entry
-        )
-        if match:
-            found.add(int(match[1] or match[2]))
-    return sorted(found)[:MAX_LOADERS]
+    names = _names(path)
+    described = (re.fullmatch(r"loader(\d{1,9})\.json", name) for name in names)
+    found = {int(match[1]) for match in described if match}
+    return sorted(found | {index for index, _ in batch_lanes(names)})[:MAX_LOADERS]
 
 
-def _names(path: Path) -> Iterator[str]:
+def _names(path: Path) -> list[str]:
     try:
-        with os.scandir(path) as entries:
-            yield from (entry.name for entry in entries)
+        return os.listdir(path)
     except OSError:
-        return
+        return []
 
 
 def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneSource) -> LoaderRun:
     notes: list[str] = []
     data = _optional(LoaderFacts, path / f"loader{index}.json", notes)
-    contents = [
-        _note(read(path, lane, schema.BATCH), notes) for lane in batch_lanes(_names(path), index)
-    ]
-    batches = merge_lanes([with_compute(content.columns) for content in contents], schema.BATCH)
-    folded = merge_compacted([content.compacted for content in contents])
-    epochs, config = (
-        _note(read(path, f"epochs{index}", schema.EPOCH), notes).columns,
-        dict(data.config),
-    )
+    batches, folded, found = read_batches(path, index, read)
+    notes += found
+    epochs = _note(read(path, f"epochs{index}", schema.EPOCH), notes).columns
+    config = dict(data.config)
     bare, tuning = told_by_worker(path, index), read_tuning(path, index, notes)
     reasons = {**data.reasons, **reasons_of_bare_worker(bare)}
     if config.get("batching") == "none" and config.get("dataset_kind") == "iterable":
@@ -285,13 +282,10 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
             "samples",
             "batch_size=None: the data set makes the batches, and does not say of how many",
         )
-    kind: Literal["dataloader", "iterable"] = (
-        "iterable" if data.kind == "iterable" else "dataloader"
-    )
     return LoaderRun(
         index=index,
         name=data.name or f"loader {index}",
-        kind=kind,
+        kind=data.kind,
         pid=pid,
         rank=rank,
         config=config,
@@ -302,7 +296,7 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
         folded=folded,
         notes=tuple(notes) + data.notes,
         inspection=data.inspection,
-        looks=read_sampled_fetches(path, index, kind, reasons),
+        looks=read_sampled_fetches(path, index, data.kind, reasons),
         bare=bare,
         tuning=tuning,
         device_steps=data.device_steps,
@@ -310,13 +304,13 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
 
 
 def _collates(processes: list[ProcessRun]) -> Collates:
-    """By which a stack of collating is told from one of fetching."""
-    found: dict[int, dict[int, Collate]] = {}
+    """What tells a stack of collating from one of fetching."""
+    found: dict[int, dict[int, Collate]] = defaultdict(dict)
     for process in processes:
         for loader in process.loaders:
             one = collate_of(loader.inspection.collate, loader.config)
             if one is not None:
-                found.setdefault(process.pid, {})[loader.index] = one
+                found[process.pid][loader.index] = one
     return found
 
 
@@ -345,25 +339,10 @@ def _core_schema(path: Path) -> Schema:
     """The schema of the core lane as it was recorded: the number of cores is the recording
     machine's."""
     for segment in segments(path, "core"):
-        try:
-            if not stat.S_ISREG(segment.stat().st_mode):
-                continue
+        with suppress(KeyError, RunUnreadable):
             shape = read_header(segment).dtype["busy_pct"].shape
-        except (OSError, KeyError, RunUnreadable):
-            continue
-        return schema.core_schema(shape[0] if len(shape) == 1 else 1)
+            return schema.core_schema(shape[0] if len(shape) == 1 else 1)
     return schema.core_schema(1)
-
-
-def _optional(kind: type[Facts], path: Path, notes: list[str]) -> Facts:
-    """A description that may be missing or torn; a newer one makes the part unreadable."""
-    try:
-        data = read_as(kind, path, notes)
-    except RunUnreadable as error:
-        notes.append(str(error))
-        return kind()
-    check_format(data.format, path)
-    return data
 
 
 def _note(content: LaneContent, notes: list[str]) -> LaneContent:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from ..probe_totals import ProbeTotals, read_fetches
@@ -24,19 +25,13 @@ def read_sampled_fetches(
     `kind` and `reasons` are the loader's own: why none was sampled stands there under "looks".
     """
     totals = ProbeTotals()
-    for name in _names(directory, re.compile(rf"looks-{loader}-(?:m|w\d{{1,5}})\.json")):
-        totals.add(read_fetches(directory / name))
+    pattern = re.compile(rf"looks-{loader}-(?:m|w\d{{1,5}})\.json")
+    with suppress(OSError):
+        names = sorted(name for name in os.listdir(directory) if pattern.fullmatch(name))
+        for name in names[:MAX_FILES]:
+            totals.add(read_fetches(directory / name))
     if "looks" in reasons:
         totals.reasons["looks"] = reasons["looks"]
     elif kind == "iterable":
         totals.reasons["looks"] = NOT_A_LOADER
     return totals.fetches()
-
-
-def _names(directory: Path, pattern: re.Pattern[str]) -> list[str]:
-    try:
-        with os.scandir(directory) as entries:
-            found = [entry.name for entry in entries if pattern.fullmatch(entry.name)]
-    except OSError:
-        return []
-    return sorted(found)[:MAX_FILES]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta, Struct
+from msgspec.structs import force_setattr, replace
 
 from ...base.atomic_write import write_atomically
 from ...base.errors import RunUnreadable
-from ...base.metadata import Scalar, clean, integer, number, read_json, text
+from ...base.metadata import Scalar
+from ...base.tolerant import Text, read_as
 from ...base.torch_parts import DEFAULT_PREFETCH
 
 MOST_TRIALS, MOST_SWITCHES = 64, 1000
@@ -23,52 +25,62 @@ WHOLE_BATCHES = "whole batches by one look-up"  # in words: no argument of DataL
 Wish = Literal["keep", "back", "stop"]
 WISHES: tuple[Wish, ...] = get_args(Wish)
 Three = tuple[float, float, float]
+Settings = Mapping[str, bool | int]
+Rates = tuple[Annotated[float, Meta(gt=0)], ...]
+Factor = Annotated[float, Meta(gt=0.01, lt=100)]
 
 
-@dataclass(frozen=True)
-class Tried:
+class Tried(Struct, frozen=True):
     """One trial. `measured` and `predicted` are (low, mid, high) factors over the loader's own
     settings."""
 
-    settings: Mapping[str, Scalar]
-    predicted: Three | None
-    measured: Three | None
-    base: Mapping[str, Scalar]  # what took turns with it
-    base_rates: tuple[float, ...]  # batches a second, a window
-    rates: tuple[float, ...]
-    outcome: (
-        str | None
-    )  # proven, not faster, undecided, failed, not tried; None: the loop ended before
-    why: str | None
-    seconds: float
+    settings: Settings = {}
+    predicted: Three | None = None
+    measured: Three | None = None
+    base: Settings = {}  # what took turns with it
+    base_rates: Rates = ()  # batches a second, a window
+    rates: Rates = ()
+    # proven, not faster, undecided, failed, not tried; None: the loop ended before
+    outcome: Text | None = None
+    why: Text | None = None
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("predicted", "measured"):
+            three = getattr(self, name)
+            if three is not None and not 0 < three[0] <= three[1] <= three[2]:
+                force_setattr(self, name, None)
 
 
-@dataclass(frozen=True)
-class Switch:
+class Switch(Struct, frozen=True):
     """From this batch of the epoch on, batches were made with these settings."""
 
-    t_ns: int
-    epoch: int
-    batch: int
-    settings: Mapping[str, Scalar]
+    t_ns: int = 0
+    epoch: int = 0
+    batch: int = 0
+    settings: Settings = {}
 
 
-@dataclass(frozen=True)
-class Tuned:
+Trials = Annotated[tuple[Tried, ...], Meta(max_length=MOST_TRIALS)]
+
+
+class Tuned(Struct, frozen=True):
     """Of one loader: the settings of its code, those in use at the end, and how it came to that."""
 
-    own: Mapping[str, Scalar]
-    chosen: Mapping[str, Scalar]
-    decided: bool
-    said: str
-    trials: tuple[Tried, ...]
-    switches: tuple[Switch, ...]
+    own: Settings = {}
+    chosen: Settings = {}
+    decided: bool = False
+    said: str = ""
+    trials: Trials = ()
+    switches: Annotated[tuple[Switch, ...], Meta(max_length=MOST_SWITCHES)] = ()
     follows: int | None = None  # the rank that decided for this one; the trials are its
-    waiting: tuple[Tried, ...] = ()  # to be tried next
-    corrected: tuple[float, float] = (
-        1.0,
-        1.0,
-    )  # scale and width by which earlier trials had corrected predictions
+    waiting: Trials = ()  # to be tried next
+    # Scale and width by which earlier trials had corrected predictions.
+    corrected: tuple[Factor, Factor] = (1.0, 1.0)
+
+    def followed_from(self, rank: int | None) -> Tuned:
+        """As a rank shows it that follows this one."""
+        return replace(self, follows=rank)
 
     def trial_of(self, changes: Mapping[str, Scalar]) -> Tried | None:
         """The trial of just these changes to the loader's own settings."""
@@ -111,21 +123,10 @@ def read_tuning(path: Path, index: int, notes: list[str]) -> Tuned | None:
     if not file.is_file():
         return None
     try:
-        data = read_json(file, notes)
+        return read_as(Tuned, file, notes)
     except RunUnreadable as error:
         notes.append(str(error))
         return None
-    return Tuned(
-        own=_settings(data.get("own")),
-        chosen=_settings(data.get("chosen")),
-        decided=data.get("decided") is True,
-        said=text(data, "said") or "",
-        trials=tuple(_tried(each) for each in _dicts(data.get("trials"))[:MOST_TRIALS]),
-        switches=tuple(_switch(each) for each in _dicts(data.get("switches"))[-MOST_SWITCHES:]),
-        follows=integer(data, "follows"),
-        corrected=_corrected(data.get("corrected")),
-        waiting=tuple(_tried(each) for each in _dicts(data.get("waiting"))[:MOST_TRIALS]),
-    )
 
 
 def ask(path: Path, index: int, wish: Wish) -> None:
@@ -138,42 +139,11 @@ def asked(path: Path, index: int) -> Wish | None:
     """As the loader's process looks, once."""
     file = path / f"tune{index}.wish"
     try:
-        told = file.read_text(encoding="ascii", errors="replace")[:16]
+        found = file.read_text(encoding="ascii", errors="replace")[:16]
         file.unlink()
     except OSError:
         return None
-    return next((each for each in WISHES if each == told), None)
-
-
-def _tried(data: dict[str, Any]) -> Tried:
-    return Tried(
-        _settings(data.get("settings")),
-        _three(data.get("predicted")),
-        _three(data.get("measured")),
-        _settings(data.get("base")),
-        _rates(data.get("base_rates")),
-        _rates(data.get("rates")),
-        text(data, "outcome"),
-        text(data, "why"),
-        number(data, "seconds") or 0.0,
-    )
-
-
-def _switch(data: dict[str, Any]) -> Switch:
-    t_ns, epoch, batch = (integer(data, name) or 0 for name in ("t_ns", "epoch", "batch"))
-    return Switch(t_ns, epoch, batch, _settings(data.get("settings")))
-
-
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
-def _settings(value: Any) -> dict[str, Scalar]:
-    if not isinstance(value, dict):
-        return {}
-    return {
-        clean(str(name), 40): each for name, each in value.items() if isinstance(each, bool | int)
-    }
+    return next((each for each in WISHES if each == found), None)
 
 
 def _that_count(settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
@@ -184,30 +154,3 @@ def _that_count(settings: Mapping[str, Scalar]) -> dict[str, Scalar]:
         "batched": False,
         **{name: value for name, value in settings.items() if name not in of_workers},
     }
-
-
-def _corrected(value: Any) -> tuple[float, float]:
-    found = _rates(value)
-    return (
-        (found[0], found[1])
-        if len(found) == 2 and all(0.01 < each < 100 for each in found)
-        else (1.0, 1.0)
-    )
-
-
-def _rates(value: Any) -> tuple[float, ...]:
-    if not isinstance(value, list):
-        return ()
-    return tuple(
-        float(each) for each in value if isinstance(each, int | float) and 0 < each < float("inf")
-    )
-
-
-def _three(value: Any) -> Three | None:
-    if not isinstance(value, list) or len(value) != 3:
-        return None
-    low, mid, high = (
-        each if isinstance(each, int | float) and not isinstance(each, bool) else 0.0
-        for each in value
-    )
-    return (float(low), float(mid), float(high)) if 0 < low <= mid <= high < float("inf") else None

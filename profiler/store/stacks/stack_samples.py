@@ -1,5 +1,5 @@
-"""Stack samples as recorded: bursts of py-spy on main and workers, kept beside the sampler's lanes,
-one file a burst.
+"""Stack samples as recorded: bursts of py-spy on main and workers, one file a
+burst, next to the sampler's lanes.
 
 The system sampler makes them, `SystemRun.bursts` holds them, `advisors.stacks.code_summary` says
 what they mean.
@@ -9,18 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from ...base.tolerant import Text
 
 STAGES = ("fetch", "collate", "pack", "pin", "wait", "compute", "idle", "other")
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(Struct, frozen=True, array_like=True):
     """One frame. `line` is the one being executed, 0 if unknown; of compiled code, `file` is its
     source or library."""
 
-    function: str
-    file: str
-    line: int
+    function: Text = "unknown"
+    file: str = ""
+    line: Annotated[int, Meta(ge=0, lt=1 << 31)] = 0
     native: bool = False
 
 

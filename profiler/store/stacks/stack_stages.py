@@ -1,4 +1,4 @@
-"""Which stage a stack belongs to, told from its frames, its thread, and whether its process is a
+"""Which stage a stack belongs to, by its frames, its thread, and whether its process is a
 worker.
 
 The frames that lead to the stage (torch's loops, multiprocessing, our own) are cut off: what is
@@ -84,8 +84,8 @@ def collate_of(part: Part | None, config: Mapping[str, Scalar]) -> Collate | Non
         name = part.name.rpartition(".")[2]
         last = part.line + len(part.call) - 1 if part.line is not None and part.call else None
         return Collate(name, part.file, part.line, None if len(part.call) >= MOST_LINES else last)
-    told = config.get("collate_fn")
-    return Collate(told.rpartition(".")[2]) if isinstance(told, str) and told else None
+    found = config.get("collate_fn")
+    return Collate(found.rpartition(".")[2]) if isinstance(found, str) and found else None
 
 
 def place(
@@ -104,7 +104,8 @@ def place(
     Compiled frames say nothing about the stage; those below what is cut off are kept.
     """
     telling = [at for at, frame in enumerate(frames) if not frame.native and not ours(frame)]
-    found = _place([frames[at] for at in telling], thread, worker, collates, collating)
+    stack = _Stack([frames[at] for at in telling], collates, collating)
+    found = stack.placed(thread, worker)
     if not found.kept and found.stage in ("idle", "wait"):
         return found
     # What is kept of the telling frames is always their innermost part.
@@ -115,52 +116,12 @@ def place(
     )
 
 
-def _place(
-    frames: Sequence[Frame],
-    thread: str,
-    worker: bool,
-    collates: Sequence[Collate],
-    collating: frozenset[Frame],
-) -> Placed:
-    after = _last(frames, _WORKERS, "_worker_loop") if worker else None
-    if after is not None:
-        return _in_loop(frames, after, collates, collating)
-    feeding = _last(frames, (_QUEUE,), "_feed")
-    if feeding is not None:
-        rest = _below(frames, feeding)
-        idle = (
-            bool(rest)
-            and _is(frames[rest[0]], _WAITING)
-            and _own_name(frames[rest[0]]) in ("wait", "acquire")
-        )
-        return Placed("other" if not worker else "idle" if idle else "pack", () if idle else rest)
-    pinning = _last(frames, (_PIN,), "_pin_memory_loop")
-    if pinning is not None:
-        return Placed("pin", _after(frames, _below(frames, pinning), (_QUEUE, *_WAITING)))
-    if worker:
-        return Placed("other", _user(frames))
-    asking = next(
-        (
-            at
-            for at, frame in enumerate(frames)
-            if _is(frame, _LOADERS) and _own_name(frame) in _ASKING
-        ),
-        None,
-    )
-    if asking is not None:
-        return _in_next(frames, asking, collates, collating)
-    return Placed("compute" if thread == MAIN_THREAD else "other", _user(frames))
-
-
-_ASKING = ("__next__", "__iter__")
-
-
 def collating_frames(placed: Iterable[tuple[Placed, int]], one_loader: bool) -> frozenset[Frame]:
     """Fetchers' frames that are at the line that collates, from the stacks of one process as placed
     without this knowledge, each with its samples.
 
     Where collate functions were recognised, their line is known, and a stack that ends in the
-    fetcher itself (a collate function without Python frames) is told by it. Where none was (its
+    fetcher itself (a collate function without Python frames) is known by it. Where none was (its
     source could not be looked at), the fetcher of `one_loader` calls from two lines, and the later
     one collates.
     """
@@ -186,115 +147,94 @@ def collating_frames(placed: Iterable[tuple[Placed, int]], one_loader: bool) -> 
     return frozenset(frame for frame in bare if calling and frame.line > calling[0].line)
 
 
-def _in_loop(
-    frames: Sequence[Frame],
-    loop: int,
-    collates: Sequence[Collate],
-    collating: frozenset[Frame],
-) -> Placed:
-    """Below a worker's loop: it takes a task, fetches, collates, hands over, or is still
-    preparing."""
-    rest = _below(frames, loop)
-    if not rest:
-        return Placed("other", ())
-    first = frames[rest[0]]
-    if _is(first, (_FETCH,)) and _own_name(first) == "fetch":
-        return _in_fetcher(frames, rest, collates, collating)
-    if _is(first, (_QUEUE, *_WAITING)):
-        return (
-            Placed("idle", ())
-            if _own_name(first) in ("get", "poll", "wait")
-            else Placed("pack", rest[1:])
-        )
-    return Placed("other", rest)
+class _Stack:
+    """The frames that tell of one stack. Methods take the first of the frames that are left."""
 
+    def __init__(
+        self, frames: list[Frame], collates: Sequence[Collate], collating: frozenset[Frame]
+    ) -> None:
+        self.frames = frames
+        self.collates = collates
+        self.collating = collating
 
-def _in_fetcher(
-    frames: Sequence[Frame],
-    rest: tuple[int, ...],
-    collates: Sequence[Collate],
-    collating: frozenset[Frame],
-) -> Placed:
-    fetcher = frames[rest[0]]
-    below = _after(frames, rest, (_FETCH,))
-    if not below:
-        return Placed("collate" if fetcher in collating else "fetch", (), fetcher)
-    first = frames[below[0]]
-    known = any(one.is_in(frames[at]) for at in below[:_COLLATE_DEPTH] for one in collates)
-    stage = "collate" if known or _is(first, (_COLLATE,)) or fetcher in collating else "fetch"
-    return Placed(stage, below, fetcher)
+    def placed(self, thread: str, worker: bool) -> Placed:
+        loop = self._below(_WORKERS, "_worker_loop") if worker else None
+        if loop is not None:
+            return self._in_loop(loop)
+        feeding = self._below((_QUEUE,), "_feed")
+        if feeding is not None:
+            idle = self._is(feeding, _WAITING, "wait", "acquire")
+            return self._kept("other" if not worker else "idle" if idle else "pack", feeding, idle)
+        pinning = self._below((_PIN,), "_pin_memory_loop")
+        if pinning is not None:
+            return self._kept("pin", self._after(pinning, (_QUEUE, *_WAITING)))
+        if not worker:
+            for at in range(len(self.frames)):
+                if self._is(at, _LOADERS, "__next__", "__iter__"):
+                    return self._in_next(at + 1)
+        # All of a stack but what leads into the program: launchers, the start of a process or of a
+        # thread.
+        first = self._below(("multiprocessing/process.py",), "_bootstrap") or 0
+        while first < len(self.frames) and self._leads(first):
+            first += 1
+        return self._kept("compute" if thread == MAIN_THREAD and not worker else "other", first)
 
+    def _in_loop(self, first: int) -> Placed:
+        """Below a worker's loop: it takes a task, fetches, collates, hands over, or is still
+        preparing."""
+        if self._is(first, (_FETCH,), "fetch"):
+            return self._in_fetcher(first)
+        if self._is(first, (_QUEUE, *_WAITING)):
+            idle = _own_name(self.frames[first]) in ("get", "poll", "wait")
+            return self._kept("idle" if idle else "pack", first + 1, idle)
+        return self._kept("other", first)
 
-def _in_next(
-    frames: Sequence[Frame],
-    asking: int,
-    collates: Sequence[Collate],
-    collating: frozenset[Frame],
-) -> Placed:
-    """Main inside `next()`, or inside `iter()`, where it starts workers: the loop waits for loading
-    in either."""
-    rest = _below(frames, asking)
-    for number, at in enumerate(rest):
-        if _is(frames[at], (_FETCH,)) and _own_name(frames[at]) == "fetch":
-            return _in_fetcher(frames, rest[number:], collates, collating)
-        if not _is(frames[at], _LOADERS):
-            break
-    rest = _after(frames, rest, _LOADERS)
-    if rest and _is(frames[rest[0]], (_PIN,)):
-        return Placed("pin", rest)
-    return Placed("wait", _after(frames, rest, (_QUEUE, *_WAITING, *_MARKING)))
+    def _in_fetcher(self, first: int) -> Placed:
+        fetcher, below = self.frames[first], self._after(first, (_FETCH,))
+        inner = self.frames[below : below + _COLLATE_DEPTH]
+        known = any(one.is_in(frame) for frame in inner for one in self.collates)
+        known = known or fetcher in self.collating or self._is(below, (_COLLATE,))
+        return self._kept("collate" if known else "fetch", below)._replace(fetcher=fetcher)
 
+    def _in_next(self, first: int) -> Placed:
+        """Main inside `next()`, or inside `iter()`, where it starts workers: the loop waits for
+        loading in either."""
+        first = self._after(first, _LOADERS)
+        if self._is(first, (_FETCH,), "fetch"):
+            return self._in_fetcher(first)
+        if self._is(first, (_PIN,)):
+            return self._kept("pin", first)
+        return self._kept("wait", self._after(first, (_QUEUE, *_WAITING, *_MARKING)))
 
-def _user(frames: Sequence[Frame]) -> tuple[int, ...]:
-    """All of a stack but what leads into the program: launchers, the start of a process or of a
-    thread."""
-    begun = _last(frames, ("multiprocessing/process.py",), "_bootstrap")
-    kept = _below(frames, -1 if begun is None else begun)
-    at = 0
-    while at < len(kept) and _leads(frames[kept[at]]):
-        at += 1
-    return kept[at:]
+    def _kept(self, stage: str, first: int, nothing: bool = False) -> Placed:
+        return Placed(stage, () if nothing else tuple(range(first, len(self.frames))))
 
+    def _leads(self, at: int) -> bool:
+        frame = self.frames[at]
+        if frame.file in ("<string>", "<frozen runpy>") or self._is(at, ("runpy.py",)):
+            return True
+        if self._is(at, ("threading.py",)):
+            return self._is(at, ("threading.py",), "_bootstrap", "_bootstrap_inner", "run")
+        return any("/" + part in "/" + frame.file for part in _LEADING)
 
-def _leads(frame: Frame) -> bool:
-    path = _path(frame)
-    if frame.file in ("<string>", "<frozen runpy>") or _is(frame, ("runpy.py",)):
-        return True
-    if _is(frame, ("threading.py",)):
-        return _own_name(frame) in ("_bootstrap", "_bootstrap_inner", "run")
-    return any("/" + part in path for part in _LEADING)
+    def _after(self, first: int, files: tuple[str, ...]) -> int:
+        """The first frame below the leading ones of these files."""
+        while self._is(first, files):
+            first += 1
+        return first
 
+    def _below(self, files: tuple[str, ...], name: str) -> int | None:
+        """The frame below the innermost of this function: a forked process's stack begins with its
+        parent's."""
+        found = (at for at in range(len(self.frames), 0, -1) if self._is(at - 1, files, name))
+        return next(found, None)
 
-def _below(frames: Sequence[Frame], after: int) -> tuple[int, ...]:
-    return tuple(range(after + 1, len(frames)))
-
-
-def _after(
-    frames: Sequence[Frame], kept: tuple[int, ...], files: tuple[str, ...]
-) -> tuple[int, ...]:
-    """What is kept below the leading frames of these files."""
-    at = 0
-    while at < len(kept) and _is(frames[kept[at]], files):
-        at += 1
-    return kept[at:]
-
-
-def _last(frames: Sequence[Frame], files: tuple[str, ...], name: str) -> int | None:
-    """The innermost frame of this function: a forked process's stack begins with its parent's."""
-    for at in range(len(frames) - 1, -1, -1):
-        if _own_name(frames[at]) == name and _is(frames[at], files):
-            return at
-    return None
-
-
-def _is(frame: Frame, files: tuple[str, ...]) -> bool:
-    path = _path(frame)
-    return any(path.endswith(file) and path[: -len(file)].endswith("/") for file in files)
-
-
-def _path(frame: Frame) -> str:
-    path = frame.file.replace("\\", "/")
-    return path if path.startswith("/") else "/" + path
+    def _is(self, at: int, files: tuple[str, ...], *names: str) -> bool:
+        """Whether there is a frame here of one of these files, and of these functions."""
+        if at >= len(self.frames) or (names and _own_name(self.frames[at]) not in names):
+            return False
+        path = "/" + self.frames[at].file
+        return any(path.endswith("/" + file) for file in files)
 
 
 def _own_name(frame: Frame) -> str:

@@ -27,7 +27,7 @@ def test_what_recording_cost_is_never_absurd(runs_dir: Path, hook_ns: float) -> 
     recorded = open_run(run.path)
     assert recorded.loaders[0].hook_ns is None
     assert recorded.notes == (
-        "Pictures: loader0.json holds numbers that cannot be (hook_ns): they count as not known",
+        "Pictures: loader0.json holds impossible numbers (hook_ns): they are left out",
     )
     report = build_report(recorded)
     assert report.overhead.per_batch_us is None
@@ -54,9 +54,7 @@ def test_values_of_a_lane_that_cannot_be(runs_dir: Path, column: str, values: li
     loader = recorded.loaders[0]
     assert np.flatnonzero(np.isnan(loader.column(column))).tolist() == [3, 4, 5]
     # A negative one says "not measured", as every lane does: only the two others are damage.
-    assert recorded.notes == (
-        "Pictures: 2 values of lane batches0x0 cannot be, and count as not measured",
-    )
+    assert recorded.notes == ("Pictures: 2 impossible values of lane batches0x0 are left out",)
     follower = Follower(run.path)
     follower.poll()
     followed = follower.run(Place("p4000-0", 0)).loaders[0]

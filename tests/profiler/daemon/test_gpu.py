@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from loaderscope.profiler.base.facts import GpuFacts
 from loaderscope.profiler.base.schema import GPU
 from loaderscope.profiler.daemon.gpu import Gpus, driver_present, open_gpus
 from loaderscope.profiler.daemon.reasons import Reasons
@@ -92,15 +93,9 @@ def test_a_throughput_is_told_once():
 
 
 def test_facts():
-    assert Gpus(FakeNvml(), Reasons()).facts()[1] == {
-        "index": 1,
-        "name": "H200",
-        "uuid": "GPU-gpu1",
-        "mem_total_bytes": 100,
-        "pcie_gen": 5,
-        "pcie_width": 16,
-        "driver": "999.1",
-    }
+    assert Gpus(FakeNvml(), Reasons()).facts()[1] == GpuFacts(
+        *(1, "H200", "GPU-gpu1", 100), pcie_gen=5, pcie_width=16, driver="999.1"
+    )
 
 
 def test_what_mig_hides_is_missing_with_that_reason_and_not_asked_again():
@@ -147,7 +142,7 @@ def driver(root: Path) -> Path:
 
 def test_without_a_driver_nothing_is_loaded(tmp_path):
     reasons, loaded = Reasons(), []
-    assert open_gpus(tmp_path, reasons, loaded.append) is None
+    assert open_gpus(tmp_path, reasons, loaded.append).facts() == []
     assert loaded == []
     assert "driver" in reasons.sentences["gpu"]
 
@@ -155,25 +150,21 @@ def test_without_a_driver_nothing_is_loaded(tmp_path):
 def test_nvml_that_does_not_start_is_a_reason(tmp_path):
     reasons = Reasons()
     broken = FakeNvml({"nvmlInit": RuntimeError("Driver/library version mismatch")})
-    assert open_gpus(driver(tmp_path), reasons, lambda name: broken) is None
+    assert open_gpus(driver(tmp_path), reasons, lambda name: broken).rows(0) == []
     assert "mismatch" in reasons.sentences["gpu"]
 
 
 def test_a_missing_binding_is_a_reason(tmp_path):
     reasons = Reasons()
-    assert (
-        open_gpus(
-            driver(tmp_path), reasons, lambda name: importlib.import_module("no_such_binding")
-        )
-        is None
-    )
+    gpus = open_gpus(driver(tmp_path), reasons, lambda name: importlib.import_module("no_such"))
+    assert gpus.rows(0) == []
     assert "pip install" in reasons.sentences["gpu"]
 
 
 def test_devices_that_refuse_a_handle_are_left_out(tmp_path):
     reasons = Reasons()
     nvml = FakeNvml({"nvmlDeviceGetHandleByIndex": NVMLError_NoPermission()})
-    assert open_gpus(driver(tmp_path), reasons, lambda name: nvml) is None
+    assert open_gpus(driver(tmp_path), reasons, lambda name: nvml).rows(0) == []
     assert "gpu" in reasons.sentences
 
 
@@ -189,4 +180,4 @@ def test_a_real_device():
     assert row["mem_total_bytes"] > 0 and 0 <= row["mem_used_bytes"] <= row["mem_total_bytes"]
     for metric in ("util_pct", "power_mw", "sm_clock_mhz", "pcie_rx_bytes_s"):
         assert row[metric] >= 0 or metric in reasons.sentences
-    assert gpus.facts()[0]["name"]
+    assert gpus.facts()[0].name

@@ -143,8 +143,8 @@ def test_reasons_tell_no_limit_from_no_cgroup():
 
 
 def test_host_facts():
-    facts = host.facts(Path("/"), cgroup.find(), None)
-    assert facts["host"] == os.uname().nodename
-    assert facts["affinity"] == len(os.sched_getaffinity(0))
-    assert facts["gpus"] == []
-    assert isinstance(facts["mem_total_bytes"], int) and facts["mem_total_bytes"] > 0
+    facts = host.facts(Path("/"), cgroup.find(), [])
+    assert facts.host == os.uname().nodename
+    assert facts.affinity == len(os.sched_getaffinity(0))
+    assert facts.gpus == ()
+    assert facts.mem_total_bytes > 0

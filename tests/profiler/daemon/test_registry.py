@@ -9,13 +9,12 @@ import pytest
 
 from loaderscope.profiler.base.clock import now_ns
 from loaderscope.profiler.base.schema import WORKER
-from loaderscope.profiler.daemon.processes import LinuxProbe, PortableProbe, probe
+from loaderscope.profiler.daemon.processes import Probe, probe
 from loaderscope.profiler.daemon.reasons import Reasons
 from loaderscope.profiler.daemon.registry import LATE_START_NS, Registry
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
 
 S = 1_000_000_000
-linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux's /proc")
 
 
 class FakeProbe:
@@ -147,11 +146,10 @@ def child():
         process.kill()
 
 
-@linux
-def test_a_linux_probe_agrees_with_psutil(child):
+def test_a_probe_agrees_with_psutil(child):
     reasons = Reasons()
     one = probe(child.pid, reasons)
-    assert isinstance(one, LinuxProbe)
+    assert isinstance(one, Probe)
     assert one.ppid == os.getpid()
     assert one.create_time == psutil.Process(child.pid).create_time()
     assert abs(one.start_ns - now_ns()) < 20 * S
@@ -166,7 +164,6 @@ def test_a_linux_probe_agrees_with_psutil(child):
     assert reasons.sentences == {}
 
 
-@linux
 def test_waiting_for_a_core_is_told_apart_from_other_waiting():
     core = min(os.sched_getaffinity(0))
     spinning = f"import os; os.sched_setaffinity(0, [{core}]); print(flush=True)\nwhile True: pass"
@@ -193,7 +190,6 @@ def test_waiting_for_a_core_is_told_apart_from_other_waiting():
     assert asleep < 0.05 * S
 
 
-@linux
 def test_a_dead_process_and_a_zombie_give_nothing(child):
     one = probe(child.pid, Reasons())
     child.kill()
@@ -206,22 +202,7 @@ def test_a_dead_process_and_a_zombie_give_nothing(child):
     assert probe(child.pid, Reasons()) is None
 
 
-@linux
 def test_another_process_of_the_same_number_gives_nothing(child):
-    one = LinuxProbe(child.pid, Reasons())
+    one = Probe(child.pid, Reasons())
     one._start -= 1  # as if the one that was met had begun earlier
     assert one.usage() is None
-
-
-def test_the_portable_probe_measures_the_same(child):
-    one, reasons = PortableProbe(child.pid, Reasons()), Reasons()
-    usage = one.usage()
-    assert usage.rss_bytes > 0 and usage.cpu_user_ns >= 0 and usage.threads == 1
-    assert usage.read_disk_bytes == -1
-    fds, _ = one.slow()
-    assert fds > 0 or sys.platform == "win32"
-    assert one.detail()[0] > 0
-    child.kill()
-    child.wait()
-    assert one.usage() is None
-    assert probe(child.pid, reasons) is None

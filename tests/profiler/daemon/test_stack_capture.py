@@ -17,6 +17,7 @@ import pytest
 
 from builders import loop, write_lane
 from loaderscope.profiler.base import ptrace, schema
+from loaderscope.profiler.base.tolerant import as_json
 from loaderscope.profiler.daemon.lane_tail import LaneTail
 from loaderscope.profiler.daemon.reasons import Reasons
 from loaderscope.profiler.daemon.registry import Main, Worker
@@ -26,19 +27,20 @@ from loaderscope.profiler.daemon.stack_capture.capture import state_of
 from loaderscope.profiler.daemon.stack_capture.merge_stacks import MAX_OUTPUT_CHARACTERS, Merged
 from loaderscope.profiler.daemon.stack_capture.py_spy import (
     MISSING,
-    NOT_LINUX,
+    NOT_PERMITTED,
     Outcome,
     Recording,
     find_py_spy,
-    not_permitted,
+    try_stacks,
     why_failed,
 )
-from loaderscope.profiler.daemon.stack_capture.try_py_spy import try_stacks
 from loaderscope.profiler.daemon.stack_capture.when import AT_MOST, Watcher
 from loaderscope.profiler.store.lanes.compaction import Compactor
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
+from loaderscope.profiler.store.stacks.burst_file import BurstFile, StackRow
 from loaderscope.profiler.store.stacks.stack_files import answer_to, read_bursts
 from loaderscope.profiler.store.stacks.stack_request import request_burst
+from loaderscope.profiler.store.stacks.stack_samples import Frame
 
 S = 1_000_000_000
 linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
@@ -121,7 +123,6 @@ class Place:
             "cores": 2,
             "program": "/bin/py-spy",
             "start": FakeRecording,
-            "platform": "linux",
             **how,
         }
         self.bursts = Bursts(path, self.system, self.reasons, **how)
@@ -419,21 +420,14 @@ def test_a_request_of_long_ago_is_not_answered(tmp_path, made):
     assert not made
 
 
-@pytest.mark.parametrize(
-    ("how", "reason"),
-    [({"platform": "darwin"}, NOT_LINUX), ({"program": ""}, MISSING)],
-    ids=["system", "missing"],
-)
-def test_a_request_that_cannot_be_met_is_answered_by_why(tmp_path, monkeypatch, how, reason):
+def test_a_request_that_cannot_be_met_is_answered_by_why(tmp_path, monkeypatch):
     monkeypatch.setattr(stacks, "find_py_spy", lambda: None)
-    place = Place(tmp_path, **{"program": None, **how} if how.get("program") == "" else how)
-    if how.get("program") == "":
-        place.bursts._program = None
+    place = Place(tmp_path, program=None)
     nonce = request_burst(tmp_path)
     place.tick()
     place.tick()
     answer = answer_to(tmp_path, nonce)
-    assert answer is not None and answer.reason == reason and answer.stacks == ()
+    assert answer is not None and answer.reason == MISSING and answer.stacks == ()
 
 
 def test_nobody_is_left_to_be_read(place):
@@ -604,19 +598,19 @@ def test_equal_stacks_are_counted_and_frames_kept_once(tmp_path):
         tmp_path, speedscope(["a@x.py", "b@x.py"], ["a@x.py"], ["a@x.py", "b@x.py"])
     )
     merge(tmp_path, speedscope(["b@x.py"], thread='Thread 77 "Thread-1 ("odd")"'), into=merged)
-    told = merged.told()
-    assert samples == 3 and told["dropped"] == 0
-    assert told["frames"] == [["a", "x.py", 3, False], ["b", "x.py", 3, False]]
-    assert told["stacks"] == [
-        [0, "MainThread", [0, 1], 2],
-        [0, "MainThread", [0], 1],
-        [0, 'Thread-1 ("odd")', [1], 1],
-    ]
+    frames, stacks, dropped = merged.kept()
+    assert samples == 3 and dropped == 0
+    assert frames == (Frame("a", "x.py", 3, False), Frame("b", "x.py", 3, False))
+    assert stacks == (
+        StackRow(0, "MainThread", (0, 1), 2),
+        StackRow(0, "MainThread", (0,), 1),
+        StackRow(0, 'Thread-1 ("odd")', (1,), 1),
+    )
 
 
 def test_a_worker_s_own_thread_is_its_main_thread_whatever_its_name(tmp_path):
     merged, _ = merge(tmp_path, speedscope(["a@x.py"], thread='Thread 50 "Thread-9 (train)"'))
-    assert merged.told()["stacks"][0][1] == "MainThread"
+    assert merged.kept()[1][0].thread == "MainThread"
 
 
 def test_compiled_frames_are_marked(tmp_path):
@@ -625,20 +619,21 @@ def test_compiled_frames_are_marked(tmp_path):
         speedscope(["a@x.py", "b@<string>", "inflate@/lib/libz.so", "c@codec.c"]),
         native=True,
     )
-    assert [frame[3] for frame in merged.told()["frames"]] == [False, False, True, True]
+    assert [frame.native for frame in merged.kept()[0]] == [False, False, True, True]
 
 
-def test_the_rarest_are_dropped_where_there_is_no_room(tmp_path):
+def test_the_rarest_are_dropped_where_there_is_no_room():
     merged = Merged()
     for number in range(6000):
-        merge_into = (0, "MainThread", tuple(merged.frames.setdefault((f"f{number}{at}" * 9, "é" * 40, at, False),
-                      len(merged.frames)) for at in range(3)))  # fmt: skip
-        merged.counts[merge_into] = 2 if number < 5 else 1
-    told = merged.told()
-    assert len(json.dumps(told)) <= MAX_OUTPUT_CHARACTERS
-    assert told["dropped"] == 6005 - sum(stack[3] for stack in told["stacks"]) > 0
-    assert [stack[3] for stack in told["stacks"][:6]] == [2, 2, 2, 2, 2, 1]
-    assert max(max(stack[2]) for stack in told["stacks"]) == len(told["frames"]) - 1
+        stack = [Frame(f"f{number}{at}" * 9, "é" * 40, at) for at in range(3)]
+        places = tuple(merged.frames.setdefault(one, len(merged.frames)) for one in stack)
+        merged.counts[0, "MainThread", places] = 2 if number < 5 else 1
+    frames, stacks, dropped = merged.kept()
+    text = json.dumps(as_json(BurstFile(frames=frames, stacks=stacks)))
+    assert len(text) <= MAX_OUTPUT_CHARACTERS
+    assert dropped == 6005 - sum(stack.samples for stack in stacks) > 0
+    assert [stack.samples for stack in stacks[:6]] == [2, 2, 2, 2, 2, 1]
+    assert max(max(stack.frames) for stack in stacks) == len(frames) - 1
 
 
 # py-spy.
@@ -752,9 +747,8 @@ def test_trying_whether_stacks_can_be_read(tmp_path):
         tmp_path / "denied", "import sys\nsys.exit('Permission Denied: Try running again')\n"
     )
     assert try_stacks(reads) is None
-    assert try_stacks(denied, tmp_path) == not_permitted(tmp_path)
+    assert try_stacks(denied, tmp_path) == NOT_PERMITTED[0]
     assert "cannot be started" in try_stacks(str(tmp_path / "nowhere"))
-    assert try_stacks(reads, platform="darwin") == NOT_LINUX
 
 
 # Permission.

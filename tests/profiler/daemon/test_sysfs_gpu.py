@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from loaderscope.profiler.base.facts import GpuFacts
 from loaderscope.profiler.base.schema import GPU
 from loaderscope.profiler.daemon.gpu import open_gpus
 from loaderscope.profiler.daemon.reasons import Reasons
@@ -64,15 +65,7 @@ def test_amd(tmp_path: Path) -> None:
     gpus = open_gpus(tmp_path, reasons)
     assert isinstance(gpus, SysfsGpus)
     assert gpus.facts() == [
-        {
-            "index": 0,
-            "name": "Instinct MI210",
-            "uuid": "8d01e3a5f60d1cc2",
-            "mem_total_bytes": 68702699520,
-            "pcie_gen": None,
-            "pcie_width": 16,
-            "driver": None,
-        }
+        GpuFacts(0, "Instinct MI210", "8d01e3a5f60d1cc2", 68702699520, pcie_width=16)
     ]
     assert named(gpus.rows(0)[0]) == {
         "mem_used_bytes": 1048576,
@@ -131,5 +124,5 @@ def test_other_cards_are_none(tmp_path: Path) -> None:
     tree(tmp_path, "card1", {"device/vendor": "0x1002"})  # without amdgpu
     tree(tmp_path, "card2-HDMI-A-1", AMD)
     reasons = Reasons()
-    assert open_gpus(tmp_path, reasons) is None
+    assert open_gpus(tmp_path, reasons).facts() == []
     assert "AMD or Intel" in reasons.sentences["gpu"]

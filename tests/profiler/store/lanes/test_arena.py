@@ -85,7 +85,7 @@ def test_windows_move_on_and_segments_follow_each_other(place: Place) -> None:
     place.keeper.round()
     assert place.rows() == list(range(1, 9001))
     assert len(segments(place.folder, "workers")) > 2
-    assert lane.window is not None and len(lane.window.memory()) == LARGEST_BLOCK_BYTES
+    assert lane.window is not None and len(lane.window.buf) == LARGEST_BLOCK_BYTES
 
 
 def test_a_window_used_again_holds_blank_records(place: Place) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from builders import RunBuilder, loop
 from loaderscope.profiler.base.liveness import Liveness
-from loaderscope.profiler.daemon.stack_capture.requests import checked_request
 from loaderscope.profiler.store.run.run_reader import read_run
+from loaderscope.profiler.store.stacks.request_file import read_request
 from loaderscope.profiler.store.stacks.stack_files import MAX_FILES, answer_to, read_bursts
 from loaderscope.profiler.store.stacks.stack_request import REQUEST, request_burst, wait_for_burst
 from loaderscope.profiler.store.stacks.stack_samples import STAGES, Frame, Stack, StackCapture
@@ -233,45 +233,39 @@ def test_no_content_harms_the_reader(system):
 
 def test_a_request_is_understood_by_the_sampler(tmp_path):
     nonce = request_burst(tmp_path, native=True, seconds=2.2)
-    asked = checked_request((tmp_path / REQUEST).read_bytes())
+    asked = read_request(tmp_path / REQUEST)
     assert (asked.nonce, asked.native, asked.seconds) == (nonce, True, 3)
     assert request_burst(tmp_path) != nonce
-    asked = checked_request((tmp_path / REQUEST).read_bytes())
+    asked = read_request(tmp_path / REQUEST)
     assert (asked.native, asked.seconds) == (False, None)
     assert [path.name for path in tmp_path.iterdir()] == [REQUEST]
 
 
 @pytest.mark.parametrize(
-    "told", [[], {}, {"nonce": 5}, {"nonce": "../../etc"}, {"nonce": "x" * 65}, {"nonce": "short"}]
+    "text",
+    [
+        *("[]", "{}", '{"nonce": 5}', '{"nonce": "../../etc"}', '{"nonce": "short"}'),
+        *('{"nonce": "%s"}' % ("x" * 65), "{", "[" * 4000, '"\\ud800"', "x" * 5000),
+    ],
 )
-def test_a_request_that_makes_no_sense(told):
-    assert checked_request(json.dumps(told).encode()) is None
+def test_a_request_that_makes_no_sense(tmp_path, text):
+    (tmp_path / REQUEST).write_text(text)
+    assert read_request(tmp_path / REQUEST) is None
+    assert read_request(tmp_path) is None and read_request(tmp_path / "nowhere") is None
 
 
 @pytest.mark.parametrize(
     ("seconds", "taken"),
     [
-        (0, 1),
-        (-5, 1),
-        (1e300, 30),
-        (10**400, 30),
-        (2, 2),
-        ("9", None),
-        (True, None),
-        (None, None),
-        ([], None),
-        (float("nan"), None),
+        *((0, 1), (-5, 1), (1e9, 30), (10**400, None), (2, 2)),
+        *(("9", None), (True, None), (None, None), ([], None), (float("nan"), None)),
     ],
 )
-def test_the_length_of_a_request_is_bounded(seconds, taken):
-    asked = checked_request(
-        json.dumps({"nonce": "abcdefgh", "seconds": seconds, "native": "yes"}).encode()
-    )
-    assert asked.seconds == taken and asked.native is False
-
-
-def test_a_request_in_no_json():
-    assert checked_request(b"\xff{") is None and checked_request(b"[" * 4000) is None
+def test_the_length_of_a_request_is_bounded(tmp_path, seconds, taken):
+    asked = {"nonce": "abcdefgh", "seconds": seconds, "native": "yes"}
+    (tmp_path / REQUEST).write_text(json.dumps(asked))
+    found = read_request(tmp_path / REQUEST)
+    assert found.seconds == taken and found.native is False
 
 
 def test_waiting_for_the_answer(tmp_path, system):
