@@ -59,11 +59,12 @@ test-frameworks: $(READY) ## each framework for real, in an environment of their
 	@test -n "$(FRAMEWORKS_ENV)" -o -x $(VENV_FRAMEWORKS)/bin/pytest || { $(PYTHON) -m venv $(VENV_FRAMEWORKS) && $(VENV_FRAMEWORKS)/bin/python -m pip install --quiet --disable-pip-version-check -r tests/frameworks/requirements.txt; }
 	@PYTHONPATH=$(CURDIR)/$(VENV)/house $(or $(FRAMEWORKS_ENV),$(VENV_FRAMEWORKS))/bin/python -m pytest tests/frameworks
 
-check: $(READY) ## linter, formatter, type checker, import contracts
+check: $(READY) ## linter, formatter, type checker, import contracts, size
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/python -m mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python tests/size.py
 
 format: $(READY) ## let the linter and the formatter repair what they can
 	@$(BIN)/ruff check --fix .
