@@ -10,11 +10,18 @@ from typing import NamedTuple
 
 # Calls that training does without: what they do is done by the interpreter or torch anyway.
 NOT_NEEDED = ("gc.collect", "torch.cuda.empty_cache", "torch.cuda.synchronize")
+# How objects of a multiprocessing.Manager ask its process.
+_PROXY = "BaseProxy._callmethod"
 _SMALLER = ("resize", "crop", "thumbnail", "interpolate", "downscale", "decimate", "subsample")
 # A line that draws differs from sample to sample, whatever it depends on; so does the time.
 _DRAWS = ("rand", "random", "choice", "shuffle", "sample", "uniform", "normal", "time", "next")
 
 
+# Methods of open files, queues, cameras and the like, which may give something else each time.
+_MOVES_ON = (
+    *("read", "readline", "readlines", "get", "pop", "popleft", "recv"),
+    *("integers", "permutation", "draw", "step", "grab", "retrieve"),
+)
 # Calls that search what they are of for the value that they are given.
 _SEARCHES = ("index", "query", "where", "nonzero", "argwhere", "flatnonzero")
 
@@ -32,8 +39,16 @@ class Shape(NamedTuple):
     costly: bool = False
 
 
-def shape_of(source: Sequence[str], line: str) -> Shape | None:
-    """The shape of this line of a method. None where nothing is known to be wrong with it."""
+def shape_of(source: Sequence[str], line: str, called: str = "") -> Shape | None:
+    """The shape of this line of a method, and of the function that takes most of it. None where
+    nothing is known to be wrong with it."""
+    if _PROXY in called:
+        return Shape(
+            "Read this in the process that needs it",
+            ", in another process, which is asked for each sample",
+            "make a plain dict or array of it, before training or in each worker.",
+            0.9,
+        )
     call = not_needed(line)
     if call is not None:
         return Shape(
@@ -222,5 +237,12 @@ def _calls(tree: ast.AST) -> list[ast.Call]:
 
 
 def _draws(expression: ast.expr) -> bool:
-    names = (ast.unparse(each.func).rpartition(".")[2] for each in _calls(expression))
-    return any(word in name for name in names for word in _DRAWS)
+    """Whether it may give something else each time, whatever it depends on."""
+    for call in _calls(expression):
+        called = ast.unparse(call.func)
+        name = called.rpartition(".")[2]
+        if any(word in name for word in _DRAWS):
+            return True
+        if called.startswith("self.") and name in _MOVES_ON:
+            return True
+    return False

@@ -6,8 +6,9 @@ What it looks for
     archives, pickle, rows of a DataFrame, an HDF5 file or a Hugging Face data set, tokenising,
     resampling, deep copies, locks, chains of element-wise operations. If no stacks were recorded,
     the source of `__getitem__` shows some of these, if fetching is the main part of waiting
-    (MAIN_PART, 50 %). An unknown function is named from 40 % of fetch on (STANDS_OUT), with the
-    most that a faster one could gain.
+    (MAIN_PART, 50 %). Of an unknown function that takes 40 % of fetch (STANDS_OUT), the line that
+    calls it is named, with what its source says: the same for every sample, a search through
+    everything, made smaller afterwards, or not needed at all.
 
 Why it matters
     The part of fetch that a function takes limits what replacing it can gain. So the prediction
@@ -175,7 +176,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     elif (chained := next(_chained(case, stage), None)) is not None:
         yield chained
     elif other is not None and stands_out:
-        advice = _of_line(case, stage, other)
+        advice = _of_line(case, stage, other, sample_us)
         waits = (fetch_idle_share(case) or 0.0) > MOSTLY_WAITS
         yield Unmeasured(advice.why + WAITS) if advice.by_hand and waits else advice
     elif other is not None:
@@ -222,7 +223,7 @@ def _known(case: Case, stage: CodeStage | None, hot: Hot, sample_us: float) -> A
     )
 
 
-def _of_line(case: Case, stage: CodeStage, other: Unknown) -> Advice:
+def _of_line(case: Case, stage: CodeStage, other: Unknown, sample_us: float) -> Advice:
     """The line that takes most of fetch, no known function among what it calls: what its source
     says of it, and what the loop would gain if it cost nothing."""
     part = _line_of(stage, other)
@@ -232,13 +233,22 @@ def _of_line(case: Case, stage: CodeStage, other: Unknown) -> Advice:
     why += f", in {part.call}" if part.call is not None else ""
     evidence = {**_sampled(stage, share.mid, share.low, share.high), "line": part.place}
     source = next((each.getitem for each in case.inspection.parts if _holds(each, text)), ())
-    shape = shape_of(source, text)
+    shape = shape_of(source, text, other.name)
     free = (1 - share.high, 1 - share.low * (shape.saves if shape is not None else 0.0))
     lines = (f"# By hand{at}: {shape.do if shape is not None else AVOID}", f"#     {text}")
     change = case.change(code="\n".join((*lines, "")), fetch=free)
     if shape is not None:
         return change.advise(
             f"{shape.title}: {text}", f"{why}{shape.why}.", evidence, caveat=shape.caveat
+        )
+    form = _whole_samples(case)
+    if form is not None:
+        return case.change(code=form.code, fetch=form.left(sample_us)).advise(
+            f"Make each sample once, and store it: {text}",
+            f"{why}, and makes the same in every epoch. Stored samples are only read.",
+            {**evidence, "stored samples take": size(form.nbytes)},
+            caveat="Never store what follows a random change.",
+            effort="a conversion",
         )
     best = case.predict(fetch=1 - share.high)
     return change.advise(

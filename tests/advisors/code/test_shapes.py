@@ -24,6 +24,8 @@ def __getitem__(self, index):
         table = parse(self.text)
         value = lookup(table, key, name)
     width = 4
+    frame = self.camera.read()
+    drawn = self.rng.integers(8)
     return name, lines[index].split(), width
 """.splitlines()
 
@@ -40,6 +42,8 @@ def __getitem__(self, index):
         ("noise = np.random.randn(8)", False),
         ("value = lookup(table, key, name)", False),
         ("width = 4", False),  # costs nothing
+        ("frame = self.camera.read()", False),
+        ("drawn = self.rng.integers(8)", False),
         ("return name, lines[index].split(), width", False),
         ("nowhere(self)", False),
         ("", False),
@@ -120,3 +124,8 @@ def test_a_line_of_no_shape_has_none() -> None:
     assert shape_of(SOURCE, "name = files[index]") is None
     shape = shape_of(SOURCE, "lines = file.readlines()")
     assert shape is not None and shape.title.startswith("Do once")
+
+
+def test_a_managers_object_is_asked_in_another_process() -> None:
+    shape = shape_of(SOURCE, "name = files[index]", "multiprocessing's BaseProxy._callmethod")
+    assert shape is not None and "another process" in shape.why
