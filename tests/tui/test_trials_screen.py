@@ -26,7 +26,7 @@ from dashboard_samples import (
     train,
     tuning,
 )
-from loaderscope.advisors.schema.report_model import Range
+from loaderscope.advisors.schema.report_model import Finding, Range
 from loaderscope.profiler.store.run.tuning import asked
 from loaderscope.tui.app import Dashboard, Fresh
 from loaderscope.tui.bars import Tabs
@@ -200,3 +200,14 @@ def test_advice_says_what_was_proved_beside_what_was_predicted() -> None:
     assert both in advice.detail(view, tried, 80).plain
     rows = overview.advice(Snapshot("run", (), "live", advice=view), 78, 6).plain.splitlines()
     assert "×1.63 proved" in rows[0] and both in rows[1]
+
+
+def test_what_costs_comes_before_what_to_change() -> None:
+    share, free = Range(0.9, 0.95, 1.0), Range(8, 9, 10)
+    found = Finding("fetch", "gc.collect()", "data.py:6", None, share, 0.9, free)
+    rows = overview.advice(
+        Snapshot("run", (), "live", advice=advised(findings=(found,))), 78, 6
+    ).plain.splitlines()
+    assert rows[0].startswith(
+        "What costs: `gc.collect()` data.py:6, 95 % of fetch; without it ×9.0"
+    )

@@ -9,6 +9,7 @@ from textual.content import Content
 
 from ...advisors.schema.report_model import LoaderReport
 from ...reports.words.advice_words import effect_text
+from ...reports.words.findings import what_costs
 from ...reports.words.plan_words import PlanRow, plan_rows
 from ...reports.words.units import bar, count, duration, factor, percent, plural, rate, span
 from ..snapshot import LoaderView, Snapshot
@@ -85,6 +86,9 @@ def advice(report: LoaderReport, width: int, height: int) -> Content:
     rows, said = plan_rows(report), conclusion(report)
     each = 2 if height > 2 * len(rows) else 1
     shown = [part for row in rows for part in _lines(row, width)[:each]]
+    costs = what_costs(report)
+    if costs is not None and height > len(shown):
+        shown.insert(0, line((text(costs), BAD)))
     if height > len(shown):
         shown.append(line((said, "bold" if rows else DIM)))
     if len(shown) > height > 0:
