@@ -21,7 +21,7 @@ LIST_LIMIT = 20
 @click.option(
     "-n", "--number", type=click.IntRange(min=1), help=f"Max runs (as text: {LIST_LIMIT})."
 )
-@runs_option("Folder of the runs.")
+@runs_option("Folder of the runs.", is_folder=True)
 @format_option("json", "csv", "parquet")
 @click.option(
     "--accuracy",

@@ -31,9 +31,13 @@ def format_option(*formats: str) -> Callable[[Any], Any]:
     return click.option("--format", "format_", type=choice, default="text", show_default=True)
 
 
-def runs_option(help_: str = "Folder to record into.") -> Callable[[Any], Any]:
-    """The option --runs."""
-    return click.option("--runs", type=click.Path(path_type=Path, file_okay=False), help=help_)
+def runs_option(
+    help_: str = "Folder to record into.", is_folder: bool = False
+) -> Callable[[Any], Any]:
+    """The option --runs. A folder that takes no run keeps nothing from starting, unless it has to
+    be one (`is_folder`)."""
+    path = click.Path(path_type=Path, file_okay=not is_folder)
+    return click.option("--runs", type=path, help=help_)
 
 
 class ReaderGone(Exception):

@@ -339,11 +339,7 @@ def test_the_readmes_python_runs(here: Here) -> None:
     begin = lines.index("    import loaderscope")
     block = "\n".join(
         line[4:]
-        for line in lines[
-            begin : next(
-                n for n in range(begin, len(lines)) if lines[n][:1].isalpha() or lines[n][:1] == "`"
-            )
-        ]
+        for line in lines[begin : next(n for n in range(begin, len(lines)) if lines[n][:1].strip())]
     )
     # An epoch of 2,000 batches: of one of 20, 19 are steady, and a prediction needs 20.
     loader = "DataLoader(Rows(), batch_size=1)"
