@@ -209,9 +209,7 @@ def test_a_worker_that_fails_to_measure_stands_in_every_format(
     if with_page:
         page = (tmp_path / "html").read_text()
         assert (
-            0
-            < page.index("the workers of data were not measured")
-            < page.index("s time goes</h3>")
+            0 < page.index("the workers of data were not measured") < page.index("s time goes</h3>")
         )
     report = loaderscope.Report.from_json((tmp_path / "json").read_text())
     assert report.missing == (sentence,)
