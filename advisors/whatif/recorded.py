@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ...profiler.store.run.run import LoaderRun
 from ..stage_model.block_error import Floats
-from ..stage_model.verdict import MINIMUM_BATCHES
+from ..stage_model.verdict import FEWEST_BATCHES, LONG_NS, MINIMUM_BATCHES
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -77,7 +77,8 @@ class Recorded:
 
     def check(self) -> None:
         """Raises TooLittle."""
-        if self.count >= MINIMUM_BATCHES:
+        took_ns = float((self.time("wait_ns") + self.time("compute_ns")).sum())
+        if self.count >= MINIMUM_BATCHES or (self.count >= FEWEST_BATCHES and took_ns >= LONG_NS):
             return
         known = (self.wait >= 0) & (self.compute >= 0) & ~self.head
         if np.count_nonzero(known) >= MINIMUM_BATCHES:

@@ -102,7 +102,8 @@ class Workload:
 
 def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     """The loader's loop. Raises TooLittle for an iterable that is no DataLoader, fewer than
-    MINIMUM_BATCHES steady batches, or batches whose making was not timed."""
+    MINIMUM_BATCHES steady batches (of long ones, a few are enough), or batches whose making was
+    not timed."""
     if loader.kind == "iterable":
         raise TooLittle("it is not a DataLoader: how batches are made was not recorded")
     seen = Recorded(loader)

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from builders import MS, T0, RunBuilder, epoch_row, loop
+from loaderscope.advisors.whatif import WhatIf
 from loaderscope.advisors.whatif.costs import STOP_NS
-from loaderscope.advisors.whatif.recorded import BLOCK_ROWS, MAX_ROWS, spread
+from loaderscope.advisors.whatif.recorded import BLOCK_ROWS, MAX_ROWS, TooLittle, spread
 from loaderscope.advisors.whatif.workload import Workload, workload_of
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.run.tuning import Switch, Tuned
@@ -147,3 +148,20 @@ def test_epochs_made_with_other_settings_do_not_count(tmp_path: Path) -> None:
     assert found.measured_batch_ns == pytest.approx(11.1 * MS, rel=0.1)
     whole = workload_of(run, run.processes[0], loader)
     assert whole.measured_batch_ns < 8 * MS
+
+
+@pytest.mark.parametrize(("wait_ms", "enough"), [(1500.0, True), (15.0, False)])
+def test_a_few_long_batches_are_enough_to_predict(
+    tmp_path: Path, wait_ms: float, enough: bool
+) -> None:
+    run = RunBuilder(tmp_path)
+    run.process().loader(
+        loop(8, wait_ms=wait_ms, compute_ms=5, fetch_ns=round(wait_ms * MS), fetch_cpu_ns=MS)
+    )
+    found = open_run(run.path)
+    if not enough:
+        with pytest.raises(TooLittle):
+            workload_of(found, found.processes[0], found.loaders[0])
+        return
+    whatif = WhatIf(workload_of(found, found.processes[0], found.loaders[0]))
+    assert whatif.predict(fetch=0.5).mid == pytest.approx(2.0, rel=0.1)
