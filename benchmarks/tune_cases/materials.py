@@ -27,6 +27,7 @@ class Made(Dataset):
 
     def __init__(self, sample: Callable[[int], Any], length: int = LENGTH) -> None:
         self.sample, self.length = sample, length
+        sample(0)  # files are there before the training begins
 
     def __len__(self) -> int:
         return self.length

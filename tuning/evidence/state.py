@@ -11,12 +11,13 @@ import types
 import zlib
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import partial
+from functools import _lru_cache_wrapper, partial
+from inspect import CO_VARARGS, CO_VARKEYWORDS
 from typing import Any
 
 from ...profiler.base.clock import now_ns
 from ...profiler.guard.error_origin import forgiving
-from ...profiler.guard.static_access import in_class, inherits, is_one_of, short_name
+from ...profiler.guard.static_access import in_class, inherits, instance_vars, is_one_of, short_name
 from .named_code import NamedCode
 from .obstacles import obstacle
 from .parts import (
@@ -133,6 +134,8 @@ class State:
         kind = type(value)
         if is_one_of(kind, _CONTAINERS):
             return self._container(value, name, near)
+        if _has_run(value):
+            return iter(())
         self._code.met(value)
         if is_one_of(kind, _NO_PARTS) or inherits(kind, type):
             return iter(())
@@ -220,3 +223,14 @@ def _some_of(items: Callable[[], Any], start: int) -> Any:
 
 def _checksum(chunk: memoryview) -> tuple[int]:
     return (zlib.crc32(chunk),)
+
+
+def _has_run(value: Any) -> bool:
+    """Whether this is a function that runs once, and has: `functools.cache` of one without
+    arguments. Forked workers have its result too."""
+    if type(value) is not _lru_cache_wrapper or not value.cache_info().currsize:
+        return False
+    code = getattr(instance_vars(value).get("__wrapped__"), "__code__", None)
+    return type(code) is types.CodeType and not (
+        code.co_argcount + code.co_kwonlyargcount or code.co_flags & (CO_VARARGS | CO_VARKEYWORDS)
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import csv
+import functools
 import io
 import itertools
 import logging
@@ -331,3 +332,35 @@ def test_memory_that_it_holds_is_known() -> None:
     state = State({"the data set": data})
     row = torch.from_numpy(data.large)[7]
     assert state.aliases(row.data_ptr(), 8) and not state.aliases(torch.zeros(1000).data_ptr(), 8)
+
+
+@functools.cache
+def made_files() -> str:
+    with open(os.devnull, "w") as file:
+        file.write("made")
+    return os.devnull
+
+
+@functools.cache
+def kept_for(index: int) -> int:
+    with open(os.devnull, "w") as file:
+        file.write("made")
+    return index
+
+
+class Finding:
+    def __init__(self, read: Any) -> None:
+        self.read = read
+
+    def __getitem__(self, index: int) -> Any:
+        return self.read(index)
+
+
+def test_a_function_that_ran_once_and_for_all_writes_no_more() -> None:
+    made_files.cache_clear()
+    finding = Finding(lambda index: (made_files(), index))
+    assert State({"the data set": finding}).writes == "made_files may write to a file"
+    made_files()
+    assert State({"the data set": finding}).writes is None
+    kept_for(1)  # runs again for another argument
+    assert State({"the data set": Finding(kept_for)}).writes == "kept_for may write to a file"
