@@ -137,19 +137,17 @@ def answer(process: subprocess.Popen[str], log: Any) -> dict[str, Any]:
 
 
 def advised(folder: Path) -> tuple[LoaderReport, list[Recommendation]]:
-    """The report of the loader that gave the most batches, and what is recommended, to any rank,
-    best first."""
+    """The report of the loader that gave the most batches, and what is recommended, to any rank, in
+    the order of its plan."""
     loaders = build_report(open_run(next(folder.glob("2*")))).loaders
     if not loaders:
         raise CaseFailed("nothing was recorded")
-    recommended = {
-        each.rule: each for loader in reversed(loaders) for each in loader.recommendations
-    }
     shown = max(loaders, key=lambda loader: (len(loader.recommendations), loader.batches))
-    # As a report ranks them: see advisors/assemble/engine.py.
-    return shown, sorted(
-        recommended.values(), key=lambda each: (each.kind == "speed", -each.predicted.mid)
-    )
+    recommended: dict[str, Recommendation] = {}
+    for loader in (shown, *loaders):
+        for each in loader.recommendations:
+            recommended.setdefault(each.rule, each)
+    return shown, list(recommended.values())
 
 
 def judge(
