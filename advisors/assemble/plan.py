@@ -22,7 +22,7 @@ from ..schema.report_model import (
     Recommendation,
 )
 from ..whatif.accuracy import less_sure
-from ..whatif.changes import ARGUMENTS, TOGETHER
+from ..whatif.changes import ARGUMENTS
 from ..whatif.together import Excluded, together
 
 # A smaller effort is preferred to a greater one where it gains at least this part of what that does
@@ -54,9 +54,9 @@ class Option:
 
     @property
     def removes_work(self) -> bool:
-        """Whether less is to be done for a batch, without storing the data anew. Where only the
+        """Whether less is to be done or waited for, without storing the data anew. Where only the
         line is known, and not what to do about it, nothing says so."""
-        named = set(self.changes or ()) - {*ARGUMENTS, *TOGETHER}
+        named = set(self.changes or ()) - {*ARGUMENTS, "non_blocking", "copy_stream"}
         return bool(named) and not self.by_hand and self.advice.effort != "a conversion"
 
     @property

@@ -49,7 +49,7 @@ def cores(s: Snapshot, width: int, height: int) -> Content:
     """One mark a core, by how busy it is, as many lines as are needed."""
     if isinstance(s.system, str) or not len(s.system.core["busy_pct"]):
         return dim("cores were not measured")
-    shares = (s.system.core["busy_pct"][-1].clip(0) / 100).tolist()
+    shares = (np.nan_to_num(s.system.core["busy_pct"][-1]).clip(0, 100) / 100).tolist()
     marks = ((EIGHTHS_UP[max(1, min(8, round(share * 8)))], heat(share)) for share in shares)
     return lines(Content.assemble(*marks).fold(max(1, width)))
 
