@@ -111,9 +111,14 @@ def epoch_start_share(loader: LoaderRun, lost: Lost) -> float | None:
     return min(1.0, (float(lost.lost[starts[1:]].sum()) + in_iter) / (step + in_iter))
 
 
+def long_enough(batches: int, took_ns: float) -> bool:
+    """Whether batches that are few took so long, together, that they say as much as many."""
+    return batches >= FEWEST_BATCHES and took_ns >= LONG_NS
+
+
 def _all_alike(gone: Floats, step: Floats) -> bool:
     """Whether few batches make a verdict: they took long, and each says the same."""
-    if len(step) < FEWEST_BATCHES or float(step.sum()) < LONG_NS or float(step.min()) <= 0:
+    if not long_enough(len(step), float(step.sum())) or float(step.min()) <= 0:
         return False
     return len({_place(float(share)) for share in gone / step}) == 1
 

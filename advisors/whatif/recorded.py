@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from ...profiler.store.run.run import LoaderRun
 from ..stage_model.block_error import Floats
-from ..stage_model.verdict import FEWEST_BATCHES, LONG_NS, MINIMUM_BATCHES
+from ..stage_model.verdict import MINIMUM_BATCHES, long_enough
 
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -78,7 +78,7 @@ class Recorded:
     def check(self) -> None:
         """Raises TooLittle."""
         took_ns = float((self.time("wait_ns") + self.time("compute_ns")).sum())
-        if self.count >= MINIMUM_BATCHES or (self.count >= FEWEST_BATCHES and took_ns >= LONG_NS):
+        if self.count >= MINIMUM_BATCHES or long_enough(self.count, took_ns):
             return
         known = (self.wait >= 0) & (self.compute >= 0) & ~self.head
         if np.count_nonzero(known) >= MINIMUM_BATCHES:
