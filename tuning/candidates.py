@@ -4,7 +4,9 @@ their neighbours."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from ..advisors.code.batched.look_up_cost import COLLATED_US
 from ..advisors.schema.gains import LEAST_GAIN

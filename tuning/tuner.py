@@ -38,6 +38,7 @@ SHORT_EPOCH_S = 3.0
 STEP_SHARE = 0.1  # of a known length of training
 # After all is decided: below the user's own rate for so long, and it goes back.
 LONG_NS, BELOW = 30_000_000_000, 0.97
+REST_NS = 2_000_000_000  # between two windows in which what was chosen is watched
 WRITE_NS = 5_000_000_000
 COMPARED = 6  # batches that other settings make for a comparison first
 
@@ -74,12 +75,16 @@ class Tuner(Driver):
         # Settings and batches of an iteration that has not ended.
         self._going: tuple[Settings, int] | None = None
         self._active: Callable[[], Turns | None] = lambda: None
-        self._wanted_ns = self._epoch_ns = self._below_since = 0
+        self._wanted_ns = self._epoch_ns = self._below_since = self._rest_until = 0
         self._written_ns = -WRITE_NS
 
     @property
     def following(self) -> Following | None:
         return self.ranks if isinstance(self.ranks, Following) else None
+
+    @property
+    def settled(self) -> bool:
+        return self.decided and self.chosen == self.own and self.following is None
 
     # As the iterator calls it.
 
@@ -117,6 +122,8 @@ class Tuner(Driver):
 
     def switched(self, iterator: Turns, settings: Settings) -> None:
         self._note(iterator, settings, iterator.given)
+        if self.decided:
+            self.write()
         if self.by_epochs and self.window is not None:  # an epoch of two settings says nothing
             self.window.left_out = max(1, self.window.left_out)
 
@@ -168,9 +175,10 @@ class Tuner(Driver):
         self.steps += 1
         self._going = iterator.settings, iterator.given
         if self.decided:
-            window = self.window if not self.by_epochs else None
+            window = self.window if now >= self._rest_until and not self.by_epochs else None
             if window is not None and window.handed(now, *timing(iterator)):
                 self._watch(iterator, window, now)
+                self._rest_until = now + REST_NS
             if iterator.settings != self.chosen:
                 iterator.switch(self.chosen)
         elif self._active() is not iterator:

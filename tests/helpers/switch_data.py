@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
+from msgspec.structs import replace
 from torch.utils.data import Dataset
 
 from loaderscope.profiler.base import torch_parts
@@ -55,6 +55,7 @@ class Script:
     """A driver that switches when so many batches of all epochs were handed over."""
 
     COMPARED = 1
+    settled = False
 
     def __init__(
         self, loader: Any, plan: dict[int, Settings], kept: bool = True, at_once: bool = True

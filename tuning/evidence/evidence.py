@@ -30,6 +30,7 @@ LOOKS = 64  # batches looked at, each of them
 WARM = 2  # the first fetches may open what is opened late
 ENOUGH = WARM + SharedHandles.LOOKS + 1  # batches looked at before other settings make any
 SHARE = 0.01  # of the loop's time, spent on looking after that
+FAR_SHARE = 0.003  # and as long as less was spent, on looking at what is far too
 NO_FILES = ("/proc/", "/sys/", "/dev/")
 FILES = 8  # opened by every fetch, and looked at for changes
 # Of a batch's memory, this much may be a storage that it is a view of: the whole of it would be
@@ -54,8 +55,8 @@ class Evidence:
         self.looks = 0
         self.data: State | None = None  # of the data set and the collate function
         self._clock, self._began_ns, self._began_unix_ns = clock, clock(), time.time_ns()
-        self._spent_ns = 0
-        self._looking = False
+        self._spent_ns = self._asked = 0
+        self._looking = self._settled = False
         self._own_workers = False
         self._streams, self._handles = Streams(), SharedHandles()
         self._fetch: ObservedFetch | None = None
@@ -90,6 +91,10 @@ class Evidence:
     def end(self, why: str) -> None:
         """From now on, only the code's own settings make batches."""
         self.why = self.why or why
+
+    def settle(self) -> None:
+        """The code's own settings stay: nothing more is looked at."""
+        self._settled, self._looking = True, False
 
     def draws_early(self, drawn: int) -> bool:
         """Whether another index may be drawn earlier than the code's own settings draw it, after so
@@ -127,12 +132,15 @@ class Evidence:
     def asked(self, by_own: bool, iterator: Any) -> str | None:
         """The loop asks for a batch, which this iterator of torch's will make. Returns what the
         loop has changed since the last one; None if nothing was seen."""
+        if self.data is None or (by_own and (self._settled or self.why is not None)):
+            self._looking = False
+            return None
         began = self._clock()
-        wanted = self.data is not None and (self.why is None or not by_own)
-        self._looking = wanted and self.may_look(began)
+        self._looking = self.may_look(began)
         if not self._looking:
             return None
-        changed = self._changed_by_loop()
+        self._asked += 1
+        changed = self._changed_by_loop(began)
         fetcher = getattr(iterator, "_dataset_fetcher", None)
         if by_own and self.looks < LOOKS and fetcher is not None:
             looks = self.looks > WARM and self._handles.looks < SharedHandles.LOOKS
@@ -143,14 +151,24 @@ class Evidence:
     def draw(self, draw: Callable[[], Any], generator: Any = None) -> Any:
         """Draw the sampler's next index, and check what that changes. `generator`: the sampler's,
         which the loop may use too."""
+        if self._settled:
+            return draw()
         state = generator.get_state() if generator is not None and not self._sampler_hears else None
-        before = self._streams.look() if self._looking else None
-        index = draw()
-        moved = state is not None and not generator.get_state().equal(state)
-        if before is not None:
-            moved |= self._streams.look() != before
+        began = self._clock() if self._looking else 0
+        if not began or self._sampler_hears or not self.may_look(began, FAR_SHARE):
+            index = draw()
+            moved = state is not None and not generator.get_state().equal(state)
+        else:
+            before = self._streams.look()
+            self._spent_ns += self._clock() - began
+            index = draw()
+            began = self._clock()
+            moved = self._streams.look() != before
+            if state is not None:
+                moved |= not generator.get_state().equal(state)
             if self._sampler is not None and self._sampler.changed() is not None:
                 self._sampler_hears, self._sampler = True, None
+            self._spent_ns += self._clock() - began
         self._sampler_hears |= moved and not self._first_draw
         self._first_draw = False
         return index
@@ -165,14 +183,16 @@ class Evidence:
             self._judge(self.data, batch)
         self._spent_ns += self._clock() - began
 
-    def may_look(self, now: int | None = None) -> bool:
+    def may_look(self, now: int | None = None, share: float = SHARE) -> bool:
         """Whether looking has taken little enough of the loop's time so far."""
         passed_ns = (now or self._clock()) - self._began_ns
-        return self.looks < LOOKS or self._spent_ns <= SHARE * passed_ns
+        few = self.looks < LOOKS and self._asked < LOOKS
+        return few or self._spent_ns <= share * passed_ns
 
-    def _changed_by_loop(self) -> str | None:
+    def _changed_by_loop(self, now: int) -> str | None:
         assert self.data is not None
-        changed = self.data.changed(FAR_NS)
+        far_ns = FAR_NS if self.may_look(now, FAR_SHARE) else 0
+        changed = self.data.changed(far_ns)
         if changed is None and self._files:
             others = (path for path, was in self._files.items() if _stamp(path) != was)
             changed = next(others, None)
@@ -180,7 +200,7 @@ class Evidence:
             self.changed_in_epoch = True
             self._judge_state(self.data.again())
             self.end(f"the loop changes {changed} between batches")
-        if self._sampler is not None and (heard := self._sampler.changed(FAR_NS)) is not None:
+        if self._sampler is not None and (heard := self._sampler.changed(far_ns)) is not None:
             self._sampler_hears, self._sampler = True, None
             return changed or heard
         return changed

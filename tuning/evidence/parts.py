@@ -8,7 +8,7 @@ import pickle
 import random
 import sys
 import types
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from itertools import chain, islice
 from operator import is_
 from typing import Any
@@ -23,12 +23,17 @@ class Part:
     """A container, or a part of a long one, with its earlier content."""
 
     def __init__(
-        self, name: str, read: Callable[[], Any], of: str | None = None, later: bool = False
+        self,
+        name: str,
+        read: Callable[[], Any],
+        of: str | None = None,
+        later: bool = False,
+        values: Callable[[], Iterable[Any]] | None = None,
     ) -> None:
         """`read` returns a dict or a sequence. Values are compared by identity, plain ones by
         equality. `of`: a prefix for keys in sentences ("the global "). `later`: read it for the
-        first time at the first comparison."""
-        self.name, self._read, self._of = name, read, of
+        first time at the first comparison. `values` returns the same values without a copy."""
+        self.name, self._read, self._of, self.values = name, read, of, values
         self.saved: Any = None if later else read()
 
     def changed(self) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from ...advisors.code.batched.batch_values import NotArrays
 from ...profiler.base import torch_parts
@@ -13,8 +15,7 @@ from ...profiler.store.run.tuning import changed
 from .whole_batches import whole_batches
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """How batches are made; not which batches, nor their order."""
 
     num_workers: int

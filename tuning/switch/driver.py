@@ -18,6 +18,11 @@ class Driver:
     def __init__(self, pools: int = 0) -> None:
         self.pools = pools  # made so far besides those that an untuned loader makes
 
+    @property
+    def settled(self) -> bool:
+        """Whether the code's own settings make all batches from now on."""
+        return False
+
     def wanted(self, own: Settings) -> Settings:
         """The settings for a new iteration; `own` are those of the user's code, which may change
         them."""

@@ -100,8 +100,10 @@ class Order:
         """Hand a batch to the loop: the first waiting one that is not under way. Returns its
         index."""
         self.handed_over += 1
-        number = next((each for each in self.waiting if each not in under_way), None)
-        return self.waiting.pop(number) if number is not None else None
+        for number in self.waiting:
+            if number not in under_way:
+                return self.waiting.pop(number)
+        return None
 
     # What is left.
 

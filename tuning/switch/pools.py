@@ -6,8 +6,9 @@ import os
 import weakref
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from ...profiler.base import torch_parts
 from ...profiler.record.iterate.watch import iterator_like
@@ -32,14 +33,11 @@ class Pool:
     def __init__(self, iterator: Any, settings: Settings, guest: bool) -> None:
         self.iterator, self.settings, self.guest = iterator, settings, guest
         self.workers: WorkerContext | None = None  # how they start, unless torch starts them
+        # Whether its batches come as soon as they are ready.
+        self.any_order = settings.num_workers > 0 and not settings.in_order
         self.given = 0  # batches handed over
         self._shift = 0  # from the numbers of torch's tasks to those of the order
         self._compared: deque[Any] = deque()  # indices of batches that it makes for a comparison
-
-    @property
-    def any_order(self) -> bool:
-        """Whether its batches come as soon as they are ready."""
-        return self.settings.num_workers > 0 and not self.settings.in_order
 
     @property
     def started(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...profiler.base import torch_parts
 from ...profiler.guard.error_origin import is_ours
+from ...profiler.record.iterate.watch import iterator_like
 from ..evidence.evidence import Evidence, made_by
 from ..evidence.guards import Depends, reason_of
 from ..evidence.settings import settings_of
@@ -28,6 +29,8 @@ def handing_out(driver: Driver, any_random: bool = False) -> Callable[[Any], Any
     evidence: list[Evidence] = []
 
     def make(loader: Any) -> Any:
+        if driver.settled and not kept:
+            return iterator_like(loader, loader, loader.num_workers)
         if not evidence or evidence[0].pid != os.getpid():
             kept.clear()
             evidence[:] = [Evidence(loader, any_random)]
@@ -120,8 +123,10 @@ class Switching(Turns):
     def _ask(self) -> None:
         """The loop asks for a batch: check what it has changed, and draw what the code's settings
         draw now."""
-        changed = self.evidence.asked(not self.pool.guest, self.pool.iterator)
         others = self.pool.guest or self.next_pool is not None or self._pending is not None
+        if not others and self.driver.settled:
+            self.evidence.settle()
+        changed = self.evidence.asked(not self.pool.guest, self.pool.iterator)
         if changed is not None and others:
             self._depends(Depends(f"the loop changes {changed} between batches"))
         try:

@@ -24,9 +24,10 @@ from torch.utils.data import DataLoader
 
 import loaderscope
 from loaderscope.profiler.base import torch_parts
-from loaderscope.profiler.record.iterate.watch import watch
+from loaderscope.profiler.record.iterate.watch import recorder_of, watch
 from loaderscope.tuning.evidence import evidence
 from loaderscope.tuning.evidence.settings import Settings, settings_of, why_fixed, why_refused
+from loaderscope.tuning.switch.switching import Switching
 from switch_data import Drawing, FailsElsewhere, Rows, Script, same, scripted
 
 pytestmark = [
@@ -429,6 +430,23 @@ def test_the_iterator_passes_for_torch_s_own() -> None:
     assert len(list(iterator)) == 6 and len(list(loader)) == 6
     loader._iterator._shutdown_workers()
     assert not alive()
+
+
+def test_once_settled_epochs_are_torch_s_own_and_recorded() -> None:
+    loader = DataLoader(Rows(12), batch_size=2, shuffle=True)
+    script = scripted(loader, {2: Settings(1)})
+    torch.manual_seed(0)
+    tuned, then = list(loader), torch.get_rng_state()
+    script.settled = True
+    iterator: Any = iter(loader)
+    assert not isinstance(iterator, Switching)
+    tuned += iterator
+    torch.manual_seed(0)
+    bare = DataLoader(Rows(12), batch_size=2, shuffle=True)
+    first = list(bare)
+    assert torch.equal(then, torch.get_rng_state())
+    assert all(map(same, tuned, first + list(bare)))
+    assert recorder_of(loader).begun == 2
 
 
 class Dying(Rows):
