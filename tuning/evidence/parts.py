@@ -9,11 +9,12 @@ import random
 import sys
 import types
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from itertools import chain, islice
 from operator import is_
 from typing import Any
 
-from ...profiler.guard.static_access import in_class, is_one_of, mro, unseen
+from ...profiler.guard.static_access import in_class, inherits, is_one_of, mro, unseen
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 MOST_ITEMS = 10_000  # of a container, looked into
@@ -140,8 +141,12 @@ def state_of(value: Any) -> Callable[[], tuple[Any, ...]] | None:
     import torch
 
     kind = type(value)
-    if kind is torch.Tensor:
-        return None if value.is_inference() else lambda: (value._version,)
+    if inherits(kind, torch.Tensor):
+        with unseen():
+            if value.is_inference():
+                return None
+        plain = is_one_of(kind, (torch.Tensor, torch.nn.Parameter))
+        return (lambda: (value._version,)) if plain else lambda: (_version_of(value),)
     if kind is torch.Generator:
         return lambda: (bytes(value.get_state().numpy()),)
     if kind is random.Random:
@@ -153,6 +158,11 @@ def state_of(value: Any) -> Callable[[], tuple[Any, ...]] | None:
     return None
 
 
+def _version_of(tensor: Any) -> Any:
+    with unseen():
+        return tensor._version
+
+
 def bytes_of(value: Any) -> memoryview | None:
     """The memory of an array or a CPU tensor; None of other objects, and of what is read-only."""
     import numpy as np
@@ -161,8 +171,8 @@ def bytes_of(value: Any) -> memoryview | None:
     kind = type(value)
     if kind is bytearray:
         return memoryview(value)
-    if kind is torch.Tensor:
-        with unseen():
+    if inherits(kind, torch.Tensor):
+        with unseen(), suppress(RuntimeError, NotImplementedError):  # of no storage of its own
             if value.device.type != "cpu" or value.layout is not torch.strided:
                 return None
             if value.is_contiguous() and not value.is_neg() and not value.is_conj():
@@ -172,6 +182,7 @@ def bytes_of(value: Any) -> memoryview | None:
                 start, length = 0, value.untyped_storage().nbytes()
             held = torch.empty(0, dtype=torch.uint8).set_(value.untyped_storage())
             return memoryview(held[start : start + length].numpy())  # type: ignore[arg-type]
+        return None
     if not is_one_of(kind, (np.ndarray, np.memmap)):
         return None
     if not value.flags.c_contiguous and type(value.base) is np.ndarray:

@@ -280,6 +280,28 @@ def data_of_tensor() -> Any:
     return data, change
 
 
+class ByModel(Samples):
+    def __init__(self) -> None:
+        self.model = torch.nn.Linear(1, 1, bias=False)
+        torch.nn.init.ones_(self.model.weight)
+
+    def read(self, index: int) -> Any:
+        with torch.no_grad():
+            return self.model(torch.tensor([float(index)]))
+
+
+def weights() -> Any:
+    data = ByModel()
+    optimizer = torch.optim.SGD(data.model.parameters(), 0.01)
+
+    def change(step: int) -> None:
+        optimizer.zero_grad()
+        data.model(torch.ones(1, 1)).sum().backward()
+        optimizer.step()
+
+    return data, change
+
+
 class OfEnvironment(Samples):
     def read(self, index: int) -> Any:
         return index * int(os.environ.get("TALKBACK_RATE", "1"))
@@ -364,6 +386,7 @@ PLACES: dict[str, Callable[[], Any]] = {
     "large-array": large_array,
     "tensor": tensor,
     "data": data_of_tensor,
+    "weights": weights,
     "environment": environment,
     "file": file,
     "slot": slot,

@@ -44,6 +44,10 @@ class Scale:
         return value * self.by
 
 
+class Marked(torch.Tensor):
+    pass
+
+
 class Data:
     rate = 1
     shared: list[int] = []  # noqa: RUF012  of all of them
@@ -68,6 +72,7 @@ class Data:
         self.array, self.large = np.zeros(10), np.zeros((300, 1000))
         self.strided = np.zeros((10, 10))[:, ::2]
         self.tensor, self.half = torch.zeros(10), torch.zeros(4, dtype=torch.bfloat16)
+        self.weights = [torch.nn.Parameter(torch.zeros(2)), Marked(torch.zeros(2))]
         self.scalar, self.bytes = torch.tensor(1.0), bytearray(b"abc")
         self.frame = pd.DataFrame({"a": [1.0, 2.0], "b": [1, 2]})
         self.draws = [
@@ -123,6 +128,8 @@ CHANGES: dict[str, tuple[Callable[[Data], Any], str]] = {
     "a view with gaps": (lambda d: d.strided.__setitem__((9, 4), 1), "Data.strided"),
     "a tensor": (lambda d: d.tensor.__setitem__(9, 1), "Data.tensor"),
     "the data of a tensor": (lambda d: d.tensor.data.__setitem__(9, 1), "Data.tensor"),
+    "a parameter": (lambda d: d.weights[0].data.add_(1), "Data.weights"),
+    "a tensor of a subclass": (lambda d: d.weights[1].add_(1), "Data.weights"),
     "a tensor through NumPy": (lambda d: d.tensor.numpy().__setitem__(9, 1), "Data.tensor"),
     "a tensor of bfloat16": (lambda d: d.half.data.fill_(3), "Data.half"),
     "a tensor without dimensions": (lambda d: d.scalar.data.fill_(3), "Data.scalar"),
