@@ -27,16 +27,10 @@ class Devices:
         if not self._pace.due(now_ns):
             return []
         begun = time.thread_time_ns()
-        rows = self.read(now_ns)
+        rows = self.read()
         self._pace.paid(now_ns, time.thread_time_ns() - begun)
         return rows
 
-    def read(self, now_ns: int) -> list[tuple[int, ...]]:
+    def read(self) -> list[tuple[int, ...]]:
         """The same, now. A card that sleeps has no row."""
         raise NotImplementedError
-
-    def start(self) -> None:
-        """Begin what needs a thread."""
-
-    def close(self) -> None:
-        """End it."""

@@ -131,7 +131,6 @@ class Sampler:
 
     def work(self) -> None:
         """Tick until nobody is left to be sampled."""
-        self.gpus.start()
         gc.collect()
         gc.freeze()
         begun = now_ns()
@@ -185,7 +184,6 @@ class Sampler:
         if self.reasons.changed:
             with suppress(OSError):
                 self._tell_host()
-        self.gpus.close()
         for lane in self.lanes:
             lane.close()
         with suppress(OSError):
