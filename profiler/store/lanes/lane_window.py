@@ -17,12 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...base.errors import RunUnreadable
-from ...base.schema import Schema
+from ...base.schema import LATE_ROWS, Schema
 from .columns import ColumnsBuilder, LaneContent
 from .compacted import MAX_SEQ, Compacted, read_compacted
 from .compaction import derive_compute
 from .lane_reader import Records, SegmentInfo, read_header, read_records, read_segment
-from .segment_file import LATE_ROWS, segment_number, segment_path, segments
+from .segment_file import segment_number, segment_path, segments
 
 # Records are kept by whole segments; a stretch asked for again (the scrubber held still) is not
 # read again.

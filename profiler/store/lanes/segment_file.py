@@ -29,9 +29,6 @@ HEADER_BYTES = 4096
 # schema JSON
 HEADER = struct.Struct("<8sIIIIQQI")
 COMMITTED_OFFSET = 32
-# A device time is known, and an epoch's end is written, at most so many records after the one it
-# belongs to (`record.device.step_log.MAX_PENDING`, and a few).
-LATE_ROWS = 260
 SCHEMA_OFFSET = 64
 
 _BATCHES = re.compile(r"(batches(\d{1,9})x\d{1,9})(?:-\d+\.seg|\.fold\.json)")
