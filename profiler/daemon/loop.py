@@ -22,7 +22,6 @@ from ..base.clock import now_ns
 from ..base.facts import FORMAT
 from ..base.host import boot_id, host_name, usable_cores
 from ..base.tolerant import as_json
-from ..store.lanes.compaction import Compactor
 from ..store.lanes.lane import Budget, Lane
 from . import cgroup, host
 from .detach import detach
@@ -122,8 +121,7 @@ class Sampler:
         self.budget = Budget(LANES_BYTES)
         kinds = schema.MACHINE, schema.core_schema(self.machine.cores), schema.PROCESS, schema.GPU
         self.lanes = self.machine_lane, self.core_lane, self.process_lane, self.gpu_lane = tuple(
-            Lane(system, kind.name, kind, self.budget, _say_nothing, Compactor(system, kind.name))
-            for kind in kinds
+            Lane(system, kind.name, kind, self.budget, _say_nothing, trimmed=True) for kind in kinds
         )
         self._turns = Turns(now_ns, time.thread_time_ns)
         self._slow_due_ns = 0

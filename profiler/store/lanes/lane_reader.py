@@ -17,8 +17,6 @@ from ...base.errors import RunUnreadable
 from ...base.metadata import clean
 from ...base.plausible import believed
 from ...base.schema import Schema
-from .compacted import MAX_SEQ
-from .compacted import read_compacted as read_compacted
 from .segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
 from .segment_file import segments as segments
 
@@ -33,6 +31,7 @@ TYPES: dict[str, np.dtype[Any]] = {
 # A record is at most this large: a bound against absurd headers, far above MAX_CORES floats.
 MAX_RECORD_BYTES = 1 << 16
 MAX_SEGMENT_BYTES = 64 << 20
+MAX_SEQ = 1 << 62  # no lane gets beyond this record
 
 Records = npt.NDArray[Any]
 

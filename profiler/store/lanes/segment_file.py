@@ -31,7 +31,7 @@ HEADER = struct.Struct("<8sIIIIQQI")
 COMMITTED_OFFSET = 32
 SCHEMA_OFFSET = 64
 
-_BATCHES = re.compile(r"(batches(\d{1,9})x\d{1,9})(?:-\d+\.seg|\.fold\.json)")
+_BATCHES = re.compile(r"(batches(\d{1,9})x\d{1,9})-\d+\.seg")
 
 Bytes = bytes | bytearray | memoryview
 
@@ -143,7 +143,7 @@ def segments(directory: Path, name: str) -> list[Path]:
 
 
 def batch_lanes(names: Iterable[str]) -> list[tuple[int, str]]:
-    """(loader, lane) of the lanes of batches, whole or compacted, among the files of a process's
+    """(loader, lane) of the lanes of batches among the files of a process's
     folder."""
     found = (_BATCHES.fullmatch(name) for name in names)
     return sorted({(int(match[2]), match[1]) for match in found if match})

@@ -189,10 +189,10 @@ class Follower:
         window = self._windows.get((directory, name))
         if window is None:
             batch = schema_.name == "batch"
-            on_compaction = self._history(directory).add if batch else None
+            on_older = self._history(directory).add if batch else None
             rows = ROWS[schema_.name]
             window = self._windows[directory, name] = LaneWindow(
-                directory, name, schema_, rows, batch, on_compaction
+                directory, name, schema_, rows, batch, on_older
             )
             window.poll()
         return window
