@@ -4,16 +4,18 @@ only once."""
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ..base.facts import GpuFacts
-from .devices import Devices
+from .pace import Pace
 from .reasons import Reasons, said
-from .sysfs_gpu import SysfsGpus
 
 CLOCK_SM, CLOCK_MEM = 1, 2  # nvmlClockType_t
+# A reading is cheap on most machines and dear on some (many devices, no persistence mode).
+SHARE = 0.004
 # The driver blocks for 20 ms a direction (NVML API reference, nvmlDeviceGetPcieThroughput).
 NO_PCIE = "PCIe throughput is not sampled: the driver takes 40 ms for each measurement"
 
@@ -34,14 +36,12 @@ def driver_present(root: Path = Path("/")) -> bool:
 
 def open_gpus(
     root: Path, reasons: Reasons, load: Callable[[str], Any] = importlib.import_module
-) -> Devices:
-    """The machine's devices, NVIDIA's first; where there are none, with the reason. Never
-    raises."""
+) -> Gpus:
+    """The machine's NVIDIA devices; where there are none, with the reason. Never raises."""
     try:
         if not driver_present(root):
             raise LookupError(
-                "no NVIDIA driver is loaded here, or this container was not given the GPUs; sysfs "
-                "shows none of AMD"
+                "no NVIDIA driver is loaded here, or this container was not given the GPUs"
             )
         nvml = load("pynvml")
         nvml.nvmlInit()
@@ -55,31 +55,31 @@ def open_gpus(
         why = str(error)
     except Exception as error:
         why = f"NVML does not start ({said(error)}): check that nvidia-smi works here"
-    others = SysfsGpus(root, reasons)
-    if others.cards:
-        reasons.drop("gpu")
-    else:
-        reasons.add(why, "gpu")
-    return others
+    reasons.add(why, "gpu")
+    return Gpus(None, reasons)
 
 
-class Gpus(Devices):
+class Gpus:
     """Every device NVML shows."""
 
     def __init__(self, nvml: Any, reasons: Reasons) -> None:
-        """`nvml` is the module pynvml, initialised, or one that stands in for it."""
-        super().__init__()
+        """`nvml` is the module pynvml, initialised, or one that stands in for it; None: there are
+        no devices."""
         self._nvml = nvml
         self._reasons = reasons
         self._silent: set[tuple[int, str]] = set()
-        reasons.add(NO_PCIE, "pcie_rx_bytes_s", "pcie_tx_bytes_s")
+        self._pace = Pace(0, SHARE)
         self.handles: dict[int, Any] = {}
+        if nvml is None:
+            return
+        reasons.add(NO_PCIE, "pcie_rx_bytes_s", "pcie_tx_bytes_s")
         for gpu in range(int(nvml.nvmlDeviceGetCount())):
             handle = self._ask(gpu, "gpu", "nvmlDeviceGetHandleByIndex", gpu)
             if handle is not None:
                 self.handles[gpu] = handle
 
     def facts(self) -> list[GpuFacts]:
+        """What does not change, a device. Never raises."""
         driver = _text(self._plain("nvmlSystemGetDriverVersion"))
         found = []
         for gpu, handle in self.handles.items():
@@ -97,8 +97,15 @@ class Gpus(Devices):
             )
         return found
 
-    def read(self) -> list[tuple[int, ...]]:
-        return [self._row(gpu, handle) for gpu, handle in self.handles.items()]
+    def rows(self, now_ns: int) -> list[tuple[int, ...]]:
+        """The fields of `gpu` after t_ns, a device; empty when it is too early after a dear
+        reading. Never raises."""
+        if not self._pace.due(now_ns):
+            return []
+        begun = time.thread_time_ns()
+        rows = [self._row(gpu, handle) for gpu, handle in self.handles.items()]
+        self._pace.paid(now_ns, time.thread_time_ns() - begun)
+        return rows
 
     def _row(self, gpu: int, handle: Any) -> tuple[int, ...]:
         memory, power, use, sm, mem = (
