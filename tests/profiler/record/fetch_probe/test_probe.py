@@ -423,11 +423,6 @@ def test_a_later_worker_begins_with_fewer(tmp_path: Path, host: Host) -> None:
     assert looked == [0, 1, 17, 33]
 
 
-def test_where_nothing_is_seen_looks_are_rare(tmp_path: Path, host: Host) -> None:
-    looked = batches(host, FetchProbe(tmp_path / "p" / "looks-0-m.json"), 600, read=0)
-    assert looked == [0, 1, 2, 3, 4, 5, 261, 517]
-
-
 def test_looks_take_a_thousandth_of_the_time(
     tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
