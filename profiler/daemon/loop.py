@@ -162,7 +162,7 @@ class Sampler:
             return False  # the run was removed
         self.registry.update()
         self._sample_processes(now)
-        for folder in self.registry.taken_leave():
+        for folder in self.registry.newly_ended():
             self.keeper.drop(folder)
         self.bursts.tick(now, self.registry.living)
         machine, busy = self.machine.sample(now)
