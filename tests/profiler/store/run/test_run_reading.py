@@ -90,6 +90,17 @@ def test_batches_that_made_room_count_and_are_not_in_the_columns(run: RunBuilder
     assert loader.folded.columns == {} and loader.notes == ()
 
 
+def test_more_batches_than_there_was_room_for_are_not_believed(run: RunBuilder) -> None:
+    process = run.process()
+    process.loader(loop(50))
+    with (process.path / "batches0x0-000000.seg").open("r+b") as file:
+        file.seek(24)  # the number of its first record
+        file.write((1 << 40).to_bytes(8, "little"))
+    opened = open_run(run.path)
+    assert opened.loaders[0].count == 0
+    assert any("its header makes no sense: left out" in note for note in opened.notes)
+
+
 def test_a_reader_beside_a_writer_that_makes_room_sees_every_record_once(tmp_path: Path) -> None:
     """Segments are removed under the reader's hands."""
     stopped: list[str] = []
