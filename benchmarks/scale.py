@@ -86,7 +86,6 @@ def _lanes(process: Path, fetch_ms: float) -> None:
     import numpy as np
 
     from loaderscope.profiler.base.schema import BATCH, EPOCH
-    from loaderscope.profiler.store.lanes.compaction import Compactor
     from loaderscope.profiler.store.lanes.lane import Budget, Lane
 
     loader = {
@@ -97,7 +96,7 @@ def _lanes(process: Path, fetch_ms: float) -> None:
     (process / "loader0.json").write_text(json.dumps(loader))
     random, ms = np.random.default_rng(0), 1_000_000
     budget = Budget(DETAIL * BATCH.size)
-    lane = Lane(process, "batches0x0", BATCH, budget, print, fold=Compactor(process, "batches0x0"))
+    lane = Lane(process, "batches0x0", BATCH, budget, print, trimmed=True)
     blank = {f.name: float("nan") if f.code == "f" else -1 for f in BATCH.fields[1:]}
     t, step = 10**12, 14 * ms
     for number in range(BATCHES):

@@ -130,14 +130,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """What failed once and passed when run again is a defect all the same, of the product or the
-    test: it is shown."""
-    for report in terminalreporter.stats.get("rerun", []):
-        terminalreporter.section(f"failed once: {report.nodeid}")
-        terminalreporter.write_line(report.longreprtext)
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With `--dist loadscope`, groups of our own: `--dist loadgroup` silently groups nothing since

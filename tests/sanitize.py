@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = (
-    "tests/harmless", "tests/integration/test_harmless.py", "tests/integration/test_measures.py",
+    "tests/harmless", "tests/integration/test_measures.py",
     "tests/integration/test_survival.py", "tests/integration/test_fetch_probe.py",
     "tests/profiler/native/test_forms.py", "tests/profiler/native/test_device_forms.py",
     "tests/profiler/record/device/test_copies.py", "tests/profiler/record/device/test_device_clock.py",

@@ -19,8 +19,7 @@ from ..advisors.schema.report_model import Recommendation
 from ..profiler.base.endable_thread import EndableThread
 from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.take_stacks import take_stacks
-from ..profiler.store.run.tuning import Wish as Asked
-from ..profiler.store.run.tuning import ask
+from ..profiler.store.run.tuning import TuneCommand, ask
 from .bars import SCREENS, TRIALS, Banner, Bar, Scrubber, Tabs, TopLine
 from .help import HelpScreen
 from .reader import INTERVAL_S, Post, Reader
@@ -258,7 +257,7 @@ class Dashboard(App[None]):
         self.query_one(Code).say(found)
         self.reader.advise_soon()
 
-    def action_tuning(self, wish: Asked) -> None:
+    def action_tuning(self, wish: TuneCommand) -> None:
         """Ask the process that tries settings to keep, to put back, or to stop."""
         tuning = self.snapshot.tuning if self.snapshot.state == "live" else None
         tuned = tuning.tuned if tuning is not None else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-from importlib import import_module
 
 from ..profiler.guard.error_origin import is_ours
 from ..profiler.record.session import session as sessions
@@ -38,10 +37,9 @@ def _print_all() -> None:
                 else None
             )
             if tuned is not None and tuned.follows is None:
-                # What words are for stands above what it tells of, so it is found by name, once it
-                # is needed.
-                words = import_module("...reports.words.tuned_words", __name__)
-                sessions.tell(words.said_at_end(name, tuned))
+                from ..reports.words.tuned_words import said_at_end
+
+                sessions.tell(said_at_end(name, tuned))
     except Exception as error:
         if not is_ours(error):
             raise

@@ -135,10 +135,10 @@ def _best(found: dict[Settings, Range], own: Settings) -> list[Settings]:
         missing = max(0, own.ahead - each.ahead) if each.num_workers < own.num_workers else 0
         return each.num_workers, missing, each.prefetch_factor == 1, each.prefetch_factor
 
-    left, order = dict(found), []
-    while left:
-        top = max(each.mid for each in left.values())
-        good = [each for each, factor in left.items() if factor.mid >= AS_GOOD * top]
+    remaining, order = dict(found), []
+    while remaining:
+        top = max(each.mid for each in remaining.values())
+        good = [each for each, factor in remaining.items() if factor.mid >= AS_GOOD * top]
         order.append(min(good, key=cost))
-        del left[order[-1]]
+        del remaining[order[-1]]
     return order

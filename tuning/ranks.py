@@ -23,6 +23,7 @@ from ..profiler.base.host import boot_id, usable_cores
 from ..profiler.base.tolerant import read_as
 from ..profiler.record.iterate.watch import recorder_of
 from ..profiler.record.session.ranks import Ranks
+from ..profiler.store.run.tuning import Tried
 from .evidence.settings import Settings
 from .window import Window, left_out
 
@@ -61,7 +62,7 @@ class Word(msgspec.Struct, frozen=True):
     settings: Settings | None = None
     kept: tuple[Settings, ...] = ()
     said: str | None = None
-    trials: tuple[dict[str, Any], ...] = ()
+    trials: tuple[Tried, ...] = ()
     rate: float | None = None
     failed: str | None = None
     left: str | None = None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable
+from dataclasses import asdict
 from statistics import median
 from typing import Any
 
@@ -22,7 +23,7 @@ from .evidence.guards import Depends
 from .evidence.settings import Settings, settings_of
 from .look import Look, candidates_for
 from .ranks import Following, Leading, meet
-from .record import Record, trial_facts
+from .record import Record, as_tried
 from .room import Load
 from .search import Search
 from .switch.comparison import Unequal
@@ -233,7 +234,7 @@ class Tuner(Driver):
             self.window = Window(self.chosen, out)
         self.trying.trial, self.search.waiting = None, []
         if isinstance(self.ranks, Leading):
-            trials = tuple(map(trial_facts, self.trials))
+            trials = tuple(map(as_tried, self.trials))
             self.ranks.take_turn(
                 self.clock(), self.chosen, (self.chosen,), said=said, trials=trials
             )
@@ -284,14 +285,17 @@ class Tuner(Driver):
     def write(self) -> None:
         self._written_ns = self.clock()
         following = self.following
+        waiting = (
+            Trial(self.chosen, each.settings, each.predicted) for each in self.search.waiting
+        )
         self.record.write(
             self.loader(),
-            [trial_facts(each) for each in self.trials]
+            trials=tuple(map(as_tried, self.trials))
             if following is None
             else following.leader.trials,
-            [Trial(self.chosen, each.settings, each.predicted) for each in self.search.waiting],
-            own=self.own,
-            chosen=self.chosen,
+            waiting=tuple(map(as_tried, waiting)),
+            own=asdict(self.own),
+            chosen=asdict(self.chosen),
             decided=self.decided,
             said=self.said,
             follows=None if following is None else 0,

@@ -206,7 +206,7 @@ def _loader_notes(loader: LoaderRun, starts: float | None, found: str) -> list[s
     return _said(
         (
             loader.folded.records,
-            f"{loader.folded.records:,} older batches are kept as totals only: causes of waiting "
+            f"{loader.folded.records:,} older batches are not kept in detail: causes of waiting "
             f"and the verdict rest on the newest {loader.batches.rows:,}",
         ),
         (

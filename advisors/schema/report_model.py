@@ -395,7 +395,7 @@ class LoaderReport:
     batches: int
     samples: int | None
     epochs: int
-    folded_batches: int  # of `batches`, those of which only totals are left
+    folded_batches: int  # of `batches`, those that are not kept in detail
     wall_s: float | None
     batches_per_s: float | None
     samples_per_s: float | None

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from ...profiler.base.schema import LATE_ROWS
 from ...profiler.store.run.run import LoaderRun
 from ..schema.report_model import Basis, Confidence, Verdict
 from .block_error import Floats, block_sums, ratio
@@ -31,8 +32,6 @@ MINIMUM_BATCHES = 20
 FEWEST_BATCHES, LONG_NS = 4, 5e9
 # Below this many steady batches a verdict is never called "high" confidence (five batches a block).
 HIGH_CONFIDENCE_BATCHES = 100
-# At most so many batches may be waiting for the device; beyond these it is no longer timed.
-MOST_AHEAD = 360
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def lost_time(loader: LoaderRun) -> Lost:
     timed = np.flatnonzero(stall >= 0)
     reached = np.ones(len(stall), np.bool_)
     if len(timed):
-        reached[timed[-1] + 1 :] = len(stall) - timed[-1] > MOST_AHEAD
+        reached[timed[-1] + 1 :] = len(stall) - timed[-1] > LATE_ROWS
     lost = np.where(stall >= 0, np.minimum(stall, wait), wait)
     return Lost(
         lost=np.where(reached, lost.clip(0), 0).astype(np.float64),

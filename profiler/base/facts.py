@@ -87,7 +87,7 @@ class EndedProcess(ProcessFacts, frozen=True, kw_only=True):
 
 
 class GpuFacts(Struct, frozen=True):
-    """One GPU as NVML or sysfs describes it. PCIe generation and width are the greatest that card
+    """One GPU as NVML describes it. PCIe generation and width are the greatest that card
     and slot agree on."""
 
     index: int = 0

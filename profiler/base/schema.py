@@ -149,6 +149,9 @@ BATCH = _schema(
 )
 
 RECORD_BYTES = BATCH.size
+# A device time, or an epoch's end, is written at most so many records after the one it belongs to:
+# 256 steps may wait for the device, and events are read every 96 steps or sooner (`record.device`).
+LATE_ROWS = 360
 WINDOW_AT = 256  # where records begin in the memory that a lane writes to, see `lanes/block.py`
 
 EPOCH = _schema(

@@ -12,7 +12,7 @@ imports neither torch nor NumPy. It ends by itself when the training has ended, 
     lane_tail.py      reading a lane that is still being written
     processes.py      the use of one process; smaps.py: its memory in detail, rarely
     machine.py        the use of the machine; cgroup.py: of the container
-    gpu.py            NVML; sysfs_gpu.py: AMD and Intel
+    gpu.py            GPUs, by NVML
     stack_capture/    bursts of py-spy
     pace.py           bounds on what all this may cost
     reasons.py        why a figure is missing

@@ -1,28 +1,23 @@
-"""NVIDIA devices through NVML: use, memory, power, clocks, PCIe. What a device does not report
-is asked only once."""
+"""NVIDIA devices through NVML: use, memory, power, clocks. What a device does not report is asked
+only once."""
 
 from __future__ import annotations
 
 import importlib
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ..base.facts import GpuFacts
-from .devices import SHARE, Devices
+from .pace import Pace
 from .reasons import Reasons, said
-from .sysfs_gpu import SysfsGpus
 
-# The driver measures PCIe throughput over 20 ms and blocks for it, once a direction (NVML API
-# reference).
-PCIE_EVERY_S = 1.0
-
-# Of the NVML API: nvmlClockType_t and nvmlPcieUtilCounter_t.
-CLOCK_SM, CLOCK_MEM = 1, 2
-PCIE_TX, PCIE_RX = 0, 1
-
+CLOCK_SM, CLOCK_MEM = 1, 2  # nvmlClockType_t
+# A reading is cheap on most machines and dear on some (many devices, no persistence mode).
+SHARE = 0.004
+# The driver blocks for 20 ms a direction (NVML API reference, nvmlDeviceGetPcieThroughput).
+NO_PCIE = "PCIe throughput is not sampled: the driver takes 40 ms for each measurement"
 
 # Errors after which a figure is not asked for again.
 NEVER = {
@@ -41,14 +36,12 @@ def driver_present(root: Path = Path("/")) -> bool:
 
 def open_gpus(
     root: Path, reasons: Reasons, load: Callable[[str], Any] = importlib.import_module
-) -> Devices:
-    """The machine's devices, NVIDIA's first; where there are none, with the reason. Never
-    raises."""
+) -> Gpus:
+    """The machine's NVIDIA devices; where there are none, with the reason. Never raises."""
     try:
         if not driver_present(root):
             raise LookupError(
-                "no NVIDIA driver is loaded here, or this container was not given the GPUs; sysfs "
-                "shows none of AMD or Intel"
+                "no NVIDIA driver is loaded here, or this container was not given the GPUs"
             )
         nvml = load("pynvml")
         nvml.nvmlInit()
@@ -62,34 +55,31 @@ def open_gpus(
         why = str(error)
     except Exception as error:
         why = f"NVML does not start ({said(error)}): check that nvidia-smi works here"
-    others = SysfsGpus(root, reasons)
-    if others.cards:
-        reasons.drop("gpu")
-    else:
-        reasons.add(why, "gpu")
-    return others
+    reasons.add(why, "gpu")
+    return Gpus(None, reasons)
 
 
-class Gpus(Devices):
-    """Every device NVML shows. Rows come from the sampler's thread, PCIe throughput from a thread
-    of its own."""
+class Gpus:
+    """Every device NVML shows."""
 
     def __init__(self, nvml: Any, reasons: Reasons) -> None:
-        """`nvml` is the module pynvml, initialised, or one that stands in for it."""
-        super().__init__()
+        """`nvml` is the module pynvml, initialised, or one that stands in for it; None: there are
+        no devices."""
         self._nvml = nvml
         self._reasons = reasons
         self._silent: set[tuple[int, str]] = set()
-        self._pcie: dict[int, tuple[int, int]] = {}
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._pace = Pace(0, SHARE)
         self.handles: dict[int, Any] = {}
+        if nvml is None:
+            return
+        reasons.add(NO_PCIE, "pcie_rx_bytes_s", "pcie_tx_bytes_s")
         for gpu in range(int(nvml.nvmlDeviceGetCount())):
             handle = self._ask(gpu, "gpu", "nvmlDeviceGetHandleByIndex", gpu)
             if handle is not None:
                 self.handles[gpu] = handle
 
     def facts(self) -> list[GpuFacts]:
+        """What does not change, a device. Never raises."""
         driver = _text(self._plain("nvmlSystemGetDriverVersion"))
         found = []
         for gpu, handle in self.handles.items():
@@ -107,8 +97,15 @@ class Gpus(Devices):
             )
         return found
 
-    def read(self, now_ns: int) -> list[tuple[int, ...]]:
-        return [self._row(gpu, handle) for gpu, handle in self.handles.items()]
+    def rows(self, now_ns: int) -> list[tuple[int, ...]]:
+        """The fields of `gpu` after t_ns, a device; empty when it is too early after a dear
+        reading. Never raises."""
+        if not self._pace.due(now_ns):
+            return []
+        begun = time.thread_time_ns()
+        rows = [self._row(gpu, handle) for gpu, handle in self.handles.items()]
+        self._pace.paid(now_ns, time.thread_time_ns() - begun)
+        return rows
 
     def _row(self, gpu: int, handle: Any) -> tuple[int, ...]:
         memory, power, use, sm, mem = (
@@ -123,43 +120,11 @@ class Gpus(Devices):
         )
         return (
             *((-1, -1) if memory is None else (int(memory.used), int(memory.total))),
-            *self._pcie.pop(gpu, (-1, -1)),  # each measurement is given once
+            *(-1, -1),  # PCIe throughput
             *(-1 if value is None else int(value) for value in (power, sm, mem)),
             *((-1, -1) if use is None else (int(use.gpu), int(use.memory))),
             gpu,
         )
-
-    def start(self) -> None:
-        """Begin to measure PCIe throughput."""
-        self._thread = threading.Thread(target=self._measure_pcie, name="pcie", daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(0.2)
-
-    def _measure_pcie(self) -> None:
-        wait_s = 0.0
-        while not self._stop.wait(wait_s):
-            begun, cpu = time.monotonic(), time.thread_time()
-            known = [self.measure_pcie(gpu, handle) for gpu, handle in self.handles.items()]
-            if not any(known):
-                return
-            wait_s = max(
-                PCIE_EVERY_S - (time.monotonic() - begun), (time.thread_time() - cpu) / SHARE, 0.05
-            )
-
-    def measure_pcie(self, gpu: int, handle: Any) -> bool:
-        """One measurement, about 40 ms; False once the device is known not to report it."""
-        sent, received = (
-            -1 if kib is None else int(kib) * 1024
-            for metric, kind in (("pcie_tx_bytes_s", PCIE_TX), ("pcie_rx_bytes_s", PCIE_RX))
-            for kib in [self._ask(gpu, metric, "nvmlDeviceGetPcieThroughput", handle, kind)]
-        )
-        if max(received, sent) >= 0:
-            self._pcie[gpu] = received, sent
-        return not {(gpu, "pcie_rx_bytes_s"), (gpu, "pcie_tx_bytes_s")} <= self._silent
 
     def _ask(self, gpu: int, metric: str, function: str, *args: object) -> Any:
         """What the NVML function gives, None where it fails; what a device never reports is not

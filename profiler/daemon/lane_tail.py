@@ -41,7 +41,7 @@ class LaneTail:
         while self.given_up is None:
             try:
                 full, following = self._take(found), self._number + 1
-            except FileNotFoundError:  # not made yet, or compacted while later ones exist
+            except FileNotFoundError:  # not made yet, or removed while later ones exist
                 numbers = map(segment_number, segments(self.directory, self.name))
                 following = next((number for number in numbers if number > self._number), -1)
                 full = following >= 0

@@ -22,7 +22,6 @@ from ..base.clock import now_ns
 from ..base.facts import FORMAT
 from ..base.host import boot_id, host_name, usable_cores
 from ..base.tolerant import as_json
-from ..store.lanes.compaction import Compactor
 from ..store.lanes.lane import Budget, Lane
 from . import cgroup, host
 from .detach import detach
@@ -122,8 +121,7 @@ class Sampler:
         self.budget = Budget(LANES_BYTES)
         kinds = schema.MACHINE, schema.core_schema(self.machine.cores), schema.PROCESS, schema.GPU
         self.lanes = self.machine_lane, self.core_lane, self.process_lane, self.gpu_lane = tuple(
-            Lane(system, kind.name, kind, self.budget, _say_nothing, Compactor(system, kind.name))
-            for kind in kinds
+            Lane(system, kind.name, kind, self.budget, _say_nothing, trimmed=True) for kind in kinds
         )
         self._turns = Turns(now_ns, time.thread_time_ns)
         self._slow_due_ns = 0
@@ -131,7 +129,6 @@ class Sampler:
 
     def work(self) -> None:
         """Tick until nobody is left to be sampled."""
-        self.gpus.start()
         gc.collect()
         gc.freeze()
         begun = now_ns()
@@ -165,7 +162,7 @@ class Sampler:
             return False  # the run was removed
         self.registry.update()
         self._sample_processes(now)
-        for folder in self.registry.taken_leave():
+        for folder in self.registry.newly_ended():
             self.keeper.drop(folder)
         self.bursts.tick(now, self.registry.living)
         machine, busy = self.machine.sample(now)
@@ -185,7 +182,6 @@ class Sampler:
         if self.reasons.changed:
             with suppress(OSError):
                 self._tell_host()
-        self.gpus.close()
         for lane in self.lanes:
             lane.close()
         with suppress(OSError):

@@ -25,8 +25,7 @@ class Allowance:
     """Keeps the sampler's CPU time below `share` of a core on average, by waiting longer between
     ticks.
 
-    What a cheap stretch did not use is kept, up to `burst_ns`, for a rare dear moment (importing
-    NumPy to fold a lane).
+    What a cheap stretch did not use is kept, up to `burst_ns`, for a rare dear moment.
     """
 
     def __init__(self, share: float, burst_ns: int, now_ns: int, cpu_ns: int) -> None:

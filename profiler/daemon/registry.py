@@ -55,7 +55,7 @@ class Registry:
         self._open_probe = open_probe
         self.mains: dict[str, Main] = {}
         self._foreign: set[str] = set()
-        self._left: list[str] = []
+        self._ended: list[str] = []
 
     @property
     def registered(self) -> bool:
@@ -66,10 +66,10 @@ class Registry:
     def living(self) -> list[Main]:
         return [main for main in self.mains.values() if not main.ended]
 
-    def taken_leave(self) -> list[str]:
+    def newly_ended(self) -> list[str]:
         """The folders of the processes that have ended since this was asked last."""
-        left, self._left = self._left, []
-        return left
+        ended, self._ended = self._ended, []
+        return ended
 
     def scan(self) -> None:
         """Look for processes that are new. Raises OSError when the run directory is gone."""
@@ -88,7 +88,7 @@ class Registry:
     def drop(self, main: Main) -> None:
         """This process is gone, and its workers with it."""
         if not main.ended:
-            self._left.append(main.directory.name)
+            self._ended.append(main.directory.name)
         main.ended = True
         main.probe = None
         main.workers.clear()

@@ -32,6 +32,7 @@ _STILL_VARIABLE = "HARMLESS_STILL"
 # Every one of these declares its programs when imported. `late` imports torch in functions only.
 MODULES = (
     "table",
+    "loaders",
     "children",
     "signals",
     "limits",

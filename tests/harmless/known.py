@@ -68,7 +68,7 @@ KNOWN: list[Known] = [
         "tuned",
     ),
     Known(SWITCHING, "loops/*-shown", r"^iterator: .*tuning\.switch\.turns\.Turns", "tuned"),
-    Known(WORKERS_BATCH, "loops/*-0-*", r"^end descriptors: bare 4, watched 7$", "tuned"),
+    Known(WORKERS_BATCH, "lo*/*-0*", r"^end descriptors: bare 4, watched 7$", "tuned"),
     Known(WORKERS_TRIED, "talk/*-0", rf"^end handlers: {int(SIGCHLD)}: bare '0', [^;]*$", "[dr]e*"),
     Known(
         KEPT_WORKERS,
@@ -76,7 +76,7 @@ KNOWN: list[Known] = [
         r"^end (active children|children|waited for|threads): bare ",
         "tuned",
     ),
-    Known(WORKERS_TRIED, "loops/*-0-*", rf"^end handlers: {int(SIGCHLD)}: bare [^;]*$", "tuned"),
+    Known(WORKERS_TRIED, "lo*/*-0*", rf"^end handlers: {int(SIGCHLD)}: bare [^;]*$", "tuned"),
     Known(
         LISTED,
         "errors/listed-*",

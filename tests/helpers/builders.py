@@ -11,7 +11,6 @@ from typing import Any
 
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.schema import Schema
-from loaderscope.profiler.store.lanes.compaction import Compactor
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
 
 RUN_ID = "20250131-091500-abc123"
@@ -40,11 +39,9 @@ def write_lane(
     rows: Iterable[Mapping[str, Any]],
     max_bytes: int = 1 << 30,
 ) -> Lane:
-    """Write rows as a recording process would; with a small `max_bytes` the oldest are folded."""
+    """Write rows as a recording process would; with a small `max_bytes` the oldest are removed."""
     notes: list[str] = []
-    lane = Lane(
-        directory, name, schema_, Budget(max_bytes), notes.append, fold=Compactor(directory, name)
-    )
+    lane = Lane(directory, name, schema_, Budget(max_bytes), notes.append, trimmed=True)
     for row in rows:
         lane.append(*values_of(schema_, row))
     assert not notes, notes

@@ -39,7 +39,7 @@ STACKS = {
 
 def record(runs: Path) -> Path:
     """A training with workers and files, really recorded, and beside it what not every machine can
-    record: a second rank whose older batches are folded, a GPU, stacks."""
+    record: a second rank whose older batches made room, a GPU, stacks."""
     environment = {
         **os.environ, "LOADERSCOPE_DIR": str(runs), "LOADERSCOPE_STACKS": "eager",
         "PYTHONPATH": os.pathsep.join(sys.path),
@@ -63,7 +63,7 @@ def record(runs: Path) -> Path:
     process.loader(
         rows, loop(30), epochs=[epoch_row(rows, startup_ms=3)], max_bytes=1 << 20, name="Validation"
     )
-    assert list(process.path.glob("*.fold.json")), "nothing was folded"
+    assert not list(process.path.glob("batches0x0-000000.seg")), "nothing made room"
     write_lane(
         process.path,
         "workers",

@@ -197,12 +197,6 @@ def read_npz(path: str) -> torch.Tensor:
         return torch.from_numpy(arrays["x"])
 
 
-def fail_at_7(value: Any) -> Any:
-    if value[0] == 7:
-        raise ValueError("cannot do seven")
-    return value
-
-
 def make_container(folder: Path, kind: str) -> str:
     """A container of N samples of 64 float32."""
     values = np.arange(N * 64, dtype=np.float32).reshape(N, 64)

@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import time
 from typing import Any
 
 import torch
@@ -24,23 +22,6 @@ class Numbers(Dataset):
         return torch.full((4,), float(index)), index
 
 
-class Deadly(Numbers):
-    def __getitem__(self, index: int) -> Any:
-        if index == 40:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().__getitem__(index)
-
-
-def indices_only(samples: list[Any]) -> list[int]:
-    return [index for _, index in samples]
-
-
-class SlowNumbers(Numbers):
-    def __getitem__(self, index: int) -> Any:
-        time.sleep(0.005)
-        return super().__getitem__(index)
-
-
 def endless(watch: Any, workers: int = 0) -> None:
     """Says how many batches it has been given, as it goes."""
     loader = watch(DataLoader(Numbers(), batch_size=4, num_workers=workers))
@@ -54,27 +35,6 @@ def endless(watch: Any, workers: int = 0) -> None:
 
 def endless_workers(watch: Any) -> None:
     endless(watch, 2)
-
-
-def interrupted(watch: Any) -> None:
-    for workers in (0, 2):
-        try:
-            for count, _ in enumerate(
-                watch(DataLoader(SlowNumbers(), batch_size=4, num_workers=workers))
-            ):
-                if count == 5:
-                    os.kill(os.getpid(), signal.SIGINT)
-        except KeyboardInterrupt as interrupt:
-            print("interrupted", workers, len(interrupt.args), flush=True)
-    for count, _ in enumerate(watch(DataLoader(SlowNumbers(), batch_size=4, num_workers=2))):
-        if count == 5:
-            os.kill(os.getpid(), signal.SIGINT)
-
-
-def worker_dies(watch: Any) -> None:
-    # Lists, not tensors: those have file descriptors of their own to lose, and errors of their own.
-    for _ in watch(DataLoader(Deadly(), batch_size=4, num_workers=1, collate_fn=indices_only)):
-        pass
 
 
 def forks_and_trains(watch: Any) -> None:
@@ -97,35 +57,10 @@ def forks_and_trains(watch: Any) -> None:
     print(sum(int(batch[1].sum()) for batch in loader), status, flush=True)
 
 
-def loses_its_directory(watch: Any) -> None:
-    """The run directory is removed half way."""
-    import shutil
-
-    from loaderscope.profiler.record.iterate.watch import current_run_directory
-
-    loader = watch(DataLoader(Numbers(4000), batch_size=4))
-    total = 0
-    for count, batch in enumerate(loader):
-        total += int(batch[1].sum())
-        if count == 100:
-            shutil.rmtree(current_run_directory())
-    print(total, flush=True)
-
-
 def fills_the_disk(watch: Any) -> None:
     """Writes 20,000 batches, 4.5 MB of records."""
     loader = watch(DataLoader(Numbers(20_000), batch_size=1))
     print(sum(int(batch[1].sum()) for batch in loader), flush=True)
-
-
-def short(watch: Any) -> None:
-    print(
-        sum(
-            int(batch[1].sum())
-            for batch in watch(DataLoader(Numbers(400), batch_size=4, num_workers=2))
-        ),
-        flush=True,
-    )
 
 
 if __name__ == "__main__":

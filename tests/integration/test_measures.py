@@ -16,7 +16,7 @@ from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset,
 import loaderscope
 from loaderscope.profiler.record.iterate import watch
 from loaderscope.profiler.record.session import session
-from loaderscope.profiler.store.lanes.compaction import derive_compute
+from loaderscope.profiler.store.lanes.columns import derive_compute
 from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
 
 MS = 1_000_000

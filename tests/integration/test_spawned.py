@@ -86,13 +86,25 @@ NOTEBOOK = """
 """
 
 
-def python(folder: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+def python(folder: Path, *arguments: str, **environ: str) -> str:
+    """What it prints; it says nothing of ours."""
     paths = os.pathsep.join([environ.pop("PYTHONPATH", ""), *sys.path]).lstrip(os.pathsep)
-    return subprocess.run(
+    result = subprocess.run(
         [sys.executable, *arguments],
-        cwd=folder, env={**os.environ, **environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=250,
+        cwd=folder,
+        env={**os.environ, **environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=250,
         check=False,
-    )  # fmt: skip
+    )
+    assert "loaderscope:" not in result.stderr and "Error" not in result.stderr, result.stderr
+    return result.stdout
+
+
+def ran(folder: Path, *arguments: str, **environ: str) -> str:
+    """The same by `loaderscope run`."""
+    return python(folder, "-m", "loaderscope", "run", "--quiet", *arguments, **environ)
 
 
 def script(folder: Path, name: str, text: str) -> Path:
@@ -118,11 +130,6 @@ def assert_measured(loaders: int) -> None:
     assert loaderscope.report(run).missing == ()
 
 
-def said_nothing(result: subprocess.CompletedProcess[str]) -> None:
-    assert "loaderscope:" not in result.stderr, result.stderr
-    assert "Error" not in result.stderr, result.stderr
-
-
 METHODS = ("spawn", "forkserver", "fork")
 # Each way to start a process and each way to start its workers once; what is left are their further
 # combinations.
@@ -140,97 +147,50 @@ EACH_ONCE = {("here", "spawn"), ("spawn", "forkserver"), ("forkserver", "fork"),
     ],
 )
 def test_torch_imported_in_functions_only(tmp_path: Path, process: str, workers: str) -> None:
-    result = python(
-        script(tmp_path, "late.py", LATE),
-        "-m",
-        "loaderscope",
-        "run",
-        "--quiet",
-        "late.py",
-        process,
-        workers,
-    )
-    said_nothing(result)
-    assert result.stdout.split() == ["True"] + ["0"] * (process != "here")
+    said = ran(script(tmp_path, "late.py", LATE), "late.py", process, workers)
+    assert said.split() == ["True"] + ["0"] * (process != "here")
     assert_measured(1)
 
 
 @pytest.mark.parametrize("process", ["here", "spawn"])
 def test_watched_as_torch_is_imported(tmp_path: Path, process: str) -> None:
     script(tmp_path, "sitecustomize.py", STARTED_BY_IMPORT)
-    result = python(
-        script(tmp_path, "late.py", LATE), "late.py", process, "spawn", PYTHONPATH=str(tmp_path)
-    )
-    said_nothing(result)
-    assert result.stdout.split()[0] == "True"
+    script(tmp_path, "late.py", LATE)
+    said = python(tmp_path, "late.py", process, "spawn", PYTHONPATH=str(tmp_path))
+    assert said.split()[0] == "True"
     assert_measured(1)
 
 
-def test_loaderscope_imported_before_torch_under_run(tmp_path: Path) -> None:
-    """The import of ours that torch's import interrupts may be the user's own."""
-    text = LATE.replace(
-        "import multiprocessing, sys", "import multiprocessing, sys; from loaderscope import watch"
-    )
-    result = python(
-        script(tmp_path, "late.py", text),
-        "-m",
-        "loaderscope",
-        "run",
-        "--quiet",
-        "late.py",
-        "here",
-        "spawn",
-    )
-    said_nothing(result)
+@pytest.mark.parametrize(
+    ("line", "more", "process", "workers"),
+    [
+        # The import of ours that torch's import interrupts may be the user's own.
+        ("import multiprocessing, sys", "from loaderscope import watch", "here", "spawn"),
+        (
+            "how, context = sys.argv[1:]",
+            "multiprocessing.set_forkserver_preload(['torch', 'torch.utils.data'])",
+            "forkserver",
+            "fork",
+        ),
+    ],
+)
+def test_imported_before_under_run(
+    tmp_path: Path, line: str, more: str, process: str, workers: str
+) -> None:
+    text = LATE.replace(line, f"{line}; {more}")
+    ran(script(tmp_path, "late.py", text), "late.py", process, workers)
     assert_measured(1)
 
 
 def test_under_pytest(tmp_path: Path) -> None:
     script(tmp_path, "test_spawning.py", IN_PYTEST)
-    result = python(
-        tmp_path,
-        "-m",
-        "loaderscope",
-        "run",
-        "--quiet",
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        str(tmp_path),
-    )
-    assert "1 passed" in result.stdout, result.stdout
-    said_nothing(result)
+    said = ran(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path))
+    assert "1 passed" in said, said
     assert_measured(2)
 
 
 def test_a_program_that_is_no_file(tmp_path: Path) -> None:
     script(tmp_path, "squares.py", IN_PYTEST)
-    text = textwrap.dedent(NOTEBOOK)
-    result = python(
-        tmp_path, "-m", "loaderscope", "run", "--quiet", "-c", text, PYTHONPATH=str(tmp_path)
-    )
-    said_nothing(result)
-    assert result.stdout.split() == ["24", "24", "24"]
+    said = ran(tmp_path, "-c", textwrap.dedent(NOTEBOOK), PYTHONPATH=str(tmp_path))
+    assert said.split() == ["24", "24", "24"]
     assert_measured(3)
-
-
-def test_a_child_of_the_forkserver_that_has_torch_already(tmp_path: Path) -> None:
-    text = LATE.replace(
-        "how, context = sys.argv[1:]",
-        "how, context = sys.argv[1:]; multiprocessing.set_forkserver_preload(['torch', "
-        "'torch.utils.data'])",
-    )
-    result = python(
-        script(tmp_path, "late.py", text),
-        "-m",
-        "loaderscope",
-        "run",
-        "--quiet",
-        "late.py",
-        "forkserver",
-        "fork",
-    )
-    said_nothing(result)
-    assert_measured(1)

@@ -127,7 +127,7 @@ def test_all_have_the_same_settings_at_the_same_steps(job: Any) -> None:
         abs(a[0] - b[0]) <= 2 for a, b in zip(both.loops[0].seen, both.loops[1].seen, strict=True)
     )
     assert follower.trials == [] and both.loops[1].tidied
-    assert follower.ranks.leader.trials[0]["outcome"] == "proven"
+    assert follower.ranks.leader.trials[0].outcome == "proven"
     for loop in both.loops:  # slower than the code's own, for long
         loop.rates[BETTER] = 10.0
     both.run(60)

@@ -29,12 +29,10 @@ from .read_counters import between, counters
 AT_FIRST, AT_FIRST_LATER = 6, 2
 # Then one in so many of the batches with detail.
 EVERY = 16
-# After so many sampled fetches in a row without reading or a chain, there is little to find.
-IDLE_AFTER, EVERY_IDLE = 4, 256
 OWN_SHARE = 0.001
 OWN_SHARE_EPOCHS = 0.01  # an epoch's first batches show whether files are in the page cache
 # The samples at which descriptors and maps are searched, which takes about a millisecond.
-SCANS, SCANS_LATER = (2, 16, 128), (16, 128)
+SCANS = (2, 16, 128)
 WRITE_EVERY_NS = 5_000_000_000
 MAX_FAILED_WRITES = 3
 
@@ -69,7 +67,6 @@ class FetchProbe:
         self._taken = 0
         self._remaining_at_first = AT_FIRST_LATER if self._later else AT_FIRST
         self._skip = 0
-        self._idle = 0
         self._reading_batches = 0
         self._probed_in_epoch = epoch
         self._own_ns = 0
@@ -91,7 +88,7 @@ class FetchProbe:
         if self.epoch != self._probed_in_epoch:
             self._probed_in_epoch = self.epoch
             affords = self._affords(OWN_SHARE_EPOCHS)
-            if self._idle < IDLE_AFTER and (affords or self.epoch < MAX_EPOCHS):
+            if affords or self.epoch < MAX_EPOCHS:
                 self._remaining_at_first = AT_FIRST_LATER if affords else 1
                 return True
         if self._skip:
@@ -114,7 +111,7 @@ class FetchProbe:
         _at_work = self
         with _Guarded(self):
             self._remaining_at_first = max(0, self._remaining_at_first - 1)
-            self._skip = (EVERY if self._idle < IDLE_AFTER else EVERY_IDLE) - 1
+            self._skip = EVERY - 1
             # In workers it is too late to look for shared positions.
             looks = not self._in_worker and (self._taken < AT_FIRST or self._taken + 1 in SCANS)
             self._sample = _Sample(chains, samples, self._in_worker, looks)
@@ -177,7 +174,7 @@ class FetchProbe:
         self._taken += 1
         reading = sample.reading
         totals = self.totals
-        if self._taken in (SCANS_LATER if self._later else SCANS):
+        if self._taken in SCANS:
             for path, kind in held_containers(self._run).items():
                 totals.add_container(path, kind, size_of(path, kind))
         totals.add_moved(path for path in sample.moved if not path.startswith(self._run))
@@ -211,7 +208,6 @@ class FetchProbe:
             totals.chain_fetch_ns += sample.fetch_ns
             for step in sample.steps:
                 totals.add_step(*step)
-        self._idle = 0 if reads or opened or sample.timed or totals.containers else self._idle + 1
         self._unwritten += 1
 
     def _install_hook(self, reads: bool, counted: bool) -> bool:

@@ -24,7 +24,6 @@ from ...base.schema import WORKER
 from ...guard.error_origin import forgiving
 from ...store.flushing import flush_with
 from ...store.lanes.arena import Arena
-from ...store.lanes.compaction import Compactor
 from ...store.lanes.lane import Budget, Lane
 from ...store.rundir import FORMAT, command_line, exclusive_folder, runs_directory
 from ...store.summary import LEAST_RANKS, write_summary
@@ -110,7 +109,7 @@ class Session:
             schema,
             self.budget,
             tell,
-            fold=Compactor(self.directory, name),
+            trimmed=True,
             arena=self.arena,
         )
 

@@ -1,2 +1,2 @@
-"""Records on their way to files and back: lanes, the memory behind them, segments, compaction,
+"""Records on their way to files and back: lanes, the memory behind them, segments,
 columns."""

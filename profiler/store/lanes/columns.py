@@ -21,15 +21,14 @@ import numpy.typing as npt
 from ...base.errors import RunUnreadable
 from ...base.metadata import clean
 from ...base.schema import BATCH, Field, Schema
-from .compacted import Compacted, read_compacted
-from .compaction import derive_compute
+from .compacted import Compacted
 from .lane_reader import TYPES, SegmentInfo, read_header, read_records
 from .segment_file import batch_lanes, segments
 
 Array = npt.NDArray[Any]
 
-# Compaction unlinks a segment after its totals are written: a reader that meets one half-gone
-# starts the lane again, and so it does where it meets one half-made.
+# The oldest segments make room for new ones: a reader that meets one gone, or one half-made, starts
+# the lane again.
 ATTEMPTS = 20
 
 
@@ -73,8 +72,8 @@ class Columns(Mapping[str, Array]):
 
 @dataclass(frozen=True)
 class LaneContent:
-    """What could be read of a lane: its detail, what was compacted, and sentences on what could not
-    be read."""
+    """What could be read of a lane: its detail, what is left of older records, and sentences on
+    what could not be read."""
 
     columns: Columns
     compacted: Compacted = field(default_factory=Compacted)
@@ -85,7 +84,7 @@ LaneSource = Callable[[Path, str, Schema], LaneContent]
 
 
 class _Changed(Exception):
-    """A segment was compacted, or was being made, while the lane was read."""
+    """A segment was removed, or was being made, while the lane was read."""
 
 
 def read_lane(directory: Path, name: str, schema: Schema) -> LaneContent:
@@ -137,24 +136,16 @@ def _read_once(directory: Path, name: str, schema: Schema, last: bool) -> LaneCo
             continue
         ends.append((info.first_seq, builder.add(records)))
         disbelieved += wrong
-    # The totals are read after the segments: one that was compacted meanwhile is counted there and
-    # dropped here.
-    compacted = Compacted()
-    try:
-        compacted = read_compacted(directory, name)
-    except RunUnreadable as error:
-        notes.append(f"{clean(error)}: older batches are not counted")
-    drop = missing = 0
-    expected = compacted.through_seq + 1
+    dropped = ends[0][0] - 1 if ends else 0
+    missing, expected = 0, dropped + 1
     for first, rows in ends:
-        drop += max(0, min(rows, compacted.through_seq - first + 1))
         missing += max(0, first - expected)
         expected = max(expected, first + rows)
     if missing:
         notes.append(f"{missing} records of lane {clean(name)} are missing")
     if disbelieved:
         notes.append(f"{disbelieved:,} impossible values of lane {clean(name)} are left out")
-    return LaneContent(builder.columns(drop), compacted, tuple(notes))
+    return LaneContent(builder.columns(), Compacted(dropped), tuple(notes))
 
 
 def _unborn(path: Path) -> bool:
@@ -172,8 +163,8 @@ def _unborn(path: Path) -> bool:
 def read_batches(
     directory: Path, loader: int, read: LaneSource = read_lane
 ) -> tuple[Columns, Compacted, list[str]]:
-    """All batches of a process's loader in order of time, their compute times derived; the totals
-    of older ones, and notes."""
+    """All batches of a process's loader in order of time, their compute times derived; what is
+    left of older ones, and notes."""
     try:
         lanes = [name for index, name in batch_lanes(os.listdir(directory)) if index == loader]
     except OSError:
@@ -211,6 +202,19 @@ def with_compute(columns: Columns) -> Columns:
     compute = np.empty(columns.rows, np.int64)
     compute[order] = derive_compute({name: columns[name][order] for name in needed})
     return Columns({**columns, "compute_ns": compute}, columns.rows)
+
+
+def derive_compute(
+    records: npt.NDArray[Any] | Mapping[str, npt.NDArray[Any]],
+) -> npt.NDArray[np.int64]:
+    """Compute time a batch, ns: from hand-over to the next next() of the same iteration; -1 where
+    it is not known."""
+    compute: npt.NDArray[np.int64] = records["compute_ns"].astype(np.int64)
+    handed = records["t_ns"] + records["wait_ns"]
+    gap = records["t_ns"][1:] - handed[:-1]
+    known = (compute[:-1] < 0) & (records["epoch"][1:] == records["epoch"][:-1]) & (gap >= 0)
+    compute[:-1][known] = gap[known]
+    return compute
 
 
 def _unmeasured(f: Field, rows: int, count: int) -> Array:
@@ -258,15 +262,14 @@ class ColumnsBuilder:
         self.at = end
         return end - start
 
-    def columns(self, drop: int) -> Columns:
-        """All rows but the first `drop`."""
-        rows = self.at - drop
+    def columns(self) -> Columns:
+        """All rows that were added."""
         return Columns(
             {
-                f.name: self.arrays[f.name][drop : self.at]
+                f.name: self.arrays[f.name][: self.at]
                 if f.name in self.arrays
-                else _unmeasured(f, rows, self.counts[f.name])
+                else _unmeasured(f, self.at, self.counts[f.name])
                 for f in self.schema.fields
             },
-            rows,
+            self.at,
         )

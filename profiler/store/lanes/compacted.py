@@ -1,21 +1,15 @@
-"""What a lane keeps of segments it no longer has room for. Totals stay exact, percentiles within
-4.5 %."""
+"""Totals of a column, and of the older records of a lane that is followed: exact sums, percentiles
+within 4.5 %."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import Meta, Struct
 
-from ...base.errors import RunUnreadable
-from ...base.metadata import read_object
-from ...base.plausible import limit
-from ...base.schema import MAX_CORES
-from ...base.tolerant import Count, as_json
+from ...base.tolerant import Count
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,10 +18,6 @@ if TYPE_CHECKING:
 # Logarithmic bins, eight an octave: a bin's edges lie a factor 2**(1/8) = 1.09 apart.
 BINS_PER_OCTAVE = 8
 BINS = 45 * BINS_PER_OCTAVE  # up to 2**45 ns, almost ten hours
-
-MAX_SEQ = 1 << 62  # no lane gets beyond this record: a bound against corrupt files
-# Nor are a lane's totals, some hundred numbers a column, this large.
-MAX_COMPACTED_BYTES = 16 << 20
 
 # Not quantities that can be summed: times, identities, and counters that run since boot or birth.
 LEFT_OUT = frozenset(
@@ -102,70 +92,23 @@ class Totals(Struct, array_like=True):
 
 
 class Compacted(Struct):
-    """What is left of the records up to and including `through_seq`: `NAME.fold.json`."""
+    """The oldest records of a lane, which are not given in detail: `records` of them, and the
+    totals of those that were read (`columns`)."""
 
-    version: Literal[1] = 1
-    through_seq: Annotated[int, Meta(ge=0, lt=MAX_SEQ)] = 0
-    records: Count = 0
-    t_first_ns: int = -1
-    t_last_ns: int = -1
+    records: int = 0
     columns: dict[str, Totals] = {}
-
-    def __post_init__(self) -> None:
-        """Raises ValueError for numbers that contradict each other."""
-        last, latest = max(self.t_last_ns, -1), limit("t_ns") or 0
-        if not (self.records <= self.through_seq and -1 <= self.t_first_ns <= last <= latest):
-            raise ValueError("its numbers make no sense")
-        for name, each in self.columns.items():
-            if not 0 < each.count <= self.records * MAX_CORES or each.high > (
-                limit(name) or MAX_SEQ
-            ):
-                raise ValueError("its numbers make no sense")
 
     def add(self, records: npt.NDArray[Any], compute: npt.NDArray[np.int64] | None = None) -> None:
         """Add the records that follow, one or more; `compute` holds their compute times, where
         those were derived."""
-        names = records.dtype.names or ()
-        for name in names:
+        for name in records.dtype.names or ():
             if name not in LEFT_OUT:
                 values = compute if name == "compute_ns" and compute is not None else records[name]
                 self.columns.setdefault(name, Totals()).add(values.ravel())
-        if "t_ns" in names:
-            if self.t_first_ns < 0:
-                self.t_first_ns = int(records["t_ns"][0])
-            self.t_last_ns = int(records["t_ns"][-1])
-        self.through_seq = int(records["seq"][-1])
-        self.records += len(records)
+        self.records = int(records["seq"][-1])
 
     def merge(self, other: Compacted) -> None:
-        """Add another lane's; `through_seq` has no meaning then and is the sum."""
-        self.through_seq += other.through_seq
+        """Add another lane's."""
         self.records += other.records
-        self.t_first_ns = min(
-            (t for t in (self.t_first_ns, other.t_first_ns) if t >= 0), default=-1
-        )
-        self.t_last_ns = max(self.t_last_ns, other.t_last_ns)
         for name, totals in other.columns.items():
             self.columns.setdefault(name, Totals()).merge(totals)
-
-    def to_json(self) -> str:
-        data = as_json(self)
-        data["columns"] = {name: each for name, each in data["columns"].items() if each[0]}
-        return json.dumps(data)
-
-
-def compacted_path(directory: Path, name: str) -> Path:
-    return directory / f"{name}.fold.json"
-
-
-def read_compacted(directory: Path, name: str) -> Compacted:
-    """What was compacted of this lane; empty if nothing was. Raises RunUnreadable."""
-    path = compacted_path(directory, name)
-    try:
-        return convert(read_object(path, MAX_COMPACTED_BYTES), Compacted)
-    except RunUnreadable as error:
-        if isinstance(error.__cause__, FileNotFoundError):
-            return Compacted()
-        raise
-    except (ValidationError, ValueError, TypeError, OverflowError) as error:
-        raise RunUnreadable(f"{path} is corrupt: {error}") from error

@@ -97,7 +97,7 @@ class Window:
 
 class Budget:
     """The bytes a process may keep on disk for a run; beyond them, the oldest sealed segments are
-    folded."""
+    removed."""
 
     def __init__(
         self, max_bytes: int, share: Callable[[], int] = lambda: 1, least_bytes: int = 0
@@ -108,18 +108,17 @@ class Budget:
         self.least_bytes = least_bytes
         self.used = 0
         self._share = share
-        self._sealed: deque[tuple[Path, int, Callable[[Path], None]]] = deque()
+        self._sealed: deque[tuple[str, int]] = deque()
 
-    def seal(self, path: Path, size: int, fold: Callable[[Path], None]) -> None:
-        """Offer a full segment for folding, should room be needed."""
-        self._sealed.append((path, size, fold))
+    def seal(self, path: str, size: int) -> None:
+        """Offer a full segment for removal, should room be needed."""
+        self._sealed.append((path, size))
 
     def admit(self, size: int) -> bool:
         """Make room for `size` bytes; False when that is impossible."""
         allowed = max(self.max_bytes // max(1, self._share()), self.least_bytes)
         while self.used + size > allowed and self._sealed:
-            path, freed, fold = self._sealed.popleft()
-            fold(path)
+            path, freed = self._sealed.popleft()
             with forgiving(OSError):
                 os.unlink(path)
             self.used -= freed
@@ -152,7 +151,6 @@ class Lane(LaneState):
         "budget",
         "directory",
         "file",
-        "fold",
         "moved_ns",
         "name",
         "notify",
@@ -160,6 +158,7 @@ class Lane(LaneState):
         "schema",
         "size",
         "stopped",
+        "trimmed",
         "window",
     )
 
@@ -170,17 +169,17 @@ class Lane(LaneState):
         schema: Schema,
         budget: Budget,
         notify: Notifier,
-        fold: Callable[[Path], None] | None = None,
+        trimmed: bool = False,
         arena: Arena | None = None,
     ) -> None:
-        """`arena`: whose memory the windows are; without one, each record is written to the file at
-        once."""
+        """`trimmed`: its oldest segments may make room for new ones. `arena`: whose memory the
+        windows are; without one, each record is written to the file at once."""
         self.directory = directory
         self.name = name
         self.schema = schema
         self.budget = budget
         self.notify = notify
-        self.fold = fold
+        self.trimmed = trimmed
         self.arena = arena
         self.size = schema.size
         self.number = -1  # of the newest segment
@@ -244,7 +243,7 @@ class Lane(LaneState):
             self.notify(f"recording stopped: {why}; training goes on")
 
     def close(self) -> None:
-        """No more records will come: the segment may be folded when room is needed."""
+        """No more records will come."""
         with forgiving(OSError):
             self._flush()
             self._seal()
@@ -295,8 +294,8 @@ class Lane(LaneState):
             window.file.write(0, records, self.count)
 
     def _seal(self) -> None:
-        if self.file is not None and self.fold is not None:
-            self.budget.seal(Path(self.file.path), self.admitted, self.fold)
+        if self.file is not None and self.trimmed:
+            self.budget.seal(self.file.path, self.admitted)
         self.file = None  # sealed once, whatever happens next
 
     def _new_file(self, first_seq: int) -> SegmentFile:

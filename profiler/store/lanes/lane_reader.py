@@ -17,9 +17,7 @@ from ...base.errors import RunUnreadable
 from ...base.metadata import clean
 from ...base.plausible import believed
 from ...base.schema import Schema
-from .compacted import MAX_SEQ
-from .compacted import read_compacted as read_compacted
-from .segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET
+from .segment_file import FORMAT_VERSION, HEADER, HEADER_BYTES, MAGIC, SCHEMA_OFFSET, segment_number
 from .segment_file import segments as segments
 
 # NumPy types of the struct codes a schema may use.
@@ -33,6 +31,7 @@ TYPES: dict[str, np.dtype[Any]] = {
 # A record is at most this large: a bound against absurd headers, far above MAX_CORES floats.
 MAX_RECORD_BYTES = 1 << 16
 MAX_SEGMENT_BYTES = 64 << 20
+MAX_SEQ = 1 << 62  # no lane gets beyond this record
 
 Records = npt.NDArray[Any]
 
@@ -77,6 +76,8 @@ def read_header(path: Path, schema: Schema | None = None) -> SegmentInfo:
         or not 0 < record_bytes <= MAX_RECORD_BYTES
         or capacity * record_bytes > MAX_SEGMENT_BYTES
         or not 0 < first_seq < MAX_SEQ
+        # Before it came full segments, as many as its number says, or fewer.
+        or first_seq - 1 > segment_number(path) * (MAX_SEGMENT_BYTES // record_bytes)
     ):
         raise RunUnreadable(f"{shown} is corrupt: its header makes no sense")
     try:

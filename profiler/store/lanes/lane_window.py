@@ -3,8 +3,7 @@ of it on demand.
 
 A poll reads only what is new, so that following a lane of a million records costs what following a
 short one does. Older segments are summed up one at a time by `catch_up`, in the order in which they
-were written. Where the recording process has compacted them itself, its own totals, which reach as
-far or further, take the place of ours.
+were written.
 """
 
 from __future__ import annotations
@@ -17,18 +16,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ...base.errors import RunUnreadable
-from ...base.schema import Schema
-from .columns import ColumnsBuilder, LaneContent
-from .compacted import MAX_SEQ, Compacted, read_compacted
-from .compaction import derive_compute
-from .lane_reader import Records, SegmentInfo, read_header, read_records, read_segment
-from .segment_file import LATE_ROWS, segment_number, segment_path, segments
+from ...base.schema import LATE_ROWS, Schema
+from .columns import ColumnsBuilder, LaneContent, derive_compute
+from .compacted import Compacted
+from .lane_reader import MAX_SEQ, Records, SegmentInfo, read_header, read_records, read_segment
+from .segment_file import segment_number, segment_path, segments
 
 # Records are kept by whole segments; a stretch asked for again (the scrubber held still) is not
 # read again.
 KEPT_SEGMENTS = 8
 
-OnCompaction = Callable[[Records, npt.NDArray[np.int64] | None], None]
+OnOlder = Callable[[Records, npt.NDArray[np.int64] | None], None]
 
 
 class LaneWindow:
@@ -36,7 +34,7 @@ class LaneWindow:
     for what it reads.
 
     `keep_rows` is the least number of newest records kept, where there are so many. Without
-    `totals`, older ones are let go. `on_compaction` gets every stretch of records as it
+    `totals`, older ones are let go. `on_older` gets every stretch of records as it
     becomes totals, with its compute times.
     """
 
@@ -47,14 +45,14 @@ class LaneWindow:
         schema: Schema,
         keep_rows: int,
         totals: bool,
-        on_compaction: OnCompaction | None = None,
+        on_older: OnOlder | None = None,
     ) -> None:
         self.directory = directory
         self.name = name
         self.schema = schema
         self.keep_rows = keep_rows
         self.totals = totals
-        self.on_compaction = on_compaction
+        self.on_older = on_older
         self.compacted = Compacted()
         self.version = 0  # grows whenever there is something new to see
         self._behind: int | None = None  # number of the segment to sum up next
@@ -73,18 +71,18 @@ class LaneWindow:
     def newest_seq(self) -> int:
         """Number of the newest record, 0 before the first: so many were ever written."""
         newest = self._record(-1)
-        return self.compacted.through_seq if newest is None else int(newest["seq"][0])
+        return self.compacted.records if newest is None else int(newest["seq"][0])
 
     @property
     def first_seq(self) -> int:
         """Number of the oldest record in memory."""
         oldest = self._record(0)
-        return self.compacted.through_seq + 1 if oldest is None else int(oldest["seq"][0])
+        return self.compacted.records + 1 if oldest is None else int(oldest["seq"][0])
 
     @property
     def pending(self) -> int:
         """Records older than those in memory that are not among the totals yet."""
-        return max(0, self.first_seq - 1 - self.compacted.through_seq) if self.totals else 0
+        return max(0, self.first_seq - 1 - self.compacted.records) if self.totals else 0
 
     def poll(self) -> bool:
         """Read what is new; True if there was anything."""
@@ -105,33 +103,30 @@ class LaneWindow:
         """Sum up one older segment; False when none is left."""
         if not self.pending or self._behind is None:
             return False
-        if self._behind >= self._numbers[0]:  # nothing left on disk: what is missing is missing
-            self.compacted.through_seq = self.first_seq - 1
+        number = self._behind
+        if number >= self._numbers[0]:  # nothing left on disk: what is missing is missing
+            self.compacted.records = self.first_seq - 1
             return False
+        self._behind = number + 1
         try:
-            records, _ = read_segment(self._path(self._behind))
-        except RunUnreadable:
-            self._reread_compacted()
+            records, _ = read_segment(self._path(number))
+        except RunUnreadable:  # it has made room for newer ones
             return True
-        following = self._first_record(self._behind + 1)
-        self._behind += 1
-        self._sum_up(records, following)
+        self._sum_up(records, self._first_record(number + 1))
         self.version += 1
         return True
 
     def content(self, t_ns: int | None = None) -> LaneContent:
         """The newest records with the totals of the others; with `t_ns`, those written until then,
         without totals."""
-        parts, counted, totals = self._parts, 0, self.compacted
+        parts, totals = self._parts, self.compacted
         if t_ns is not None:
             parts, totals = self._until(t_ns), Compacted()
-        elif self.rows:  # the totals may reach into the window
-            counted = max(0, totals.through_seq - self.first_seq + 1)
         rows = sum(map(len, parts))
         builder = ColumnsBuilder(self.schema, rows, parts[0].dtype if parts else None)
         for part in parts:
             builder.add(part)
-        return LaneContent(builder.columns(min(counted, rows)), totals)
+        return LaneContent(builder.columns(), totals)
 
     def begin_ns(self) -> int | None:
         """The time of the oldest record that can still be looked at."""
@@ -159,10 +154,8 @@ class LaneWindow:
 
     def _attach(self) -> bool:
         """Begin: the newest segments, as many as the window needs."""
-        if self.totals:
-            self._behind = None
-            self._reread_compacted()
-        for number in reversed(self._on_disk()):
+        on_disk = self._on_disk()
+        for number in reversed(on_disk):
             try:
                 records, info = read_segment(self._path(number), self.schema)
             except RunUnreadable:
@@ -179,7 +172,7 @@ class LaneWindow:
                 break
         if not self._numbers:
             return False
-        self._behind = self._numbers[0] if self._behind is None else self._behind
+        self._behind = on_disk[0] if self.totals else self._numbers[0]
         self.version += 1
         return True
 
@@ -229,7 +222,7 @@ class LaneWindow:
 
     def _sum_up(self, records: Records, following: Records | None) -> None:
         """Add records to the totals, unless those hold them already."""
-        records = records[records["seq"] > self.compacted.through_seq]
+        records = records[records["seq"] > self.compacted.records]
         if not len(records):
             return
         compute = None
@@ -237,20 +230,8 @@ class LaneWindow:
             joined = records if following is None else np.concatenate([records, following])
             compute = derive_compute(joined)[: len(records)]
         self.compacted.add(records, compute)
-        if self.on_compaction is not None:
-            self.on_compaction(records, compute)
-
-    def _reread_compacted(self) -> None:
-        """A segment has gone: the recording process has summed it up itself, and all before it."""
-        try:
-            compacted = read_compacted(self.directory, self.name)
-        except RunUnreadable:
-            compacted = Compacted()
-        if compacted.through_seq >= self.compacted.through_seq and compacted.records:
-            self.compacted = compacted
-        least = 0 if self._behind is None else self._behind + 1
-        newest = self._numbers[0] if self._numbers else None
-        self._behind = next((n for n in self._on_disk() if n >= least), newest)
+        if self.on_older is not None:
+            self.on_older(records, compute)
 
     def _until(self, t_ns: int) -> list[Records]:
         """At least `keep_rows` records that end with the newest at or before this time, where there

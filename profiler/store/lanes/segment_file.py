@@ -29,12 +29,9 @@ HEADER_BYTES = 4096
 # schema JSON
 HEADER = struct.Struct("<8sIIIIQQI")
 COMMITTED_OFFSET = 32
-# A device time is known, and an epoch's end is written, at most so many records after the one it
-# belongs to (`record.device.step_log.MAX_PENDING`, and a few).
-LATE_ROWS = 260
 SCHEMA_OFFSET = 64
 
-_BATCHES = re.compile(r"(batches(\d{1,9})x\d{1,9})(?:-\d+\.seg|\.fold\.json)")
+_BATCHES = re.compile(r"(batches(\d{1,9})x\d{1,9})-\d+\.seg")
 
 Bytes = bytes | bytearray | memoryview
 
@@ -146,7 +143,7 @@ def segments(directory: Path, name: str) -> list[Path]:
 
 
 def batch_lanes(names: Iterable[str]) -> list[tuple[int, str]]:
-    """(loader, lane) of the lanes of batches, whole or compacted, among the files of a process's
+    """(loader, lane) of the lanes of batches among the files of a process's
     folder."""
     found = (_BATCHES.fullmatch(name) for name in names)
     return sorted({(int(match[2]), match[1]) for match in found if match})

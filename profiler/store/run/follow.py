@@ -111,14 +111,14 @@ class Follower:
         """Add older batches of the chosen loader to its totals for about so long; False when there
         are none left."""
         until = self._clock() + int(seconds * 1e9)
-        left = False
+        more = False
         for window in list(self._windows.values()):
             while window.catch_up():
-                left = True
+                more = True
                 if self._clock() >= until:
                     self.version += 1
                     return True
-        return left
+        return more
 
     def caught_up(self) -> float:
         """Share of the chosen loader's batches that its figures rest on."""
@@ -189,10 +189,10 @@ class Follower:
         window = self._windows.get((directory, name))
         if window is None:
             batch = schema_.name == "batch"
-            on_compaction = self._history(directory).add if batch else None
+            on_older = self._history(directory).add if batch else None
             rows = ROWS[schema_.name]
             window = self._windows[directory, name] = LaneWindow(
-                directory, name, schema_, rows, batch, on_compaction
+                directory, name, schema_, rows, batch, on_older
             )
             window.poll()
         return window

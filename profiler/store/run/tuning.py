@@ -22,12 +22,11 @@ OF_WORKERS = ("prefetch_factor", "persistent_workers", "in_order")
 WHOLE_BATCHES = "whole batches by one look-up"  # in words: no argument of DataLoader's says it
 # What a dashboard asks a tuned loader for: to keep what is tried now, to put the code's settings
 # back, to try no more.
-Wish = Literal["keep", "back", "stop"]
-WISHES: tuple[Wish, ...] = get_args(Wish)
+TuneCommand = Literal["keep", "back", "stop"]
+COMMANDS: tuple[TuneCommand, ...] = get_args(TuneCommand)
 Three = tuple[float, float, float]
 Settings = Mapping[str, bool | int]
 Rates = tuple[Annotated[float, Meta(gt=0)], ...]
-Factor = Annotated[float, Meta(gt=0.01, lt=100)]
 
 
 class Tried(Struct, frozen=True):
@@ -75,8 +74,6 @@ class Tuned(Struct, frozen=True):
     switches: Annotated[tuple[Switch, ...], Meta(max_length=MOST_SWITCHES)] = ()
     follows: int | None = None  # the rank that decided for this one; the trials are its
     waiting: Trials = ()  # to be tried next
-    # Scale and width by which earlier trials had corrected predictions.
-    corrected: tuple[Factor, Factor] = (1.0, 1.0)
 
     def followed_from(self, rank: int | None) -> Tuned:
         """As a rank shows it that follows this one."""
@@ -129,13 +126,13 @@ def read_tuning(path: Path, index: int, notes: list[str]) -> Tuned | None:
         return None
 
 
-def ask(path: Path, index: int, wish: Wish) -> None:
+def ask(path: Path, index: int, command: TuneCommand) -> None:
     """Of a loader of the live process that records here. It looks between two windows. Raises
     OSError."""
-    write_atomically(path / f"tune{index}.wish", wish)
+    write_atomically(path / f"tune{index}.wish", command)
 
 
-def asked(path: Path, index: int) -> Wish | None:
+def asked(path: Path, index: int) -> TuneCommand | None:
     """As the loader's process looks, once."""
     file = path / f"tune{index}.wish"
     try:
@@ -143,7 +140,7 @@ def asked(path: Path, index: int) -> Wish | None:
         file.unlink()
     except OSError:
         return None
-    return next((each for each in WISHES if each == found), None)
+    return next((each for each in COMMANDS if each == found), None)
 
 
 def _that_count(settings: Mapping[str, Scalar]) -> dict[str, Scalar]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from builders import MS, RunBuilder, epoch_row, loop
 from loaderscope.advisors.stage_model.stages import quantiles, stage, stages
-from loaderscope.profiler.store.lanes.compacted import Totals
+from loaderscope.profiler.store.lanes.compacted import Compacted, Totals
 from loaderscope.profiler.store.run.run import LoaderRun
 from loaderscope.profiler.store.run.run_reader import open_run
 
@@ -47,13 +48,14 @@ def test_quantiles_are_numpys(count: int) -> None:
     assert quantiles(values) == pytest.approx(np.quantile(values, [0.5, 0.95, 0.99]))
 
 
-def test_folded_detail_counts_exactly_and_bins_approximate(tmp_path: Path) -> None:
+def test_totals_of_older_batches_count_exactly_and_bins_approximate(tmp_path: Path) -> None:
     waits = np.random.default_rng(0).gamma(3, 200_000, 30_000).astype(int)
     rows = loop(30_000)
     for row, wait in zip(rows, waits, strict=True):
         row["wait_ns"] = int(wait)
-    loader = loader_of(tmp_path, rows, max_bytes=3 << 20)
-    assert loader.folded.records > 10_000
+    older = Compacted(20_000, {"wait_ns": Totals()})
+    older.columns["wait_ns"].add(waits[:20_000])
+    loader = replace(loader_of(tmp_path, rows[20_000:]), folded=older)
     found = stages(loader, None)["wait"]
     assert found.count == 30_000
     assert found.mean_us == pytest.approx(waits.mean() / 1e3, rel=1e-12)

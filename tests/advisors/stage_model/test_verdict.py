@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from loaderscope.advisors.stage_model.verdict import (
     share_with_range,
     verdict,
 )
+from loaderscope.profiler.store.lanes.compacted import Compacted, Totals
 from loaderscope.profiler.store.run.run import LoaderRun
 from loaderscope.profiler.store.run.run_reader import open_run
 
@@ -149,10 +151,13 @@ def test_stall_never_exceeds_wait(tmp_path: Path) -> None:
     assert headroom(loader, lost_time(loader)) == pytest.approx(2)
 
 
-def test_headroom_counts_folded_batches(tmp_path: Path) -> None:
-    loader = loader_of(tmp_path, loop(20_000, wait_ms=3, compute_ms=1), max_bytes=3 << 20)
-    assert loader.folded.records
-    assert headroom(loader, lost_time(loader)) == pytest.approx(4, rel=1e-3)
+def test_headroom_counts_the_totals_of_older_batches(tmp_path: Path) -> None:
+    loader = loader_of(tmp_path, loop(1_000, wait_ms=1, compute_ms=3))
+    waits, computes = Totals(), Totals()
+    waits.add(np.full(9_000, 3 * MS))
+    computes.add(np.full(9_000, MS))
+    loader = replace(loader, folded=Compacted(9_000, {"wait_ns": waits, "compute_ns": computes}))
+    assert headroom(loader, lost_time(loader)) == pytest.approx(10 / 3, rel=1e-2)
 
 
 def test_headroom_is_unknown_where_nothing_is_left(tmp_path: Path) -> None:

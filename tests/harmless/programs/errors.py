@@ -83,8 +83,18 @@ class BadIterator(DataLoader):
 
 
 class BadIndices:
+    """Fails when it is asked, or after so many."""
+
+    def __init__(self, given: int) -> None:
+        self.given = given
+
     def __iter__(self) -> Any:
-        yield 0
+        if not self.given:
+            raise LookupError("no indices")
+        return self.drawn()
+
+    def drawn(self) -> Any:
+        yield from range(self.given)
         raise LookupError("no more indices")
 
 
@@ -120,7 +130,16 @@ CASES: dict[str, Any] = {
     "group": lambda watch, workers: eat(loader_of(watch, Group(), workers)),
     "picky": lambda watch, workers: eat(loader_of(watch, Raises(), workers)),
     "iter": lambda watch, workers: eat(loader_of(watch, BadIter(), workers)),
-    "sampler": lambda watch, workers: eat(loader_of(watch, Rows(), workers, sampler=BadIndices())),
+    "single": lambda watch, workers: eat(
+        watch(DataLoader(Failing(), batch_size=None, num_workers=workers))
+    ),
+    "sampler-at-once": lambda watch, workers: eat(
+        loader_of(watch, Rows(), workers, sampler=BadIndices(0))
+    ),
+    "sampler": lambda watch, workers: eat(loader_of(watch, Rows(), workers, sampler=BadIndices(1))),
+    "sampler-later": lambda watch, workers: eat(
+        loader_of(watch, Rows(), workers, sampler=BadIndices(9))
+    ),
     "iterator": lambda watch, workers: eat(watch(BadIterator(Rows(), num_workers=workers))),
     "next-after-end": lambda watch, workers: _beyond(watch, workers),  # noqa: PLW0108  defined below
 }
@@ -145,6 +164,8 @@ for what, case in CASES.items():
             "picky",
             "iter",
             "sampler",
+            "sampler-at-once",
+            "sampler-later",
             "iterator",
         )
         program(f"errors/{what}-{workers}", watched=("watch", "all-pure"), recorded=recorded)(run)

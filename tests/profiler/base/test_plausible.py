@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +12,7 @@ import pytest
 from builders import T0, RunBuilder, loop
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.base import schema
-from loaderscope.profiler.base.errors import RunUnreadable
 from loaderscope.profiler.base.plausible import believable, believed, limit
-from loaderscope.profiler.store.lanes.lane_reader import read_compacted
 from loaderscope.profiler.store.run.follow import Follower, Place
 from loaderscope.profiler.store.run.run_reader import open_run
 
@@ -67,46 +64,6 @@ def test_good_records_are_not_copied() -> None:
     records["wait_ns"][1] = -1
     assert believed(records)[0] is records
     assert believed(records)[1] == 0
-
-
-TOTALS = [10, 100, 5, 20, [[20, 4], [30, 6]]]
-
-
-@pytest.mark.parametrize(
-    ("changed", "column"),
-    [
-        ({}, [10, 1e308, 5, 20, [[20, 10]]]),
-        ({}, [10, 100, 5, math.inf, [[20, 10]]]),
-        ({}, [10, 201, 5, 20, [[20, 10]]]),  # more than ten times the largest
-        ({}, [10, 49, 5, 20, [[20, 10]]]),
-        ({}, [-10, 100, 5, 20, [[20, -10]]]),
-        ({}, [10, None, 5, 20, [[20, 10]]]),
-        ({}, [10, 100, 5, 20, [[20, 9]]]),
-        ({"through_seq": 1 << 62}, TOTALS),
-        ({"records": 11}, TOTALS),
-        ({"t_last_ns": 1 << 62}, TOTALS),
-        ({"t_first_ns": T0 + 9}, TOTALS),
-    ],
-)
-def test_a_fold_that_cannot_be(runs_dir: Path, changed: dict[str, Any], column: list[Any]) -> None:
-    run = RunBuilder(runs_dir)
-    process = run.process()
-    process.loader(loop(5, start_ns=T0 + 10**9))
-    fold = {
-        "version": 1, "through_seq": 10, "records": 10, "t_first_ns": T0, "t_last_ns": T0 + 5,
-        "columns": {"wait_ns": TOTALS, "fetch_ns": TOTALS},
-    }  # fmt: skip
-    path = process.path / "batches0x0.fold.json"
-    path.write_text(json.dumps(fold))
-    assert read_compacted(process.path, "batches0x0").columns["fetch_ns"].total == 100
-    path.write_text(
-        json.dumps({**fold, **changed, "columns": {"wait_ns": TOTALS, "fetch_ns": column}})
-    )
-    with pytest.raises(RunUnreadable):
-        read_compacted(process.path, "batches0x0")
-    follower = Follower(run.path)  # the dashboard reads it the same way
-    follower.poll()
-    assert follower.run(Place("p4000-0", 0)).loaders[0].folded.columns.get("fetch_ns") is None
 
 
 def test_a_torn_description_of_the_process_costs_the_dashboard_nothing_else(runs_dir: Path) -> None:

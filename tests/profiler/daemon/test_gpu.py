@@ -43,7 +43,6 @@ class FakeNvml:
             "nvmlDeviceGetPowerUsage": lambda handle: 70_000,
             "nvmlDeviceGetUtilizationRates": lambda handle: SimpleNamespace(gpu=42, memory=7),
             "nvmlDeviceGetClockInfo": lambda handle, kind: {1: 1980, 2: 3201}[kind],
-            "nvmlDeviceGetPcieThroughput": lambda handle, kind: {0: 11, 1: 22}[kind],
             "nvmlDeviceGetMigMode": lambda handle: [self.mig, self.mig],
         }
 
@@ -68,14 +67,11 @@ def named(row: tuple[int, ...]) -> dict[str, int]:
 
 def test_a_row_has_the_schema_s_order_and_units():
     gpus = Gpus(FakeNvml(), Reasons())
-    assert gpus.measure_pcie(1, "gpu1")
-    first, second = (named(row) for row in gpus.rows(0))
-    assert first["pcie_rx_bytes_s"] == -1
-    assert second == {
+    assert named(gpus.rows(0)[1]) == {
         "mem_used_bytes": 10,
         "mem_total_bytes": 100,
-        "pcie_rx_bytes_s": 22 * 1024,
-        "pcie_tx_bytes_s": 11 * 1024,
+        "pcie_rx_bytes_s": -1,
+        "pcie_tx_bytes_s": -1,
         "power_mw": 70_000,
         "sm_clock_mhz": 1980,
         "mem_clock_mhz": 3201,
@@ -83,13 +79,6 @@ def test_a_row_has_the_schema_s_order_and_units():
         "mem_util_pct": 7,
         "gpu": 1,
     }
-
-
-def test_a_throughput_is_told_once():
-    gpus = Gpus(FakeNvml(), Reasons())
-    gpus.measure_pcie(0, "gpu0")
-    assert named(gpus.rows(0)[0])["pcie_rx_bytes_s"] == 22 * 1024
-    assert named(gpus.rows(1 << 62)[0])["pcie_rx_bytes_s"] == -1
 
 
 def test_facts():
@@ -113,10 +102,9 @@ def test_what_mig_hides_is_missing_with_that_reason_and_not_asked_again():
 
 def test_missing_permission_says_how_to_get_it():
     reasons = Reasons()
-    gpus = Gpus(FakeNvml({"nvmlDeviceGetPcieThroughput": NVMLError_NoPermission()}), reasons)
-    assert not gpus.measure_pcie(0, "gpu0")
-    assert "root" in reasons.sentences["pcie_rx_bytes_s"]
-    assert named(gpus.rows(0)[0])["pcie_tx_bytes_s"] == -1
+    gpus = Gpus(FakeNvml({"nvmlDeviceGetClockInfo": NVMLError_NoPermission()}), reasons)
+    assert named(gpus.rows(0)[0])["sm_clock_mhz"] == -1
+    assert "root" in reasons.sentences["sm_clock_mhz"]
 
 
 def test_a_passing_failure_is_tried_again():
@@ -174,10 +162,8 @@ def test_a_real_device():
     reasons = Reasons()
     gpus = open_gpus(Path("/"), reasons)
     assert isinstance(gpus, Gpus), reasons.sentences
-    gpu, handle = next(iter(gpus.handles.items()))
-    gpus.measure_pcie(gpu, handle)
     row = named(gpus.rows(0)[0])
     assert row["mem_total_bytes"] > 0 and 0 <= row["mem_used_bytes"] <= row["mem_total_bytes"]
-    for metric in ("util_pct", "power_mw", "sm_clock_mhz", "pcie_rx_bytes_s"):
+    for metric in ("util_pct", "power_mw", "sm_clock_mhz"):
         assert row[metric] >= 0 or metric in reasons.sentences
     assert gpus.facts()[0].name

@@ -37,7 +37,7 @@ def test_it_follows_from_segment_to_segment(tmp_path):
     assert found == list(range(9000))
 
 
-def test_segments_folded_away_are_passed_over(tmp_path):
+def test_segments_that_made_room_are_passed_over(tmp_path):
     writer, tail = lane(tmp_path), LaneTail(tmp_path, "workers", WORKER)
     writer.append(0, 0, 0, 0, 0)
     assert pids(tail.new()) == [0]

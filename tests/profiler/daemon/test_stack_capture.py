@@ -35,7 +35,6 @@ from loaderscope.profiler.daemon.stack_capture.py_spy import (
     why_failed,
 )
 from loaderscope.profiler.daemon.stack_capture.when import AT_MOST, Watcher
-from loaderscope.profiler.store.lanes.compaction import Compactor
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
 from loaderscope.profiler.store.stacks.burst_file import BurstFile, StackRow
 from loaderscope.profiler.store.stacks.stack_files import answer_to, read_bursts
@@ -275,7 +274,6 @@ def test_a_second_one_after_a_while_and_no_third(place, made):
         schema.BATCH,
         Budget(1 << 30),
         print,
-        Compactor(place.main.directory, "b"),
     )
     position = iter(loop(500, 50.0, 50.0))
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from loaderscope.profiler.base.schema import BATCH
+from loaderscope.profiler.base.schema import BATCH, LATE_ROWS
 from loaderscope.profiler.record.device import copies, step_log
 from loaderscope.profiler.record.device.accelerator import Accelerator
 from loaderscope.profiler.record.device.device_clock import APART, DeviceClock
@@ -150,7 +150,7 @@ def test_a_device_that_never_answers_holds_no_events_for_ever(
     for _ in range(2000):
         clock.entered()
         hand_over(clock, lane)
-    assert len(clock.log) <= step_log.MAX_PENDING + APART[1] + 1
+    assert len(clock.log) <= step_log.MAX_PENDING + APART[1] + 1 <= LATE_ROWS
     # It had work of an earlier step whenever a batch was handed over: that is certain, whatever
     # became of it.
     assert (records(lane)["stall_ns"][: 2000 - len(clock.log) - 1] == 0).all()

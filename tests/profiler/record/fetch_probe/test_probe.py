@@ -110,19 +110,6 @@ broken
 """
 
 
-@pytest.mark.parametrize(
-    ("directory", "mount"),
-    [
-        ("/data/a/b", ("/data", "lustre")),
-        ("/data/with space/x", ("/data/with space", "fuse.gcsfuse")),
-        ("/database", ("/", "overlay")),
-        ("/", ("/", "overlay")),
-    ],
-)
-def test_mounts(tmp_path: Path, directory: str, mount: tuple[str, str]) -> None:
-    assert mounts_of(tmp_path, MOUNTS).of(directory) == MountPoint(*mount)
-
-
 def test_a_mount_made_later_is_found(tmp_path: Path) -> None:
     mounts = mounts_of(tmp_path, "1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / /net rw - autofs y rw\n")
     assert mounts.of("/net/set") == MountPoint("/net", "autofs")
@@ -132,10 +119,6 @@ def test_a_mount_made_later_is_found(tmp_path: Path) -> None:
         "z rw\n",
     )
     assert mounts.of("/net/set") == MountPoint("/net/set", "nfs")
-
-
-def test_no_mounts(tmp_path: Path) -> None:
-    assert Mounts(str(tmp_path / "missing")).of("/x") is None
 
 
 def sums(tmp_path: Path) -> tuple[ProbeTotals, PathSums]:
@@ -438,11 +421,6 @@ def test_the_first_and_then_one_in_sixteen(tmp_path: Path, host: Host) -> None:
 def test_a_later_worker_begins_with_fewer(tmp_path: Path, host: Host) -> None:
     looked = batches(host, FetchProbe(tmp_path / "p" / "looks-0-w0.json", 3, in_worker=True), 40)
     assert looked == [0, 1, 17, 33]
-
-
-def test_where_nothing_is_seen_looks_are_rare(tmp_path: Path, host: Host) -> None:
-    looked = batches(host, FetchProbe(tmp_path / "p" / "looks-0-m.json"), 600, read=0)
-    assert looked == [0, 1, 2, 3, 4, 5, 261, 517]
 
 
 def test_looks_take_a_thousandth_of_the_time(

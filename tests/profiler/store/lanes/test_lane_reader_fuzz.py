@@ -20,8 +20,7 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.errors import LoaderscopeError
 from loaderscope.profiler.store.lanes.columns import read_lane
-from loaderscope.profiler.store.lanes.compaction import Compactor
-from loaderscope.profiler.store.lanes.lane_reader import read_compacted, read_header, read_segment
+from loaderscope.profiler.store.lanes.lane_reader import read_header, read_segment
 from loaderscope.profiler.store.lanes.segment_file import (
     COMMITTED_OFFSET,
     FORMAT_VERSION,
@@ -82,7 +81,6 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     )
     process.loader(rows, loop(10), epochs=[epoch_row(rows, startup_ms=3)])
     write_lane(process.path, "workers", schema.WORKER, [{"t_ns": T0, "pid": 5}])
-    Compactor(process.path, "batches0x0")(process.path / "batches0x0-000000.seg")
     run.system(
         machine=[{"t_ns": T0 + n, "cpu_idle_pct": 50.0, "mem_total_bytes": 9} for n in range(3)],
         process=[{"t_ns": T0 + n, "pid": 4000, "role": 0, "cpu_user_ns": n} for n in range(3)],
@@ -195,37 +193,6 @@ def test_plausible_headers_with_absurd_numbers(
     assert read_lane(tmp_path, "batch", schema.BATCH).columns.rows <= 3
 
 
-@FUZZ
-@given(value=JSON)
-def test_any_json_as_a_fold(tmp_path: Path, value: object) -> None:
-    """Asserts that any JSON in the place of totals raises LoaderscopeError or nothing, and leaves
-    the lane readable."""
-    (tmp_path / "batch.fold.json").write_text(json.dumps(value))
-    with quiet():
-        read_compacted(tmp_path, "batch")
-    read_lane(tmp_path, "batch", schema.BATCH)
-
-
-@FUZZ
-@given(
-    column=st.lists(JSON | st.integers(), min_size=4, max_size=4),
-    bins=st.lists(st.tuples(JSON, JSON), max_size=3),
-)
-def test_folds_with_absurd_totals(tmp_path: Path, column: list[object], bins: list[object]) -> None:
-    """Asserts that a report is made, or refused with LoaderscopeError, of totals that are no
-    numbers or cannot be."""
-    run = tmp_path / "run"
-    if not run.exists():
-        RunBuilder(tmp_path, "run").process().loader(loop(3))
-    fold = {
-        "version": 1, "through_seq": 3, "records": 3, "t_first_ns": 0, "t_last_ns": 1,
-        "columns": {"wait_ns": [*column, bins], "fetch_ns": [1, 5, 5, 5, [[10, 1]]]},
-    }  # fmt: skip
-    (run / "p4000-0" / "batches0x0.fold.json").write_text(json.dumps(fold))
-    with quiet():
-        read_everything(run)
-
-
 @pytest.mark.filterwarnings("error")
 @FUZZ
 @given(seed=st.integers(0, 2**32), mutate=st.sampled_from(["flip", "cut", "fill", "drop", "swap"]))
@@ -256,7 +223,7 @@ def test_mutated_json_values(pristine: dict[str, bytes], value: object, key: str
     has it."""
     files = dict(pristine)
     for name, data in pristine.items():
-        if name.endswith(".json") and "fold" not in name:
+        if name.endswith(".json"):
             files[name] = json.dumps({**json.loads(data), key: value}).encode()
     with unfolded(files) as folder, quiet():
         read_everything(folder)

@@ -1,0 +1,235 @@
+"""Loaders as people make them, beyond the kinds of `table`, and what people do with a loader.
+
+Named `loaders/WHAT-WORKERS`.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, Subset
+
+from ..catalogue import Watch, program, say, still
+from ..data import KINDS, N, Rows, Stream, Whole, digest, eat
+from .table import caught
+
+
+class WholeBatch(Rows):
+    """Is given what its sampler drew: here a list, and no subclass of one."""
+
+    def __getitem__(self, index: Any) -> Any:
+        return type(index).__name__, [super(WholeBatch, self).__getitem__(i) for i in index]
+
+
+class TwoByTwo:
+    def __iter__(self) -> Any:
+        return iter([(i, i + 1) for i in range(0, N, 2)])
+
+
+class Shuffled:
+    def __iter__(self) -> Any:
+        return iter(torch.randperm(N).tolist())
+
+    def __len__(self) -> int:
+        return N
+
+
+class Slow(Rows):
+    """One of its samples takes longer than the rest."""
+
+    def __init__(self, index: int, seconds: float) -> None:
+        super().__init__()
+        self.slow, self.seconds = index, seconds
+
+    def __getitem__(self, index: int) -> Any:
+        time.sleep(self.seconds if index == self.slow else 0)
+        return index
+
+
+class Lost(Rows):
+    """Torch words an error of this type in its own way."""
+
+    def __getitem__(self, index: int) -> Any:
+        raise KeyError("lost") if index == N // 2 else OSError(5, "I/O")
+
+
+class Special:
+    """A batch of a class of the user's own, with pinning of its own."""
+
+    def __init__(self, samples: list[Any]) -> None:
+        self.first = samples[0][0]
+
+    def __repr__(self) -> str:
+        return f"Special({self.first})"
+
+    def pin_memory(self) -> Special:
+        return self
+
+
+class Chain:
+    def __init__(self, *steps: Callable[[Any], Any]) -> None:
+        self.steps = list(steps)
+
+    def __call__(self, value: Any) -> Any:
+        for step in self.steps:
+            value = step(value)
+        return value
+
+
+def noise(value: Any) -> Any:
+    return value + (1 if still() else torch.rand(1) + random.random())
+
+
+def fail_at_half(value: Any) -> Any:
+    if value.numel() == N // 2:
+        raise ValueError("cannot be transformed")
+    return value
+
+
+class Transformed(Rows):
+    """Reads a file, and hands it to a chain of callables; long enough to be looked at."""
+
+    def __init__(self, last: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.transform = Chain(noise, last, noise)
+
+    def __getitem__(self, index: int) -> Any:
+        time.sleep(0.0005)
+        with open(__file__, "rb") as file:
+            return self.transform(torch.full((index,), float(len(file.read()))))
+
+
+def seed_worker(worker: int) -> None:
+    np.random.seed(worker + torch.initial_seed() % 1000)
+
+
+def lists(dataset: Rows) -> dict[str, Any]:
+    return {"dataset": dataset, "batch_size": None, "sampler": BatchSampler(range(N), 5, False)}
+
+
+# Arguments of the loader, without its workers; whether its settings may be changed in mid-epoch.
+LOADERS: dict[str, tuple[Callable[[], dict[str, Any]], bool]] = {
+    "lists": (lambda: lists(WholeBatch()), True),
+    "pairs": (lambda: {"dataset": Rows(), "batch_sampler": TwoByTwo()}, True),
+    "own-sampler": (lambda: {"dataset": Rows(), "batch_size": 4, "sampler": Shuffled()}, True),
+    "drop-last": (lambda: {"dataset": Rows(), "batch_size": 7, "drop_last": True}, True),
+    "stream-drop-last": (
+        lambda: {"dataset": Stream(Rows()), "batch_size": 5, "drop_last": True},
+        False,
+    ),
+    "stream-single": (lambda: {"dataset": Stream(Rows()), "batch_size": None}, False),
+    "subset": (lambda: {"dataset": Subset(Whole(), [3, 1, 4, 1, 5]), "batch_size": 2}, True),
+    "concat": (lambda: {"dataset": ConcatDataset([Rows(), Whole()]), "batch_size": 6}, True),
+    "special": (lambda: {"dataset": Rows(), "batch_size": 4, "collate_fn": Special}, True),
+    "pinned-special": (
+        lambda: {"dataset": Rows(), "batch_size": 4, "collate_fn": Special, "pin_memory": True},
+        True,
+    ),
+    "lost": (lambda: {"dataset": Lost(), "batch_size": 4, "shuffle": True}, True),
+    "lost-in-concat": (lambda: {"dataset": ConcatDataset([Lost()]), "batch_size": 4}, True),
+    "transformed": (lambda: {"dataset": Transformed(torch.neg), "batch_size": 1}, True),
+    "transform-fails": (lambda: {"dataset": Transformed(fail_at_half), "batch_size": 1}, True),
+}
+# The same, of what only loaders with workers can have.
+WITH_WORKERS: dict[str, Callable[[], dict[str, Any]]] = {
+    "worker-init": lambda: {"worker_init_fn": seed_worker},
+    "prefetch": lambda: {"prefetch_factor": 5},
+    "timeout": lambda: {"timeout": 60},
+}
+
+
+def declare(name: str, make: Callable[[], dict[str, Any]], workers: int, **how: Any) -> None:
+    def run(watch: Watch) -> None:
+        given = {"prefetch_factor": 1} if workers else {}
+        loader = watch(DataLoader(**{**given, **make()}, num_workers=workers))
+        for _ in range(2):
+            caught(lambda: eat(loader))
+
+    program(f"loaders/{name}-{workers}", recorded="lost" not in name, **how)(run)
+
+
+for name, (make, tuned) in LOADERS.items():
+    # Of two workers that fail, it is chance whose error comes first.
+    for workers in (0, 1 if "fails" in name or "lost" in name else 2):
+        declare(name, make, workers, tuned=tuned)
+for name, more in WITH_WORKERS.items():
+    declare(name, lambda more=more: {"dataset": Rows(), "batch_size": 4, **more()}, 2)  # type: ignore[misc]
+
+
+@program("loaders/times-out-1", limit_s=30)
+def times_out(watch: Watch) -> None:
+    loader = DataLoader(Slow(N // 2, 4), batch_size=4, num_workers=1, timeout=1)
+    caught(lambda: eat(watch(loader)))
+
+
+@program("loaders/out-of-order-2")
+def out_of_order(watch: Watch) -> None:
+    loader = watch(DataLoader(Slow(0, 0.3), batch_size=4, num_workers=2, in_order=False))
+    say("batches", sorted(digest(batch) for batch in loader))
+
+
+@program("loaders/with-itself-0", tuned=True)
+def with_itself(watch: Watch) -> None:
+    loader = watch(DataLoader(Rows(), batch_size=4, shuffle=True))
+    say("pairs", [[digest(a), digest(b)] for a, b in zip(loader, loader, strict=True)])
+
+
+@program("loaders/first-batch-again-0", tuned=True)
+def first_batch_again_and_again(watch: Watch) -> None:
+    loader = watch(DataLoader(Rows(), batch_size=4, shuffle=True))
+    say("batches", [digest(next(iter(loader))) for _ in range(5)])
+
+
+@program("loaders/handed-to-a-thread-1", tuned=True)
+def handed_to_a_thread(watch: Watch) -> None:
+    iterator = iter(watch(DataLoader(Rows(), batch_size=4, num_workers=1)))
+    say("first", digest(next(iterator)))
+    thread = threading.Thread(target=eat, args=(iterator,))
+    thread.start()
+    thread.join()
+
+
+@program("loaders/made-again-0", tuned=True)
+def made_again(watch: Watch) -> None:
+    """As frameworks do: another loader of the same arguments."""
+    loader = watch(DataLoader(Rows(), batch_size=4, num_workers=0))
+    names = ("dataset", "batch_size", "num_workers", "collate_fn")
+    eat(type(loader)(**{name: getattr(loader, name) for name in names}))
+    eat(loader)
+
+
+def resumed(watch: Watch, workers: int) -> None:
+    """Left in the middle, saved, gone on with in another one."""
+    loader, again = (watch(KINDS["stateful"](Rows(), num_workers=workers)) for _ in range(2))
+    iterator = iter(loader)
+    say("first", [digest(next(iterator)) for _ in range(2)])
+    state = loader.state_dict()
+    say("state", sorted(state))
+    again.load_state_dict(state)
+    for each in (iterator, again, loader):
+        eat(each)
+
+
+@program("loaders/resumed-0")
+def resumed_without_workers(watch: Watch) -> None:
+    resumed(watch, 0)
+
+
+@program("loaders/resumed-2")
+def resumed_with_workers(watch: Watch) -> None:
+    resumed(watch, 2)
+
+
+@program("loaders/no-loader-0", watched=("watch", "watch-pure"))
+def no_loader(watch: Watch) -> None:
+    """A list and a generator of batches."""
+    for batches in ([torch.ones(2) * i for i in range(5)], (torch.ones(2) * i for i in range(5))):
+        watched = watch(batches)
+        eat(watched)
+        eat(watched)
