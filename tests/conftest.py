@@ -78,7 +78,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     _start_with_default_signals()
     if config.getoption("--fast"):
-        os.fork = subprocess.Popen._execute_child = multiprocessing.util.spawnv_passfds = _skip  # type: ignore[assignment, attr-defined]
         # Of torch, for an iterator whose workers could not be started.
         config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -128,6 +127,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     look at them once, two thirds of what a worker costs."""
     gc.collect()
     gc.freeze()
+    if session.config.getoption("--fast"):
+        # Not earlier: importing a torch with CUDA starts ldconfig.
+        os.fork = subprocess.Popen._execute_child = multiprocessing.util.spawnv_passfds = _skip  # type: ignore[assignment, attr-defined]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
