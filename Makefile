@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast test-slow test-torch test-sanitize test-frameworks check format bench bench-advice
-.PHONY: screenshots clean
+.PHONY: screenshots wheels clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -83,11 +83,14 @@ bench-advice: $(READY) ## known answers, the device, prediction error, seeds, tu
 	@$(BIN)/python benchmarks/seeds.py --store benchmarks/results
 	@$(BIN)/python benchmarks/tune.py --store benchmarks/results
 
+wheels: $(READY) ## sdist and wheels in dist/, checked, and used in an environment without a compiler
+	@$(BIN)/python .ci/wheels.py
+
 screenshots: $(READY) ## draw the pictures of the README anew, from a real run
 	@$(BIN)/python docs/screenshots.py
 
 clean: ## remove the environments, caches and builds
-	rm -rf $(VENV) $(VENV_FRAMEWORKS) .venv-torch-* benchmarks/.env* build dist *.egg-info profiler/native/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV_FRAMEWORKS) .venv-wheels .venv-torch-* benchmarks/.env* build dist *.egg-info profiler/native/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The repository's root is the package `loaderscope`, whatever the clone's folder is called: a link of that name in

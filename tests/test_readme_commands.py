@@ -6,22 +6,17 @@ Each is taken from there by this test, and run by a shell in a folder that holds
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import pty
 import re
-import select
 import shutil
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +26,7 @@ import pytest
 
 from loaderscope.cli import cli
 from loaderscope.profiler.daemon.stack_capture.py_spy import find_py_spy
+from terminal import in_a_terminal
 
 pytestmark = [
     pytest.mark.skipif(
@@ -264,29 +260,6 @@ def training(here: Here) -> Iterator[None]:
         process.wait()
 
 
-def in_a_terminal(command: str, here: Here, expected: str) -> tuple[int, str]:
-    """Run it on a screen until that shows what is expected and the script is done, then press q."""
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
-    process = subprocess.Popen(
-        ["bash", "-c", command], cwd=here.folder, env=here.environment(), start_new_session=True,
-        stdin=follower, stdout=follower, stderr=follower,
-    )  # fmt: skip
-    os.close(follower)
-    seen, deadline, pressed = b"", time.monotonic() + PATIENCE_S, 0.0
-    while process.poll() is None and time.monotonic() < deadline:
-        if select.select([leader], [], [], 0.2)[0]:
-            with suppress(OSError):  # the other side is closed
-                seen += os.read(leader, 65536)
-        if re.search(expected, seen.decode(errors="replace")) and time.monotonic() > pressed + 2:
-            pressed = time.monotonic()
-            os.write(leader, b"q")
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    os.close(leader)
-    return process.wait(), seen.decode(errors="replace")
-
-
 AT_MOST = 3  # commands of a verb; `make test-slow` runs the rest, and the demo: tests/test_demo.py runs that for less
 
 
@@ -307,7 +280,9 @@ def test_it_runs_as_written(here: Here, command: str) -> None:
         e for p, e in PRINTS if re.match(p, verb) or (p[0] != "(" and re.search(p, verb))
     )
     if verb.startswith("top") or "--live" in verb:
-        code, text = in_a_terminal(command, here, "Rows|Files")
+        code, text = in_a_terminal(
+            ["bash", "-c", command], "Rows|Files", here.folder, here.environment(), PATIENCE_S
+        )
         assert code == 0, text[-2000:]
         assert re.search("Rows|Files", text)
         return
