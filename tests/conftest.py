@@ -69,6 +69,13 @@ def no_hook_left(runs_dir: Path) -> Iterator[None]:
         assert getter.__module__ == "torch.utils.data.dataloader", "a hook was left on DataLoader"
 
 
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are forked, as they are by default on Linux before Python 3.14."""
+    context = multiprocessing.get_context("fork")
+    monkeypatch.setattr(multiprocessing.context._default_context, "_actual_context", context)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fast", action="store_true", help="skip a test as soon as it starts a process"

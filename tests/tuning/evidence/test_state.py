@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
@@ -354,6 +355,28 @@ class Finding:
 
     def __getitem__(self, index: int) -> Any:
         return self.read(index)
+
+
+@pytest.mark.parametrize("items", [100, 10_000_000], ids=["near", "far"])
+def test_a_tensor_that_moves_is_followed(items: int) -> None:
+    """Pickling it for a process that is not forked frees the memory that it was in."""
+    held = [torch.zeros(items, dtype=torch.uint8)]
+    state = State({"rows": held})
+    assert state.changed(full=True) is None
+    ForkingPickler.dumps(held)
+    assert held[0].is_shared() and state.changed(full=True) is None
+    assert state.aliases(held[0].data_ptr() + items - 1, 1)
+    held[0].numpy()[-1] = 1
+    assert state.changed(full=True) == "rows"
+
+
+def test_a_bytearray_that_is_compared_can_grow() -> None:
+    held = [bytearray(10), bytearray(1_000_000)]
+    state = State({"rows": held})
+    assert state.changed(full=True) is None
+    for each in held:
+        each.extend(b"more")
+    assert state.changed(full=True) == "rows"
 
 
 def test_a_function_that_ran_once_and_for_all_writes_no_more() -> None:
