@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+HERE = Path(__file__).parent
 LOOPBACK = ("127.", "::1", "localhost")
 
 
@@ -80,6 +81,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fast", action="store_true", help="skip a test as soon as it starts a process"
     )
+
+
+# What takes long, and where a test that is cut off at a fork leaves behind what the next one finds.
+NOT_FAST = (
+    "harmless",
+    "integration",
+    "test_packaging.py",
+    "test_readme_commands.py",
+    "test_standin.py",
+    "test_without_torch.py",
+    "reports/html/test_html_browser.py",
+    "reports/test_fuzz_formats.py",
+    "advisors/code/test_code_runs.py",
+    "profiler/record/fetch_probe/test_probe.py",
+    "profiler/record/transit/test_worker_loops.py",
+)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    left_out = (
+        config.getoption("--fast") and collection_path.relative_to(HERE).as_posix() in NOT_FAST
+    )
+    return True if left_out else None
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,4 +1,4 @@
-"""Every `loaderscope` command of the README and of `--help` runs, as written.
+"""Every `loaderscope` command of the README, of some pages and of `--help` runs, as written.
 
 Each is taken from there by this test, and run by a shell in a folder that holds what it names: a
 `train.py` with its data set in it, as most scripts have, a package, some data, and recorded runs.
@@ -35,7 +35,9 @@ pytestmark = [
     pytest.mark.timeout(400),
 ]
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+PAGES = [ROOT / "docs" / f"{name}.md" for name in ("index", "fleet", "probe-storage", "tune")]
 PATIENCE_S = 300
 OLDER = "20250131-091500-abc123"  # as the examples call a run
 
@@ -96,6 +98,7 @@ OPEN = {
     " [RUN]": "",
     " [NAME]": " num-workers",
     " A B": " main.run branch.run",
+    " /shared/runs": " runs",
     "torchrun … ": "torchrun --nproc-per-node 1 ",
 }
 
@@ -115,8 +118,10 @@ PRINTS = (
     (r"compare", r"throughput|batches/s|no difference"),
     (r"rules num-workers", r"What it looks for"),
     (r"rules", r"num-workers"),
+    (r"list --accuracy .*parquet", r"PAR1|No trial"),
     (r"list --accuracy", r"No trial with a prediction|trials"),
     (r"list .*parquet", r"PAR1"),
+    (r"list --format csv", OLDER),
     (r"list", OLDER[:13]),
     (r"merge", r"loaderscope report"),
     (r"demo", r"What to do|faster"),
@@ -132,12 +137,14 @@ def _as_shell(text: str) -> str:
     return command
 
 
-def readme_commands() -> Iterator[str]:
-    """Those in indented blocks, and those of the table, where `verb …` is short for `loaderscope
+def written_commands() -> Iterator[str]:
+    """Those in indented blocks, and those of the README's table, where `verb …` is short for `loaderscope
     verb …`."""
+    for page in (README, *PAGES):
+        for line in page.read_text().splitlines():
+            if line.startswith("    loaderscope "):
+                yield _as_shell(line)
     for line in README.read_text().splitlines():
-        if line.startswith("    loaderscope "):
-            yield _as_shell(line)
         if line.startswith("| `loaderscope "):
             row = re.findall(r"`([^`]+)`", line)
             first = _as_shell(row[0])
@@ -163,7 +170,7 @@ def help_commands() -> Iterator[str]:
                     yield _as_shell(line)
 
 
-COMMANDS = list(dict.fromkeys([*readme_commands(), *help_commands()]))
+COMMANDS = list(dict.fromkeys([*written_commands(), *help_commands()]))
 
 
 def test_the_commands_are_found() -> None:

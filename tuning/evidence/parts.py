@@ -149,11 +149,11 @@ def state_of(value: Any) -> Callable[[], tuple[Any, ...]] | None:
 
 
 def memory_of(value: Any) -> Callable[[], memoryview] | None:
-    """How to read the memory of an array or a CPU tensor; None of other objects, and of what is empty
-    or read-only.
+    """How to read the memory of an array or a CPU tensor; None of other objects, and of what is
+    empty or read-only.
 
-    What it returns is to be let go at once: pickling a tensor for a process that is not forked moves
-    it to shared memory and frees what it was in, and a bytearray that is viewed cannot grow.
+    What it returns is to be let go at once: pickling a tensor for a process that is not forked
+    moves it to shared memory and frees what it was in, and a bytearray that is viewed cannot grow.
     """
     import torch
 
