@@ -10,17 +10,12 @@ VENV_FRAMEWORKS := .venv-frameworks
 AT_ONCE := -n 5 --dist loadscope --durations 15
 # Thousands of real processes on a machine that others use too: a test may fail once, which the summary shows in full.
 AGAIN := --reruns 1
-# What takes long, and where a test that is cut off at a fork leaves behind what the next one finds.
-FAST := $(addprefix --ignore tests/,harmless integration test_packaging.py test_readme_commands.py test_standin.py \
-	reports/html/test_html_browser.py reports/test_fuzz_formats.py advisors/code/test_code_runs.py \
-	profiler/record/fetch_probe/test_probe.py profiler/record/transit/test_worker_loops.py)
-
 # Or each of a thousand processes compiles our sources and tests for itself: a quarter of all the time.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-slow test-torch test-sanitize test-frameworks check format bench bench-advice
-.PHONY: screenshots clean
+.PHONY: help demo test test-fast test-slow test-torch test-python test-lowest test-newest test-sanitize test-frameworks check format bench bench-advice
+.PHONY: screenshots docs wheels clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -32,7 +27,7 @@ test: check ## linter, type checker, import contracts, then the tests: all that 
 	@$(BIN)/python -m pytest -m "not quiet and not slow" $(AT_ONCE) $(AGAIN)
 
 test-fast: $(READY) ## the tests that start no process (a minute)
-	@$(BIN)/python -m pytest --fast -m "not quiet and not slow" $(FAST)
+	@$(BIN)/python -m pytest --fast -m "not quiet and not slow"
 
 test-slow: $(READY) ## what `make test` leaves out: loops judged by their times, more variants (keep the machine idle)
 	@$(BIN)/python -m pytest -m quiet $(AGAIN)
@@ -42,17 +37,27 @@ test-sanitize: $(READY) ## the compiled form under AddressSanitizer and UBSan, t
 	@$(BIN)/python tests/sanitize.py memory
 	@$(BIN)/python tests/sanitize.py references
 
-# `make test-torch VERSION=2.15.0`, or `make test-torch 2.15.0`; TORCH_ENV=folder uses an environment that is there.
-ifeq ($(firstword $(MAKECMDGOALS)),test-torch)
+# `make test-torch VERSION=2.15.0`, or `make test-torch 2.15.0`; TEST_ENV=folder uses an environment that is there.
+ifneq ($(filter $(firstword $(MAKECMDGOALS)),test-torch test-python),)
 VERSION ?= $(word 2,$(MAKECMDGOALS))
 ifneq ($(word 2,$(MAKECMDGOALS)),)
 .PHONY: $(word 2,$(MAKECMDGOALS))
 $(word 2,$(MAKECMDGOALS)): ; @:
 endif
 endif
+VERSIONS = $(PYTHON) benchmarks/versions.py $(subst test-,,$@) $(VERSION) $(if $(TEST_ENV),--env $(TEST_ENV))
+
 test-torch: ## whether one release of torch is handled, in an environment of its own (VERSION=2.15.0)
-	@test -n "$(VERSION)" || { echo "Which torch? make test-torch VERSION=2.15.0"; exit 2; }
-	@$(PYTHON) benchmarks/torch_versions.py $(VERSION) $(if $(TORCH_ENV),--env $(TORCH_ENV)) --store benchmarks/results/torch
+	@$(VERSIONS) --store benchmarks/results/torch
+
+test-python: ## the same for one Python, with the fast tests (VERSION=3.14)
+	@$(VERSIONS) --store benchmarks/results/python
+
+test-lowest: ## the fast tests with the lowest versions of dependencies that pyproject.toml allows
+	@$(VERSIONS) --store benchmarks/results/dependencies
+
+test-newest: ## the same with the newest
+	@$(VERSIONS) --store benchmarks/results/dependencies
 
 # FRAMEWORKS_ENV=folder uses an environment that has (some of) them; what is not installed is skipped.
 test-frameworks: $(READY) ## each framework for real, in an environment of their own (some minutes and 8 GB)
@@ -83,11 +88,17 @@ bench-advice: $(READY) ## known answers, the device, prediction error, seeds, tu
 	@$(BIN)/python benchmarks/seeds.py --store benchmarks/results
 	@$(BIN)/python benchmarks/tune.py --store benchmarks/results
 
+docs: $(READY) ## the site of the documentation, in build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet && echo "build/site/index.html"
+
+wheels: $(READY) ## sdist and wheels in dist/, checked, and used in an environment without a compiler
+	@$(BIN)/python .ci/wheels.py
+
 screenshots: $(READY) ## draw the pictures of the README anew, from a real run
 	@$(BIN)/python docs/screenshots.py
 
 clean: ## remove the environments, caches and builds
-	rm -rf $(VENV) $(VENV_FRAMEWORKS) .venv-torch-* benchmarks/.env* build dist *.egg-info profiler/native/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV_FRAMEWORKS) .venv-wheels .venv-torch-* .venv-python-* .venv-lowest .venv-newest benchmarks/.env* build dist *.egg-info profiler/native/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The repository's root is the package `loaderscope`, whatever the clone's folder is called: a link of that name in

@@ -141,8 +141,11 @@ def run_demo(
 ) -> tuple[Report, Report]:
     """Train through both loaders; returns the reports of the bad and of the good one. Raises
     UsageError."""
-    import torch
-    from torch.utils.data import DataLoader
+    try:
+        import torch
+        from torch.utils.data import DataLoader
+    except ImportError as error:
+        raise UsageError(f"the demo trains with PyTorch ({error}): pip install torch") from error
 
     from .advisors.assemble.build_report import report
     from .profiler.record.iterate.watch import unwatch, watch

@@ -29,6 +29,9 @@ def report_schema() -> dict[str, Any]:
     """
     made = msgspec.json.schema(Report)
     definitions = dict(sorted(made["$defs"].items()))
+    for definition in definitions.values():
+        if "description" in definition:  # Python 3.13 and later keep no indentation
+            definition["description"] = inspect.cleandoc(definition["description"])
     for name, field, comment in _comments():
         definitions[name]["properties"][field]["description"] = comment
     definitions["Report"]["properties"]["schema"] = {"const": SCHEMA}

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+HERE = Path(__file__).parent
 LOOPBACK = ("127.", "::1", "localhost")
 
 
@@ -69,16 +70,45 @@ def no_hook_left(runs_dir: Path) -> Iterator[None]:
         assert getter.__module__ == "torch.utils.data.dataloader", "a hook was left on DataLoader"
 
 
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers are forked, as they are by default on Linux before Python 3.14."""
+    context = multiprocessing.get_context("fork")
+    monkeypatch.setattr(multiprocessing.context._default_context, "_actual_context", context)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fast", action="store_true", help="skip a test as soon as it starts a process"
     )
 
 
+# What takes long, and where a test that is cut off at a fork leaves behind what the next one finds.
+NOT_FAST = (
+    "harmless",
+    "integration",
+    "test_packaging.py",
+    "test_readme_commands.py",
+    "test_standin.py",
+    "test_without_torch.py",
+    "reports/html/test_html_browser.py",
+    "reports/test_fuzz_formats.py",
+    "advisors/code/test_code_runs.py",
+    "profiler/record/fetch_probe/test_probe.py",
+    "profiler/record/transit/test_worker_loops.py",
+)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    left_out = (
+        config.getoption("--fast") and collection_path.relative_to(HERE).as_posix() in NOT_FAST
+    )
+    return True if left_out else None
+
+
 def pytest_configure(config: pytest.Config) -> None:
     _start_with_default_signals()
     if config.getoption("--fast"):
-        os.fork = subprocess.Popen._execute_child = multiprocessing.util.spawnv_passfds = _skip  # type: ignore[assignment, attr-defined]
         # Of torch, for an iterator whose workers could not be started.
         config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -128,6 +158,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     look at them once, two thirds of what a worker costs."""
     gc.collect()
     gc.freeze()
+    if session.config.getoption("--fast"):
+        # Not earlier: importing a torch with CUDA starts ldconfig.
+        os.fork = subprocess.Popen._execute_child = multiprocessing.util.spawnv_passfds = _skip  # type: ignore[assignment, attr-defined]
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -78,7 +78,7 @@ def test_what_code_cites_is_there() -> None:
 def test_no_code_refers_to_a_document_that_is_not_there() -> None:
     names = {path.name for path in tracked()}
     for path, text in sources():
-        if path.is_relative_to(ROOT / "tests"):
+        if path.relative_to(ROOT).parts[0] in ("tests", ".ci"):
             continue  # they make files of their own
         for document in re.findall(r"[\w-]*[\w]\.md\b", text):
             assert document in names, f"{path.relative_to(ROOT)} names {document}"

@@ -237,6 +237,8 @@ def test_the_wheel_says_its_version_and_floor(wheel: Path) -> None:
     assert metadata["Version"] == loaderscope.__version__
     assert metadata["Requires-Python"] == f">={FLOOR[0]}.{FLOOR[1]}"
     assert metadata["License-Expression"] == "Apache-2.0"
+    needed = [each for each in metadata.get_all("Requires-Dist", ()) if "extra ==" not in each]
+    assert needed and not any(each.startswith("torch") for each in needed)
 
 
 def test_the_installed_package_is_not_the_checkout(installed: Path, tmp_path: Path) -> None:
@@ -292,7 +294,7 @@ def test_every_file_is_in_the_floor_s_syntax(path: Path) -> None:
     assert ast.parse((ROOT / path).read_text(encoding="utf-8"), feature_version=FLOOR)
 
 
-@pytest.mark.parametrize("version", ["3.10", "3.12", "3.13"])
+@pytest.mark.parametrize("version", ["3.10", "3.12", "3.13", "3.14"])
 def test_other_pythons_compile_every_file(version: str, tmp_path: Path) -> None:
     python = other_python(version)
     if python is None:

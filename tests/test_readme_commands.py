@@ -1,4 +1,4 @@
-"""Every `loaderscope` command of the README and of `--help` runs, as written.
+"""Every `loaderscope` command of the README, of some pages and of `--help` runs, as written.
 
 Each is taken from there by this test, and run by a shell in a folder that holds what it names: a
 `train.py` with its data set in it, as most scripts have, a package, some data, and recorded runs.
@@ -6,22 +6,17 @@ Each is taken from there by this test, and run by a shell in a folder that holds
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import pty
 import re
-import select
 import shutil
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +26,7 @@ import pytest
 
 from loaderscope.cli import cli
 from loaderscope.profiler.daemon.stack_capture.py_spy import find_py_spy
+from terminal import in_a_terminal
 
 pytestmark = [
     pytest.mark.skipif(
@@ -39,7 +35,9 @@ pytestmark = [
     pytest.mark.timeout(400),
 ]
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+PAGES = [ROOT / "docs" / f"{name}.md" for name in ("index", "fleet", "probe-storage", "tune")]
 PATIENCE_S = 300
 OLDER = "20250131-091500-abc123"  # as the examples call a run
 
@@ -100,6 +98,7 @@ OPEN = {
     " [RUN]": "",
     " [NAME]": " num-workers",
     " A B": " main.run branch.run",
+    " /shared/runs": " runs",
     "torchrun … ": "torchrun --nproc-per-node 1 ",
 }
 
@@ -119,8 +118,10 @@ PRINTS = (
     (r"compare", r"throughput|batches/s|no difference"),
     (r"rules num-workers", r"What it looks for"),
     (r"rules", r"num-workers"),
+    (r"list --accuracy .*parquet", r"PAR1|No trial"),
     (r"list --accuracy", r"No trial with a prediction|trials"),
     (r"list .*parquet", r"PAR1"),
+    (r"list --format csv", OLDER),
     (r"list", OLDER[:13]),
     (r"merge", r"loaderscope report"),
     (r"demo", r"What to do|faster"),
@@ -136,12 +137,14 @@ def _as_shell(text: str) -> str:
     return command
 
 
-def readme_commands() -> Iterator[str]:
-    """Those in indented blocks, and those of the table, where `verb …` is short for `loaderscope
+def written_commands() -> Iterator[str]:
+    """Those in indented blocks, and those of the README's table, where `verb …` is short for `loaderscope
     verb …`."""
+    for page in (README, *PAGES):
+        for line in page.read_text().splitlines():
+            if line.startswith("    loaderscope "):
+                yield _as_shell(line)
     for line in README.read_text().splitlines():
-        if line.startswith("    loaderscope "):
-            yield _as_shell(line)
         if line.startswith("| `loaderscope "):
             row = re.findall(r"`([^`]+)`", line)
             first = _as_shell(row[0])
@@ -167,7 +170,7 @@ def help_commands() -> Iterator[str]:
                     yield _as_shell(line)
 
 
-COMMANDS = list(dict.fromkeys([*readme_commands(), *help_commands()]))
+COMMANDS = list(dict.fromkeys([*written_commands(), *help_commands()]))
 
 
 def test_the_commands_are_found() -> None:
@@ -264,29 +267,6 @@ def training(here: Here) -> Iterator[None]:
         process.wait()
 
 
-def in_a_terminal(command: str, here: Here, expected: str) -> tuple[int, str]:
-    """Run it on a screen until that shows what is expected and the script is done, then press q."""
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
-    process = subprocess.Popen(
-        ["bash", "-c", command], cwd=here.folder, env=here.environment(), start_new_session=True,
-        stdin=follower, stdout=follower, stderr=follower,
-    )  # fmt: skip
-    os.close(follower)
-    seen, deadline, pressed = b"", time.monotonic() + PATIENCE_S, 0.0
-    while process.poll() is None and time.monotonic() < deadline:
-        if select.select([leader], [], [], 0.2)[0]:
-            with suppress(OSError):  # the other side is closed
-                seen += os.read(leader, 65536)
-        if re.search(expected, seen.decode(errors="replace")) and time.monotonic() > pressed + 2:
-            pressed = time.monotonic()
-            os.write(leader, b"q")
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    os.close(leader)
-    return process.wait(), seen.decode(errors="replace")
-
-
 AT_MOST = 3  # commands of a verb; `make test-slow` runs the rest, and the demo: tests/test_demo.py runs that for less
 
 
@@ -307,7 +287,9 @@ def test_it_runs_as_written(here: Here, command: str) -> None:
         e for p, e in PRINTS if re.match(p, verb) or (p[0] != "(" and re.search(p, verb))
     )
     if verb.startswith("top") or "--live" in verb:
-        code, text = in_a_terminal(command, here, "Rows|Files")
+        code, text = in_a_terminal(
+            ["bash", "-c", command], "Rows|Files", here.folder, here.environment(), PATIENCE_S
+        )
         assert code == 0, text[-2000:]
         assert re.search("Rows|Files", text)
         return

@@ -220,13 +220,15 @@ def test_only_rank_0_tells(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_fork_waits_for_the_reading_and_leaves_nothing_held(runs_dir: Path) -> None:
     kept = Kept()
     found = scalars.Live(lambda: two_ranks(runs_dir).path, [kept], every_s=60)
-    pid = os.fork()
-    if not pid:
-        os._exit(0 if found._busy.acquire(blocking=False) else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert found._busy.acquire(blocking=False)
-    found._busy.release()
-    found.stop()
+    try:
+        pid = os.fork()
+        if not pid:
+            os._exit(0 if found._busy.acquire(blocking=False) else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert found._busy.acquire(blocking=False)
+        found._busy.release()
+    finally:
+        found.stop()
     found.stop()
     assert kept.closed.is_set()
 

@@ -13,6 +13,11 @@ from loaderscope.tuning.evidence import program
 
 
 @pytest.fixture(autouse=True)
+def what_workers_share(forked: None) -> None:
+    """Positions of files and threads are no matter of workers that are started otherwise."""
+
+
+@pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("LOADERSCOPE_SYSTEM", "0")
     monkeypatch.setenv("LOADERSCOPE_STACKS", "0")

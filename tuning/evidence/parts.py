@@ -163,8 +163,36 @@ def _version_of(tensor: Any) -> Any:
         return tensor._version
 
 
-def bytes_of(value: Any) -> memoryview | None:
-    """The memory of an array or a CPU tensor; None of other objects, and of what is read-only."""
+def memory_of(value: Any) -> Callable[[], memoryview] | None:
+    """How to read the memory of an array or a CPU tensor; None of other objects, and of what is
+    empty or read-only.
+
+    What it returns is to be let go at once: pickling a tensor for a process that is not forked
+    moves it to shared memory and frees what it was in, and a bytearray that is viewed cannot grow.
+    """
+    import torch
+
+    view = _bytes_of(value)
+    if view is None or not view.nbytes:
+        return None
+    if type(value) is bytearray:
+        return lambda: memoryview(value)
+    if not inherits(type(value), torch.Tensor):
+        return lambda: view
+    with unseen():
+        storage = value.untyped_storage()
+    at, now = storage.data_ptr(), view
+
+    def read() -> memoryview:
+        nonlocal at, now
+        if storage.data_ptr() != at:
+            at, now = storage.data_ptr(), _bytes_of(value) or memoryview(b"")
+        return now
+
+    return read
+
+
+def _bytes_of(value: Any) -> memoryview | None:
     import numpy as np
     import torch
 

@@ -26,11 +26,11 @@ from .parts import (
     PLAIN,
     Part,
     attributes,
-    bytes_of,
     cell_content,
     changeable,
     environment,
     hidden,
+    memory_of,
     slot_values,
     slots_of,
     state_of,
@@ -60,7 +60,7 @@ class State:
         self.fork_obstacles: dict[str, None] = {}  # why no forked process can
         self.writes: str | None = None  # code that seems to write files
         self.large: dict[str, None] = {}  # names of what is compared in turns
-        self.buffers: list[memoryview] = []  # of arrays and tensors in memory
+        self._buffers: list[Callable[[], memoryview]] = []  # of arrays and tensors in memory
         self._near: list[Part] = []
         self._alike = _Alike(())
         self._far: list[Part] = []
@@ -101,9 +101,10 @@ class State:
         """Whether the objects hold this memory."""
         import numpy as np
 
-        for each in self.buffers:
-            at = np.frombuffer(each, np.uint8).__array_interface__["data"][0]
-            if at < address + nbytes and address < at + each.nbytes:
+        for read in self._buffers:
+            held = np.frombuffer(read(), np.uint8)
+            at = held.__array_interface__["data"][0]
+            if at < address + nbytes and address < at + held.nbytes:
                 return True
         return False
 
@@ -198,17 +199,17 @@ class State:
         """Of arrays, tensors and generators of random numbers."""
         if (read := state_of(value)) is not None:
             self._add(name, read, near)
-        view = bytes_of(value)
-        if view is None or not view.nbytes:
+        memory = memory_of(value)
+        if memory is None:
             return
-        self.buffers.append(view)
-        if near and view.nbytes <= NEAR_BYTES and self._near_bytes + view.nbytes <= ALL_NEAR_BYTES:
-            self._near_bytes += view.nbytes
-            self._add(name, lambda: (bytes(view),))
+        self._buffers.append(memory)
+        size = memory().nbytes
+        if near and size <= NEAR_BYTES and self._near_bytes + size <= ALL_NEAR_BYTES:
+            self._near_bytes += size
+            self._add(name, lambda: (bytes(memory()),))
             return
-        for start in range(0, view.nbytes, CHUNK_BYTES):
-            chunk = view[start : start + CHUNK_BYTES]
-            self._add(name, partial(_checksum, chunk), near=False, later=True)
+        for start in range(0, size, CHUNK_BYTES):
+            self._add(name, partial(_checksum, memory, start), near=False, later=True)
 
     def _add(
         self,
@@ -255,8 +256,8 @@ def _some_of(items: Callable[[], Any], start: int) -> Any:
     return items()[start : start + LONG]
 
 
-def _checksum(chunk: memoryview) -> tuple[int]:
-    return (zlib.crc32(chunk),)
+def _checksum(memory: Callable[[], memoryview], start: int) -> tuple[int]:
+    return (zlib.crc32(memory()[start : start + CHUNK_BYTES]),)
 
 
 def _has_run(value: Any) -> bool:

@@ -288,12 +288,21 @@ static PyMethodDef methods[] = {
 static PyMethodDef methods[] = {{NULL, NULL, 0, NULL}};
 #endif
 
+/* Or a Python without a GIL would turn it on for this module, and warn. What is global here is used without it too. */
+static PyModuleDef_Slot slots[] = {
+#ifdef Py_mod_gil
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "_spawn",
     .m_doc = "Starting a process that is nobody's child.",
     .m_size = 0,
     .m_methods = methods,
+    .m_slots = slots,
 };
 
 PyMODINIT_FUNC

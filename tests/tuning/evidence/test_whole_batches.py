@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import multiprocessing
 import random
 import sys
 import weakref
@@ -144,6 +145,21 @@ def test_switches_to_whole_batches_and_back_change_nothing(
     script = scripted(loader, {**plan, 20: AT_ONCE})
     assert all(map(same_batch, looped(loader), bare)) and not script.failures
     assert any(made == AT_ONCE for _, made in script.events)
+
+
+@pytest.mark.parametrize("started", ["forkserver", "spawn"])
+def test_data_that_other_processes_get_pickled_is_as_it_was(
+    started: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tensors are moved to shared memory, which is no change."""
+    context = multiprocessing.get_context(started)
+    monkeypatch.setattr(multiprocessing.context._default_context, "_actual_context", context)
+    data = TensorDataset(torch.arange(300_000.0).reshape(100, 3000), torch.arange(100))
+    bare = looped(loader_of(data))
+    script = scripted(loader := loader_of(data), {8: Settings(1), 40: Settings(0)})
+    assert all(map(same_batch, looped(loader), bare)) and not script.failures
+    assert data.tensors[0].is_shared()
+    assert Settings(1) in [made for _, made in script.events]
 
 
 def test_ever_fewer_samples_are_asked_for_once_batches_were_the_same(

@@ -171,6 +171,7 @@ def test_an_iterable_set_must_share_its_stream_out(
     assert advice(NAME, case) if said else unmeasured(NAME, case)
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("own", [False, True])
 def test_a_file_that_stays_open_is_opened_again_in_each_worker(tmp_path: Path, own: bool) -> None:
     """The code runs, and workers read the samples they are asked for: of one position they would
