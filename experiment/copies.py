@@ -184,4 +184,10 @@ def apply(patch: str, folder: Path) -> None:
         if told.returncode == 0:
             return
         first = first or next(iter(told.stderr.splitlines()), "").removeprefix("error: ")
+        undone = git(folder, "apply", "--check", "--reverse", level, "-", given=text)
+        if undone is not None and undone.returncode == 0:
+            raise UsageError(
+                "the patch is applied already: take it back (`git stash`), or compare the project "
+                "as it is with the last commit by --against HEAD"
+            )
     raise UsageError(f"the patch does not apply to the project as it lies there: {first}")

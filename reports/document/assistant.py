@@ -1,4 +1,4 @@
-"""What whoever writes a change needs of a report, a coding assistant above all: what costs, with its
+"""What a coding assistant, or whoever writes a change, needs of a report: what costs, with its
 source, what batches are, what must stay, and the command that verifies the change."""
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def _verify(report: Report) -> Iterator[Block]:
     script = [clean(each, 200) for each in report.run.argv] or ["SCRIPT"]
     yield Code(f"loaderscope try --patch change.diff --yes --format json {shlex.join(script)}")
     yield Sentence(
-        "change.diff is a unified diff of the project (`git diff`). Exit code 0: same batches and "
-        "not slower; 1: they differ or it is slower; 2: it could not be tried, and why. Only exit "
+        "change.diff is a unified diff that is not applied; for an edited working tree, write "
+        "--against HEAD in its place. Exit code 0: same batches and not slower; 1: they differ or it is slower; 2: it could not be tried, and why. Only exit "
         "code 0 with a factor above 1 is a gain."
     )
 
@@ -125,7 +125,7 @@ def _described(part: Inspected) -> str:
     if part.length is not None:
         said += f", {count(part.length)} samples"
     held = [
-        " ".join(filter(None, (clean(a.name, 40), clean(a.kind, 40), a.dtype, _shape(a.shape))))
+        " ".join(filter(None, (f"`{clean(a.name, 40)}`", a.kind, a.dtype, _shape(a.shape))))
         for a in part.attributes[:MOST_ATTRIBUTES]
     ]
     return said + (f"; it holds {', '.join(held)}" if held else "") + "."
@@ -143,7 +143,8 @@ def _advice(loader: LoaderReport) -> Iterator[Part]:
             f" — {row.effect}" if row.effect else ""
         )
         lines = clean_code(advice.change.code).split("\n")
-        more = ["# …"] if len(lines) > MOST_CODE else []
+        whole = f"# … all of it: loaderscope report --advice {row.number}"
+        more = [whole] if len(lines) > MOST_CODE else []
         code = "\n".join([*lines[:MOST_CODE], *more])
         yield Part("", [Sentence(said), *([Code(code)] if code.strip() else [])])
     if not rows:

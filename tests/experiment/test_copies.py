@@ -169,6 +169,7 @@ def test_a_patch_reaches_nothing_outside_of_the_copy(
         ({"patch": "no patch"}, "this is no patch"),
         ({"patch": DIFF.replace("print(1)", "print(7)")}, r"does not apply .*train.py"),
         ({"patch": DIFF.replace("train.py", "gone.py")}, r"does not apply .*gone.py"),
+        ({"patch": DIFF.replace("print(1)", "print(0)").replace("(2)", "(1)")}, "applied already"),
         ({"revision": "HEAD"}, "lies in none"),
         ({"other": Path("/nowhere/at/all")}, "there is no folder /nowhere/at/all"),
     ],
