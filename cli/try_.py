@@ -35,10 +35,15 @@ class TryCommand(ScriptCommand):
             if name.startswith("-")
         }
         begin, rest = _split(args, own, until_script=True)
-        if any(each.partition("=")[0] in _CHANGES for each in begin) or rest[:1] == ["--"]:
+        if rest[:1] == ["--"]:
             return super().parse_args(ctx, args)
         script = rest[: 2 if rest[:1] in (["-m"], ["-c"]) else 1]
-        options, others = _split(rest[len(script) :], own)
+        others = rest[len(script) :]
+        options: list[str] = []
+        if others[:1] == ["--"]:
+            del others[0]
+        elif not any(each.partition("=")[0] in _CHANGES for each in begin):
+            options, others = _split(others, own)
         return click.Command.parse_args(self, ctx, [*begin, *options, "--", *script, *others])
 
 
@@ -178,7 +183,7 @@ def _ask(root: Path, linked: Sequence[str], yes: bool) -> None:
     through = f", through links to what is large in {root} ({shared})" if linked else ""
     said = (
         "the script runs several times in copies of its project, with experiment trackers off and "
-        "LOADERSCOPE_TRIAL=1. It can still write to absolute paths, over the network" + through
+        "LOADERSCOPE_TRIAL=1. It can still write outside of that folder, over the network" + through
     )
     if not sys.stdin.isatty():
         raise UsageError(f"{said}: say --yes to run it")
