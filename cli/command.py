@@ -25,6 +25,7 @@ from .rules import rules_verb
 from .run import run_verb
 from .stacks import stacks_verb
 from .top import top_verb
+from .try_ import try_verb
 from .tune import tune_verb
 
 WRONG = 2
@@ -34,6 +35,7 @@ VERBS = (
     tune_verb,
     top_verb,
     report_verb,
+    try_verb,
     stacks_verb,
     probe_storage_verb,
     compare_verb,
@@ -68,6 +70,8 @@ def cli(ctx: click.Context) -> None:
       loaderscope demo               see it at work on a small real training
       loaderscope run train.py       record your own script, unchanged
       loaderscope report             look at the last run again
+
+    `loaderscope try` measures a change of your code. For coding assistants: docs/assistants.md.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
