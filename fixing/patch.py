@@ -1,0 +1,91 @@
+"""A recommendation as a patch of the user's source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..advisors.schema.report_model import LoaderReport, Recommendation, Report
+from ..profiler.base.errors import UsageError
+from ..profiler.store.making import read_sources
+from ..profiler.store.run.run import LoaderRun, Run
+from .advised import Advised, change_arguments
+from .arguments import params_as_code
+from .edits import Edits, FileChange, unified_diff
+from .lines import change_fetching, change_lines
+from .project import CannotPatch, Project
+
+# Advice whose batches may differ: what is promised of each patch is what `try` compares.
+OTHER_BATCHES = ("batch-size", "drop-last", "in-order", "distributed-sampler", "sampler")
+
+# Advice about lines of the user's own.
+OF_LINES = ("hot-function", "collate", "storage-format", "page-cache", "batched-getitems")
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A change of code. `same_batches`: whether the loop must be handed what it was before."""
+
+    title: str
+    place: str
+    changes: tuple[FileChange, ...]
+    same_batches: bool = True
+
+    @property
+    def diff(self) -> str:
+        return unified_diff(self.changes)
+
+
+def open_project(run: Run, root: Path) -> Project:
+    """The project in this folder, with what the run's processes recorded of its files."""
+    hashes: dict[str, str] = {}
+    for process in run.processes:
+        hashes.update(read_sources(process.path).files)
+    return Project(root, hashes, run.argv)
+
+
+def chosen(report: Report, number: int | None) -> tuple[LoaderReport, Recommendation]:
+    """The plan's first step, or the recommendation of that number as `report --advice` counts.
+    Raises UsageError."""
+    if number is None:
+        for loader in report.costliest:
+            if loader.plan is not None and loader.plan.steps:
+                return loader, loader.recommendations[loader.plan.steps[0].advice]
+        raise UsageError("the report of this run recommends nothing to change")
+    raise NotImplementedError
+
+
+def make_patch(run: Run, project: Project, loader: LoaderReport, advice: Recommendation) -> Patch:
+    """Raises CannotPatch, with the reason as one sentence."""
+    recorded = _recorded(run, loader)
+    edits = Edits()
+    same = _edit(project, edits, Advised(advice, loader, recorded.made), recorded)
+    changes = edits.changes()
+    if not changes:
+        raise CannotPatch("the source says this already")
+    place = recorded.made.lines[0].place if recorded.made.lines else "?"
+    return Patch(advice.title, place, changes, same)
+
+
+def _edit(project: Project, edits: Edits, advised: Advised, recorded: LoaderRun) -> bool:
+    """Whether the batches stay the same. Raises CannotPatch."""
+    advice = advised.advice
+    if advice.rule == "batched-getitems" and change_fetching(project, edits, recorded):
+        return True
+    if advice.rule in OF_LINES:
+        same = change_lines(project, edits, advised.loader, recorded)
+        if same is not None:
+            return same
+    if advice.change.params:
+        change_arguments(project, edits, advised, params_as_code(advice.change.params))
+        return advice.rule not in OTHER_BATCHES
+    if advice.effort == "a conversion":
+        raise CannotPatch("it converts the data, once, which is no change of the source")
+    raise CannotPatch("it is to be done by hand")
+
+
+def _recorded(run: Run, loader: LoaderReport) -> LoaderRun:
+    for each in run.loaders:
+        if (each.pid, each.index) == (loader.pid, loader.index):
+            return each
+    raise CannotPatch(f"the run holds no loader {loader.name}")
