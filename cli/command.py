@@ -25,6 +25,7 @@ from .rules import rules_verb
 from .run import run_verb
 from .stacks import stacks_verb
 from .top import top_verb
+from .try_ import try_verb
 from .tune import tune_verb
 
 WRONG = 2
@@ -34,6 +35,7 @@ VERBS = (
     tune_verb,
     top_verb,
     report_verb,
+    try_verb,
     stacks_verb,
     probe_storage_verb,
     compare_verb,

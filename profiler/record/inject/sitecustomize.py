@@ -39,16 +39,18 @@ def _begin():
             added = True
         from loaderscope.profiler.record.iterate.imports import after_import
 
-        def begin():
+        def call(named):
             from importlib import import_module
 
-            module, _, name = os.environ.get("LOADERSCOPE_BEGIN", "").partition(":")
-            getattr(
-                import_module(module or "loaderscope.profiler.record.iterate.watch"),
-                name or "watch_all",
-            )()
+            module, _, name = named.partition(":")
+            getattr(import_module(module), name)()
 
-        after_import("torch.utils.data", begin)
+        if os.environ.get("LOADERSCOPE_START"):
+            call(os.environ["LOADERSCOPE_START"])
+        begin = os.environ.get("LOADERSCOPE_BEGIN") or (
+            "loaderscope.profiler.record.iterate.watch:watch_all"
+        )
+        after_import("torch.utils.data", lambda: call(begin))
     except Exception as error:
         if added:
             sys.path.remove(home)

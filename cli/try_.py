@@ -1,0 +1,225 @@
+"""`loaderscope try`: a script with and without a change of its code, in turns."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..profiler.base.errors import UsageError
+from .output import format_option, show
+from .script import ScriptCommand
+
+if TYPE_CHECKING:
+    from ..experiment.change import Change
+    from ..experiment.result import TryResult
+
+WORSE, NOT_TRIED = 1, 2
+MOST_LINKED = 5  # that are named
+
+
+class TryCommand(ScriptCommand):
+    """Takes its own options before the script, or between the script and `--`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = {
+            name: isinstance(p, click.Option) and not p.is_flag
+            for p in self.params
+            for name in p.opts
+            if name.startswith("-")
+        }
+        begin, rest = _split(args, own, until_script=True)
+        if any(each.partition("=")[0] in _CHANGES for each in begin) or rest[:1] == ["--"]:
+            return super().parse_args(ctx, args)
+        script = rest[: 2 if rest[:1] in (["-m"], ["-c"]) else 1]
+        options, others = _split(rest[len(script) :], own)
+        return click.Command.parse_args(self, ctx, [*begin, *options, "--", *script, *others])
+
+
+_CHANGES = ("--patch", "--against", "--a", "--b")
+
+
+def _split(
+    args: Sequence[str], own: dict[str, bool], until_script: bool = False
+) -> tuple[list[str], list[str]]:
+    """Own options with their values, and the rest."""
+    options: list[str] = []
+    others: list[str] = []
+    left = list(args)
+    while left:
+        name = left[0].partition("=")[0]
+        if name not in own or left[0] == "--":
+            if until_script:
+                return options, left
+            if left[0] == "--":
+                return options, [*others, *left[1:]]
+            others.append(left.pop(0))
+            continue
+        takes = 2 if own[name] and "=" not in left[0] else 1
+        options += left[:takes]
+        del left[:takes]
+    return options, others
+
+
+@click.command(
+    "try",
+    cls=TryCommand,
+    options_metavar="--patch FILE | --against REV | --a DIR --b DIR  [OPTIONS]",
+)
+@click.option("--patch", metavar="FILE", help="A unified diff of the project; - is standard input.")
+@click.option("--against", metavar="REV", help="Compare the working tree with this commit.")
+@click.option("--a", "a", type=click.Path(path_type=Path), metavar="DIR", help="The project as is.")
+@click.option("--b", "b", type=click.Path(path_type=Path), metavar="DIR", help="And changed.")
+@click.option(
+    "--budget",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Max seconds, from the first batches on.",
+)
+@click.option(
+    "--batches",
+    type=click.IntRange(1),
+    default=64,
+    show_default=True,
+    help="Batches that are compared.",
+)
+@click.option("--random", is_flag=True, help="Compare batches as distributions.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask before the script runs.")
+@format_option("json")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [-- ARGS]...")
+def try_verb(
+    patch: str | None,
+    against: str | None,
+    a: Path | None,
+    b: Path | None,
+    budget: float,
+    batches: int,
+    random: bool,
+    yes: bool,
+    format_: str,
+    command: tuple[str, ...],
+) -> int:
+    """Run a script with and without a change of its code: same batches? how much faster?
+
+    Both run in temporary copies of the project, in turns, until the range of the factor is narrow
+    or the budget is spent. The project stays as it is. The exit code is 0 if the batches are the
+    same and it is not slower, 1 if they differ or it is slower, 2 if it could not be tried.
+
+    \b
+    Examples:
+      loaderscope try train.py --patch change.diff
+      loaderscope try train.py --against HEAD --yes -- --epochs 3
+      loaderscope try --a old --b new train.py --epochs 3
+      git diff | loaderscope try train.py --patch - --yes
+    """
+    if not command:
+        raise UsageError("which script? For example: loaderscope try train.py --patch change.diff")
+    from ..experiment.change import Options
+    from ..experiment.result import TryResult
+    from ..experiment.try_change import project_of, try_change
+
+    here = Path.cwd()
+    try:
+        change = _change(patch, against, a, b, lambda: project_of(command, here))
+        with _saying() as (say, pause):
+            found = try_change(
+                command,
+                change,
+                here=here,
+                options=Options(budget, batches, random),
+                ask=lambda linked: pause(lambda: _ask(change.root, linked, yes)),
+                say=say,
+            )
+    except UsageError as error:
+        found = TryResult(error=str(error))
+    return _tell(found, format_)
+
+
+def _change(
+    patch: str | None,
+    against: str | None,
+    a: Path | None,
+    b: Path | None,
+    project: Callable[[], Path],
+) -> Change:
+    from ..experiment.change import Change
+
+    if (a is None) != (b is None):
+        raise UsageError("two folders are compared: say both --a DIR and --b DIR")
+    if sum(each is not None for each in (patch, against, a)) != 1:
+        raise UsageError(
+            "which change? Say one of --patch FILE, --against REV, and --a DIR --b DIR"
+        )
+    if a is not None and b is not None:
+        return Change(a, other=b)
+    return Change(project(), patch=None if patch is None else _read(patch), revision=against)
+
+
+def _read(patch: str) -> str:
+    try:
+        if patch == "-":
+            return sys.stdin.buffer.read().decode(errors="surrogateescape")
+        return Path(patch).read_bytes().decode(errors="surrogateescape")
+    except OSError as error:
+        raise UsageError(f"the patch {patch} cannot be read: {error.strerror}") from error
+
+
+def _ask(root: Path, linked: Sequence[str], yes: bool) -> None:
+    """Say what copies do not hold back. Raises UsageError where that is not wanted."""
+    if yes:
+        return
+    shared = ", ".join(linked[:MOST_LINKED]) + (" …" if len(linked) > MOST_LINKED else "")
+    through = f", through links to what is large in {root} ({shared})" if linked else ""
+    said = (
+        "the script runs several times in copies of its project, with experiment trackers off and "
+        "LOADERSCOPE_TRIAL=1. It can still write to absolute paths, over the network" + through
+    )
+    if not sys.stdin.isatty():
+        raise UsageError(f"{said}: say --yes to run it")
+    click.echo(f"loaderscope: {said}.", err=True)
+    if not click.confirm("Run it?", err=True):
+        raise UsageError("not tried")
+
+
+@contextmanager
+def _saying() -> Iterator[tuple[Callable[[str], None], Callable[[Callable[[], None]], None]]]:
+    """How to say what is being done, on a terminal; and how to ask in between."""
+    if not sys.stderr.isatty():
+        yield (lambda what: None), (lambda ask: ask())
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+
+        def pause(ask: Callable[[], None]) -> None:
+            status.stop()
+            ask()
+            status.start()
+
+        yield status.update, pause
+
+
+def _tell(found: TryResult, format_: str) -> int:
+    """Print what was found; the exit code. Raises UsageError where it could not be tried."""
+    if format_ == "json":
+        click.echo(json.dumps(asdict(found), indent=2, allow_nan=False))
+    elif found.error is not None:
+        raise UsageError(found.error)
+    else:
+        show(_lines, found)
+    if found.error is not None:
+        return NOT_TRIED
+    return 0 if found.holds else WORSE
+
+
+def _lines(found: TryResult, width: int, color: bool, unicode: bool) -> str:
+    from ..reports.words.tried_words import tried_line
+
+    return "\n".join([tried_line(found), *(f"  {note}" for note in found.notes)]) + "\n"

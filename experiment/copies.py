@@ -1,0 +1,175 @@
+"""Two copies of a project: its code as files of their own, and large data by links."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections import deque
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from ..profiler.base.errors import UsageError
+from .change import Change
+from .git import add_repository, commit_of, files_of, git
+
+SOURCES = (
+    ".py",
+    ".pyi",
+    ".pyx",
+    ".ipynb",
+    ".yaml",
+    ".yml",
+    ".toml",
+    ".json",
+    ".cfg",
+    ".ini",
+    ".gin",
+)
+# Scripts that go on where they left off write these files again.
+WRITTEN = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".db", ".sqlite", ".log")
+SMALL_BYTES, MOST_BYTES = 8_000_000, 1_000_000_000  # of a file, and of all that are copied
+MOST_HERE, MOST_ENTRIES = 2_000, 20_000  # of a folder, and of all that are looked into
+_NEVER = (".git", "__pycache__")
+_LINKED = ("node_modules", "site-packages", ".venv", "venv", ".tox", ".mypy_cache", ".ruff_cache")
+
+
+@dataclass
+class Copies:
+    """The two sides' folders; `linked`: what both share with the project, which writing reaches."""
+
+    before: Path
+    after: Path
+    linked: list[str] = field(default_factory=list)
+
+
+def make_copies(change: Change, into: Path) -> Copies:
+    """The project without and with the change. Raises UsageError where there is no such change, or
+    it does not apply."""
+    made = Copies(into / "before", into / "after")
+    root = change.root
+    for folder in (root, change.other or root):
+        if not folder.is_dir():
+            raise UsageError(f"there is no folder {folder}")
+    touched = touched_by(change.patch) if change.patch is not None else set()
+    if change.revision is not None:
+        commit = commit_of(root, change.revision)
+        made.before.mkdir()
+        add_repository(root, made.before, commit)
+        sources = {each for each in _untracked(root) if Path(each).suffix in SOURCES}
+        lay(root, made.before, set(), {*files_of(root), *sources})
+    else:
+        _copy(root, made.before, touched, [])
+    _copy(change.other or root, made.after, touched, made.linked)
+    if change.patch is not None:
+        apply(change.patch, made.after)
+    return made
+
+
+def _copy(root: Path, into: Path, touched: Collection[str], linked: list[str]) -> None:
+    into.mkdir()
+    if (root / ".git").exists():
+        add_repository(root, into)
+    linked += lay(root, into, touched)
+
+
+def _untracked(root: Path) -> list[str]:
+    return files_of(root, "--others", "--exclude-standard")
+
+
+def lay(
+    source: Path, into: Path, touched: Collection[str], left_out: Collection[str] = ()
+) -> list[str]:
+    """Copy small files, and those of paths in `touched`; link what is large. Files of paths in
+    `left_out`, and those that are there already, stay as they are. Returns what was linked."""
+    room = _Room()
+    linked: list[str] = []
+    folders = deque([""])
+    while folders:
+        here = folders.popleft()
+        inside = list(islice(_listing(source / here), MOST_HERE + 1))
+        needed = not here or (into / here).exists() or any(f.startswith(here) for f in touched)
+        whole = len(inside) > MOST_HERE or room.entries + len(inside) > MOST_ENTRIES
+        if whole and not needed:
+            (into / here).symlink_to(source / here)
+            linked.append(here)
+            continue
+        room.entries += len(inside)
+        (into / here).mkdir(exist_ok=True)
+        for entry in inside if not whole else _listing(source / here):
+            path = f"{here}{entry.name}"
+            to = into / path
+            if entry.name in _NEVER or path in left_out:
+                continue
+            if entry.is_dir(follow_symlinks=False) and not _is_linked(entry):
+                folders.append(path + "/")
+            elif not os.path.lexists(to):
+                _lay_one(entry, to, source, path in touched, room, linked)
+    return linked
+
+
+@dataclass
+class _Room:
+    entries: int = 0
+    bytes: int = 0
+
+
+def _listing(folder: Path) -> Iterator[os.DirEntry[str]]:
+    with suppress(OSError), os.scandir(folder) as found:
+        yield from found
+
+
+def _is_linked(folder: os.DirEntry[str]) -> bool:
+    return folder.name in _LINKED or Path(folder.path, "pyvenv.cfg").exists()
+
+
+def _lay_one(
+    entry: os.DirEntry[str], to: Path, source: Path, touched: bool, room: _Room, linked: list[str]
+) -> None:
+    if entry.is_symlink() and not touched:
+        link, target = Path(entry.path).readlink(), Path(entry.path).resolve()
+        inside = target.is_relative_to(source) and not link.is_absolute()
+        to.symlink_to(link if inside else target)
+        if not inside and target.is_dir():
+            linked.append(os.path.relpath(entry.path, source))
+        return
+    if entry.is_file():
+        size = entry.stat().st_size
+        kept = size <= SMALL_BYTES or to.suffix in WRITTEN
+        if touched or (kept and room.bytes + size <= MOST_BYTES):
+            with suppress(PermissionError):
+                shutil.copy2(entry.path, to)
+                room.bytes += size
+                return
+    elif not entry.is_dir():
+        return  # sockets and the like
+    to.symlink_to(entry.path)
+    if not _is_linked(entry):
+        linked.append(os.path.relpath(entry.path, source))
+
+
+_FILES = re.compile(r"^(?:---|\+\+\+) (?:[ab]/)?([^\t\n]+)|^rename (?:from|to) (.+)", re.MULTILINE)
+
+
+def touched_by(patch: str) -> set[str]:
+    """The files that a patch names."""
+    return {(one or other).strip() for one, other in _FILES.findall(patch)} - {"/dev/null"}
+
+
+def apply(patch: str, folder: Path) -> None:
+    """Apply a unified diff there, as of git (a/, b/) or without prefixes. Raises UsageError."""
+    if not touched_by(patch):
+        raise UsageError("this is no patch: no line begins with `+++`; make one with `git diff`")
+    text = patch if patch.endswith("\n") else patch + "\n"
+    first = ""
+    for level in ("-p1", "-p0"):
+        told = git(folder, "apply", "--whitespace=nowarn", level, "-", given=text)
+        if told is None:
+            raise UsageError("a patch is applied by git, which is not installed here")
+        if told.returncode == 0:
+            return
+        first = first or next(iter(told.stderr.splitlines()), "").removeprefix("error: ")
+    raise UsageError(f"the patch does not apply to the project as it lies there: {first}")

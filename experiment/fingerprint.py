@@ -1,0 +1,158 @@
+"""A batch as a list of its parts: equal for equal batches, and small enough to be sent."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..profiler.guard.static_access import inherits, is_one_of
+from ..tuning.evidence.parts import PLAIN
+
+MOST_PARTS = 256  # sent by themselves; what is beyond is sent as one
+MOST_DEPTH = 64
+ROWS = 32  # of a part, whose mean and spread are taken
+INCOMPARABLE = "cannot be compared"
+
+_TEXTS = ("str", "bytes", "PosixPath", "key")
+
+Part = tuple[str, str, str]  # where it is in the batch, what it is, the digest of its values
+
+
+def fingerprint(batch: Any, copy: str = "", root: str = "") -> list[Part]:
+    """The parts of a batch in order: containers, tensors, arrays and values. Paths in the folder
+    `copy` count as paths in `root`.
+
+    Kinds, dtypes, shapes, keys, lengths and values count; strides, memory and history do not. An
+    object is what pickle would take apart. A part that cannot be pickled says that it
+    `INCOMPARABLE`.
+    """
+    parts: list[Part] = []
+    rest = hashlib.blake2b(digest_size=16)
+    for where, what, values in _parts(batch, "", 0):
+        text = copy and what in _TEXTS
+        held = values.replace(copy.encode(), root.encode()) if text else values
+        digest = hashlib.blake2b(held, digest_size=16)
+        if len(parts) < MOST_PARTS:
+            parts.append((where, what, digest.hexdigest()))
+        else:
+            rest.update(f"{where}{what}".encode() + digest.digest())
+    if len(parts) == MOST_PARTS:
+        parts.append(("", "further parts", rest.hexdigest()))
+    return parts
+
+
+def _parts(value: Any, where: str, depth: int) -> Iterator[tuple[str, str, bytes]]:
+    import torch
+
+    kind = type(value)
+    name = kind.__qualname__
+    if depth > MOST_DEPTH:
+        yield where, f"a {name}, nested too deeply, that {INCOMPARABLE}", b""
+    elif is_one_of(kind, PLAIN):
+        yield where, name, repr(value).encode("utf-8", "surrogatepass")
+    elif inherits(kind, Path):
+        yield where, name, repr(str(value)).encode("utf-8", "surrogatepass")
+    elif inherits(kind, torch.Tensor):
+        yield from _tensor(value, where, name, depth)
+    elif kind is np.ndarray or isinstance(value, np.generic):
+        yield from _array(np.asarray(value), where, name, depth)
+    elif is_one_of(kind, (list, tuple)):
+        yield where, f"{name} of {len(value)}", b""
+        for at, each in enumerate(value):
+            yield from _parts(each, f"{where}[{at}]", depth + 1)
+    elif is_one_of(kind, (dict,)):
+        yield where, f"{name} of {len(value)}", b""
+        for key, each in value.items():
+            if is_one_of(type(key), PLAIN):
+                yield f"{where}[{key!r:.40}]", "key", repr(key).encode("utf-8", "surrogatepass")
+            else:
+                yield from _parts(key, f"{where}.keys", depth + 1)
+            yield from _parts(each, f"{where}[{key!r:.40}]", depth + 1)
+    elif is_one_of(kind, (set, frozenset)):
+        inside = sorted(repr(list(_parts(each, "", depth + 1))) for each in value)
+        yield where, f"{name} of {len(value)}", repr(inside).encode("utf-8", "surrogatepass")
+    else:
+        yield from _object(value, where, name, depth)
+
+
+def _tensor(value: Any, where: str, name: str, depth: int) -> Iterator[tuple[str, str, bytes]]:
+    import torch
+
+    dtype, shape = str(value.dtype).removeprefix("torch."), tuple(value.shape)
+    place = "" if value.device.type == "cpu" else f" on {value.device.type}"
+    what = f"{name} {dtype} {shape}{place}"
+    with torch.no_grad():
+        value = value.detach()
+        if value.is_nested:
+            yield where, f"nested {what}", b""
+            yield from _parts(value.unbind(), where, depth + 1)
+        elif value.is_quantized or value.layout is not torch.strided:
+            yield from _object(value.cpu(), where, what, depth)
+        else:
+            plain = value.cpu().as_subclass(torch.Tensor).resolve_conj().resolve_neg()
+            flat = plain.contiguous().reshape(-1)
+            yield where, what, flat.view(torch.uint8).numpy().tobytes() if len(flat) else b""
+
+
+def _array(value: Any, where: str, name: str, depth: int) -> Iterator[tuple[str, str, bytes]]:
+    what = f"{name} {value.dtype} {value.shape}"
+    if value.dtype.hasobject:
+        yield where, what, b""
+        yield from _parts(value.tolist(), where, depth + 1)
+    else:
+        yield where, what, np.ascontiguousarray(value).tobytes()
+
+
+def _object(value: Any, where: str, name: str, depth: int) -> Iterator[tuple[str, str, bytes]]:
+    """What pickle takes apart; a class or a function is its name."""
+    try:
+        made = value.__reduce_ex__(4)
+    except Exception:
+        made = ""
+    if isinstance(made, str):
+        try:
+            yield where, name, pickle.dumps(value)
+        except Exception:
+            yield where, f"a {name} that {INCOMPARABLE}", b""
+        return
+    yield where, name, getattr(made[0], "__qualname__", "").encode()
+    inside = (made[1] or None, *made[2:5])
+    for suffix, each in zip(("", "", ".items", ".values"), inside, strict=False):
+        if each is not None:
+            listed = list(each) if isinstance(each, Iterator) else each
+            yield from _parts(listed, f"{where}{suffix}", depth + 1)
+
+
+def rows_of(batch: Any) -> dict[str, list[list[float]]]:
+    """By part: for each of its first rows (of the first dimension), its mean, its standard
+    deviation, and its shape, as figures to compare distributions of."""
+    found: dict[str, list[list[float]]] = {}
+    _rows(batch, "", found, 0)
+    return found
+
+
+def _rows(value: Any, where: str, found: dict[str, list[list[float]]], depth: int) -> None:
+    import torch
+
+    if depth > MOST_DEPTH:
+        return
+    if isinstance(value, torch.Tensor | np.ndarray) and len(value.shape):
+        shape = [float(each) for each in value.shape]
+        for row in map(torch.as_tensor, value[:ROWS]):
+            if row.numel() and not row.is_sparse and not row.is_quantized:
+                plain = (row.abs() if row.is_complex() else row).detach().double()
+                figures = [float(plain.mean()), float(plain.std(correction=0)), *shape]
+                found.setdefault(where, []).append(figures)
+    elif isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        found.setdefault(where, []).append([float(value)])
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            _rows(each, f"{where}[{key!r:.40}]", found, depth + 1)
+    elif isinstance(value, list | tuple):
+        for at, each in enumerate(value):
+            _rows(each, f"{where}[{at}]", found, depth + 1)

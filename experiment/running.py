@@ -1,0 +1,284 @@
+"""One side of a trial: the script, running in its copy of the project, or stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..profiler.launch import BEGIN_VARIABLE, command_line, environment
+from . import side
+from .janitor import end_processes, processes_of
+from .scratch import Scratch
+
+START_S = 1800.0  # to the first batch, and for one
+POLL_S = 0.2
+# Trackers off, and what tells scripts that this is a trial.
+_TRIAL = {
+    "LOADERSCOPE_TRIAL": "1",
+    "WANDB_MODE": "disabled",
+    "COMET_MODE": "disabled",
+    "NEPTUNE_MODE": "debug",
+    "CLEARML_OFFLINE_MODE": "1",
+    "SWANLAB_MODE": "disabled",
+    "DVC_STUDIO_OFFLINE": "true",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    # A linked folder of modules would get their compiled forms.
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+@dataclass(frozen=True)
+class Script:
+    """`command` is run in `folder` below the copy of the project in `root`."""
+
+    command: tuple[str, ...]
+    root: Path
+    folder: str
+
+
+class Failed(Exception):
+    """The script has failed, or cannot be stopped for its turns: one sentence."""
+
+
+@dataclass
+class Turn:
+    """What a side did with the batches that it was given. `events`: "begin", "batch", "end" and
+    "raised" with what was said of each. `ended`: the script has."""
+
+    seconds: float | None = None
+    batches: int = 0
+    events: list[tuple[str, Any]] = field(default_factory=list)
+    rows: list[dict[str, list[list[float]]]] = field(default_factory=list)
+    ended: bool = False
+
+
+class Side:
+    """`name`: how sentences call it; `project`: the code it runs, which is copied, since a script
+    may write there what the next run would find.
+
+    The script starts, and runs until it asks for its first batch. Raises Failed.
+    """
+
+    def __init__(self, name: str, script: Script, project: Path, scratch: Scratch) -> None:
+        self.name, self._scratch = name, scratch
+        self._folder = Path(tempfile.mkdtemp(prefix="side-", dir=scratch.folder))
+        self._errors = self._folder / "stderr"
+        copy = self._folder / "project"
+        shutil.copytree(project, copy, symlinks=True)
+        self._listener = socket.socket(socket.AF_UNIX)
+        address = f"loaderscope-try-{secrets.token_hex(16)}"
+        self._listener.bind("\0" + address)
+        self._listener.listen()
+        self._listener.settimeout(POLL_S)
+        self._said: Iterator[dict[str, Any]] = iter(())
+        self._connection: socket.socket | None = None
+        began = time.monotonic()
+        told = {"socket": address, "root": str(script.root), "copy": str(copy)}
+        env = _environment(told, self._folder / "runs")
+        moved = [_moved(each, script.root, copy) for each in script.command]
+        with self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(
+                moved,
+                cwd=copy / script.folder,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
+            )
+        scratch.began(self._process.pid)
+        self.hello = self._first()
+        self.started_s = time.monotonic() - began
+        self.memory_bytes = self._turns = 0
+        if self.hello is not None:
+            self._stop()
+
+    def _first(self) -> dict[str, Any] | None:
+        """What the script says of itself at its first batch; None if it has ended before."""
+        until = time.monotonic() + START_S
+        while time.monotonic() < until:
+            try:
+                connection, _ = self._listener.accept()
+            except TimeoutError:
+                if self._process.poll() is not None:
+                    return None
+                continue
+            if _user_of(connection) != os.getuid():
+                connection.close()
+                continue
+            self._connection = connection
+            self._said = self._lines(connection)
+            return next(self._said, None)
+        raise Failed(f"the script {self.name} asked for no batch within {START_S / 60:.0f} minutes")
+
+    def _lines(self, connection: socket.socket) -> Iterator[dict[str, Any]]:
+        """What the script says, until it has ended."""
+        connection.settimeout(POLL_S)
+        held = bytearray()
+        heard = time.monotonic()
+        while time.monotonic() < heard + START_S:
+            try:
+                got = connection.recv(1 << 20)
+            except TimeoutError:
+                if self._process.poll() is None:
+                    continue
+                got = b""
+            except OSError:
+                got = b""
+            if not got:
+                return
+            heard = time.monotonic()
+            held += got
+            *lines, rest = held.split(b"\n")
+            held = rest
+            for line in lines:
+                yield json.loads(line)
+        raise Failed(f"the script {self.name} got no batch within {START_S / 60:.0f} minutes")
+
+    def turn(self, batches: int, compare: str = "", most_s: float = START_S) -> Turn:
+        """Let it have so many batches; `compare`: "" for none of them, "values", or "rows" too."""
+        assert self._connection is not None
+        self._signal(signal.SIGCONT)
+        found = Turn()
+        order = {"batches": batches, "compare": compare, "most_s": most_s}
+        try:
+            self._connection.sendall(json.dumps(order).encode() + b"\n")
+        except OSError:
+            found.ended = True
+            return found
+        for said in self._said:
+            if "done" in said:
+                found.seconds, found.batches = said["done"], said["batches"]
+                self._stop()
+                return found
+            found.events += [(what, said[what]) for what in _EVENTS if what in said]
+            found.rows += filter(None, [said.get("rows")])
+        found.ended = True
+        return found
+
+    def _stop(self) -> None:
+        """Stop all its processes: workers would make batches ahead in the other side's turn."""
+        stopped: set[int] = set()
+        while new := processes_of(self._process.pid) - stopped:
+            self._signal(signal.SIGSTOP, new)
+            stopped |= new
+        self._turns += 1
+        if self._turns & (self._turns - 1) == 0:  # of many workers it takes a while
+            self.memory_bytes = max(self.memory_bytes, sum(map(_pss, stopped)))
+
+    def _signal(self, number: int, pids: set[int] | None = None) -> None:
+        for pid in pids if pids is not None else processes_of(self._process.pid):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+
+    def why_failed(self) -> str | None:
+        """A sentence, where the script has failed; None where it has ended as it should."""
+        try:
+            code = self._process.wait(timeout=START_S)
+        except subprocess.TimeoutExpired:
+            return f"the script {self.name} does not end"
+        if code == 0:
+            return None
+        how = f"with exit code {code}" if code > 0 else f"by {signal.Signals(-code).name}"
+        last = _last_line(self._errors)
+        return f"the script {self.name} ended {how}" + (f": {last}" if last else "")
+
+    def end(self) -> None:
+        """Kill it, if it has not ended."""
+        end_processes(self._process.pid)
+        self._process.wait()
+        self._scratch.ended(self._process.pid)
+        self._listener.close()
+        if self._connection is not None:
+            self._connection.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+_EVENTS = ("begin", "batch", "end", "raised")
+
+
+def script_of(argv: list[str], root: Path, here: Path) -> Script:
+    """The script as it is called from the folder `here` of the project. Raises UsageError."""
+    first = argv[0] if argv else ""
+    path = here / first
+    if first and path.is_file():
+        command = command_line([str(path), *argv[1:]])
+        command = [
+            first if each == str(path) and len(command) > len(argv) else each for each in command
+        ]
+    else:
+        command = command_line(argv)
+    folder = os.path.relpath(here, root) if here.is_relative_to(root) else "."
+    return Script(tuple(command), root, folder)
+
+
+def _environment(told: Mapping[str, str], runs: Path) -> dict[str, str]:
+    runs.mkdir(exist_ok=True)
+    env = environment(runs, os.environ)
+    paths = [
+        _moved(p, Path(told["root"]), Path(told["copy"]))
+        for p in env["PYTHONPATH"].split(os.pathsep)
+    ]
+    return {
+        **env,
+        **_TRIAL,
+        "PYTHONHASHSEED": env.get("PYTHONHASHSEED") or str(side.SEED),
+        "PYTHONPATH": os.pathsep.join(paths),
+        "MLFLOW_TRACKING_URI": (runs / "mlflow").as_uri(),
+        side.VARIABLE: json.dumps(dict(told)),
+        "LOADERSCOPE_START": f"{side.__name__}:{side.at_start.__name__}",
+        BEGIN_VARIABLE: f"{side.__name__}:{side.begin.__name__}",
+    }
+
+
+def _moved(argument: str, root: Path, copy: Path) -> str:
+    """A path of the project in an argument (`/root/x`, `--out=/root/x`) as one of the copy."""
+    option, equals, value = argument.rpartition("=")
+    path = Path(value)
+    if not path.is_absolute() or not path.is_relative_to(root) or path.is_relative_to(sys.prefix):
+        return argument
+    return f"{option}{equals}{copy / path.relative_to(root)}"
+
+
+def _user_of(connection: socket.socket) -> int:
+    """Names of abstract sockets can be listed, so anybody may connect."""
+    credentials = connection.getsockopt(
+        socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
+    )
+    return int(struct.unpack("3i", credentials)[1])
+
+
+def _pss(pid: int) -> int:
+    """Memory of a process, what it shares divided by those it shares it with."""
+    with suppress(OSError, ValueError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return 1024 * int(line.split()[1])
+    return 0
+
+
+def _last_line(errors: Path) -> str:
+    """The last line of the last traceback, else the last line that says anything."""
+    with errors.open("rb") as file:
+        file.seek(max(0, errors.stat().st_size - 100_000))
+        lines = file.read().decode(errors="replace").replace("\r", "\n").splitlines()
+    at = max((n for n, line in enumerate(lines) if line.startswith("Traceback (")), default=None)
+    if at is not None:
+        for line in lines[at + 1 :]:
+            if line[:1].strip() and not line.startswith(("Traceback", "During", "The above")):
+                return line.strip()
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

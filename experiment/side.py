@@ -1,0 +1,204 @@
+"""In the process of a script that is tried: batches are told of, and the loop stops at its turn.
+
+Nothing here ends the script. A side that is no longer needed is killed from outside, as by a power
+cut: an exception would run the script's own `finally` and `except KeyboardInterrupt`, in which
+trainers save checkpoints and upload logs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from ..profiler.base import torch_parts
+from ..profiler.record.iterate.imports import after_import
+
+VARIABLE = "LOADERSCOPE_TRY"  # what a side is told, as JSON
+SEED = 0
+# torch's own, c10::default_rng_seed_val: a program with this seed has set none.
+UNSEEDED = 67280421310721
+
+
+def at_start() -> None:
+    """Before the script's first line: its imports come from the copy, and streams that it does not
+    seed begin alike on both sides (torch's always do)."""
+    told = json.loads(os.environ[VARIABLE])
+    _move_imports(told["root"], told["copy"])
+    random.seed(SEED)
+    after_import("numpy", _seed_numpy)
+
+
+def _seed_numpy() -> None:
+    import numpy as np
+    from numpy.random import bit_generator
+
+    np.random.seed(SEED)
+    drawn = random.Random(SEED)
+    # Where generators without a seed take theirs from.
+    if hasattr(bit_generator, "randbits"):
+        bit_generator.randbits = drawn.getrandbits
+
+
+def _move_imports(root: str, copy: str) -> None:
+    """Installed as editable, a project is on the path, or in a finder's table."""
+
+    def moved(path: Any) -> Any:
+        return copy + path[len(root) :] if isinstance(path, str) and _within(path, root) else path
+
+    sys.path[:] = map(moved, sys.path)
+    for finder in sys.meta_path:
+        table = getattr(sys.modules.get(getattr(finder, "__module__", "")), "MAPPING", None)
+        if isinstance(table, dict):
+            table.update({name: moved(path) for name, path in table.items()})
+
+
+def _within(path: str, root: str) -> bool:
+    """Whether a path is of the project, and not of the Python that is installed in it."""
+    here = path == root or path.startswith(root + os.sep)
+    return here and not path.startswith(sys.prefix + os.sep) and "site-packages" not in path
+
+
+def begin() -> None:
+    """Hook the iterators of DataLoaders; of several ranks only the first's."""
+    if os.environ.get("RANK", "0") != "0":
+        return
+    gate = Gate(json.loads(os.environ[VARIABLE]))
+    for kind in (torch_parts.TORCH, torch_parts.TORCHDATA):
+        for name in (kind.single, kind.multi):
+            after_import(kind.module, _hooking(kind.module, name, gate))
+
+
+def _hooking(module: str, name: str, gate: Gate) -> Callable[[], None]:
+    def hook() -> None:
+        made = getattr(sys.modules[module], name)
+        bare = made._next_data
+
+        def _next_data(iterator: Any) -> Any:
+            return gate.step(iterator, bare) if gate.counts else bare(iterator)
+
+        made._next_data = _next_data
+
+    return hook
+
+
+class Gate:
+    """What `next()` passes: the other process says how many batches may."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        self._told = told
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        self._thread = threading.local()
+        self._socket: socket.socket | None = None
+        self._said: Any = None  # what the other process writes
+        self._left = 0
+        self._go: dict[str, Any] = {}
+        self._began = self._apart = 0.0
+        self._running: set[int] = set()  # iterators within an epoch
+
+    @property
+    def counts(self) -> bool:
+        """Not in a worker that was forked, and not in a loader that another one reads from."""
+        return os.getpid() == self._pid and not getattr(self._thread, "inside", False)
+
+    def step(self, iterator: Any, bare: Callable[[Any], Any]) -> Any:
+        with self._lock:
+            if self._left <= 0 or time.monotonic() > self._began + self._go["most_s"]:
+                self._wait(iterator)
+            if id(iterator) not in self._running:
+                self._running.add(id(iterator))
+                self._tell(begin=_lengths(iterator))
+        self._thread.inside = True
+        try:
+            batch = bare(iterator)
+        except StopIteration:
+            self._running.discard(id(iterator))
+            self._tell(end=True)
+            raise
+        except BaseException as error:
+            self._tell(raised=f"{type(error).__name__}: {error}")
+            raise
+        finally:
+            self._thread.inside = False
+        with self._lock:
+            self._left -= 1
+            if self._go["compare"]:
+                before = time.monotonic()
+                self._compare(batch)
+                self._apart += time.monotonic() - before
+        return batch
+
+    def _compare(self, batch: Any) -> None:
+        from .fingerprint import fingerprint, rows_of
+
+        parts = fingerprint(batch, self._told["copy"], self._told["root"])
+        self._tell(batch=parts, rows=rows_of(batch) if self._go["compare"] == "rows" else None)
+
+    def _wait(self, iterator: Any) -> None:
+        """Tell that the turn is over, and wait for the next."""
+        if self._socket is None:
+            self._connect(iterator)
+        else:
+            _synchronize()
+            seconds = time.monotonic() - self._began - self._apart
+            self._tell(done=seconds, batches=self._go["batches"] - self._left)
+        line = self._said.readline()
+        if not line:
+            os._exit(1)  # nobody is there any more
+        self._go = json.loads(line)
+        self._left = self._go["batches"]
+        self._began, self._apart = time.monotonic(), 0.0
+
+    def _connect(self, iterator: Any) -> None:
+        import torch
+
+        made = socket.socket(socket.AF_UNIX)
+        made.settimeout(None)
+        made.connect("\0" + self._told["socket"])
+        self._socket, self._said = made, made.makefile("rb")
+        ahead = getattr(iterator, "_num_workers", 0) * (
+            getattr(iterator, "_prefetch_factor", 0) or 0
+        )
+        elsewhere = [
+            name
+            for name, module in list(sys.modules.items())
+            if _within(getattr(module, "__file__", None) or "", self._told["root"])
+            and name.partition(".")[0] != __name__.partition(".")[0]
+        ]
+        self._tell(
+            hello=True, ahead=ahead, seeded=torch.initial_seed() != UNSEEDED, elsewhere=elsewhere
+        )
+
+    def _tell(self, **said: Any) -> None:
+        assert self._socket is not None
+        with self._lock:
+            self._socket.sendall(json.dumps(said).encode() + b"\n")
+
+
+def _lengths(iterator: Any) -> list[int | None]:
+    """Batches and samples of an epoch, where they are known."""
+    sampler: Any = getattr(iterator, "_index_sampler", None)
+    return [_length(sampler), _length(getattr(sampler, "sampler", None))]
+
+
+def _length(sampler: Any) -> int | None:
+    try:
+        return len(sampler)
+    except Exception:
+        return None
+
+
+def _synchronize() -> None:
+    """What a device still has to do belongs to the turn."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    with suppress(Exception):
+        if cuda is not None and cuda.is_initialized():
+            cuda.synchronize()

@@ -1,0 +1,57 @@
+"""`try_change`: what a change of code does to a script's batches and to its speed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ..profiler.base.errors import UsageError
+from .change import Change, Options
+from .copies import make_copies
+from .git import top_of
+from .result import TryResult
+from .running import script_of
+from .scratch import Scratch
+from .turns import Trial
+
+
+def try_change(
+    script: Sequence[str],
+    change: Change,
+    *,
+    here: Path | None = None,
+    options: Options | None = None,
+    ask: Callable[[Sequence[str]], None] = lambda linked: None,
+    say: Callable[[str], None] = lambda what: None,
+) -> TryResult:
+    """Run a script with and without a change of its project, in copies, in turns.
+
+    `script`: as on the command line of `loaderscope run` (`["train.py", "--lr", "0.1"]`,
+    `["-m", "package.train"]`), called in the folder `here`, by default the one this process is in.
+    The project is not written to, and nothing is left behind, also when this process is killed.
+    What the scripts write outside of their working directory is not held back: `ask` is called
+    before they start, with the paths that their copies share with the project, and may raise.
+    `say` is called with what is being done.
+
+    Raises UsageError where there is no such change or script, or the patch does not apply. What
+    becomes of the scripts is in the result.
+    """
+    root = change.root.resolve()
+    place = (here or Path.cwd()).resolve()
+    place = place if place.is_relative_to(root) else root
+    told = script_of(list(script), root, place)
+    say("copying the project")
+    with Scratch() as scratch:
+        copies = make_copies(change, scratch.folder)
+        ask(copies.linked)
+        return Trial(told, copies, options or Options(), scratch, say).run()
+
+
+def project_of(script: Sequence[str], here: Path) -> Path:
+    """The project's folder: the git work tree that the script is called in, else the folder it is
+    called in. Raises UsageError for a script that lies elsewhere."""
+    root = (top_of(here) or here).resolve()
+    first = (here / script[0]).resolve() if script else root
+    if first.is_file() and first.suffix == ".py" and not first.is_relative_to(root):
+        raise UsageError(f"{script[0]} does not lie in {root}: call it from its project's folder")
+    return root

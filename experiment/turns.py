@@ -1,0 +1,229 @@
+"""Both sides in turns: what they are handed is compared, then they are timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from math import ceil
+
+from .change import Options
+from .copies import Copies
+from .differences import batches_in, first_difference, incomparable
+from .distributions import distributions_differ
+from .ratio import Pair, factor_of, is_narrow
+from .result import Difference, TryResult
+from .running import Failed, Script, Side, Turn
+from .scratch import Scratch
+
+BEFORE, AFTER = "as it is", "with the change"
+WINDOW_S, WINDOW_SHARE = 2.0, 1 / 40  # of one side's turn: at most, and of the budget
+COMPARED_SHARE = 1 / 4  # of the budget, at most, for the batches of one side that are compared
+STARTED_S, STARTED_FACTOR = 2.0, 1.2  # a start that takes longer by as much is told of
+
+
+class Trial:
+    """Of a script and the two copies of its project. Turns are taken as A B, B A, A B: what drifts,
+    and what one side's reading leaves in the page cache for the other, then helps neither."""
+
+    def __init__(
+        self,
+        script: Script,
+        copies: Copies,
+        options: Options,
+        scratch: Scratch,
+        say: Callable[[str], None],
+    ) -> None:
+        self._script, self._copies, self._say = script, copies, say
+        self._options, self._scratch = options, scratch
+        self._sides: list[Side] = []
+        self._pairs: list[Pair] = []
+        self._starts = 0
+        self._memory = [0, 0]
+        self._window = 1  # batches
+        self._step_s: float | None = None
+        self.notes: list[str] = []
+        self.compared = 0
+        self.difference: Difference | None = None
+        self.same: bool | None = None
+        self.ended = False
+        self._first: list[Turn] = []
+
+    def run(self) -> TryResult:
+        began = time.monotonic()
+        error = None
+        try:
+            self._start()
+            until = time.monotonic() + self._options.budget_s
+            self._compare()
+            self._time(until)
+            self._end()
+            self._control()
+        except Failed as failure:
+            error = f"{failure}"
+        finally:
+            self._end()
+        return TryResult(
+            self.same if error is None else None,
+            self.compared,
+            self.difference,
+            factor_of(self._pairs, self._starts) if error is None else None,
+            error,
+            self._memory[1] - self._memory[0] if all(self._memory) else None,
+            self._options.random,
+            self.ended,
+            len(self._pairs),
+            time.monotonic() - began,
+            tuple(self.notes),
+        )
+
+    def _start(self) -> None:
+        self._say("starting the script with the change and without")
+        self._starts += 1
+        folders = ((BEFORE, self._copies.before), (AFTER, self._copies.after))
+        for name, folder in folders if self._starts % 2 else reversed(folders):
+            side = Side(name, self._script, folder, self._scratch)
+            self._sides.insert(len(self._sides) if self._starts % 2 else 0, side)
+            if side.hello is None:
+                raise Failed(side.why_failed() or f"the script {name} iterates over no DataLoader")
+            for module in side.hello["elsewhere"][:1]:
+                raise Failed(
+                    f"the script {name} imports {module} from {self._script.root}, not from its "
+                    "copy, so that the change would not be seen: put the project on PYTHONPATH"
+                )
+
+    def _compare(self) -> None:
+        before, after = self._sides
+        self._note_starts(before, after)
+        self._say("comparing batches")
+        how = "rows" if self._options.random else "values"
+        most = self._options.batches
+        first = before.turn(most, how, self._options.budget_s * COMPARED_SHARE)
+        self._check(before, first)
+        count = batches_in(first.events)
+        second = after.turn(most if first.ended else count, how)
+        self._check(after, second)
+        self._first = [first, second]
+        self.compared = min(count, batches_in(second.events))
+        self.ended = first.ended and second.ended
+        self._judge(first, second)
+        steps = [
+            turn.seconds / turn.batches for turn in self._first if turn.seconds and turn.batches
+        ]
+        self._set_window(max(steps) if len(steps) == 2 else None)
+
+    def _note_starts(self, before: Side, after: Side) -> None:
+        assert before.hello is not None
+        if not before.hello["seeded"]:
+            self.notes.append("the script sets no seed: random streams began alike on both sides")
+        times = before.started_s, after.started_s
+        if max(times) > min(times) * STARTED_FACTOR and max(times) > min(times) + STARTED_S:
+            self.notes.append(
+                f"until the first batch is asked for, the script takes {times[0]:.1f} s, with the "
+                f"change {times[1]:.1f} s"
+            )
+
+    def _check(self, side: Side, turn: Turn) -> None:
+        """Raises Failed where the script has."""
+        if turn.ended and (why := side.why_failed()):
+            raise Failed(why)
+
+    def _judge(self, first: Turn, second: Turn) -> None:
+        if not self.compared:
+            self.notes.append("no batch was handed over")
+            return
+        whole = first.ended or second.ended
+        self.difference = first_difference(first.events, second.events, whole)
+        if self._options.random:
+            parts = [
+                [said for what, said in turn.events if what == "batch"] for turn in self._first
+            ]
+            found = distributions_differ(first.rows, second.rows, parts)
+            self.difference = Difference(None, found) if found is not None else None
+        self.same = self.difference is None
+        unknown = incomparable(first.events)
+        if self.same and unknown is not None:
+            self.same = None
+            self.notes.append(unknown)
+
+    def _set_window(self, step_s: float | None) -> None:
+        """So many batches that a turn is as long as it is to be."""
+        if step_s is None:
+            self._window = max(1, self.compared // 4)
+            return
+        wanted = ceil(min(WINDOW_S, self._options.budget_s * WINDOW_SHARE) / max(step_s, 1e-6))
+        if not self._pairs or not wanted / 2 <= self._window <= wanted * 2:
+            self._window = max(1, wanted)
+
+    def _time(self, until: float) -> None:
+        settle = True
+        while time.monotonic() < until and not self._done:
+            before = len(self._pairs)
+            if not self._first[0].ended or self._starts > 1:
+                self._windows(until, settle)
+            if time.monotonic() > until or self._done:
+                break
+            if len(self._pairs) == before and self._starts > 1:
+                if self._window == 1 and not settle:
+                    break
+                settle = self._window > 1
+                self._window = max(1, self._window // 2)
+            self._end()
+            self._start()
+        if factor_of(self._pairs, self._starts) is None:
+            self.notes.append(
+                f"too few batches were handed over in {self._options.budget_s:g} s to time them: "
+                "raise --budget"
+            )
+
+    @property
+    def _done(self) -> bool:
+        return is_narrow(factor_of(self._pairs, self._starts), len(self._pairs))
+
+    def _windows(self, until: float, settle: bool) -> None:
+        """Pairs of windows, until that is enough or a script has ended."""
+        ahead = max(side.hello["ahead"] for side in self._sides if side.hello is not None)
+        if settle and not self._took(min(ahead, 4 * self._window) + 1):
+            return
+        while time.monotonic() < until and not self._done:
+            seconds = self._took(self._window)
+            if seconds is None:
+                return
+            self._pairs.append(Pair(*seconds))
+            self._say(f"timing both in turns: {len(self._pairs)} windows")
+            self._set_window(max(seconds) / self._window)
+
+    def _took(self, batches: int) -> list[float] | None:
+        """Seconds of both sides for so many batches; None where a script has ended."""
+        turns = len(self._pairs) % 2
+        found = {}
+        for side in self._sides[:: -1 if turns else 1]:
+            turn = side.turn(batches)
+            self._check(side, turn)
+            if turn.seconds is None:
+                return None
+            found[side] = turn.seconds
+        return [found[side] for side in self._sides]
+
+    def _end(self) -> None:
+        for at, side in enumerate(self._sides):
+            self._memory[at] = max(self._memory[at], side.memory_bytes)
+            side.end()
+        self._sides = []
+
+    def _control(self) -> None:
+        """Whether batches differ without the change, too: a second run of the script as it is."""
+        if self.same is not False or self.difference is None or self.difference.batch is None:
+            return
+        with suppress(Failed):
+            again = Side(BEFORE, self._script, self._copies.before, self._scratch)
+            self._sides = [again]
+            if again.hello is None:
+                return
+            second = again.turn(self.difference.batch + 1, "values")
+            found = first_difference(self._first[0].events, second.events, False)
+            if found is not None:
+                self.notes.append(
+                    "without the change they differ from run to run, too, from batch "
+                    f"{found.batch} on ({found.what}): set the seeds, or compare with --random"
+                )

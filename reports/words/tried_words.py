@@ -1,0 +1,39 @@
+"""What a trial of a change of code found, in words."""
+
+from __future__ import annotations
+
+from ...experiment.result import TryResult
+from ...profiler.base.metadata import clean
+from .advice_words import predicted_text
+from .units import count, size
+
+LEAST_BYTES = 1_000_000  # of memory, to be worth saying
+
+
+def tried_line(result: TryResult) -> str:
+    """'same batches (first 64), ×2.9 (2.6–3.1), memory +120 MB'."""
+    if result.error is not None:
+        return f"not tried: {clean(result.error, 500)}"
+    parts = [_batches(result)]
+    if result.factor is None:
+        parts.append("speed not measured")
+    else:
+        sure = "" if result.faster or result.slower else "no faster or slower: "
+        parts.append(f"{sure}{predicted_text(result.factor)}")
+    if result.memory_bytes is not None and abs(result.memory_bytes) >= LEAST_BYTES:
+        sign = "+" if result.memory_bytes > 0 else "−"
+        parts.append(f"memory {sign}{size(abs(result.memory_bytes))}")
+    return ", ".join(parts)
+
+
+def _batches(result: TryResult) -> str:
+    of = f"{'all' if result.ended else 'first'} {count(result.compared)}"
+    if result.same_batches is None:
+        return "batches not compared"
+    if result.same_batches:
+        return f"same {'distributions in ' if result.random else ''}batches ({of})"
+    assert result.first_difference is not None
+    at, what = result.first_difference.batch, clean(result.first_difference.what, 300)
+    if at is None:
+        return f"other batches ({of}): {what}"
+    return f"different from batch {count(at)} on: {what}"
