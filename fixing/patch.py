@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..advisors.schema.report_model import LoaderReport, Recommendation, Report
@@ -24,15 +24,22 @@ OF_LINES = ("hot-function", "collate", "storage-format", "page-cache", "batched-
 
 @dataclass(frozen=True)
 class Patch:
-    """A change of code. `same_batches`: whether the loop must be handed what it was before."""
+    """A change of code. `same_batches`: whether the loop must be handed what it was before.
+    `place`: where the loader is made. `cells`: the changes are of a notebook's cells."""
 
     title: str
     place: str
     changes: tuple[FileChange, ...]
     same_batches: bool = True
+    cells: bool = False
 
     @property
     def diff(self) -> str:
+        """For `patch -p1` in the project's root; of a notebook, the new text of its cells."""
+        if self.cells:
+            texts = (each.after.decode("utf-8", "replace") for each in self.changes)
+            names = (f"# {each.path}" for each in self.changes)
+            return "\n".join(f"{name}\n{text}" for name, text in zip(names, texts, strict=True))
         return unified_diff(self.changes)
 
 
@@ -41,18 +48,47 @@ def open_project(run: Run, root: Path) -> Project:
     hashes: dict[str, str] = {}
     for process in run.processes:
         hashes.update(read_sources(process.path).files)
-    return Project(root, hashes, run.argv)
+    cells = {
+        line.file: (f"cell {line.cell}", line.text)
+        for loader in run.loaders
+        for line in loader.made.lines
+        if line.cell is not None and line.text
+    }
+    return Project(root, hashes, run.argv, cells)
 
 
 def chosen(report: Report, number: int | None) -> tuple[LoaderReport, Recommendation]:
-    """The plan's first step, or the recommendation of that number as `report --advice` counts.
-    Raises UsageError."""
+    """The plan's first step, or the recommendation of that number as `report --advice` counts: of
+    the loader that costs most, of those that have it. Raises UsageError."""
+    at = (number or 1) - 1
+    for loader in report.costliest:
+        if at < len(loader.recommendations):
+            return loader, loader.recommendations[at]
     if number is None:
-        for loader in report.costliest:
-            if loader.plan is not None and loader.plan.steps:
-                return loader, loader.recommendations[loader.plan.steps[0].advice]
         raise UsageError("the report of this run recommends nothing to change")
-    raise NotImplementedError
+    most = max((len(each.recommendations) for each in report.loaders), default=0)
+    has = f"it has {most}" if most else "nothing is advised"
+    raise UsageError(f"there is no advice {number}: {has}")
+
+
+def with_diffs(report: Report, run: Run, root: Path) -> Report:
+    """The report with the diff of each recommendation that can be patched, not tried."""
+    project = open_project(run, root)
+
+    def with_diff(loader: LoaderReport, advice: Recommendation) -> Recommendation:
+        try:
+            diff = make_patch(run, project, loader, advice).diff
+        except (CannotPatch, RecursionError):
+            return advice
+        return replace(advice, change=replace(advice.change, diff=diff))
+
+    loaders = (
+        replace(
+            loader, recommendations=tuple(with_diff(loader, one) for one in loader.recommendations)
+        )
+        for loader in report.loaders
+    )
+    return replace(report, loaders=tuple(loaders))
 
 
 def make_patch(run: Run, project: Project, loader: LoaderReport, advice: Recommendation) -> Patch:
@@ -63,8 +99,11 @@ def make_patch(run: Run, project: Project, loader: LoaderReport, advice: Recomme
     changes = edits.changes()
     if not changes:
         raise CannotPatch("the source says this already")
-    place = recorded.made.lines[0].place if recorded.made.lines else "?"
-    return Patch(advice.title, place, changes, same)
+    place = recorded.made.place or "where it is watched"
+    cells = {each.path for each in changes} & {name for name, _ in project.cells.values()}
+    if cells and len(cells) < len(changes):
+        raise CannotPatch("it would change a notebook and files beside it")
+    return Patch(advice.title, place, changes, same, bool(cells))
 
 
 def _edit(project: Project, edits: Edits, advised: Advised, recorded: LoaderRun) -> bool:

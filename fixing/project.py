@@ -75,14 +75,25 @@ class Source:
 class Project:
     """The folder `root` of the command, and the hashes that the run recorded of files in it."""
 
-    def __init__(self, root: Path, hashes: Mapping[str, str], argv: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        root: Path,
+        hashes: Mapping[str, str],
+        argv: tuple[str, ...] = (),
+        cells: Mapping[str, tuple[str, str]] | None = None,
+    ) -> None:
+        """`cells`: of a notebook, by the file that its code says: (how it is called, text)."""
         self.root = root.resolve()
         self.argv = argv
+        self.cells = cells or {}
         self._hashes = hashes
         self._sources: dict[str, Source] = {}
 
     def source(self, file: str) -> Source:
         """The source of this absolute path. Raises CannotPatch."""
+        if file in self.cells:
+            name, text = self.cells[file]
+            return self._sources.setdefault(name, _parsed(Source(name, text.encode())))
         relative = self.relative(file)
         if relative not in self._sources:
             self._sources[relative] = self._read(file, relative)
@@ -124,16 +135,11 @@ class Project:
             raise CannotPatch(f"{shown} was changed since the run: record it again")
         if any(mark in data[:_HEAD_BYTES] for mark in _GENERATED):
             raise CannotPatch(f"{shown} is generated: change what generates it")
-        source = Source(relative, data)
-        try:
-            _ = source.module
-        except (cst.ParserSyntaxError, UnicodeDecodeError, RecursionError, LookupError) as error:
-            raise CannotPatch(f"{shown} cannot be parsed: {type(error).__name__}") from error
-        return source
+        return _parsed(Source(relative, data))
 
     def sources(self) -> Iterator[Source]:
         """All files of the project that the run imported and that are unchanged."""
-        for file in sorted(self._hashes):
+        for file in (*self.cells, *sorted(self._hashes)):
             try:
                 yield self.source(file)
             except CannotPatch:
@@ -172,3 +178,12 @@ class Project:
                             yield str(path.relative_to(self.root)), lines
                     except OSError:
                         continue
+
+
+def _parsed(source: Source) -> Source:
+    try:
+        _ = source.module
+    except (cst.ParserSyntaxError, UnicodeDecodeError, RecursionError, LookupError) as error:
+        shown = clean(source.path, 200)
+        raise CannotPatch(f"{shown} cannot be parsed: {type(error).__name__}") from error
+    return source

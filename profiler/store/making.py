@@ -15,12 +15,14 @@ from ..base.tolerant import Count, fitted, read_as
 
 MAX_LINES = 8
 MAX_FILES = 512
+MAX_CELL = 20_000
 SOURCES = "sources.json"
 
 
 class Line(Struct, frozen=True):
     """A line of the user's own that ran a call. `end_line`, `column` and `end_column` (in bytes of
-    UTF-8, from 0) delimit the call, from Python 3.11 on. `cell` is a notebook cell's number."""
+    UTF-8, from 0) delimit the call, from Python 3.11 on. `cell` is a notebook cell's number, `text`
+    the cell."""
 
     file: str = ""
     line: Count = 0
@@ -29,6 +31,7 @@ class Line(Struct, frozen=True):
     column: Count | None = None
     end_column: Count | None = None
     cell: Count | None = None
+    text: Annotated[str, Meta(max_length=MAX_CELL)] | None = None
 
     @property
     def place(self) -> str:
@@ -50,6 +53,11 @@ class Making(Struct, frozen=True):
     call: str | None = None
     again: bool = False
     watched: bool = False
+
+    @property
+    def place(self) -> str | None:
+        """'data.py:41'; None where it was not seen being made."""
+        return self.lines[0].place if self.lines and not self.watched else None
 
 
 class Sources(Struct, frozen=True):

@@ -18,7 +18,8 @@ from ...guard.error_origin import forgiving, returning_errors
 from ...guard.static_access import instance_vars
 from ...guard.users_code import of_user, package_of
 from ...native.form import hooks
-from ...store.making import MAX_LINES
+from ...store.making import MAX_CELL, MAX_LINES
+from .inspect_source import cached
 from .uses import cell_of
 
 MAX_FRAMES = 200
@@ -108,12 +109,14 @@ def made_here() -> dict[str, Any]:
 
 def _line(frame: FrameType) -> dict[str, Any]:
     code, line = frame.f_code, frame.f_lineno
+    cell = cell_of(code.co_filename)
     found: dict[str, Any] = {
         "file": os.path.abspath(code.co_filename) if code.co_filename[:1] != "<" else "",
         "line": line,
         "function": code.co_name,
-        "cell": cell_of(code.co_filename),
     }
+    if cell is not None:
+        found.update(cell=cell, text="".join(cached(code.co_filename))[:MAX_CELL])
     positions = getattr(code, "co_positions", None)  # from Python 3.11 on
     if positions is not None:
         at = next(itertools.islice(positions(), frame.f_lasti // 2, None), None)
