@@ -15,19 +15,23 @@ def batches_in(events: Sequence[Event]) -> int:
     return sum(what == "batch" for what, _ in events)
 
 
+def differs_at(before: Sequence[Event], after: Sequence[Event]) -> int | None:
+    """The place of the first events that differ, as far as both go."""
+    pairs = zip(before, after, strict=False)
+    return next((at for at, pair in enumerate(pairs) if not _same(*pair)), None)
+
+
 def first_difference(
     before: Sequence[Event], after: Sequence[Event], all_of_it: bool
 ) -> Difference | None:
     """None where the events are the same, in the same order. `all_of_it`: a side has ended, so the
     other may not go on either; else only as much is compared as both have."""
-    for at, (one, other) in enumerate(zip(before, after, strict=False)):
-        if not _same(one, other):
-            return _described(batches_in(before[:at]), one, other)
+    at = differs_at(before, after)
+    if at is not None:
+        return _described(batches_in(before[:at]), before[at], after[at])
     if all_of_it and len(before) != len(after):
-        counts = batches_in(before), batches_in(after)
-        return Difference(
-            min(counts), f"the script takes {counts[0]} batches, with the change {counts[1]}"
-        )
+        few, now = batches_in(before), batches_in(after)
+        return Difference(min(few, now), f"the script takes {few} batches, with the change {now}")
     return None
 
 

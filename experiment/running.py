@@ -236,7 +236,7 @@ def _environment(told: Mapping[str, str], runs: Path) -> dict[str, str]:
     return {
         **env,
         **_TRIAL,
-        "PYTHONHASHSEED": env.get("PYTHONHASHSEED") or str(side.SEED),
+        "PYTHONHASHSEED": env.get("PYTHONHASHSEED") or "0",
         "PYTHONPATH": os.pathsep.join(paths),
         "MLFLOW_TRACKING_URI": (runs / "mlflow").as_uri(),
         side.VARIABLE: json.dumps(dict(told)),

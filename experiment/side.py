@@ -22,25 +22,25 @@ from ..profiler.base import torch_parts
 from ..profiler.record.iterate.imports import after_import
 
 VARIABLE = "LOADERSCOPE_TRY"  # what a side is told, as JSON
-SEED = 0
-# torch's own, c10::default_rng_seed_val: a program with this seed has set none.
-UNSEEDED = 67280421310721
+# torch's default_rng_seed_val, which no program chooses: with it, a program has set none.
+SEED = 67280421310721
 
 
 def at_start() -> None:
     """Before the script's first line: its imports come from the copy, and streams that it does not
-    seed begin alike on both sides (torch's always do)."""
+    seed begin alike on both sides."""
     told = json.loads(os.environ[VARIABLE])
     _move_imports(told["root"], told["copy"])
     random.seed(SEED)
     after_import("numpy", _seed_numpy)
+    after_import("torch", lambda: sys.modules["torch"].manual_seed(SEED) and None)
 
 
 def _seed_numpy() -> None:
     import numpy as np
     from numpy.random import bit_generator
 
-    np.random.seed(SEED)
+    np.random.seed(SEED % 2**32)
     drawn = random.Random(SEED)
     # Where generators without a seed take theirs from.
     if hasattr(bit_generator, "randbits"):
@@ -174,7 +174,7 @@ class Gate:
             and name.partition(".")[0] != __name__.partition(".")[0]
         ]
         self._tell(
-            hello=True, ahead=ahead, seeded=torch.initial_seed() != UNSEEDED, elsewhere=elsewhere
+            hello=True, ahead=ahead, seeded=torch.initial_seed() != SEED, elsewhere=elsewhere
         )
 
     def _tell(self, **said: Any) -> None:

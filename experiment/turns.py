@@ -9,15 +9,17 @@ from math import ceil
 
 from .change import Options
 from .copies import Copies
-from .differences import batches_in, first_difference, incomparable
+from .differences import batches_in, differs_at, first_difference, incomparable
 from .distributions import distributions_differ
 from .ratio import Pair, factor_of, is_narrow
 from .result import Difference, TryResult
-from .running import Failed, Script, Side, Turn
+from .running import START_S, Failed, Script, Side, Turn
 from .scratch import Scratch
 
 BEFORE, AFTER = "as it is", "with the change"
 WINDOW_S, WINDOW_SHARE = 2.0, 1 / 40  # of one side's turn: at most, and of the budget
+MOST_BATCHES, WINDOWS = 1_000_000, 4  # of a window; and windows of a script that ends before
+STARTS_FACTOR = 3  # a trial with its starts may last as many times as long as the budget
 COMPARED_SHARE = 1 / 4  # of the budget, at most, for the batches of one side that are compared
 STARTED_S, STARTED_FACTOR = 2.0, 1.2  # a start that takes longer by as much is told of
 
@@ -39,9 +41,10 @@ class Trial:
         self._sides: list[Side] = []
         self._pairs: list[Pair] = []
         self._starts = 0
+        self._spent_s = self._latest = 0.0
         self._memory = [0, 0]
-        self._window = 1  # batches
-        self._step_s: float | None = None
+        self._window = self._most = MOST_BATCHES  # of a window
+        self._handed = 0  # batches since the last start
         self.notes: list[str] = []
         self.compared = 0
         self.difference: Difference | None = None
@@ -54,9 +57,9 @@ class Trial:
         error = None
         try:
             self._start()
-            until = time.monotonic() + self._options.budget_s
+            self._latest = time.monotonic() + STARTS_FACTOR * self._options.budget_s
             self._compare()
-            self._time(until)
+            self._time()
             self._end()
             self._control()
         except Failed as failure:
@@ -80,6 +83,7 @@ class Trial:
     def _start(self) -> None:
         self._say("starting the script with the change and without")
         self._starts += 1
+        self._handed = 0
         folders = ((BEFORE, self._copies.before), (AFTER, self._copies.after))
         for name, folder in folders if self._starts % 2 else reversed(folders):
             side = Side(name, self._script, folder, self._scratch)
@@ -98,11 +102,9 @@ class Trial:
         self._say("comparing batches")
         how = "rows" if self._options.random else "values"
         most = self._options.batches
-        first = before.turn(most, how, self._options.budget_s * COMPARED_SHARE)
-        self._check(before, first)
+        first = self._turn(before, most, how, self._options.budget_s * COMPARED_SHARE)
         count = batches_in(first.events)
-        second = after.turn(most if first.ended else count, how)
-        self._check(after, second)
+        second = self._turn(after, most if first.ended else count, how)
         self._first = [first, second]
         self.compared = min(count, batches_in(second.events))
         self.ended = first.ended and second.ended
@@ -123,10 +125,14 @@ class Trial:
                 f"change {times[1]:.1f} s"
             )
 
-    def _check(self, side: Side, turn: Turn) -> None:
+    def _turn(self, side: Side, batches: int, how: str = "", most_s: float = START_S) -> Turn:
         """Raises Failed where the script has."""
+        began = time.monotonic()
+        turn = side.turn(batches, how, most_s)
+        self._spent_s += time.monotonic() - began
         if turn.ended and (why := side.why_failed()):
             raise Failed(why)
+        return turn
 
     def _judge(self, first: Turn, second: Turn) -> None:
         if not self.compared:
@@ -149,43 +155,46 @@ class Trial:
     def _set_window(self, step_s: float | None) -> None:
         """So many batches that a turn is as long as it is to be."""
         if step_s is None:
-            self._window = max(1, self.compared // 4)
+            self._window = self._most = max(1, self.compared // WINDOWS)
             return
         wanted = ceil(min(WINDOW_S, self._options.budget_s * WINDOW_SHARE) / max(step_s, 1e-6))
         if not self._pairs or not wanted / 2 <= self._window <= wanted * 2:
-            self._window = max(1, wanted)
+            self._window = min(max(1, wanted), self._most)
 
-    def _time(self, until: float) -> None:
+    def _time(self) -> None:
+        """Pairs of windows, until that is enough; a script that ends is started again."""
         settle = True
-        while time.monotonic() < until and not self._done:
+        fresh = not self._first[0].ended
+        while not self._done:
             before = len(self._pairs)
-            if not self._first[0].ended or self._starts > 1:
-                self._windows(until, settle)
-            if time.monotonic() > until or self._done:
+            if fresh:
+                self._windows(settle)
+            if self._done:
                 break
-            if len(self._pairs) == before and self._starts > 1:
-                if self._window == 1 and not settle:
+            if fresh:
+                if self._window == 1 and len(self._pairs) == before and not settle:
                     break
                 settle = self._window > 1
-                self._window = max(1, self._window // 2)
+                handed = self._handed // WINDOWS if self._handed else self._window // 2
+                self._most = max(1, min(self._most, handed))
+                self._window = min(self._window, self._most)
             self._end()
             self._start()
+            fresh = True
         if factor_of(self._pairs, self._starts) is None:
-            self.notes.append(
-                f"too few batches were handed over in {self._options.budget_s:g} s to time them: "
-                "raise --budget"
-            )
+            self.notes.append("too few batches were handed over to time them: raise --budget")
 
     @property
     def _done(self) -> bool:
-        return is_narrow(factor_of(self._pairs, self._starts), len(self._pairs))
+        spent = self._spent_s > self._options.budget_s or time.monotonic() > self._latest
+        return spent or is_narrow(factor_of(self._pairs, self._starts), len(self._pairs))
 
-    def _windows(self, until: float, settle: bool) -> None:
+    def _windows(self, settle: bool) -> None:
         """Pairs of windows, until that is enough or a script has ended."""
         ahead = max(side.hello["ahead"] for side in self._sides if side.hello is not None)
         if settle and not self._took(min(ahead, 4 * self._window) + 1):
             return
-        while time.monotonic() < until and not self._done:
+        while not self._done:
             seconds = self._took(self._window)
             if seconds is None:
                 return
@@ -198,11 +207,11 @@ class Trial:
         turns = len(self._pairs) % 2
         found = {}
         for side in self._sides[:: -1 if turns else 1]:
-            turn = side.turn(batches)
-            self._check(side, turn)
+            turn = self._turn(side, batches)
             if turn.seconds is None:
                 return None
             found[side] = turn.seconds
+        self._handed += batches
         return [found[side] for side in self._sides]
 
     def _end(self) -> None:
@@ -215,13 +224,15 @@ class Trial:
         """Whether batches differ without the change, too: a second run of the script as it is."""
         if self.same is not False or self.difference is None or self.difference.batch is None:
             return
+        first, changed = (turn.events for turn in self._first)
+        upto = differs_at(first, changed)
         with suppress(Failed):
             again = Side(BEFORE, self._script, self._copies.before, self._scratch)
             self._sides = [again]
-            if again.hello is None:
+            if again.hello is None or upto is None:
                 return
-            second = again.turn(self.difference.batch + 1, "values")
-            found = first_difference(self._first[0].events, second.events, False)
+            second = again.turn(self.difference.batch + 1, "values").events
+            found = first_difference(first[: upto + 1], second[: upto + 1], False)
             if found is not None:
                 self.notes.append(
                     "without the change they differ from run to run, too, from batch "
