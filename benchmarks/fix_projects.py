@@ -7,7 +7,7 @@ not patch the source, and `refused` is a part of the sentence that says why.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 Swap = tuple[str, str, str]  # file, text, its replacement
 
@@ -721,7 +721,7 @@ class Samples(Dataset):
         return 160
 
     def __getitem__(self, index):
-        picture = self.picture.rotate(0)
+        picture = self.picture.rotate(index % 4)
         picture = picture.filter(ImageFilter.GaussianBlur(2))
         picture = picture.resize((64, 64))
         return torch.from_numpy(np.array(picture)).float()
@@ -795,4 +795,12 @@ import torch
 from torch.utils.data import Dataset
 """
 
-PROJECTS: tuple[Project, ...] = (*_calls(), *_values(), *_functions(), *_sets())
+
+def _of_workers(projects: list[Project]) -> list[Project]:
+    return [replace(each, advice="num-workers") for each in projects]
+
+
+PROJECTS: tuple[Project, ...] = (
+    *_of_workers([*_calls(), *_values(), *_functions()]),
+    *_sets(),
+)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import libcst as cst
@@ -25,18 +25,18 @@ LEAVE_OUT = None  # as a value: the argument goes
 
 
 class Arguments:
-    """Changes of one call. `names`: DataLoader's name of an argument → the call's own; None where
-    the call has no such argument."""
+    """Changes of one call. `names`: DataLoader's name of an argument → the call's own, None where
+    they are the same."""
 
     def __init__(
         self,
         project: Project,
         edits: Edits,
         site: Site,
-        named: Callable[[str], str | None] = lambda name: name,
+        names: Mapping[str, str] | None = None,
         positions: Sequence[str] = POSITIONS,
     ) -> None:
-        self._project, self._edits, self._named = project, edits, named
+        self._project, self._edits, self._names = project, edits, names
         self._positions = positions
         self._site = _through_partial(site)
         self._replaced: set[cst.CSTNode] = set()
@@ -109,6 +109,9 @@ class Arguments:
         text = self._site.source.module.code_for_node(workers)
         return f"{text} > 0" if value == "True" else f"{value} if {text} > 0 else None"
 
+    def _named(self, name: str) -> str | None:
+        return name if self._names is None else self._names.get(name)
+
     def _find(self, own: str) -> cst.Arg | None:
         plain = 0
         for arg in self._site.call.args:
@@ -153,7 +156,7 @@ def with_argument(call: cst.Call, name: str, value: cst.BaseExpression) -> cst.C
     """The call with one more keyword, before any `**`, spaced and broken as its others are."""
     args = list(call.args)
     at = next((n for n, arg in enumerate(args) if arg.star == "**"), len(args))
-    style = next((arg.equal for arg in args if arg.keyword is not None), None)
+    style = next((arg.equal for arg in reversed(args) if arg.keyword is not None), None)
     equal = style if isinstance(style, cst.AssignEqual) else _TIGHT
     new = cst.Arg(value, keyword=cst.Name(name), equal=equal)
     if not args:
@@ -226,8 +229,3 @@ def _without(call: cst.Call, updated: cst.Call, gone: cst.Arg) -> cst.Call:
             comma=removed.comma, whitespace_after_arg=removed.whitespace_after_arg
         )
     return updated.with_changes(args=args)
-
-
-def params_as_code(params: Mapping[str, Any]) -> dict[str, str]:
-    """Values of a recommendation's arguments as source."""
-    return {name: repr(value) for name, value in params.items()}

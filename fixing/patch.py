@@ -9,8 +9,7 @@ from ..advisors.schema.report_model import LoaderReport, Recommendation, Report
 from ..profiler.base.errors import UsageError
 from ..profiler.store.making import read_sources
 from ..profiler.store.run.run import LoaderRun, Run
-from .advised import Advised, change_arguments
-from .arguments import params_as_code
+from .deciding_call import change_arguments
 from .edits import Edits, FileChange, unified_diff
 from .lines import change_fetching, change_lines
 from .project import CannotPatch, Project
@@ -19,6 +18,7 @@ from .project import CannotPatch, Project
 OTHER_BATCHES = ("batch-size", "drop-last", "in-order", "distributed-sampler", "sampler")
 
 # Advice about lines of the user's own.
+EVALUATING = ("validation", "evaluation", "test", "prediction")
 OF_LINES = ("hot-function", "collate", "storage-format", "page-cache", "batched-getitems")
 
 
@@ -95,7 +95,7 @@ def make_patch(run: Run, project: Project, loader: LoaderReport, advice: Recomme
     """Raises CannotPatch, with the reason as one sentence."""
     recorded = _recorded(run, loader)
     edits = Edits()
-    same = _edit(project, edits, Advised(advice, loader, recorded.made), recorded)
+    same = _edit(project, edits, loader, advice, recorded)
     changes = edits.changes()
     if not changes:
         raise CannotPatch("the source says this already")
@@ -106,17 +106,24 @@ def make_patch(run: Run, project: Project, loader: LoaderReport, advice: Recomme
     return Patch(advice.title, place, changes, same, bool(cells))
 
 
-def _edit(project: Project, edits: Edits, advised: Advised, recorded: LoaderRun) -> bool:
+def _edit(
+    project: Project,
+    edits: Edits,
+    loader: LoaderReport,
+    advice: Recommendation,
+    recorded: LoaderRun,
+) -> bool:
     """Whether the batches stay the same. Raises CannotPatch."""
-    advice = advised.advice
     if advice.rule == "batched-getitems" and change_fetching(project, edits, recorded):
         return True
     if advice.rule in OF_LINES:
-        same = change_lines(project, edits, advised.loader, recorded)
+        same = change_lines(project, edits, loader, recorded)
         if same is not None:
             return same
     if advice.change.params:
-        change_arguments(project, edits, advised, params_as_code(advice.change.params))
+        wanted = {name: repr(value) for name, value in advice.change.params.items()}
+        evaluating = loader.config.get("phase") in EVALUATING
+        change_arguments(project, edits, recorded.made, wanted, evaluating)
         return advice.rule not in OTHER_BATCHES
     if advice.effort == "a conversion":
         raise CannotPatch("it converts the data, once, which is no change of the source")

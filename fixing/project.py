@@ -183,7 +183,7 @@ class Project:
 def _parsed(source: Source) -> Source:
     try:
         _ = source.module
-    except (cst.ParserSyntaxError, UnicodeDecodeError, RecursionError, LookupError) as error:
+    except (cst.ParserSyntaxError, SyntaxError, ValueError, RecursionError, LookupError) as error:
         shown = clean(source.path, 200)
         raise CannotPatch(f"{shown} cannot be parsed: {type(error).__name__}") from error
     return source

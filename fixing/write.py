@@ -39,7 +39,9 @@ def _prepared(root: Path, change: FileChange) -> Iterator[tuple[int, str, str]]:
     """(the file's folder, its name, the name of the new text beside it)."""
     parts = PurePath(change.path).parts
     if not parts or PurePath(change.path).is_absolute() or ".." in parts:
-        raise UsageError(f"{clean(change.path, 200)} lies outside of the project: nothing written")
+        raise UsageError(
+            f"{clean(change.path, 200)} lies outside of the project: nothing was written"
+        )
     with ExitStack() as stack:
 
         def opened(path: str | Path, flags: int, within: int | None = None) -> int:
@@ -68,8 +70,14 @@ def _prepared(root: Path, change: FileChange) -> Iterator[tuple[int, str, str]]:
 
 
 def _check(folder: int, name: str, change: FileChange) -> int:
-    """The mode of a file that is still what the change was made of. Raises UsageError, OSError."""
-    fd, shown = os.open(name, _FILE, dir_fd=folder), clean(change.path, 200)
+    """The mode of a file that is still what the change was made of. Raises UsageError."""
+    shown = clean(change.path, 200)
+    try:
+        fd = os.open(name, _FILE, dir_fd=folder)
+    except OSError as error:
+        raise UsageError(
+            f"{shown} is no plain file ({error.strerror}): nothing was written"
+        ) from error
     with os.fdopen(fd, "rb") as file:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):

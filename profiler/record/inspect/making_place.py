@@ -11,13 +11,12 @@ import os
 import sys
 import weakref
 from collections import OrderedDict
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
-from ...guard.error_origin import forgiving, returning_errors
+from ...guard.error_origin import forgiving
 from ...guard.static_access import instance_vars
 from ...guard.users_code import of_user, package_of
-from ...native.form import hooks
 from ...store.making import MAX_CELL, MAX_LINES
 from .inspect_source import cached
 from .uses import cell_of
@@ -51,9 +50,9 @@ def note_makings() -> Any:
     from torch.utils.data import DataLoader
 
     original = vars(DataLoader).get(_CALLED)
-    if original is None:
+    if type(original) is not FunctionType:
         return lambda: None
-    hook = hooks.resetting(original, returning_errors(_note))
+    hook = _Noticing(original)
     setattr(DataLoader, _CALLED, hook)
 
     def end() -> None:
@@ -62,6 +61,20 @@ def note_makings() -> Any:
             setattr(DataLoader, _CALLED, original)
 
     return end
+
+
+class _Noticing:
+    """Notes that a method is looked up, and gives the method itself: no frame of ours is around its
+    call, where torch warns with `stacklevel=2`."""
+
+    def __init__(self, original: FunctionType) -> None:
+        self._original = original
+
+    def __get__(self, loader: Any, owner: Any = None) -> Any:
+        if loader is None:
+            return self._original
+        _note(loader)
+        return self._original.__get__(loader)
 
 
 def _note(loader: Any) -> None:
