@@ -45,8 +45,9 @@ def change_lines(
     project: Project, edits: Edits, loader: LoaderReport, recorded: LoaderRun
 ) -> bool | None:
     """Edit the first line that an edit fits. Whether the batches stay the same; None where no edit
-    fits any."""
-    for source, number in hot_lines(project, loader, recorded):
+    fits any. Raises CannotPatch where the source of one is not to be had."""
+    refused: list[CannotPatch] = []
+    for source, number in hot_lines(project, loader, recorded, refused):
         statement = _statement(source, number)
         method = Method.around(source, statement) if statement is not None else None
         if statement is None or method is None:
@@ -55,6 +56,8 @@ def change_lines(
             for edit in kinds:
                 if edit(edits, method, statement):
                     return same
+    if refused:
+        raise refused[0]
     return None
 
 
@@ -76,10 +79,10 @@ def change_fetching(project: Project, edits: Edits, recorded: LoaderRun) -> bool
 
 
 def hot_lines(
-    project: Project, loader: LoaderReport, recorded: LoaderRun
+    project: Project, loader: LoaderReport, recorded: LoaderRun, refused: list[CannotPatch]
 ) -> Iterator[tuple[Source, int]]:
     """What stacks have seen, the costliest first; then what the recorded source of the data set
-    and of the collate function holds."""
+    and of the collate function holds. `refused` takes why some are left out."""
     seen = set()
     for finding in loader.findings:
         name, _, line = (finding.place or "").rpartition(":")
@@ -95,7 +98,8 @@ def hot_lines(
             continue
         try:
             source = project.source(part.file)
-        except CannotPatch:
+        except CannotPatch as error:
+            refused.append(error)
             continue
         lines = part.getitem or part.call
         for number in range(part.line, part.line + min(len(lines), MAX_LINES)):

@@ -116,8 +116,12 @@ def _edit(
     """Whether the batches stay the same. Raises CannotPatch."""
     if advice.rule == "batched-getitems" and change_fetching(project, edits, recorded):
         return True
+    refused: CannotPatch | None = None
     if advice.rule in OF_LINES:
-        same = change_lines(project, edits, loader, recorded)
+        try:
+            same = change_lines(project, edits, loader, recorded)
+        except CannotPatch as error:
+            same, refused = None, error
         if same is not None:
             return same
     if advice.change.params:
@@ -126,8 +130,8 @@ def _edit(
         change_arguments(project, edits, recorded.made, wanted, evaluating)
         return advice.rule not in OTHER_BATCHES
     if advice.effort == "a conversion":
-        raise CannotPatch("it converts the data, once, which is no change of the source")
-    raise CannotPatch("it is to be done by hand")
+        raise refused or CannotPatch("it converts the data, once, which is no change of the source")
+    raise refused or CannotPatch("its code is to be fitted in by hand")
 
 
 def _recorded(run: Run, loader: LoaderReport) -> LoaderRun:
