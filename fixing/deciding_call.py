@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import libcst as cst
+
 from ..advisors.code.dialects import DIALECTS
 from ..advisors.code.loader_form import NEEDS_WORKERS
 from ..profiler.base.metadata import clean
 from ..profiler.store.making import Making
 from .arguments import Arguments
 from .edits import Edits
-from .nodes import calls_in
+from .hoisting import add_import
+from .nodes import calls_in, is_called
 from .project import CannotPatch, Project
 from .sites import Site, site_of
 
@@ -50,7 +53,8 @@ def arguments_of(
         site = _options(project, _OPTIONS[framework])
     else:
         site = site_of(project, making)
-    if framework is None:
+    # Lightning wraps the constructors of loaders while it asks for them.
+    if framework is None or (dialect is None and site.callee.endswith("Loader")):
         return Arguments(project, edits, site)
     if dialect is None:
         raise CannotPatch(
@@ -62,6 +66,22 @@ def arguments_of(
         for name, option in dialect.options.items()
     }
     return Arguments(project, edits, site, names, _POSITIONS.get(framework, ()))
+
+
+def change_dispatching(project: Project, edits: Edits) -> None:
+    """Let each rank make its own batches: an option of Accelerator. Raises CannotPatch."""
+    called = "DataLoaderConfiguration"
+    if any(is_called(call, called) for each in project.sources() for call in calls_in(each)):
+        Arguments(project, edits, _options(project, called)).set("dispatch_batches", "False")
+        return
+    site = _options(project, "Accelerator")
+    arguments, value = Arguments(project, edits, site), f"{called}(dispatch_batches=False)"
+    if arguments.value("dataloader_config") is not None:
+        raise CannotPatch(
+            f"{site.source.place(site.call)} is given a dataloader_config: set it there"
+        )
+    add_import(edits, site.source, "accelerate.utils")
+    arguments.replace("dataloader_config", cst.parse_expression(f"accelerate.utils.{value}"))
 
 
 def _options(project: Project, ends: str) -> Site:

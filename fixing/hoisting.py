@@ -10,6 +10,7 @@ import libcst.matchers as m
 
 from .edits import Edits
 from .method import Method, block, goes_once, last_name, names_in, parsed
+from .project import Source
 from .sites import enclosing
 
 # What opens something that other processes must open for themselves.
@@ -256,7 +257,7 @@ def _keep_handle(
         f'    return {{**self.__dict__, "{attribute}": None, "{opener}": None}}\n',
     )
     _add_to_class(edits, method, state)
-    add_import(edits, method, "os")
+    add_import(edits, source, "os")
 
 
 class _NoneTo(cst.CSTTransformer):
@@ -304,9 +305,8 @@ def _not_blank(lines: Iterable[cst.EmptyLine]) -> list[cst.EmptyLine]:
     return [line for line in lines if line.comment is not None]
 
 
-def add_import(edits: Edits, method: Method, module: str, alias: str | None = None) -> None:
+def add_import(edits: Edits, source: Source, module: str, alias: str | None = None) -> None:
     """Import a module above the file's other imports of modules, unless it is imported."""
-    source = method.source
     for node in source.find(cst.Import):
         assert isinstance(node, cst.Import)
         for each in node.names:

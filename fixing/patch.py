@@ -9,7 +9,7 @@ from ..advisors.schema.report_model import LoaderReport, Recommendation, Report
 from ..profiler.base.errors import UsageError
 from ..profiler.store.making import read_sources
 from ..profiler.store.run.run import LoaderRun, Run
-from .deciding_call import change_arguments
+from .deciding_call import change_arguments, change_dispatching
 from .edits import Edits, FileChange, unified_diff
 from .lines import change_fetching, change_lines
 from .project import CannotPatch, Project
@@ -116,6 +116,9 @@ def _edit(
     """Whether the batches stay the same. Raises CannotPatch."""
     if advice.rule == "batched-getitems" and change_fetching(project, edits, recorded):
         return True
+    if advice.rule == "dispatch-batches":
+        change_dispatching(project, edits)
+        return False
     refused: CannotPatch | None = None
     if advice.rule in OF_LINES:
         try:

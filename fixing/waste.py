@@ -291,7 +291,7 @@ def stack_samples(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
         stacked = cst.Call(cst.parse_expression("np.stack"), [cst.Arg(arrays)])
         first = node.args[0].with_changes(value=stacked)
         edits.replace(source, node, node.with_changes(args=[first, *node.args[1:]]))
-        add_import(edits, method, "numpy", "np")
+        add_import(edits, method.source, "numpy", "np")
         return True
     return False
 
@@ -328,9 +328,9 @@ def fetch_batches(edits: Edits, method: Method, kinds: dict[str, str]) -> bool:
 
     edits.edit(method.source, node, followed)
     if "np." in text:
-        add_import(edits, method, "numpy", "np")
+        add_import(edits, method.source, "numpy", "np")
     if "torch." in text:
-        add_import(edits, method, "torch")
+        add_import(edits, method.source, "torch")
     return True
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loaderscope.fixing.arguments import POSITIONS
-from loaderscope.fixing.deciding_call import change_arguments
+from loaderscope.fixing.deciding_call import change_arguments, change_dispatching
 from loaderscope.fixing.edits import Edits, unified_diff
 from loaderscope.fixing.project import CannotPatch, Project
 from loaderscope.profiler.store.making import Line, Making
@@ -116,3 +116,25 @@ def test_arguments_that_need_workers_go_with_them() -> None:
 def test_an_expression_of_options_is_not_replaced() -> None:
     with pytest.raises(CannotPatch, match=r"computed at a.py:1: `n \* 2`; it should come to 4"):
         _patched("loader = DataLoader(data, num_workers=n * 2)\n", {"num_workers": "4"})
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        (
+            "from accelerate import Accelerator\naccelerator = Accelerator(cpu=True)\n",
+            "import accelerate.utils\nfrom accelerate import Accelerator\n"
+            "accelerator = Accelerator(cpu=True, "
+            "dataloader_config=accelerate.utils.DataLoaderConfiguration(dispatch_batches=False))\n",
+        ),
+        (
+            "config = DataLoaderConfiguration(dispatch_batches=True)\na = Accelerator(config)\n",
+            "config = DataLoaderConfiguration(dispatch_batches=False)\na = Accelerator(config)\n",
+        ),
+    ],
+)
+def test_accelerates_dispatcher_is_turned_off(text: str, after: str) -> None:
+    edits = Edits()
+    change_dispatching(_Held(text), edits)
+    (change,) = edits.changes()
+    assert change.after.decode() == after
