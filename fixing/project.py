@@ -139,7 +139,7 @@ class Project:
 
     def sources(self) -> Iterator[Source]:
         """All files of the project that the run imported and that are unchanged."""
-        for file in (*self.cells, *sorted(self._hashes)):
+        for file in dict.fromkeys((*self.cells, *sorted(self._hashes))):
             try:
                 yield self.source(file)
             except CannotPatch:

@@ -18,6 +18,7 @@ from ...guard.error_origin import forgiving
 from ...guard.static_access import instance_vars
 from ...guard.users_code import of_user, package_of
 from ...store.making import MAX_CELL, MAX_LINES
+from .inspect_loader import inspection_wanted
 from .inspect_source import cached
 from .uses import cell_of
 
@@ -129,7 +130,9 @@ def _line(frame: FrameType) -> dict[str, Any]:
         "function": code.co_name,
     }
     if cell is not None:
-        found.update(cell=cell, text="".join(cached(code.co_filename))[:MAX_CELL])
+        found["cell"] = cell
+        if inspection_wanted():
+            found["text"] = "".join(cached(code.co_filename))[:MAX_CELL]
     positions = getattr(code, "co_positions", None)  # from Python 3.11 on
     if positions is not None:
         at = next(itertools.islice(positions(), frame.f_lasti // 2, None), None)
