@@ -72,6 +72,8 @@ def cli(ctx: click.Context) -> None:
       loaderscope demo               see it at work on a small real training
       loaderscope run train.py       record your own script, unchanged
       loaderscope report             look at the last run again
+
+    `loaderscope try` measures a change of your code. For coding assistants: docs/assistants.md.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

@@ -37,8 +37,19 @@ _WHOLE = ("perfetto", "speedscope", "parquet")
     metavar="N",
     help="Text: recommendation N in full.",
 )
+@click.option(
+    "--for-assistant",
+    is_flag=True,
+    help="Markdown: what one needs to write the change, in at most 150 lines.",
+)
 def report_verb(
-    run: str, format_: str, output: Path | None, probe: str | None, full: bool, number: int | None
+    run: str,
+    format_: str,
+    output: Path | None,
+    probe: str | None,
+    full: bool,
+    number: int | None,
+    for_assistant: bool,
 ) -> int:
     """Show where the time of a recorded run went, and what to change.
 
@@ -51,6 +62,7 @@ def report_verb(
       loaderscope report --full
       loaderscope report --advice 1
       loaderscope report --format html -o report.html
+      loaderscope report --format md --for-assistant   (what writes the change, docs/assistants.md)
       loaderscope report --probe train:make_loader     (tries the advice)
       loaderscope report 20250131-0915 --format md | gh issue comment 7 -F -
       loaderscope report --format perfetto -o trace.json    (for ui.perfetto.dev)
@@ -61,6 +73,8 @@ def report_verb(
 
     if (full or number is not None) and format_ != "text":
         raise UsageError(f"--full and --advice are for text: {format_} has all of it")
+    if for_assistant and format_ != "md":
+        raise UsageError("--for-assistant is Markdown: say --format md")
     need_file(format_, output, FILE_ONLY.get(format_, ""))
     with steps("reading the run", "looking for causes", "drawing") as step:
         from ..advisors.assemble.build_report import build_report
@@ -81,6 +95,10 @@ def report_verb(
             from ..reports.text.brief import render_advice
 
             content = fitted(render_advice, report, number, output=output)
+        elif for_assistant:
+            from ..reports.markdown.report_markdown import render_for_assistant
+
+            content = render_for_assistant(report, recorded)
         else:
             # What was tried is in the evidence, which the brief report leaves out.
             render = partial(render_report, full=full or probe is not None)

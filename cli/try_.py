@@ -115,9 +115,8 @@ def try_verb(
     \b
     Examples:
       loaderscope try train.py --patch change.diff
-      loaderscope try train.py --against HEAD --yes -- --epochs 3
+      loaderscope try train.py --against HEAD -- --epochs 3
       loaderscope try --a old --b new train.py --epochs 3
-      git diff | loaderscope try train.py --patch - --yes
     """
     if not command:
         raise UsageError("which script? For example: loaderscope try train.py --patch change.diff")

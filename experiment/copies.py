@@ -154,6 +154,13 @@ def _lay_one(
 _FILES = re.compile(r"^(?:---|\+\+\+) (?:[ab]/)?([^\t\n]+)|^rename (?:from|to) (.+)", re.MULTILINE)
 
 
+_MAKES_LINK = re.compile(r"^new (?:file )?mode 120000", re.MULTILINE)
+
+
+def _lies_in(folder: Path, path: str) -> bool:
+    return (folder / path).parent.resolve().is_relative_to(folder.resolve())
+
+
 def touched_by(patch: str) -> set[str]:
     """The files that a patch names."""
     return {(one or other).strip() for one, other in _FILES.findall(patch)} - {"/dev/null"}
@@ -164,7 +171,12 @@ def apply(patch: str, folder: Path) -> None:
     if not touched_by(patch):
         raise UsageError("this is no patch: no line begins with `+++`; make one with `git diff`")
     text = patch if patch.endswith("\n") else patch + "\n"
-    first = ""
+    # git alone follows links in a folder that is no repository.
+    beyond = [f for f in sorted(touched_by(patch)) if not _lies_in(folder, f)]
+    first = f"{beyond[0]} lies beyond a link or outside" if beyond else ""
+    first = "it makes a link" if _MAKES_LINK.search(patch) else first
+    if first:
+        raise UsageError(f"the patch does not apply to a copy of the project: {first}")
     for level in ("-p1", "-p0"):
         told = git(folder, "apply", "--whitespace=nowarn", level, "-", given=text)
         if told is None:
@@ -172,4 +184,10 @@ def apply(patch: str, folder: Path) -> None:
         if told.returncode == 0:
             return
         first = first or next(iter(told.stderr.splitlines()), "").removeprefix("error: ")
+        undone = git(folder, "apply", "--check", "--reverse", level, "-", given=text)
+        if undone is not None and undone.returncode == 0:
+            raise UsageError(
+                "the patch is applied already: take it back (`git stash`), or compare the project "
+                "as it is with the last commit by --against HEAD"
+            )
     raise UsageError(f"the patch does not apply to the project as it lies there: {first}")

@@ -16,6 +16,7 @@ from ..tuning.evidence.parts import PLAIN
 MOST_PARTS = 256  # sent by themselves; what is beyond is sent as one
 MOST_DEPTH = 64
 ROWS = 32  # of a part, whose mean and spread are taken
+SIZE = "size of "
 INCOMPARABLE = "cannot be compared"
 
 _TEXTS = ("str", "bytes", "PosixPath", "key")
@@ -129,8 +130,8 @@ def _object(value: Any, where: str, name: str, depth: int) -> Iterator[tuple[str
 
 
 def rows_of(batch: Any) -> dict[str, list[list[float]]]:
-    """By part: for each of its first rows (of the first dimension), its mean, its standard
-    deviation, and its shape, as figures to compare distributions of."""
+    """By part: of each of its first rows (of the first dimension) the mean and the standard
+    deviation. By part after `SIZE`: its shape."""
     found: dict[str, list[list[float]]] = {}
     _rows(batch, "", found, 0)
     return found
@@ -142,11 +143,13 @@ def _rows(value: Any, where: str, found: dict[str, list[list[float]]], depth: in
     if depth > MOST_DEPTH:
         return
     if isinstance(value, torch.Tensor | np.ndarray) and len(value.shape):
-        shape = [float(each) for each in value.shape]
+        found[f"{SIZE}{where}"] = [[float(each) for each in value.shape]]
+        if isinstance(value, np.ndarray) and value.dtype.kind not in "biufc":
+            return
         for row in map(torch.as_tensor, value[:ROWS]):
             if row.numel() and not row.is_sparse and not row.is_quantized:
                 plain = (row.abs() if row.is_complex() else row).detach().double()
-                figures = [float(plain.mean()), float(plain.std(correction=0)), *shape]
+                figures = [float(plain.mean()), float(plain.std(correction=0))]
                 found.setdefault(where, []).append(figures)
     elif isinstance(value, int | float | np.number) and not isinstance(value, bool):
         found.setdefault(where, []).append([float(value)])
@@ -154,5 +157,6 @@ def _rows(value: Any, where: str, found: dict[str, list[list[float]]], depth: in
         for key, each in value.items():
             _rows(each, f"{where}[{key!r:.40}]", found, depth + 1)
     elif isinstance(value, list | tuple):
+        found[f"{SIZE}{where}"] = [[float(len(value))]]
         for at, each in enumerate(value):
             _rows(each, f"{where}[{at}]", found, depth + 1)

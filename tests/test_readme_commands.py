@@ -101,6 +101,7 @@ OPEN = {
     " [NAME]": " num-workers",
     " A B": " main.run branch.run",
     "torchrun … ": "torchrun --nproc-per-node 1 ",
+    "loaderscope try ": "loaderscope try --yes --budget 2 ",
 }
 
 # By verb and, where they matter, options: a line of what it prints (on either stream), or of the
@@ -112,6 +113,7 @@ PRINTS = (
     (r"stacks .*-o", r"speedscope"),
     (r"stacks", r"of the time|fetch|no stacks"),
     (r"report --advice", r"predicted ×|\[\w+-[\w-]+\]"),
+    (r"try", r"same batches"),
     (r"tune", r"Tuned \w+: "),
     (r"(run|report)\b", r"steady batches|too short"),
     (r"top", r"Overview|batches"),
@@ -206,6 +208,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Here:
     (folder / "data" / "train").mkdir(parents=True)
     for number in range(40):
         (folder / "data" / "train" / f"{number}.bin").write_bytes(bytes([number]) * 4000)
+    _changed(folder)
     binary = folder / "bin"
     binary.mkdir()
     for name, text in (
@@ -227,6 +230,20 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Here:
         facts = json.loads((copy / "run.json").read_text())
         (copy / "run.json").write_text(json.dumps({**facts, "id": OLDER}))
     return here
+
+
+def _changed(folder: Path) -> None:
+    """What `try` compares: a commit, a patch, and two folders."""
+    for name in ("old", "new"):
+        shutil.copytree(folder / "data", folder / name / "data")
+        (folder / name / "train.py").write_text(TRAIN)
+    patch = (
+        "--- train.py\n+++ train.py\n@@ -1,2 +1,2 @@\n-import argparse\n+import argparse  # new\n"
+    )
+    (folder / "change.diff").write_text(patch + " import time\n")
+    for arguments in (["init", "-q"], ["add", "train.py"], ["commit", "-qm", "first"]):
+        named = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *arguments]
+        subprocess.run(named, cwd=folder, check=True)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ began.
 
 from __future__ import annotations
 
+import ast
 import linecache
 import stat
 from functools import lru_cache
@@ -28,11 +29,13 @@ class SourceLines:
 
     def __init__(self, process: ProcessRun, loader: LoaderRun, here: str | None = None) -> None:
         self._recorded: dict[tuple[str, int], str] = {}
+        self._functions: list[tuple[str, int, tuple[str, ...]]] = []
         seen = loader.inspection
         for part in (*seen.parts, *Inspection(seen.collate).parts):
             # The place is that of the first of these that the class has.
             source = part.getitem or part.getitems or part.iter or part.call
             if part.file and part.line:
+                self._functions.append((part.file, part.line, source))
                 self._recorded.update(
                     {(part.file, part.line + n): text for n, text in enumerate(source)}
                 )
@@ -49,12 +52,28 @@ class SourceLines:
         text = clean(found.strip(), MAX_LINE) if found is not None else ""
         return text or None
 
+    def function(self, file: str, line: int) -> tuple[int, tuple[str, ...]] | None:
+        """The function around a line: its first line's number, and its lines as they are; None if
+        it is not available."""
+        for of, first, lines in self._functions:
+            if of == file and first <= line < first + len(lines):
+                return first, lines
+        usable = self._same_machine and self._began_ns is not None
+        lines = _lines_of_file(file, self._began_ns) if usable and self._began_ns else ()
+        return _function_around(lines, line)
+
 
 def _line_of_file(file: str, line: int, began_ns: int) -> str | None:
     if cell_of(file) is not None:
         return linecache.getline(file, line) or None
+    lines = _lines_of_file(file, began_ns)
+    return lines[line - 1] if line <= len(lines) else None
+
+
+def _lines_of_file(file: str, began_ns: int) -> tuple[str, ...]:
+    """None of a file that may be another than the process had."""
     if not file.endswith(_SUFFIXES) or not Path(file).is_absolute():
-        return None
+        return ()
     try:
         status = Path(file).stat()
         if (
@@ -62,11 +81,29 @@ def _line_of_file(file: str, line: int, began_ns: int) -> str | None:
             or status.st_size > MAX_FILE_BYTES
             or status.st_mtime_ns > began_ns
         ):
-            return None
-        lines = _lines(file, status.st_mtime_ns, status.st_size)
+            return ()
+        return _lines(file, status.st_mtime_ns, status.st_size)
     except (OSError, ValueError):
+        return ()
+
+
+def _function_around(lines: tuple[str, ...], line: int) -> tuple[int, tuple[str, ...]] | None:
+    """The innermost function that holds this line."""
+    try:
+        tree = ast.parse("\n".join(lines))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-    return lines[line - 1] if line <= len(lines) else None
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, kinds) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    if not around:
+        return None
+    found = max(around, key=lambda node: node.lineno)
+    first = min([found.lineno, *(each.lineno for each in found.decorator_list)])
+    return first, lines[first - 1 : found.end_lineno]
 
 
 @lru_cache(maxsize=32)

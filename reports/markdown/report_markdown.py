@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ...advisors.schema.report_model import Report
+from ...profiler.store.run.run import Run
+from ..document.assistant import assistant_sections
 from ..document.report import report_sections
 from .draw import pieces
 
@@ -12,6 +14,18 @@ MAX_BYTES = 60_000
 SMALL = 1000
 MAX_LOADERS = 32
 LEFT_OUT = "\n> Some parts did not fit here: `loaderscope report --format html` has them all.\n"
+
+ASSISTANT_LINES = 150
+
+
+def render_for_assistant(report: Report, run: Run | None = None) -> str:
+    """What is needed to write a change, in at most ASSISTANT_LINES lines: what does not fit is left
+    out."""
+    kept: list[str] = []
+    for piece in pieces(assistant_sections(report, run)):
+        if "\n".join([*kept, piece]).count("\n") <= ASSISTANT_LINES:
+            kept.append(piece)
+    return "\n".join(kept)
 
 
 def render_markdown(report: Report, max_bytes: int = MAX_BYTES) -> str:

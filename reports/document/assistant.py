@@ -1,0 +1,151 @@
+"""What a coding assistant, or whoever writes a change, needs of a report: what costs, with its
+source, what batches are, what must stay, and the command that verifies the change."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+from ...advisors.schema.report_model import Finding, LoaderReport, Report
+from ...advisors.stacks.source_lines import SourceLines
+from ...profiler.base.metadata import clean
+from ...profiler.record.inspect.uses import place_of
+from ...profiler.store.inspection import Part as Inspected
+from ...profiler.store.run.run import LoaderRun, Run
+from ..words.findings import finding_text
+from ..words.matching import recorded
+from ..words.plan_words import plan_rows
+from ..words.ranks import title_of
+from ..words.sentences import config_line, headroom_sentence, what_limits
+from ..words.units import count
+from .advice import clean_code
+from .blocks import Block, Bullets, Code, Column, Part, Section, Sentence, Table, section, sentences
+
+MOST_FINDINGS, MOST_ADVICE, MOST_LEAVES, MOST_ATTRIBUTES = 3, 3, 12, 8
+MOST_SOURCE, MOST_CODE = 45, 24  # lines
+KEPT = (
+    "Batches: the same values, in the same order, of the same dtypes and shapes, in the same "
+    "containers; as many an epoch.",
+    "Random numbers: drawn from the same streams, in the same order, as often.",
+    "Exceptions: the same errors for the same samples.",
+    "Workers: the data set and the collate function can be pickled; a handle opened in `__init__` "
+    "is not shared between processes.",
+)
+
+
+def assistant_sections(report: Report, run: Run | None) -> Iterator[Section]:
+    """Of the loader whose loading costs most."""
+    pairs = sorted(recorded(report, run), key=lambda pair: -pair[0].lost_s)
+    if not pairs:
+        yield section("", "", [Sentence("Nothing to change: no loader was recorded.")])
+        return
+    loader, found = pairs[0]
+    lead = (what_limits(loader), headroom_sentence(loader), f"Settings: {config_line(loader)}.")
+    yield Section(
+        title_of(loader, len(pairs) > 1), (Part("", sentences(lead)),), "", loader.verdict
+    )
+    yield section("Verify a change", "verify", _verify(report))
+    yield section("What must stay the same", "kept", [Bullets(KEPT)])
+    yield Section("What costs", tuple(_costs(loader, found, run)), "costs")
+    if found is not None:
+        yield Section("The data", tuple(_data(found)), "data")
+    yield Section("Known remedies", tuple(_advice(loader)), "advice")
+
+
+def _verify(report: Report) -> Iterator[Block]:
+    script = [clean(each, 200) for each in report.run.argv] or ["SCRIPT"]
+    yield Code(f"loaderscope try --patch change.diff --yes --format json {shlex.join(script)}")
+    yield Sentence(
+        "change.diff is a unified diff that is not applied; for an edited working tree, write "
+        "--against HEAD in its place. Exit code 0: same batches and not slower; 1: they differ or it is slower; 2: it could not be tried, and why. Only exit "
+        "code 0 with a factor above 1 is a gain."
+    )
+
+
+def _costs(loader: LoaderReport, found: LoaderRun | None, run: Run | None) -> Iterator[Part]:
+    findings = loader.findings[:MOST_FINDINGS]
+    yield Part("", [Bullets([finding_text(each) for each in findings])] if findings else [])
+    sources = _sources(found, run)
+    shown: set[tuple[str, int]] = set()
+    for each in findings:
+        place = _place(loader, each)
+        around = sources.function(*place) if sources is not None and place is not None else None
+        if place is None or around is None or (place[0], around[0]) in shown:
+            continue
+        shown.add((place[0], around[0]))
+        yield Part("", [Code(_excerpt(*place, *around))])
+
+
+def _sources(found: LoaderRun | None, run: Run | None) -> SourceLines | None:
+    for process in run.processes if run is not None else ():
+        if found is not None and any(each is found for each in process.loaders):
+            return SourceLines(process, found)
+    return None
+
+
+def _place(loader: LoaderReport, finding: Finding) -> tuple[str, int] | None:
+    """The file and line of a finding."""
+    stage = loader.code.stages.get(finding.stage) if loader.code is not None else None
+    for spot in stage.lines if stage is not None else ():
+        if spot.file and spot.line and place_of(spot.file, spot.line) == finding.place:
+            return spot.file, spot.line
+    return None
+
+
+def _excerpt(file: str, line: int, first: int, lines: tuple[str, ...]) -> str:
+    """The function, or what is around the line of a long one, which is marked."""
+    begin = max(0, min(line - first - MOST_SOURCE // 2, len(lines) - MOST_SOURCE))
+    text = textwrap.dedent("\n".join(lines)).split("\n")[begin : begin + MOST_SOURCE]
+    at = line - first - begin
+    if 0 <= at < len(text):
+        text[at] += "  # <- here"
+    return "\n".join([f"# {clean(Path(file), 300)}, line {first + begin}", *map(_shown, text)])
+
+
+def _shown(line: str) -> str:
+    return clean(line.expandtabs(4), 200).rstrip()
+
+
+def _data(found: LoaderRun) -> Iterator[Part]:
+    seen = found.inspection
+    yield Part("", sentences([_described(part) for part in seen.parts[:MOST_FINDINGS]]))
+    rows = [
+        (f"batch{clean(leaf.path, 60)}", clean(leaf.dtype or leaf.kind, 40), _shape(leaf.shape))
+        for leaf in seen.leaves[:MOST_LEAVES]
+    ]
+    columns = (Column("part of a batch"), Column("dtype"), Column("shape"))
+    yield Part("", [Table(columns, rows)] if rows else [])
+
+
+def _described(part: Inspected) -> str:
+    """'Data set `Points`, 60,000 samples; it holds `points` (ndarray float32 60000 × 3)'."""
+    said = f"Data set {clean(part.name, 60)}"
+    if part.length is not None:
+        said += f", {count(part.length)} samples"
+    held = [
+        " ".join(filter(None, (f"`{clean(a.name, 40)}`", a.kind, a.dtype, _shape(a.shape))))
+        for a in part.attributes[:MOST_ATTRIBUTES]
+    ]
+    return said + (f"; it holds {', '.join(held)}" if held else "") + "."
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    return " × ".join(map(str, shape or ()))
+
+
+def _advice(loader: LoaderReport) -> Iterator[Part]:
+    rows = [row for row in plan_rows(loader) if row.left_out is None][:MOST_ADVICE]
+    for row in rows:
+        advice = row.advice
+        said = f"{row.number}. {clean(advice.title, 200)}" + (
+            f" — {row.effect}" if row.effect else ""
+        )
+        lines = clean_code(advice.change.code).split("\n")
+        whole = f"# … all of it: loaderscope report --advice {row.number}"
+        more = [whole] if len(lines) > MOST_CODE else []
+        code = "\n".join([*lines[:MOST_CODE], *more])
+        yield Part("", [Sentence(said), *([Code(code)] if code.strip() else [])])
+    if not rows:
+        yield Part("", [Sentence("None: what costs is for the code's author to change.")])

@@ -1,0 +1,186 @@
+"""Copies of a project: what is in them, and that nothing reaches the original."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from loaderscope.experiment import copies as copying
+from loaderscope.experiment.change import Change
+from loaderscope.experiment.copies import Copies, make_copies
+from loaderscope.profiler.base.errors import UsageError
+
+DIFF = """\
+--- a/train.py
++++ b/train.py
+@@ -1 +1 @@
+-print(1)
++print(2)
+"""
+
+
+def git(folder: Path, *arguments: str) -> str:
+    named = ["-c", "user.email=a@b.example", "-c", "user.name=a", *arguments]
+    told = subprocess.run(["git", *named], cwd=folder, capture_output=True, text=True, check=True)
+    return told.stdout
+
+
+def files(folder: Path) -> dict[str, tuple[float, bytes]]:
+    """Every file, its time and content, the repository's included."""
+    found = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return {str(p.relative_to(folder)): (p.stat().st_mtime, p.read_bytes()) for p in found}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    (root / "package").mkdir(parents=True)
+    (root / "data").mkdir()
+    (root / "train.py").write_text("print(1)\n")
+    (root / "package/__init__.py").write_text("")
+    (root / "data/large.bin8").write_bytes(bytes(copying.SMALL_BYTES + 1))
+    (root / "data/small.txt").write_text("x")
+    (root / "last.pt").write_bytes(bytes(copying.SMALL_BYTES + 1))
+    (root / "inner").symlink_to("package")
+    (tmp_path / "elsewhere").mkdir()
+    (root / "outer").symlink_to("../elsewhere")
+    return root
+
+
+@pytest.fixture
+def repository(project: Path) -> Path:
+    (project / ".gitignore").write_text("data/\nlast.pt\n")
+    git(project, "init", "-q", "-b", "main")
+    git(project, "add", ".")
+    git(project, "commit", "-q", "-m", "first")
+    return project
+
+
+def made(tmp_path: Path, change: Change) -> Copies:
+    into = tmp_path / "into"
+    into.mkdir()
+    return make_copies(change, into)
+
+
+def test_code_is_copied_and_large_data_linked(project: Path, tmp_path: Path) -> None:
+    before = files(project)
+    found = made(tmp_path, Change(project, patch=DIFF))
+    assert (found.before / "train.py").read_text() == "print(1)\n"
+    assert (found.after / "train.py").read_text() == "print(2)\n"
+    for side in (found.before, found.after):
+        assert (side / "data/large.bin8").resolve() == (project / "data/large.bin8")
+        assert not (side / "data/small.txt").is_symlink()
+        assert not (side / "last.pt").is_symlink()  # a script would write it again
+        assert (side / "inner").resolve() == side / "package"
+        assert (side / "outer").resolve() == tmp_path / "elsewhere"
+        (side / "data/small.txt").write_text("y")
+        (side / "inner/__init__.py").write_text("y")
+        (side / "new.txt").write_text("y")
+    assert set(found.linked) == {"data/large.bin8", "outer"}
+    assert files(project) == before
+
+
+def test_a_large_file_that_the_patch_changes_is_copied(project: Path, tmp_path: Path) -> None:
+    with (project / "data/large.txt").open("w") as file:
+        file.write("old\n" + "x\n" * (copying.SMALL_BYTES // 2 + 1))
+    patch = "--- data/large.txt\n+++ data/large.txt\n@@ -1,2 +1,2 @@\n-old\n+new\n x\n"
+    found = made(tmp_path, Change(project, patch=patch))
+    assert (found.after / "data/large.txt").read_text().startswith("new")
+    assert (project / "data/large.txt").read_text().startswith("old")
+
+
+def test_a_folder_of_very_many_files_is_linked(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "MOST_HERE", 20)
+    for number in range(30):
+        (project / f"data/{number}.txt").write_text("x")
+    found = made(tmp_path, Change(project, patch=DIFF))
+    assert (found.before / "data").is_symlink() and "data/" in found.linked
+
+
+def test_a_repository_is_left_as_it_is_and_each_copy_has_its_own(
+    repository: Path, tmp_path: Path
+) -> None:
+    (repository / "package/__init__.py").write_text("changed = 1\n")
+    (repository / "untracked.py").write_text("new = 1\n")
+    git(repository, "status")  # git itself writes its index here
+    before = files(repository)
+    found = made(tmp_path, Change(repository, revision="HEAD"))
+    assert (found.before / "package/__init__.py").read_text() == ""
+    assert (found.after / "package/__init__.py").read_text() == "changed = 1\n"
+    assert not (found.before / "untracked.py").exists()
+    assert (found.after / "untracked.py").exists()
+    assert (found.before / "data/large.bin8").exists()  # what git ignores lies beside both
+    assert files(repository) == before
+    commit = git(repository, "rev-parse", "HEAD")
+    for side in (found.before, found.after):
+        assert git(side, "rev-parse", "HEAD") == commit
+        git(side, "add", "-A")
+        git(side, "commit", "-q", "--allow-empty", "-m", "of the copy")
+    assert git(found.before, "show", "--stat", "HEAD").count("train.py") == 0
+    # git marks objects that a commit needs as still in use, by their time.
+    after = {name: content for name, (_, content) in files(repository).items()}
+    assert after == {name: content for name, (_, content) in before.items()}
+    assert git(repository, "worktree", "list").count("\n") == 1
+
+
+def test_two_folders(project: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "train.py").write_text("print(3)\n")
+    found = made(tmp_path, Change(project, other=other))
+    assert (found.before / "train.py").read_text() == "print(1)\n"
+    assert (found.after / "train.py").read_text() == "print(3)\n"
+
+
+HOSTILE = {
+    "above": DIFF.replace("a/train.py", "a/../victim.py").replace("b/train.py", "b/../victim.py"),
+    "absolute": DIFF.replace("a/train.py", "/VICTIM").replace("b/train.py", "/VICTIM"),
+    "through a link": "--- /dev/null\n+++ b/outer/new.py\n@@ -0,0 +1 @@\n+print(2)\n",
+    "a link, and through it": (
+        "diff --git a/x b/x\nnew file mode 120000\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n"
+        "+../../elsewhere\n\\ No newline at end of file\n"
+        "diff --git a/x/new.py b/x/new.py\nnew file mode 100644\n--- /dev/null\n+++ b/x/new.py\n"
+        "@@ -0,0 +1 @@\n+print(2)\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("patch", HOSTILE.values(), ids=HOSTILE)
+def test_a_patch_reaches_nothing_outside_of_the_copy(
+    patch: str, project: Path, tmp_path: Path
+) -> None:
+    victim = tmp_path / "into" / "victim.py"
+    os.makedirs(victim.parent)
+    victim.write_text("print(1)\n")
+    with pytest.raises(UsageError, match="does not apply"):
+        make_copies(Change(project, patch=patch.replace("VICTIM", str(victim)[1:])), victim.parent)
+    assert victim.read_text() == "print(1)\n"
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"patch": "no patch"}, "this is no patch"),
+        ({"patch": DIFF.replace("print(1)", "print(7)")}, r"does not apply .*train.py"),
+        ({"patch": DIFF.replace("train.py", "gone.py")}, r"does not apply .*gone.py"),
+        ({"patch": DIFF.replace("print(1)", "print(0)").replace("(2)", "(1)")}, "applied already"),
+        ({"revision": "HEAD"}, "lies in none"),
+        ({"other": Path("/nowhere/at/all")}, "there is no folder /nowhere/at/all"),
+    ],
+)
+def test_what_cannot_be_made_is_said(
+    change: dict[str, object], said: str, project: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        made(tmp_path, Change(project, **change))  # type: ignore[arg-type]
+
+
+def test_no_such_commit(repository: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no commit 'nosuch'"):
+        made(tmp_path, Change(repository, revision="nosuch"))

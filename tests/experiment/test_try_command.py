@@ -1,0 +1,264 @@
+"""`loaderscope try`, with real scripts: what it finds, what it leaves behind, and what it says where it
+cannot try."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from loaderscope.cli.try_ import try_verb
+
+PATIENCE_S = 120
+
+TRAIN = """\
+import os, sys, time
+from pathlib import Path
+import torch
+from torch.utils.data import DataLoader
+from lib.data import Rows
+
+if __name__ == "__main__":
+    assert os.environ["LOADERSCOPE_TRIAL"] == "1" and os.environ["WANDB_MODE"] == "disabled"
+    assert sys.argv[1:] == ["--epochs", "500"], sys.argv
+    Path("written.txt").write_text("x")
+    Path("data.txt").write_text("x")
+    try:
+        for _ in range(500):
+            for batch in DataLoader(Rows(), batch_size=4, shuffle=True, num_workers=1):
+                pass
+    finally:
+        Path(os.environ["AT_END"]).write_text("a trial does not end like this")
+"""
+
+DATA = """\
+import time
+import torch
+from torch.utils.data import Dataset
+
+
+class Rows(Dataset):
+    def __len__(self):
+        return 400
+
+    def __getitem__(self, index):
+        time.sleep(0.004)
+        return torch.rand(3) + index
+"""
+
+FASTER = """\
+--- a/src/lib/data.py
++++ b/src/lib/data.py
+@@ -10,3 +10,3 @@
+     def __getitem__(self, index):
+-        time.sleep(0.004)
++        time.sleep(0.001)
+         return torch.rand(3) + index
+"""
+
+SHORT = """\
+import sys
+from torch.utils.data import DataLoader
+
+if __name__ == "__main__":
+    for value in DataLoader(list(range(40)), batch_size=4):
+        pass
+    print("done")
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    (root / "src/lib").mkdir(parents=True)
+    (root / "src/lib/__init__.py").write_text("")
+    (root / "src/lib/data.py").write_text(DATA)
+    (root / "train.py").write_text(TRAIN)
+    (root / "data.txt").write_text("original")
+    (root / "change.diff").write_text(FASTER)
+    return root
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "loaderscope", "try", *arguments]
+
+
+def environment(root: Path) -> dict[str, str]:
+    """Temporary folders go where the test can look, and the project is imported from its folder."""
+    (root.parent / "tmp").mkdir(exist_ok=True)
+    paths = [str(root / "src"), *filter(None, sys.path)]
+    return {
+        **os.environ,
+        "TMPDIR": str(root.parent / "tmp"),
+        "PYTHONPATH": os.pathsep.join(paths),
+        "AT_END": str(root.parent / "at_end"),
+    }
+
+
+def tried(root: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        command(*arguments),
+        cwd=root,
+        env=environment(root),
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=290,
+        check=False,
+    )
+    assert not list((root.parent / "tmp").glob("loaderscope-try-*"))
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_same_batches_and_faster(project: Path) -> None:
+    done = tried(
+        project, "train.py", "--patch", "-", "--yes", "--format", "json", "--budget", "20",
+        "--", "--epochs", "500", given=FASTER,
+    )  # fmt: skip
+    found = json.loads(done.stdout)
+    first = ["same_batches", "compared", "first_difference", "factor", "error"]
+    assert list(found)[:5] == first and done.returncode == 0, done.stderr
+    assert (found["same_batches"], found["compared"]) == (True, 64)
+    assert found["first_difference"] is None and found["error"] is None
+    assert 1.0 < found["factor"]["low"] <= found["factor"]["mid"] <= found["factor"]["high"]
+    assert found["factor"]["mid"] > 1.5
+    assert any("sets no seed" in note for note in found["notes"])
+    assert (project / "data.txt").read_text() == "original"
+    assert sorted(path.name for path in project.iterdir()) == [
+        "change.diff", "data.txt", "src", "train.py",
+    ]  # fmt: skip
+    assert not (project.parent / "at_end").exists()  # it ended as by a power cut
+
+
+def test_other_values_are_named_and_so_is_what_is_random_by_itself(project: Path) -> None:
+    data = project / "src/lib/data.py"
+    patch = FASTER.replace("+        time.sleep(0.001)", "+        index = index + 1")
+    options = ("--patch", "-", "--yes", "--budget", "2", "train.py", "--epochs", "500")
+    done = tried(project, *options, given=patch)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith("different from batch 0 on: other values in the batch (Tensor")
+    assert "from run to run" not in done.stdout
+    data.write_text(DATA.replace("torch.rand(3)", "time.time_ns()"))
+    patch = patch.replace("torch.rand(3)", "time.time_ns()")
+    done = tried(project, *options, given=patch)
+    assert done.returncode == 1 and "they differ from run to run, too" in done.stdout
+
+
+FAILS = {
+    "no patch": (["--patch", "gone.diff", "x.py"], "the patch gone.diff cannot be read"),
+    "no change": (["--yes", "x.py"], "which change?"),
+    "two changes": (["--patch", "-", "--against", "HEAD", "x.py"], "which change?"),
+    "one folder": (["--a", ".", "x.py"], "say both --a DIR and --b DIR"),
+    "no script": (["--patch", "-"], "which script?"),
+    "no such script": (["--patch", "-", "-y", "gone.py"], "there is no script 'gone.py' here"),
+    "not asked": (["--patch", "-", "x.py"], "say --yes to run it"),
+    "elsewhere": (["--patch", "-", "-y", "../y.py"], "call it from its project's folder"),
+    "no git": (["--against", "HEAD", "-y", "x.py"], "lies in none"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), FAILS.values(), ids=FAILS)
+def test_what_cannot_be_tried_is_one_sentence(
+    arguments: list[str], said: str, project: Path
+) -> None:
+    (project / "x.py").write_text(SHORT)
+    (project.parent / "y.py").write_text(SHORT)
+    done = tried(project, *arguments, given=FASTER)
+    assert done.returncode == 2 and said in done.stderr and len(done.stderr.splitlines()) == 1
+    done = tried(project, "--format", "json", *arguments, given=FASTER)
+    if done.stdout:
+        assert said in json.loads(done.stdout)["error"]
+
+
+def short_change(old: str, new: str) -> str:
+    return (
+        f'--- x.py\n+++ x.py\n@@ -6,2 +6,2 @@\n-        {old}\n+        {new}\n     print("done")\n'
+    )
+
+
+def test_a_script_that_fails_or_has_no_loader(project: Path) -> None:
+    """One side, the other, or none that hands over a batch."""
+    (project / "x.py").write_text(SHORT)
+    done = tried(project, "x.py", "--patch", "-", "-y", given=short_change("pass", "4 / 0"))
+    assert done.returncode == 2, done.stdout
+    assert done.stderr.strip() == (
+        "loaderscope: the script with the change ended with exit code 1: ZeroDivisionError: "
+        "division by zero"
+    )
+    (project / "x.py").write_text(SHORT.replace("pass", "4 / 0"))
+    done = tried(project, "x.py", "--patch", "-", "-y", given=short_change("4 / 0", "pass"))
+    assert done.returncode == 2 and "the script as it is ended with exit code 1" in done.stderr
+    (project / "x.py").write_text(SHORT.replace("DataLoader(list(range(40)), batch_size=4)", "()"))
+    done = tried(project, "x.py", "--patch", "-", "-y", given=short_change("pass", "value"))
+    assert done.returncode == 2 and "as it is iterates over no DataLoader" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_nothing_is_left_of_a_trial_that_is_ended(number: signal.Signals, project: Path) -> None:
+    arguments = ("--patch", "change.diff", "-y", "train.py", "--epochs", "500")
+    process = subprocess.Popen(
+        command(*arguments), cwd=project, env=environment(project), stderr=subprocess.DEVNULL
+    )
+    tmp = project.parent / "tmp"
+    until = time.monotonic() + PATIENCE_S
+    while len(sides(tmp)) < 3 and time.monotonic() < until:  # both, and a worker
+        time.sleep(0.05)
+    there = sides(tmp)
+    assert len(there) >= 3
+    process.send_signal(number)
+    assert process.wait(timeout=PATIENCE_S) == (130 if number == signal.SIGINT else -9)
+    while (any(tmp.glob("loaderscope-try-*")) or sides(tmp)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not list(tmp.glob("loaderscope-try-*")) and not sides(tmp)
+
+
+def sides(tmp: Path) -> list[int]:
+    """The processes that run in copies."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.cwd().startswith(str(tmp)) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_folders_of_killed_trials_are_removed_by_the_next(project: Path) -> None:
+    tmp = project.parent / "tmp"
+    left = tmp / "loaderscope-try-left"
+    left.mkdir(parents=True)
+    (left / "lock").touch()
+    (left / "file").write_text("x")
+    tried(project, "--patch", "-", "-y", "train.py", given=FASTER.replace("400", "500"))
+    assert not left.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "script"),
+    [
+        (["train.py", "--patch", "c"], ["train.py"]),
+        (["train.py", "--patch=c", "--epochs", "3"], ["train.py", "--epochs", "3"]),
+        (["train.py", "--patch", "c", "--", "--patch", "3"], ["train.py", "--patch", "3"]),
+        (["--patch", "c", "train.py", "--budget", "3"], ["train.py", "--budget", "3"]),
+        (["-y", "train.py", "--patch", "c", "a", "-b"], ["train.py", "a", "-b"]),
+        (["-m", "pkg.train", "--patch", "c", "--lr", "1"], ["-m", "pkg.train", "--lr", "1"]),
+        (["--patch", "c", "-m", "pkg", "--", "x"], ["-m", "pkg", "--", "x"]),
+        (["--patch", "c", "--", "train.py", "-y"], ["train.py", "-y"]),
+    ],
+)
+def test_own_options_stand_before_the_script_or_between_it_and_its_own(
+    arguments: list[str], script: list[str]
+) -> None:
+    context: Any = try_verb.make_context("try", list(arguments))
+    assert list(context.params["command"]) == script
+    assert context.params["patch"] == "c" and context.params["budget"] == 60.0
