@@ -38,7 +38,7 @@ class Arguments:
     ) -> None:
         self._project, self._edits, self._names = project, edits, names
         self._positions = positions
-        self._site = _through_partial(site)
+        self.site = _through_partial(site)
         self._replaced: set[cst.CSTNode] = set()
 
     def value(self, name: str) -> cst.BaseExpression | None:
@@ -50,55 +50,55 @@ class Arguments:
         """Raises CannotPatch where the value cannot be traced to something to change."""
         own = self._named(name)
         if own is None:
-            raise CannotPatch(f"{self._site.callee} takes no {name}")
+            raise CannotPatch(f"{self.site.callee} takes no {name}")
         if name in NEEDS_WORKERS:
             value = self._with_workers_alone(value)
         new = cst.parse_expression(value)
         found = self._find(own)
         follower = Follower(self._project, own, value)
         if found is not None:
-            self._put(follower.follow(self._site, found.value), value)
+            self._put(follower.follow(self.site, found.value), value)
             return
-        for arg in self._site.call.args:
+        for arg in self.site.call.args:
             if arg.star != "**":
                 continue
-            entry = follower.entry(self._site, arg.value)
+            entry = follower.entry(self.site, arg.value)
             if isinstance(entry, Literal):
                 self._put(entry, value)
                 return
-            passed_on = isinstance(entry.node, cst.Call) and entry.node is not self._site.call
+            passed_on = isinstance(entry.node, cst.Call) and entry.node is not self.site.call
             if passed_on and not m.matches(entry.node, m.Call(m.Name("dict"))):
                 self._add(Site(entry.source, entry.node), own, new)  # type: ignore[arg-type]
                 return
-        self._add(self._site, own, new)
+        self._add(self.site, own, new)
 
     def replace(self, name: str, value: cst.BaseExpression) -> None:
         """Put this expression in the call, whatever stands there."""
         own = self._named(name)
         if own is None:
-            raise CannotPatch(f"{self._site.callee} takes no {name}")
+            raise CannotPatch(f"{self.site.callee} takes no {name}")
         found = self._find(own)
         if found is not None:
-            self._edits.edit(self._site.source, found, lambda arg: arg.with_changes(value=value))
+            self._edits.edit(self.site.source, found, lambda arg: arg.with_changes(value=value))
         else:
-            self._add(self._site, own, value)
+            self._add(self.site, own, value)
 
     def remove(self, name: str) -> None:
         """Leave this argument out, if it is given."""
         own = self._named(name) or name
         found = self._find(own)
         if found is None:
-            for arg in self._site.call.args:
+            for arg in self.site.call.args:
                 if arg.star == "**":
-                    entry = Follower(self._project, own, "nothing").entry(self._site, arg.value)
+                    entry = Follower(self._project, own, "nothing").entry(self.site, arg.value)
                     if isinstance(entry, Missing):
                         continue
-                    raise CannotPatch(f"{own} comes from `{self._site.source.text(arg.value)}`")
+                    raise CannotPatch(f"{own} comes from `{self.site.source.text(arg.value)}`")
             return
         if found.keyword is None:
             raise CannotPatch(f"{own} is given without its name: name the arguments first")
-        call = self._site.call
-        self._edits.edit(self._site.source, call, lambda new: _without(call, new, found))
+        call = self.site.call
+        self._edits.edit(self.site.source, call, lambda new: _without(call, new, found))
 
     def _with_workers_alone(self, value: str) -> str:
         """The value of an option of workers, in a call whose number of workers others decide: torch
@@ -106,7 +106,7 @@ class Arguments:
         workers = self.value("num_workers")
         if workers is None or is_literal(workers) or workers in self._replaced:
             return value
-        text = self._site.source.module.code_for_node(workers)
+        text = self.site.source.module.code_for_node(workers)
         return f"{text} > 0" if value == "True" else f"{value} if {text} > 0 else None"
 
     def _named(self, name: str) -> str | None:
@@ -114,7 +114,7 @@ class Arguments:
 
     def _find(self, own: str) -> cst.Arg | None:
         plain = 0
-        for arg in self._site.call.args:
+        for arg in self.site.call.args:
             if arg.keyword is not None:
                 if arg.keyword.value == own:
                     return arg

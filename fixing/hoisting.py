@@ -319,7 +319,7 @@ def add_import(edits: Edits, source: Source, module: str, alias: str | None = No
 
     def added(tree: cst.Module) -> cst.Module:
         body: list[Any] = list(tree.body)
-        imports = [n for n, each in enumerate(body) if _is_import(each)]
+        imports = [n for n, each in enumerate(body) if is_import(each)]
         at = imports[0] if imports else (1 if tree.get_docstring() else 0)
         future = [n for n in imports if "__future__" in tree.code_for_node(body[n])]
         first = new
@@ -334,7 +334,8 @@ def add_import(edits: Edits, source: Source, module: str, alias: str | None = No
     edits.edit(source, source.module, added)
 
 
-def _is_import(node: cst.CSTNode) -> bool:
+def is_import(node: cst.CSTNode) -> bool:
+    """Whether it is a statement that imports."""
     return isinstance(node, cst.SimpleStatementLine) and isinstance(
         node.body[0], cst.Import | cst.ImportFrom
     )

@@ -9,9 +9,10 @@ from ..advisors.schema.report_model import LoaderReport, Recommendation, Report
 from ..profiler.base.errors import UsageError
 from ..profiler.store.making import read_sources
 from ..profiler.store.run.run import LoaderRun, Run
-from .deciding_call import change_arguments, change_dispatching
+from .deciding_call import arguments_of, change_arguments, change_dispatching
 from .edits import Edits, FileChange, unified_diff
 from .lines import change_fetching, change_lines
+from .pasting import has_definitions, paste
 from .project import CannotPatch, Project
 
 # Advice whose batches may differ: what is promised of each patch is what `try` compares.
@@ -19,7 +20,7 @@ OTHER_BATCHES = ("batch-size", "drop-last", "in-order", "distributed-sampler", "
 
 # Advice about lines of the user's own.
 EVALUATING = ("validation", "evaluation", "test", "prediction")
-OF_LINES = ("hot-function", "collate", "storage-format", "page-cache", "batched-getitems")
+OF_LINES = ("hot-function", "storage-format", "page-cache", "batched-getitems")
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ def _edit(
     if advice.rule == "dispatch-batches":
         change_dispatching(project, edits)
         return False
+    evaluating = loader.config.get("phase") in EVALUATING
     refused: CannotPatch | None = None
     if advice.rule in OF_LINES:
         try:
@@ -127,11 +129,15 @@ def _edit(
             same, refused = None, error
         if same is not None:
             return same
+    same_batches = advice.rule not in OTHER_BATCHES
+    if advice.effort != "a conversion" and has_definitions(advice.change.code):
+        arguments = arguments_of(project, edits, recorded.made, evaluating)
+        paste(edits, arguments.site, arguments, advice.change.code)
+        return same_batches
     if advice.change.params:
         wanted = {name: repr(value) for name, value in advice.change.params.items()}
-        evaluating = loader.config.get("phase") in EVALUATING
         change_arguments(project, edits, recorded.made, wanted, evaluating)
-        return advice.rule not in OTHER_BATCHES
+        return same_batches
     if advice.effort == "a conversion":
         raise refused or CannotPatch("it converts the data, once, which is no change of the source")
     raise refused or CannotPatch("its code is to be fitted in by hand")
