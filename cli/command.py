@@ -16,6 +16,7 @@ from ..profiler.base.errors import LoaderscopeError
 from .compare import compare_verb
 from .demo import demo_verb
 from .doctor import doctor_verb
+from .fix import fix_verb
 from .list import list_verb
 from .merge import merge_verb
 from .output import ReaderGone
@@ -36,6 +37,7 @@ VERBS = (
     top_verb,
     report_verb,
     try_verb,
+    fix_verb,
     stacks_verb,
     probe_storage_verb,
     compare_verb,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..advisors.case.probe_result import ProbeResult
     from ..profiler.store.run.run import Run
 
+_PATCHED = ("html", "json")  # these show advice as a patch too
 _WHOLE = ("perfetto", "speedscope", "parquet")
 
 
@@ -84,6 +85,11 @@ def report_verb(
         recorded = (open_run if format_ in _WHOLE else open_job)(run)
         step()
         report = build_report(recorded, probes=_probed(recorded, probe) if probe else None)
+        if format_ in _PATCHED:
+            from ..experiment.git import top_of
+            from ..fixing.patch import with_diffs
+
+            report = with_diffs(report, recorded, top_of(Path.cwd()) or Path.cwd())
         step()
         if number is not None:
             from ..reports.text.brief import render_advice

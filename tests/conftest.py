@@ -68,6 +68,8 @@ def no_hook_left(runs_dir: Path) -> Iterator[None]:
     if loading is not None:
         getter = loading.DataLoader._get_iterator
         assert getter.__module__ == "torch.utils.data.dataloader", "a hook was left on DataLoader"
+        own = vars(loading.DataLoader)["check_worker_number_rationality"]
+        assert type(own) is type(_skip), "a hook was left on DataLoader"
 
 
 @pytest.fixture

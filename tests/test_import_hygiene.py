@@ -20,6 +20,7 @@ HEAVY = (
     "psutil",
     "pynvml",
     "platformdirs",
+    "libcst",
     "msgspec",
 )
 LOOK = (

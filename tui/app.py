@@ -21,6 +21,7 @@ from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.take_stacks import take_stacks
 from ..profiler.store.run.tuning import TuneCommand, ask
 from .bars import SCREENS, TRIALS, Banner, Bar, Scrubber, Tabs, TopLine
+from .diffs import Diff, diff_of
 from .help import HelpScreen
 from .reader import INTERVAL_S, Post, Reader
 from .screens import SIZES, VIEWS, Advice, Code, View
@@ -53,7 +54,7 @@ def _hidden(keys: str, action: str, name: str, display: str | None = None) -> Bi
 
 class Dashboard(App[None]):
     """Shows one run; `reader` makes what reads it, given where snapshots go; `take` takes stacks of
-    a live run."""
+    a live run, `diff` makes advice a patch."""
 
     TITLE = "Loaderscope"
     ENABLE_COMMAND_PALETTE = True
@@ -84,13 +85,20 @@ class Dashboard(App[None]):
         Binding("l", "next('process')", "Loader"),
         Binding("r", "next('loader')", "Rank"),
         Binding("c", "copy", "Copy"),
+        Binding("d", "diff", "Diff", show=False),
         Binding("t", "theme", "Theme", show=False),
     ]
 
     def __init__(
-        self, path: Path, reader: Callable[[Post], Reader] | None = None, take: Take = take_stacks
+        self,
+        path: Path,
+        reader: Callable[[Post], Reader] | None = None,
+        take: Take = take_stacks,
+        diff: Diff = diff_of,
     ) -> None:
         super().__init__()
+        self._diff = diff
+        self._differ: EndableThread | None = None
         self._path = path
         self._take = take
         self._taker: EndableThread | None = None
@@ -130,8 +138,9 @@ class Dashboard(App[None]):
     def end_work(self) -> None:
         """After `run`: no thread of the dashboard is left. What they are at is given up."""
         self.reader.end()
-        if self._taker is not None:
-            self._taker.end()
+        for worker in (self._taker, self._differ):
+            if worker is not None:
+                worker.end()
 
     @property
     def view(self) -> View:
@@ -235,6 +244,29 @@ class Dashboard(App[None]):
             return
         self.copy_to_clipboard(found.change.code)
         self.notify(f"The code of {found.rule} is on the clipboard.", markup=False)
+
+    def action_diff(self) -> None:
+        """Show the recommendation looked at as a patch, made in a thread; or hide it again."""
+        view, report = self.view, self.snapshot.advice.report
+        advice = view.target if isinstance(view, Advice) else None
+        if not isinstance(view, Advice) or not isinstance(advice, Recommendation) or not report:
+            self.notify("There is no advice here to show as a patch.")
+        elif view.patch is not None:
+            view.say(advice, None)
+        elif self._differ is None:
+            view.say(advice, "making the patch…")
+            self._differ = EndableThread(
+                target=lambda: self.call_later(
+                    self._made, view, advice, self._diff(self._path, report, advice)
+                ),
+                name="loaderscope-diff",
+                daemon=True,
+            )
+            self._differ.start()
+
+    def _made(self, view: Advice, advice: Recommendation, patch: str) -> None:
+        self._differ = None
+        view.say(advice, patch)
 
     def action_stacks(self) -> None:
         """Take stacks of the run now, in a thread: it lasts seconds."""

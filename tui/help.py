@@ -21,6 +21,7 @@ KEYS = (
     ("← →", "back and forward in time (Shift: faster; also , . < >); or drag the time line"),
     ("home end", "first batches; newest batches (also n)"),
     ("c", "copy the recommendation's code"),
+    ("d", "Advice: the recommendation as a patch of your source, not tried; or its code again"),
     ("+ -", "Workers: zoom the lanes"),
     ("s", "Batches: sort by another time; Code: take stacks of a live run now"),
     ("k b x", "Trials: keep the settings on trial; put the code's own back; stop trying"),

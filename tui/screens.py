@@ -83,6 +83,7 @@ class Advice(View):
     def compose(self) -> ComposeResult:
         self._advice = AdviceView()
         self._targets: list[advice.Target] = []
+        self.patch: str | None = None  # of what is looked at
         with Horizontal():
             yield OptionList(id="entries")
             with VerticalScroll():
@@ -107,7 +108,13 @@ class Advice(View):
         number = self.query_one(OptionList).highlighted
         return self._targets[number] if number is not None else None
 
+    def say(self, target: advice.Target, patch: str | None) -> None:
+        """Show this patch below the recommendation, if that is still looked at; None: its code."""
+        self.patch = patch if target is self.target else None
+        self._detail()
+
     def on_option_list_option_highlighted(self) -> None:
+        self.patch = None
         self._detail()
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
@@ -116,7 +123,8 @@ class Advice(View):
 
     def _detail(self) -> None:
         width = max(20, self.size.width - 38)
-        self.query_one("#detail", Static).update(advice.detail(self._advice, self.target, width))
+        shown = advice.detail(self._advice, self.target, width, self.patch)
+        self.query_one("#detail", Static).update(shown)
 
 
 def _rule(target: advice.Target) -> str | None:

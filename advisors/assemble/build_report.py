@@ -191,6 +191,7 @@ def loader_report(
         code=code_of(run, process, loader),
         transforms=transforms_of(loader, figures),
         storage=storage_of(run, process, loader, figures),
+        made_at=loader.made.place,
         **own,
     )
 

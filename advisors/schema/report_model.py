@@ -141,10 +141,12 @@ class Finding:
 
 @dataclass(frozen=True)
 class Change:
-    """What to change: DataLoader arguments, and code to paste."""
+    """What to change: DataLoader arguments, and code to paste. `diff`: the same as a patch of the
+    user's own source, None where it was not asked for or cannot be made."""
 
     params: Mapping[str, Scalar]
     code: str
+    diff: str | None = None
 
 
 @dataclass(frozen=True)
@@ -418,6 +420,7 @@ class LoaderReport:
     plan: Plan | None = None  # None: nothing is recommended, or the report is older than plans
     tuning: Tuning | None = None  # None where its settings were not tried
     findings: tuple[Finding, ...] = ()  # what the waiting is made of, the largest first
+    made_at: str | None = None  # "data.py:41": the user's own call that led to it
 
     @property
     def lost_share(self) -> float:

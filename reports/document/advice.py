@@ -98,6 +98,7 @@ def body(advice: Recommendation, evidence: str = "Evidence") -> list[Block]:
         Sentence(advice.why),
         *([Pairs(rows, f"{evidence}: {advice.title}", inline=True)] if rows else []),
         *([Code(code, advice.title)] if code.strip() else []),
+        *_patch(advice),
         *sentences([advice.caveat and f"But: {advice.caveat}"]),
     ]
 
@@ -106,3 +107,18 @@ def clean_code(code: str) -> str:
     """Code to paste: its lines as they are, without control characters."""
     text = code.expandtabs(4).strip("\n")[:MAX_CODE]
     return "\n".join(clean(line, MAX_CODE).rstrip() for line in text.split("\n"))
+
+
+def _patch(advice: Recommendation) -> list[Block]:
+    """The same change as a patch of the user's own source."""
+    if advice.change.diff is None:
+        return []
+    said = "Not tried: loaderscope fix tries it. Apply it with patch -p1 in your project's folder."
+    code = Code(_clean_patch(advice.change.diff), f"patch of {advice.title}")
+    return [Folded("As a patch of your source", [Sentence(said, "dim"), code])]
+
+
+def _clean_patch(diff: str) -> str:
+    """Without control characters; tabs and spaces are part of the source."""
+    lines = (line.split("\t") for line in diff[:MAX_CODE].strip("\n").split("\n"))
+    return "\n".join("\t".join(clean(part, MAX_CODE) for part in line) for line in lines)

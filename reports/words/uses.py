@@ -9,12 +9,14 @@ from ...profiler.store.run.run import LoaderRun
 
 
 def use_of(loader: LoaderReport | LoaderRun) -> str | None:
-    """'training (train.py:41), Lightning', as far as it is known."""
+    """'training (train.py:41), Lightning, made at data.py:12', as far as it is known."""
     phase, place, framework = (loader.config.get(name) for name in ("phase", "place", "framework"))
     said = [clean(phase, 60)] if isinstance(phase, str) else []
     said += [f"({clean(place, 60)})"] if place else []
     by = NAMES.get(framework) if isinstance(framework, str) else None
-    return ", ".join(filter(None, (" ".join(said), by))) or None
+    at = loader.made_at if isinstance(loader, LoaderReport) else loader.made.place
+    made = f"made at {clean(at, 60)}" if at else None
+    return ", ".join(filter(None, (" ".join(said), by, made))) or None
 
 
 def run_facts(run: RunInfo) -> dict[str, Scalar]:

@@ -16,7 +16,7 @@ from textual.widgets import ContentSwitcher, OptionList
 
 from builders import T0, RunBuilder
 from dashboard_samples import CODE, REPORT, advised, dashboard, refresh, sampled, train
-from loaderscope.advisors.schema.report_model import Recommendation
+from loaderscope.advisors.schema.report_model import LoaderReport, Recommendation
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.store.stacks.stack_samples import StackCapture
 from loaderscope.tui.app import Dashboard
@@ -88,7 +88,7 @@ def test_help_opens_closes_and_names_every_key(path: Path) -> None:
 
     with_dashboard(path, act)
     told = " ".join(keys for keys, _ in KEYS)
-    for key in ("space", "home", "end", "c", "s", "t", "q", "o", "l", "r", "+", "-"):
+    for key in ("space", "home", "end", "c", "d", "s", "t", "q", "o", "l", "r", "+", "-"):
         assert key in told
 
 
@@ -172,6 +172,43 @@ def test_code_is_copied(path: Path) -> None:
         assert app.clipboard == "nothing"
 
     with_dashboard(path, act)
+
+
+def test_advice_is_shown_as_a_patch(path: Path) -> None:
+    asked: list[str] = []
+
+    def made(run: Path, report: LoaderReport, advice: Recommendation) -> str:
+        assert run == path and report.name == "Pictures"
+        asked.append(advice.rule)
+        return "--- a/data.py\n+++ b/data.py\n-workers=[bold]0\n+workers=8\n"
+
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        app._diff = made
+        await press(app, pilot, "d")
+        assert not asked  # another screen
+        await press(app, pilot, "2", "d")
+        await wait_for(pilot, lambda: "+workers=8" in shown(app))
+        assert "-workers=[bold]0" in shown(app) and CODE not in shown(app)
+        await press(app, pilot, "d")
+        assert "+workers=8" not in shown(app) and asked == ["num-workers"]
+        await press(app, pilot, "d", "down")  # what is looked at now has another patch
+        await wait_for(pilot, lambda: app._differ is None)
+        assert "+workers=8" not in shown(app)
+
+    with_dashboard(path, act)
+
+
+def test_a_patch_that_cannot_be_made_says_why(path: Path) -> None:
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "2", "d")
+        await wait_for(pilot, lambda: "no patch: its code is to be" in shown(app))
+
+    with_dashboard(path, act)
+
+
+async def wait_for(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
+    while not holds():
+        await pilot.pause(0.02)
 
 
 def test_advice_keeps_what_is_looked_at_when_it_is_worked_out_again(path: Path) -> None:

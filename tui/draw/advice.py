@@ -55,8 +55,8 @@ def entries(advice: AdviceView) -> list[tuple[Target, Content]]:
     return found
 
 
-def detail(advice: AdviceView, target: Target, width: int) -> Content:
-    """Everything that is known of one entry."""
+def detail(advice: AdviceView, target: Target, width: int, patch: str | None = None) -> Content:
+    """Everything that is known of one entry; with a `patch`, that in place of its code."""
     report = advice.report
     if report is None:
         return no_advice(advice)
@@ -66,10 +66,10 @@ def detail(advice: AdviceView, target: Target, width: int) -> Content:
         why = line(text(report.unmeasured.get(target), 2000))
         return Content("\n\n").join([line((text(target), "bold")), why, _more(target)])
     row = next((row for row in plan_rows(report) if row.advice is target), None)
-    return _detail(target, row, width)
+    return _detail(target, row, width, patch)
 
 
-def _detail(r: Recommendation, row: PlanRow | None, width: int) -> Content:
+def _detail(r: Recommendation, row: PlanRow | None, width: int, patch: str | None) -> Content:
     """`row`: its place in the plan; None for what would not help."""
     rows = [line((text(r.title), "bold")), _gain(r, FAIR if row is None else GOOD)]
     if row is not None:
@@ -85,13 +85,21 @@ def _detail(r: Recommendation, row: PlanRow | None, width: int) -> Content:
             line((f"  {text(name, 40):<{wide}}  ", DIM), text(figure(value)))
             for name, value in r.evidence.items()
         ]
-    if r.change.code:
-        title = "The change (it would not help)" if row is None else "The change"
-        rows += [line(""), line((title, "bold underline"), ("   c copies it", DIM)), line("")]
-        code = r.change.code.splitlines()
-        wide = min(max(map(len, code)) + 2, max(10, width - 4))
+    code, title, keys = r.change.code, "The change", "   c copies it, d shows it as a patch"
+    if patch is not None:
+        code, title, keys = (
+            patch,
+            "The patch, not tried",
+            "   d goes back; loaderscope fix tries it",
+        )
+    elif row is None:
+        title = "The change (it would not help)"
+    if code:
+        rows += [line(""), line((title, "bold underline"), (keys, DIM)), line("")]
+        written = code.splitlines()
+        wide = min(max(map(len, written)) + 2, max(10, width - 4))
         rows += [
-            line("  ", (f" {text(each, 300):<{wide}}", f"{SECOND} on $boost")) for each in code
+            line("  ", (f" {text(each, 300):<{wide}}", f"{SECOND} on $boost")) for each in written
         ]
     if r.caveat:
         rows += [line(""), line(("Caveat  ", f"bold {FAIR}"), text(r.caveat, 2000))]

@@ -124,11 +124,12 @@ class Sources:
         if name not in self._files:
             if len(self._files) >= MAX_FILES:
                 return []
-            self._files[name] = _read(name) or _cached(name)
+            self._files[name] = _read(name) or cached(name)
         return self._files[name]
 
 
-def _cached(name: str) -> list[str]:
+def cached(name: str) -> list[str]:
+    """The lines of code that is in no file, such as a notebook's."""
     entry: Any = linecache.cache.get(name)
     return entry[2] if type(entry) is tuple and len(entry) == 4 and type(entry[2]) is list else []
 

@@ -158,6 +158,8 @@ class Recorder:
         self._looked_at = self.index < LOOKED_AT_LOADERS
         if self._looked_at:
             look_at_parts(self)
+            if inspection_wanted():
+                session.note_sources()
         else:
             self.reasons["inspection"] = TOO_MANY
         self._may_probe = self._allows_probe()

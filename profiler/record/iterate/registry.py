@@ -15,6 +15,7 @@ from ...guard.error_origin import is_ours
 from ...guard.static_access import class_name, short_name
 from ..inspect.describe import describe_loader
 from ..inspect.loader_origin import same_data
+from ..inspect.making_place import made_here, making_of
 from ..inspect.samplers import own_of
 from ..inspect.uses import Use, use_now
 from .calibrate import overhead_of
@@ -69,6 +70,10 @@ class Registry:
             recorder = self.recorder(
                 name or self._fresh_name(loader), "dataloader", config, reasons
             )
+            recorder.facts["made"] = making_of(loader) or {
+                **(made_here() if not iterating else {}),
+                "watched": not iterating,
+            }
         recorder.signature = signature
         recorder.loader = weakref.ref(loader)
         return self.add(loader, recorder, by_all=iterating)

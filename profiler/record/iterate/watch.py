@@ -16,6 +16,7 @@ from ...base.errors import UsageError
 from ...guard.error_origin import forgiving, returning_errors
 from ...guard.static_access import in_class, inherits, instance_vars, short_name
 from ...native.form import hooks
+from ..inspect.making_place import note_makings
 from ..session import session as sessions
 from . import foreign
 from .iteration import Iteration, begun
@@ -80,6 +81,7 @@ def watch_all(*, stacks: bool = True) -> None:
             return
         registry.all = True
         _hook(DataLoader)
+        registry.waiting.append(note_makings())
         registry.waiting.extend([kind.when_imported(_hook) for kind in KINDS])
         foreign.hook_all()
         instrument_all_running(lambda iterator: Iteration(_orphans_recorder(iterator)))

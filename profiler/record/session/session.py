@@ -25,8 +25,10 @@ from ...guard.error_origin import forgiving
 from ...store.flushing import flush_with
 from ...store.lanes.arena import Arena
 from ...store.lanes.lane import Budget, Lane
+from ...store.making import SOURCES
 from ...store.rundir import FORMAT, command_line, exclusive_folder, runs_directory
 from ...store.summary import LEAST_RANKS, write_summary
+from ..inspect.source_hashes import hashes_of_sources, module_run
 from .begin_run import begin_run
 from .process_facts import process_facts
 from .ranks import GROUP, SAMPLER, group_of_process, ranks, share_of_sampler
@@ -96,6 +98,7 @@ class Session:
         self.facts["stacks"] = _stacks_wanted()
         self.loaders = 0
         self.recorders: list[Recorder] = []
+        self._sources: dict[str, str] = {}
         try:
             self._replace_facts()
         except BaseException:
@@ -119,6 +122,16 @@ class Session:
                 self.directory / f"loader{index}.json",
                 json.dumps({"format": FORMAT, **facts}, default=str),
             )
+
+    def note_sources(self) -> None:
+        """Record the user's source files that were imported since the last call."""
+        found = hashes_of_sources(self.facts["create_time"], self._sources)
+        if found:
+            self._sources.update(found)
+            with forgiving(OSError):
+                facts = {"format": FORMAT, "cwd": os.getcwd(), "module": module_run()}
+                text = json.dumps({**facts, "files": self._sources})
+                write_atomically(self.directory / SOURCES, text)
 
     def note_device(self, name: str) -> None:
         """The device became known after the session was opened."""

@@ -10,6 +10,7 @@ from msgspec import Struct
 from ...base.metadata import Scalar
 from ...base.tolerant import Text
 from ..inspection import Inspection
+from ..making import Making
 from .device_steps import DeviceSteps
 
 
@@ -32,3 +33,4 @@ class LoaderFacts(Struct, frozen=True, kw_only=True):
     overhead: Overhead = Overhead()
     inspection: Inspection = Inspection()
     device_steps: DeviceSteps | None = None
+    made: Making = Making()

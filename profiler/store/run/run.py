@@ -27,6 +27,7 @@ from ...base.torch_parts import DEFAULT_PREFETCH
 from ..inspection import Inspection
 from ..lanes.columns import Columns
 from ..lanes.compacted import Compacted
+from ..making import Making
 from ..sampled_fetches import SampledFetches
 from ..stacks.stack_samples import StackCapture
 from .device_steps import DeviceSteps
@@ -60,6 +61,7 @@ class LoaderRun:
     bare: str | None = None  # why its workers could not be measured
     tuning: Tuned | None = field(default=None, repr=False)  # None: its settings were not tuned
     device_steps: DeviceSteps | None = None  # None: none of its steps on a device were looked at
+    made: Making = field(default=Making(), repr=False)  # where; no lines where that was not seen
 
     @property
     def count(self) -> int:

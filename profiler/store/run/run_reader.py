@@ -300,6 +300,7 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
         bare=bare,
         tuning=tuning,
         device_steps=data.device_steps,
+        made=data.made,
     )
 
 

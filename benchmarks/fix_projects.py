@@ -1,0 +1,806 @@
+"""Small projects whose loaders wait, each with the patch that a good engineer would write.
+
+A project is a table of files. `engineer` replaces texts in them; without it, a good engineer would
+not patch the source, and `refused` is a part of the sentence that says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+Swap = tuple[str, str, str]  # file, text, its replacement
+
+# Waits as a disk or a server does: workers overlap it.
+SLOW = """\
+import time
+
+import torch
+from torch.utils.data import Dataset
+
+
+class Slow(Dataset):
+    def __init__(self, count=480):
+        self.values = torch.arange(count)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, index):
+        time.sleep(0.003)
+        return self.values[index] * 2
+"""
+LOOP = """\
+for epoch in range(2):
+    for batch in loader:
+        float(batch.sum())
+"""
+WORKERS = "num_workers=0"
+MORE = "num_workers=8, persistent_workers=True"
+
+
+@dataclass(frozen=True)
+class Project:
+    """`arguments` follow `train.py` on the command line. `advice` is the rule whose patch is wanted:
+    the plan's first step unless it is named."""
+
+    name: str
+    files: Mapping[str, str]
+    engineer: tuple[Swap, ...] = ()
+    refused: str = ""
+    arguments: tuple[str, ...] = ()
+    advice: str | None = None
+    needs: tuple[str, ...] = field(default=())  # modules
+
+    def patched(self) -> dict[str, str]:
+        """The files with the engineer's patch."""
+        files = dict(self.files)
+        for file, old, new in self.engineer:
+            assert files[file].count(old) == 1, (self.name, file, old)
+            files[file] = files[file].replace(old, new)
+        return files
+
+
+def _calls() -> list[Project]:
+    """Forms of the call."""
+    imports = "import data\nfrom torch.utils.data import DataLoader\n\n"
+    plain = imports + f"loader = DataLoader(data.Slow(), batch_size=16)\n{LOOP}"
+    return [
+        Project(
+            "script",
+            {"data.py": SLOW, "train.py": plain},
+            (("train.py", "batch_size=16", f"batch_size=16, {MORE}"),),
+        ),
+        Project(
+            "one_file",
+            {
+                "train.py": f"{SLOW}\n\nfrom torch.utils.data import DataLoader\n\n"
+                f"loader = DataLoader(Slow(), 16, {WORKERS})\n{LOOP}"
+            },
+            (("train.py", WORKERS, MORE),),
+        ),
+        Project(
+            "several_lines",
+            {
+                "data.py": SLOW,
+                "train.py": imports + "loader = DataLoader(\n    data.Slow(),  # the slow one\n"
+                "    batch_size=16,  # sixteen\n    # none yet:\n    num_workers = 0,\n)\n" + LOOP,
+            },
+            (("train.py", "num_workers = 0,", "num_workers = 8,\n    persistent_workers = True,"),),
+        ),
+        Project(
+            "positional",
+            {
+                "data.py": SLOW,
+                "train.py": f"{imports}loader = DataLoader(data.Slow(), 16, False, None, None, 0)\n{LOOP}",
+            },
+            (("train.py", "None, None, 0)", "None, None, 8, persistent_workers=True)"),),
+        ),
+        Project(
+            "two_loaders",
+            {
+                "data.py": SLOW,
+                "train.py": f"{imports}other = DataLoader(data.Slow(8), batch_size=4)\n"
+                f"loader = DataLoader(data.Slow(), batch_size=16)\n\n"
+                f"for batch in other:\n    pass\n{LOOP}",
+            },
+            (("train.py", "batch_size=16", f"batch_size=16, {MORE}"),),
+        ),
+        Project(
+            "kwargs_dict",
+            {
+                "data.py": SLOW,
+                "train.py": f'{imports}options = {{\n    "batch_size": 16,\n    "num_workers": 0,\n}}\n'
+                f"loader = DataLoader(data.Slow(), **options)\n{LOOP}",
+            },
+            (
+                ("train.py", '"num_workers": 0', '"num_workers": 8'),
+                ("train.py", "data.Slow(), ", "data.Slow(), persistent_workers=True, "),
+            ),
+        ),
+        Project(
+            "kwargs_call",
+            {
+                "data.py": SLOW,
+                "train.py": f"{imports}options = dict(batch_size=16, num_workers=0)\n"
+                f"loader = DataLoader(data.Slow(), **options)\n{LOOP}",
+            },
+            (
+                ("train.py", "num_workers=0", "num_workers=8"),
+                ("train.py", "data.Slow(), ", "data.Slow(), persistent_workers=True, "),
+            ),
+        ),
+        Project(
+            "partial",
+            {
+                "data.py": SLOW,
+                "train.py": "from functools import partial\n\n"
+                + imports
+                + f"make = partial(DataLoader, batch_size=16, {WORKERS})\nloader = make(data.Slow())\n{LOOP}",
+            },
+            (("train.py", WORKERS, MORE),),
+        ),
+        Project(
+            "subclass",
+            {
+                "data.py": SLOW,
+                "train.py": f"{imports}\nclass Loader(DataLoader):\n    pass\n\n\n"
+                f"loader = Loader(data.Slow(), batch_size=16)\n{LOOP}",
+            },
+            (("train.py", "batch_size=16", f"batch_size=16, {MORE}"),),
+        ),
+        Project(
+            "subclass_with_constructor",
+            {
+                "data.py": SLOW,
+                "train.py": f"{imports}\nclass Loader(DataLoader):\n"
+                "    def __init__(self, data, size=16, workers=0):\n"
+                "        super().__init__(data, batch_size=size, num_workers=workers)\n\n\n"
+                f"loader = Loader(data.Slow())\n{LOOP}",
+            },
+            (
+                ("train.py", "workers=0", "workers=8"),
+                (
+                    "train.py",
+                    "num_workers=workers)",
+                    "num_workers=workers, persistent_workers=workers > 0)",
+                ),
+            ),
+        ),
+        Project(
+            "subclass_of_keywords",
+            {
+                "data.py": SLOW,
+                "train.py": f"{imports}\nclass Loader(DataLoader):\n    def __init__(self, *args, **more):\n"
+                "        super().__init__(*args, **more)\n\n\n"
+                f"loader = Loader(data.Slow(), batch_size=16)\n{LOOP}",
+            },
+            (("train.py", "batch_size=16", f"batch_size=16, {MORE}"),),
+        ),
+        Project(
+            "aliased_import",
+            {
+                "data.py": SLOW,
+                "train.py": "import torch.utils.data as tud\nfrom data import Slow as Data\n\nDL = tud.DataLoader\n"
+                f"loader = DL(Data(), batch_size=16, {WORKERS})\n{LOOP}",
+            },
+            (("train.py", WORKERS, MORE),),
+        ),
+        Project(
+            "watched",
+            {
+                "data.py": SLOW,
+                "train.py": f"import loaderscope\n{imports}loader = DataLoader(data.Slow(), batch_size=16)\n"
+                f"loader = loaderscope.watch(loader)\n{LOOP}",
+            },
+            (("train.py", "batch_size=16", f"batch_size=16, {MORE}"),),
+        ),
+        Project(
+            "crlf",
+            {"data.py": SLOW, "train.py": plain.replace("\n", "\r\n")},
+            (("train.py", "batch_size=16", f"batch_size=16, {MORE}"),),
+        ),
+        Project(
+            "within_a_call",
+            {
+                "data.py": SLOW,
+                "train.py": imports
+                + "loader = list([DataLoader(data.Slow(), batch_size=16)])[0]\n"
+                + LOOP,
+            },
+            (("train.py", "batch_size=16", f"batch_size=16, {MORE}"),),
+        ),
+    ]
+
+
+def _values() -> list[Project]:
+    """Where the value of an argument comes from."""
+    imports = "import data\nfrom torch.utils.data import DataLoader\n\n"
+
+    def added(value: str) -> Swap:
+        needed = "True" if value.startswith("min") else f"{value} > 0"
+        return "train.py", "batch_size=16", f"batch_size=16, persistent_workers={needed}"
+
+    call = "loader = DataLoader(data.Slow(), num_workers={}, batch_size=16)\n" + LOOP
+
+    def made(name: str, above: str, value: str, change: Swap, **more: object) -> Project:
+        files = {
+            "data.py": SLOW,
+            "train.py": f"{imports}{above}\n{call.format(value)}",
+            **more.pop("files", {}),
+        }  # type: ignore[dict-item]
+        return Project(name, files, (change, added(value)), **more)  # type: ignore[arg-type]
+
+    argparse = (
+        "import argparse\n\nparser = argparse.ArgumentParser()\n"
+        'parser.add_argument("-j", "--workers", type=int, default=0, help="processes")\n'
+        "args = parser.parse_args()"
+    )
+    return [
+        made("argparse_default", argparse, "args.workers", ("train.py", "default=0", "default=8")),
+        Project(
+            "argparse_given",
+            {"data.py": SLOW, "train.py": f"{imports}{argparse}\n{call.format('args.workers')}"},
+            refused="pass --workers",
+            arguments=("--workers", "0"),
+        ),
+        Project(
+            "argparse_required",
+            {
+                "data.py": SLOW,
+                "train.py": imports
+                + argparse.replace("default=0", "required=True")
+                + "\n"
+                + call.format("args.workers"),
+            },
+            refused="pass --workers",
+            arguments=("-j", "0"),
+        ),
+        made(
+            "constant",
+            "WORKERS = 0  # of the loader",
+            "WORKERS",
+            ("train.py", "WORKERS = 0", "WORKERS = 8"),
+        ),
+        made(
+            "constant_elsewhere",
+            "import settings",
+            "settings.WORKERS",
+            ("settings.py", "WORKERS = 0", "WORKERS = 8"),
+            files={"settings.py": "# how it is trained\nWORKERS = 0\nSIZE = 16\n"},
+        ),
+        made(
+            "constant_imported",
+            "from settings import WORKERS as N",
+            "N",
+            ("settings.py", "WORKERS = 0", "WORKERS = 8"),
+            files={"settings.py": "WORKERS = 0\n"},
+        ),
+        made(
+            "dataclass_default",
+            "from dataclasses import dataclass\n\n\n@dataclass\nclass Config:\n    size: int = 16\n"
+            "    workers: int = 0\n\n\nconfig = Config()",
+            "config.workers",
+            ("train.py", "workers: int = 0", "workers: int = 8"),
+        ),
+        made(
+            "dataclass_given",
+            "from dataclasses import dataclass\n\n\n@dataclass\nclass Config:\n    size: int\n"
+            "    workers: int\n\n\nconfig = Config(16, workers=0)",
+            "config.workers",
+            ("train.py", "workers=0", "workers=8"),
+        ),
+        made(
+            "dict_config",
+            'CONFIG = {"loader": {"workers": 0, "size": 16}, "epochs": 2}',
+            'CONFIG["loader"]["workers"]',
+            ("train.py", '"workers": 0', '"workers": 8'),
+        ),
+        made(
+            "namespace",
+            "from types import SimpleNamespace\n\nhp = SimpleNamespace(lr=0.1, workers=0)",
+            "hp.workers",
+            ("train.py", "workers=0)", "workers=8)"),
+        ),
+        made("cast", 'WORKERS = "0"', "int(WORKERS)", ("train.py", '"0"', '"8"')),
+        made(
+            "of_the_host",
+            "import os",
+            "min(0, os.cpu_count())",
+            ("train.py", "min(0, os.cpu_count())", "8"),
+        ),
+        Project(
+            "yaml",
+            {
+                "data.py": SLOW,
+                "config.yaml": "model: small\nloader:\n  batch_size: 16\n  workers: 0  # processes\n",
+                "train.py": f'{imports}import yaml\n\nwith open("config.yaml") as file:\n    cfg = yaml.safe_load(file)\n'
+                + call.format('cfg["loader"]["workers"]'),
+            },
+            refused="config.yaml:4 (loader.workers)",
+            needs=("yaml",),
+        ),
+        Project(
+            "environment",
+            {
+                "data.py": SLOW,
+                "train.py": f"{imports}import os\n\n{call.format('int(os.environ.get(chr(87), 0))')}".replace(
+                    "chr(87)", '"WORKERS"'
+                ),
+            },
+            refused="set WORKERS=",
+        ),
+        Project(
+            "computed",
+            {
+                "data.py": SLOW,
+                "train.py": f"{imports}{argparse}\n{call.format('args.workers // 2')}",
+            },
+            refused="computed",
+        ),
+    ]
+
+
+def _functions() -> list[Project]:
+    """Functions, packages and frameworks that make loaders."""
+    build = (
+        "from torch.utils.data import DataLoader\n\nfrom .sets import Slow\n\n\n"
+        "def build(size, *, workers=0):\n    return DataLoader(Slow(), batch_size=size, num_workers=workers)\n"
+    )
+    module = (
+        "from torch.utils.data import DataLoader\n\nimport data\n\n\nclass Module:\n"
+        "    def __init__(self, size=16, workers=0):\n        self.size = size\n        self.workers = workers\n\n"
+        "    def train_dataloader(self):\n        return DataLoader(\n            data.Slow(), batch_size=self.size, num_workers=self.workers\n        )\n\n\n"
+    )
+    persistent = (
+        "train.py",
+        "num_workers=self.workers",
+        "num_workers=self.workers, persistent_workers=self.workers > 0",
+    )
+    return [
+        Project(
+            "package",
+            {
+                "project/__init__.py": "",
+                "project/sets.py": SLOW,
+                "project/loaders.py": build,
+                "train.py": f"from project.loaders import build\n\nloader = build(16)\n{LOOP}",
+            },
+            (
+                ("project/loaders.py", "workers=0", "workers=8"),
+                (
+                    "project/loaders.py",
+                    "num_workers=workers",
+                    "num_workers=workers, persistent_workers=workers > 0",
+                ),
+            ),
+        ),
+        Project(
+            "caller_decides",
+            {
+                "project/__init__.py": "",
+                "project/sets.py": SLOW,
+                "project/loaders.py": build,
+                "train.py": "from project.loaders import build\n\nother = build(4, workers=0)\n"
+                f"loader = build(16, workers=0)\n{LOOP}",
+            },
+            (
+                ("train.py", "build(16, workers=0)", "build(16, workers=8)"),
+                (
+                    "project/loaders.py",
+                    "num_workers=workers",
+                    "num_workers=workers, persistent_workers=workers > 0",
+                ),
+            ),
+        ),
+        Project(
+            "function_of_keywords",
+            {
+                "data.py": SLOW,
+                "train.py": "import data\nfrom torch.utils.data import DataLoader\n\n\ndef build(**more):\n"
+                f"    return DataLoader(data.Slow(), **more)\n\n\nloader = build(batch_size=16)\n{LOOP}",
+            },
+            (("train.py", "build(batch_size=16)", f"build(batch_size=16, {MORE})"),),
+        ),
+        Project(
+            "data_module",
+            {"data.py": SLOW, "train.py": f"{module}loader = Module().train_dataloader()\n{LOOP}"},
+            (("train.py", "workers=0", "workers=8"), persistent),
+        ),
+        Project(
+            "data_module_given",
+            {
+                "data.py": SLOW,
+                "train.py": f"{module}loader = Module(workers=0).train_dataloader()\n{LOOP}",
+            },
+            (("train.py", "Module(workers=0)", "Module(workers=8)"), persistent),
+        ),
+        Project(
+            "through_two_functions",
+            {
+                "data.py": SLOW,
+                "train.py": "import data\nfrom torch.utils.data import DataLoader\n\n\n"
+                "def make(dataset, n):\n    return DataLoader(dataset, batch_size=16, num_workers=n)\n\n\n"
+                "def loaders(n=0):\n    return make(data.Slow(), n)\n\n\n"
+                f"loader = loaders()\n{LOOP}",
+            },
+            (
+                ("train.py", "n=0", "n=8"),
+                ("train.py", "num_workers=n", "num_workers=n, persistent_workers=n > 0"),
+            ),
+        ),
+    ]
+
+
+def _sets() -> list[Project]:
+    """Waste inside data sets and functions."""
+
+    def made(name: str, data: str, *engineer: Swap, **more: object) -> Project:
+        train = (
+            "import data\nfrom torch.utils.data import DataLoader\n\n"
+            f"loader = DataLoader(data.Samples(), batch_size=16{more.pop('given', '')})\n{LOOP}"
+        ).replace("range(2)", f"range({more.pop('epochs', 2)})")
+        return Project(
+            name,
+            {"data.py": data, "train.py": train},
+            tuple(("data.py", *swap) for swap in engineer),
+            **more,
+        )  # type: ignore[arg-type]
+
+    handle = (
+        _HEAD.replace("import os", "import os\n{more}")
+        + """\
+
+
+class Samples(Dataset):
+    def __init__(self):
+        self.path = {path}
+
+    def __len__(self):
+        return 320
+
+"""
+    )
+    return [
+        made(
+            "zip_opened_each_time",
+            handle.format(more="import zipfile", path="archive()")
+            + """\
+    def __getitem__(self, index):
+        # one member each
+        with zipfile.ZipFile(self.path) as archive:
+            data = archive.read(f"{index}.bin")
+        return torch.frombuffer(bytearray(data), dtype=torch.uint8).float()
+
+
+def archive():
+    path = os.path.join(tempfile.mkdtemp(), "all.zip")
+    with zipfile.ZipFile(path, "w") as file:
+        for index in range(4000):
+            file.writestr(f"{index}.bin", bytes(range(64)))
+    return path
+""",
+            (
+                "        with zipfile.ZipFile(self.path) as archive:\n            data = archive.read",
+                "        if self.archive is None:\n            self.archive = zipfile.ZipFile(self.path)\n        data = self.archive.read",
+            ),
+            ("self.path = archive()", "self.path = archive()\n        self.archive = None"),
+        ),
+        made(
+            "listed_each_time",
+            handle.format(more="from pathlib import Path", path="folder()")
+            + """\
+    def __getitem__(self, index):
+        names = sorted(os.listdir(self.path))
+        return torch.tensor(len(names[index]))
+
+
+def folder():
+    path = Path(tempfile.mkdtemp())
+    for index in range(3000):
+        (path / f"{index * 37}.txt").touch()
+    return path
+""",
+            (
+                "names = sorted(os.listdir(self.path))\n        return torch.tensor(len(names[index]))",
+                "return torch.tensor(len(self.names[index]))",
+            ),
+            (
+                "self.path = folder()",
+                "self.path = folder()\n        self.names = sorted(os.listdir(self.path))",
+            ),
+        ),
+        made(
+            "listed_in_a_base_class",
+            handle.format(more="from pathlib import Path", path="folder()").replace(
+                "class Samples", "class Base"
+            )
+            + """\
+    def __getitem__(self, index):
+        paths = sorted(Path(self.path).glob("*.txt"))
+        return torch.tensor(len(paths[index].name))
+
+
+class Samples(Base):
+    pass
+
+
+def folder():
+    path = Path(tempfile.mkdtemp())
+    for index in range(1500):
+        (path / f"{index * 37}.txt").touch()
+    return path
+""",
+            (
+                'paths = sorted(Path(self.path).glob("*.txt"))\n        return torch.tensor(len(paths[',
+                "return torch.tensor(len(self.paths[",
+            ),
+            (
+                "self.path = folder()",
+                'self.path = folder()\n        self.paths = sorted(Path(self.path).glob("*.txt"))',
+            ),
+        ),
+        made(
+            "parsed_each_time",
+            handle.format(more="import json", path="labels()")
+            + """\
+    def __getitem__(self, index):
+        with open(self.path) as file:
+            labels = json.load(file)
+        return torch.tensor(labels[str(index)])
+
+
+def labels():
+    path = os.path.join(tempfile.mkdtemp(), "labels.json")
+    with open(path, "w") as file:
+        json.dump({str(index): index % 10 for index in range(20000)}, file)
+    return path
+""",
+            (
+                "        with open(self.path) as file:\n            labels = json.load(file)\n        return torch.tensor(labels[",
+                "        return torch.tensor(self.labels[",
+            ),
+            (
+                "self.path = labels()",
+                "self.path = labels()\n        with open(self.path) as file:\n            self.labels = json.load(file)",
+            ),
+        ),
+        made(
+            "whole_array_for_a_row",
+            handle.format(more="import numpy as np", path="array()")
+            + """\
+    def __getitem__(self, index):
+        rows = np.load(self.path)
+        return torch.from_numpy(rows[index])
+
+
+def array():
+    path = os.path.join(tempfile.mkdtemp(), "rows.npy")
+    np.save(path, np.arange(2_000_000, dtype=np.float32).reshape(400, 5000))
+    return path
+""",
+            (
+                "rows = np.load(self.path)\n        return torch.from_numpy(rows[index])",
+                'rows = np.load(self.path, mmap_mode="r")\n        return torch.from_numpy(rows[index].copy())',
+            ),
+        ),
+        made(
+            "searched_list",
+            _HEAD
+            + """\
+
+
+class Samples(Dataset):
+    def __init__(self):
+        self.ids = [f"sample-{number:06}" for number in range(60000)]
+        self.order = self.ids[::-187]
+
+    def __len__(self):
+        return len(self.order)
+
+    def __getitem__(self, index):
+        name = self.order[index]
+        row = self.ids.index(name)
+        return torch.tensor(row)
+""",
+            ("row = self.ids.index(name)", "row = self.row_of[name]"),
+            (
+                "self.order = self.ids[::-187]",
+                "self.order = self.ids[::-187]\n        self.row_of = {name: row for row, name in enumerate(self.ids)}",
+            ),
+        ),
+        made(
+            "searched_frame",
+            _HEAD.replace("import torch", "import numpy as np\nimport pandas as pd\nimport torch")
+            + """\
+
+
+class Samples(Dataset):
+    def __init__(self):
+        self.users = np.arange(320)
+        self.events = pd.DataFrame({"user": np.arange(320000) % 320, "value": np.arange(320000) * 0.5})
+
+    def __len__(self):
+        return len(self.users)
+
+    def __getitem__(self, index):
+        user = self.users[index]
+        mine = self.events[self.events["user"] == user]
+        return torch.tensor(mine["value"].to_numpy())
+""",
+            (
+                'mine = self.events[self.events["user"] == user]',
+                "mine = self.events.iloc[self.rows_of[user]]",
+            ),
+            ("* 0.5})", '* 0.5})\n        self.rows_of = self.events.groupby("user").indices'),
+        ),
+        made(
+            "column_made_each_time",
+            _HEAD.replace("import torch", "import numpy as np\nimport torch")
+            + """\
+
+
+class Samples(Dataset):
+    def __init__(self):
+        self.rows = [[float(n), n / 2] for n in range(30000)]
+
+    def __len__(self):
+        return 320
+
+    def __getitem__(self, index):
+        values = np.array(self.rows, dtype=np.float32)
+        return torch.from_numpy(values[index])
+""",
+            (
+                "        values = np.array(self.rows, dtype=np.float32)\n        return torch.from_numpy(values[",
+                "        return torch.from_numpy(self.values[",
+            ),
+            (
+                "range(30000)]",
+                "range(30000)]\n        self.values = np.array(self.rows, dtype=np.float32)",
+            ),
+        ),
+        made(
+            "collected_each_time",
+            _HEAD.replace("import os", "import gc\nimport os")
+            + """\
+
+
+class Samples(Dataset):
+    def __init__(self):
+        self.values = torch.arange(320)
+        self.held = [{"n": n} for n in range(200000)]
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, index):
+        value = self.values[index] + 1
+        gc.collect()  # memory was short once
+        return value
+""",
+            ("        gc.collect()  # memory was short once\n", ""),
+        ),
+        made(
+            "element_loop",
+            _HEAD.replace("import torch", "import numpy as np\nimport torch")
+            + """\
+
+
+class Samples(Dataset):
+    def __init__(self):
+        self.values = np.arange(320 * 4000, dtype=np.float64).reshape(320, 4000)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, index):
+        row = self.values[index]
+        return torch.tensor([float(value) for value in row])
+""",
+            (
+                "torch.tensor([float(value) for value in row])",
+                "torch.tensor(row, dtype=torch.float32)",
+            ),
+        ),
+        made(
+            "picture_filtered_whole",
+            _HEAD.replace(
+                "import torch",
+                "import numpy as np\nimport torch\nfrom PIL import Image, ImageFilter",
+            )
+            + """\
+
+
+class Samples(Dataset):
+    def __init__(self):
+        values = np.random.default_rng(0).integers(0, 255, (600, 800, 3), dtype=np.uint8)
+        self.picture = Image.fromarray(values)
+
+    def __len__(self):
+        return 160
+
+    def __getitem__(self, index):
+        picture = self.picture.rotate(index % 4)
+        picture = picture.filter(ImageFilter.GaussianBlur(2))
+        picture = picture.resize((64, 64))
+        return torch.from_numpy(np.array(picture)).float()
+""",
+            (
+                "picture = picture.filter(ImageFilter.GaussianBlur(2))\n        picture = picture.resize((64, 64))",
+                "picture = picture.resize((64, 64))\n        picture = picture.filter(ImageFilter.GaussianBlur(2))",
+            ),
+        ),
+        made(
+            "rows_one_by_one",
+            _HEAD
+            + """\
+
+
+class Samples(Dataset):
+    def __init__(self):
+        self.x = torch.arange(200000.0).reshape(-1, 4)
+        self.y = torch.arange(50000)
+
+    def __len__(self):
+        return len(self.x)
+
+    def __getitem__(self, index):
+        return self.x[index], self.y[index]
+""",
+            (
+                "        return self.x[index], self.y[index]",
+                "        return self.x[index], self.y[index]\n\n    def __getitems__(self, indices):\n"
+                "        rows = torch.as_tensor(indices)\n        return list(zip(self.x[rows], self.y[rows]))",
+            ),
+            epochs=1,
+        ),
+        Project(
+            "slow_collate",
+            {
+                "data.py": _HEAD.replace("import torch", "import numpy as np\nimport torch")
+                + """\
+
+
+class Samples(Dataset):
+    def __init__(self):
+        self.values = np.arange(640 * 2000, dtype=np.float32).reshape(640, 2000)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, index):
+        return self.values[index]
+""",
+                "train.py": "import torch\nfrom torch.utils.data import DataLoader\n\nimport data\n\n\ndef collate(samples):\n"
+                "    return torch.tensor([sample.tolist() for sample in samples])\n\n\n"
+                f"loader = DataLoader(data.Samples(), batch_size=16, collate_fn=collate)\n{LOOP}",
+            },
+            (
+                (
+                    "train.py",
+                    "torch.tensor([sample.tolist() for sample in samples])",
+                    "torch.stack([torch.from_numpy(sample) for sample in samples])",
+                ),
+            ),
+        ),
+    ]
+
+
+_HEAD = """\
+import os
+import tempfile
+
+import torch
+from torch.utils.data import Dataset
+"""
+
+
+def _of_workers(projects: list[Project]) -> list[Project]:
+    return [replace(each, advice="num-workers") for each in projects]
+
+
+PROJECTS: tuple[Project, ...] = (
+    *_of_workers([*_calls(), *_values(), *_functions()]),
+    *_sets(),
+)

@@ -1,0 +1,50 @@
+"""What verbs that try a change have in common: they ask before a script runs, and say what they
+do."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from ..profiler.base.errors import UsageError
+
+MOST_LINKED = 5  # that are named
+
+
+def ask_to_run(root: Path, linked: Sequence[str], yes: bool) -> None:
+    """Say what copies do not hold back. Raises UsageError where that is not wanted."""
+    if yes:
+        return
+    shared = ", ".join(linked[:MOST_LINKED]) + (" …" if len(linked) > MOST_LINKED else "")
+    through = f", through links to what is large in {root} ({shared})" if linked else ""
+    said = (
+        "the script runs several times in copies of its project, with experiment trackers off and "
+        "LOADERSCOPE_TRIAL=1. It can still write to absolute paths, over the network" + through
+    )
+    if not sys.stdin.isatty():
+        raise UsageError(f"{said}: say --yes to run it")
+    click.echo(f"loaderscope: {said}.", err=True)
+    if not click.confirm("Run it?", err=True):
+        raise UsageError("not tried")
+
+
+@contextmanager
+def saying() -> Iterator[tuple[Callable[[str], None], Callable[[Callable[[], None]], None]]]:
+    """How to say what is being done, on a terminal; and how to ask in between."""
+    if not sys.stderr.isatty():
+        yield (lambda what: None), (lambda ask: ask())
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+
+        def pause(ask: Callable[[], None]) -> None:
+            status.stop()
+            ask()
+            status.start()
+
+        yield status.update, pause

@@ -1,0 +1,283 @@
+"""A method of the user's as an edit sees it: what in it differs from sample to sample, and what of
+its class may be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import libcst as cst
+import libcst.matchers as m
+
+from .nodes import targets_of
+from .project import Source
+from .sites import enclosing
+
+# Calls whose result is another each time, whatever it is given; parts of their names.
+_DRAWS = ("rand", "choice", "shuffle", "sample", "uniform", "normal", "time", "next", "now")
+# Methods of what `self` holds that may give something else each time.
+_MOVES_ON = (
+    *("read", "readline", "readlines", "get", "pop", "popleft", "recv", "step", "draw", "grab"),
+    *("integers", "permutation", "retrieve", "fetchone", "fetchall"),
+)
+# Results that can be gone through once only.
+_ONCE = (
+    *("open", "iter", "map", "filter", "zip", "enumerate", "reversed", "reader", "DictReader"),
+    *(
+        "scandir",
+        "glob",
+        "iglob",
+        "rglob",
+        "iterdir",
+        "walk",
+        "finditer",
+        "items",
+        "keys",
+        "values",
+    ),
+)
+_IN_PLACE = (
+    *("append", "extend", "insert", "pop", "remove", "sort", "reverse", "clear", "update", "add"),
+    *("setdefault", "popitem", "discard", "fill_", "add_", "mul_", "copy_", "put", "resize"),
+)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A function; `owner` is its class."""
+
+    source: Source
+    node: cst.FunctionDef
+    owner: cst.ClassDef | None
+
+    @classmethod
+    def around(cls, source: Source, node: cst.CSTNode) -> Method | None:
+        """The method or function that holds this node."""
+        function = enclosing(source, node, cst.FunctionDef)
+        if function is None:
+            return None
+        owner = enclosing(source, function, cst.ClassDef)
+        return cls(source, function, owner)
+
+    @property
+    def self_name(self) -> str | None:
+        """How the method calls its object; None of a plain function."""
+        plain = [*self.node.params.posonly_params, *self.node.params.params]
+        if self.owner is None or not plain:
+            return None
+        decorated = {self.source.text(each.decorator) for each in self.node.decorators}
+        return None if decorated & {"staticmethod", "classmethod"} else plain[0].name.value
+
+    @cached_property
+    def statements(self) -> tuple[Any, ...]:
+        """Statements of this function in the order of the source, those of blocks included."""
+        kinds: tuple[Any, ...] = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
+        found = [
+            node
+            for node in self.source.find(*kinds)
+            if node is not self.node and enclosing(self.source, node, cst.FunctionDef) is self.node
+        ]
+        return tuple(sorted(found, key=lambda node: self.source.at(node).start.line))
+
+    @cached_property
+    def varying(self) -> frozenset[str]:
+        """Local names whose values differ from sample to sample, or may."""
+        params = self.node.params
+        every = [*params.posonly_params, *params.params, *params.kwonly_params]
+        names = {each.name.value for each in every if each.name.value != self.self_name}
+        for _ in range(3):  # a loop carries values back to its beginning
+            for targets, value in self._bindings():
+                if self._varies(value, names) or draws(self.source, value):
+                    names |= targets
+        return frozenset(names)
+
+    def _bindings(self) -> Iterator[tuple[set[str], cst.CSTNode]]:
+        for node in self.source.find(
+            cst.Assign,
+            cst.AnnAssign,
+            cst.AugAssign,
+            cst.NamedExpr,
+            cst.For,
+            cst.WithItem,
+            cst.CompFor,
+        ):
+            if enclosing(self.source, node, cst.FunctionDef) is not self.node:
+                continue
+            if isinstance(node, cst.Assign):
+                yield names_in(*(each.target for each in node.targets)), node.value
+            elif isinstance(node, cst.For | cst.CompFor):
+                yield names_in(node.target), node.iter
+                if isinstance(node, cst.For):  # what is bound in a loop differs from round to round
+                    yield names_in(node.target), cst.Name("True")
+            elif isinstance(node, cst.WithItem):
+                if node.asname is not None:
+                    yield names_in(node.asname.name), node.item
+            elif isinstance(node, cst.AugAssign):
+                yield names_in(node.target), cst.Name("True")
+                yield names_in(node.target), node.value
+            elif node.value is not None:  # type: ignore[attr-defined]
+                yield names_in(node.target), node.value  # type: ignore[attr-defined]
+
+    @cached_property
+    def locals(self) -> frozenset[str]:
+        """All names that the function binds."""
+        bound = {name for targets, _ in self._bindings() for name in targets}
+        return frozenset(bound | self.varying)
+
+    def _varies(self, node: cst.CSTNode, names: set[str]) -> bool:
+        return bool(names & names_in(node))
+
+    def depends_on_self_alone(
+        self, node: cst.BaseExpression, known: set[str] | None = None
+    ) -> bool:
+        """Whether this expression is the same for every sample: it reads nothing but attributes of
+        the object that only `__init__` sets, and names of the module. `known` are further names."""
+        used = names_in(node) - (known or set())
+        if used & self.locals or draws(self.source, node) or m.findall(node, m.Yield() | m.Await()):
+            return False
+        if self.self_name not in used and not known:
+            return False
+        attributes = {
+            each.attr.value
+            for each in m.findall(node, m.Attribute(m.Name(self.self_name or "")))
+            if isinstance(each, cst.Attribute)
+        }
+        return not any(self._set_later(name) for name in attributes)
+
+    def _set_later(self, attribute: str) -> bool:
+        """Whether a method besides `__init__` sets this attribute."""
+        for node in self.source.find(cst.Assign, cst.AnnAssign, cst.AugAssign):
+            held = m.Attribute(m.Name(), m.Name(attribute))
+            if not any(m.matches(each, held) for each in targets_of(node)):
+                continue
+            function = enclosing(self.source, node, cst.FunctionDef)
+            if function is not None and function.name.value != "__init__":
+                return True
+        return False
+
+    def uses(self, name: str) -> list[cst.Name]:
+        """Where this function reads the name."""
+        found = []
+        for node in self.source.find(cst.Name):
+            assert isinstance(node, cst.Name)
+            if node.value == name and enclosing(self.source, node, cst.FunctionDef) is self.node:
+                outer = next(self.source.parents(node))
+                behind = isinstance(outer, cst.Attribute) and outer.attr is node
+                keyword = isinstance(outer, cst.Arg) and outer.keyword is node
+                bound = isinstance(outer, cst.AssignTarget | cst.AsName | cst.Param)
+                if not (behind or keyword or bound):
+                    found.append(node)
+        return found
+
+    def changed(self, name: str) -> bool:
+        """Whether the function changes in place what the name is bound to, or binds it again."""
+        for node in self.uses(name):
+            outers = self.source.parents(node)
+            outer = next(outers)
+            if isinstance(outer, cst.Attribute) and outer.attr.value in _IN_PLACE:
+                return True
+            if isinstance(outer, cst.AugAssign | cst.Del):
+                return True
+            if isinstance(outer, cst.Subscript) and isinstance(
+                next(outers), cst.AssignTarget | cst.AugAssign | cst.Del
+            ):
+                return True
+            call = next(outers, None)
+            given = isinstance(outer, cst.Arg) and isinstance(call, cst.Call)
+            if given and "shuffle" in self.source.text(call.func):  # type: ignore[union-attr]
+                return True
+        bindings = [targets for targets, _ in self._bindings() if name in targets]
+        return len(bindings) > 1
+
+    @property
+    def constructor(self) -> cst.FunctionDef | None:
+        """The class's own `__init__`, if what stands at its end always runs."""
+        init = self.method("__init__")
+        return init if init is not None and not m.findall(init.body, m.Return()) else None
+
+    def method(self, name: str) -> cst.FunctionDef | None:
+        """A method that the class itself defines."""
+        for each in self.owner.body.body if self.owner is not None else ():
+            if isinstance(each, cst.FunctionDef) and each.name.value == name:
+                return each
+        return None
+
+    def free_name(self, wanted: str) -> str:
+        """An attribute's name that nothing in the file has: the wanted one, or one like it."""
+        wanted = wanted if wanted.startswith("_") else f"_{wanted}"
+        taken = {node.value for node in self.source.find(cst.Name) if isinstance(node, cst.Name)}
+        number = 2
+        found = wanted
+        while found in taken:
+            found, number = f"{wanted}_{number}", number + 1
+        return found
+
+
+def names_in(*nodes: cst.CSTNode) -> set[str]:
+    """The names in these expressions, not those behind dots or of keywords."""
+    found: set[str] = set()
+    for node in nodes:
+        collector = _Names()
+        node.visit(collector)
+        found |= collector.found
+    return found
+
+
+class _Names(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Arg(self, node: cst.Arg) -> bool:
+        node.value.visit(self)
+        return False
+
+    def visit_Name(self, node: cst.Name) -> None:
+        self.found.add(node.value)
+
+
+def draws(source: Source, node: cst.CSTNode) -> bool:
+    """Whether it may give something else each time, whatever it depends on."""
+    for call in m.findall(node, m.Call()):
+        assert isinstance(call, cst.Call)
+        called = cst.Module([]).code_for_node(call.func)
+        name = called.rpartition(".")[2]
+        if any(word in name for word in _DRAWS) or "random" in called:
+            return True
+        if called.startswith("self.") and name in _MOVES_ON:
+            return True
+    return False
+
+
+def goes_once(node: cst.CSTNode) -> bool:
+    """Whether what this expression gives can be gone through once only."""
+    if isinstance(node, cst.GeneratorExp):
+        return True
+    return isinstance(node, cst.Call) and last_name(node.func) in _ONCE
+
+
+def last_name(node: cst.CSTNode) -> str:
+    """'load' of `np.load`."""
+    if isinstance(node, cst.Attribute):
+        return node.attr.value
+    return node.value if isinstance(node, cst.Name) else ""
+
+
+def parsed(text: str, source: Source) -> tuple[Any, ...]:
+    """Statements of this text, indented as the file is."""
+    tree = cst.parse_module(text, config=source.module.config_for_parsing)
+    return tuple(tree.body)
+
+
+def block(body: cst.BaseSuite, statements: Sequence[Any], end: bool = True) -> cst.IndentedBlock:
+    """The block with more statements, behind or in front of its own."""
+    if isinstance(body, cst.SimpleStatementSuite):
+        body = cst.IndentedBlock([cst.SimpleStatementLine(body.body)])
+    assert isinstance(body, cst.IndentedBlock)
+    return body.with_changes(body=[*body.body, *statements] if end else [*statements, *body.body])

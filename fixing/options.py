@@ -1,0 +1,110 @@
+"""Values that the command line or a configuration file decides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import libcst as cst
+import libcst.matchers as m
+
+from .nodes import calls_in, flags_of, is_called, is_literal, option_of, passed_as, text_of
+from .project import CannotPatch, Project, Source
+
+_SHOWN = 3
+
+
+class OptionGiven(CannotPatch):
+    """The value comes from outside of the source: the sentence says what to pass."""
+
+
+def option_named(project: Project, name: str) -> tuple[Source, cst.Call] | None:
+    """The `add_argument(…)` whose value has this name. Raises CannotPatch where there are
+    several."""
+    found = [
+        (source, call)
+        for source in project.sources()
+        for call in calls_in(source)
+        if is_called(call, "add_argument") and option_of(call) == name
+    ]
+    if len(found) > 1:
+        raise CannotPatch(f"several options are called {name}: pass the one that you use")
+    return found[0] if found else None
+
+
+def click_option(source: Source, function: cst.FunctionDef, name: str) -> cst.Call | None:
+    """The decorator that gives a function this parameter."""
+    for decorator in function.decorators:
+        call = decorator.decorator
+        if isinstance(call, cst.Call) and is_called(call, "option") and option_of(call) == name:
+            return call
+    return None
+
+
+def default_of(project: Project, source: Source, call: cst.Call, value: str) -> cst.BaseExpression:
+    """The default of an option. Raises OptionGiven where it has none, or the run was given it."""
+    flags = flags_of(call)
+    flag = max(flags, key=len, default="")
+    given = any(arg == each or arg.startswith(f"{each}=") for each in flags for arg in project.argv)
+    if given:
+        raise OptionGiven(f"the run was given {flag}: pass {flag} {value}")
+    action = passed_as(call, "action")
+    if action is not None and text_of(action) == "store_true":
+        raise OptionGiven(f"it is an option, off by default: pass {flag}")
+    default = passed_as(call, "default")
+    if default is None or not is_literal(default):
+        place = source.place(call)
+        raise OptionGiven(f"{place} has no default to change: pass {flag} {value}")
+    return default
+
+
+def fields_named(project: Project, name: str) -> list[tuple[Source, cst.BaseExpression]]:
+    """What a field of a data class, or of a namespace, is given: where it is made, else its
+    defaults."""
+    fields = [
+        (source, owner, node.value)
+        for source in project.sources()
+        for owner in source.find(cst.ClassDef)
+        for node in m.findall(owner, m.AnnAssign(target=m.Name(name)))
+        if isinstance(owner, cst.ClassDef) and isinstance(node, cst.AnnAssign)
+    ]
+    makers = {owner.name.value for _, owner, _ in fields} or {"SimpleNamespace", "Namespace"}
+    given = [
+        (source, value)
+        for source in project.sources()
+        for call in calls_in(source)
+        if any(is_called(call, maker) for maker in makers)
+        and (value := passed_as(call, name)) is not None
+    ]
+    return given or [(source, value) for source, _, value in fields if value is not None]
+
+
+def in_configs(project: Project, key: str, value: str) -> None:
+    """Raises OptionGiven if the command line (of Hydra, OmegaConf) or a YAML file of the project
+    decides it."""
+    for arg in project.argv:
+        path, _, given = arg.partition("=")
+        if given and path.lstrip("+-").rpartition(".")[2] == key:
+            raise OptionGiven(f"the run was given {path}: pass {path}={value}")
+    found = [
+        f"{file}:{number} ({path})"
+        for file, lines in project.configs()
+        for path, number in _yaml_keys(lines, key)
+    ]
+    if found:
+        where = " or ".join(found[:_SHOWN])
+        raise OptionGiven(f"a configuration decides it: set {value} at {where}")
+
+
+def _yaml_keys(lines: list[str], key: str) -> Iterator[tuple[str, int]]:
+    """(dotted path, line) of each scalar of this key."""
+    above: list[tuple[int, str]] = []
+    for number, line in enumerate(lines, 1):
+        found = re.match(r"(\s*)([\w.-]+)\s*:\s*(.*)$", line)
+        if found is None:
+            continue
+        indent = len(found[1])
+        above = [each for each in above if each[0] < indent]
+        if found[2] == key and found[3] and not found[3].startswith("#"):
+            yield ".".join([*(name for _, name in above), key]), number
+        above.append((indent, found[2]))

@@ -1,0 +1,150 @@
+"""A recommendation as a patch of the user's source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..advisors.schema.report_model import LoaderReport, Recommendation, Report
+from ..profiler.base.errors import UsageError
+from ..profiler.store.making import read_sources
+from ..profiler.store.run.run import LoaderRun, Run
+from .deciding_call import arguments_of, change_arguments, change_dispatching
+from .edits import Edits, FileChange, unified_diff
+from .lines import change_fetching, change_lines
+from .pasting import has_definitions, paste
+from .project import CannotPatch, Project
+
+# Advice whose batches may differ: what is promised of each patch is what `try` compares.
+OTHER_BATCHES = ("batch-size", "drop-last", "in-order", "distributed-sampler", "sampler")
+
+# Advice about lines of the user's own.
+EVALUATING = ("validation", "evaluation", "test", "prediction")
+OF_LINES = ("hot-function", "storage-format", "page-cache", "batched-getitems")
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A change of code. `same_batches`: whether the loop must be handed what it was before.
+    `place`: where the loader is made. `cells`: the changes are of a notebook's cells."""
+
+    title: str
+    place: str
+    changes: tuple[FileChange, ...]
+    same_batches: bool = True
+    cells: bool = False
+
+    @property
+    def diff(self) -> str:
+        """For `patch -p1` in the project's root; of a notebook, the new text of its cells."""
+        if self.cells:
+            texts = (each.after.decode("utf-8", "replace") for each in self.changes)
+            names = (f"# {each.path}" for each in self.changes)
+            return "\n".join(f"{name}\n{text}" for name, text in zip(names, texts, strict=True))
+        return unified_diff(self.changes)
+
+
+def open_project(run: Run, root: Path) -> Project:
+    """The project in this folder, with what the run's processes recorded of its files."""
+    hashes: dict[str, str] = {}
+    for process in run.processes:
+        hashes.update(read_sources(process.path).files)
+    cells = {
+        line.file: (f"cell {line.cell}", line.text)
+        for loader in run.loaders
+        for line in loader.made.lines
+        if line.cell is not None and line.text
+    }
+    return Project(root, hashes, run.argv, cells)
+
+
+def chosen(report: Report, number: int | None) -> tuple[LoaderReport, Recommendation]:
+    """The plan's first step, or the recommendation of that number as `report --advice` counts: of
+    the loader that costs most, of those that have it. Raises UsageError."""
+    at = (number or 1) - 1
+    for loader in report.costliest:
+        if at < len(loader.recommendations):
+            return loader, loader.recommendations[at]
+    if number is None:
+        raise UsageError("the report of this run recommends nothing to change")
+    most = max((len(each.recommendations) for each in report.loaders), default=0)
+    has = f"it has {most}" if most else "nothing is advised"
+    raise UsageError(f"there is no advice {number}: {has}")
+
+
+def with_diffs(report: Report, run: Run, root: Path) -> Report:
+    """The report with the diff of each recommendation that can be patched, not tried."""
+    project = open_project(run, root)
+
+    def with_diff(loader: LoaderReport, advice: Recommendation) -> Recommendation:
+        try:
+            diff = make_patch(run, project, loader, advice).diff
+        except (CannotPatch, RecursionError):
+            return advice
+        return replace(advice, change=replace(advice.change, diff=diff))
+
+    loaders = (
+        replace(
+            loader, recommendations=tuple(with_diff(loader, one) for one in loader.recommendations)
+        )
+        for loader in report.loaders
+    )
+    return replace(report, loaders=tuple(loaders))
+
+
+def make_patch(run: Run, project: Project, loader: LoaderReport, advice: Recommendation) -> Patch:
+    """Raises CannotPatch, with the reason as one sentence."""
+    recorded = _recorded(run, loader)
+    edits = Edits()
+    same = _edit(project, edits, loader, advice, recorded)
+    changes = edits.changes()
+    if not changes:
+        raise CannotPatch("the source says this already")
+    place = recorded.made.place or "where it is watched"
+    cells = {each.path for each in changes} & {name for name, _ in project.cells.values()}
+    if cells and len(cells) < len(changes):
+        raise CannotPatch("it would change a notebook and files beside it")
+    return Patch(advice.title, place, changes, same, bool(cells))
+
+
+def _edit(
+    project: Project,
+    edits: Edits,
+    loader: LoaderReport,
+    advice: Recommendation,
+    recorded: LoaderRun,
+) -> bool:
+    """Whether the batches stay the same. Raises CannotPatch."""
+    if advice.rule == "batched-getitems" and change_fetching(project, edits, recorded):
+        return True
+    if advice.rule == "dispatch-batches":
+        change_dispatching(project, edits)
+        return False
+    evaluating = loader.config.get("phase") in EVALUATING
+    refused: CannotPatch | None = None
+    if advice.rule in OF_LINES:
+        try:
+            same = change_lines(project, edits, loader, recorded)
+        except CannotPatch as error:
+            same, refused = None, error
+        if same is not None:
+            return same
+    same_batches = advice.rule not in OTHER_BATCHES
+    if advice.effort != "a conversion" and has_definitions(advice.change.code):
+        arguments = arguments_of(project, edits, recorded.made, evaluating)
+        paste(edits, arguments.site, arguments, advice.change.code)
+        return same_batches
+    if advice.change.params:
+        wanted = {name: repr(value) for name, value in advice.change.params.items()}
+        change_arguments(project, edits, recorded.made, wanted, evaluating)
+        return same_batches
+    if advice.effort == "a conversion":
+        raise refused or CannotPatch("it converts the data, once, which is no change of the source")
+    raise refused or CannotPatch("its code is to be fitted in by hand")
+
+
+def _recorded(run: Run, loader: LoaderReport) -> LoaderRun:
+    for each in run.loaders:
+        if (each.pid, each.index) == (loader.pid, loader.index):
+            return each
+    raise CannotPatch(f"the run holds no loader {loader.name}")

@@ -1,0 +1,53 @@
+"""A patch tried: the recorded command with and without it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ..experiment.change import Change, Options
+from ..experiment.result import TryResult
+from ..experiment.try_change import try_change
+from ..profiler.base.errors import UsageError
+from ..profiler.store.making import read_sources
+from ..profiler.store.run.run import Run
+from .patch import Patch
+
+
+def try_patch(
+    run: Run,
+    patch: Patch,
+    root: Path,
+    *,
+    options: Options | None = None,
+    ask: Callable[[Sequence[str]], None] = lambda linked: None,
+    say: Callable[[str], None] = lambda what: None,
+) -> TryResult:
+    """Run the command of the run in copies of the project, with and without the patch, in turns.
+
+    `ask` and `say` as for `try_change`. Raises UsageError where it cannot be run.
+    """
+    if patch.cells:
+        raise UsageError("cells of a notebook are not run again: try it there")
+    script, here = command_of(run)
+    change = Change(root.resolve(), patch=patch.diff)
+    return try_change(script, change, here=here, options=options, ask=ask, say=say)
+
+
+def command_of(run: Run) -> tuple[list[str], Path]:
+    """(as on the command line of `loaderscope run`, the folder it was called in). Raises
+    UsageError."""
+    for process in run.processes:
+        told = read_sources(process.path)
+        if told.cwd and run.argv:
+            script = [run.argv[0]] if not told.module else ["-m", told.module]
+            return [*script, *run.argv[1:]], Path(told.cwd)
+    raise UsageError("the run does not say which command it was: try it by hand, --no-check")
+
+
+def holds(patch: Patch, found: TryResult) -> bool:
+    """Whether the patch does what is promised of it: it runs, it is not slower, and where the
+    batches must be the same they are."""
+    if found.error is not None or found.slower:
+        return False
+    return found.same_batches is True or not patch.same_batches

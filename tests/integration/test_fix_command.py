@@ -1,0 +1,171 @@
+"""`loaderscope fix` on a run that was recorded: the patch is shown, applies, is written, and nothing
+else is."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from loaderscope.cli import main
+from made_projects import PROJECTS, lay
+
+PARSED = PROJECTS["parsed_each_time"]
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project and its run, recorded once."""
+    folder = tmp_path_factory.mktemp("fix")
+    lay(folder / "project", PARSED.files)
+    command = [
+        sys.executable,
+        "-m",
+        "loaderscope",
+        "run",
+        "--runs",
+        str(folder / "runs"),
+        "train.py",
+    ]
+    done = subprocess.run(
+        command, cwd=folder / "project", capture_output=True, text=True, timeout=200, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def project(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The project as it was recorded; the command is called in it."""
+    folder = recorded / "project"
+    monkeypatch.chdir(folder)
+    yield folder
+    shutil.rmtree(folder)
+    lay(folder, PARSED.files)
+
+
+@pytest.fixture
+def run(recorded: Path, tmp_path: Path) -> Path:
+    """A copy of the run, to be tampered with."""
+    (found,) = (recorded / "runs").iterdir()
+    shutil.copytree(found, tmp_path / found.name)
+    return tmp_path / found.name
+
+
+def expected() -> str:
+    return (Path(__file__).parents[1] / "fixing/golden/parsed_each_time.diff").read_text()
+
+
+def fails(capsys: Capture, *args: str) -> str:
+    assert main(["fix", *args]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and captured.err.count("\n") == 1, captured
+    return captured.err
+
+
+def test_the_patch_is_shown_for_patch(project: Path, run: Path, capsys: Capture) -> None:
+    assert main(["fix", str(run), "--no-check", "--root", "."]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == expected()
+    assert "not tried" in captured.err and "(made at train.py:4)" in captured.err
+    assert (project / "data.py").read_text() == PARSED.files["data.py"]
+    subprocess.run(["patch", "-p1"], input=captured.out, text=True, check=True, capture_output=True)
+    assert "self._labels = json.load(file)" in (project / "data.py").read_text()
+
+
+def test_the_patch_is_written(project: Path, run: Path, capsys: Capture) -> None:
+    inode = (project / "data.py").stat().st_ino
+    assert main(["fix", str(run), "--no-check", "--root", str(project), "--write"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == expected() and captured.err.endswith("written: data.py\n")
+    assert "self._labels = json.load(file)" in (project / "data.py").read_text()
+    assert (project / "data.py").stat().st_ino != inode  # in one step
+    assert sorted(path.name for path in project.glob("*.*")) == ["data.py", "train.py"]
+    # What the run recorded is another source now.
+    says = fails(capsys, str(run), "--no-check", "--root", ".")
+    assert "data.py was changed since the run" in says
+
+
+def test_a_patch_is_tried_before_it_is_shown(project: Path, run: Path, capsys: Capture) -> None:
+    assert main(["fix", str(run), "--root", ".", "--yes", "--budget", "15"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == expected()
+    assert "tried: same batches (" in captured.err
+
+
+def test_a_trial_is_not_begun_unasked(project: Path, run: Path, capsys: Capture) -> None:
+    assert "say --yes to run it" in fails(capsys, str(run), "--root", ".")
+
+
+def test_a_patch_that_does_not_hold_is_not_shown(
+    project: Path, run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from loaderscope.experiment.result import Difference, TryResult
+    from loaderscope.fixing import trial
+
+    other = TryResult(False, 64, Difference(3, "values of [0]"))
+    monkeypatch.setattr(trial, "try_change", lambda *_, **__: other)
+    assert main(["fix", str(run), "--root", ".", "--yes", "--write"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == "" and "different from batch 3 on: values of [0]" in captured.err
+    assert "The patch is not shown" in captured.err
+    assert (project / "data.py").read_text() == PARSED.files["data.py"]
+
+
+def test_other_folders_are_not_touched(
+    project: Path, run: Path, capsys: Capture, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    says = fails(capsys, str(run), "--no-check", "--write", "--root", str(tmp_path / "other"))
+    assert "no patch for" in says
+
+
+@pytest.mark.parametrize("number", ["9", "0", "x"])
+def test_there_is_no_such_advice(number: str, project: Path, run: Path, capsys: Capture) -> None:
+    assert main(["fix", str(run), "--advice", number, "--no-check"]) == 2
+    assert capsys.readouterr().out == ""
+
+
+def tampered(run: Path, name: str, change: dict[str, object]) -> None:
+    (file,) = run.glob(f"p*/{name}")
+    file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
+
+
+def test_a_run_cannot_name_another_file(
+    project: Path, run: Path, capsys: Capture, tmp_path: Path
+) -> None:
+    """Its hashes and lines name a file outside of the project: directly, by `..`, through a link."""
+    secret = tmp_path / "secret"
+    hashes = lay(secret, PARSED.files)
+    os.symlink(secret, project / "linked")
+    digest = hashes[str(secret / "data.py")]
+    for path in (
+        secret / "data.py",
+        project / f"../{tmp_path}/secret/data.py",
+        project / "linked/data.py",
+    ):
+        tampered(run, "sources.json", {"files": {str(path): digest}})
+        (loader,) = run.glob("p*/loader0.json")
+        text = loader.read_text().replace(str(project / "data.py"), str(path))
+        loader.write_text(text)
+        main(["fix", str(run), "--no-check", "--write", "--root", str(project)])
+        capsys.readouterr()
+        assert (secret / "data.py").read_text() == PARSED.files["data.py"], path
+        loader.write_text(text.replace(str(path), str(project / "data.py")))
+    (project / "linked").unlink()
+
+
+@pytest.mark.parametrize("files", [{}, {"data.py": "0"}, {"/etc/passwd": "0" * 64}])
+def test_hashes_that_fit_nothing_patch_nothing(
+    files: dict[str, str], project: Path, run: Path, capsys: Capture
+) -> None:
+    tampered(run, "sources.json", {"files": files})
+    fails(capsys, str(run), "--no-check", "--write", "--root", ".")
+    assert (project / "data.py").read_text() == PARSED.files["data.py"]

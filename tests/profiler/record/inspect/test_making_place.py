@@ -1,0 +1,181 @@
+"""Where a loader was made is the user's own line, whatever lies between; nobody can tell that it was
+noted."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import textwrap
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from torch.utils.data import DataLoader
+
+import loaderscope
+from loaderscope.profiler.record.inspect.making_place import making_of, note_makings
+from loaderscope.profiler.store.making import MAX_LINES, Making, read_making
+from loaderscope.profiler.store.run.run_reader import open_run
+
+ROWS = list(range(8))
+
+
+@pytest.fixture
+def noting() -> Iterator[None]:
+    end = note_makings()
+    yield
+    end()
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Iterator[Callable[[str, str], ModuleType]]:
+    """Makes a module of an installed package."""
+    made: list[str] = []
+
+    def install(name: str, source: str) -> ModuleType:
+        folder = tmp_path / "lib/site-packages" / name
+        folder.mkdir(parents=True)
+        file = folder / "__init__.py"
+        file.write_text(textwrap.dedent(source))
+        module = ModuleType(name)
+        sys.modules[name] = module
+        made.append(name)
+        exec(compile(file.read_text(), str(file), "exec"), vars(module))
+        return module
+
+    yield install
+    for name in made:
+        del sys.modules[name]
+
+
+def here() -> int:
+    """The line that calls this."""
+    frame = inspect.currentframe()
+    assert frame is not None and frame.f_back is not None
+    return frame.f_back.f_lineno
+
+
+def made(loader: Any) -> Making:
+    return read_making(making_of(loader))
+
+
+def build(**more: Any) -> DataLoader[Any]:
+    return DataLoader(ROWS, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("noting")
+def test_the_lines_that_led_to_a_loader() -> None:
+    loader, line = build(batch_size=2), here()
+    innermost, outer, *_ = made(loader).lines
+    source, first = inspect.getsourcelines(build)
+    assert (innermost.file, innermost.line, innermost.function) == (__file__, first + 1, "build")
+    assert (outer.line, outer.function) == (line, "test_the_lines_that_led_to_a_loader")
+    assert innermost.place == f"test_making_place.py:{first + 1}"
+    if sys.version_info >= (3, 11):
+        text = source[1][innermost.column : innermost.end_column]
+        assert text == "DataLoader(ROWS, **more)" and innermost.end_line == innermost.line
+    assert len(made(loader).lines) <= MAX_LINES
+    assert (made(loader).through, made(loader).watched) == (None, False)
+
+
+@pytest.mark.usefixtures("noting")
+def test_a_subclass_leads_to_its_own_call() -> None:
+    class Loader(DataLoader[Any]):
+        def __init__(self, data: Any) -> None:
+            super().__init__(data, batch_size=2)
+
+    loader = Loader(ROWS)
+    assert [line.function for line in made(loader).lines[:2]] == [
+        "__init__",
+        "test_a_subclass_leads_to_its_own_call",
+    ]
+
+
+@pytest.mark.usefixtures("noting")
+def test_frames_of_packages_are_passed_over(package: Callable[[str, str], ModuleType]) -> None:
+    maker = package(
+        "makers",
+        """\
+        from torch.utils.data import DataLoader
+
+        def create_loader(data, size):
+            return _create(data, size)
+
+        def _create(data, size):
+            return DataLoader(data, batch_size=size)
+
+        def again(loader):
+            return DataLoader(loader.dataset, batch_size=loader.batch_size)
+        """,
+    )
+    loader, line = maker.create_loader(ROWS, 2), here()
+    found = made(loader)
+    assert (found.lines[0].line, found.lines[0].file) == (line, __file__)
+    assert (found.through, found.call, found.again) == ("makers", "create_loader", False)
+
+
+@pytest.mark.usefixtures("noting")
+def test_a_loader_that_a_package_makes_of_the_users(
+    package: Callable[[str, str], ModuleType],
+) -> None:
+    source = (
+        "from torch.utils.data import DataLoader\ndef again(it): return DataLoader(it.dataset)\n"
+    )
+    maker = package("makers", source)
+
+    class Rows(list[int]):
+        """A data set that can be told from an equal one."""
+
+    mine, line = DataLoader(Rows(ROWS)), here()  # type: ignore[arg-type]
+    DataLoader(Rows(ROWS))  # type: ignore[arg-type]
+    found = made(maker.again(mine))
+    assert (found.lines[0].line, found.through, found.again) == (line, "makers", True)
+
+
+@pytest.mark.usefixtures("noting")
+def test_torch_warns_at_the_line_it_would_warn_at() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        DataLoader(ROWS, num_workers=4096)  # type: ignore[arg-type]
+    assert [Path(each.filename).name for each in caught] == ["dataloader.py"]
+    assert DataLoader.check_worker_number_rationality.__module__ == "torch.utils.data.dataloader"
+
+
+def test_what_is_noted_ends_without_a_trace() -> None:
+    before = vars(DataLoader)["check_worker_number_rationality"]
+    end = note_makings()
+    loader = build()
+    assert made(loader).lines
+    end()
+    assert vars(DataLoader)["check_worker_number_rationality"] is before
+    assert making_of(loader) is None
+
+
+def test_a_run_says_where_its_loaders_were_made_and_what_ran(runs_dir: Path) -> None:
+    loaderscope.watch_all()
+    loader, line = build(batch_size=2), here()
+    list(loader)
+    later = DataLoader(ROWS)  # type: ignore[arg-type]
+    loaderscope.unwatch()
+    assert making_of(later) is None
+    run = open_run(next(runs_dir.iterdir()))
+    assert run.loaders[0].made.lines[1].line == line
+    report = loaderscope.report(run)
+    _, first = inspect.getsourcelines(build)
+    assert report.loaders[0].made_at == f"test_making_place.py:{first + 1}"
+    assert f"made at test_making_place.py:{first + 1}" in str(report)
+
+
+def test_a_loader_that_was_made_before_says_where_it_is_watched(runs_dir: Path) -> None:
+    loader = build(batch_size=2)
+    loaderscope.watch(loader)
+    line = here() - 1
+    list(loader)
+    loaderscope.unwatch()
+    run = open_run(next(runs_dir.iterdir()))
+    found = run.loaders[0].made
+    assert found.watched and found.lines[0].line == line
+    assert loaderscope.report(run).loaders[0].made_at is None
