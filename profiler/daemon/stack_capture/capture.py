@@ -209,7 +209,9 @@ class StackCapture:
 
     def _read(self, target: ProcessRow, seconds: int, rate_hz: int, gil: bool) -> None:
         spy = self._py_spy
-        if not (gil or self.native):  # which lists threads several times a reading
+        # With native frames threads are listed several times a reading. With workers, the training
+        # process waits for those.
+        if not (gil or self.native or (self._workers and target.worker is None)):
             self.readings.watch(target.pid)
         try:
             one = spy.start(

@@ -64,6 +64,7 @@ class Readings:
             found = self._libc.inotify_add_watch(self._fd, path.encode(), mask)
             if found >= 0:
                 self._watched[found] = pid
+                self._waits.known.add(pid)
                 self._seen.setdefault(pid, [])
             else:
                 self.reason = f"{REFUSED}: {os.strerror(ctypes.get_errno())}"
@@ -76,7 +77,8 @@ class Readings:
                 time.sleep(left)
                 return
             with suppress(OSError, ValueError):
-                if select.select([self._fd], [], [], left)[0]:
+                select.select([self._fd], [], [], left)
+                while True:  # until nothing is left, which is an error
                     self._take()
 
     def close(self) -> None:
@@ -89,7 +91,7 @@ class Readings:
         """What the main thread did at each of py-spy's samples of it; None where they cannot be
         told apart. `said`: what py-spy logged."""
         with suppress(OSError, ValueError):
-            while self._fd >= 0 and select.select([self._fd], [], [], 0)[0]:
+            while True:
                 self._take(too_late=True)
         seen = self._seen.get(pid, [])[_TRIALS:]
         for day, fraction in _FAILED.findall(said):

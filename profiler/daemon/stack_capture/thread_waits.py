@@ -78,6 +78,7 @@ class ThreadWaits:
             for role, numbers in _CALLS.items()
             for number in (numbers[place] if place is not None else ())
         }
+        self.known: set[int] = set()  # processes of the burst, which are looked at themselves
         self._peers: dict[tuple[int, str], Peer] = {}
         self._missed: Counter[tuple[int, str]] = Counter()
         self._locks: dict[tuple[int, int], Seen] = {}
@@ -199,6 +200,8 @@ class ThreadWaits:
                 # A server may not have accepted yet, a child not have begun.
                 if peer.pid is not None or self._missed[pid, target] >= MISSES:
                     self._peers[pid, target] = peer
+            if peer.pid in self.known:
+                return Seen("pipe")
             waits = peer.pid is not None and not _computes(peer.pid)
             return Seen(f"{peer.kind} waits" if waits else peer.kind, peer.what[:MAX_WHAT])
         if target.startswith("/dev/") and not target.startswith("/dev/shm/"):
