@@ -43,9 +43,10 @@ def _of_work(case: Case, stage: str) -> Iterator[Finding]:
             for each in case.report.transforms
             if each.share is not None and each.share >= LEAST_SHARE
         ]
-    for part in parts or [Part(None, None, None, _WHOLE)]:
-        free = _free(case, stage, part.share)
-        yield Finding(stage, *part, waiting_share=waiting * part.share.mid, factor=free)
+    whole = Part(None, None, None, _WHOLE, code.doing if code is not None else ())
+    for part in parts or [whole]:
+        free, share = _free(case, stage, part.share), waiting * part.share.mid
+        yield Finding(stage, *part[:4], share, free, part.doing)
 
 
 def _of_cause(case: Case, stage: str) -> Iterator[Finding]:

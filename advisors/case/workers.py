@@ -12,6 +12,7 @@ import numpy as np
 
 from ...profiler.store.lanes.columns import Columns
 from ..schema.evidence import Evidence, in_cores, percent, us
+from ..schema.report_model import Doing
 from ..stage_model.measured import mean
 from ..stage_model.process_rows import Rows, grown, process_rows
 from ..whatif.costs import method_of
@@ -35,12 +36,35 @@ BUSY = 0.9
 # Below this CPU over wall time, fetching mostly waits (I/O, locks): workers may then exceed the
 # CPUs (docs/causes.md, "Remote storage").
 LATENCY_BOUND_BELOW = 0.5
+# What a thread waits for, by `WAITS` of stack samples.
+WAITS_FOR = {
+    "disk": "for the disk",
+    "network": "for the network",
+    "lock": "for a lock",
+    "threads": "for its own threads",
+    "sleep": "asleep",
+    "child": "for a program that computes",
+    "child waits": "for a program that waits",
+    "server": "for a process that computes",
+    "server waits": "for a process that waits",
+    "process": "for another process",
+    "gil": "for the interpreter",
+    "fault": "for memory",
+    "pipe": "for another process",
+}
 
 
 def cpu_over_wall(case: Case) -> float | None:
     """CPU over wall time of fetch, as if a core were always free: 1 is computing, 0 is waiting."""
     idle = fetch_idle_share(case)
     return 1 - idle if idle is not None else None
+
+
+def waits_of(case: Case) -> tuple[Doing, ...]:
+    """What fetching waits for besides a core, as stack samples saw it, the most frequent first."""
+    stage = case.code_stage("fetch")
+    found = stage.doing if stage is not None else ()
+    return tuple(each for each in found if each.kind not in ("compute", "core"))
 
 
 def workers_busy(case: Case) -> float | None:
@@ -103,6 +127,11 @@ def making_figures(case: Case) -> Evidence:
         "effective CPUs": in_cores(case.cpus),
         "CPU over wall time of fetching": percent(cpu_over_wall(case)),
         "handing a batch over": us(case.hand_over_us),
+        **{
+            f"fetching waits, {WAITS_FOR[each.kind]}": percent(each.share)
+            for each in waits_of(case)[:2]
+            if each.kind in WAITS_FOR
+        },
     }
 
 

@@ -120,6 +120,21 @@ class Basis:
 
 
 @dataclass(frozen=True)
+class Doing:
+    """What threads did in a part of their stack samples: computed, or waited.
+
+    `kind` is one of `WAITS` in profiler/store/stacks/stack_samples.py, `what` the file, peer or
+    child where most of it is for the same. `processes`: how many of those sampled waited for the
+    same lock. `share` is of the samples of which it is known.
+    """
+
+    kind: str
+    what: str | None
+    processes: int
+    share: float
+
+
+@dataclass(frozen=True)
 class Finding:
     """A part of what the loop waits for: a line of the user's own, a call, or a whole stage.
 
@@ -137,6 +152,7 @@ class Finding:
     share: Range
     waiting_share: float
     factor: Range | None
+    doing: tuple[Doing, ...] = ()  # what was done there, the most frequent first
 
 
 @dataclass(frozen=True)
@@ -246,6 +262,7 @@ class HotSpot:
     high: float
     called_from: str | None = None
     text: str | None = None
+    doing: tuple[Doing, ...] = ()  # of an own line: in its samples that no other own line is below
 
 
 @dataclass(frozen=True)
@@ -275,6 +292,7 @@ class CodeStage:
     ]  # the user's own, by `total_share`; `function` and `line`: the call's
     libraries: Mapping[str, float]  # library → share by innermost frame; "" is the user's own code
     flame: tuple[FlameNode, ...]
+    doing: tuple[Doing, ...] = ()  # what its threads did, where that is known
 
 
 @dataclass(frozen=True)

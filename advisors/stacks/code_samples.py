@@ -7,7 +7,7 @@ Samples of main inside and outside `next()` count for every loader that was in u
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -16,7 +16,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
-from ...profiler.store.stacks.stack_samples import Frame, StackCapture
+from ...profiler.store.stacks.stack_samples import Frame, StackCapture, Wait
 
 _WORKER_STAGES = frozenset({"fetch", "collate", "pack"})
 _MAIN_STAGES = frozenset({"pin", "wait", "compute"})
@@ -30,7 +30,8 @@ Frames = tuple[Frame, ...]
 
 @dataclass
 class Samples:
-    """The samples of one loader. `stacks` has those of each stage by stack, outermost frame first.
+    """The samples of one loader. `stacks` has those of each stage by stack, outermost frame first,
+    and `waits` what the thread did in those of which that is known.
     `gil` maps a stage to (samples, those that held the GIL) of processes where that was measured.
     `shared` counts samples that may belong to another loader."""
 
@@ -41,6 +42,7 @@ class Samples:
     stacks: dict[str, Counter[Frames]] = field(default_factory=dict)
     gil: dict[str, tuple[float, float]] = field(default_factory=dict)
     shared: int = 0
+    waits: dict[str, dict[Frames, Counter[Wait]]] = field(default_factory=dict)
 
 
 def samples_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Samples:
@@ -78,7 +80,9 @@ def _add(found: Samples, burst: StackCapture, process: ProcessRun, loader: Loade
         if loader.index not in owners:
             continue
         seen = True
-        found.stacks.setdefault(stack.stage, Counter())[_tidy(frames)] += stack.samples
+        frames = _tidy(frames)
+        found.stacks.setdefault(stack.stage, Counter())[frames] += stack.samples
+        found.waits.setdefault(stack.stage, defaultdict(Counter))[frames].update(stack.waits)
         if len(owners) > 1 and stack.stage in _INLINE_STAGES:
             found.shared += stack.samples
         held = burst.gil.get(stack.pid)

@@ -9,14 +9,16 @@ from collections.abc import Mapping
 
 from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
-from ...profiler.store.stacks.stack_samples import STAGES, Frame
-from ..schema.report_model import Code, CodeStage, HotSpot, Stage, TransformTime
+from ...profiler.store.stacks.stack_samples import STAGES, Frame, Wait
+from ..schema.report_model import Code, CodeStage, Doing, HotSpot, Stage, TransformTime
 from .code_samples import Frames, samples_of
 from .flame import flame_of
 from .libraries import Owner, owner_of
 from .source_lines import SourceLines
 
 MAX_SPOTS = 40
+# A peer or a file is named if it is this part of its kind; a kind, if it is this part of all.
+MOSTLY, LEAST_DOING = 0.5, 0.03
 _Z = 1.959964  # of the normal distribution, two-sided 95 %
 _SHARED = (
     "several loaders of this process fetched while stacks were taken, and their data sets cannot "
@@ -43,7 +45,8 @@ def code_of(
     for name in STAGES:
         if name in found.stacks:
             counted, held = found.gil.get(name, (0.0, 0.0))
-            stages[name] = _stage(found.stacks[name], held / counted if counted else None, lines)
+            gil = held / counted if counted else None
+            stages[name] = _stage(found.stacks[name], found.waits[name], gil, lines)
     samples = sum(each.samples for each in stages.values())
     fetched = sum(stages[name].samples for name in ("fetch", "collate") if name in stages)
     reason = (
@@ -68,30 +71,41 @@ def _why_none(run: Run, process: ProcessRun) -> str | None:
     return "no burst of stack samples was taken while this loader was in use" if bursts else None
 
 
-def _stage(stacks: Mapping[Frames, int], gil_share: float | None, lines: SourceLines) -> CodeStage:
+def _stage(
+    stacks: Mapping[Frames, int],
+    waits: Mapping[Frames, Counter[Wait]],
+    gil_share: float | None,
+    lines: SourceLines,
+) -> CodeStage:
     samples = sum(stacks.values())
     libraries: Counter[str] = Counter()
     for frames, count in stacks.items():
         if frames:
             libraries[_owner(frames[-1]).library or ""] += count
-    functions = _spots(stacks, samples, lines, by_line=False)
+    functions = _spots(stacks, samples, lines)
     return CodeStage(
         samples=samples,
         gil_share=gil_share,
         hot=tuple(sorted(functions, key=lambda spot: (-spot.share, -spot.total_share))),
-        lines=_spots(stacks, samples, lines, by_line=True),
+        lines=_spots(stacks, samples, lines, waits),
         libraries={name: count / samples for name, count in libraries.most_common()}
         if samples
         else {},
         flame=flame_of(stacks),
+        doing=doing_of(sum(waits.values(), Counter())),
     )
 
 
 def _spots(
-    stacks: Mapping[Frames, int], samples: int, lines: SourceLines, by_line: bool
+    stacks: Mapping[Frames, int],
+    samples: int,
+    lines: SourceLines,
+    waits: Mapping[Frames, Counter[Wait]] | None = None,
 ) -> tuple[HotSpot, ...]:
-    """Functions by how often they were innermost, or (`by_line`) lines of the user's code by how
-    often they were on the stack. A native frame belongs to the line that calls it."""
+    """Functions by how often they were innermost, or (given `waits`) lines of the user's code by
+    how often they were on the stack. A native frame belongs to the line that calls it."""
+    by_line = waits is not None
+    did: dict[_Key, Counter[Wait]] = defaultdict(Counter)  # below a line, but no other own line
     inner: Counter[_Key] = Counter()
     total: Counter[_Key] = Counter()
     first: dict[_Key, Frame] = {}
@@ -111,6 +125,8 @@ def _spots(
                 innermost = key, frame.line
             if own:
                 caller = place_of(frame.file, frame.line)
+        if waits and seen:
+            did[list(seen)[-1]].update(waits[frames])
         for key, called_from in seen.items():
             total[key] += count
             if called_from is not None:
@@ -137,9 +153,27 @@ def _spots(
                 high=high,
                 called_from=callers[key].most_common(1)[0][0] if callers[key] else None,
                 text=lines.text(frame.file, line) if owner.own else None,
+                doing=doing_of(did[key]),
             )
         )
     return tuple(found)
+
+
+def doing_of(waits: Mapping[Wait, int]) -> tuple[Doing, ...]:
+    """What was done in these samples, by kind, the most frequent first. What a kind waits for is
+    named where most of it is for the same."""
+    kinds: dict[str, Counter[Wait]] = defaultdict(Counter)
+    for wait, count in waits.items():
+        kinds[wait.kind][wait] += count
+    every = sum(waits.values())
+    found = []
+    for kind, each in kinds.items():
+        (most, times), total = each.most_common(1)[0], sum(each.values())
+        what = most.what if most.what and times >= MOSTLY * total else None
+        processes = max(wait.processes for wait in each)
+        if total >= LEAST_DOING * every:
+            found.append(Doing(kind, what, processes, total / every))
+    return tuple(sorted(found, key=lambda each: -each.share))
 
 
 def _function(frame: Frame) -> _Key:

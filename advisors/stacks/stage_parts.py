@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ...profiler.record.inspect.uses import place_of
-from ..schema.report_model import CodeStage, HotSpot, Range
+from ..schema.report_model import CodeStage, Doing, HotSpot, Range
 from .code_summary import wilson
 
 LEAST_SHARE = 0.08  # of a stage's samples; what takes less is no part
@@ -16,12 +16,13 @@ OTHERS = 0.3
 
 class Part(NamedTuple):
     """The source of a line, or a function's name; where it is; the call below it that takes most;
-    its share of the samples, with its 95 % interval."""
+    its share of the samples, with its 95 % interval; what was done there."""
 
     text: str | None
     place: str | None
     call: str | None
     share: Range
+    doing: tuple[Doing, ...] = ()
 
 
 def parts_of(code: CodeStage) -> Iterator[Part]:
@@ -37,7 +38,7 @@ def parts_of(code: CodeStage) -> Iterator[Part]:
         left -= max(0.0, share)
         if share >= LEAST_SHARE:
             text = line.text.strip() if line.text else line.function
-            yield Part(text, place, _call_at(code, place), _range(share, code))
+            yield Part(text, place, _call_at(code, place), _range(share, code), line.doing)
     if left > OTHERS:
         for spot in code.hot:
             if spot.share >= LEAST_SHARE and spot.called_from is None and not spot.own:

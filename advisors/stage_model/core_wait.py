@@ -26,18 +26,32 @@ def core_wait_ratio(
     Work that took `cpu` seconds of CPU time took cpu / (1 - ratio) on the wall clock, besides any
     I/O. None without samples, or on a system that does not count it.
     """
+    names = "run_delay_ns", "cpu_user_ns", "cpu_system_ns"
+    delay, *cpu = _grown(run, process, loader, in_main, *names)
+    return min(MOST, delay / (delay + sum(cpu))) if sum(cpu) >= LEAST_CPU_NS else None
+
+
+def kernel_share(run: Run, process: ProcessRun, loader: LoaderRun, in_main: bool) -> float | None:
+    """The part of the CPU time of the training process, or of this loader's workers, that the
+    kernel used. None without samples."""
+    kernel, user = _grown(run, process, loader, in_main, "cpu_system_ns", "cpu_user_ns")
+    return kernel / (kernel + user) if kernel + user >= LEAST_CPU_NS else None
+
+
+def _grown(
+    run: Run, process: ProcessRun, loader: LoaderRun, in_main: bool, *names: str
+) -> list[float]:
+    """How much these counters of processes grew while the loop ran, where all are known."""
     system = run.host_of(process)
     if system is None or not loader.batches.rows:
-        return None
+        return [0.0] * len(names)
     lane = system.process
     begin, end = loop_span_ns(loader)
-    known = (lane["run_delay_ns"] >= 0) & (lane["cpu_user_ns"] >= 0)
-    known &= (lane["t_ns"] >= begin) & (lane["t_ns"] <= end)
-    delay = cpu = 0.0
-    for rows in process_rows(lane, process, loader, in_main=in_main):
-        delay += grown(lane, rows[known[rows]], "run_delay_ns")
-        cpu += grown(lane, rows[known[rows]], "cpu_user_ns", "cpu_system_ns")
-    return min(MOST, delay / (delay + cpu)) if cpu >= LEAST_CPU_NS else None
+    known = (lane["t_ns"] >= begin) & (lane["t_ns"] <= end)
+    for name in names:
+        known &= lane[name] >= 0
+    every = process_rows(lane, process, loader, in_main=in_main)
+    return [sum(grown(lane, rows[known[rows]], name) for rows in every) for name in names]
 
 
 def loop_span_ns(loader: LoaderRun) -> tuple[int, int]:

@@ -1,10 +1,11 @@
 """What fetching reads, and the shares of reading, decoding and the rest in it.
 
 Reading is waiting for files and copying their bytes. Waiting is 1 - CPU / wall, without waiting for
-a core. Opening a file and copying it out of the page cache take CPU time: OPEN_US a file and bytes
-÷ COPY_BYTES_PER_US, both measured on two cores of a cloud machine (x86-64, ext4 and overlay;
-`open`, `read` and `close` of 1 kB to 2 MB of warm files took 10 µs and 60 µs a MB), and at most all
-CPU time of fetch. Decoding is the rest of the CPU time.
+a core; of it, what stack samples saw waiting for a disk or the network, where that is known.
+Opening a file and copying it out of the page cache take CPU time: OPEN_US a file and bytes ÷
+COPY_BYTES_PER_US, both measured on two cores of a cloud machine (x86-64, ext4 and overlay; `open`,
+`read` and `close` of 1 kB to 2 MB of warm files took 10 µs and 60 µs a MB), and at most all CPU
+time of fetch. Decoding is the rest of the CPU time.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ..schema.report_model import EpochReads, FileKind, Mount, Stage, StorageSum
 from ..stage_model.core_wait import core_wait_ratio, waiting_share
 from ..stage_model.measured import low, mean, peak
 from ..stage_model.stages import cpu_share
+from ..stage_model.wait_kinds import WaitKinds, wait_kinds
 from .disk_reads import reads_of, whole_epochs
 from .files import containers_of, dataset_bytes, is_stored
 
@@ -26,6 +28,8 @@ OPEN_US = 12.0
 COPY_BYTES_PER_US = 10_000.0
 # Fewer bytes and page faults a sample are the process's own, and read no sample.
 LEAST_BYTES, LEAST_FAULTS = 16.0, 0.01
+# Waiting of these kinds is for what is read (`WAITS` of stack samples).
+READS = ("disk", "network", "fault")
 # If less than this part of the bytes comes from the disk, the page cache holds them all.
 FROM_CACHE = 0.01
 
@@ -103,7 +107,7 @@ def storage_of(
             _NO_SAMPLER if system is None else "how much memory there is was not sampled"
         )
     idle = core_wait_ratio(run, process, loader, in_main=not loader.num_workers)
-    split = _split(loader, stages, read, mounts, idle)
+    split = _split(loader, stages, read, mounts, idle, wait_kinds(run, process, loader))
     if isinstance(split, str):
         reasons |= dict.fromkeys(("reading_share", "decoding_share", "other_share"), split)
         split = _Split()
@@ -191,6 +195,7 @@ def _split(
     read: Mapping[str, float | None],
     mounts: tuple[Mount, ...],
     core_wait: float | None,
+    kinds: WaitKinds | None,
 ) -> _Split | str:
     """The three shares of fetch, or why they are not known."""
     fetch, fetch_us = stages.get("fetch"), read["fetch_us"]
@@ -214,7 +219,8 @@ def _split(
         reads = False
     copied_us = opens * OPEN_US + read_bytes / COPY_BYTES_PER_US
     copying = min(cpu, copied_us / max(fetch_us, 1e-3))
-    waited = (waiting_share(1 - cpu, core_wait) or 0.0) if reads else 0.0
+    reading_part = kinds.share(*READS) if kinds is not None else float(reads)
+    waited = (waiting_share(1 - cpu, core_wait) or 0.0) * reading_part
     reading = min(1.0, waited + copying)
     decoding = min(1.0 - reading, cpu - copying)
     return _Split(reading, decoding, max(0.0, 1.0 - reading - decoding), waited)

@@ -10,6 +10,7 @@ from ..stage_model.block_error import Floats
 from . import costs
 from .plan import Plan
 from .recorded import BLOCK_ROWS, Rows
+from .sharing import Sharing
 from .simulate import Epoch, Setting, Times, epoch
 from .workload import Workload
 
@@ -65,9 +66,13 @@ def own_pack_ns(w: Workload, rows: Rows) -> float:
     return float(np.minimum(w.pack_ns[rows], w.handover.pack_ns).mean())
 
 
-def run_plan(w: Workload, plan: Plan, rows: Rows, contention: Contention) -> Outcome:
-    """The loop under this plan, over these rows of the workload."""
-    times, setting, stop = _times(w, plan, rows, contention), _setting(w, plan), _stop_ns(w, plan)
+def run_plan(
+    w: Workload, plan: Plan, rows: Rows, contention: Contention, sharing: Sharing | None = None
+) -> Outcome:
+    """The loop under this plan, over these rows of the workload. `sharing`: by default the
+    workload's."""
+    times = _times(w, plan, rows, contention, w.sharing if sharing is None else sharing)
+    setting, stop = _setting(w, plan), _stop_ns(w, plan)
     length, count = w.epoch_batches, len(rows)
     if length > count:
         parts = [epoch(times, replace(setting, more_tasks=True))]
@@ -104,7 +109,7 @@ def _blocks(parts: list[Epoch], stop: float, count: int) -> Floats:
     return np.add.reduceat(steps, edges)
 
 
-def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention) -> Times:
+def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention, sharing: Sharing) -> Times:
     f = plan.factor
     index = w.index_ns[rows] * f("index") + plan.constant_ns("index")
     fetch, collate = made_in_main(w, plan, rows)
@@ -116,6 +121,11 @@ def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention) -> Times
     work_idle = idle * contention.fetch
     if not plan.num_workers:  # no feeder thread wants the interpreter any more
         work_idle = work_idle * (1.0 - w.turn_share[rows])
+    work_cpu = work_cpu + work_idle * sharing.computed
+    work_idle = work_idle * max(0.0, 1 - sharing.computed - sharing.queued)
+    held_cpu, held_idle = work_cpu * max(sharing.held, sharing.held_cpu), work_idle * sharing.held
+    if plan.num_workers < 2 or not (held_cpu.any() or held_idle.any()):
+        held_cpu = held_idle = np.zeros(0)
     cold = w.cold_lines_ns * _warm(w, plan, rows, float((work_cpu + work_idle).mean()))
     if "index" not in plan.factors:
         index = warmed(index, cold, costs.WARM_INDEX)
@@ -150,6 +160,8 @@ def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention) -> Times
                 index,
                 compute_cpu,
                 compute_idle,
+                held_cpu,
+                held_idle,
                 *_on_device(w, plan, rows),
             )
         )

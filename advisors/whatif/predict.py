@@ -33,6 +33,8 @@ COMPUTES = 0.2
 MOSTLY_HAND_OVER = 0.4
 # Changes that alter its cost.
 OF_WORKERS = frozenset({"to_workers", "from_workers", "num_workers", "prefetch_factor"})
+# Where these change, it matters what workers share.
+MORE_OF_THEM = frozenset({"to_workers", "num_workers"})
 # Workers gain less by this part of the share of cores that other programs use: a process that
 # shares a core has half of it, and is seldom moved to a free one in so short a time (measured on
 # two cores with one busy, for batches of 0.5 to 60 ms: 0.75 of the gain on free cores, 0.6 to 1.0).
@@ -78,6 +80,8 @@ class WhatIf:
             mid if plan == asked.middle else self._factor(plan, self._run(plan))
             for plan in (asked.worst, asked.best)
         )
+        if asked.kinds & MORE_OF_THEM and not self.workload.sharing.certain:
+            low = min(low, self._at_worst(asked.worst))
         error = ratio_error(self._unchanged.blocks_ns, outcome.blocks_ns)
         kinds = asked.kinds | self._more_kinds(asked, outcome)
         found = ranged(low, mid, high, kinds, error, self.misfit)
@@ -151,6 +155,25 @@ class WhatIf:
         if self._beside_others(plan):
             found *= 1.0 - SHARED_CORE * self.workload.others
         return found
+
+    @property
+    def unknown_share(self) -> float:
+        """The share of making a batch in which it waits, and it is not known what for."""
+        return self.workload.sharing.unknown * self._idle_share
+
+    @property
+    def _idle_share(self) -> float:
+        w = self.workload
+        idle = float((w.fetch_idle_ns + w.collate_idle_ns).mean())
+        return idle / max(1.0, idle + float((w.fetch_cpu_ns + w.collate_cpu_ns).mean()))
+
+    def _at_worst(self, plan: Plan) -> float:
+        """The factor if all that may be shared among workers is."""
+        w, rows = self.workload, self._rows
+        worst = w.sharing.at_worst(w.num_workers, self._idle_share)
+        unchanged = run_plan(w, w.plan, rows, self._contention, worst)
+        changed = run_plan(w, plan, rows, self._contention, worst)
+        return self._factor(plan, changed) * unchanged.batch_ns / self._unchanged.batch_ns
 
     def _beside_others(self, plan: Plan) -> bool:
         """Whether there would be workers, which share cores with other programs."""

@@ -33,6 +33,9 @@ class Times:
     draw: Sequence[float]  # main: drawing the indices, for the tasks sent at the start
     compute_cpu: Sequence[float]
     compute_idle: Sequence[float]
+    # of the work, what is done while holding a lock that workers share
+    held_cpu: Sequence[float] = ()
+    held_idle: Sequence[float] = ()
     copy: Sequence[float] = ()  # on the device, where there is one
     kernel: Sequence[float] = ()
 
@@ -123,9 +126,17 @@ class _Queue(deque[int]):
     taker: _Process | None = None
 
 
-# A process yields the queue it waits for, the ns that it idles, or the ns that it computes with the
-# number of cores it wants.
-_Process = Iterator[_Queue | float | tuple[float, float]]
+class _Lock:
+    """One that workers share: handed to the next of those that wait, in order."""
+
+    def __init__(self) -> None:
+        self.taken = False
+        self.waiting: deque[_Process] = deque()
+
+
+# A process yields the queue or the taken lock it waits for, the ns that it idles, or the ns that it
+# computes with the number of cores it wants.
+_Process = Iterator[_Queue | _Lock | float | tuple[float, float]]
 
 
 class _Machine:
@@ -144,6 +155,8 @@ class _Machine:
             pass
         if isinstance(asked, _Queue):
             asked.taker = process
+        elif isinstance(asked, _Lock):
+            asked.waiting.append(process)
         elif isinstance(asked, tuple):
             work, cores = asked
             heappush(self.running, (self.v + work, next(self.order), cores, process))
@@ -160,6 +173,12 @@ class _Machine:
         if queue.taker is not None:
             taker, queue.taker = queue.taker, None
             self.resume(taker)
+
+    def release(self, lock: _Lock) -> None:
+        if lock.waiting:
+            self.resume(lock.waiting.popleft())
+        else:
+            lock.taken = False
 
     def step(self) -> None:
         """The next event: of those at a given time, or the next job that ends."""
@@ -188,6 +207,7 @@ class _Loader:
         self.machine = _Machine(setting.cpus)
         self.queues = [_Queue() for _ in range(setting.workers)]
         self.arrived, self.to_pin = _Queue(), _Queue()
+        self.lock = _Lock()
         self.owner: list[int] = []  # which worker has each task
         self.held = [0] * setting.workers  # tasks given to a worker and not yet handed over
         self.ends: list[float] = []
@@ -212,9 +232,17 @@ class _Loader:
             task = queue.popleft()
             row = task % self.rows
             begun = machine.t + cold  # the cold start is not part of the work
-            yield times.work_idle[row] + cold
+            held = (times.held_cpu[row], times.held_idle[row]) if times.held_cpu else (0.0, 0.0)
+            yield times.work_idle[row] - held[1] + cold
             cold = 0.0
-            yield times.work_cpu[row], 1.0
+            if any(held):
+                if self.lock.taken:
+                    yield self.lock
+                self.lock.taken = True
+                yield held[1]
+                yield held[0], 1.0
+                machine.release(self.lock)
+            yield times.work_cpu[row] - held[0], 1.0
             self.work_ns += machine.t - begun
             self.worked += 1
             machine.later(times.send[row], delivered, task)

@@ -10,15 +10,17 @@ import numpy as np
 
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ..stage_model.block_error import Floats
-from ..stage_model.core_wait import core_wait_ratio, waiting_share
+from ..stage_model.core_wait import core_wait_ratio, kernel_share, waiting_share
 from ..stage_model.other_programs import others_share
 from ..stage_model.stages import cpu_share
 from ..stage_model.summary import effective_cpus
+from ..stage_model.wait_kinds import wait_kinds
 from . import costs, epoch_times
 from .device_work import DeviceWork, device_work
 from .main_work import compute_cores, receive_ns, sizes, speed_of
 from .plan import Plan
 from .recorded import Recorded, TooLittle
+from .sharing import Sharing, sharing_of
 
 # Two threads that compute take turns of this length with the interpreter (sys.getswitchinterval):
 # making a batch waits for it about as long as it computes, and one more turn.
@@ -78,6 +80,7 @@ class Workload:
     on_device: DeviceWork | None  # None: no device that was timed
     core_wait: float  # of the time main or a worker could compute, the part it waited for a core
     others: float  # without workers: of the cores, the share that other programs keep busy
+    sharing: Sharing  # what workers share
 
     @property
     def num_workers(self) -> int:
@@ -128,8 +131,18 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     whole, inner = epoch_times.measured_ns(seen, start, stop)
     # The program may be far ahead of the device, which limits the loop then.
     by_device = on_device.step_ns if on_device is not None else 0.0
+    plan = _plan(run, process, loader, on_device)
+    step_ns = (seen.wait + seen.compute)[seen.steady]
+    sharing = sharing_of(
+        wait_kinds(run, process, loader),
+        workers,
+        float(step_ns.mean()),
+        float(sum(each.mean() for each in work[:4])),
+        float((work.fetch_idle_ns + work.collate_idle_ns).mean()),
+        kernel_share(run, process, loader, in_main=not workers) or 0.0,
+    )
     return Workload(
-        _plan(run, process, loader, on_device),
+        plan,
         process.device is not None,
         epoch_times.epoch_batches(loader),
         index,
@@ -139,7 +152,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         pin_ns=seen.time("pin_ns"),
         h2d_ns=np.minimum(seen.time("h2d_ns"), compute),
         compute_ns=compute,
-        step_ns=(seen.wait + seen.compute)[seen.steady],
+        step_ns=step_ns,
         compute_cores=cores,
         compute_idle_share=idle_share or 0.0,
         receive_ns=receive,
@@ -158,6 +171,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         core_wait=max(main_waits, worker_waits),
         # Workers that are started anew with each epoch are not seen to their ends.
         others=(others_share(run, process, loader) or 0.0) if not workers else 0.0,
+        sharing=sharing,
     )
 
 

@@ -146,9 +146,9 @@ class Sampler:
             ):  # the machine slept, or had no core for it: missed ticks are not made up for
                 due += late
             while (left := due - now_ns()) > KEEPING_NS:  # ticks may be made rare, keeping may not
-                time.sleep(KEEPING_NS / 1e9)
+                self.bursts.wait(KEEPING_NS / 1e9)
                 self.keeper.round()
-            time.sleep(max(0, left) / 1e9)
+            self.bursts.wait(max(0, left) / 1e9)
 
     def tick(self, now: int) -> bool:
         """One sample of everything. False when there is nothing left to record into."""

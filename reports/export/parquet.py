@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...advisors.schema.report_model import HotSpot, Report
+from ...advisors.schema.report_model import Doing, HotSpot, Report
 from ...advisors.stacks.code_summary import code_of
 from ...profiler.base import schema
 from ...profiler.base.schema import Field, Schema
@@ -78,7 +78,7 @@ def _functions(report: Report, run: Run, about: str) -> bytes:
         "kind": "s",
     }
     keys = [pa.field(n, pa.string() if c == "s" else _type(c)) for n, c in codes.items()]
-    fields = [*keys, *parquet_fields(HotSpot)]
+    fields = [*keys, *parquet_fields(HotSpot, doing=Doing)]
     advised = {(each.pid, each.index, each.rank): each.code for each in report.loaders}
     rows = []
     for process in run.processes:

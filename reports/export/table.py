@@ -39,11 +39,17 @@ def need_pyarrow() -> Any:
     return pyarrow
 
 
-def parquet_fields(kind: type[Any]) -> list[Any]:
-    """The fields of a dataclass as pyarrow's."""
+def parquet_fields(kind: type[Any], **lists: type[Any]) -> list[Any]:
+    """The fields of a dataclass as pyarrow's; `lists`: of fields that hold several of another
+    dataclass, which."""
     pa = need_pyarrow()
     types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
-    return [pa.field(f.name, types[str(f.type).split(" ")[0]]) for f in dataclasses.fields(kind)]
+    return [
+        pa.field(f.name, pa.list_(pa.struct(parquet_fields(lists[f.name]))))
+        if f.name in lists
+        else pa.field(f.name, types[str(f.type).split(" ")[0]])
+        for f in dataclasses.fields(kind)
+    ]
 
 
 def parquet_of(

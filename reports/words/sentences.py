@@ -64,6 +64,9 @@ def _words(capacity: str) -> str:
     return CAPACITIES.get(capacity) or f"{clean(capacity, 40)} can do"
 
 
+TUNE = "`loaderscope tune`"  # named where trying alone can tell
+
+
 def nothing_to_change(loader: LoaderReport) -> str | None:
     """What to say where nothing is advised, and what limits then; None where too little is
     known."""
@@ -77,6 +80,8 @@ def nothing_to_change(loader: LoaderReport) -> str | None:
     candidate = next(may_help(loader), None)
     if candidate is not None:
         certain += f"; one may: {clean(candidate.title, 100)}, {effect_text(candidate)}"
+        if TUNE in candidate.why:
+            certain += f" ({TUNE} tells)"
     return f"{certain}. {what_limits(loader)}".rstrip()
 
 

@@ -34,16 +34,16 @@ def frame(told: str) -> Frame:
 
 
 def burst(
-    *stacks: tuple[int, str, str, int], gil: Mapping[int, float] | None = None, **facts: Any
+    *stacks: tuple[Any, ...], gil: Mapping[int, float] | None = None, **facts: Any
 ) -> StackCapture:
-    """A burst of (pid, stage, frames joined by " > ", samples)."""
+    """A burst of (pid, stage, frames joined by " > ", samples), and what was done in those."""
     table: dict[Frame, int] = {}
     made = []
     samples: dict[int, int] = {}
-    for pid, stage, told, count in stacks:
+    for pid, stage, told, count, *waits in stacks:
         frames = tuple(frame(each) for each in told.split(" > ")) if told else ()
         places = tuple(table.setdefault(each, len(table)) for each in frames)
-        made.append(Stack(pid, "MainThread", stage, places, count))
+        made.append(Stack(pid, "MainThread", stage, places, count, *waits))
         samples[pid] = samples.get(pid, 0) + count
     known = {"number": 0, "t_begin_ns": T0, "t_end_ns": T0 + 8_000 * MS, "rate_hz": 25.0, "native": False,
              "why": "steady", **facts}  # fmt: skip
@@ -74,11 +74,12 @@ def add_workers(path: Path, *workers: tuple[int, int, int]) -> None:
 
 
 def seen(
-    case: Case, *stacks: tuple[str, int], text: str | None = None, stage: str = "fetch"
+    case: Case, *stacks: tuple[Any, ...], text: str | None = None, stage: str = "fetch"
 ) -> Case:
-    """The case as if these stacks of a stage had been sampled: ("frames joined by ' > '", samples).
+    """The case as if these stacks of a stage had been sampled: ("frames joined by ' > '", samples),
+    and what was done in those.
     `text` is the source of every own line."""
-    made = burst(*((case.process.pid, stage, told, count) for told, count in stacks))
+    made = burst(*((case.process.pid, stage, *each) for each in stacks))
     path = case.run.path
     assert not case.run.systems
     host = SystemRun(

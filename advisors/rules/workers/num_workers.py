@@ -13,7 +13,10 @@ Why it matters
 
 What to change
     Set num_workers to the number named. Fetching that mostly waits (CPU time below 50 % of its wall
-    time, LATENCY_BOUND_BELOW) may use more workers than CPUs; computing may not.
+    time, LATENCY_BOUND_BELOW) for a network, a disk or a timer may use more workers than CPUs.
+    Computing may not, nor may waiting for a lock that workers share, for the interpreter, or for
+    other processes that compute: stack samples show which it is. Where they do not, the range of
+    the gain includes none.
 
 When not to
     Each worker holds its own copy of what the data set caches, and more batches lie in shared
@@ -35,17 +38,19 @@ from ...case.case import Case
 from ...case.code_text import Source
 from ...case.workers import (
     LATENCY_BOUND_BELOW,
+    WAITS_FOR,
     contended,
     cpu_over_wall,
     making_figures,
     over_budget,
     rebuilt,
     start_method,
+    waits_of,
 )
 from ...code.loader_code import loader_code
 from ...code.loader_form import arguments_of, form_of
 from ...code.template import whole
-from ...schema.evidence import Evidence, count, figure, in_cores, us
+from ...schema.evidence import Evidence, count, figure, in_cores, percent, us
 from ...schema.gains import LEAST_GAIN
 
 EFFORT = "one argument"
@@ -55,6 +60,9 @@ CANDIDATES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 # What people try first.
 USUAL = 4
 KEPT_CAVEAT = "Workers that are kept do not see what is changed in the data set between epochs."
+# From this part of making a batch on, waiting of unknown kind is worth saying.
+UNKNOWN_FROM = 0.2
+UNSEEN = "What it waits for was not seen; workers may hold each other up. `loaderscope tune` tells."
 # An iterator that asks which worker it runs in is taken to divide its stream.
 SHARDS = frozenset({"get_worker_info", "split_dataset_by_node", "worker_id"})
 
@@ -136,9 +144,11 @@ def _advice(case: Case, pick: int, change: Advice, making: object) -> Advice:
         title = f"Use {pick} workers" if pick > 1 else "Use a worker"
         share = cpu_over_wall(case)
         waits = share is not None and share < LATENCY_BOUND_BELOW
-        kind = "mostly waiting, not computing" if waits else "computing"
+        kind = f"mostly waiting{_for_what(case)}, not computing" if waits else "computing"
         late = f"{_workers(now)} cannot keep up" if now else "all of it inside the training loop"
         why = f"A batch takes {making} to make, {kind}, and {late}."
+        if case.whatif is not None and case.whatif.unknown_share > UNKNOWN_FROM:
+            why += f" {UNSEEN}"
     else:
         title = f"Use {_workers(pick)} instead of {now}"
         why = (
@@ -163,6 +173,13 @@ def _advice(case: Case, pick: int, change: Advice, making: object) -> Advice:
         change = replace(change, code=code)
         caveat = f"{_one_position(shared)} {caveat}"
     return change.advise(title, why, _evidence(case), caveat=caveat)
+
+
+def _for_what(case: Case) -> str:
+    """' for the network', where stack samples saw it."""
+    seen = waits_of(case)
+    told = WAITS_FOR.get(seen[0].kind, "") if seen else ""
+    return f" {told}" if told.startswith("for ") else ""
 
 
 def _workers(number: int) -> str:
@@ -226,6 +243,10 @@ def _why_not(case: Case, usual: int, making: object) -> str:
         )
     if (cost or 0.0) > (case.making_us or 0.0):
         return f"A batch takes {making} to make and {us(cost)} to hand over."
+    locks = [each for each in waits_of(case) if each.kind == "lock" and each.processes > 1]
+    if locks:
+        waiting, share = count(locks[0].processes), percent(locks[0].share)
+        return f"{waiting} workers wait for one lock, {share} of fetching: more would wait too."
     if contended(case):
         return f"The {cpus} CPUs this process may use are busy already."
     if usual > most_workers(case):

@@ -108,6 +108,13 @@ class Bursts:
         except Exception as error:
             self._abandon(error)
 
+    def wait(self, seconds: float) -> None:
+        """Sleep for so long; while a burst is taken, look at what it reads. Never raises."""
+        if self._burst is not None:
+            self._burst.readings.wait(seconds)
+        else:
+            time.sleep(seconds)
+
     def close(self) -> None:
         """End what is at work, keeping what it has seen. Never raises."""
         try:

@@ -24,6 +24,7 @@ from ..procfs import read_stat
 from ..registry import Main
 from .merge_stacks import Merged
 from .py_spy import ENDED, Recording, why_failed
+from .readings import Readings
 
 MAX_WORKERS = 4
 
@@ -119,6 +120,7 @@ class StackCapture:
         self._deadline_ns = now + self._plan.seconds * S + hung_ns
         self._cpu_begin_s = _children_s()
         self._merged = Merged()
+        self.readings = Readings()
         self._failures: list[str] = []
         self._ended: set[int] = set()  # processes that ended before their recording did
         self._stopped: set[int] = set()  # processes that somebody else had stopped before
@@ -163,7 +165,7 @@ class StackCapture:
             one.end()
         deadline = time.monotonic() + LEAVING_S
         while not self._over and time.monotonic() < deadline:
-            time.sleep(0.02)
+            self.readings.wait(0.02)
         for _, one in self._recordings:
             one.kill()
         self._take_in()
@@ -175,10 +177,14 @@ class StackCapture:
                 one.kill()
                 one.clear()
             self._wake()
+        self.readings.close()
 
     def file(self) -> BurstFile:
         """What its file holds."""
-        frames, stacks, dropped = self._merged.kept()
+        self.readings.close()
+        frames, stacks, dropped, waits = self._merged.kept(
+            [(each.owner, each.worker) for each in self._targets]
+        )
         return BurstFile(
             format=FORMAT,
             number=self.number,
@@ -195,12 +201,18 @@ class StackCapture:
             package=os.path.abspath(Path(__file__).parents[3]),
             processes=tuple(self._targets),
             frames=frames,
+            waits=waits,
+            waits_reason=None if waits else self.readings.reason,
             stacks=stacks,
             dropped=dropped,
         )
 
     def _read(self, target: ProcessRow, seconds: int, rate_hz: int, gil: bool) -> None:
         spy = self._py_spy
+        # With native frames threads are listed several times a reading. With workers, the training
+        # process waits for those.
+        if not (gil or self.native or (self._workers and target.worker is None)):
+            self.readings.watch(target.pid)
         try:
             one = spy.start(
                 *(spy.program, target.pid, spy.folder, rate_hz, seconds),
@@ -278,7 +290,10 @@ class StackCapture:
         try:
             if outcome.status != 0:
                 raise ValueError(why_failed(outcome.message, self._py_spy.root))
-            target.samples = self._merged.add(place, one.pid, one.output, self.native)
+            target.samples = self._merged.add(
+                *(place, one.pid, one.output, self.native),
+                lambda samples: self.readings.pairs(one.pid, samples, outcome.message),
+            )
         except ValueError as error:
             self._failures.append(str(error))
         except (OSError, KeyError, TypeError, IndexError, AttributeError) as error:

@@ -17,8 +17,14 @@ from ...base.ptrace import PR_SET_PTRACER
 from ..procfs import TICK_NS, read_stat
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
-MAX_ERROR_BYTES = 16_384
-ENVIRONMENT = {"PATH": os.defpath, "RUST_BACKTRACE": "0"}
+MAX_ERROR_BYTES = 1 << 18
+# Readings that failed are logged with their times, and whether it had to begin anew.
+ENVIRONMENT = {
+    "PATH": os.defpath,
+    "RUST_BACKTRACE": "0",
+    "RUST_LOG": "py_spy=warn,py_spy::python_spy=info",
+}
+_LOGGED = re.compile(r"^\[\d{4}-.*\n?", re.MULTILINE)
 
 ENDED = "the process had ended"
 MISSING = "py-spy is not installed here: pip install py-spy"
@@ -196,6 +202,7 @@ def _ends_with_parent(parent: int, number: int) -> Callable[[], Any]:
 
 def why_failed(message: str, root: Path = Path("/")) -> str:
     """One sentence for py-spy's complaint, with what to do about it."""
+    message = _LOGGED.sub("", message)
     lowered = message.lower()
     if any(part in lowered for part in ("permission denied", "not permitted", "os error 1)")):
         return NOT_PERMITTED.get(ptrace_scope(root) or 0, NOT_PERMITTED[0])

@@ -11,6 +11,7 @@ from ...base.tolerant import Count, Share, Text
 
 FORMAT = 1
 MAX_DEPTH = 512
+MAX_WAITS = 10_000
 MAX_FILES = 64
 
 
@@ -28,17 +29,19 @@ class ProcessRow(Struct):
 
 class StackRow(Struct, frozen=True, array_like=True):
     """One stack, as often as it was seen. `process` and `frames` are places in the file's lists,
-    the outermost frame first."""
+    the outermost frame first; `waits` are (place, samples) of those samples of which it is known
+    what the thread did."""
 
     process: Count
     thread: Annotated[str, Meta(max_length=100)]
     frames: Annotated[tuple[Count, ...], Meta(max_length=MAX_DEPTH)]
     samples: Annotated[int, Meta(gt=0)]
+    waits: Annotated[tuple[tuple[Count, Count], ...], Meta(max_length=MAX_WAITS)] = ()
 
 
 class BurstFile(Struct, frozen=True, kw_only=True):
-    """Each of `processes` is a `ProcessRow`, of `frames` a `Frame`; `dropped` are samples of stacks
-    there was no room for."""
+    """Each of `processes` is a `ProcessRow`, of `frames` a `Frame`, of `waits` a `Wait`; `dropped`
+    are samples of stacks there was no room for. `waits_reason`: why waits are missing."""
 
     format: int | None = None
     number: Count = 0
@@ -55,5 +58,7 @@ class BurstFile(Struct, frozen=True, kw_only=True):
     package: Text | None = None
     processes: tuple[Any, ...] = ()
     frames: tuple[Any, ...] = ()
+    waits: tuple[Any, ...] = ()
+    waits_reason: Text | None = None
     stacks: tuple[StackRow, ...] = ()
     dropped: Count = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from ...base.metadata import Scalar, clean
 from ...base.tolerant import fitted, read_as
 from ..inspection import Inspection
 from .burst_file import FORMAT, MAX_FILES, BurstFile, ProcessRow, StackRow
-from .stack_samples import Frame, Stack, StackCapture
+from .stack_samples import WAITS, Frame, Stack, StackCapture, Wait
 from .stack_stages import Collate, Placed, collate_of, collating_frames, place
 
 MAX_BYTES = 4 << 20  # twice what the sampler writes
@@ -130,6 +130,7 @@ def _read(path: Path, stamp: tuple[int, int, int], key: _Key) -> StackCapture:
         samples={each.pid: each.samples for each in processes},
         gil={each.pid: each.gil for each in processes if each.gil is not None},
         reason=file.reason,
+        waits_reason=file.waits_reason,
     )
 
 
@@ -144,6 +145,8 @@ def _stacks(
         if all(at < len(frames) for at in row.frames):
             rows_of[row.process].append(row)
     merged: dict[tuple[int, str, str, tuple[int, ...]], int] = defaultdict(int)
+    waited: dict[tuple[int, str, str, tuple[int, ...]], Counter[Wait]] = defaultdict(Counter)
+    waits = [_known(fitted(each, Wait)) for each in file.waits]
     for number, process in enumerate(processes):
         rows = rows_of[number]
         known, worker = collates.get(process.owner or process.pid, {}), process.worker is not None
@@ -165,7 +168,15 @@ def _stacks(
         for row, (stage, kept, _) in zip(rows, placed, strict=True):
             key = process.pid, row.thread, stage, tuple(row.frames[at] for at in kept)
             merged[key] += row.samples
-    return [Stack(*key, samples) for key, samples in merged.items()]
+            for at, samples in row.waits:
+                if at < len(waits):
+                    waited[key][waits[at]] += samples
+    return [Stack(*key, samples, dict(waited[key])) for key, samples in merged.items()]
+
+
+def _known(wait: Wait) -> Wait:
+    """A kind of a newer version is not known here."""
+    return wait if wait.kind in WAITS else Wait()
 
 
 def _ours(package: str | None) -> Callable[[Frame], bool]:

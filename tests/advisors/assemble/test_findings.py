@@ -11,6 +11,8 @@ from torch.utils.data import DataLoader, Dataset
 from loaderscope.advisors.assemble.findings import findings_of
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.schema.report_model import TransformTime
+from loaderscope.profiler.store.stacks.stack_samples import Wait
+from loaderscope.reports.words.findings import finding_text
 from rule_cases import FakeWhatIf, case_of
 from rule_rows import US, rows_of
 from stack_cases import OWN, seen
@@ -49,6 +51,25 @@ def test_the_line_that_costs_leads_with_the_call_below_it(tmp_path: Path) -> Non
     assert 0.75 < first.waiting_share <= 0.8
     assert (second.place, second.call) == ("patches.py:42", None)
     assert first.factor is not None and first.factor.mid > 1
+
+
+def test_a_finding_says_what_was_done_there(tmp_path: Path) -> None:
+    outer = f"Rows.__getitem__ {OWN}:41"
+    locks = {Wait("lock", "", 4): 50, Wait("sleep"): 5, Wait("compute"): 5}
+    peers = {Wait("network", f"10.0.0.{n}:80"): 2 for n in range(5)}
+    sampled = seen(
+        case(tmp_path),
+        (f"{outer} > Rows.load {OWN}:50 > acquire std/threading.py:7", 60, locks),
+        (outer, 30, peers),
+        (f"Rows.__getitem__ {OWN}:43", 10),
+    )
+    locked, asked, unknown = findings_of(sampled)
+    assert (locked.doing[0].kind, locked.doing[0].processes) == ("lock", 4)
+    assert locked.doing[0].share == 50 / 60
+    assert "waits for a lock shared by 4 workers, 83 %)" in finding_text(locked)
+    # What is inside of another of the user's own lines belongs to that one; peers are many.
+    assert [(each.kind, each.what, each.share) for each in asked.doing] == [("network", None, 1.0)]
+    assert unknown.doing == () and "wait" not in finding_text(unknown)
 
 
 def test_a_data_set_of_a_library_is_named_by_its_functions(tmp_path: Path) -> None:

@@ -34,12 +34,13 @@ from loaderscope.profiler.daemon.stack_capture.py_spy import (
     try_stacks,
     why_failed,
 )
+from loaderscope.profiler.daemon.stack_capture.thread_waits import Seen
 from loaderscope.profiler.daemon.stack_capture.when import AT_MOST, Watcher
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
 from loaderscope.profiler.store.stacks.burst_file import BurstFile, StackRow
 from loaderscope.profiler.store.stacks.stack_files import answer_to, read_bursts
 from loaderscope.profiler.store.stacks.stack_request import request_burst
-from loaderscope.profiler.store.stacks.stack_samples import Frame
+from loaderscope.profiler.store.stacks.stack_samples import Frame, Wait
 
 S = 1_000_000_000
 linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
@@ -596,7 +597,7 @@ def test_equal_stacks_are_counted_and_frames_kept_once(tmp_path):
         tmp_path, speedscope(["a@x.py", "b@x.py"], ["a@x.py"], ["a@x.py", "b@x.py"])
     )
     merge(tmp_path, speedscope(["b@x.py"], thread='Thread 77 "Thread-1 ("odd")"'), into=merged)
-    frames, stacks, dropped = merged.kept()
+    frames, stacks, dropped, _ = merged.kept()
     assert samples == 3 and dropped == 0
     assert frames == (Frame("a", "x.py", 3, False), Frame("b", "x.py", 3, False))
     assert stacks == (
@@ -604,6 +605,26 @@ def test_equal_stacks_are_counted_and_frames_kept_once(tmp_path):
         StackRow(0, "MainThread", (0,), 1),
         StackRow(0, 'Thread-1 ("odd")', (1,), 1),
     )
+
+
+def test_what_the_main_thread_did_goes_with_its_stacks(tmp_path):
+    path, merged = tmp_path / "out.json", Merged()
+    sleeps, lock = Seen("sleep"), Seen("lock", "", ("00:01 7", 64))
+    path.write_text(json.dumps(speedscope(["a@x.py"], ["b@x.py"], ["a@x.py"], ["a@x.py"])))
+    for process in range(3):
+        merged.add(process, 50, path, False, lambda many: [sleeps, lock, sleeps, None][:many])
+    other = speedscope(["c@x.py"], thread='Thread 51 "Thread-1"')
+    path.write_text(json.dumps(other))
+    merged.add(0, 50, path, False, lambda many: [sleeps] * many)
+    # The third process takes the place of the second, in a later epoch.
+    _, stacks, _, waits = merged.kept(["main", "worker 0", "worker 0"])
+    told = {
+        (row.process, row.frames): {waits[at]: samples for at, samples in row.waits}
+        for row in stacks
+    }
+    assert told[1, (0,)] == {Wait("sleep"): 2}  # of three samples
+    assert told[1, (1,)] == {Wait("lock", "", 2): 1}
+    assert told[0, (2,)] == {}  # not of its main thread
 
 
 def test_a_worker_s_own_thread_is_its_main_thread_whatever_its_name(tmp_path):
@@ -626,7 +647,7 @@ def test_the_rarest_are_dropped_where_there_is_no_room():
         stack = [Frame(f"f{number}{at}" * 9, "é" * 40, at) for at in range(3)]
         places = tuple(merged.frames.setdefault(one, len(merged.frames)) for one in stack)
         merged.counts[0, "MainThread", places] = 2 if number < 5 else 1
-    frames, stacks, dropped = merged.kept()
+    frames, stacks, dropped, _ = merged.kept()
     text = json.dumps(as_json(BurstFile(frames=frames, stacks=stacks)))
     assert len(text) <= MAX_OUTPUT_CHARACTERS
     assert dropped == 6005 - sum(stack.samples for stack in stacks) > 0

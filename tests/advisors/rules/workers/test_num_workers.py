@@ -12,7 +12,9 @@ from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.rules.workers import num_workers
+from loaderscope.advisors.schema.report_model import Code, CodeStage, Doing
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
+from loaderscope.profiler.store.stacks.stack_samples import Wait
 from rule_cases import (
     FakeWhatIf,
     advice,
@@ -24,6 +26,7 @@ from rule_cases import (
     workers_config,
 )
 from rule_rows import host_samples, main_loop, worker_loop
+from stack_cases import OWN, seen
 from stored_rows import LENGTH, Stored, store
 
 NAME = "num-workers"
@@ -66,6 +69,41 @@ def test_waiting_for_a_network_may_take_more_workers_than_cpus(tmp_path: Path) -
     found = advice(NAME, case)
     assert found.params == {"num_workers": 16}
     assert "waiting" in found.why
+
+
+@pytest.mark.parametrize(
+    ("wait", "unknown", "said"),
+    [
+        (Wait("network", "10.0.0.7:80"), 0.0, "mostly waiting for the network, not computing"),
+        (Wait("sleep"), 0.0, "mostly waiting, not computing"),
+        (None, 0.9, "`loaderscope tune` tells"),
+    ],
+)
+def test_what_fetching_waits_for_is_said(
+    tmp_path: Path, wait: Wait | None, unknown: float, said: str
+) -> None:
+    whatif = FakeWhatIf(lambda num_workers: max(1.0, min(num_workers, 16) * 0.9))
+    whatif.unknown_share = unknown
+    rows = main_loop(100, fetch=50.0, fetch_cpu=0.05, compute_ms=2.0)
+    case = case_of(tmp_path, rows, whatif=whatif, process={"affinity": 2})
+    if wait is not None:
+        case = seen(case, (f"Rows.__getitem__ {OWN}:41", 40, {wait: 39, Wait("compute"): 1}))
+    found = advice(NAME, case)
+    assert said in found.why and found.why.count("mostly waiting") == 1
+    assert ("fetching waits, for the network" in found.evidence) == ("network" in said)
+
+
+def test_more_workers_are_no_help_where_all_wait_for_one_lock(tmp_path: Path) -> None:
+    rows = worker_loop(100, wait_ms=20.0, compute_ms=1.0, fetch_ms=40.0)
+    case = case_of(
+        tmp_path, rows, whatif=by_count(n0=0.98, n3=1.0), config=workers_config(2),
+        process={"affinity": 8},
+    )  # fmt: skip
+    fetch = CodeStage(40, None, (), (), {}, (), (Doing("lock", None, 2, 1.0),))
+    code = Code(1, 40, 8.0, 25.0, False, {"fetch": fetch})
+    locked = replace(case, report=replace(case.report, code=code))
+    assert "2 workers wait for one lock, 100 % of fetching" in rejection(NAME, locked).why
+    assert "lock" not in rejection(NAME, case).why
 
 
 def test_the_fewest_within_two_percent(tmp_path: Path) -> None:

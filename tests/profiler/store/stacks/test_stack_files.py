@@ -14,7 +14,13 @@ from loaderscope.profiler.store.run.run_reader import read_run
 from loaderscope.profiler.store.stacks.request_file import read_request
 from loaderscope.profiler.store.stacks.stack_files import MAX_FILES, answer_to, read_bursts
 from loaderscope.profiler.store.stacks.stack_request import REQUEST, request_burst, wait_for_burst
-from loaderscope.profiler.store.stacks.stack_samples import STAGES, Frame, Stack, StackCapture
+from loaderscope.profiler.store.stacks.stack_samples import (
+    STAGES,
+    Frame,
+    Stack,
+    StackCapture,
+    Wait,
+)
 from loaderscope.profiler.store.stacks.stack_stages import Collate
 
 TORCH = "/env/site-packages/torch/utils/data/"
@@ -71,6 +77,21 @@ def test_a_burst_with_its_stages(system):
         ),
         samples={50: 160, 51: 150}, gil={50: 0.25}, reason=None,
     )  # fmt: skip
+
+
+def test_what_threads_waited_for_is_read_as_far_as_it_is_known(system):
+    worker = burst()["stacks"][0]
+    write(
+        system,
+        waits=[["lock", "", 4], ["levitates", "x", 0], ["disk"], 7],
+        waits_reason="none of yours",
+        stacks=[[*worker, [[0, 40], [1, 3], [2, 2], [3, 1], [99, 5]]], worker],
+    )
+    (found,), notes = read_bursts(system, {})
+    assert notes == () and found.waits_reason == "none of yours"
+    (stack,) = found.stacks
+    assert stack.samples == 180
+    assert stack.waits == {Wait("lock", "", 4): 40, Wait(): 4, Wait("disk"): 2}
 
 
 def test_stacks_that_are_equal_once_cut_are_counted_together(system):

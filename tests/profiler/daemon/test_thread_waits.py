@@ -1,0 +1,278 @@
+"""What a process waits for, told from outside: processes that wait in one way each."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loaderscope.profiler.daemon.stack_capture.peers import Peer, peer_of
+from loaderscope.profiler.daemon.stack_capture.py_spy import find_py_spy
+from loaderscope.profiler.daemon.stack_capture.readings import Readings
+from loaderscope.profiler.daemon.stack_capture.thread_waits import Seen, ThreadWaits
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc of Linux")
+
+PATIENCE_S = 60.0
+BEGIN = """
+import fcntl, multiprocessing, os, select, socket, subprocess, sys, tempfile, threading, time
+fork = multiprocessing.get_context("fork")
+def aside(what, *args):
+    process = fork.Process(target=what, args=args, daemon=True)
+    process.start()
+    return process
+def served(family=socket.AF_INET, answer=time.sleep):
+    listening = socket.socket(family)
+    listening.bind(("127.0.0.1", 0) if family == socket.AF_INET else tempfile.mktemp())
+    listening.listen()
+    def serve():
+        connection = listening.accept()[0]
+        answer(1000)
+    aside(serve)
+    asking = socket.socket(family)
+    asking.connect(listening.getsockname())
+    return asking
+def spin(seconds=1000):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end: pass
+def ready(): print("ready", flush=True)
+"""
+# What the process does, and what is seen of it.
+WAITS: dict[str, tuple[str, str, str | None]] = {
+    "sleeps": ("time.sleep(1000)", "sleep", ""),
+    "nothing to select": ("select.select([], [], [], 1000)", "sleep", ""),
+    "computes": ("spin()", "compute", ""),
+    "own pipe": ("os.read(os.pipe()[0], 1)", "pipe", ""),
+    "local socket": ("served(socket.AF_UNIX).recv(1)", "server waits", "python"),
+    "server": ("served().recv(1)", "server waits", "python 127.0.0.1:"),
+    "busy server": ("served(answer=spin).recv(1)", "server", "python 127.0.0.1:"),
+    "with a timeout": (
+        "asking = served(); asking.settimeout(1000); asking.recv(1)",
+        "server waits",
+        "python 127.0.0.1:",
+    ),
+    "select": ("select.select([served()], [], [], 1000)", "server waits", None),
+    "epoll": (
+        "waits = select.epoll(); asking = served(); waits.register(asking); "
+        "waits.modify(asking, select.EPOLLIN); waits.poll(1000)",
+        "server waits",
+        None,
+    ),
+    "idle child": ("subprocess.run(['sleep', '1000'])", "child waits", ""),
+    "busy child": ("subprocess.run([sys.executable, '-c', 'while True: pass'])", "child", ""),
+    "what a child writes": (
+        "subprocess.run(['sleep', '1000'], stdout=subprocess.PIPE)",
+        "child waits",
+        "sleep",
+    ),
+    "file lock": (
+        "file = tempfile.NamedTemporaryFile()\n"
+        "held, mine = fork.Event(), open(file.name, 'a')\n"
+        "def hold(): fcntl.lockf(mine, fcntl.LOCK_EX); held.set(); time.sleep(1000)\n"
+        "aside(hold); held.wait(); fcntl.lockf(mine, fcntl.LOCK_EX)",
+        "lock",
+        None,
+    ),
+    "threads that sleep": (
+        "thread = threading.Thread(target=time.sleep, args=(1000,), daemon=True)\n"
+        "thread.start(); thread.join()",
+        "sleep",
+        "",
+    ),
+    "a lock of its own": (
+        "lock = threading.Lock(); lock.acquire(); lock.acquire()",
+        "lock",
+        "",
+    ),
+}
+
+
+@contextmanager
+def process(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Runs the code until the test has looked; `ready()` says that it is about to wait."""
+    code = f"{BEGIN}\n{textwrap.dedent(code)}"
+    started = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert started.stdout is not None
+        assert started.stdout.readline() == "ready\n"
+        yield started
+    finally:
+        os.killpg(started.pid, 9)
+        started.wait()
+        started.stdout.close()
+
+
+def until(look: Callable[[], Any], right: Callable[[Any], bool]) -> Any:
+    deadline, found = time.monotonic() + PATIENCE_S, None
+    while time.monotonic() < deadline:
+        found = look()
+        if right(found):
+            return found
+        time.sleep(0.005)
+    raise AssertionError(found)
+
+
+@pytest.mark.parametrize("name", WAITS)
+def test_what_a_process_waits_for(name: str) -> None:
+    code, kind, what = WAITS[name]
+    with process(f"ready()\n{code}") as waiting:
+        waits = ThreadWaits()
+        found = until(lambda: waits.look(waiting.pid), lambda seen: seen.kind == kind)
+        for _ in range(5):  # and goes on to
+            again = until(lambda: waits.look(waiting.pid), lambda seen: seen.kind == kind)
+            assert again.what == found.what
+        assert what is None or (found.what.startswith(what) and bool(found.what) == bool(what))
+
+
+def test_a_lock_that_processes_share_is_the_same_in_each_of_them() -> None:
+    code = """
+        lock = fork.Lock()
+        other = fork.Lock()
+        other.acquire(); lock.acquire()
+        one, two, else_ = aside(lock.acquire), aside(lock.acquire), aside(other.acquire)
+        ready()
+        print(one.pid, two.pid, else_.pid, flush=True)
+        time.sleep(1000)
+    """
+    with process(code) as holding:
+        assert holding.stdout is not None
+        pids = list(map(int, holding.stdout.readline().split()))
+        waits = ThreadWaits()
+        found = [
+            until(lambda pid=pid: waits.look(pid), lambda seen: seen.key is not None)
+            for pid in pids
+        ]
+        assert {seen.kind for seen in found} == {"lock"}
+        assert found[0].key == found[1].key != found[2].key
+
+
+def test_waiting_for_the_interpreter_is_told_from_other_locks() -> None:
+    code = """
+        for _ in range(3): threading.Thread(target=spin, daemon=True).start()
+        ready()
+        spin()
+    """
+    with process(code) as busy:
+        waits = ThreadWaits()
+        until(lambda: waits.look(busy.pid), lambda seen: seen == Seen("gil"))
+
+
+def test_a_process_that_has_ended_or_may_not_be_read_is_an_error() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    with pytest.raises(FileNotFoundError):
+        ThreadWaits().look(ended.pid)
+    assert peer_of(ended.pid, "socket:[1]") in (Peer("unknown"), Peer("process"))
+
+
+def test_an_unknown_machine_tells_what_the_kernel_names() -> None:
+    with process("ready()\ntime.sleep(1000)") as waiting:
+        waits = ThreadWaits("vax")
+        until(lambda: waits.look(waiting.pid), lambda seen: seen.kind in ("sleep", "unknown"))
+
+
+# Readings.
+
+
+@pytest.mark.skipif(find_py_spy() is None, reason="py-spy is not installed")
+@pytest.mark.timeout(240)
+def test_each_stack_is_paired_with_what_its_thread_did_then(tmp_path: Path) -> None:
+    """A thread that alternates every few milliseconds between what is known of its lines."""
+    code = """
+        def sleeps(): time.sleep(0.003)
+        def computes(): spin(0.003)
+        def locks():
+            with lock: pass
+        def hold():
+            while True:
+                with lock: time.sleep(0.002)
+        lock = fork.Lock()
+        aside(hold)
+        ready()
+        while True: sleeps(); computes(); locks()
+    """
+    program = find_py_spy()
+    assert program is not None
+    with process(code) as waiting:
+        readings, output, said = Readings(), tmp_path / "out.json", tmp_path / "said.txt"
+        readings.watch(waiting.pid)
+        from loaderscope.profiler.daemon.stack_capture.merge_stacks import Merged
+        from loaderscope.profiler.daemon.stack_capture.py_spy import Recording
+
+        recording = Recording(program, waiting.pid, tmp_path, 100, 4)
+        while not recording.over:
+            readings.wait(0.05)
+        merged, outcome = Merged(), recording.outcome()
+        taken = merged.add(
+            *(0, waiting.pid, recording.output, False),
+            lambda many: readings.pairs(waiting.pid, many, outcome.message),
+        )
+        readings.close()
+        recording.clear()
+        assert not output.exists() and not said.exists()
+    assert readings.reason is None and taken > 200
+    frames, stacks, _, waits = merged.kept()
+    seen: dict[str, dict[str, int]] = {}
+    for row in stacks:
+        for at in row.frames:
+            name = frames[at].function
+            for place, samples in row.waits:
+                kinds = seen.setdefault(name, {})
+                kind = waits[place].kind
+                kinds[kind] = kinds.get(kind, 0) + samples
+    assert _most(seen["sleeps"], "sleep", "core") > 0.8, seen
+    assert _most(seen["computes"], "compute", "core") > 0.8, seen
+    assert _most(seen["locks"], "lock", "core") > 0.6, seen
+
+
+def _most(kinds: dict[str, int], *right: str) -> float:
+    return sum(kinds.get(kind, 0) for kind in right) / sum(kinds.values())
+
+
+def test_readings_that_failed_are_left_out_and_what_does_not_add_up_is_no_pair() -> None:
+    readings = Readings()
+    readings.watch(os.getpid())
+
+    def listed(times: int) -> None:
+        for _ in range(times):
+            os.listdir(f"/proc/{os.getpid()}/task")
+            readings.wait(0.001)
+
+    try:
+        listed(2)  # its trial, and one sample
+        stamp = time.time_ns()
+        listed(3)  # two more, and one that it threw away
+        whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(stamp // 10**9))
+        failed = f"[{whole}.{stamp % 10**9:09}Z WARN  py_spy] Failed to get stack trace from 7"
+        pairs = readings.pairs(os.getpid(), 3, "")
+        assert pairs is not None and len(pairs) == 3 and readings.reason is None
+        fewer = readings.pairs(os.getpid(), 2, failed)
+        assert fewer is not None and len(fewer) == 2
+        assert readings.pairs(os.getpid(), 4, "") is None and readings.reason is not None
+        assert readings.pairs(os.getpid(), 1, "Failed to connect to process, retrying") is None
+    finally:
+        readings.close()
+    readings.wait(0.0)
+    assert select.select([], [], [], 0) == ([], [], [])
+
+
+def test_the_main_thread_of_a_process_that_ended_is_not_known() -> None:
+    readings = Readings()
+    readings.watch(2**22 + 5)
+    assert readings.reason is not None and readings.pairs(2**22 + 5, 1, "") is None
+    readings.close()
