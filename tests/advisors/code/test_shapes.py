@@ -117,7 +117,7 @@ def test_what_is_made_smaller_later(line: str, later: str | None) -> None:
 def test_what_is_searched_for_each_sample(line: str, found: bool) -> None:
     source = ["def __getitem__(self, index):", "    key = str(index)", f"    {line}"]
     source += ["        pass"] * line.startswith("if")
-    assert searched(source, line) is found
+    assert searched(source, line, {}) is found
 
 
 def test_a_line_of_no_shape_has_none() -> None:
