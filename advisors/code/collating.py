@@ -162,7 +162,7 @@ def _item(item: ast.expr, target: ast.expr) -> _Listed | None:
 def _stacked(call: ast.Call, listed: _Listed, seen: SampleField | None) -> ast.expr | None:
     """One copy of this field of all samples, in place of this call; None where it is not known to
     be the same."""
-    if seen is None or not seen.alike or seen.type not in _TYPES or seen.shape is None:
+    if seen is None or not seen.alike or seen.type not in _TYPES or not seen.shape:
         return None
     kind = _KINDS.get(seen.dtype or "")
     if kind is None or any(each.arg not in _KEPT for each in call.keywords):

@@ -81,6 +81,8 @@ def _of_part(method: Method, found: ast.stmt) -> ast.FunctionDef | None:
 def _once(method: Method, found: ast.stmt, copies: bool) -> ast.FunctionDef | None:
     """With what is the same for every sample made at first use, and kept."""
     owner = _within(method, found)
+    if owner is None:
+        return None
     made = owner.body[0] if isinstance(owner, ast.With) else owner
     match made:
         case ast.Assign([ast.Name(name)]) if method.function is not None:
@@ -107,8 +109,8 @@ def _once(method: Method, found: ast.stmt, copies: bool) -> ast.FunctionDef | No
     return _with(method, owner, [guarded, statement(f"{name} = {own}.{kept}")])
 
 
-def _within(method: Method, found: ast.stmt) -> ast.stmt:
-    """The `with` that this is, or stands in alone; else itself."""
+def _within(method: Method, found: ast.stmt) -> ast.stmt | None:
+    """The `with` that this is, or stands in alone; else itself, where it is no block."""
     for each in method.statements:
         if isinstance(each, ast.With) and len(each.body) == 1 and found in (each, *each.body):
             names = {*bound_by(each)}
@@ -116,7 +118,7 @@ def _within(method: Method, found: ast.stmt) -> ast.stmt:
             used = {n.id for a in after for n in ast.walk(a) if isinstance(n, ast.Name)}
             if not names & used and not method.varies(item.context_expr for item in each.items):
                 return each
-    return found
+    return found if isinstance(found, ast.Assign) else None
 
 
 def _only_read(method: Method, name: str, copies: bool, seen: set[str]) -> bool:

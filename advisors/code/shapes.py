@@ -131,16 +131,6 @@ def _of_values(source: Sequence[str], line: str) -> Shape | None:
             "Types may differ: torch.tensor makes float32 of Python's floats.",
             waste=False,
         )
-    single = one_by_one(source, line)
-    if single is not None:
-        return Shape(
-            "one by one",
-            "Do this for all values at once, not one by one",
-            f", in a loop, one by one (`{single[:60]}`)",
-            "collect in a list and join once, or use one operation of NumPy or torch for all.",
-            0.6,
-            waste=False,
-        )
     smaller = made_smaller(source, line)
     if smaller is not None:
         return Shape(
@@ -150,6 +140,16 @@ def _of_values(source: Sequence[str], line: str) -> Shape | None:
             "take the part, or make the result small, before this.",
             0.5,
             "Values may differ a little where the order of the two matters.",
+            waste=False,
+        )
+    single = one_by_one(source, line)
+    if single is not None:
+        return Shape(
+            "one by one",
+            "Do this for all values at once, not one by one",
+            f", in a loop, one by one (`{single[:60]}`)",
+            "collect in a list and join once, or use one operation of NumPy or torch for all.",
+            0.6,
             waste=False,
         )
     return None

@@ -216,7 +216,7 @@ def _shape(line: OwnLine | None, called_below: str) -> Shape | None:
 
 def _also(shape: Shape | None) -> str:
     """What else the source says of the line of a known function."""
-    if shape is None or shape.waste:
+    if shape is None or shape.waste or shape.key != "whole for a part":
         return ""
     return f" {_capital(shape.why.removeprefix(', and ').removeprefix(', '))}."
 
