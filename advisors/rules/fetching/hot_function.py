@@ -8,7 +8,8 @@ What it looks for
     the source of `__getitem__` shows some of these, if fetching is the main part of waiting
     (MAIN_PART, 50 %). Of an unknown function that takes 40 % of fetch (STANDS_OUT), the line that
     calls it is named, with what its source says: the same for every sample, a search through
-    everything, made smaller afterwards, or not needed at all.
+    everything, one value after another, there and back again, made smaller afterwards, asked of
+    another process, or not needed at all. Chains of transforms that resize last.
 
 Why it matters
     The part of fetch that a function takes limits what replacing it can gain. So the prediction
@@ -20,8 +21,9 @@ Why it matters
 
 What to change
     Convert once, before training or in `__init__`, or call the faster function; the code shows it
-    for this data set. If samples stay the same and memory holds them all, it stores whole samples
-    and makes the loader that reads them; the prediction then covers all that goes away.
+    for this data set. Where the source is certain, the method is written anew. If samples stay the
+    same and memory holds them all, whole samples are stored, and the code makes the loader that
+    reads them; the prediction then covers all that goes away.
 
 When not to
     If samples are random, only the part before the random step can be stored. Stored arrays are
