@@ -23,15 +23,19 @@ class Method:
         self.loops: dict[ast.stmt, ast.stmt] = {}  # the outermost loop that a statement stands in
         if self.function is None or not self.function.args.args:
             return
-        found = [each for each in ast.walk(self.function) if isinstance(each, ast.stmt)]
-        self.statements = sorted(found, key=lambda each: each.lineno)
+        self.statements = _statements_in(self.function)
+        over = [each for each in self.function.body if isinstance(each, _LOOPS)]
+        if self.function.name == "__iter__":  # what its loops hold is done for each sample
+            self.statements = [each for loop in over for each in _statements_in(loop)[1:]]
         for loop in self.statements:
             if isinstance(loop, _LOOPS):
-                for each in ast.walk(loop):
-                    if isinstance(each, ast.stmt):
-                        self.loops.setdefault(each, loop)
+                for each in _statements_in(loop):
+                    self.loops.setdefault(each, loop)
         arguments = [*self.function.args.posonlyargs, *self.function.args.args]
-        self.varying = {each.arg for each in arguments[1:]}
+        own = arguments[0].arg == "self" or self.function.name.startswith("__getitem")
+        self.varying = {each.arg for each in arguments[own:]}
+        if self.function.name == "__iter__":
+            self.varying = {name for loop in over for name in bound_by(loop)}
         for _ in range(_PASSES):
             for each in self.statements:
                 if self.varies(read_by(each)):
@@ -55,6 +59,11 @@ class Method:
 
     def after(self, statement: ast.stmt) -> list[ast.stmt]:
         return self.statements[self.statements.index(statement) + 1 :]
+
+
+def _statements_in(tree: ast.AST) -> list[ast.stmt]:
+    found = [each for each in ast.walk(tree) if isinstance(each, ast.stmt)]
+    return sorted(found, key=lambda each: each.lineno)
 
 
 def parsed(source: str) -> ast.AST:

@@ -5,8 +5,9 @@ one, makes more than is used, or is not needed at all."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from .method import Method, bound_by, called, calls_in, names_in, parsed, read_by
 
@@ -38,12 +39,17 @@ _BACK = (
     (("array", "asarray", "to_tensor"), ("fromarray", "to_pil_image")),
     (("decode", "imdecode"), ("encode", "imencode")),
 )
+# The kind of an attribute that methods change: what is made of it may differ.
+CHANGES = "changes"
+# The kind of a method that is known to change nothing.
+METHOD = "method"
 _GROWS = ("cat", "concatenate", "append", "vstack", "hstack", "concat")
 # What costs a call, whatever it is for: many in a loop are one for all values.
 _SMALL = (
     *("randrange", "randint", "random", "choice", "uniform", "gauss", "item", "float", "int"),
     *("bool", "round", "abs", "min", "max", "len", "range", "enumerate", "zip", "get", "add"),
     *("from_numpy", "as_tensor", "asarray", "array", "numpy", "unsqueeze", "reshape", "view"),
+    *("mean", "std", "any", "all", "clip", "norm", "dot", "pow", "floor", "ceil", "median"),
     *("extend", "tensor", "sqrt", "exp", "log", "sum", "isnan", "ord", "chr", "where", *_GROWS),
 )
 
@@ -87,7 +93,7 @@ def shape_of(
             1.0,
             costly=call in NOT_NEEDED,
         )
-    if same_for_every_sample(source, line):
+    if same_for_every_sample(source, line, held or {}):
         return Shape(
             "same",
             "Do once what is the same for every sample",
@@ -105,13 +111,14 @@ def shape_of(
             0.9,
             costly=True,
         )
-    method = Method(source)
-    if taken_of_whole(method.at(line), method) is not None:
+    method, smaller = Method(source), made_smaller(source, line)
+    whole = taken_of_whole(method.at(line), method) or (_all_of(method.at(line)) and smaller)
+    if whole:
         return Shape(
             "whole for a part",
             "Read the part alone, not everything",
             ", and reads everything for a part of it",
-            "leave out the [:] before the index.",
+            "leave out the [:], and use the index while the data are open.",
             0.3,
             "Where data are stored in chunks, those that hold the part are still read whole.",
         )
@@ -166,14 +173,47 @@ def not_needed(line: str) -> str | None:
     return found
 
 
-def same_for_every_sample(source: Sequence[str], line: str) -> bool:
+def same_for_every_sample(
+    source: Sequence[str], line: str, held: Mapping[str, str] = MappingProxyType({})
+) -> bool:
     """Whether this line of a `__getitem__` depends on nothing but `self` and constants: what it
     makes could be made once. False where that cannot be told."""
     method = Method(source)
     statement = method.at(line)
     made = read_by(statement) if statement is not None else []
-    calls = any(calls_in(part) for part in made)
-    return calls and not method.varies(made) and not any(map(_draws, made))
+    nodes = [node for part in made for node in ast.walk(part)]
+    changed = any(isinstance(n, ast.Attribute) and held.get(n.attr) == CHANGES for n in nodes)
+    changed = changed or any(_unknown(node, held) for node in nodes)
+    calls = any(isinstance(node, ast.Call) for node in nodes)
+    return calls and not changed and not method.varies(made) and not any(map(_draws, made))
+
+
+def _unknown(node: ast.AST, held: Mapping[str, str]) -> bool:
+    """Whether it calls a method, or a function held, that may give something else each time."""
+    match node:
+        case ast.Call(ast.Attribute(ast.Name("self"), name)):
+            return held.get(name) != METHOD
+    return False
+
+
+def changing(sources: Iterable[Sequence[str]]) -> set[str]:
+    """The attributes that these methods change, and those of the methods that change any, or that
+    draw."""
+    found: set[str] = set()
+    for function in (each for source in sources if (each := Method(source).function) is not None):
+        own = [node for node in ast.walk(function) if isinstance(node, ast.Attribute)]
+        changed = {node.attr for node in own if not isinstance(node.ctx, ast.Load)}
+        for node in ast.walk(function):
+            match node:
+                case ast.Expr(ast.Call(ast.Attribute(ast.Attribute(_, name)))):
+                    changed.add(name)  # self.seen.append(…)
+                case ast.Subscript(ast.Attribute(_, name), _, ast.Store() | ast.Del()):
+                    changed.add(name)
+        if changed or any(
+            _draws(each) for each in ast.walk(function) if isinstance(each, ast.expr)
+        ):
+            found |= {*changed, function.name}
+    return found
 
 
 def searched(source: Sequence[str], line: str, held: dict[str, str]) -> bool:
@@ -290,6 +330,14 @@ def taken_of_whole(statement: ast.stmt | None, method: Method) -> ast.Subscript 
                 if not isinstance(of, ast.Name) and method.varies([key]):
                     return node
     return None
+
+
+def _all_of(statement: ast.stmt | None) -> bool:
+    """Whether it gives a name to all of what an attribute, or an entry of a file, holds."""
+    match statement:
+        case ast.Assign([ast.Name()], ast.Subscript(of, key)) if not isinstance(of, ast.Name):
+            return ast.unparse(key) in (":", "...", "()")
+    return False
 
 
 def _is_smaller(node: ast.AST, made: set[str]) -> bool:

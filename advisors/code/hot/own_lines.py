@@ -1,4 +1,4 @@
-"""The line of a method that gives samples in which most of a stage goes by, with what it calls."""
+"""The lines of methods that give samples in which a stage goes by, with what they call."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from ...schema.report_model import CodeStage, HotSpot, Range
 from ...stacks.code_summary import wilson
 from ..method import Method
 
-_METHODS = ("__getitem__", "__getitems__")
-
 
 class OwnLine(NamedTuple):
-    """A line of this part's source: of a loop, the one in it that takes most. `text` is the first
-    line of its statement, `call` the library's function below it that takes most; `share` is that
-    of the loop, else of the line."""
+    """A line of this source of a part: of a loop, the one in it that takes most. `text` is the
+    first line of its statement, `call` the library's function below it that takes most; `share` is
+    that of the loop, else of the line."""
 
     part: Part
+    source: tuple[str, ...]
     line: str
     text: str
     place: str | None
@@ -28,17 +27,20 @@ class OwnLine(NamedTuple):
     share: Range
 
 
-def own_line(stage: CodeStage, parts: Iterable[Part]) -> OwnLine | None:
-    """The line with the largest share; None where no line of these parts' sources was seen."""
-    found = [each for part in parts for each in _of_part(stage, part)]
-    return max(found, key=lambda each: each.share.mid, default=None)
+def own_lines(stage: CodeStage, parts: Iterable[Part]) -> list[OwnLine]:
+    """Lines of the methods that give these parts' samples, and of functions that these call, the
+    largest share first."""
+    sources = ((p, each) for p in parts for each in (p.getitem, p.getitems, p.iter, *p.helpers))
+    found = [line for part, source in sources for line in _of_source(stage, part, source)]
+    return sorted(found, key=lambda line: -line.share.mid)
 
 
-def _of_part(stage: CodeStage, part: Part) -> Iterable[OwnLine]:
-    source = part.getitem or part.getitems
+def _of_source(stage: CodeStage, part: Part, source: tuple[str, ...]) -> Iterable[OwnLine]:
     method, seen = Method(source), defaultdict[int, list[HotSpot]](list)
+    name = method.function.name if method.function is not None else None
     for spot in stage.lines:
-        statement = method.at(spot.text or "") if _is_of(spot) else None
+        known = spot.function.rpartition(".")[2] in (name, "<listcomp>", "<genexpr>")
+        statement = method.at(spot.text or "") if spot.own and known else None
         if statement is not None:
             seen[id(method.loops.get(statement, statement))].append(spot)
     for spots in seen.values():
@@ -49,11 +51,8 @@ def _of_part(stage: CodeStage, part: Part) -> Iterable[OwnLine]:
         statement = method.at(line)
         text = method.text(statement) if statement is not None else line
         place = place_of(hottest.file, hottest.line)
-        yield OwnLine(part, line, text, place, _below(stage, place), Range(low, share, high))
-
-
-def _is_of(spot: HotSpot) -> bool:
-    return spot.own and spot.function.rpartition(".")[2] in (*_METHODS, "<listcomp>", "<genexpr>")
+        below = _below(stage, place)
+        yield OwnLine(part, source, line, text, place, below, Range(low, share, high))
 
 
 def _below(stage: CodeStage, place: str) -> str | None:

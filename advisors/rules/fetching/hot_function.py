@@ -62,7 +62,7 @@ from ...code.hot.in_source import called, in_source
 from ...code.hot.kind import Hot
 from ...code.hot.late_steps import late_step, on_tensors
 from ...code.hot.operation_chains import operation_chain
-from ...code.hot.own_lines import OwnLine, own_line
+from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.layouts.container_access import findings
 from ...code.layouts.kept import opener_of
 from ...code.layouts.stored import StoredForm, stored_form
@@ -155,7 +155,8 @@ def _of_source(case: Case, sample_us: float) -> Iterator[Advice]:
             shape = shape_of(part.getitem, line, held=kinds_of(part))
             if shape is not None and shape.costly:
                 text = clean(line.strip(), 80)
-                code = shape_code(case, part, line, shape, f", in {clean(part.name, 60)}")
+                at = f", in {clean(part.name, 60)}"
+                code = shape_code(case, part, part.getitem, line, shape, at)
                 yield case.change(code=code, fetch=NOT_SEEN).advise(
                     f"{shape.title}: {text}",
                     f"`{text}` stands in the source of fetch{shape.why}.",
@@ -175,12 +176,14 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         found = [hot for hot in found if hot.family.key != "transforms"]
     other = unknown(stage)
     stands_out = other is not None and other.share >= STANDS_OUT
-    line = own_line(stage, case.inspection.parts)
-    if line is None or line.share.mid < STANDS_OUT:
-        line = None
-    elif _is_opener(case, line):
+    below = other.name if other is not None else ""
+    lines = [
+        each for each in own_lines(stage, case.inspection.parts) if each.share.mid >= STANDS_OUT
+    ]
+    if any(_is_opener(case, each) for each in lines):
         return  # what to do is said where containers are judged
-    shape = _shape(line, other.name if other is not None else "")
+    shapes = [(each, shape) for each in lines if (shape := _shape(each, below)) is not None]
+    line, shape = max(shapes, key=lambda found: found[1].waste, default=(None, None))
     if line is not None and shape is not None and shape.waste:
         yield _shaped(case, stage, line, shape, sample_us)
         return
@@ -209,11 +212,8 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         )
 
 
-def _shape(line: OwnLine | None, called_below: str) -> Shape | None:
-    if line is None:
-        return None
-    source = line.part.getitem or line.part.getitems
-    return shape_of(source, line.line, f"{line.call} {called_below}", kinds_of(line.part))
+def _shape(line: OwnLine, below: str) -> Shape | None:
+    return shape_of(line.source, line.line, f"{line.call} {below}", kinds_of(line.part))
 
 
 def _also(shape: Shape | None) -> str:
@@ -235,7 +235,7 @@ def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape, sample_us
     """A line of which the source says what is wrong, and what is gained if that goes away."""
     text, share = clean(line.text, 80), line.share
     at = f" ({line.place})" if line.place is not None else ""
-    code = shape_code(case, line.part, line.line, shape, at)
+    code = shape_code(case, line.part, line.source, line.line, shape, at)
     free = (1 - share.high, 1 - share.low * shape.saves)
     evidence: Evidence = {**_sampled(stage, share.mid, share.low, share.high), "line": line.place}
     caveat, effort, form = shape.caveat, None, None if shape.waste else _whole_samples(case)

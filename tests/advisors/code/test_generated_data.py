@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import tempfile
+import textwrap
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from torch.utils.data import DataLoader, Dataset
 from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.code.collating import of_lists
 from loaderscope.advisors.code.rewritten import rewritten
-from loaderscope.advisors.code.shapes import shape_of
+from loaderscope.advisors.code.shapes import CHANGES, changing, shape_of
 from loaderscope.advisors.rules import all_rules
 from loaderscope.profiler.record.inspect.inspect_attributes import describe
 from loaderscope.profiler.record.inspect.inspect_samples import inspect_samples
@@ -103,6 +105,11 @@ class Base(Dataset[Any]):
         return len(self.held)
 
 
+HELPERS = [
+    textwrap.dedent(inspect.getsource(each)).splitlines() for each in (Base.changing, Base.kept)
+]
+
+
 def asked(dataset: Any, order: list[int]) -> list[Any]:
     """What the samples hold in two epochs, collated at once; an error is its place."""
     torch.manual_seed(0)
@@ -136,7 +143,8 @@ def test_a_method_without_its_waste_gives_the_same_samples(
         type("Own", (Base,), {"__getitem__": scope["__getitem__"]})(names, numbers, tmp_path)
         for _ in range(2)
     )
-    held = {name: describe(value)["kind"] for name, value in vars(old).items()}
+    kinds = {name: describe(value)["kind"] for name, value in vars(old).items()}
+    held = kinds | dict.fromkeys(changing([source, *HELPERS]), CHANGES)
     for line in made.split("\n"):
         shape = shape_of(source, line.strip(), held=held)
         method = shape and rewritten(source, line.strip(), shape.key, held, copies=True)

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from loaderscope.advisors.code.shapes import (
+    CHANGES,
     back_and_forth,
+    changing,
     made_smaller,
     not_needed,
     one_by_one,
@@ -205,3 +207,39 @@ def test_what_is_done_for_one_value_after_another(lines: list[str], hot: int, fo
 def test_an_index_after_everything_reads_a_part(line: str, key: str | None) -> None:
     shape = shape_of(["def __getitem__(self, index):", f"    {line}", "    return f(plane)"], line)
     assert (shape.key if shape is not None else None) == key
+
+
+def test_what_methods_change_is_not_the_same_for_every_sample() -> None:
+    getitem = ["def __getitem__(self, index):", "    self.place = index", "    return self.load()"]
+    load = ["def load(self):", "    rows = decode(self.files[self.place])", "    return rows"]
+    grows = ["def grows(self):", "    self.seen.append(1)", "    self.table[0] = 1"]
+    assert same_for_every_sample(load, "rows = decode(self.files[self.place])")
+    held = dict.fromkeys(changing([getitem, load, grows]), CHANGES)
+    assert set(held) == {"place", "seen", "table", "grows", "__getitem__"}
+    assert not same_for_every_sample(load, "rows = decode(self.files[self.place])", held)
+
+
+def test_all_arguments_of_a_function_differ_from_sample_to_sample() -> None:
+    source = ["def smooth(image, k=9):", "    out = blurred(image)", "    kernel = made(K)"]
+    assert not same_for_every_sample(source, "out = blurred(image)")
+    assert same_for_every_sample(source, "kernel = made(K)")
+
+
+def test_all_of_a_data_set_read_for_an_index_is_read_whole() -> None:
+    source = [
+        "def slice_of(self, path, z):",
+        "    volume = self.file[path][...]",
+        "    return volume[z]",
+    ]
+    shape = shape_of(source, source[1])
+    assert shape is not None and shape.waste and shape.key == "whole for a part"
+
+
+def test_what_a_stream_does_is_done_for_each_sample() -> None:
+    source = ["def __iter__(self):", "    table = read(self.path)", "    for line in open(self.path):",
+              "        names = read(self.path)", "        for v in parsed(line):",
+              "            x = torch.cat([x, v])", "        yield x"]  # fmt: skip
+    assert shape_of(source, source[1]) is None
+    same, single = shape_of(source, source[3]), shape_of(source, source[5])
+    assert same is not None and same.key == "same"
+    assert single is not None and "for v in parsed(line):" in single.why
