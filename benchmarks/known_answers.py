@@ -181,6 +181,8 @@ def judge(
             "failed_rules": [note for note in loader.notes if "the rule " in note],
             "first": described(first),
             "ok": right(case, rules),
+            "names_line": names_line(case, loader, first),
+            "held_out": case.held_out,
             "forbidden_seen": [rule for rule in rules if not case.allowed(rule)],
         }
         result |= look(folder, recorded)
@@ -205,6 +207,16 @@ def described(advice: Recommendation | None) -> dict[str, Any] | None:
         "params": dict(advice.change.params),
         "code": advice.change.code,
     }
+
+
+def names_line(case: Case, loader: LoaderReport, first: Recommendation | None) -> bool | None:
+    """Whether the finding that leads, or the first advice, names the planted line; None where the
+    case has none."""
+    if case.line is None:
+        return None
+    found = loader.findings[0].text if loader.findings else None
+    advised = f"{first.title} {first.why} {first.change.code}" if first is not None else ""
+    return case.line in (found or "") or case.line in advised
 
 
 def right(case: Case, rules: list[str]) -> bool:
@@ -287,6 +299,12 @@ def summarised(results: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         "planted": len(planted),
         "healthy": len(healthy),
         "first_right_share": share,
+        "held_out_right_share": of_all(
+            found["ok"] for found in planted.values() if found["held_out"]
+        ),
+        "named_line_share": of_all(
+            found["names_line"] for found in done.values() if found["names_line"] is not None
+        ),
         "first_right_or_better_share": sum(right) / len(right) if right else None,
         "missed": {
             name: found["recommended"] for name, found in planted.items() if not found["ok"]
@@ -307,6 +325,12 @@ def summarised(results: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         "rules": by_rule(done.values()),
         "pass": not alarms and not wrong and not failed and (share is None or share >= FIRST_GOAL),
     }
+
+
+def of_all(right: Iterable[bool]) -> float | None:
+    """The part that is right; None of none."""
+    found = list(right)
+    return round(sum(found) / len(found), 4) if found else None
 
 
 def by_rule(results: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:

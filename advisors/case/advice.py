@@ -9,13 +9,14 @@ from typing import Any, Literal
 from ..schema.evidence import Evidence, measured
 from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import Change, Effort, Range, Recommendation, Scalar
-from .code_text import with_imports
+from .code_text import defines, with_imports
 
 Kind = Literal["speed", "correctness", "safety"]
 
 SAME = Range(1.0, 1.0, 1.0)
 # loadtune: of several numbers, the smallest that gains within 2 % of the best.
 WITHIN = 1.02
+NOT_RUN = "The code was not run on these data."
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class Advice:
     help. `beside_loading` is the share of a step that the change is about besides loading, such as
     copies to the device: a loop that computes all the time may still gain that. A `kind` or
     `effort` of None is the rule's own. With `by_hand`, what costs is known and no remedy: the gain
-    may be anything in the range.
+    may be anything in the range. `ran` is what became of its code where it was run on the loader's
+    own batches.
     """
 
     title: str
@@ -44,6 +46,7 @@ class Advice:
     effort: Effort | None = None
     asked: Mapping[str, Any] | None = None
     by_hand: bool = False
+    ran: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "code", with_imports(self.code))
@@ -63,6 +66,7 @@ class Advice:
         return self.advise(title or f"{names} would not help", why, evidence, rejected=True)
 
     def recommendation(self, rule: str, kind: Kind, effort: Effort | None = None) -> Recommendation:
+        ran = self.ran or (NOT_RUN if defines(self.code) and not self.rejected else None)
         return Recommendation(
             rule=rule,
             title=self.title,
@@ -71,7 +75,7 @@ class Advice:
             predicted=self.predicted,
             measured=None,
             change=Change(dict(self.params), self.code),
-            caveat=self.caveat,
+            caveat=" ".join(filter(None, (self.caveat, ran))) or None,
             doc=f"loaderscope rules {rule}",
             kind=self.kind or kind,
             effort=self.effort or effort,

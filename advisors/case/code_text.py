@@ -95,6 +95,14 @@ def told_by_hand(code: str) -> str:
     )
 
 
+def defines(code: str) -> bool:
+    """Whether running this code puts functions or classes of its own to use."""
+    tree = _tree(code)
+    kinds = ast.FunctionDef | ast.ClassDef
+    own = tree is not None and any(isinstance(node, kinds) for node in tree.body)
+    return own and told_by_hand(code) == code and not code.startswith("# By hand")
+
+
 def free_names(tree: ast.Module) -> set[str]:
     """Names that the code uses and nowhere binds: imports it lacks, and what is the user's."""
     used: set[str] = set()

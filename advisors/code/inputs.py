@@ -3,66 +3,15 @@ batches."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...profiler.store.inspection import Attribute, Inspection, Leaf, Part
+from ...profiler.store.inspection import Attribute, Part
 from ..case.code_text import identifier
-
-_KEY = re.compile(r"\['(\w{1,64})'\]")
-_DTYPE = re.compile(r"(?:torch\.)?((?:float|int|uint)(?:8|16|32|64)|bool|bfloat16)")
 
 # Kinds of attributes that are copied to a worker that is spawned, and whose pages a forked one
 # copies when reading.
 _COPIED = ("ndarray", "dataframe", "paths", "texts", "numbers", "list", "dict")
-
-
-def stacking_collate(seen: Inspection, name: str) -> str:
-    """The code of `stack_samples`, a collate function that copies each field of the samples once.
-    `name` is what it replaces, and must be an identifier."""
-    return f'''\
-import numpy as np
-import torch
-
-
-def stack_samples(samples):
-    """In place of {name}: every field of the samples is stacked in one copy."""
-{_body(seen.leaves)}'''
-
-
-def _body(leaves: Sequence[Leaf]) -> str:
-    paths, types = [leaf.path for leaf in leaves], [dtype_code(leaf) for leaf in leaves]
-    keys = [_KEY.fullmatch(path) for path in paths]
-    tensors = bool(leaves) and all(leaf.kind == "tensor" for leaf in leaves)
-    if tensors and all(keys):
-        rows = [
-            f"        {key[1]!r}: torch.as_tensor(np.stack([np.asarray(sample[{key[1]!r}]) for "
-            f"sample in samples]){f', dtype={kind}' if kind else ''}),\n"
-            for key, kind in zip(keys, types, strict=True)
-            if key
-        ]
-        return f"    return {{\n{''.join(rows)}    }}\n"
-    if tensors and paths == [f"[{place}]" for place in range(len(leaves))] and all(types):
-        return (
-            "    fields = zip(*samples)\n"
-            f"    types = [{', '.join(map(str, types))}]\n"
-            "    return [\n"
-            "        torch.as_tensor(np.stack([np.asarray(value) for value in field]), "
-            "dtype=dtype)\n"
-            "        for field, dtype in zip(fields, types)\n"
-            "    ]\n"
-        )
-    stack = "torch.from_numpy(np.stack([np.asarray(value) for value in {}]))"
-    if tensors and paths == [""]:
-        return f"    return {stack.format('samples')}\n"
-    return f"    return [{stack.format('field')} for field in zip(*samples)]\n"
-
-
-def dtype_code(leaf: Leaf) -> str | None:
-    """'torch.float32', None for a type that is not known to be one."""
-    match = _DTYPE.fullmatch(leaf.dtype or "")
-    return f"torch.{match[1]}" if match else None
 
 
 @dataclass(frozen=True)

@@ -1,22 +1,28 @@
-"""What the source of a method says of one of its lines: whether its result is the same for every
-sample, whether it is needed at all, and whether less of it would do."""
+"""What the source of a method says is wrong with one of its lines, whatever the functions in it are
+called: that its result is the same for every sample, that it searches, goes through values one by
+one, makes more than is used, or is not needed at all."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from .method import Method, bound_by, called, calls_in, names_in, parsed, read_by
 
 # Calls that training does without: what they do is done by the interpreter or torch anyway.
 NOT_NEEDED = ("gc.collect", "torch.cuda.empty_cache", "torch.cuda.synchronize")
+# Calls for their effect alone, which no sample needs.
+_TOLD = ("print", "pprint", "flush", "fsync", "write", "debug", "info", "warning", "warn", "log")
 # How objects of a multiprocessing.Manager ask its process.
 _PROXY = "BaseProxy._callmethod"
 _SMALLER = ("resize", "crop", "thumbnail", "interpolate", "downscale", "decimate", "subsample")
+# The same values seen in another way: what is taken of it is taken of what it was made of.
+_VIEWS = ("frombuffer", "reshape", "view", "asarray", "from_numpy", "as_tensor", "transpose",
+          "permute", "squeeze", "unsqueeze", "astype", "float", "splitlines")  # fmt: skip
 # A line that draws differs from sample to sample, whatever it depends on; so does the time.
 _DRAWS = ("rand", "random", "choice", "shuffle", "sample", "uniform", "normal", "time", "next")
-
-
 # Methods of open files, queues, cameras and the like, which may give something else each time.
 _MOVES_ON = (
     *("read", "readline", "readlines", "get", "pop", "popleft", "recv"),
@@ -24,26 +30,54 @@ _MOVES_ON = (
 )
 # Calls that search what they are of for the value that they are given.
 _SEARCHES = ("index", "query", "where", "nonzero", "argwhere", "flatnonzero")
+_LISTS = ("list", "texts", "paths", "numbers", "tensor", "ndarray")
+# Each takes apart what the other has put together.
+_BACK = (
+    (("tensor", "as_tensor", "array", "asarray", "FloatTensor", "LongTensor"), ("tolist",)),
+    (("loads",), ("dumps",)),
+    (("fromarray", "to_pil_image"), ("array", "asarray", "numpy")),
+    (("array", "asarray", "to_tensor"), ("fromarray", "to_pil_image")),
+    (("decode", "imdecode"), ("encode", "imencode")),
+)
+# The kind of an attribute that methods change: what is made of it may differ.
+CHANGES = "changes"
+# The kind of a method that is known to change nothing.
+METHOD = "method"
+_GROWS = ("cat", "concatenate", "append", "vstack", "hstack", "concat")
+# What costs a call, whatever it is for: many in a loop are one for all values.
+_SMALL = (
+    *("randrange", "randint", "random", "choice", "uniform", "gauss", "item", "float", "int"),
+    *("bool", "round", "abs", "min", "max", "len", "range", "enumerate", "zip", "get", "add"),
+    *("from_numpy", "as_tensor", "asarray", "array", "numpy", "unsqueeze", "reshape", "view"),
+    *("mean", "std", "any", "all", "clip", "norm", "dot", "pow", "floor", "ceil", "median"),
+    *("extend", "tensor", "sqrt", "exp", "log", "sum", "isnan", "ord", "chr", "where", *_GROWS),
+)
 
 
-class Shape(NamedTuple):
+@dataclass(frozen=True)
+class Shape:
     """What is wrong with a line, as advice: a title, a continuation of "`line` takes 90 % of
     fetch", and what to do. `saves` is the part of the line's time that surely goes. A line that is
-    `costly` takes long wherever it stands."""
+    `costly` takes long wherever it stands. Of one that is `waste`, none of it need be done."""
 
+    key: str
     title: str
     why: str
     do: str
     saves: float
     caveat: str | None = None
     costly: bool = False
+    waste: bool = True
 
 
-def shape_of(source: Sequence[str], line: str, called: str = "") -> Shape | None:
+def shape_of(
+    source: Sequence[str], line: str, called_below: str = "", held: dict[str, str] | None = None
+) -> Shape | None:
     """The shape of this line of a method, and of the function that takes most of it. None where
-    nothing is known to be wrong with it."""
-    if _PROXY in called:
+    nothing is known to be wrong with it. `held` are the kinds of the data set's attributes."""
+    if _PROXY in called_below:
         return Shape(
+            "other process",
             "Read this in the process that needs it",
             ", in another process, which is asked for each sample",
             "make a plain dict or array of it, before training or in each worker.",
@@ -52,197 +86,279 @@ def shape_of(source: Sequence[str], line: str, called: str = "") -> Shape | None
     call = not_needed(line)
     if call is not None:
         return Shape(
+            "not needed",
             "Leave this out",
             ", and training does without it",
             "delete this call.",
             1.0,
-            costly=True,
+            costly=call in NOT_NEEDED,
         )
-    if same_for_every_sample(source, line):
+    if same_for_every_sample(source, line, held or {}):
         return Shape(
+            "same",
             "Do once what is the same for every sample",
             ", and depends on nothing but `self`: every sample gets the same",
-            "make it once, in __init__ or at first use, and keep it in self.",
-            0.9,
+            "make it once, in __init__ or at first use in each worker, and keep it in self.",
+            0.97,
             "What it reads must not change while training goes on.",
         )
-    if searched(source, line):
+    if searched(source, line, held or {}):
         return Shape(
+            "searched",
             "Look this up instead of searching for it",
             ", and searches everything for one sample",
-            "make a dict, or a sorted index, once in __init__.",
-            0.8,
+            "make a dict, a set or a sorted index once in __init__.",
+            0.9,
             costly=True,
+        )
+    method, smaller = Method(source), made_smaller(source, line)
+    whole = taken_of_whole(method.at(line), method) or (_all_of(method.at(line)) and smaller)
+    if whole:
+        return Shape(
+            "whole for a part",
+            "Read the part alone, not everything",
+            ", and reads everything for a part of it",
+            "leave out the [:], and use the index while the data are open.",
+            0.3,
+            "Where data are stored in chunks, those that hold the part are still read whole.",
+        )
+    return _of_values(source, line)
+
+
+def _of_values(source: Sequence[str], line: str) -> Shape | None:
+    """The shapes of lines whose work is needed, but not done so."""
+    back = back_and_forth(line)
+    if back is not None:
+        return Shape(
+            "back and forth",
+            "Leave out a conversion that is undone at once",
+            f", and converts there and back again: `{back[:60]}`",
+            "use what it was made of, or copy that.",
+            0.6,
+            "Types may differ: torch.tensor makes float32 of Python's floats.",
+            waste=False,
         )
     smaller = made_smaller(source, line)
     if smaller is not None:
         return Shape(
+            "whole for a part",
             "Work on what is used alone",
             f", and only a part of what it makes is used: `{smaller[:80]}`",
             "take the part, or make the result small, before this.",
             0.5,
             "Values may differ a little where the order of the two matters.",
+            waste=False,
+        )
+    single = one_by_one(source, line)
+    if single is not None:
+        return Shape(
+            "one by one",
+            "Do this for all values at once, not one by one",
+            f", in a loop, one by one (`{single[:60]}`)",
+            "collect in a list and join once, or use one operation of NumPy or torch for all.",
+            0.6,
+            waste=False,
         )
     return None
 
 
 def not_needed(line: str) -> str | None:
     """The call on this line that training does without; None where there is none."""
-    calls = (ast.unparse(each.func) for each in _calls(_parsed(line)))
-    return next((each for each in calls if each in NOT_NEEDED), None)
+    tree = parsed(line)
+    calls = [ast.unparse(each.func) for each in calls_in(tree)]
+    found = next((each for each in calls if each in NOT_NEEDED), None)
+    match tree:
+        case ast.Module([ast.Expr(ast.Call() as call)]) if found is None and called(call) in _TOLD:
+            return ast.unparse(call.func)
+    return found
 
 
-def same_for_every_sample(source: Sequence[str], line: str) -> bool:
+def same_for_every_sample(
+    source: Sequence[str], line: str, held: Mapping[str, str] = MappingProxyType({})
+) -> bool:
     """Whether this line of a `__getitem__` depends on nothing but `self` and constants: what it
     makes could be made once. False where that cannot be told."""
-    found = _found(source, line)
-    if found is None:
-        return False
-    made = _read(found[0])
-    calls = any(_calls(part) for part in made)
-    return calls and not _varies(made, found[1]) and not any(map(_draws, made))
+    method = Method(source)
+    statement = method.at(line)
+    made = read_by(statement) if statement is not None else []
+    nodes = [node for part in made for node in ast.walk(part)]
+    changed = any(isinstance(n, ast.Attribute) and held.get(n.attr) == CHANGES for n in nodes)
+    changed = changed or any(_unknown(node, held) for node in nodes)
+    calls = any(isinstance(node, ast.Call) for node in nodes)
+    return calls and not changed and not method.varies(made) and not any(map(_draws, made))
 
 
-def _found(source: Sequence[str], line: str) -> tuple[ast.stmt, set[str]] | None:
-    """The statement of this line in a method, and the names in it whose values differ from sample
-    to sample."""
-    function = _function(source)
-    if function is None or not function.args.args or not line.strip():
-        return None
-    arguments = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
-    varying = set(arguments[1:])
-    statements = _statements(function)
-    for _ in range(2):  # a loop carries values back to its beginning
-        for each in statements:
-            if _varies(_read(each), varying):
-                varying |= set(_bound(each))
-    lines = "\n".join(source).split("\n")
-    found = [each for each in statements if _line(lines, each) == line.strip()]
-    return (found[0], varying) if len(found) == 1 else None
-
-
-def searched(source: Sequence[str], line: str) -> bool:
-    """Whether this line compares all of something with what differs from sample to sample, to find
-    where they are equal."""
-    found = _found(source, line)
-    if found is None:
-        return False
-    statement, varying = found
-    for node in (node for part in _read(statement) for node in ast.walk(part)):
-        if isinstance(node, ast.Subscript | ast.comprehension):
-            tests = [node.slice] if isinstance(node, ast.Subscript) else node.ifs
-            if any(_compares(test, varying) for test in tests):
-                return True
-        elif isinstance(node, ast.Call):
-            name = ast.unparse(node.func).rpartition(".")[2]
-            inside = [*node.args, *(each.value for each in node.keywords)]
-            equal = any(_compares(each, varying) for each in inside)
-            if name in _SEARCHES[:2] and (equal or _varies(inside, varying)):
-                return True
-            if name in _SEARCHES and equal:
-                return True
+def _unknown(node: ast.AST, held: Mapping[str, str]) -> bool:
+    """Whether it calls a method, or a function held, that may give something else each time."""
+    match node:
+        case ast.Call(ast.Attribute(ast.Name("self"), name)):
+            return held.get(name) != METHOD
     return False
 
 
-def _compares(test: ast.expr, varying: set[str]) -> bool:
+def changing(sources: Iterable[Sequence[str]]) -> set[str]:
+    """The attributes that these methods change, and those of the methods that change any, or that
+    draw."""
+    found: set[str] = set()
+    for function in (each for source in sources if (each := Method(source).function) is not None):
+        own = [node for node in ast.walk(function) if isinstance(node, ast.Attribute)]
+        changed = {node.attr for node in own if not isinstance(node.ctx, ast.Load)}
+        for node in ast.walk(function):
+            match node:
+                case ast.Expr(ast.Call(ast.Attribute(ast.Attribute(_, name)))):
+                    changed.add(name)  # self.seen.append(…)
+                case ast.Subscript(ast.Attribute(_, name), _, ast.Store() | ast.Del()):
+                    changed.add(name)
+        if changed or any(
+            _draws(each) for each in ast.walk(function) if isinstance(each, ast.expr)
+        ):
+            found |= {*changed, function.name}
+    return found
+
+
+def searched(source: Sequence[str], line: str, held: dict[str, str]) -> bool:
+    """Whether this line compares all of something with what differs from sample to sample, to find
+    where they are equal, or goes through it until it is met."""
+    method = Method(source)
+    statement = method.at(line)
+    if statement is None:
+        return False
+    loop = method.loops.get(statement)
+    if isinstance(loop, ast.For) and _until_met(loop, method):
+        return True
+    for node in (node for part in read_by(statement) for node in ast.walk(part)):
+        match node:
+            case ast.Subscript():
+                if _compares(node.slice, method):
+                    return True
+            case ast.comprehension():
+                if any(_compares(test, method) for test in node.ifs):
+                    return True
+            case ast.Compare(_, [ast.In() | ast.NotIn()], [ast.Attribute(ast.Name(), name)]):
+                if held.get(name) in _LISTS and method.varies([node.left]):
+                    return True
+            case ast.Call():
+                if _searches(node, method):
+                    return True
+    return False
+
+
+def _searches(call: ast.Call, method: Method) -> bool:
+    name, inside = called(call), [*call.args, *(each.value for each in call.keywords)]
+    equal = any(_compares(each, method) for each in inside)
+    if name in _SEARCHES[:2] and (equal or method.varies(inside)):
+        return True
+    if name in _SEARCHES and equal:
+        return True
+    # A generator that is walked to the sample.
+    return name == "islice" and any(calls_in(each) for each in inside) and method.varies(inside)
+
+
+def _until_met(loop: ast.For, method: Method) -> bool:
+    """Whether a loop goes through what is no part of the sample until one is equal to it."""
+    tests = [each.test for each in ast.walk(loop) if isinstance(each, ast.If)]
+    ends = any(isinstance(each, ast.Break | ast.Return) for each in ast.walk(loop))
+    return ends and not method.varies([loop.iter]) and any(_compares(t, method) for t in tests)
+
+
+def _compares(test: ast.expr, method: Method) -> bool:
     return any(
-        isinstance(node, ast.Compare)
-        and isinstance(node.ops[0], ast.Eq)
-        and _varies([node], varying)
+        isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq) and method.varies([node])
         for node in ast.walk(test)
     )
+
+
+def back_and_forth(line: str) -> str | None:
+    """The call on this line that undoes what the call within it has done."""
+    for outer in calls_in(parsed(line)):
+        given = outer.args[0] if outer.args else None
+        if not isinstance(given, ast.Call):
+            continue
+        if any(called(outer) in one and called(given) in other for one, other in _BACK):
+            return ast.unparse(outer)
+    return None
+
+
+def one_by_one(source: Sequence[str], line: str) -> str | None:
+    """The head of the loop in which this line does little for one value after another; or the
+    comprehension on it that does."""
+    method = Method(source)
+    statement = method.at(line)
+    loop = method.loops.get(statement) if statement is not None else None
+    if loop is not None and _small(loop):
+        return method.text(loop)
+    made = [node for part in read_by(statement) for node in ast.walk(part)] if statement else []
+    for node in made:
+        if isinstance(node, ast.ListComp | ast.GeneratorExp) and _small(node):
+            return ast.unparse(node)
+    return None
+
+
+def _small(loop: ast.AST) -> bool:
+    """Whether all that it calls is small, or takes one element of a table."""
+    heads = [getattr(loop, "iter", None), *(each.iter for each in getattr(loop, "generators", ()))]
+    outside = {id(call) for head in heads if head is not None for call in calls_in(head)}
+    inside = [call for call in calls_in(loop) if id(call) not in outside]
+    return all(called(call).lower() in _SMALL for call in inside)
 
 
 def made_smaller(source: Sequence[str], line: str) -> str | None:
     """The later line that makes what this line makes smaller: it takes a part of it, resizes or
     crops it. None where there is none: this line then works on no more than is used."""
-    function = _function(source)
-    statements = _statements(function) if function is not None else []
-    lines = "\n".join(source).split("\n")
-    at = next((n for n, each in enumerate(statements) if _line(lines, each) == line.strip()), None)
-    if at is None or not isinstance(statements[at], ast.Assign):
+    method = Method(source)
+    statement = method.at(line)
+    if not isinstance(statement, ast.Assign):
         return None
-    made = {*_bound(statements[at])}
-    for each in statements[at + 1 :]:
-        for node in (node for part in _read(each) for node in ast.walk(part)):
+    made = {*bound_by(statement)}
+    for each in method.after(statement):
+        for node in (node for part in read_by(each) for node in ast.walk(part)):
             if _is_smaller(node, made):
-                return _line(lines, each)
-        if made & {*_bound(each)}:  # something else from here on
+                return method.text(each)
+        if isinstance(each, ast.Assign) and names_in([each.value], made) and _is_view(each.value):
+            made |= {*bound_by(each)}
+        elif made & {*bound_by(each)}:  # something else from here on
             return None
     return None
 
 
-def _is_smaller(node: ast.AST, made: set[str]) -> bool:
-    if isinstance(node, ast.Subscript):
-        return isinstance(node.value, ast.Name) and node.value.id in made
-    if isinstance(node, ast.Call):
-        name = ast.unparse(node.func).rpartition(".")[2].lower()
-        return any(word in name for word in _SMALLER) and _varies([node], made)
+def taken_of_whole(statement: ast.stmt | None, method: Method) -> ast.Subscript | None:
+    """`self.data[:][z]` in this statement, whose `[:]` reads all of the data."""
+    read = read_by(statement) if statement is not None else []
+    for node in (node for part in read for node in ast.walk(part)):
+        match node:
+            case ast.Subscript(ast.Subscript(of, ast.Slice(None, None, None)), key, ast.Load()):
+                if not isinstance(of, ast.Name) and method.varies([key]):
+                    return node
+    return None
+
+
+def _all_of(statement: ast.stmt | None) -> bool:
+    """Whether it gives a name to all of what an attribute, or an entry of a file, holds."""
+    match statement:
+        case ast.Assign([ast.Name()], ast.Subscript(of, key)) if not isinstance(of, ast.Name):
+            return ast.unparse(key) in (":", "...", "()")
     return False
 
 
-def _function(source: Sequence[str]) -> ast.FunctionDef | None:
-    nodes = ast.walk(_parsed("\n".join(source)))
-    return next((each for each in nodes if isinstance(each, ast.FunctionDef)), None)
+def _is_smaller(node: ast.AST, made: set[str]) -> bool:
+    if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
+        return isinstance(node.value, ast.Name) and node.value.id in made
+    if isinstance(node, ast.Call):
+        smaller = any(word in called(node).lower() for word in _SMALLER)
+        return smaller and names_in([node], made)
+    return False
 
 
-def _statements(function: ast.FunctionDef) -> list[ast.stmt]:
-    found = [each for each in ast.walk(function) if isinstance(each, ast.stmt)]
-    return sorted(found, key=lambda each: each.lineno)
-
-
-def _line(lines: Sequence[str], statement: ast.stmt) -> str:
-    return lines[statement.lineno - 1].strip()
-
-
-def _parsed(source: str) -> ast.AST:
-    with suppress(SyntaxError, ValueError, RecursionError):
-        return ast.parse(source.strip())
-    with suppress(SyntaxError, ValueError, RecursionError):  # the head of a block
-        return ast.parse(f"{source.strip()} pass")
-    return ast.Module([], [])
-
-
-def _read(statement: ast.stmt) -> list[ast.expr]:
-    """The expressions that this statement itself evaluates, not those of its body."""
-    fields = (
-        value for name, value in ast.iter_fields(statement) if name not in ("targets", "target")
-    )
-    found: list[ast.expr] = []
-    for value in fields:
-        for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, ast.expr):
-                found.append(each)
-            elif isinstance(each, ast.withitem):
-                found.append(each.context_expr)
-    return found
-
-
-def _bound(statement: ast.stmt) -> Iterable[str]:
-    targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
-    targets += [each.optional_vars for each in getattr(statement, "items", ())]
-    for target in targets:
-        for node in ast.walk(target) if target is not None else ():
-            if isinstance(node, ast.Name):
-                yield node.id
-
-
-def _varies(expressions: Iterable[ast.expr], varying: set[str]) -> bool:
-    names = (node for each in expressions for node in ast.walk(each) if isinstance(node, ast.Name))
-    return any(name.id in varying for name in names)
-
-
-def _calls(tree: ast.AST) -> list[ast.Call]:
-    return [each for each in ast.walk(tree) if isinstance(each, ast.Call)]
+def _is_view(value: ast.expr) -> bool:
+    return all(called(call) in _VIEWS for call in calls_in(value))
 
 
 def _draws(expression: ast.expr) -> bool:
     """Whether it may give something else each time, whatever it depends on."""
-    for call in _calls(expression):
-        called = ast.unparse(call.func)
-        name = called.rpartition(".")[2]
+    for call in calls_in(expression):
+        name = called(call)
         if any(word in name for word in _DRAWS):
             return True
-        if called.startswith("self.") and name in _MOVES_ON:
+        if ast.unparse(call.func).startswith("self.") and name in _MOVES_ON:
             return True
     return False

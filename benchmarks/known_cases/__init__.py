@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from . import access, distributed, epochs, handover, healthy, resources, waste, workers
+from . import (
+    access,
+    distributed,
+    epochs,
+    handover,
+    healthy,
+    resources,
+    waste,
+    waste_making,
+    waste_singly,
+    workers,
+)
 from .case import Case
 
 CASES: dict[str, Case] = {
     case.name: case
-    for module in (access, waste, workers, handover, epochs, resources, distributed, healthy)
+    for module in (
+        *(access, waste, waste_making, waste_singly, workers),
+        *(handover, epochs, resources, distributed, healthy),
+    )
     for case in module.CASES
 }

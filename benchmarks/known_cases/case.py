@@ -69,7 +69,8 @@ class Case:
     of which nothing may be said. `forbidden` are rules that must not recommend anything here (ANY:
     no rule may). `world` is the number of ranks; each does `least_blocks` blocks, while a single
     process goes on for `record_s` seconds. Where `measurable` is false, the fix changes what is
-    learnt or what survives, not the speed.
+    learnt or what survives, not the speed. `line` is what the report must name before all else. A
+    case that is `held_out` only judges: nothing is fitted on its report.
     """
 
     name: str
@@ -85,6 +86,8 @@ class Case:
     measurable: bool = True
     may_be_silent: bool = False  # the gain may be too small to be certain: silence is right as well
     needs: tuple[str, ...] = ()  # modules without which the case is left out
+    line: str | None = None
+    held_out: bool = False
     side: str = "known_answers_side.py"  # the script that records and measures it
 
     @property

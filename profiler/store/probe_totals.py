@@ -31,7 +31,9 @@ from .sampled_fetches import (
     FetchesFile,
     MountTotals,
     SampledFetches,
+    SampleField,
     SuffixTotals,
+    combined_fields,
 )
 
 FORMAT = 1
@@ -65,6 +67,7 @@ class ProbeTotals:
         self.suffixes: Rows = {}
         self.epochs: Rows = {}
         self.chains: Rows = {}
+        self.fields: tuple[SampleField, ...] = ()
 
     def add_epoch(self, epoch: int, values: list[int]) -> None:
         """One fetch or several of one epoch: values as `EpochTotals` has them after `epoch`; -1
@@ -120,6 +123,7 @@ class ProbeTotals:
             self.add_epoch(epoch, values)
         for step in other.chains:
             self.add_step(*astuple(step))
+        self.fields = combined_fields(self.fields, other.fields)
         for reason, sentence in other.reasons.items():
             if len(self.reasons) < MAX_REASONS:
                 self.reasons.setdefault(reason, sentence)
@@ -136,6 +140,7 @@ class ProbeTotals:
             moved=tuple(sorted(self.moved)),
             epochs=tuple(EpochTotals(key, *row) for key, row in sorted(self.epochs.items())),
             chains=tuple(ChainTotals(*key, *row) for key, row in sorted(self.chains.items())),
+            fields=self.fields,
             reasons=dict(self.reasons),
         )
 
@@ -149,7 +154,7 @@ class ProbeTotals:
         first."""
         data = {"format": FORMAT, **as_json(self.fetches())}
         text = json.dumps(data)
-        for name in ("folders", "containers", "moved", "chains", "mounts"):
+        for name in ("folders", "containers", "moved", "chains", "mounts", "fields"):
             if len(text) > MAX_CHARACTERS:
                 data[name] = type(data[name])()
                 text = json.dumps(data)

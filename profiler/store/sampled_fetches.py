@@ -21,6 +21,7 @@ MAX_CONTAINERS = 32
 MAX_EPOCHS = 16  # what later epochs do is added to the last of these
 MAX_STEPS = 256  # of all chains together
 MAX_REASONS = 16
+MAX_FIELDS = 64
 MAX_PATH = 512  # a longer one is left out: cut, it would name another file
 
 Measured = Annotated[int, Meta(ge=-1)]
@@ -80,10 +81,26 @@ class ChainTotals(Struct, frozen=True, array_like=True):
     total_ns: Count = 0
 
 
+class SampleField(Struct, frozen=True, array_like=True):
+    """One field of the samples of a batch, as they were before they were collated. `path` is how
+    code reaches it ("[0]", "['image']", "" for a sample that is one value). `kind`: "tensor",
+    "tensor subclass", "ndarray", "number", "text", "none", "other", "missing" in some of the
+    samples, or "mixed". `alike`: kind, type, dtype and shape are the same in all samples that were
+    looked at; what differs is left out."""
+
+    path: Name
+    kind: Annotated[str, Meta(max_length=32)] = "other"
+    type: Name = ""
+    dtype: Annotated[str, Meta(max_length=64)] | None = None
+    shape: tuple[Count, ...] | None = None
+    alike: bool = True
+
+
 class SampledFetches(Struct, frozen=True):
     """All processes of one loader together. Paths are cleaned for printing. `samples` are the data
     set's, and their fetch took `fetch_ns` in all; of `chain_samples` the chains were timed, and
-    their fetch took `chain_fetch_ns`."""
+    their fetch took `chain_fetch_ns`. `fields` describe the samples of some batches, none if there
+    was no list of samples."""
 
     batches: Count = 0
     samples: Count = 0
@@ -108,6 +125,7 @@ class SampledFetches(Struct, frozen=True):
     chains: tuple[ChainTotals, ...] = ()
     chain_samples: Count = 0
     chain_fetch_ns: Count = 0
+    fields: Annotated[tuple[SampleField, ...], Meta(max_length=MAX_FIELDS)] = ()
     reasons: Annotated[
         Mapping[str, str], Meta(max_length=MAX_REASONS)
     ] = {}  # what could not be seen, and why
@@ -117,3 +135,29 @@ class FetchesFile(SampledFetches, frozen=True):
     """The same of one process, as its file has it."""
 
     format: int | None = None
+
+
+def combined_fields(
+    fields: tuple[SampleField, ...], others: tuple[SampleField, ...]
+) -> tuple[SampleField, ...]:
+    """The fields of both descriptions, alike where they are the same in both."""
+    if not fields or not others:
+        return fields or others
+    one, other = ({each.path: each for each in some} for some in (fields, others))
+    paths = [*one, *(path for path in other if path not in one)]
+    return tuple(_both(path, one.get(path), other.get(path)) for path in paths[:MAX_FIELDS])
+
+
+def _both(path: str, one: SampleField | None, other: SampleField | None) -> SampleField:
+    if one == other and one is not None:
+        return one
+    missing = SampleField(path, "missing")
+    one, other = one or missing, other or missing
+    return SampleField(
+        path,
+        one.kind if one.kind == other.kind else "mixed",
+        one.type if one.type == other.type else "",
+        one.dtype if one.dtype == other.dtype else None,
+        one.shape if one.shape == other.shape else None,
+        alike=False,
+    )

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 from ....profiler.base.metadata import clean
 from ...case.case import Case
-from ...case.code_text import identifier
-from ...case.fetching import held
 from ..batched.hugging_face import hugging_face_code, is_hugging_face
 from ..inputs import held_code
+from ..layouts.place import file_lists
 from ..loader_code import dataset_class
 from ..loader_form import form_of
 from ..template import Value, code_from, whole
@@ -30,8 +29,8 @@ def pasted(template: str = "", *names: str, then: str = "", **values: Value) -> 
     {dataset} and {paths} are those of the case."""
 
     def code(case: Case, hot: Hot) -> str:
-        found = held(case, "paths")
-        paths = identifier(found[1].name if found is not None else None, "paths")
+        lists = file_lists(case)
+        paths = lists[0].paths if lists else "paths"
         text = then.format(here=here(hot), dataset=dataset_class(case), paths=paths)
         if not template:
             return text

@@ -54,9 +54,9 @@ FUNCTION_KINDS = (
         code=pasted(
             "once",
             "shrink",
-            then="# shrink(dataset.{paths}, (256, 256)): the size that is used, or what random "
+            then='# shrink({paths}, "small", (256, 256)): the size that is used, or what random '
             "crops need; then open\n"
-            '# f"{{path}}.small.jpg". Without new files: picture.draft("RGB", size) right after '
+            '# f"small/{{index}}.jpg". Without new files: picture.draft("RGB", size) right after '
             "Image.open, at\n"
             "#     {here}\n",
         ),

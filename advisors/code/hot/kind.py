@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from ...case.case import Case
 from ...schema.report_model import Effort
+from ..layouts.stored import MOST_LEFT
 
 # Reading a stored result, µs a sample: a row of an array in memory, or of 60 kB in a mapped file.
 STORED_US = (1.0, 10.0)
-MOST_LEFT = 0.98
 
 ONCE = "Its result is the same at every access: made once and stored as arrays, it is only read."
 KEPT_CAVEAT = (

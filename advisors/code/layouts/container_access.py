@@ -17,9 +17,10 @@ from ...case.case import Case
 from ...case.fetching import names_used, sample_bytes, sample_time_us
 from ...schema.evidence import Evidence, figure, percent, size, us
 from ...schema.report_model import StorageSummary
+from ...stacks.code_summary import wilson
 from ...storage.files import SUFFIXES, few_files, length_of, main_suffix
 from .containers import readahead_code, rechunk_code, regroup_code
-from .kept import kept_code, opener_of
+from .kept import Opener, kept_code, opener_of
 from .stored import StoredForm, stored_form
 
 # Read at least so many times what a sample uses: docs/causes.md, "LMDB read-ahead" and "HDF5 and
@@ -123,6 +124,8 @@ def _reopened(case: Case, storage: StorageSummary) -> Finding | None:
         if kind == "zip":  # what stays in zipfile is reading one entry
             stays = (MEMBER_US + (sample_bytes(case) or 0.0) / INFLATED_BYTES_PER_US) / busy_us
             worst = max(best, min(worst, 1 - seen + stays))
+    of_line = _line_left(case, opener)
+    best, worst = of_line or (best, worst)
     own = opener_of(case.dataset, surely=False)
     return Finding(
         title=f"Open the {container.name} once in each worker, not for each sample",
@@ -137,6 +140,17 @@ def _reopened(case: Case, storage: StorageSummary) -> Finding | None:
         caveat="Open it in the worker, never in __init__: a handle shared by forked workers gives "
         "corrupt data.",
     )
+
+
+def _line_left(case: Case, opener: Opener | None) -> tuple[float, float] | None:
+    """What is left without the lines that open, by stacks; None where none of them was seen."""
+    fetch = case.code_stage("fetch")
+    if fetch is None or fetch.samples < LEAST_STACKS or opener is None:
+        return None
+    lines = [line for line in fetch.lines if f"{opener.text}(" in (line.text or "")]
+    share = min(1.0, sum(line.total_share for line in lines))
+    low, high = wilson(round(share * fetch.samples), fetch.samples)
+    return (max(0.02, 1 - high), max(0.05, 1 - low)) if lines else None
 
 
 def _opening_us(case: Case, kind: str) -> tuple[float, float]:

@@ -56,7 +56,9 @@ def _rewritten(case: Case, kind: str, call: str, suffix: str) -> str | None:
         return None
     lines = [
         f"source = Path({f'{files[0]}.filename' if files else f'dataset.{path}'})",
-        f'target = source.with_name(f"{{source.stem}}-rows.{suffix}")',
+        "folder = source.absolute().parent",
+        f'target = folder.with_name(f"{{folder.name}}-packed") / f"{{source.stem}}.{suffix}"',
+        "target.parent.mkdir(exist_ok=True)",
         "if not target.exists():",
         f"    {call}  # once",
         *copied("rows"),

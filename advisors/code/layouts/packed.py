@@ -39,9 +39,8 @@ def packed_code(case: Case, backend: Backend = "bin") -> str | None:
     root, lines = first.path.replace("dataset", "packed", 1), copied("packed", first.path)
     for each in lists:
         name = each.name if first.stands_in else "packed_files" if one else f"packed_{each.name}"
-        target = each.beside(f"{'packed' if one else each.name}.{backend}")
         lines += [
-            f"target = {target}",
+            *each.target(f"{'packed' if one else each.name}.{backend}"),
             "if not target.exists():",
             f"    pack({each.paths}, target)  # once, by one process; delete it when the files "
             "change",

@@ -22,6 +22,8 @@ _WANTS_NAMES = re.compile(
 # Readers that take an open file in place of a name.
 _TAKES_FILES = re.compile("open|load|read_bytes|read_text|loadtxt|genfromtxt|read_csv|read_table")
 _FOLDERS = ("torchvision.datasets.folder.DatasetFolder", "torchvision.datasets.folder.ImageFolder")
+# Its own ways to read a picture, which open the file; others may want a name.
+_OPENS = ("torchvision.datasets.folder.default_loader", "torchvision.datasets.folder.pil_loader")
 
 
 @dataclass(frozen=True)
@@ -46,14 +48,20 @@ class FileList:
         """All paths of it, as code."""
         return f"[item[0] for item in {self.code}]" if self.pairs else f"list({self.code})"
 
-    def beside(self, name: str) -> str:
-        """A path next to its files, as code."""
-        return f'Path({self.code}[0]{"[0]" if self.pairs else ""}).parent / "{name}"'
+    def target(self, name: str) -> list[str]:
+        """Code that calls a new file of this name `target`: beside the folder of its files."""
+        if self.part.is_a(*_FOLDERS):  # each folder inside of it is a class
+            return _beside(f"Path({self.path}.root)", name)
+        return _beside(
+            "Path(os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in "
+            f"{self.paths}]))",
+            name,
+        )
 
     @property
     def opened(self) -> bool:
         """Whether its files are, or may be, opened by `open`."""
-        return "open" in self.part.names or not self.part.names
+        return "open" in self.part.names or not self.part.names or self.part.is_a(*_FOLDERS)
 
     def opens_packed(self) -> list[str]:
         """Code after which `open` takes packed files too, in the module of the data set's class."""
@@ -75,7 +83,9 @@ def file_lists(case: Case) -> tuple[FileList, ...]:
         lists = [a for a in part.attributes if a.kind == "paths" and is_name(a.name)]
         used = [a for a in lists if a.name in part.names] or lists[:1]
         if used and "[" not in path:
-            fits = part.is_a(*_FOLDERS) or (
+            loader = part.attribute("loader")
+            folder = part.is_a(*_FOLDERS) and loader is not None and loader.type in _OPENS
+            fits = folder or (
                 any(map(_TAKES_FILES.fullmatch, part.names))
                 and not any(map(_WANTS_NAMES.fullmatch, part.names))
             )
@@ -96,17 +106,28 @@ def copied(name: str, path: str = "dataset") -> list[str]:
     return lines
 
 
-def target_code(case: Case, name: str) -> str:
-    """An expression of where a new file of this name should be: next to the data if that is known,
-    else where the script runs."""
+def target_code(case: Case, name: str) -> list[str]:
+    """Code that calls a new file of this name `target`: beside the data if it is known where they
+    are, else where the script runs. Never among them: new files would become samples."""
     lists, path, storage = file_lists(case), text_path(case), case.report.storage
     if lists:
-        return lists[0].beside(name)
+        return lists[0].target(name)
     if path is not None:
-        return f'Path(dataset.{path}).parent / "{name}"'
+        return [
+            f"data = Path(dataset.{path}).absolute()",
+            *_beside("(data if data.is_dir() else data.parent)", name),
+        ]
     known = [c.path for c in storage.containers if "/" in c.path] if storage is not None else []
     folder = known[0].rpartition("/")[0] if known else next(iter(case.loader.looks.folders), "")
-    return f'{f"Path({folder!r})" if folder else "Path.cwd()"} / "{name}"'
+    return _beside(f"Path({folder!r})", name) if folder else [f'target = Path.cwd() / "{name}"']
+
+
+def _beside(folder: str, name: str) -> list[str]:
+    return [
+        f"folder = {folder}.absolute()",
+        f'target = folder.with_name(f"{{folder.name}}-packed") / "{name}"  # not among the data',
+        "target.parent.mkdir(exist_ok=True)",
+    ]
 
 
 def text_path(case: Case) -> str | None:

@@ -48,7 +48,7 @@ def shards_code(case: Case) -> str | None:
         changes |= {"batch_size": case.batch_size, "drop_last": last or DROP}
     lines = [
         *copied("packed", only.path),
-        f"target = {target_code(case, 'shards')}",
+        *target_code(case, "shards"),
         "if not target.exists():",
         f"    shard({only.paths}, target, {shard_count(case)})  # once, by one process",
         f"{current} = Current({only.code})",

@@ -12,11 +12,11 @@ from ...case.case import Case
 from ...case.code_text import Source
 from ...storage.files import length_of
 from ..batched.held_code import decoded_bytes, not_keepable, structure_of
-from ..hot.kind import MOST_LEFT
 from ..loader_code import loader_code
 from ..template import code_from
 from .place import target_code
 
+MOST_LEFT = 0.98  # of making a sample: what leaves more is no remedy
 _STRUCTURES = ("Tensor", "tuple", "list", "dict")
 # What torch gives NumPy no array of.
 _NO_ARRAYS = ("bfloat16", "complex32", "float8")
@@ -65,6 +65,6 @@ def stored_form(case: Case) -> StoredForm | str:
     if any(dtype in (leaf.dtype or "") for leaf in leaves for dtype in _NO_ARRAYS):
         return "NumPy has no arrays of its type"
     call = loader_code(case, dataset=Source("Stored(dataset, target)"))
-    then = f"target = {target_code(case, 'samples')}\n{call}\n"
+    then = "\n".join([*target_code(case, "samples"), call, ""])
     code = code_from("stored", then=then, KIND=structure)
     return StoredForm(code, decoded_bytes(case) or 0.0, length, len(leaves))

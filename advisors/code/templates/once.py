@@ -33,14 +33,16 @@ else:
         rows.flush()
 
 
-def shrink(paths, size, quality=95):
-    """Once: each picture no larger than needed, next to the original."""
-    for path in paths:
+def shrink(paths, folder, size, quality=95):
+    """Once: each picture no larger than needed, in a folder of its own (not among the originals),
+    by its place in the list."""
+    os.makedirs(folder, exist_ok=True)
+    for place, path in enumerate(paths):
         with Image.open(path) as picture:
             picture.draft("RGB", size)  # JPEG leaves out what a smaller picture does not need
             small = picture.convert("RGB")
         small.thumbnail(size)
-        small.save(f"{path}.small.jpg", quality=quality)
+        small.save(os.path.join(folder, f"{place}.jpg"), quality=quality)
 
 
 def rechunk(source, target, rows=1):

@@ -1,5 +1,6 @@
 """One memory-mapped array a field."""
 
+import os
 import shutil
 from pathlib import Path
 

@@ -72,6 +72,7 @@ INDEX_US = (0.3, 3.0)
 # cores.
 PROBE_SPREAD = (0.8, 1.6)
 
+_TABLES = ("dataframe", "hdf5", "arrow", "hf", "zarr", "lmdb")
 Cost = tuple[float, float]
 
 
@@ -93,8 +94,9 @@ def examine(case: Case) -> Outcomes:
             yield _hugging_face(case, sample_us, evidence)
         return
     if not proven and (sample_us >= DECODING_US or (waits and file_suffix(case) is not None)):
-        # Decoded or read: at most the call itself would be saved.
-        if not case.compute_bound and sample_us > 2 * CALL_US:
+        # Decoded or read: at most the call itself would be saved. Tables are another matter: one
+        # request for many rows is cheaper than many.
+        if not case.compute_bound and sample_us > 2 * CALL_US and held(case, *_TABLES) is None:
             yield _rejected(case, sample_us, waits)
         return
     if case.probe is not None and case.probe.equal is False:
@@ -197,6 +199,9 @@ def _advice(case: Case, form: Batched, sample_us: float, evidence: Evidence) -> 
         why,
         {**evidence, **figures},
         caveat=caveat,
+        ran=f"Tried on {case.probe.checked_batches} batches: same values."
+        if case.probe is not None and case.probe.equal
+        else None,
     )
 
 

@@ -8,7 +8,8 @@ What it looks for
     the source of `__getitem__` shows some of these, if fetching is the main part of waiting
     (MAIN_PART, 50 %). Of an unknown function that takes 40 % of fetch (STANDS_OUT), the line that
     calls it is named, with what its source says: the same for every sample, a search through
-    everything, made smaller afterwards, or not needed at all.
+    everything, one value after another, there and back again, made smaller afterwards, asked of
+    another process, or not needed at all. Chains of transforms that resize last.
 
 Why it matters
     The part of fetch that a function takes limits what replacing it can gain. So the prediction
@@ -20,8 +21,9 @@ Why it matters
 
 What to change
     Convert once, before training or in `__init__`, or call the faster function; the code shows it
-    for this data set. If samples stay the same and memory holds them all, it stores whole samples
-    and makes the loader that reads them; the prediction then covers all that goes away.
+    for this data set. Where the source is certain, the method is written anew. If samples stay the
+    same and memory holds them all, whole samples are stored, and the code makes the loader that
+    reads them; the prediction then covers all that goes away.
 
 When not to
     If samples are random, only the part before the random step can be stored. Stored arrays are
@@ -36,7 +38,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ....profiler.base.metadata import clean
-from ....profiler.store.inspection import Part as Inspected
 from ...case.advice import Advice, Outcomes, Unmeasured
 from ...case.case import Case
 from ...case.fetching import (
@@ -59,9 +60,14 @@ from ...code.hot.functions import (
 )
 from ...code.hot.in_source import called, in_source
 from ...code.hot.kind import Hot
+from ...code.hot.late_steps import late_step, on_tensors
 from ...code.hot.operation_chains import operation_chain
+from ...code.hot.own_lines import OwnLine, own_lines
+from ...code.layouts.container_access import findings
+from ...code.layouts.kept import opener_of
 from ...code.layouts.stored import StoredForm, stored_form
-from ...code.shapes import shape_of
+from ...code.shape_code import kinds_of, shape_code
+from ...code.shapes import Shape, shape_of
 from ...schema.evidence import Evidence, count, percent, size, times, us
 from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage, Range
@@ -81,6 +87,9 @@ SEEN_PART = 0.2
 KNOWN_FROM = 0.2
 # What waits for this part of fetch is overlapped by workers, not made cheaper.
 MOSTLY_WAITS = 0.5
+# Of steps that run on all pixels, what goes if they run on those that are used: sides of a half to
+# a tenth.
+LATE_SAVES = (0.7, 0.98)
 # What a line leaves of fetch that is known to take long, where how long was not measured.
 NOT_SEEN = (0.1, 0.9)
 # A line that takes this part of what its function takes is named in its place.
@@ -109,7 +118,8 @@ def examine(case: Case) -> Outcomes:
         if not seen or _advised(proven):
             yield from (each for each in proven if part >= MAIN_PART or _gains(each))
             return
-    for outcome in seen:
+    late = next(_late(case), None)
+    for outcome in [late] if late is not None else seen:
         # What is hardly waited for may still take the cores of what is. The prediction decides.
         if part >= SEEN_PART or _gains(outcome):
             yield outcome
@@ -142,10 +152,11 @@ def _of_source(case: Case, sample_us: float) -> Iterator[Advice]:
     """A line that takes long wherever it stands."""
     for part in case.inspection.parts:
         for line in part.getitem:
-            shape = shape_of(part.getitem, line)
+            shape = shape_of(part.getitem, line, held=kinds_of(part))
             if shape is not None and shape.costly:
                 text = clean(line.strip(), 80)
-                code = f"# By hand, in {part.name}: {shape.do}\n#     {text}\n"
+                at = f", in {clean(part.name, 60)}"
+                code = shape_code(case, part, part.getitem, line, shape, at)
                 yield case.change(code=code, fetch=NOT_SEEN).advise(
                     f"{shape.title}: {text}",
                     f"`{text}` stands in the source of fetch{shape.why}.",
@@ -161,8 +172,21 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     found = known(
         stage, file_suffix(case), names_used(case), tensor, reads[1] if reads is not None else None
     )
+    if on_tensors(case):
+        found = [hot for hot in found if hot.family.key != "transforms"]
     other = unknown(stage)
     stands_out = other is not None and other.share >= STANDS_OUT
+    below = other.name if other is not None else ""
+    lines = [
+        each for each in own_lines(stage, case.inspection.parts) if each.share.mid >= STANDS_OUT
+    ]
+    if any(_is_opener(case, each) for each in lines):
+        return  # what to do is said where containers are judged
+    shapes = [(each, shape) for each in lines if (shape := _shape(each, below)) is not None]
+    line, shape = max(shapes, key=lambda found: found[1].waste, default=(None, None))
+    if line is not None and shape is not None and shape.waste:
+        yield _shaped(case, stage, line, shape, sample_us)
+        return
     # A little waiting does not hide what computes.
     best = next((hot for hot in found if not hot.family.waits or hot.share >= KNOWN_FROM), None)
     if best is not None and best.family.waits:
@@ -172,9 +196,11 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
             "__getitems__, can overlap"
         )
     elif best is not None and (best.share >= KNOWN_FROM or not stands_out):
-        yield _known(case, stage, best, sample_us)
+        yield _known(case, stage, best, sample_us, _also(shape))
     elif (chained := next(_chained(case, stage), None)) is not None:
         yield chained
+    elif line is not None and shape is not None:
+        yield _shaped(case, stage, line, shape, sample_us)
     elif other is not None and stands_out:
         advice = _of_line(case, stage, other, sample_us)
         waits = (fetch_idle_share(case) or 0.0) > MOSTLY_WAITS
@@ -186,7 +212,52 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         )
 
 
-def _known(case: Case, stage: CodeStage | None, hot: Hot, sample_us: float) -> Advice:
+def _shape(line: OwnLine, below: str) -> Shape | None:
+    return shape_of(line.source, line.line, f"{line.call} {below}", kinds_of(line.part))
+
+
+def _also(shape: Shape | None) -> str:
+    """What else the source says of the line of a known function."""
+    if shape is None or shape.waste or shape.key != "whole for a part":
+        return ""
+    return f" {_capital(shape.why.removeprefix(', and ').removeprefix(', '))}."
+
+
+def _is_opener(case: Case, line: OwnLine) -> bool:
+    """Whether it opens a container again for each sample, and advice about that is given."""
+    opener, storage = opener_of(line.part, surely=False), case.report.storage
+    if opener is None or f"{opener.text}(" not in line.text or storage is None:
+        return False
+    return fetch_share(case) >= MAIN_PART and next(findings(case, storage), None) is not None
+
+
+def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape, sample_us: float) -> Advice:
+    """A line of which the source says what is wrong, and what is gained if that goes away."""
+    text, share = clean(line.text, 80), line.share
+    at = f" ({line.place})" if line.place is not None else ""
+    code = shape_code(case, line.part, line.source, line.line, shape, at)
+    free = (1 - share.high, 1 - share.low * shape.saves)
+    evidence: Evidence = {**_sampled(stage, share.mid, share.low, share.high), "line": line.place}
+    caveat, effort, form = shape.caveat, None, None if shape.waste else _whole_samples(case)
+    if form is not None:
+        # What stays the same in every epoch need not be made again at all.
+        code = f"{code}# or, as samples stay the same, each made once and stored:\n{form.code}"
+        free, effort = form.left(sample_us), "a conversion"
+        evidence = {**evidence, "stored samples take": size(form.nbytes)}
+        caveat = "Never store what follows a random change."
+    called_below = f", in {line.call}" if line.call is not None else ""
+    return case.change(code=code, fetch=free).advise(
+        f"{shape.title}: {text}",
+        f"`{text}`{at} takes {percent(share.mid)} of fetch{called_below}{shape.why}.",
+        evidence,
+        caveat=caveat,
+        effort=effort,
+    )
+
+
+def _known(
+    case: Case, stage: CodeStage | None, hot: Hot, sample_us: float, also: str = ""
+) -> Advice:
     kind = hot.family
     form = _whole_samples(case) if kind.once else None
     change = case.change(
@@ -216,7 +287,7 @@ def _known(case: Case, stage: CodeStage | None, hot: Hot, sample_us: float) -> A
         )
     return change.advise(
         kind.title,
-        why + kind.why,
+        why + kind.why + also,
         evidence,
         caveat=caveat,
         effort=kind.effort,
@@ -232,15 +303,8 @@ def _of_line(case: Case, stage: CodeStage, other: Unknown, sample_us: float) -> 
     why = f"`{text}`{at} takes {percent(share.mid)} of fetch"
     why += f", in {part.call}" if part.call is not None else ""
     evidence = {**_sampled(stage, share.mid, share.low, share.high), "line": part.place}
-    source = next((each.getitem for each in case.inspection.parts if _holds(each, text)), ())
-    shape = shape_of(source, text, other.name)
-    free = (1 - share.high, 1 - share.low * (shape.saves if shape is not None else 0.0))
-    lines = (f"# By hand{at}: {shape.do if shape is not None else AVOID}", f"#     {text}")
-    change = case.change(code="\n".join((*lines, "")), fetch=free)
-    if shape is not None:
-        return change.advise(
-            f"{shape.title}: {text}", f"{why}{shape.why}.", evidence, caveat=shape.caveat
-        )
+    code = f"# By hand{at}: {AVOID}\n#     {text}\n"
+    change = case.change(code=code, fetch=(1 - share.high, 1.0))
     form = _whole_samples(case)
     if form is not None:
         return case.change(code=form.code, fetch=form.left(sample_us)).advise(
@@ -267,10 +331,6 @@ def _line_of(stage: CodeStage, other: Unknown) -> Part:
         return part._replace(text=lines[other.place].text, call=other.name)
     line = max(lines.values(), key=lambda each: each.share.mid, default=part)
     return line if line.share.mid >= MOST_OF * other.share else part
-
-
-def _holds(part: Inspected, text: str) -> bool:
-    return any(line.strip() == text for line in part.getitem)
 
 
 def _sampled(stage: CodeStage, share: float, low: float, high: float) -> Evidence:
@@ -304,6 +364,22 @@ def _chained(case: Case, stage: CodeStage) -> Iterator[Advice]:
             caveat="Results differ in the last bits. torch's operators use several threads in the "
             "training process.",
         )
+
+
+def _late(case: Case) -> Iterator[Advice]:
+    """Transforms of all pixels of pictures that are then made small."""
+    found = late_step(case)
+    if found is None or found.share < SEEN_PART:
+        return
+    least, most = (1 - found.share * each for each in LATE_SAVES)
+    names, late = ", ".join(each.name for each in found.before), found.late.name
+    yield case.change(code=found.code, fetch=(most, least)).advise(
+        f"Make pictures small before the other transforms: {late} first",
+        f"{names} take {percent(found.share)} of fetch, on all pixels of pictures that "
+        f"{late} makes small after them.",
+        {each.name: percent(each.share, "of fetch") for each in (*found.before, found.late)},
+        caveat="Values differ a little: a picture is resized otherwise than a tensor.",
+    )
 
 
 def _whole_samples(case: Case) -> StoredForm | None:

@@ -17,7 +17,8 @@ from ...base.atomic_write import write_atomically
 from ...base.clock import now_ns
 from ...guard.error_origin import forgiving, is_ours
 from ...store.probe_totals import ProbeTotals, read_fetches
-from ...store.sampled_fetches import MAX_EPOCHS, SampledFetches
+from ...store.sampled_fetches import MAX_EPOCHS, SampledFetches, combined_fields
+from ..inspect.inspect_samples import inspect_samples
 from . import opens
 from .chains import Chains, Step
 from .containers import held_containers, size_of
@@ -31,6 +32,8 @@ AT_FIRST, AT_FIRST_LATER = 6, 2
 EVERY = 16
 OWN_SHARE = 0.001
 OWN_SHARE_EPOCHS = 0.01  # an epoch's first batches show whether files are in the page cache
+# The sampled fetches whose samples are described.
+DESCRIBED = 2
 # The samples at which descriptors and maps are searched, which takes about a millisecond.
 SCANS = (2, 16, 128)
 WRITE_EVERY_NS = 5_000_000_000
@@ -75,6 +78,7 @@ class FetchProbe:
         self._unwritten = 0
         self._failed_writes = 0
         self._off = False
+        self._undescribed = 0 if self._later else DESCRIBED
         self._sample: _Sample | None = None  # under way
         self._ended: _Sample | None = None
         self.begin_ns = 0  # the cost of beginning the last sample
@@ -128,6 +132,18 @@ class FetchProbe:
                 self._ended = sample
                 self._drop()
             self._own_ns += now_ns() - start
+
+    def wants_samples(self) -> bool:
+        """Whether the samples of the batch under way are to be described."""
+        return self._sample is not None and self._undescribed > 0
+
+    def describe(self, samples: Any) -> None:
+        """The samples of a batch, as they are before they are collated."""
+        start = now_ns()
+        with _Guarded(self):
+            self._undescribed -= 1
+            self.totals.fields = combined_fields(self.totals.fields, inspect_samples(samples))
+        self._own_ns += now_ns() - start
 
     def abandon(self) -> None:
         """The batch was not fetched. Everything is as it was before."""

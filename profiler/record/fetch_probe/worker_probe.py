@@ -19,15 +19,15 @@ class WorkerProbe(FetchProbe):
         folder, loader, epoch = place
         super().__init__(Path(folder) / f"looks-{loader}-w{worker}.json", epoch, in_worker=True)
         self._chains = Chains(self._dataset)
-        self._fetcher: Callable[[], Any] | None = None
+        self.fetcher: Callable[[], Any] | None = None
 
     def epoch_begins(self, fetcher: Any) -> None:
         """A fetcher is made, for the worker's first epoch or for a later one."""
-        self.epoch += self._fetcher is not None
-        self._fetcher = weakref.ref(fetcher)
+        self.epoch += self.fetcher is not None
+        self.fetcher = weakref.ref(fetcher)
 
     def _dataset(self) -> Any:
-        fetcher = self._fetcher() if self._fetcher is not None else None
+        fetcher = self.fetcher() if self.fetcher is not None else None
         return torch_parts.dataset_of(fetcher)[0] if fetcher is not None else None
 
     def begin_fetch(self, samples: int) -> None:

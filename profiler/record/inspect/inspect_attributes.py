@@ -116,6 +116,7 @@ def _is_path(item: Any) -> bool:
         len(item) < 4096
         and "\n" not in item
         and bool(_suffix(item) or (os.sep in item and " " not in item))
+        and _suffix(item) != item.lower()  # a suffix alone names no file
     )
 
 

@@ -37,6 +37,7 @@ TURNED_OFF = f"not looked at: {INSPECT_VARIABLE}=0"
 
 MAX_PARTS = 64
 MAX_BASES = 16
+MAX_HELPERS = 8  # functions that the access methods call, of which the source is kept
 # Of all parts together, and of the whole as JSON: readers of a loader's file stop at 1 MiB.
 MAX_ALL_ATTRIBUTES = 1024
 MAX_ALL_NAMES = 2048
@@ -141,7 +142,9 @@ class _Inspector:
                 self._place(method, facts)
             used.append(method)
             facts[key] = list(self._sources.lines(method))
+        own = len(used)
         facts["names"] = self._names(used, cls)
+        facts["helpers"] = [list(self._sources.lines(each)) for each in used[own:][:MAX_HELPERS]]
 
     def _names(self, functions: list[types.FunctionType], cls: type | None) -> list[str]:
         names = list(names_used(functions, cls))[: self._names_remaining]

@@ -58,9 +58,9 @@ def is_known(module: Any) -> bool:
 
 def names_used(functions: list[types.FunctionType], cls: type | None = None) -> tuple[str, ...]:
     """Up to MAX_NAMES global and attribute names in these functions, and in the methods of `cls`
-    and functions of the same module that they name."""
+    and functions of the same module that they name, which are added to `functions`."""
     names: dict[str, None] = {}
-    waiting = list(functions)
+    waiting = functions
     seen = {id(function) for function in waiting}
     for function in waiting:  # grows meanwhile
         for name in _names_in(function.__code__):

@@ -14,7 +14,7 @@ from ...native.form import BatchTimings
 from ...native.layout import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS
 from ...store.lanes.lane import Budget, Lane, Window
 from ..session import session as sessions
-from ..transit.fetchers import fetched_one_by_one, sample_times, with_stamps
+from ..transit.fetchers import fetched_one_by_one, sample_times, tell_samples, with_stamps
 from ..transit.measure import batch_size_of
 
 if TYPE_CHECKING:
@@ -202,6 +202,8 @@ class Iteration(BatchTimings):
             held = weakref.ref(iterator)
             self.chains = Chains(lambda: getattr(held(), "_dataset", None))
         self.inside = probe if probe.begin(self.chains, self.samples) else None
+        if probe.wants_samples():
+            tell_samples(iterator._dataset_fetcher, probe.describe)
 
     def _abandon_sample(self) -> None:
         inside, self.inside = self.inside, None

@@ -9,8 +9,9 @@ fetcher gets a list whose iterator reads the clock.
 from __future__ import annotations
 
 import itertools
+import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...guard.static_access import in_class
@@ -105,10 +106,30 @@ def mark_collate(fetcher: Any, timings: BatchTimings, marks_end: bool = False) -
 
 def unmark_collate(fetcher: Any) -> Any:
     """The plain fetcher again, or the object itself if it was not marked."""
-    if type(fetcher) not in _classes.values():
-        return fetcher
-    base = type(fetcher).__mro__[1]
-    return _copy_attributes(fetcher, object.__new__(base))
+    for cls, base in itertools.pairwise(type(fetcher).__mro__):
+        if cls in _classes.values():
+            return _copy_attributes(fetcher, object.__new__(base))
+    return fetcher
+
+
+def tell_samples(fetcher: Any, told: Callable[[Any], None]) -> None:
+    """`told` gets the samples of this marked fetcher's next batch, before they are collated.
+
+    It is called where the fetcher looks up its `collate_fn`, so that no frame of ours is on the
+    stack while the user's code runs.
+    """
+    cls = type(fetcher)
+    if cls not in _classes.values():
+        return
+
+    def collate_asked_for(fetcher: Any) -> Any:
+        fetcher.__class__ = cls
+        told(sys._getframe(1).f_locals.get("data"))
+        return fetcher.collate_fn
+
+    body = {"__slots__": (), "__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    telling = type(cls.__name__, (cls,), {**body, "collate_fn": property(collate_asked_for)})
+    fetcher.__class__ = telling
 
 
 def _copy_attributes(source: Any, target: Any) -> Any:

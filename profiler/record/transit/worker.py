@@ -132,6 +132,8 @@ class _Timer:
             if self.inside is not None:
                 samples = len(index) if type(index) is list else -1 if self.auto_collation else 1
                 self.inside.begin_fetch(samples)
+                if self.inside.wants_samples() and self.inside.fetcher is not None:
+                    fetchers.tell_samples(self.inside.fetcher(), self.inside.describe)
             if self.one_by_one:
                 index = self.indices = fetchers.with_stamps(index)
             timings.t_cpu_fetch = thread_cpu_ns()

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from loaderscope.advisors.code.shapes import (
+    CHANGES,
+    back_and_forth,
+    changing,
     made_smaller,
     not_needed,
+    one_by_one,
     same_for_every_sample,
     searched,
     shape_of,
@@ -66,6 +72,9 @@ def test_source_that_cannot_be_read_says_nothing() -> None:
         ("if index % 2: gc.collect()", "gc.collect"),
         ("torch.cuda.empty_cache()", "torch.cuda.empty_cache"),
         ("self.gc.collect()", None),
+        ("print(index, flush=True)", "print"),
+        ("logger.info('sample %d', index)", "logger.info"),
+        ("text = file.write(data)", None),  # its result is used
         ("x = collect()", None),
         ("def (", None),
     ],
@@ -82,18 +91,30 @@ def __getitem__(self, index):
     label = parse(self.labels[index])
     label = label.lower()
     first = label[0]
-    return volume[index], small, label
+    raw = unpack(self.blobs[index])
+    grid = np.frombuffer(raw, np.uint8).reshape(4, 4)
+    pair = row(self.table, index)
+    name = pair[0]
+    return volume[index], small, label, grid[index % 4], pair
 """.splitlines()
 
 
 @pytest.mark.parametrize(
     ("line", "later"),
     [
-        ('volume = self.file["ct"][:]', "return volume[index], small, label"),
+        (
+            'volume = self.file["ct"][:]',
+            "return volume[index], small, label, grid[index % 4], pair",
+        ),
         ("image = self.images[index].filter(BLUR)", "small = image.resize((64, 64))"),
         ("small = image.resize((64, 64))", None),
         ("label = parse(self.labels[index])", None),
         ("nowhere()", None),
+        (
+            "raw = unpack(self.blobs[index])",
+            "return volume[index], small, label, grid[index % 4], pair",
+        ),
+        ("pair = row(self.table, index)", None),  # an item of a pair is no part of much
     ],
 )
 def test_what_is_made_smaller_later(line: str, later: str | None) -> None:
@@ -112,12 +133,17 @@ def test_what_is_made_smaller_later(line: str, later: str | None) -> None:
         ("rows = self.frame[self.frame.kind == self.kind]", False),
         ("row = self.rows[index]", False),
         ("if index == 3:", False),
+        ("known = key in self.names", True),
+        ("known = key in self.places", False),  # a dict finds it at once
+        ("row = next(itertools.islice(self.walk(), index, None))", True),
+        ("row = next(itertools.islice(self.walk(), 3))", False),
+        ("for each in self.rows: found = each.key == key", False),
     ],
 )
 def test_what_is_searched_for_each_sample(line: str, found: bool) -> None:
     source = ["def __getitem__(self, index):", "    key = str(index)", f"    {line}"]
-    source += ["        pass"] * line.startswith("if")
-    assert searched(source, line) is found
+    source += ["        pass"] * (line == "if index == 3:")
+    assert searched(source, line, {"names": "texts", "places": "dict"}) is found
 
 
 def test_a_line_of_no_shape_has_none() -> None:
@@ -129,3 +155,91 @@ def test_a_line_of_no_shape_has_none() -> None:
 def test_a_managers_object_is_asked_in_another_process() -> None:
     shape = shape_of(SOURCE, "name = files[index]", "multiprocessing's BaseProxy._callmethod")
     assert shape is not None and "another process" in shape.why
+
+
+def test_a_statement_of_several_lines_is_one() -> None:
+    source = ["def __getitem__(self, i):", "    wave = spectrum(", "        self.waves[i],",
+              "    ).abs()", "    return wave[:, i : i + 16]"]  # fmt: skip
+    for line in source[1:4]:
+        shape = shape_of(source, line)
+        assert shape is not None and shape.key == "whole for a part", line
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("return torch.tensor(self.rows[index].tolist())", True),
+        ("copy = pickle.loads(pickle.dumps(self.template))", True),
+        ("image = Image.fromarray(np.asarray(image))", True),
+        ("return torch.tensor(self.rows[index])", False),
+        ("text = json.dumps(self.rows[index])", False),
+    ],
+)
+def test_what_is_converted_there_and_back(line: str, found: bool) -> None:
+    assert (back_and_forth(line) is not None) is found
+
+
+@pytest.mark.parametrize(
+    ("lines", "hot", "found"),
+    [
+        (["for k in range(9):", "    rows = torch.cat([rows, self.x[k]])"], 1, "for k in range(9):"),
+        (["while len(drawn) < 9:", "    item = random.randrange(5)", "    drawn.append(item)"], 1,
+         "while len(drawn) < 9:"),
+        (["for path in self.views[index]:", "    views.append(decode(path))"], 1, None),
+        (["x = [self.table.iloc[index, k] for k in range(9)]"], 0,
+         "[self.table.iloc[index, k] for k in range(9)]"),
+        (["x = [decode(path) for path in self.views[index]]"], 0, None),
+        (["x = decode(index)"], 0, None),
+    ],
+)  # fmt: skip
+def test_what_is_done_for_one_value_after_another(lines: list[str], hot: int, found: Any) -> None:
+    source = ["def __getitem__(self, index):", *(f"    {line}" for line in lines)]
+    assert one_by_one(source, lines[hot]) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ('plane = self.file["ct"][:][index]', "whole for a part"),
+        ("plane = part[:][index]", None),  # of what is at hand already
+    ],
+)
+def test_an_index_after_everything_reads_a_part(line: str, key: str | None) -> None:
+    shape = shape_of(["def __getitem__(self, index):", f"    {line}", "    return f(plane)"], line)
+    assert (shape.key if shape is not None else None) == key
+
+
+def test_what_methods_change_is_not_the_same_for_every_sample() -> None:
+    getitem = ["def __getitem__(self, index):", "    self.place = index", "    return self.load()"]
+    load = ["def load(self):", "    rows = decode(self.files[self.place])", "    return rows"]
+    grows = ["def grows(self):", "    self.seen.append(1)", "    self.table[0] = 1"]
+    assert same_for_every_sample(load, "rows = decode(self.files[self.place])")
+    held = dict.fromkeys(changing([getitem, load, grows]), CHANGES)
+    assert set(held) == {"place", "seen", "table", "grows", "__getitem__"}
+    assert not same_for_every_sample(load, "rows = decode(self.files[self.place])", held)
+
+
+def test_all_arguments_of_a_function_differ_from_sample_to_sample() -> None:
+    source = ["def smooth(image, k=9):", "    out = blurred(image)", "    kernel = made(K)"]
+    assert not same_for_every_sample(source, "out = blurred(image)")
+    assert same_for_every_sample(source, "kernel = made(K)")
+
+
+def test_all_of_a_data_set_read_for_an_index_is_read_whole() -> None:
+    source = [
+        "def slice_of(self, path, z):",
+        "    volume = self.file[path][...]",
+        "    return volume[z]",
+    ]
+    shape = shape_of(source, source[1])
+    assert shape is not None and shape.waste and shape.key == "whole for a part"
+
+
+def test_what_a_stream_does_is_done_for_each_sample() -> None:
+    source = ["def __iter__(self):", "    table = read(self.path)", "    for line in open(self.path):",
+              "        names = read(self.path)", "        for v in parsed(line):",
+              "            x = torch.cat([x, v])", "        yield x"]  # fmt: skip
+    assert shape_of(source, source[1]) is None
+    same, single = shape_of(source, source[3]), shape_of(source, source[5])
+    assert same is not None and same.key == "same"
+    assert single is not None and "for v in parsed(line):" in single.why

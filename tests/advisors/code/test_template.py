@@ -21,7 +21,9 @@ def test_imports_are_those_that_are_used() -> None:
     code = code_from("once", "convert", BACKEND="yaml", then="torch.save(convert(texts))\n")
     assert code.startswith('import json\nimport yaml\n\n\ndef convert(texts):\n    """')
     assert code.endswith(" for text in texts]\n\n\ntorch.save(convert(texts))\n")
-    assert code_from("once", "shrink").startswith("from PIL import Image\n\n\ndef shrink(")
+    assert code_from("once", "shrink").startswith(
+        "import os\nfrom PIL import Image\n\n\ndef shrink("
+    )
     assert code_from("samplers", "endless").startswith("def endless(loader):")
 
 

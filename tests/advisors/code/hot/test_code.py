@@ -86,9 +86,11 @@ def test_pictures_are_made_small(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     image.new("RGB", (640, 480)).save(tmp_path / "a.jpg")
 
-    defined(kind_of("jpeg-small").code)["shrink"]([tmp_path / "a.jpg"], (256, 256))
+    defined(kind_of("jpeg-small").code)["shrink"](
+        [tmp_path / "a.jpg"], tmp_path / "small", (256, 256)
+    )
 
-    with image.open(tmp_path / "a.jpg.small.jpg") as small:
+    with image.open(tmp_path / "small" / "0.jpg") as small:
         assert small.size == (256, 192)
 
 

@@ -116,6 +116,11 @@ def pictures(tmp_path: Path) -> list[str]:
     return sorted(map(str, folder.glob("*.png")))
 
 
+def beside(folder: Path) -> Path:
+    """Where code writes what it makes of the files in this folder."""
+    return folder.with_name(f"{folder.name}-packed")
+
+
 def plain(dataset: Any, **options: Any) -> DataLoader[Any]:
     return DataLoader(dataset, batch_size=4, **options)
 
@@ -134,10 +139,9 @@ def test_packed_pictures_are_the_pictures(
     assert found.num_workers == workers and found.dataset is not loader.dataset
     assert same_batches(plain(Pictures(pictures)), found)
     assert loader.dataset.files == pictures  # type: ignore[attr-defined]
-    written = {path.name for path in Path(pictures[0]).parent.iterdir()} - {
-        Path(p).name for p in pictures
-    }
-    assert written and all(name.startswith("packed.") for name in written)
+    folder = Path(pictures[0]).parent
+    assert sorted(map(str, folder.iterdir())) == pictures  # nothing new among the data
+    assert {path.name.partition(".")[0] for path in beside(folder).iterdir()} == {"packed"}
 
 
 def test_what_is_packed_is_what_is_read(tmp_path: Path, pictures: list[str]) -> None:
@@ -168,6 +172,77 @@ def test_pairs_keep_their_labels_and_open_takes_packed_files(
         Path(path).unlink()
 
     assert all(equal(one, two) for one, two in zip(expected, found, strict=True))
+
+
+class Folders(Dataset[Any]):
+    """As torchvision's ImageFolder is made: a loader opens each file, a transform follows."""
+
+    def __init__(self, root: Path, loader: Any, transform: Any = None) -> None:
+        self.root, self.loader, self.transform = str(root), loader, transform
+        self.extensions = (".jpg", ".jpeg", ".png")
+        self.classes = sorted(each.name for each in root.iterdir())
+        self.samples = [
+            (str(path), label)
+            for label, name in enumerate(self.classes)
+            for path in sorted((root / name).iterdir())
+        ]
+        self.imgs, self.targets = self.samples, [label for _, label in self.samples]
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, index: int) -> Any:
+        path, target = self.samples[index]
+        sample = self.loader(path)
+        return (self.transform(sample) if self.transform is not None else sample), target
+
+
+def default_loader(path: str) -> Any:
+    with open(path, "rb") as file:
+        return np.array(Image.open(file).convert("RGB"))
+
+
+def own_loader(path: str) -> Any:
+    return np.array(Image.open(os.path.join("/", path)).convert("RGB"))
+
+
+Folders.__module__ = default_loader.__module__ = "torchvision.datasets.folder"
+Folders.__qualname__ = "ImageFolder"
+
+
+def folders(tmp_path: Path) -> Path:
+    root = tmp_path / "data" / "train"
+    for label, name in enumerate(("cat", "dog")):
+        (root / name).mkdir(parents=True)
+        for n in range(3):
+            pixels = np.random.default_rng(9 * label + n).integers(0, 256, (8, 8, 3), np.uint8)
+            Image.fromarray(pixels).save(root / name / f"{n}.png")
+    return root
+
+
+def test_folders_of_classes_are_packed_beside_their_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "open", open)
+    root = folders(tmp_path)
+    before = sorted(root.rglob("*"))
+    dataset = Folders(root, default_loader)
+    code = packed_code(stored_case(tmp_path, plain(dataset)))
+    assert code is not None
+
+    found = list(pasted(code, dataset))
+
+    assert all(map(equal, plain(dataset), found))
+    assert sorted(root.rglob("*")) == before and beside(root).exists()
+
+
+def test_folders_with_a_loader_of_ones_own_are_packed_by_hand(tmp_path: Path) -> None:
+    root = folders(tmp_path)
+    dataset = Folders(root, own_loader)
+    code = packed_code(stored_case(tmp_path, plain(dataset)))
+
+    assert code is not None and "read the open file" in code
+    assert same_batches(plain(dataset), pasted(code, dataset))
 
 
 def test_texts_are_read_as_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -294,7 +369,7 @@ def test_shards_give_all_samples_once(tmp_path: Path, pictures: list[str]) -> No
 
     found = torch.cat(list(pasted(code, dataset)))
 
-    assert len(list((Path(pictures[0]).parent / "shards").glob("*.tar"))) == 8
+    assert len(list((beside(Path(pictures[0]).parent) / "shards").glob("*.tar"))) == 8
     expected = torch.stack([dataset[n] for n in range(COUNT)])
     assert sorted(map(str, found.tolist())) == sorted(map(str, expected.tolist()))
 
@@ -505,7 +580,7 @@ def test_rechunked_rows_are_the_rows(tmp_path: Path, cls: Any) -> None:
     loader = pasted(code, dataset)
 
     assert same_batches(plain(dataset), loader)
-    with h5py.File(tmp_path / "x-rows.h5") as new:
+    with h5py.File(beside(tmp_path) / "x.h5") as new:
         assert new["group/rows"].chunks == (1, 6) and new["group/rows"].compression == "gzip"
         assert (
             new["group/rows"].attrs["unit"] == "m"
@@ -542,7 +617,7 @@ def test_regrouped_rows_are_the_rows(tmp_path: Path) -> None:
     loader = pasted(code, dataset)
 
     assert same_batches(plain(dataset), loader)
-    assert pq.ParquetFile(tmp_path / "x-rows.parquet").num_row_groups == 3
+    assert pq.ParquetFile(beside(tmp_path) / "x.parquet").num_row_groups == 3
 
 
 class Store(Dataset[Any]):

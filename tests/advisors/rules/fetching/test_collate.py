@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 import torch
 
+from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
+from loaderscope.profiler.record.inspect.inspect_samples import inspect_samples
+from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, unmeasured, workers_config
 from rule_rows import main_loop, worker_loop
 from stack_cases import seen
+from storage_cases import looked
 
 NAME = "collate"
 
@@ -46,7 +50,7 @@ def test_tensor_from_a_list(tmp_path: Path, workers: int) -> None:
     case = slow_case(tmp_path, FROM_LIST, workers=workers)
     found = advice(NAME, case)
     assert "Stack" in found.title and found.why.startswith("join takes")
-    assert arguments(found.code)["collate_fn"] == "stack_samples"
+    assert found.code.startswith("# By hand, in join")  # its samples were not described
     assert case.whatif.asked == [{"collate": (0.03, 0.2)}]  # type: ignore[union-attr]
 
 
@@ -86,33 +90,75 @@ def test_padding(tmp_path: Path, share: float, fires: bool) -> None:
     assert not {"batch_size", "shuffle"} & set(call)
 
 
+ARRAY = np.ones(3, np.float32)
+FORMS = {
+    "lists": ["def join(samples):", "    return torch.tensor([s.tolist() for s in samples])"],
+    "unpacked": ["def join(samples):", "    xs, ys = zip(*samples)",
+                 "    return torch.tensor(xs), torch.tensor(ys)"],
+    "a loop": ["def join(samples):", "    xs = []", "    for s in samples:",
+               "        xs.append(s.tolist())", "    return torch.tensor(xs)"],
+    "fields": ["def join(samples):",
+               "    x = torch.FloatTensor([s['x'] for s in samples])",
+               "    return {'x': x / 2, 'y': [s['y'] for s in samples]}"],
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:Creating a tensor from a list:UserWarning")
 @pytest.mark.parametrize(
-    ("leaves", "samples"),
+    ("form", "samples"),
     [
-        ([("[0]", "torch.float32"), ("[1]", "torch.int64")], [(np.ones(3, np.float32), 1)] * 4),
-        (
-            [("['x']", "torch.float32"), ("['y']", "torch.int64")],
-            [{"x": np.ones(3, np.float32), "y": 2}] * 4,
-        ),
-        ([("", "torch.float32")], [np.ones(3, np.float32)] * 4),
-        ([], [(np.ones(3, np.float32), 1)] * 4),
+        ("lists", [ARRAY, ARRAY]),
+        ("lists", [np.arange(6, dtype=np.int32).reshape(2, 3)] * 3),
+        ("lists", [torch.arange(3)] * 2),
+        ("unpacked", [(ARRAY, 1), (ARRAY, 2)]),
+        ("a loop", [ARRAY.astype(np.float64)] * 2),
+        ("fields", [{"x": ARRAY.astype(np.float64), "y": None}, {"x": ARRAY + 1, "y": "b"}][:1]),
     ],
 )
-def test_the_code_runs_on_samples_of_that_kind(tmp_path: Path, leaves: Any, samples: Any) -> None:
-    told = [{"path": path, "kind": "tensor", "dtype": dtype} for path, dtype in leaves]
-    code = advice(NAME, slow_case(tmp_path, FROM_LIST, told)).code
+def test_the_code_gives_the_same_batch(tmp_path: Path, form: str, samples: Any) -> None:
+    found = advice(NAME, described(slow_case(tmp_path, FORMS[form]), samples))
+    assert "Stack" in found.title and arguments(found.code)["collate_fn"] == "stack_samples"
     space: dict[str, Any] = {"DataLoader": torch.utils.data.DataLoader, "dataset": samples}
-    exec(code, space)
-    batch = next(iter(space["loader"]))
-    wanted = torch.utils.data.default_collate(samples)
-    if isinstance(wanted, dict):
-        assert batch.keys() == wanted.keys() and all(
-            torch.equal(batch[key], wanted[key]) for key in wanted
-        )
-    elif isinstance(wanted, list):
-        assert all(torch.equal(a, b) for a, b in zip(batch, wanted, strict=True))
-    else:
-        assert torch.equal(batch, wanted)
+    exec(found.code, space)
+    exec("\n".join(FORMS[form]), space)
+    new, old = next(iter(space["loader"])), space["join"](samples)
+    assert same(new, old), (new, old)
+
+
+@pytest.mark.parametrize(
+    ("form", "samples"),
+    [
+        ("lists", [ARRAY, ARRAY[:2]]),  # ragged
+        ("lists", [ARRAY.astype(np.float16)] * 2),
+        ("unpacked", [(ARRAY, 1), (None, 2)]),
+        ("fields", [{"x": ARRAY, "y": 1}, {"y": 1}]),
+        ("fields", [{"x": [1.0, 2.0], "y": 1}] * 2),
+    ],
+)
+def test_no_code_for_samples_that_are_not_alike(tmp_path: Path, form: str, samples: Any) -> None:
+    for outcome in outcomes(NAME, described(slow_case(tmp_path, FORMS[form]), samples)):
+        assert not isinstance(outcome, Advice) or "stack_samples" not in outcome.code
+
+
+def test_padded_lists_of_tokens_are_not_stacked(tmp_path: Path) -> None:
+    source = ["def join(samples):", "    return pad_sequence([torch.tensor(t) for t in samples])"]
+    case = described(slow_case(tmp_path, source), [[1, 2], [3]])
+    assert unmeasured(NAME, case)
+
+
+def described(case: Case, samples: Any) -> Case:
+    """The case of a loader whose samples were described as it was recorded."""
+    return looked(case, SampledFetches(fields=inspect_samples(samples)))
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)
 
 
 def test_the_buckets_cover_every_sample_once(tmp_path: Path) -> None:

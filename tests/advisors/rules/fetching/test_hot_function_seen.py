@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.code.hot.element_reads import element_reads
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
-from loaderscope.advisors.schema.report_model import Range
+from loaderscope.advisors.schema.report_model import Range, TransformTime
 from loaderscope.profiler.store.inspection import Attribute, Part
 from rule_cases import FakeWhatIf, advice, case_of, outcomes, rejection, unmeasured
 from rule_rows import US, rows_of
@@ -513,3 +513,71 @@ def test_names_of_a_run_stay_in_their_comment(tmp_path: Path) -> None:
 
     for line in advice(NAME, evil).code.splitlines():
         assert "os.remove" not in line or line.startswith("#")
+
+
+class Columned(Plain):
+    def __init__(self) -> None:
+        self.labels = list(range(40))
+
+    def __getitem__(self, index: int) -> Any:
+        targets = torch.tensor(self.labels)
+        return targets[index]
+
+
+def test_what_is_the_same_for_every_sample_is_made_once(tmp_path: Path) -> None:
+    made, dataset = case(tmp_path, Columned()), Columned()
+    line = "targets = torch.tensor(self.labels)"
+    found = advice(NAME, seen(made, (f"Columned.__getitem__ {OWN}:41", 95), text=line))
+
+    assert found.title == f"Do once what is the same for every sample: {line}"
+    assert "takes 100 % of fetch, and depends on nothing but `self`" in found.why
+    own = type("Own", (Columned,), {})()
+    exec(found.code, {"dataset": own})
+    assert [own[n] for n in (3, 1)] == [dataset[n] for n in (3, 1)]
+    assert own._targets_once.tolist() == dataset.labels
+    assert "not run" in (found.recommendation(NAME, "speed").caveat or "")
+
+
+def test_the_shape_of_a_line_comes_before_a_function_below_it(tmp_path: Path) -> None:
+    below = f"Columned.__getitem__ {OWN}:41 > loads std/json/__init__.py:346"
+    line = "targets = torch.tensor(self.labels)"
+    assert "Do once" in advice(NAME, seen(case(tmp_path, Columned()), (below, 95), text=line)).title
+
+
+def test_an_object_of_a_manager_is_asked_for_by_another_process(tmp_path: Path) -> None:
+    below = "BaseProxy._callmethod std/multiprocessing/managers.py:800 > recv std/multiprocessing/connection.py:250"
+    found = advice(
+        NAME,
+        seen(
+            case(tmp_path, Columned(), idle=0.9),
+            (f"Columned.__getitem__ {OWN}:41 > {below}", 95),
+            text="return targets[index]",
+        ),
+    )
+    assert found.title.startswith("Read this in the process that needs it")
+
+
+def test_steps_before_a_resize_come_after_it(tmp_path: Path) -> None:
+    names = ("ToTensor", "Normalize", "Resize")
+    steps = tuple(
+        TransformTime("dataset.transform", n, name, 100, 100.0, share)
+        for n, (name, share) in enumerate(zip(names, (0.3, 0.2, 0.2), strict=True))
+    )
+    made = case(tmp_path, Listed(".jpg"))
+    made = replace(made, report=replace(made.report, transforms=steps))
+    whatif = cast("Any", made.whatif)
+
+    found = advice(NAME, seen(made, (f"{GETITEM} > {SEEN['transforms'][0]}", 90)))
+
+    assert found.title == "Make pictures small before the other transforms: Resize first"
+    assert "Normalize take 20 % of fetch" in found.why  # of what a tensor's steps are
+    assert whatif.asked[-1] == {"fetch": pytest.approx((1 - 0.2 * 0.98, 1 - 0.2 * 0.7))}
+    dataset = type("Of", (), {"transform": type("Chain", (), {"transforms": [*names]})})
+    exec(found.code, {"dataset": dataset})
+    assert dataset.transform.transforms == ["ToTensor", "Resize", "Normalize"]
+    first = (
+        replace(steps[2], position=0),
+        *(replace(each, position=each.position + 1) for each in steps[:2]),
+    )
+    right = replace(made, report=replace(made.report, transforms=first))
+    assert "Resize" not in str(outcomes(NAME, seen(right, (GETITEM, 90))))

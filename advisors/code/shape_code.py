@@ -1,0 +1,55 @@
+"""Code for a line of a known shape: the method without its waste, or what to write by hand."""
+
+from __future__ import annotations
+
+import ast
+
+from ...profiler.base.metadata import clean
+from ...profiler.store.inspection import Part
+from ..case.case import Case
+from ..case.code_text import identifier
+from .inputs import reached
+from .loader_form import is_default_collate
+from .method import Method
+from .rewritten import rewritten
+from .shapes import CHANGES, METHOD, Shape, changing
+
+
+def kinds_of(part: Part) -> dict[str, str]:
+    """The kinds of a data set's attributes and methods, by name; CHANGES of those attributes that
+    its methods change, and of these methods."""
+    changes = changing((part.getitem, part.getitems, *part.helpers))
+    methods = [each for source in part.helpers if (each := Method(source).function) is not None]
+    return {
+        **{each.name: each.kind for each in part.attributes},
+        **{each.name: METHOD for each in methods},
+        **dict.fromkeys(changes, CHANGES),
+    }
+
+
+def shape_code(
+    case: Case, part: Part, source: tuple[str, ...], line: str, shape: Shape, at: str = ""
+) -> str:
+    """The method of this part's class, written anew where that is certain to give the same
+    samples; else a comment. `source` is the method's, `at` where the line is (" (train.py:41)")."""
+    by_hand = f"# By hand{at}: {shape.do}\n#     {clean(line, 100)}\n"
+    path = next((path for other, path in reached(case.dataset or Part()) if other is part), None)
+    collate = case.config.get("collate_fn")
+    copies = is_default_collate(collate if isinstance(collate, str) else None)
+    method = rewritten(source, line, shape.key, kinds_of(part), copies)
+    if path is None or method is None or not _takes_self(method):
+        return by_hand
+    name, owner = method.name, identifier(part.name, "the data set")
+    method.name, method.args.defaults = "without_waste", []  # the defaults are its own
+    taken = f"own.{name}"
+    return (
+        f"import types\n\n\n{ast.unparse(method)}\n\n\n"
+        f"own = type({path})\n"
+        f"{taken} = types.FunctionType(  # or write it into {owner}\n"
+        f'    without_waste.__code__, {taken}.__globals__, "{name}", {taken}.__defaults__\n)\n'
+    )
+
+
+def _takes_self(method: ast.FunctionDef) -> bool:
+    """Whether it is a method of the data set, not a function of its module."""
+    return method.name.startswith("__getitem") or method.args.args[0].arg == "self"

@@ -1,0 +1,88 @@
+"""What the samples of a batch are, before they are collated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+import loaderscope
+from loaderscope.profiler.record.inspect.inspect_samples import inspect_samples
+from loaderscope.profiler.store.sampled_fetches import SampleField
+
+
+def field(path: str, kind: str, name: str, *more: Any, alike: bool = True) -> SampleField:
+    return SampleField(path, kind, name, *more, alike=alike)
+
+
+class Own(torch.Tensor):
+    @classmethod
+    def __torch_function__(
+        cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        raise AssertionError("never called")
+
+
+FLOATS = field("", "tensor", "torch.Tensor", "float32", (2,))
+
+
+@pytest.mark.parametrize(
+    ("samples", "fields"),
+    [
+        ([torch.zeros(2)] * 3, [FLOATS]),
+        ([torch.zeros(k) for k in range(3)],
+         [field("", "tensor", "torch.Tensor", "float32", None, alike=False)]),
+        ([np.zeros((2, 2)), np.zeros((2, 2), np.float32)],
+         [field("", "ndarray", "numpy.ndarray", None, (2, 2), alike=False)]),
+        ([(1, "a"), (2, None)],
+         [field("[0]", "number", "int"), field("[1]", "mixed", "", alike=False)]),
+        ([{"x": 1.0}, {}],
+         [field("['x']", "mixed", "", alike=False), field("", "mixed", "", alike=False)]),
+        ([{}, {}], [field("", "other", "dict")]),
+        ([torch.zeros(2).as_subclass(Own)], [field("", "tensor", f"{__name__}.Own", "float32", (2,))]),
+        ([object()], [field("", "other", "object")]),
+        (torch.zeros(2, 2), []),
+        (None, []),
+        ([], []),
+    ],
+)  # fmt: skip
+def test_fields_are_alike_where_all_samples_have_the_same(samples: Any, fields: Any) -> None:
+    assert list(inspect_samples(samples)) == fields
+
+
+class Ragged(Dataset[Any]):
+    def __len__(self) -> int:
+        return 16
+
+    def __getitem__(self, index: int) -> Any:
+        return {"x": torch.zeros(2), "ids": np.arange(1 + index % 3), "name": str(index)}
+
+
+def lengths(samples: Any) -> Any:
+    assert type(samples[0]) is dict
+    return torch.tensor([len(each["ids"]) for each in samples])
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_recorded_loader_has_its_samples_described(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    monkeypatch.setenv("LOADERSCOPE_DIR", str(tmp_path))
+    loader = DataLoader(Ragged(), 4, num_workers=workers, collate_fn=lengths)
+    bare = [batch.tolist() for batch in loader]
+    watched = loaderscope.watch(loader)
+
+    found = [batch.tolist() for _ in range(2) for batch in watched]
+
+    assert found == bare * 2
+    run = loaderscope.open_run(loaderscope.report(watched).run.path)
+    assert list(run.loaders[-1].looks.fields) == [
+        field("['x']", "tensor", "torch.Tensor", "float32", (2,)),
+        field("['ids']", "ndarray", "numpy.ndarray", "int64", None, alike=False),
+        field("['name']", "text", "str"),
+    ]
+    loaderscope.unwatch(watched)
