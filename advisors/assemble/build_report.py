@@ -15,6 +15,7 @@ from ...profiler.store.run.epoch_ends import batches_an_epoch
 from ...profiler.store.run.missing_figures import missing_figures
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.run.run_reader import open_run
+from ...profiler.store.stacks.stack_request import end_burst
 from ..schema.rank_model import Ranks
 from ..schema.report_model import (
     SCHEMA,
@@ -121,7 +122,8 @@ def report(target: Any = None, *, probe: bool = False) -> Report:
     With no argument: all loaders of this process. With a watched loader: that one. With a `Run`, or
     what `open_run` takes (an id, "latest", a path): that run. With `probe`, faster ways to fetch
     are tried on the loaders at hand for a few seconds each, compared with the slow way sample by
-    sample, and timed. Raises RunNotFound if nothing has been recorded, UsageError for a loader
+    sample, and timed. Of stacks that are being taken, those until now count: that may take 0.3 s.
+    Raises RunNotFound if nothing has been recorded, UsageError for a loader
     that is not watched, or to probe a run whose loaders are not at hand.
     """
     if isinstance(target, Run | str | os.PathLike):
@@ -138,6 +140,7 @@ def report(target: Any = None, *, probe: bool = False) -> Report:
         raise RunNotFound(
             "this process has recorded nothing yet: watch() a loader and iterate over it first"
         )
+    end_burst(directory)
     probes = None
     if probe:
         from .probe import probe_loader
