@@ -81,8 +81,7 @@ def headroom(loader: LoaderRun, lost: Lost) -> float | None:
     the upper bound for all advice. Folded batches count in full.
     """
     before = iter_ns(loader, lost)
-    stalled = "stall_ns" if "stall_ns" in loader.folded.columns else "wait_ns"
-    gone = float(lost.lost.sum()) + folded(loader, stalled) + before
+    gone = float(lost.lost.sum()) + _folded_loss(loader) + before
     step = float(lost.step.sum()) + before
     step += folded(loader, "wait_ns") + folded(loader, "compute_ns")
     # What recording cost comes between a batch's hand-over and the loop's own work, and is no part
@@ -90,6 +89,17 @@ def headroom(loader: LoaderRun, lost: Lost) -> float | None:
     step -= min(total(loader, "own_ns"), MOST_RECORDING * (step - gone))
     left = step - gone
     return step / left if left > 0 and step > 0 else None
+
+
+def _folded_loss(loader: LoaderRun) -> float:
+    """Σ of what loading cost the batches of which only totals are left: stall where it was
+    measured, wait of the rest."""
+    waited, stalled = (loader.folded.columns.get(name) for name in ("wait_ns", "stall_ns"))
+    if waited is None:
+        return 0.0
+    if stalled is None:
+        return waited.total
+    return stalled.total + waited.total * max(0.0, 1 - stalled.count / waited.count)
 
 
 def iter_ns(loader: LoaderRun, lost: Lost, since: int = 0) -> float:

@@ -35,7 +35,7 @@ def headroom_sentence(loader: LoaderReport) -> str:
     else:
         steady = 1 / max(1e-3, 1 - (basis.stall_share or 0.0))
         starts = " and every start" if loader.headroom > STARTS_ABOVE * steady else ""
-        headroom = f"at most {factor(loader.headroom)}, if loading{starts} were free"
+        headroom = f"about {factor(loader.headroom)}, if loading{starts} were free"
     low, high = basis.stall_share_low, basis.stall_share_high
     spread = f", {span(low, high)}" if low is not None and high is not None else ""
     sure = f"{basis.confidence} ({count(basis.steady_batches)} steady batches{spread})"

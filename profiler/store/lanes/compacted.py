@@ -129,7 +129,10 @@ class Compacted(Struct):
         for name in names:
             if name not in LEFT_OUT:
                 values = compute if name == "compute_ns" and compute is not None else records[name]
-                self.columns.setdefault(name, Totals()).add(values.ravel())
+                totals = self.columns.get(name, Totals())
+                totals.add(values.ravel())
+                if totals.count:  # a column that was never measured has none, here and in the file
+                    self.columns[name] = totals
         if "t_ns" in names:
             if self.t_first_ns < 0:
                 self.t_first_ns = int(records["t_ns"][0])
@@ -149,9 +152,7 @@ class Compacted(Struct):
             self.columns.setdefault(name, Totals()).merge(totals)
 
     def to_json(self) -> str:
-        data = as_json(self)
-        data["columns"] = {name: each for name, each in data["columns"].items() if each[0]}
-        return json.dumps(data)
+        return json.dumps(as_json(self))
 
 
 def compacted_path(directory: Path, name: str) -> Path:
