@@ -106,7 +106,7 @@ CASES = [
 @pytest.mark.parametrize(("kind", "workers", "method"), CASES)
 def test_time_is_found_where_it_goes(tmp_path: Path, kind: str, workers: int, method: str) -> None:
     seen = run(tmp_path, kind, str(workers), method, "burst")
-    recorded, _ = burst_of(tmp_path)
+    recorded, burst = burst_of(tmp_path)
     main = seen["pid"]
     loading = set(burst.samples) - {main} if workers else {main}
     assert len(loading) == (workers or 1) and all(burst.samples[pid] >= 30 for pid in loading), (
