@@ -126,11 +126,12 @@ class Finding:
     `text` is the source of the line, or the name of what was called. `call` is the function below
     the line that takes most of it. `share` is the part of the stage's time, with the range that
     holds it 19 times in 20 (Wilson's interval of stack samples); `waiting_share` is the part of all
-    waiting. `factor` is what the loop would gain if this cost nothing, None where that cannot be
-    predicted.
+    waiting. Stage "transfer" is from worker to loop, "other" the DataLoader's own work, "unknown"
+    that of an iterable that is no DataLoader. `factor` is what the loop would gain if this cost
+    nothing, None where that cannot be predicted.
     """
 
-    stage: str  # "index", "fetch", "collate", "startup"
+    stage: str  # "fetch", "collate", "index", "transfer", "pin", "startup", "other", "unknown"
     text: str | None
     place: str | None  # "data.py:610"
     call: str | None

@@ -145,9 +145,14 @@ class WhatIf:
         return warmed(self._computing_ns, cold, costs.WARM_COMPUTE)
 
     def _factor(self, plan: Plan, changed: Outcome) -> float:
+        now, then = self._unchanged.batch_ns, max(1e-3, changed.batch_ns)
+        if not self.workload.num_workers and not plan.num_workers:
+            # What the model does not explain is none of the stages that change, and stays.
+            rest = max(0.0, self.misfit - 1) * now
+            return (now + rest) / (then + rest)
         # What the model does not explain is hand-over, and goes entirely with the workers.
         share = 1.0 if self.workload.num_workers and not plan.num_workers else MISFIT_SHARE
-        found = moved(self._unchanged.batch_ns / max(1e-3, changed.batch_ns), self.misfit, share)
+        found = moved(now / then, self.misfit, share)
         if self._beside_others(plan):
             found *= 1.0 - SHARED_CORE * self.workload.others
         return found

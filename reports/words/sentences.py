@@ -71,7 +71,8 @@ def nothing_to_change(loader: LoaderReport) -> str | None:
         return "No change is advised besides what was proven."
     if loader.verdict == "compute-bound":
         return "Nothing to gain from the loader: faster loading would not speed up training."
-    if loader.verdict == "too-short" or not (loader.rejected or loader.unmeasured):
+    asked = loader.rejected or loader.unmeasured or loader.findings
+    if loader.verdict == "too-short" or not asked:
         return None  # too little was recorded, or no rule was asked
     certain = "No change is certain to help"
     candidate = next(may_help(loader), None)
