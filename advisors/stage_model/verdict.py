@@ -21,7 +21,7 @@ COMPUTE_BOUND_BELOW = 0.05
 INPUT_BOUND_FROM = 0.10
 # An epoch start worth a note of its own: docs/causes.md, "Workers started anew".
 EPOCH_START_NOTED_FROM = 0.05
-# Below this gain from free loading, the verdict says that faster loading would gain little.
+# Below this gain from free loading, a loop that waits is not said to be bound by its input.
 LITTLE_TO_GAIN = 1.2
 # Of what is not lost to loading, the most that recording can have taken.
 MOST_RECORDING = 0.9
@@ -145,8 +145,9 @@ def verdict(loader: LoaderRun, lost: Lost) -> tuple[Verdict, Basis]:
     share, low, high = share_with_range(lost.lost[steady], lost.step[steady])
     found, clear = _place(share), _place(low) == _place(high)
     confidence: Confidence = "high" if count >= HIGH_CONFIDENCE_BATCHES else "medium"
-    little = (headroom(loader, lost) or math.inf) < LITTLE_TO_GAIN
-    sentence = _sentence(found, share, lost.kind, little)
+    if found == "input-bound" and (headroom(loader, lost) or math.inf) < LITTLE_TO_GAIN:
+        found = "balanced"
+    sentence = _sentence(found, share, lost.kind)
     if found != "input-bound" and starts is not None and starts >= INPUT_BOUND_FROM:
         found = "input-bound"
         sentence = (
@@ -181,7 +182,7 @@ def _place(share: float) -> Verdict:
     return "compute-bound" if share <= COMPUTE_BOUND_BELOW else "balanced"
 
 
-def _sentence(found: Verdict, share: float, kind: Literal["stall", "wait"], little: bool) -> str:
+def _sentence(found: Verdict, share: float, kind: Literal["stall", "wait"]) -> str:
     waits = (
         "The device stood idle, waiting for data,"
         if kind == "stall"
@@ -192,7 +193,7 @@ def _sentence(found: Verdict, share: float, kind: Literal["stall", "wait"], litt
         return f"{waits} only {percent} of the time: loading is not what limits training."
     end = "loading costs a little, and there is little to gain."
     if found == "input-bound":
-        end = f"faster loading would {'gain little' if little else 'speed up training'}."
+        end = "faster loading would speed up training."
     return f"{waits} {percent} of the time: {end}"
 
 

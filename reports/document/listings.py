@@ -29,6 +29,7 @@ _KINDS = {"speed": "dim", "correctness": "bad", "safety": "own"}
 _STATES = {
     "live": "good",
     "interrupted": "own",
+    "failed": "bad",
     "crashed": "bad",
     "unreadable": "bad",
     "unknown": "dim",

@@ -8,9 +8,9 @@ import numpy as np
 
 from ...advisors.schema.report_model import Report
 from ...profiler.store.run.run import Run
-from ..document.report import report_sections
+from ..document.many import groups_of
+from ..document.report import report_sections, shown
 from ..words.glosses import CAUSES, GLOSSES, label_of
-from ..words.matching import recorded
 from .html_code import Room, flame_figure
 from .html_loader import loader_figures
 from .html_page import fill
@@ -26,12 +26,12 @@ MAX_LOADERS = 16
 def render_html(report: Report, run: Run) -> str:
     """One self-contained page of at most 6 MB. Raises UsageError where jinja2 or plotly is not
     installed."""
-    room = Room(len(report.loaders))
+    room = Room(len(groups_of(report)))
     plots: dict[str, list[Figure]] = defaultdict(list)
     with np.errstate(all="ignore"):  # damaged columns may hold any number
         sections = list(report_sections(report, MAX_LOADERS, run))
-        pairs = sorted(recorded(report, run), key=lambda pair: -pair[0].lost_s)
-        for number, (loader, columns) in enumerate(pairs[:MAX_LOADERS]):
+        pairs = shown(report, run, groups_of(report))
+        for number, ((loader, *_), columns) in enumerate(pairs[:MAX_LOADERS]):
             key = f"loader{number}"
             if number < MAX_PLOTTED:
                 plots[key] += loader_figures(key, loader, columns)

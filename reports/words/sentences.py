@@ -159,6 +159,8 @@ def overhead_line(overhead: Overhead) -> str | None:
         (f"{micros(cost)} per batch{share}", cost),
         (f"sampler {percent(sampler)} of a core", sampler),
     )
+    if cost is None:
+        return f"Recording: {parts}." if parts else None
     return f"Recording cost {parts}." if parts else None
 
 
