@@ -21,6 +21,7 @@ from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.take_stacks import take_stacks
 from ..profiler.store.run.tuning import Wish as Asked
 from ..profiler.store.run.tuning import ask
+from . import ascii
 from .bars import SCREENS, TRIALS, Banner, Bar, Scrubber, Tabs, TopLine
 from .help import HelpScreen
 from .reader import INTERVAL_S, Post, Reader
@@ -92,6 +93,8 @@ class Dashboard(App[None]):
         self, path: Path, reader: Callable[[Post], Reader] | None = None, take: Take = take_stacks
     ) -> None:
         super().__init__()
+        if ascii.needed():
+            self._filters.append(ascii.Ascii())  # the last to see what is drawn
         self._path = path
         self._take = take
         self._taker: EndableThread | None = None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
+from contextlib import suppress
 
 import numpy as np
 
-from ...advisors.schema.report_model import Report
+from ...advisors.schema.report_model import Report, RunInfo
+from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import Run
 from ..document.many import groups_of
 from ..document.report import report_sections, shown
@@ -46,4 +49,15 @@ def render_html(report: Report, run: Run) -> str:
         plots=plots,
         stages=[(label_of(name), meaning) for name, (_, _, meaning) in GLOSSES.items()],
         causes=list(CAUSES.items()),
+        about=_about(report.run),
     )
+
+
+def _about(run: RunInfo) -> str:
+    """'train.py --lr 0.1 · on node3 · 2025-01-31 09:15 UTC'"""
+    when = ""
+    with suppress(OverflowError, OSError, ValueError):
+        begun = time.gmtime((run.created_unix_ns or 0) / 1e9)
+        when = time.strftime("%Y-%m-%d %H:%M UTC", begun) if run.created_unix_ns else ""
+    parts = (clean(" ".join(run.argv), 200), f"on {clean(run.host, 80)}" if run.host else "", when)
+    return " · ".join(filter(None, parts))
