@@ -12,6 +12,7 @@ from .output import deliver, format_option, need_file, output_option, runs_optio
 
 if TYPE_CHECKING:
     from ..profiler.store.run.run_list import RunEntry
+    from ..reports.document.listings import Leading
     from ..reports.export.fleet import FleetRow
 
 LIST_LIMIT = 20
@@ -89,14 +90,19 @@ def _accuracy(where: Path, number: int | None, format_: str, output: Path | None
     return 0
 
 
-def _leading(entries: Iterable[RunEntry]) -> dict[str, FleetRow]:
+def _leading(entries: Iterable[RunEntry]) -> dict[str, Leading]:
     """The loader of each run that loading cost most, by the run's id."""
-    found: dict[str, FleetRow] = {}
+    from ..reports.document.listings import Leading
+
+    most: dict[str, FleetRow] = {}
     for row in _rows(entries):
-        best = found.setdefault(row.run, row)
+        best = most.setdefault(row.run, row)
         if (row.lost_loop_hours or 0.0) > (best.lost_loop_hours or 0.0):
-            found[row.run] = row
-    return found
+            most[row.run] = row
+    return {
+        run: Leading(row.variable or row.loader or "", row.verdict or "", row.predicted_mid)
+        for run, row in most.items()
+    }
 
 
 def _rows(entries: Iterable[RunEntry]) -> Iterator[FleetRow]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
+from typing import NamedTuple
 
 from ...advisors.rules import Rule
 from ...advisors.schema.gains import LEAST_GAIN
@@ -12,7 +13,6 @@ from ...advisors.schema.report_model import Report
 from ...profiler.base.metadata import clean
 from ...profiler.doctor import Check
 from ...profiler.store.run.run_list import RunEntry
-from ..export.fleet import FleetRow
 from ..words.accuracy import ALL, AccuracyRow, unsure_trials
 from ..words.advice_words import predicted_text
 from ..words.units import UNKNOWN, factor, percent, rate, size
@@ -39,6 +39,14 @@ _STATES = {
     "unreadable": "bad",
     "unknown": "dim",
 }
+
+
+class Leading(NamedTuple):
+    """Of a run: the loader that costs most, and the factor that its first advice promises."""
+
+    name: str
+    verdict: str
+    gain: float | None
 
 
 def findings(checks: Sequence[Check]) -> list[Section]:
@@ -71,7 +79,7 @@ def one_rule(rule: Rule) -> list[Section]:
 
 
 def run_list(
-    entries: Iterable[RunEntry], leading: Mapping[str, FleetRow], where: str = ""
+    entries: Iterable[RunEntry], leading: Mapping[str, Leading], where: str = ""
 ) -> list[Section]:
     """One line a run, with its loader that costs most. The names are never cut: they are there to
     be copied. `leading`: that loader by the run's id; `where`: the folder of the runs."""
@@ -90,14 +98,14 @@ def run_list(
     return [section("", "", [Table(columns, rows), *said])]
 
 
-def _run_row(entry: RunEntry, leading: FleetRow | None) -> tuple[Cell, ...]:
+def _run_row(entry: RunEntry, leading: Leading | None) -> tuple[Cell, ...]:
     loader = verdict = gain = ""
     if leading is not None:
-        named = clean(leading.variable or leading.loader or "", 60)
+        named = clean(leading.name, 60)
         loader = named if entry.loaders < 2 else f"{named} of {entry.loaders}"
-        verdict = leading.verdict or ""
-        if (leading.predicted_mid or 1.0) >= LEAST_GAIN:
-            gain = factor(leading.predicted_mid)
+        verdict = leading.verdict
+        if (leading.gain or 1.0) >= LEAST_GAIN:
+            gain = factor(leading.gain)
     return (
         entry.id,
         Styled(entry.state, _STATES.get(entry.state, "")),

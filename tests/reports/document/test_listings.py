@@ -13,7 +13,6 @@ from loaderscope.advisors.rules import all_rules, rule
 from loaderscope.profiler.doctor import Check
 from loaderscope.profiler.store.run.run_list import RunEntry
 from loaderscope.reports.document import listings
-from loaderscope.reports.export.fleet import FleetRow
 from loaderscope.reports.text.draw import print_sections
 
 EVIL = "[red]x[/red] :smile: \x1b[2J\u202e"
@@ -39,12 +38,7 @@ ENTRIES = [
         "its run.json is torn " * 20,
     ),
 ]
-LEADING = {
-    ENTRIES[0].id: FleetRow(
-        *(ENTRIES[0].id, "", "live", None, ""),
-        loader="Rows", variable="train_loader", verdict="input-bound", predicted_mid=2.4,
-    )
-}  # fmt: skip
+LEADING = {ENTRIES[0].id: listings.Leading("train_loader", "input-bound", 2.4)}
 
 
 def findings(width: int = 80, color: bool = False, unicode: bool = True) -> str:

@@ -94,8 +94,8 @@ def test_runs_of_different_scripts_are_merged_only_if_asked(tmp_path: Path) -> N
         asked.append(list(scripts))
         return len(asked) > 1
 
-    with pytest.raises(UsageError, match=r"train\.py, other\.py.*--yes"):
+    with pytest.raises(UsageError, match=r"other\.py, train\.py.*--yes"):
         merge_runs([str(run) for run in runs], tmp_path / "job", sure)
     assert not (tmp_path / "job").exists()
     assert merge_runs([str(run) for run in runs], tmp_path / "job", sure).is_dir()
-    assert asked == [["train.py", "other.py"]] * 2
+    assert asked == [["other.py", "train.py"]] * 2
