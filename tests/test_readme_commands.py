@@ -117,6 +117,7 @@ PRINTS = (
     (r"top", r"Overview|batches"),
     (r"probe-storage", r"LMDB|lmdb"),
     (r"compare", r"throughput|batches/s|no difference"),
+    (r"size", r"loading to be no limit|\"needs\""),
     (r"rules num-workers", r"What it looks for"),
     (r"rules", r"num-workers"),
     (r"list --accuracy", r"No trial with a prediction|trials"),
