@@ -110,5 +110,5 @@ $(READY): pyproject.toml constraints.txt $(wildcard profiler/native/src/*)
 	@$(PYTHON) -m venv $(VENV)
 	@mkdir -p $(VENV)/house && ln -sfn ../.. $(VENV)/house/loaderscope
 	@$(BIN)/python -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "house.pth").write_text("../../../house\n")'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]' > $(VENV)/pip.log 2>&1 || { cat $(VENV)/pip.log; exit 1; }
 	@touch $@

@@ -28,7 +28,7 @@ def compare_verb(
     before: str, after: str, format_: str, output: Path | None, fail_below: float | None
 ) -> int:
     """Compare two recorded runs: throughput, stages, verdict and configuration, with the
-    uncertainty of each.
+    uncertainty of each; which advice of the first was followed, and what it brought.
 
     A difference that may be chance is not called a difference. With --fail-below, the comparison
     fails if a loader's throughput is below that factor and the difference is real.
@@ -49,9 +49,7 @@ def compare_verb(
         step()
         second = open_run(after)
         step()
-        found = compare(
-            build_report(first, advice=False), first, build_report(second, advice=False), second
-        )
+        found = compare(build_report(first), first, build_report(second), second)
     show(render_comparison, format_, found, output=output)
     if fail_below is None:
         return 0

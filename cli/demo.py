@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from functools import partial
 
 import click
 
 from .output import deliver, show
+
+MOST_LINES = 30
+NEXT = """
+Next:
+  loaderscope run train.py                             record a script of your own, unchanged
+  loaderscope report --format html -o report.html      the last report in a browser
+  loaderscope top                                      a run in the terminal, live or again
+"""
 
 
 @click.command("demo", short_help="See it at work on a small real training.")
@@ -16,8 +25,8 @@ def demo_verb(quick: bool) -> int:
     """Train a small model on real PNG files, once with a badly configured loader and once with a
     good one.
 
-    The pictures are made once, in the platform's cache folder or LOADERSCOPE_CACHE. Both reports
-    are printed, and how much faster the second loop was.
+    The pictures are made once, in the platform's cache folder or LOADERSCOPE_CACHE. The report of
+    the first loop is printed, and how much faster the second was.
 
     \b
     Example:
@@ -29,10 +38,11 @@ def demo_verb(quick: bool) -> int:
     from ..reports.document.listings import speedup
     from ..reports.text.brief import render_brief
 
-    for title, report in (("1. A badly configured loader", bad), ("2. A good one", good)):
-        deliver(f"\n{title}\n")
-        show(render_brief, report)
+    deliver("\nA badly configured loader\n")
+    show(partial(render_brief, most=MOST_LINES), bad)
+    deliver("\nThe same pictures, with workers that stay\n")
     show(speedup(bad, good))
+    deliver(NEXT)
     return 0
 
 

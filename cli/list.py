@@ -12,6 +12,7 @@ from .output import deliver, format_option, need_file, output_option, runs_optio
 
 if TYPE_CHECKING:
     from ..profiler.store.run.run_list import RunEntry
+    from ..reports.document.listings import Leading
     from ..reports.export.fleet import FleetRow
 
 LIST_LIMIT = 20
@@ -32,7 +33,8 @@ LIST_LIMIT = 20
 def list_verb(
     number: int | None, runs: Path | None, format_: str, accuracy: bool, output: Path | None
 ) -> int:
-    """List the recorded runs, newest first.
+    """List the recorded runs, newest first, each with the loader that costs it most: the verdict,
+    and what the first advice would gain.
 
     Any format but text is a table for DuckDB, Polars or a spreadsheet: a row per loader and run
     with its verdict, the cost of waiting, and the first recommendation with its predicted gain.
@@ -58,7 +60,7 @@ def list_verb(
 
         deliver(render_table(format_, FleetRow, _rows(entries)), output)
     elif entries:
-        show(run_list(entries), output=output)
+        show(run_list(entries, _leading(entries), str(where)), output=output)
     else:
         click.echo(f"No runs in {where} yet. Try: loaderscope run your_script.py")
     return 0
@@ -86,6 +88,21 @@ def _accuracy(where: Path, number: int | None, format_: str, output: Path | None
             f"No trial with a prediction in {where} yet. Try: loaderscope tune your_script.py"
         )
     return 0
+
+
+def _leading(entries: Iterable[RunEntry]) -> dict[str, Leading]:
+    """The loader of each run that loading cost most, by the run's id."""
+    from ..reports.document.listings import Leading
+
+    most: dict[str, FleetRow] = {}
+    for row in _rows(entries):
+        best = most.setdefault(row.run, row)
+        if (row.lost_loop_hours or 0.0) > (best.lost_loop_hours or 0.0):
+            most[row.run] = row
+    return {
+        run: Leading(row.variable or row.loader or "", row.verdict or "", row.predicted_mid)
+        for run, row in most.items()
+    }
 
 
 def _rows(entries: Iterable[RunEntry]) -> Iterator[FleetRow]:

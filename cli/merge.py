@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -17,7 +19,8 @@ import click
     help="The new folder.",
     metavar="OUT",
 )
-def merge_verb(runs: tuple[str, ...], output: Path) -> int:
+@click.option("-y", "--yes", is_flag=True, help="Merge runs of different scripts, too.")
+def merge_verb(runs: tuple[str, ...], output: Path, yes: bool) -> int:
     """Make one run of those that the nodes of a job have recorded apart.
 
     Nodes that share the folder they record into (--runs, LOADERSCOPE_DIR) need no merging: SLURM's
@@ -31,6 +34,10 @@ def merge_verb(runs: tuple[str, ...], output: Path) -> int:
     """
     from ..profiler.store.run.merge_runs import merge_runs
 
-    made = merge_runs(runs, output)
+    def sure(scripts: Sequence[str]) -> bool:
+        asked = f"These are runs of different scripts ({', '.join(scripts)}). Merge them?"
+        return yes or (sys.stdin.isatty() and click.confirm(asked, err=True))
+
+    made = merge_runs(runs, output, sure)
     click.echo(f"loaderscope report {made if made.is_absolute() else f'./{made}'}")
     return 0

@@ -68,9 +68,13 @@ def test_quick_demo_compares_what_it_measured() -> None:
     done = subprocess.run(call, env=env, capture_output=True, text=True, timeout=250, check=False)
     assert done.returncode == 0, done.stderr
     batches = QUICK.pictures // QUICK.batch * QUICK.epochs
-    assert done.stdout.count(f"{batches} batches") == 2
-    before, after = done.stdout.splitlines()[-2:]
-    assert before.startswith("before") and "samples/s" in before
-    assert (
-        after.startswith("after") and " ×" in after and after.endswith(" the throughput, measured")
+    lines = done.stdout.splitlines()
+    assert f"{batches} batches" in done.stdout and len(lines) + done.stderr.count("\n") <= 45
+    assert [line.split()[:2] for line in lines[-3:]] == [
+        ["loaderscope", verb] for verb in ("run", "report", "top")
+    ]
+    before, after = (
+        next(line for line in lines if line.startswith(f"{when} ")) for when in ("before", "after")
     )
+    assert before.startswith("before") and "samples/s" in before
+    assert " ×" in after and after.endswith(" the throughput, measured")

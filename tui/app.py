@@ -20,6 +20,7 @@ from ..profiler.base.endable_thread import EndableThread
 from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.take_stacks import take_stacks
 from ..profiler.store.run.tuning import TuneCommand, ask
+from . import ascii
 from .bars import SCREENS, TRIALS, Banner, Bar, Scrubber, Tabs, TopLine
 from .diffs import Diff, diff_of
 from .help import HelpScreen
@@ -97,6 +98,8 @@ class Dashboard(App[None]):
         diff: Diff = diff_of,
     ) -> None:
         super().__init__()
+        if ascii.needed():
+            self._filters.append(ascii.Ascii())  # the last to see what is drawn
         self._diff = diff
         self._differ: EndableThread | None = None
         self._path = path

@@ -17,6 +17,7 @@ TRIALS = len(SCREENS) - 1  # of a loader whose settings are tried alone
 _ENDINGS = {
     "finished": "the run has ended",
     "interrupted": "the run was interrupted (Ctrl-C)",
+    "failed": "the run ended in an error of its own",
     "crashed": "the run died: this is what it recorded until then",
     "removed": "the run's directory was removed: this is the last state seen",
     "unreadable": "the run cannot be read",

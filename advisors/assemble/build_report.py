@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from ...profiler.store.run.epoch_ends import batches_an_epoch
 from ...profiler.store.run.missing_figures import missing_figures
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.run.run_reader import open_run
+from ...profiler.store.stacks.stack_request import end_burst
 from ..schema.rank_model import Ranks
 from ..schema.report_model import (
     SCHEMA,
@@ -28,6 +29,7 @@ from ..stacks.code_summary import code_of, transforms_of
 from ..stage_model.capacity import capacities
 from ..stage_model.core_wait import core_wait_ratio
 from ..stage_model.measured import mean
+from ..stage_model.other_programs import others_cores
 from ..stage_model.ranks import Member
 from ..stage_model.stages import stages, step_totals, total
 from ..stage_model.summary import sampler_cost, summarise
@@ -73,7 +75,7 @@ def build_report(
     # Garbage in a lane may be any number: sums that overflow are wrong, but no warning of ours may
     # stop a caller.
     with np.errstate(all="ignore"):
-        system = summarise(run)
+        system = _system(run)
 
         def section(member: Member, ranks: Ranks | None) -> LoaderReport:
             process, index = member[0], member[1].index
@@ -105,10 +107,19 @@ def build_report(
             run=_run_info(run),
             loaders=tuple(loaders),
             system=system,
-            overhead=_overhead(run),
+            overhead=_overhead(run, system),
             notes=_notes(run, system, so_far=pid is None),
             missing=missing_figures(run),
         )
+
+
+def _system(run: Run) -> SystemSummary:
+    found, others = summarise(run), others_cores(run)
+    reasons = dict(found.reasons)
+    if others is None:
+        why = "the run was too short for two samples of the CPUs"
+        reasons["others_cores"] = reasons.get("system", why)
+    return replace(found, others_cores=others, reasons=reasons)
 
 
 def _place(member: Member) -> Place:
@@ -121,7 +132,8 @@ def report(target: Any = None, *, probe: bool = False) -> Report:
     With no argument: all loaders of this process. With a watched loader: that one. With a `Run`, or
     what `open_run` takes (an id, "latest", a path): that run. With `probe`, faster ways to fetch
     are tried on the loaders at hand for a few seconds each, compared with the slow way sample by
-    sample, and timed. Raises RunNotFound if nothing has been recorded, UsageError for a loader
+    sample, and timed. Of stacks that are being taken, those until now count: that may take 0.3 s.
+    Raises RunNotFound if nothing has been recorded, UsageError for a loader
     that is not watched, or to probe a run whose loaders are not at hand.
     """
     if isinstance(target, Run | str | os.PathLike):
@@ -138,6 +150,7 @@ def report(target: Any = None, *, probe: bool = False) -> Report:
         raise RunNotFound(
             "this process has recorded nothing yet: watch() a loader and iterate over it first"
         )
+    end_burst(directory)
     probes = None
     if probe:
         from .probe import probe_loader
@@ -261,9 +274,9 @@ def _wall_ns(process: ProcessRun) -> int:
     return max(known, default=0) - min(known, default=0)
 
 
-def _overhead(run: Run) -> Overhead:
+def _overhead(run: Run, system: SystemSummary) -> Overhead:
     """Cost per batch = hooks (calibrated) + what batches looked at in detail cost on top, spread
-    over all batches."""
+    over all batches. Both are wall times: beside other programs they say little."""
     cost_ns = step_ns = 0.0
     batches = 0
     for loader in run.loaders:
@@ -277,11 +290,14 @@ def _overhead(run: Run) -> Overhead:
     reasons = {}
     if not batches:
         reasons["per_batch_us"] = "no batch was timed for it"
+    elif system.crowded_by_others:
+        batches = 0
+        reasons["per_batch_us"] = "other programs kept the cores busy"
     if share is None:
         reasons["sampler_cpu_share"] = "the system sampler took fewer than two samples"
     return Overhead(
         per_batch_us=cost_ns / batches / 1e3 if batches else None,
-        share_of_step=cost_ns / step_ns if step_ns > 0 else None,
+        share_of_step=cost_ns / step_ns if step_ns > 0 and batches else None,
         sampler_cpu_share=share,
         sampler_rss_bytes=max((size for _, size in costs if size is not None), default=None),
         reasons=reasons,

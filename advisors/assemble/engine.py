@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..case.advice import Advice, Unmeasured
+from ..case.advice import WOULD_NOT_HELP, Advice, Unmeasured
 from ..case.case import Case
 from ..case.code_text import told_by_hand
 from ..rules import Rule, all_rules
 from ..schema.gains import LEAST_GAIN
-from ..schema.report_model import LoaderReport, Recommendation
+from ..schema.report_model import LoaderReport, Range, Recommendation
 from .findings import findings_of
 from .plan import Option, capped, headrooms, plan_of
 from .tried import trial_for, why_not
@@ -20,11 +20,14 @@ from .tried import trial_for, why_not
 RELEASED_FROM = 0.05
 # A gain whose lower end is below LEAST_GAIN, but above 1, is recommended if it is likely this much.
 SURE_GAIN, LIKELY_GAIN = 1.005, 1.15
+# A loop that computes for this part of its time is told what gains a tenth or more, no less.
+COMPUTING, WORTH = 0.85, 1.10
 NOT_PREDICTED = "what a change would gain cannot be predicted, so little is advised"
 MORE_THAN_FREE = (
     "That can be more than the headroom: a part of the loop's own time goes too, which gives "
     "workers' batches back or finds caches that long loading has emptied."
 )
+LITTLE = "It would gain little: the loop computes most of its time."
 UNSURE = "The gain is not certain enough to recommend it: it may be nothing."
 
 
@@ -92,18 +95,31 @@ def judged(found: Recommendation, advice: Advice, case: Case) -> tuple[Recommend
     found = replace(found, predicted=predicted, why=why)
     trial, against = trial_for(found, case.loader.tuning), why_not(found, case.loader.tuning)
     if advice.rejected:
-        return found, False
+        return replace(found, predicted=_doubted(found)), False
     if against is not None:
-        return replace(found, why=f"{against} {why}"), False
+        return replace(found, predicted=_doubted(found), why=f"{against} {why}"), False
     if trial is not None and trial.outcome == "proven":
         return found, True
     if case.compute_bound and not advice.beside_loading:
         return None  # the verdict says it all: loading is not what limits training
+    computes = headroom is not None and headroom < 1 / COMPUTING
+    if computes and not advice.beside_loading and predicted.mid < WORTH:
+        return (replace(found, why=f"{LITTLE} {why}"), False) if predicted.mid > 1 else None
     if predicted.low > (LEAST_GAIN if predicted.mid < LIKELY_GAIN else SURE_GAIN):
         return found, True
     if advice.by_hand and predicted.mid > LIKELY_GAIN:
         return found, True
     return (replace(found, why=f"{UNSURE} {why}"), False) if predicted.mid > LEAST_GAIN else None
+
+
+def _doubted(found: Recommendation) -> Range:
+    """What is left of a prediction where something speaks against it that the model does not know:
+    no gain is certain, and of what would not help none is likely."""
+    predicted = found.predicted
+    if found.title.endswith(WOULD_NOT_HELP):
+        top = min(predicted.high, LEAST_GAIN)
+        return Range(min(predicted.low, 1.0), min(predicted.mid, top), top)
+    return replace(predicted, low=min(predicted.low, 1.0))
 
 
 def _besides(case: Case, advice: Advice) -> float:

@@ -3,18 +3,28 @@ remedy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ..case.case import Case
 from ..case.fetching import waited_on
 from ..schema.report_model import Finding, Range
 from ..stacks.stage_parts import LEAST_SHARE, Part, parts_of
+from ..whatif.changes import NAMES
 
 # Below this part of all waiting, nothing is a finding.
 LEAST_WAITING = 0.05
 # Of fewer samples a share says little: of 10, a half may be a fifth or four fifths.
 LEAST_SAMPLES = 10
 MOST = 5
+# Stage as predictions name it, or as it is told → the causes of waiting that belong to it.
+REST: Mapping[str, tuple[str, ...]] = {
+    "index": ("index",),
+    "transfer": ("hand-over", "queue", "unpack"),
+    "pin": ("pin",),
+    "startup": ("startup",),
+    "other": ("other",),
+    "unknown": ("unknown",),
+}
 _WHOLE = Range(1.0, 1.0, 1.0)
 
 
@@ -23,8 +33,7 @@ def findings_of(case: Case) -> tuple[Finding, ...]:
     report = case.report
     if report.waiting is None or report.verdict in ("compute-bound", "too-short"):
         return ()
-    found = [*_of_work(case, "fetch"), *_of_work(case, "collate"), *_of_cause(case, "index"),
-             *_of_cause(case, "startup")]  # fmt: skip
+    found = [*_of_work(case, "fetch"), *_of_work(case, "collate"), *_of_the_rest(case)]
     found = [each for each in found if each.waiting_share >= LEAST_WAITING]
     return tuple(sorted(found, key=lambda each: -each.waiting_share)[:MOST])
 
@@ -49,12 +58,19 @@ def _of_work(case: Case, stage: str) -> Iterator[Finding]:
         yield Finding(stage, *part[:4], share, free, part.doing)
 
 
-def _of_cause(case: Case, stage: str) -> Iterator[Finding]:
-    """Drawing indices, or the start of workers."""
+def _of_the_rest(case: Case) -> Iterator[Finding]:
+    """What is neither fetching nor collating, as far as it is waited for."""
     assert case.report.waiting is not None
-    cause = case.report.waiting.causes.get(stage)
-    if cause is not None:
-        yield Finding(stage, None, None, None, _WHOLE, cause.share, _free(case, stage, _WHOLE))
+    waiting = case.report.waiting
+    for stage, causes in REST.items():
+        share = waiting.work.get("pack", 0.0) if stage == "transfer" else 0.0
+        share += sum(waiting.causes[name].share for name in causes if name in waiting.causes)
+        if share > 0:
+            known = stage in NAMES
+            yield Finding(
+                *(stage, None, None, None, _WHOLE, share),
+                _free(case, stage, _WHOLE) if known else None,
+            )
 
 
 def _free(case: Case, stage: str, share: Range) -> Range | None:

@@ -40,6 +40,9 @@ COMPUTES = 0.8
 # More than this of the time is said to be all of it.
 NEARLY_ALL = 0.975
 
+# The headroom becomes this much more when so much besides loading goes that no more is known.
+MOSTLY_GONE = 2.0
+
 EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
 
@@ -202,9 +205,14 @@ class _Maker:
 
     def computing(self, steps: int) -> float | None:
         """The part of the time the loop computes after so many steps; None if that is not known."""
-        tops = self._tops([each for each, _ in self.taken[:steps]])
+        options = [each for each, _ in self.taken[:steps]]
+        tops, headroom = self._tops(options), self._case.report.headroom
+        # Where most of what free loading leaves goes too, what is left is a difference of two
+        # figures that are nearly the same.
+        if tops is None or headroom is None or tops[1] > MOSTLY_GONE * headroom:
+            return None
         reached = self.taken[steps - 1][1].mid if steps else 1.0
-        return min(1.0, reached / tops[1]) if tops is not None else None
+        return min(1.0, reached / tops[1])
 
     def stop(self) -> str | None:
         share = self.computing(len(self.taken))

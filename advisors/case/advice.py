@@ -13,6 +13,7 @@ from .code_text import defines, with_imports
 
 Kind = Literal["speed", "correctness", "safety"]
 
+WOULD_NOT_HELP = "would not help"
 SAME = Range(1.0, 1.0, 1.0)
 # loadtune: of several numbers, the smallest that gains within 2 % of the best.
 WITHIN = 1.02
@@ -63,7 +64,7 @@ class Advice:
     def would_not_help(self, why: str, evidence: Evidence, *, title: str | None = None) -> Advice:
         """The statement that this change gains nothing. The default title names its arguments."""
         names = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
-        return self.advise(title or f"{names} would not help", why, evidence, rejected=True)
+        return self.advise(title or f"{names} {WOULD_NOT_HELP}", why, evidence, rejected=True)
 
     def recommendation(self, rule: str, kind: Kind, effort: Effort | None = None) -> Recommendation:
         ran = self.ran or (NOT_RUN if defines(self.code) and not self.rejected else None)

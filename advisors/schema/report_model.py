@@ -20,6 +20,8 @@ from .rank_model import Ranks
 from .tuning_model import Tuning
 
 SCHEMA = 2
+# From this part of all cores on, and of one core, other programs' work shows in the run's times.
+OTHERS_INFLATE, LEAST_OTHERS = 0.2, 0.4
 
 Scalar = str | int | float | bool | None
 Verdict = Literal["input-bound", "compute-bound", "balanced", "too-short"]
@@ -33,7 +35,8 @@ class RunInfo:
 
     id: str
     path: str
-    state: Literal["live", "finished", "interrupted", "crashed", "unknown"]  # interrupted: Ctrl-C
+    # "interrupted": by Ctrl-C; "failed": by an error of the program; "crashed": without a word
+    state: Literal["live", "finished", "interrupted", "failed", "crashed", "unknown"]
     created_unix_ns: int | None
     wall_s: float | None
     argv: tuple[str, ...]
@@ -141,11 +144,12 @@ class Finding:
     `text` is the source of the line, or the name of what was called. `call` is the function below
     the line that takes most of it. `share` is the part of the stage's time, with the range that
     holds it 19 times in 20 (Wilson's interval of stack samples); `waiting_share` is the part of all
-    waiting. `factor` is what the loop would gain if this cost nothing, None where that cannot be
-    predicted.
+    waiting. Stage "transfer" is from worker to loop, "other" the DataLoader's own work, "unknown"
+    that of an iterable that is no DataLoader. `factor` is what the loop would gain if this cost
+    nothing, None where that cannot be predicted.
     """
 
-    stage: str  # "index", "fetch", "collate", "startup"
+    stage: str  # "fetch", "collate", "index", "transfer", "pin", "startup", "other", "unknown"
     text: str | None
     place: str | None  # "data.py:610"
     call: str | None
@@ -516,6 +520,13 @@ class SystemSummary:
     gpus: tuple[GpuSummary, ...]
     reasons: Mapping[str, str]
     cpu_stolen_mean_share: float | None = None  # steal of proc(5): taken by the hypervisor
+    others_cores: float | None = None  # kept busy by programs that are not of this run
+
+    @property
+    def crowded_by_others(self) -> bool:
+        """Whether other programs took so much that times are inflated."""
+        cores, others = self.cores_logical or 1, self.others_cores or 0.0
+        return others >= OTHERS_INFLATE * cores and others >= LEAST_OTHERS
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,22 @@ def others_share(run: Run, process: ProcessRun, loader: LoaderRun) -> float | No
     return float(min(1.0, max(0.0, taken - ours - room) / (cores - room)))
 
 
+def others_cores(run: Run) -> float | None:
+    """Cores that programs beside this run and its sampler kept busy while it was sampled, on the
+    host of the report's summary. None without samples of LEAST_NS."""
+    system = run.first_host
+    if system is None or not system.cores_logical or system.machine.rows < 2:
+        return None
+    t_ns, machine = system.machine["t_ns"].astype(np.float64), system.machine
+    shares = machine.floats("cpu_user_pct") + machine.floats("cpu_system_pct")
+    span, known = t_ns[-1] - t_ns[0], np.isfinite(shares[1:])
+    if span < LEAST_NS or not known.any():
+        return None
+    # A sample's shares are of the time since the one before.
+    busy = np.average(shares[1:][known], weights=np.diff(t_ns)[known]) / 100 * system.cores_logical
+    return float(max(0.0, busy - _used_ns(system, t_ns[0], t_ns[-1]) / span))
+
+
 def _busy_cores(system: SystemRun, process: ProcessRun) -> tuple[float, Values]:
     """(Cores this process may run on, how many of those were busy at each sample; NaN: unknown)."""
     machine, core = system.machine, system.core

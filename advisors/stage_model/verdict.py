@@ -22,7 +22,7 @@ COMPUTE_BOUND_BELOW = 0.05
 INPUT_BOUND_FROM = 0.10
 # An epoch start worth a note of its own: docs/causes.md, "Workers started anew".
 EPOCH_START_NOTED_FROM = 0.05
-# Below this gain from free loading, the verdict says that faster loading would gain little.
+# Below this gain from free loading, a loop that waits is not said to be bound by its input.
 LITTLE_TO_GAIN = 1.2
 # Of what is not lost to loading, the most that recording can have taken.
 MOST_RECORDING = 0.9
@@ -80,8 +80,7 @@ def headroom(loader: LoaderRun, lost: Lost) -> float | None:
     the upper bound for all advice. Folded batches count in full.
     """
     before = iter_ns(loader, lost)
-    stalled = "stall_ns" if "stall_ns" in loader.folded.columns else "wait_ns"
-    gone = float(lost.lost.sum()) + folded(loader, stalled) + before
+    gone = float(lost.lost.sum()) + _folded_loss(loader) + before
     step = float(lost.step.sum()) + before
     step += folded(loader, "wait_ns") + folded(loader, "compute_ns")
     # What recording cost comes between a batch's hand-over and the loop's own work, and is no part
@@ -89,6 +88,17 @@ def headroom(loader: LoaderRun, lost: Lost) -> float | None:
     step -= min(total(loader, "own_ns"), MOST_RECORDING * (step - gone))
     left = step - gone
     return step / left if left > 0 and step > 0 else None
+
+
+def _folded_loss(loader: LoaderRun) -> float:
+    """Σ of what loading cost the batches of which only totals are left: stall where it was
+    measured, wait of the rest."""
+    waited, stalled = (loader.folded.columns.get(name) for name in ("wait_ns", "stall_ns"))
+    if waited is None:
+        return 0.0
+    if stalled is None:
+        return waited.total
+    return stalled.total + waited.total * max(0.0, 1 - stalled.count / waited.count)
 
 
 def iter_ns(loader: LoaderRun, lost: Lost, since: int = 0) -> float:
@@ -134,8 +144,9 @@ def verdict(loader: LoaderRun, lost: Lost) -> tuple[Verdict, Basis]:
     share, low, high = share_with_range(lost.lost[steady], lost.step[steady])
     found, clear = _place(share), _place(low) == _place(high)
     confidence: Confidence = "high" if count >= HIGH_CONFIDENCE_BATCHES else "medium"
-    little = (headroom(loader, lost) or math.inf) < LITTLE_TO_GAIN
-    sentence = _sentence(found, share, lost.kind, little)
+    if found == "input-bound" and (headroom(loader, lost) or math.inf) < LITTLE_TO_GAIN:
+        found = "balanced"
+    sentence = _sentence(found, share, lost.kind)
     if found != "input-bound" and starts is not None and starts >= INPUT_BOUND_FROM:
         found = "input-bound"
         sentence = (
@@ -170,7 +181,7 @@ def _place(share: float) -> Verdict:
     return "compute-bound" if share <= COMPUTE_BOUND_BELOW else "balanced"
 
 
-def _sentence(found: Verdict, share: float, kind: Literal["stall", "wait"], little: bool) -> str:
+def _sentence(found: Verdict, share: float, kind: Literal["stall", "wait"]) -> str:
     waits = (
         "The device stood idle, waiting for data,"
         if kind == "stall"
@@ -181,7 +192,7 @@ def _sentence(found: Verdict, share: float, kind: Literal["stall", "wait"], litt
         return f"{waits} only {percent} of the time: loading is not what limits training."
     end = "loading costs a little, and there is little to gain."
     if found == "input-bound":
-        end = f"faster loading would {'gain little' if little else 'speed up training'}."
+        end = "faster loading would speed up training."
     return f"{waits} {percent} of the time: {end}"
 
 

@@ -111,6 +111,10 @@ class WhatIf:
         w = self.workload
         return w.others * w.plan.cpus if w.others > OTHERS_FROM else 0.0
 
+    def free(self, **changes: Any) -> float:
+        """The factor on batches a second if loading cost nothing, and these changes were made."""
+        return self._free(plans(self.workload, changes, self._contention.fetch).middle) / OVER_FREE
+
     def stretched(self, found: Range, rule: str | None = None) -> Range:
         """A predicted range as wide as measured cases have shown to be needed: of this rule's, on
         such machines."""
@@ -149,9 +153,14 @@ class WhatIf:
         return warmed(self._computing_ns, cold, costs.WARM_COMPUTE)
 
     def _factor(self, plan: Plan, changed: Outcome) -> float:
+        now, then = self._unchanged.batch_ns, max(1e-3, changed.batch_ns)
+        if not self.workload.num_workers and not plan.num_workers:
+            # What the model does not explain is none of the stages that change, and stays.
+            rest = max(0.0, self.misfit - 1) * now
+            return (now + rest) / (then + rest)
         # What the model does not explain is hand-over, and goes entirely with the workers.
         share = 1.0 if self.workload.num_workers and not plan.num_workers else MISFIT_SHARE
-        found = moved(self._unchanged.batch_ns / max(1e-3, changed.batch_ns), self.misfit, share)
+        found = moved(now / then, self.misfit, share)
         if self._beside_others(plan):
             found *= 1.0 - SHARED_CORE * self.workload.others
         return found
@@ -259,16 +268,20 @@ def predict(
     RunNotFound and RunUnreadable as `open_run` does.
     """
     opened = run if isinstance(run, Run) else open_run(run)
-    process, chosen = _chosen(opened, loader)
-    try:
-        workload = workload_of(opened, process, chosen.as_coded())
-    except TooLittle as error:
-        raise UsageError(f"nothing can be predicted for {chosen.name}: {error}") from error
-    whatif = WhatIf(workload)
+    whatif = whatif_of(opened, *chosen_of(opened, loader))
     return whatif.stretched(whatif.predict(**changes))
 
 
-def _chosen(run: Run, which: int | str | None) -> tuple[ProcessRun, LoaderRun]:
+def whatif_of(run: Run, process: ProcessRun, loader: LoaderRun) -> WhatIf:
+    """The model of a recorded loop. Raises UsageError where too little was measured."""
+    try:
+        return WhatIf(workload_of(run, process, loader.as_coded()))
+    except TooLittle as error:
+        raise UsageError(f"nothing can be predicted for {loader.name}: {error}") from error
+
+
+def chosen_of(run: Run, which: int | str | None) -> tuple[ProcessRun, LoaderRun]:
+    """The loader of this name or place, else that with the most batches. Raises UsageError."""
     found = [(process, loader) for process in run.processes for loader in process.loaders]
     if not found:
         raise UsageError("this run has recorded no loader: nothing can be predicted")

@@ -73,7 +73,7 @@ class EndedProcess(ProcessFacts, frozen=True, kw_only=True):
     stacks: str = "on"  # whether bursts of stacks are taken by themselves: "on", "off" or "eager"
     ended_clock_ns: int | None = None
     ended_unix_ns: int | None = None
-    ended_by: Text | None = None  # "KeyboardInterrupt" where that ended the program
+    ended_by: Text | None = None  # the type of the error that ended the program
 
     @property
     def cores(self) -> int | None:

@@ -43,6 +43,7 @@ SLOW_NS = 1_000_000_000
 KEEPING_NS = (
     500_000_000  # should training process and sampler be killed together, no more than this is lost
 )
+LISTENING_NS = 50_000_000
 LANES_BYTES = 24_000_000
 CPU_SHARE = 0.014  # of one core; the promise is 0.015
 CPU_BURST_NS = 400_000_000
@@ -145,10 +146,15 @@ class Sampler:
                 late > 0
             ):  # the machine slept, or had no core for it: missed ticks are not made up for
                 due += late
-            while (left := due - now_ns()) > KEEPING_NS:  # ticks may be made rare, keeping may not
-                self.bursts.wait(KEEPING_NS / 1e9)
+            # Ticks may be made rare, keeping may not, nor hearing who waits for a burst to end.
+            while (left := due - now_ns()) > (pause := self._pause_ns()):
+                self.bursts.wait(pause / 1e9)
                 self.keeper.round()
+                self.bursts.listen()
             self.bursts.wait(max(0, left) / 1e9)
+
+    def _pause_ns(self) -> int:
+        return LISTENING_NS if self.bursts.busy else KEEPING_NS
 
     def tick(self, now: int) -> bool:
         """One sample of everything. False when there is nothing left to record into."""

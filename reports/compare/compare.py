@@ -15,6 +15,7 @@ import numpy as np
 
 from ...advisors.schema.report_model import Basis, LoaderReport, Report, Scalar
 from ...advisors.stage_model.verdict import MINIMUM_BATCHES
+from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import LoaderRun, Run
 from ..words.matching import recorded
 from ..words.uses import run_facts
@@ -23,6 +24,7 @@ from .compare_model import (
     SCHEMA,
     Comparison,
     Difference,
+    Followed,
     LoaderComparison,
     Setting,
     ShareDifference,
@@ -57,8 +59,9 @@ def compare(before: Report, before_run: Run, after: Report, after_run: Run) -> C
     rank alone had them, by rank, those left over by their order."""
     first, second = recorded(before, before_run), recorded(after, after_run)
     places = _paired(first, second)
+    same = before.run.argv[:1] == after.run.argv[:1]
     with np.errstate(all="ignore"):  # damaged columns may hold any number
-        loaders = [_loader(*first[i], *second[places[i]]) for i in sorted(places)]
+        loaders = [_loader(*first[i], *second[places[i]], same) for i in sorted(places)]
     runs = (("first", before.run), ("second", after.run))
     return Comparison(
         schema=SCHEMA,
@@ -115,7 +118,11 @@ def _rank(loader: LoaderReport) -> int | None:
 
 
 def _loader(
-    before: LoaderReport, columns: LoaderRun | None, after: LoaderReport, others: LoaderRun | None
+    before: LoaderReport,
+    columns: LoaderRun | None,
+    after: LoaderReport,
+    others: LoaderRun | None,
+    same_script: bool,
 ) -> LoaderComparison:
     a, b = (Side(each) if each is not None else None for each in (columns, others))
     sizes = [side.samples_per_batch for side in (a, b) if side is not None]
@@ -129,6 +136,7 @@ def _loader(
             before.folded_batches or after.folded_batches
         ),
         "the batches are of different sizes: times are given a sample": not alike,
+        _other_data(before, after): _other_data(before, after),
     }
     return LoaderComparison(
         name=after.name,
@@ -142,7 +150,34 @@ def _loader(
         stages=dict(_stages(a, b, by_sample=not alike)) if a is not None and b is not None else {},
         settings=tuple(_differing(before.config, after.config)),
         notes=tuple(note for note, holds in notes.items() if holds),
+        followed=tuple(_followed(before, after, same_script)),
     )
+
+
+def _other_data(before: LoaderReport, after: LoaderReport) -> str:
+    """What tells that the loaders read different data; empty where nothing does."""
+    for name, what in (("dataset", "classes"), ("dataset_len", "numbers of samples")):
+        a, b = before.config.get(name), after.config.get(name)
+        if a != b and None not in (a, b):
+            shown = " and ".join(f"{x:,}" if isinstance(x, int) else clean(x, 80) for x in (a, b))
+            return f"the data sets differ ({what}: {shown}): a part of the change is theirs"
+    return ""
+
+
+def _followed(before: LoaderReport, after: LoaderReport, same_script: bool) -> Iterator[Followed]:
+    """The recommendations of the first run that hold in the second. Without advice of the second,
+    and of another script, only those that set arguments can be judged."""
+    judged = same_script and bool(after.recommendations or after.rejected or after.unmeasured)
+    again = {(each.rule, each.title) for each in after.recommendations}
+    reached = {step.advice: step.together for step in before.plan.steps} if before.plan else {}
+    for place, each in enumerate(before.recommendations):
+        params = each.change.params
+        if params:
+            done = all(after.config.get(name) == value for name, value in params.items())
+        else:
+            done = judged and each.effort is not None and (each.rule, each.title) not in again
+        if done and each.kind == "speed":
+            yield Followed(each.title, each.predicted, reached.get(place, each.predicted))
 
 
 def _throughput(before: Side | None, after: Side | None, of_samples: bool) -> Difference:

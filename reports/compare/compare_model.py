@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...advisors.schema.codec import dump
-from ...advisors.schema.report_model import Scalar, Verdict
+from ...advisors.schema.report_model import Range, Scalar, Verdict
 
 SCHEMA = 1
 
@@ -69,9 +69,20 @@ class Setting:
 
 
 @dataclass(frozen=True)
+class Followed:
+    """Advice of the first run that the second has followed, with the gain that was predicted for
+    it, and for the steps of the plan up to it together."""
+
+    title: str
+    predicted: Range
+    together: Range
+
+
+@dataclass(frozen=True)
 class LoaderComparison:
     """One loader in both runs. Times are `per` batch, or per sample where the batches are of
-    different sizes."""
+    different sizes. `followed`: what can be seen to be, by the arguments that are now as advised,
+    or by advice about code that does not come again."""
 
     name: str
     rank: int | None
@@ -84,6 +95,7 @@ class LoaderComparison:
     stages: Mapping[str, StageDifference]
     settings: tuple[Setting, ...]
     notes: tuple[str, ...]
+    followed: tuple[Followed, ...] = ()
 
 
 @dataclass(frozen=True)

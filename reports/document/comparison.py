@@ -10,7 +10,19 @@ from ..compare.compare_model import Comparison, LoaderComparison, Setting, Stage
 from ..words.advice_words import predicted_text
 from ..words.glosses import label_of
 from ..words.units import UNKNOWN, micros, percent, rate
-from .blocks import Block, Bullets, Cell, Column, Pairs, Section, Sentence, Styled, Table, section
+from .blocks import (
+    Block,
+    Bullets,
+    Cell,
+    Column,
+    Pairs,
+    Section,
+    Sentence,
+    Styled,
+    Table,
+    section,
+    sentences,
+)
 
 CAVEAT = (
     "The ranges come from the variation within each run. Runs also differ from one to the next (a "
@@ -44,6 +56,7 @@ def comparison_sections(comparison: Comparison) -> Iterator[Section]:
 
 def _loader(loader: LoaderComparison) -> Iterator[Block]:
     yield Sentence(headline(loader), "lead")
+    yield from sentences(followed_lines(loader))
     columns = (
         Column(f"per {loader.per}", "name"),
         Column("before", "number"),
@@ -69,6 +82,21 @@ def headline(loader: LoaderComparison) -> str:
         f"{word if found.real else 'No real difference'}: {found.factor:.3g} times the throughput "
         f"({found.low:.3g} to {found.high:.3g}, 19 times in 20)."
     )
+
+
+def followed_lines(loader: LoaderComparison) -> Iterator[str]:
+    """'Followed: Use 4 workers, predicted ×2.4 (2.0–2.8). Measured: ×5.9.'"""
+    for each in loader.followed:
+        yield f"Followed: {clean(each.title, 120)}, predicted {predicted_text(each.predicted)}."
+    found = loader.throughput
+    if not loader.followed or found.factor is None or found.low is None or found.high is None:
+        return
+    last = loader.followed[-1].together
+    together = f"Together predicted {predicted_text(last)}, m" if len(loader.followed) > 1 else "M"
+    inside = last.low <= found.factor <= last.high
+    where = "" if inside else " That is outside of the predicted range."
+    measured = predicted_text(Range(found.low, found.factor, found.high))
+    yield f"{together}easured {measured}.{where}"
 
 
 def _rows(loader: LoaderComparison) -> Iterator[tuple[Cell, ...]]:

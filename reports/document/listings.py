@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import NamedTuple
 
 from ...advisors.rules import Rule
+from ...advisors.schema.gains import LEAST_GAIN
 from ...advisors.schema.report_model import Report
+from ...profiler.base.metadata import clean
 from ...profiler.doctor import Check
 from ...profiler.store.run.run_list import RunEntry
 from ..words.accuracy import ALL, AccuracyRow, unsure_trials
+from ..words.advice_words import predicted_text
 from ..words.units import UNKNOWN, factor, percent, rate, size
 from .blocks import (
     Cell,
@@ -29,10 +34,19 @@ _KINDS = {"speed": "dim", "correctness": "bad", "safety": "own"}
 _STATES = {
     "live": "good",
     "interrupted": "own",
+    "failed": "bad",
     "crashed": "bad",
     "unreadable": "bad",
     "unknown": "dim",
 }
+
+
+class Leading(NamedTuple):
+    """Of a run: the loader that costs most, and the factor that its first advice promises."""
+
+    name: str
+    verdict: str
+    gain: float | None
 
 
 def findings(checks: Sequence[Check]) -> list[Section]:
@@ -64,33 +78,51 @@ def one_rule(rule: Rule) -> list[Section]:
     return [section("", "", [title, Code(rule.doc)])]
 
 
-def run_list(entries: Iterable[RunEntry]) -> list[Section]:
-    """One line a run. The names are never cut: they are there to be copied."""
-    rows = [
-        (
-            each.id,
-            Styled(each.state, _STATES.get(each.state, "")),
-            _when(each.created_unix_ns),
-            size(each.size_bytes),
-            each.problem or _command(each),
-        )
-        for each in entries
-    ]
+def run_list(
+    entries: Iterable[RunEntry], leading: Mapping[str, Leading], where: str = ""
+) -> list[Section]:
+    """One line a run, with its loader that costs most. The names are never cut: they are there to
+    be copied. `leading`: that loader by the run's id; `where`: the folder of the runs."""
+    rows = [_run_row(each, leading.get(each.id)) for each in entries]
     columns = (
         Column("run", "name"),
         Column("state", "name"),
-        Column("begun", "name", 60),
-        Column("size", "number", 70),
-        Column("command", "line"),
+        Column("begun", "name", 110),
+        Column("size", "number", 120),
+        Column("script", "line"),
+        Column("loader", "line", 72),
+        Column("verdict", "name", 60),
+        Column("gain", "number", 66),
     )
-    return [section("", "", [Table(columns, rows)])]
+    said = sentences([where and f"in {where}"], "dim")
+    return [section("", "", [Table(columns, rows), *said])]
+
+
+def _run_row(entry: RunEntry, leading: Leading | None) -> tuple[Cell, ...]:
+    loader = verdict = gain = ""
+    if leading is not None:
+        named = clean(leading.name, 60)
+        loader = named if entry.loaders < 2 else f"{named} of {entry.loaders}"
+        verdict = leading.verdict
+        if (leading.gain or 1.0) >= LEAST_GAIN:
+            gain = factor(leading.gain)
+    return (
+        entry.id,
+        Styled(entry.state, _STATES.get(entry.state, "")),
+        _when(entry.created_unix_ns),
+        size(entry.size_bytes),
+        entry.problem or _command(entry),
+        loader,
+        Styled(verdict, verdict),
+        gain,
+    )
 
 
 def _command(entry: RunEntry) -> str:
-    command = " ".join(entry.argv) or UNKNOWN
-    if entry.processes > 1:
-        return f"{command}  ({entry.processes} processes, {entry.loaders} loaders)"
-    return command if entry.loaders == 1 else f"{command}  ({entry.loaders or 'no'} loaders)"
+    """The script without its folder, and its arguments."""
+    script, *rest = entry.argv or (UNKNOWN,)
+    command = " ".join((PurePath(script).name or script, *rest))
+    return f"{command}  ({entry.processes} processes)" if entry.processes > 1 else command
 
 
 def _when(unix_ns: int | None) -> str:
@@ -128,7 +160,7 @@ def speedup(before: Report, after: Report) -> list[Section]:
     """The measured throughput of the first loader of each report, and their ratio."""
     rows = list(_speeds(before, after))
     nothing = "Nothing to compare: one of the runs recorded no loader."
-    return [section("", "", [Pairs(rows) if len(rows) == 2 else Sentence(nothing)])]
+    return [section("", "", [Pairs(rows) if len(rows) >= 2 else Sentence(nothing)])]
 
 
 def _speeds(before: Report, after: Report) -> Iterator[tuple[str, str]]:
@@ -141,3 +173,7 @@ def _speeds(before: Report, after: Report) -> Iterator[tuple[str, str]]:
                 said += f": {factor(loader.batches_per_s / first)} the throughput, measured"
             first = loader.batches_per_s
             yield name, said
+    advised = [each for loader in before.loaders[:1] for each in loader.recommendations]
+    workers = next((each for each in advised if "num_workers" in each.change.params), None)
+    if workers is not None and workers.kind == "speed":
+        yield "predicted", f"{clean(workers.title, 80)}: {predicted_text(workers.predicted)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.base.metadata import clean
@@ -38,6 +38,7 @@ from .blocks import (
     sentences,
 )
 from .inside import inside_parts
+from .many import Group, groups_of, summary, title_of_group
 from .stages import (
     capacities,
     not_judged,
@@ -55,11 +56,14 @@ def report_sections(report: Report, most: int, run: Run | None = None) -> Iterat
     """The whole report, of at most `most` loaders. With its `run`, single batches are shown too."""
     yield section("", "", sentences(report.missing[:MAX_NOTES], "warning"))
     several = len(report.loaders) > 1
-    pairs = sorted(recorded(report, run), key=lambda pair: -pair[0].lost_s)
-    for number, (loader, found) in enumerate(pairs[:most]):
+    groups = groups_of(report)
+    yield summary(report, groups)
+    for number, (group, found) in enumerate(shown(report, run, groups)[:most]):
+        loader = group[0]
         parts = _loader_parts(loader, f"loader{number}", found)
-        yield Section(title_of(loader, several), list(parts), f"loader{number}", loader.verdict)
-    yield rest(report, most)
+        title = title_of_group(title_of(loader, several), group)
+        yield Section(title, list(parts), f"loader{number}", loader.verdict)
+    yield rest(report, groups, most)
     machine = Pairs(system_rows(report.system), "The machine")
     yield section("The machine", "machine", [machine, Plots("machine")])
     cost = Sentence(overhead_sentence(report.overhead))
@@ -69,9 +73,17 @@ def report_sections(report: Report, most: int, run: Run | None = None) -> Iterat
     yield section("This run", "run", [Pairs(run_rows(report), "This run")])
 
 
-def rest(report: Report, most: int) -> Section:
+def shown(
+    report: Report, run: Run | None, groups: Sequence[Group]
+) -> list[tuple[Group, LoaderRun | None]]:
+    """Each group with the columns of its first loader, if they are at hand."""
+    columns = {id(loader): found for loader, found in recorded(report, run)}
+    return [(group, columns[id(group[0])]) for group in groups]
+
+
+def rest(report: Report, groups: Sequence[Group], most: int) -> Section:
     """How many loaders found no room, or that there are none."""
-    more = len(report.loaders) - most
+    more = sum(map(len, groups[most:]))
     said = f"… and {more} more loaders: --format json has them all" if more > 0 else None
     return section("", "", sentences([said, None if report.loaders else NOTHING]))
 

@@ -16,7 +16,7 @@ from ..words.units import UNKNOWN, duration, micros, percent, plural, rate
 from .blocks import Bar, Block, Cell, Column, Folded, Styled, Table, sentences
 
 # Widths of a terminal from which percentiles, bars and explanations have room.
-PERCENTILES_FROM, BARS_FROM, SHORT_GLOSSES_FROM, LONG_GLOSSES_FROM = 49, 58, 76, 110
+PERCENTILES_FROM, BARS_FROM, SHORT_GLOSSES_FROM, LONG_GLOSSES_FROM = 49, 58, 76, 126
 STAGE_COLUMNS = (
     Column("stage", "name"),
     Column("mean", "number"),

@@ -27,6 +27,7 @@ _OF_THE_LOADER = (
 _OF_THE_CONFIG = {
     "phase": str,
     "place": str,
+    "variable": str,
     "framework": str,
     "dataset": str,
     "batch_size": int,
@@ -59,6 +60,7 @@ class FleetRow:
     loader: str | None = None
     phase: str | None = None
     place: str | None = None
+    variable: str | None = None
     framework: str | None = None
     dataset: str | None = None
     batch_size: int | None = None

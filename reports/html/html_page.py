@@ -34,9 +34,11 @@ def fill(
     plots: Mapping[str, Sequence[Figure]],
     stages: Sequence[tuple[str, str]] = (),
     causes: Sequence[tuple[str, str]] = (),
+    about: str = "",
 ) -> str:
-    """A page of these sections. `plots` by the keys of their places are drawn by plotly.js, which
-    is inlined only if there are any; `stages` and `causes` are defined at the end.
+    """A page of these sections, below a line `about` what they are of. `plots` by the keys of their
+    places are drawn by plotly.js, which is inlined only if there are any; `stages` and `causes` are
+    defined at the end.
 
     Raises UsageError where jinja2 or plotly is not installed.
     """
@@ -51,6 +53,7 @@ def fill(
     return environment.get_template("page.html.j2").render(
         title=title,
         heading=heading,
+        about=about,
         sections=sections,
         plots=plots,
         stages=stages,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
+from contextlib import suppress
 
 import numpy as np
 
-from ...advisors.schema.report_model import Report
+from ...advisors.schema.report_model import Report, RunInfo
+from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import Run
-from ..document.report import report_sections
+from ..document.many import groups_of
+from ..document.report import report_sections, shown
 from ..words.glosses import CAUSES, GLOSSES, label_of
-from ..words.matching import recorded
 from .html_code import Room, flame_figure
 from .html_loader import loader_figures
 from .html_page import fill
@@ -26,12 +29,12 @@ MAX_LOADERS = 16
 def render_html(report: Report, run: Run) -> str:
     """One self-contained page of at most 6 MB. Raises UsageError where jinja2 or plotly is not
     installed."""
-    room = Room(len(report.loaders))
+    room = Room(len(groups_of(report)))
     plots: dict[str, list[Figure]] = defaultdict(list)
     with np.errstate(all="ignore"):  # damaged columns may hold any number
         sections = list(report_sections(report, MAX_LOADERS, run))
-        pairs = sorted(recorded(report, run), key=lambda pair: -pair[0].lost_s)
-        for number, (loader, columns) in enumerate(pairs[:MAX_LOADERS]):
+        pairs = shown(report, run, groups_of(report))
+        for number, ((loader, *_), columns) in enumerate(pairs[:MAX_LOADERS]):
             key = f"loader{number}"
             if number < MAX_PLOTTED:
                 plots[key] += loader_figures(key, loader, columns)
@@ -46,4 +49,15 @@ def render_html(report: Report, run: Run) -> str:
         plots=plots,
         stages=[(label_of(name), meaning) for name, (_, _, meaning) in GLOSSES.items()],
         causes=list(CAUSES.items()),
+        about=_about(report.run),
     )
+
+
+def _about(run: RunInfo) -> str:
+    """'train.py --lr 0.1 · on node3 · 2025-01-31 09:15 UTC'"""
+    when = ""
+    with suppress(OverflowError, OSError, ValueError):
+        begun = time.gmtime((run.created_unix_ns or 0) / 1e9)
+        when = time.strftime("%Y-%m-%d %H:%M UTC", begun) if run.created_unix_ns else ""
+    parts = (clean(" ".join(run.argv), 200), f"on {clean(run.host, 80)}" if run.host else "", when)
+    return " · ".join(filter(None, parts))

@@ -1,6 +1,6 @@
 """The report in ten seconds: the verdict, what to do first with its code, where the time went. It
 fits the lines it is given: first the table of stages gets shorter, then it goes; code that has no
-room even so is named instead of shown."""
+room even so is named instead of shown, and the reason for the advice goes last."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
 from ..document.advice import body, card, tuned_blocks
 from ..document.blocks import Block, Card, Code, Part, Section, Sentence, section, sentences
+from ..document.many import MANY, groups_of, summary, title_of_group
 from ..document.report import lead, rest, run_rows
 from ..document.stages import stage_table, waiting_line, waiting_sentences
 from ..words.plan_words import PlanRow, plan_rows, plan_summary
@@ -27,31 +28,33 @@ from .text import MAX_LOADERS
 
 # Lines for one loader, and for each further one.
 MOST_LINES = 40
-MORE_LINES = 8
+MORE_LINES = 10
 # After `loaderscope run`, below what the script wrote.
 AFTER_RUN = 25
-OTHERS_SHOWN, FURTHER_SHOWN = 4, 3
+FURTHER_SHOWN = 2
 NOTES = 2
 RUN_FACTS = ("run", "state", "command", "torch", "Python")
 _BLANK_LINES = re.compile(r"\n{3,}")  # one says as much as two
 
 
 class _Form(NamedTuple):
-    """The least share of a stage in the table, whether code is shown, and what goes with it."""
+    """The least share of a stage in the table, whether code is shown and what goes with it, and
+    how many further steps."""
 
     least: float | None
     code: bool
     details: bool
+    steps: int
 
 
 _FORMS = (
-    _Form(0.01, True, True),
-    _Form(0.1, True, True),
-    _Form(0.1, True, False),
-    _Form(None, True, False),
-    _Form(0.01, False, True),
-    _Form(0.1, False, False),
-    _Form(None, False, False),
+    _Form(0.01, True, True, 4),
+    _Form(0.1, True, True, 4),
+    _Form(None, True, True, 4),
+    _Form(None, True, True, 1),
+    _Form(None, False, True, 2),
+    _Form(None, False, True, 0),
+    _Form(None, False, False, 0),
 )
 
 
@@ -67,7 +70,7 @@ def render_brief(
 
     It leads with what tuning found, unless the reader has seen that already (`tuned`).
     """
-    room = most + MORE_LINES * (min(len(report.loaders), MAX_LOADERS) - 1)
+    room = most + MORE_LINES * (min(len(groups_of(report)), MAX_LOADERS) - 1)
     text = ""
     for form in _FORMS:
         text = print_sections(_sections(report, form, tuned), width, color, unicode, gaps=False)
@@ -96,37 +99,49 @@ def render_advice(
 def _sections(report: Report, form: _Form, tuned: bool) -> Iterator[Section]:
     yield section("", "", sentences(report.missing, "warning"))
     several = len({each.pid for each in report.loaders}) > 1
-    loaders = report.costliest[:MAX_LOADERS]
-    for number, loader in enumerate(loaders):
+    groups = groups_of(report)
+    yield summary(report, groups)
+    # Of many, the table has all, and one is told.
+    most = MAX_LOADERS if len(report.loaders) < MANY else 1
+    loaders = [group[0] for group in groups[:most]]
+    for number, (loader, group) in enumerate(zip(loaders, groups, strict=False)):
         parts = [_further(loader, tuned)] if number else _first(loader, form, tuned)
-        yield Section(title_of(loader, several), list(parts), "", loader.verdict)
-    yield rest(report, MAX_LOADERS)
+        title = title_of_group(title_of(loader, several), group)
+        yield Section(title, list(parts), "", loader.verdict)
+    yield rest(report, groups, MAX_LOADERS)
     several_steps = any(len(each.recommendations) > 1 for each in loaders)
     facts = (
-        machine_line(report.system),
         overhead_line(report.overhead),
         *report.notes[:NOTES],
-        " · ".join(f"{name} {said}" for name, said in run_rows(report) if name in RUN_FACTS),
+        " · ".join(f"{name} {said}" for name, said in _facts(report)),
         f"everything: loaderscope report --full{' · one step: --advice 2' * several_steps}",
     )
-    yield section("", "", sentences(facts, "dim", True))
+    machine = machine_line(report.system)
+    # What others took of the machine is never cut.
+    yield section("", "", [*sentences([machine], "dim"), *sentences(facts, "dim", True)])
+
+
+def _facts(report: Report) -> list[tuple[str, str]]:
+    """Of a live run a note says that it is; a loop in this process has just ended."""
+    left_out = {"state"} if report.run.state == "live" else set[str]()
+    return [each for each in run_rows(report) if each[0] in {*RUN_FACTS} - left_out]
 
 
 def _first(loader: LoaderReport, form: _Form, tuned: bool) -> Iterator[Part]:
     """The loader that costs most."""
     head = [*(tuned_blocks(loader) if tuned else []), *lead(loader, limit=False)]
-    throughput = throughput_line(loader) if form.least is not None or not form.code else None
+    throughput = throughput_line(loader) if form.details else None
     ranks = sentences(rank_sentences(loader)[:1])
     yield Part("", [*head, *ranks, *sentences([throughput], "dim", True)])
     rows = plan_rows(loader)
     if rows:
-        yield Part("What to do", [_in_full(rows[0], form), *_steps(loader, rows[1:], OTHERS_SHOWN)])
+        yield Part("What to do", [_in_full(rows[0], form), *_steps(loader, rows[1:], form.steps)])
     else:
         yield Part("", sentences([nothing_to_change(loader)], "strong"))
     if form.least is not None:
         yield Part("Where each batch's time goes", stage_table(loader, form.least))
     waiting = waiting_line(loader)
-    yield Part("", sentences([waiting, *(waiting_sentences(loader) if form.details else ())]))
+    yield Part("", sentences([waiting, *(waiting_sentences(loader) if form.least else ())]))
 
 
 def _further(loader: LoaderReport, tuned: bool) -> Part:
@@ -136,9 +151,9 @@ def _further(loader: LoaderReport, tuned: bool) -> Part:
         shown -= 1
         found = f"Tuned: {'; '.join(tuned_lead(loader.tuning)[:2])}"
     said = (nothing_to_change(loader) if not rows else None, waiting_line(loader))
-    verdict = Sentence(loader.basis.sentence, "strong", True)
+    verdict = Sentence(loader.basis.sentence, "strong")
     steps = _steps(loader, rows, shown)
-    return Part("", [*sentences([found], fit=True), verdict, *steps, *sentences(said, fit=True)])
+    return Part("", [*sentences([found]), verdict, *steps, *sentences(said)])
 
 
 def _steps(loader: LoaderReport, rows: list[PlanRow], most: int) -> list[Block]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
@@ -31,7 +30,7 @@ from ..words.units import bar
 from .terminal import fitting_width, printed
 
 INDENT, BODY = 2, 5  # where text begins, and where that of a card does, after "  1. "
-LONG_BARS_FROM = 110
+LONG_BARS_FROM = 126
 MAX_CODE_LINE = 100_000
 STYLES = {
     "lead": "bold",
@@ -104,13 +103,13 @@ def _blocks(blocks: Iterable[Block], width: int, by: int) -> Drawn:
     for block in blocks:
         match block:
             case Sentence(text, style, fit):
-                yield from _paragraph(Text(clean(text), STYLES.get(style, "")), width, by, fit)
+                yield _paragraph(Text(clean(text), STYLES.get(style, "")), width, by, fit)
             case Bullets(lines):
                 rows = [(Text("·"), Text(clean(line))) for line in lines]
                 yield _grid(PAIR, rows, width, by)
             case Pairs(pairs, _, True):
                 inline = " · ".join(f"{clean(name, 60)} {clean(said, 120)}" for name, said in pairs)
-                yield from _paragraph(Text(inline, "dim"), width, by, False)
+                yield _paragraph(Text(inline, "dim"), width, by, False)
             case Pairs(pairs):
                 rows = [(Text(clean(name, 30), "dim"), Text(clean(said))) for name, said in pairs]
                 yield _grid(PAIR, rows, width, by)
@@ -122,16 +121,13 @@ def _blocks(blocks: Iterable[Block], width: int, by: int) -> Drawn:
                 yield from _card(block, width, by)
 
 
-def _paragraph(text: Text, width: int, by: int, fit: bool, tail: str | Text = "") -> Drawn:
-    """Text with all its lines indented; with `fit` as one line, of which the tail is never cut."""
+def _paragraph(text: Text, width: int, by: int, fit: bool) -> RenderableType:
+    """Text with all its lines indented; with `fit` as one line."""
     if not fit:
-        yield Padding(text, (0, 0, 0, by))
-        return
-    text.truncate(max(10, width - by - cell_len(str(tail))), overflow="ellipsis")
-    line = Text.assemble(" " * by, text, tail)
+        return Padding(text, (0, 0, 0, by))
+    line = Text.assemble(" " * by, text, no_wrap=True)
     line.truncate(width, overflow="ellipsis")
-    line.no_wrap = True
-    yield line
+    return line
 
 
 def _code(code: str, by: int) -> Group:
@@ -147,11 +143,8 @@ def _card(card: Card, width: int, by: int) -> Drawn:
     effect = (f"  {clean(card.effect)}" if card.effect else "", "green")
     tail = Text.assemble(effect, f"  {clean(card.ending)}" if card.ending else "")
     marker = f"{card.number}." if card.number is not None else " ·"
-    if card.fit:
-        yield from _paragraph(Text.assemble(f"{marker} ", title), width, by, True, tail)
-    else:
-        rule = (f"  [{clean(card.rule, 40)}]", "dim")
-        yield _grid(PAIR, [(Text(marker), Text.assemble(title, tail, rule))], width, by)
+    rule = ("" if card.fit else f"  [{clean(card.rule, 40)}]", "dim")
+    yield _grid(PAIR, [(Text(marker), Text.assemble(title, tail, rule))], width, by)
     yield from _blocks(card.body, width, by + BODY - INDENT)
     if card.number is not None:
         yield GAP

@@ -12,7 +12,10 @@ MIN_WIDTH = 40
 MAX_WIDTH = 140
 
 # For terminals without Unicode; one character for one, so that columns stay aligned.
-_ASCII = str.maketrans("█▉▊▋▌▍▎▏●·µ×–—…→─’\N{REPLACEMENT CHARACTER}", "#######" + ".*-ux--.>-'?")
+_ASCII = str.maketrans(
+    "█▉▊▋▌▍▎▏▁▂▃▄▅▆▇●·µ×–—…→←↑↓─━│┃┌┐└┘├┤┬┴┼╭╮╰╯’“”−▶◀▲▼■○",
+    "#######" + "._.--==%*-ux--.><^v--||+++++++++++++" + "'" + '""' + "-><^v#o",
+)
 
 
 def fitting_width(width: int, most: int = MAX_WIDTH) -> int:
@@ -44,6 +47,9 @@ def printed(parts: Iterable[RenderableType], width: int, color: bool, unicode: b
     assert isinstance(output, io.StringIO)
     lines = (line.rstrip() for line in output.getvalue().splitlines())
     text = "\n".join(lines).rstrip("\n") + "\n"
-    if not unicode:
-        text = text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
-    return text
+    return text if unicode else ascii_of(text)
+
+
+def ascii_of(text: str) -> str:
+    """The text in as many characters of ASCII."""
+    return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")

@@ -10,7 +10,11 @@ STAGES = {
     "index": "drawing indices",
     "fetch": "fetching samples",
     "collate": "collating",
-    "startup": "starting workers",
+    "transfer": "handing batches over from the workers",
+    "pin": "copying to page-locked memory",
+    "startup": "starting, until the first batch of each epoch",
+    "other": "the DataLoader's own work between batches",
+    "unknown": "what the iterable does for a batch (it is no DataLoader: not recorded in detail)",
 }
 LEAST_GAIN = 1.05  # of what would be free, to be worth saying
 
@@ -67,6 +71,6 @@ def finding_text(found: Finding) -> str:
 def what_costs(loader: LoaderReport) -> str | None:
     """'What costs: …': the leading finding. None where nothing stands out."""
     leading = loader.findings[0] if loader.findings else None
-    if leading is None or (leading.text is None and len(loader.findings) == 1):
-        return None  # the stages say as much
+    if leading is None:
+        return None
     return f"What costs: {finding_text(leading)}."

@@ -83,6 +83,7 @@ def may_help(loader: LoaderReport) -> Iterator[Recommendation]:
     likely = [
         each
         for each in loader.rejected
-        if each.kind == "speed" and each.predicted.mid > LEAST_GAIN and each.measured_range is None
+        if each.kind == "speed" and each.measured_range is None
+        if each.predicted.low <= LEAST_GAIN < each.predicted.mid
     ]
     return iter(sorted(likely, key=lambda each: -each.predicted.mid))

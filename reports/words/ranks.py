@@ -30,7 +30,11 @@ def who(loader: LoaderReport, several: bool) -> str | None:
 
 def title_of(loader: LoaderReport, several: bool) -> str:
     """'ImageNet', with what it is for, and whose figures these are where that is not clear."""
-    name = ", ".join(filter(None, (clean(loader.name, 80), use_of(loader))))
+    variable = loader.config.get("variable")
+    named = clean(loader.name, 80)
+    if isinstance(variable, str) and variable != loader.name:
+        named = f"{clean(variable, 60)}: {named}"
+    name = ", ".join(filter(None, (named, use_of(loader))))
     whose = who(loader, several)
     return name if whose is None else f"{name} ({whose})"
 

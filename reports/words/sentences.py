@@ -35,7 +35,7 @@ def headroom_sentence(loader: LoaderReport) -> str:
     else:
         steady = 1 / max(1e-3, 1 - (basis.stall_share or 0.0))
         starts = " and every start" if loader.headroom > STARTS_ABOVE * steady else ""
-        headroom = f"at most {factor(loader.headroom)}, if loading{starts} were free"
+        headroom = f"about {factor(loader.headroom)}, if loading{starts} were free"
     low, high = basis.stall_share_low, basis.stall_share_high
     spread = f", {span(low, high)}" if low is not None and high is not None else ""
     sure = f"{basis.confidence} ({count(basis.steady_batches)} steady batches{spread})"
@@ -74,7 +74,8 @@ def nothing_to_change(loader: LoaderReport) -> str | None:
         return "No change is advised besides what was proven."
     if loader.verdict == "compute-bound":
         return "Nothing to gain from the loader: faster loading would not speed up training."
-    if loader.verdict == "too-short" or not (loader.rejected or loader.unmeasured):
+    asked = loader.rejected or loader.unmeasured or loader.findings
+    if loader.verdict == "too-short" or not asked:
         return None  # too little was recorded, or no rule was asked
     certain = "No change is certain to help"
     candidate = next(may_help(loader), None)
@@ -163,6 +164,8 @@ def overhead_line(overhead: Overhead) -> str | None:
         (f"{micros(cost)} per batch{share}", cost),
         (f"sampler {percent(sampler)} of a core", sampler),
     )
+    if cost is None:
+        return f"Recording: {parts}." if parts else None
     return f"Recording cost {parts}." if parts else None
 
 

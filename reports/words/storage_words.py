@@ -29,6 +29,7 @@ _WORDS = {
     "decoding_share": "share of decoding",
     "other_share": "share of the rest",
 }
+LEAST_READ_BYTES = 64  # a sample
 # of the memory: a data set nearer to it than this competes with everything else for its place
 FITS_BELOW = 0.9
 
@@ -40,7 +41,8 @@ def storage_rows(storage: StorageSummary | None) -> list[tuple[str, str]]:
 
 def _rows(s: StorageSummary) -> Iterator[tuple[str, str]]:
     bytes_ = max(s.read_bytes_per_sample or 0.0, s.disk_bytes_per_sample or 0.0)
-    if s.opens_per_sample or s.containers or bytes_ >= 1:  # of what lies in memory, nothing is read
+    # Of what lies in memory nothing is read, but for a few bytes of pipes and clocks.
+    if s.opens_per_sample or s.containers or bytes_ >= LEAST_READ_BYTES:
         files = "; ".join(filter(None, (_files(s), _cached(s))))
         yield "read", files
         shares = known(
@@ -72,7 +74,7 @@ def _files(s: StorageSummary) -> str:
     again = reopened is not None and reopened >= 0.05
     return known(
         "",
-        (f"{few} {files} a sample" if opens else "no file opened", opens),
+        (f"{few} {files} a sample", opens or None),
         (f" ({kinds})", kinds or None),
         (f", in {plural(s.directories or 0, 'folder', 'folders')}", s.directories or None),
         (f", on {mounts}", mounts or None),

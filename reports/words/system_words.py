@@ -27,7 +27,15 @@ def machine_line(s: SystemSummary) -> str | None:
         (f"{plural(len(s.gpus), 'GPU', 'GPUs')} {percent(use)} in use", use),
         (f"disk {size(s.disk_read_bytes_s)}/s", _large(s.disk_read_bytes_s, 1e6)),
     )
-    return f"The machine: {parts}." if parts else None
+    others = f" {_others(s)}" if s.crowded_by_others else ""
+    return f"The machine: {parts}.{others}" if parts else None
+
+
+def _others(s: SystemSummary) -> str:
+    return (
+        f"Other programs kept {s.others_cores or 0.0:.1f} of your {_cores(s)} busy: times are "
+        "inflated."
+    )
 
 
 def _large(value: float | None, least: float) -> float | None:
@@ -61,6 +69,7 @@ def _rows(s: SystemSummary) -> Iterator[tuple[str, str]]:
             (_cores(s), s.cores_logical),
             (f"{_limit(s)}", _limit(s)),
             (f"{percent(iowait)} idle with I/O outstanding", _large(iowait, 0.005)),
+            (_others(s).rstrip("."), s.crowded_by_others or None),
             (f"{percent(stolen)} taken by the hypervisor (steal)", _large(stolen, 0.005)),
             (
                 f"throttled by the container's quota {percent(throttled)} of the time",

@@ -6,15 +6,21 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from loaderscope.advisors.assemble.engine import MORE_THAN_FREE
+from loaderscope.advisors.assemble.engine import COMPUTING, MORE_THAN_FREE, WORTH
+from loaderscope.advisors.schema.gains import LEAST_GAIN
 from loaderscope.advisors.schema.report_model import LoaderReport, Report
 from loaderscope.reports.markdown.report_markdown import render_markdown
 from loaderscope.reports.text.brief import render_brief
 from loaderscope.reports.text.text import render_text
+from loaderscope.reports.words.findings import what_costs
+from loaderscope.reports.words.plan_words import may_help
 from loaderscope.reports.words.sentences import headroom_sentence, nothing_to_change
 from loaderscope.reports.words.units import percent
 
 LITTLE, MUCH = 1.2, 1.3
+# Advice about more than loading.
+OF_THE_DEVICE = ("h2d-copies", "h2d-dtype", "pin-memory", "batch-size", "host-sync")
+STEADY = 100  # batches, from which the starts of a run hardly count
 NO_ADVICE = "No change is certain"
 
 
@@ -52,7 +58,7 @@ def _no_gain_above_free_loading(loader: LoaderReport) -> Iterator[str]:
         p = each.predicted
         if not 0 <= p.low <= p.mid <= p.high:
             yield f"{each.title}: {p} is no range"
-        said = each.rule in ("h2d-copies", "h2d-dtype", "pin-memory") or MORE_THAN_FREE in each.why
+        said = each.rule in OF_THE_DEVICE or MORE_THAN_FREE in each.why
         if (
             each.kind == "speed"
             and loader.headroom is not None
@@ -145,8 +151,68 @@ def _what_limits(loader: LoaderReport) -> Iterator[str]:
         [*(c.share for c in loader.waiting.causes.values()), *loader.waiting.work.values()],
         default=0.0,
     )
-    if clear >= 0.9 and "Bottleneck" not in said and "unknown" not in loader.waiting.causes:
+    proven = loader.tuning is not None and loader.tuning.proven is not None
+    if (
+        clear >= 0.9
+        and not proven
+        and "Bottleneck" not in said
+        and "unknown" not in loader.waiting.causes
+    ):
         yield f"{said!r}: without what limits then"
+
+
+def _no_more_than_the_part_saved(loader: LoaderReport) -> Iterator[str]:
+    """By Amdahl: without workers, what goes frees at most its part of the loop. (Much more than a
+    half of it leaves a loop that has the caches for itself, and is faster than its parts were.)"""
+    if loader.config.get("num_workers") != 0 or loader.headroom is None:
+        return
+    if loader.basis.steady_batches < STEADY:
+        return
+    for each in loader.findings:
+        saved = min(1.0, each.waiting_share * each.share.high / max(1e-9, each.share.mid))
+        most = 1 / max(1e-9, 1 - loader.lost_share * saved)
+        if each.factor is not None and most < 2 and each.factor.mid > 1.1 * most:
+            yield f"{each.text or each.stage}: ×{each.factor.mid:.2f} of what can bring ×{most:.2f}"
+
+
+def _what_is_not_advised(loader: LoaderReport) -> Iterator[str]:
+    """No gain beside a refusal, and no certain gain beside a doubt."""
+    for each in loader.rejected:
+        if each.kind != "speed" or each.measured_range is not None:
+            continue
+        if "would not help" in each.title and each.predicted.mid > LEAST_GAIN:
+            yield f"{each.title}: {each.predicted}"
+    candidate = next(may_help(loader), None)
+    if candidate is not None and candidate.predicted.low > LEAST_GAIN:
+        yield f"{NO_ADVICE}, and {candidate.title} is: {candidate.predicted}"
+
+
+def _what_costs_is_named(loader: LoaderReport) -> Iterator[str]:
+    """Whoever waits learns what for; and what to do, or that nothing was found."""
+    asked = loader.recommendations or loader.rejected or loader.unmeasured
+    if loader.verdict != "input-bound" or not asked:
+        return
+    if what_costs(loader) is None:
+        yield "input-bound, and nothing says by what"
+    if not loader.recommendations and nothing_to_change(loader) is None:
+        yield "input-bound, and neither advice nor a word that there is none"
+
+
+def _little_of_a_loop_that_computes(loader: LoaderReport) -> Iterator[str]:
+    """A loop that computes 85 % of its time is not told to change for less than a tenth."""
+    if loader.headroom is None or loader.headroom >= 1 / COMPUTING:
+        return
+    for each in loader.recommendations:
+        untried = each.measured_range is None and each.rule not in OF_THE_DEVICE
+        if each.kind == "speed" and untried and each.predicted.mid < WORTH:
+            yield f"{each.title}: {each.predicted}, of a loop that computes"
+
+
+def _what_still_waits(loader: LoaderReport) -> Iterator[str]:
+    stop = loader.plan.stop if loader.plan is not None else None
+    told = re.search(r"still waits ([\d.]+) %", stop or "")
+    if told and loader.headroom is not None and loader.headroom < 2 and float(told[1]) > 90:
+        yield f"{stop!r} of a loop with a headroom of {loader.headroom:.2f}"
 
 
 def _waiting_adds_up(loader: LoaderReport) -> Iterator[str]:
@@ -159,7 +225,8 @@ def _waiting_adds_up(loader: LoaderReport) -> Iterator[str]:
 
 _OF_A_LOADER: tuple[Callable[[LoaderReport], Iterator[str]], ...] = (
     _verdict_and_headroom, _no_gain_above_free_loading, _plan_and_advice, _computing_and_waiting, _reading, _stacks,
-    _what_limits, _waiting_adds_up,
+    _what_limits, _waiting_adds_up, _no_more_than_the_part_saved, _what_is_not_advised, _what_costs_is_named,
+    _little_of_a_loop_that_computes, _what_still_waits,
 )  # fmt: skip
 
 

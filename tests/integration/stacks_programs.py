@@ -1,7 +1,7 @@
 """Training programs whose stacks are known. `python stacks_programs.py KIND WORKERS METHOD UNTIL`.
 
-UNTIL is "burst" (train until a burst of stacks is there), or a number of batches. What the program
-saw is one JSON line.
+UNTIL is "burst" (train until a burst of stacks is there), "report" (until one is well under way,
+and then report), or a number of batches. What the program saw is one JSON line.
 """
 
 from __future__ import annotations
@@ -93,14 +93,18 @@ def main() -> None:
     loader = make_loader(kind, workers, method)
     loaderscope.watch(loader, stacks=kind != "off")
     print("ready", flush=True)
-    total = 0.0
+    total, under_way = 0.0, 0
     begun = time.monotonic()
     runs = Path(os.environ["LOADERSCOPE_DIR"])
     for count, batch in enumerate(loader, start=1):
         total += float(batch.sum())
         train_step()
-        if until != "burst" and count >= int(until):
+        if until.isdecimal() and count >= int(until):
             break
+        if until == "report" and count % 20 == 0:
+            under_way += bool(list(runs.glob("2*/system-*/.stacks-*.txt")))
+            if under_way == 10:
+                break
         if until == "burst" and count % 20 == 0 and list(runs.glob("2*/system-*/stacks-0.json")):
             break
         if time.monotonic() - begun > PATIENCE_S:
@@ -116,6 +120,12 @@ def main() -> None:
         "fds": len(os.listdir("/proc/self/fd")),
         "state": state,
     }
+    if until == "report":
+        begun = time.monotonic()
+        code = loaderscope.report(loader).loaders[0].code
+        seen["report_s"] = time.monotonic() - begun
+        seen["fetch_samples"] = code.stages["fetch"].samples if code and code.stages else 0
+        seen["why_none"] = code.reason if code else "no code"
     print(json.dumps(seen), flush=True)
 
 

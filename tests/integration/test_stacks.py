@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.daemon.stack_capture.bursts import OFF
 from loaderscope.profiler.daemon.stack_capture.py_spy import find_py_spy
 from loaderscope.profiler.store.run.run import Run
@@ -142,6 +143,19 @@ def test_time_is_found_where_it_goes(tmp_path: Path, kind: str, workers: int, me
     if not workers and burst.gil:
         assert burst.gil[main] > 0.3  # all in Python
     assert all("stacks" not in system.reasons for system in recorded.systems)
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_report_right_after_the_loop_has_the_stacks_of_a_burst_at_work(
+    tmp_path: Path, workers: str
+) -> None:
+    seen = run(tmp_path, "default", workers, "fork", "report", stacks="1")
+    assert seen["fetch_samples"] > 0, seen
+    recorded, _ = burst_of(tmp_path)
+    (after,) = build_report(recorded).loaders
+    # The end of the run adds nothing that the report had not seen.
+    assert len(recorded.systems[0].bursts) == 1 and after.code is not None
+    assert after.code.stages["fetch"].samples == seen["fetch_samples"]
 
 
 def test_it_can_be_switched_off_and_asked_for(tmp_path: Path) -> None:

@@ -145,8 +145,14 @@ def test_a_report_without_functions_transforms_and_storage_has_no_line_more(
 
 def test_loaders_that_find_no_room_are_counted(tmp_path: Path) -> None:
     report, _ = too_short(tmp_path)
-    many = replace(report, loaders=report.loaders * 40)
-    assert "… and 8 more loaders" in render_text(many)
+    first = report.loaders[0]
+    many = [
+        replace(first, name=f"Rows of {chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(40)
+    ]
+    text = render_text(replace(report, loaders=tuple(many)))
+    assert "40 loaders" in text and "… and 8 more loaders" in text
+    alike = render_text(replace(report, loaders=report.loaders * 40))
+    assert "39 loaders like it" in alike and "more loaders:" not in alike
 
 
 def test_missing_stages_do_not_matter(tmp_path: Path) -> None:

@@ -14,12 +14,13 @@ import inside_samples
 from builders import MS, T0, RunBuilder, epoch_row, loop
 from dashboard_samples import sampled, train
 from loaderscope.advisors.assemble.build_report import build_report
-from loaderscope.advisors.schema.report_model import Plan, PlanStep, Range, Report
+from loaderscope.advisors.schema.report_model import Finding, Plan, PlanStep, Range, Report
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.words.inside import hottest
 from loaderscope.reports.words.storage_words import storage_rows
 from report_lint import contradictions, one_loader
 from report_samples import full_report, full_run
+from stack_cases import OWN, burst, with_bursts
 
 SECOND = 10**9
 # Many small runs are cheaper to make than to advise on: each has one loader that its number draws.
@@ -79,7 +80,16 @@ def drawn(number: int, runs: Path) -> Report:
         ],
         cores_logical=cores, affinity=cores,
     )  # fmt: skip
-    return build_report(open_run(builder.path))
+    hot = random.choice([0, 20, 90])
+    line = f"Points.__getitem__ {OWN}:41"
+    stacks = [(5000 + n, "fetch", line, 100 - hot) for n in range(workers)] or [
+        (4000, "fetch", line, 100 - hot)
+    ]
+    if not hot:
+        return build_report(open_run(builder.path))
+    called = f"{line} > decode site/PIL/Image.py:7"
+    stacks += [(pid, stage, called, hot) for pid, stage, *_ in stacks]
+    return build_report(with_bursts(builder.path, burst(*stacks)))
 
 
 @pytest.mark.parametrize(
@@ -130,6 +140,8 @@ def test_the_lint_finds_what_it_is_for(tmp_path: Path) -> None:
     )
     plan = with_advice.loaders[0].plan
     assert plan is None
+    little = (replace(advised[0], predicted=Range(1.04, 1.06, 1.08)),)
+    costs = Finding("fetch", "x = y", "a.py:1", None, Range(0.1, 0.1, 0.1), 0.1, Range(2, 3, 4))
     steps = (PlanStep(0, Range(1.0, 9.0, 9.0), 0.5),)
     for wrong, changed in (
         ("little to gain", {"basis": basis, "headroom": 1.4}),
@@ -139,9 +151,18 @@ def test_the_lint_finds_what_it_is_for(tmp_path: Path) -> None:
         ("reading, which is 3.0 % of fetch", {"storage": storage, "rejected": (sleeps,)}),
         ("are shown", {"code": code, "unmeasured": {"hot-function": "stacks were not recorded"}}),
         ("advice without a plan", {"recommendations": advised[:1]}),
+        ("would not help: ", {"rejected": (replace(advised[0], title="It would not help"),)}),
+        ("nothing says by what", {"unmeasured": {"collate": "not recorded"}, "findings": ()}),
+        ("of a loop that computes", {"recommendations": little, "headroom": 1.15}),
+        ("what can bring", {"findings": (costs,), "config": {"num_workers": 0}}),
     ):
         found = contradictions(one_loader(report, **changed))
         assert any(wrong in each for each in found), (wrong, found)
+    waits_on = Plan(
+        steps, (), "the loop still waits 100 % of the time; no further change is known."
+    )
+    still = one_loader(report, recommendations=advised[:1], plan=waits_on, headroom=1.41)
+    assert any("with a headroom of 1.41" in each for each in contradictions(still))
     planned = one_loader(report, recommendations=advised[:1], plan=Plan(steps, (), None))
     assert any("by itself and another" in each for each in contradictions(planned))
 

@@ -12,10 +12,12 @@ import pytest
 
 from builders import RunBuilder, loop, values_of
 from dashboard_samples import ADVICE, Told, advise, train
+from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.base.schema import BATCH
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
 from loaderscope.profiler.store.run.follow import Follower, Place
 from loaderscope.profiler.store.run.run import Run
+from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.tui.reader import Reader
 from loaderscope.tui.snapshot import AdviceView, Snapshot
 from loaderscope.tui.snapshot_builder import ViewRequest, advice_of
@@ -53,6 +55,28 @@ def test_a_burst_of_ten_thousand_batches_a_second(runs_dir: Path) -> None:
     assert posted[-1].problem is None
     assert posted[-1].loader is not None
     assert posted[-1].loader.report.batches == 30_000
+
+
+def test_the_dashboard_says_what_the_report_says_of_a_long_run(runs_dir: Path) -> None:
+    """Of 24,000 batches without a device the dashboard keeps 8,192, and the rest as totals."""
+    run = RunBuilder(runs_dir)
+    making = {"fetch_ns": 6_000_000, "fetch_cpu_ns": 5_900_000, "collate_ns": 400_000}
+    rows = loop(24_000, wait_ms=6.5, compute_ms=2.0, own_ns=900.0, **making)
+    run.process(affinity=4).loader(rows, config={"num_workers": 0, "batch_size": 4})
+    follower = Follower(run.path)
+    place = Place("p4000-0", 0)
+    follower.run(place)
+    while follower.catch_up(1.0):
+        pass
+    shown = advice_of(follower.run(place), place).report
+    (told,) = build_report(open_run(run.path)).loaders
+    assert shown is not None and shown.folded_batches > 10_000 and shown.batches == told.batches
+    assert shown.verdict == told.verdict == "input-bound"
+    assert shown.headroom == pytest.approx(told.headroom, rel=1e-3)
+    assert shown.basis.sentence == told.basis.sentence
+    assert shown.recommendations and [
+        (each.title, round(each.predicted.mid, 2)) for each in shown.recommendations
+    ] == [(each.title, round(each.predicted.mid, 2)) for each in told.recommendations]
 
 
 def test_nothing_new_is_not_read_again(runs_dir: Path) -> None:

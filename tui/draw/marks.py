@@ -23,6 +23,7 @@ STATES = {
     "live": GOOD,
     "finished": MARK,
     "interrupted": FAIR,
+    "failed": BAD,
     "crashed": BAD,
     "removed": BAD,
     "unreadable": BAD,

@@ -35,7 +35,7 @@ _MOST_LINES = 8  # of one of the pace's graphs
 
 
 def verdict(s: Snapshot, width: int, height: int) -> Content:
-    """The verdict in a sentence, how sure it is, and what could be gained at most."""
+    """The verdict in a sentence, how sure it is, and what free loading would gain."""
     if s.loader is None:
         return line((text(s.problem) if s.problem else WAITING, "bold"))
     report, caught_up = s.loader.report, s.loader.caught_up
@@ -53,7 +53,7 @@ def _basis(report: LoaderReport) -> Iterator[str]:
     if headroom is None:
         yield "headroom unknown"
     elif report.verdict != "too-short":
-        yield f"headroom at most {factor(headroom)}" if headroom >= 1.005 else "no headroom"
+        yield f"headroom about {factor(headroom)}" if headroom >= 1.005 else "no headroom"
     low, high = basis.stall_share_low, basis.stall_share_high
     spread = f", {span(low, high)}" if low is not None and high is not None else ""
     yield f"confidence {basis.confidence} ({count(basis.steady_batches)} steady{spread})"

@@ -25,6 +25,8 @@ from .py_spy import MISSING, Recording, find_py_spy
 from .when import WAITING_SHARE, Loop, Watcher
 
 MAX_AUTOMATIC = 8  # in a run
+# So many bursts of a run that a reader ended are made up for by another.
+MAX_CUT = 8
 AGAIN_NS = 300 * S
 # A run younger than this is looked at so often.
 LOOK_EVERY_NS = ((10 * S, S // 4), (60 * S, S), (math.inf, 5 * S))
@@ -81,7 +83,7 @@ class Bursts:
         # A loop whose burst may slow it down, its step before, and when to look.
         self._uncosted: tuple[Watcher, Loop, float, int] | None = None
         self._waiting: StackRequest | None = None
-        self._number = 0
+        self._number = self._cut = 0
         self._slower = 1.0
         self._succeeded = False
         self._look_due_ns = 0
@@ -93,9 +95,21 @@ class Bursts:
     def busy(self) -> bool:
         return self._burst is not None
 
-    def tick(self, now: int, living: Sequence[Main]) -> None:
+    def listen(self) -> None:
+        """Take in a request, between two ticks too: a reader who wants what the burst at work has
+        waits for its end. Never raises."""
         try:
-            self._hear()
+            asked = self._heard()
+            if asked is None or not asked.so_far:
+                self._waiting = asked or self._waiting
+            elif self._burst is not None:
+                self._cut_short(self._burst)
+        except Exception as error:
+            self._abandon(error)
+
+    def tick(self, now: int, living: Sequence[Main]) -> None:
+        self.listen()
+        try:
             if self._burst is not None:
                 self._judge_cost(now, self._burst)
                 if self._burst.go_on(now):
@@ -123,6 +137,17 @@ class Bursts:
                 self._finish(self._burst)
         except Exception as error:
             self._abandon(error)
+
+    def _cut_short(self, burst: StackCapture) -> None:
+        """End it with what it has. A loop that goes on for long enough has another."""
+        burst.close()
+        self._finish(burst)
+        watcher, times = self._watchers.get(burst.directory), self._taken[burst.directory]
+        if watcher is not None and times and self._cut < MAX_CUT:
+            watcher.look()
+            watcher.forget()
+            self._cut += 1
+            times.pop()
 
     # When.
 
@@ -178,17 +203,16 @@ class Bursts:
         if loop.batches >= COST_STEPS and (loop.step_mean_ns or 0.0) > COSTLY * before_ns:
             burst.end_early()
 
-    def _hear(self) -> None:
-        """Look for a new request; one from before this sampler is not answered."""
+    def _heard(self) -> StackRequest | None:
+        """A new request; one from before this sampler is not answered."""
         try:
             found = os.stat(self._request)
         except OSError:
-            return
+            return None
         seen = found.st_ino, found.st_mtime_ns
-        if seen != self._request_seen:
-            self._request_seen = seen
-            if found.st_mtime_ns >= self._request_stale_ns:
-                self._waiting = read_request(self._request) or self._waiting
+        fresh = found.st_mtime_ns >= self._request_stale_ns and seen != self._request_seen
+        self._request_seen = seen
+        return read_request(self._request) if fresh else None
 
     def _answer(self, now: int, living: Sequence[Main], asked: StackRequest) -> None:
         if self.py_spy.program is None:  # installed meanwhile?

@@ -131,6 +131,11 @@ class StackCapture:
             self._read(target, self._plan.seconds, self._plan.rate_hz, gil=False)
 
     @property
+    def directory(self) -> Path:
+        """Of the training process."""
+        return self._main.directory
+
+    @property
     def reason(self) -> str | None:
         """Why there are no stacks; None if there are."""
         if any(target.samples for target in self._targets):

@@ -248,6 +248,7 @@ class Recorder:
             "phase": joined(self._phases),
             "place": config.get("place") or use.place,
             "framework": config.get("framework") or framework,
+            **({"variable": use.variable} if use.variable and not config.get("place") else {}),
             **({"dispatched": True} if use.dispatched else {}),
         }
         if any(config.get(name) != value for name, value in known.items()):

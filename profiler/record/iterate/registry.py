@@ -21,6 +21,7 @@ from ..inspect.uses import Use, use_now
 from .calibrate import overhead_of
 from .recorder import Recorder
 
+_SUBSET, MAX_WRAPPERS = "torch.utils.data.dataset.Subset", 4  # which says nothing by itself
 LATEST = 64  # watched loaders of which a new one may be a copy
 MAX_RETIRED = 256
 
@@ -152,7 +153,13 @@ class Registry:
                 del self._retired[next(iter(self._retired))]
 
     def _fresh_name(self, loader: Any) -> str:
-        name = short_name(own_of(loader).get("dataset", loader))
+        dataset = own_of(loader).get("dataset", loader)
+        name = short_name(dataset)
+        for _ in range(MAX_WRAPPERS):
+            inner = own_of(dataset).get("dataset")
+            if inner is None or class_name(type(dataset)) != _SUBSET:
+                break
+            dataset, name = inner, f"{name} of {short_name(inner)}"
         self.names[name] += 1
         count = self.names[name]
         return name if count == 1 else f"{name} {count}"

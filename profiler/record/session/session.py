@@ -188,9 +188,10 @@ class Session:
         """`finish`, even if signal handlers raise: at exit their errors would only be printed."""
         for _ in range(INTERRUPTIONS):
             try:
-                # The error that the interpreter has just printed.
-                if getattr(sys, "last_type", None) is KeyboardInterrupt:
-                    self.facts["ended_by"] = KeyboardInterrupt.__name__
+                # The error that the interpreter has just printed; a shell goes on after one.
+                printed = getattr(sys, "last_type", None)
+                if printed is not None and not hasattr(sys, "ps1") and "IPython" not in sys.modules:
+                    self.facts["ended_by"] = str(printed.__name__)[:200]
                 self.finish()
                 return
             except BaseException:

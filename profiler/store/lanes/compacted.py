@@ -104,7 +104,10 @@ class Compacted(Struct):
         for name in records.dtype.names or ():
             if name not in LEFT_OUT:
                 values = compute if name == "compute_ns" and compute is not None else records[name]
-                self.columns.setdefault(name, Totals()).add(values.ravel())
+                totals = self.columns.get(name, Totals())
+                totals.add(values.ravel())
+                if totals.count:  # a column that was never measured has none
+                    self.columns[name] = totals
         self.records = int(records["seq"][-1])
 
     def merge(self, other: Compacted) -> None:

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,10 +21,12 @@ _PART = re.compile(r"((?:p\d{1,12}|system-.+)-)\d{1,9}")
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
-def merge_runs(names: Sequence[str], out: Path) -> Path:
+def merge_runs(
+    names: Sequence[str], out: Path, sure: Callable[[Sequence[str]], bool] = lambda scripts: True
+) -> Path:
     """The runs of these names, paths or fsspec locations (`s3://…`) as one run in the new folder
-    `out`; its command and time are those of the earliest. Nothing of them is changed. Raises
-    UsageError, RunNotFound, RunUnreadable."""
+    `out`; its command and time are those of the earliest. Nothing of them is changed. `sure` is
+    asked where they are of different scripts. Raises UsageError, RunNotFound, RunUnreadable."""
     if out.exists():
         raise UsageError(f"{clean(out)} is already there: name a folder that is not")
     with _brought_here(names) as paths:
@@ -34,6 +36,12 @@ def merge_runs(names: Sequence[str], out: Path) -> Path:
             (((facts := read_run_json(path)).created_unix_ns or 0, path, facts) for path in paths),
             key=lambda each: each[:2],
         )
+        scripts = dict.fromkeys(_script(facts.argv) for *_, facts in earliest_first)
+        if len(scripts) > 1 and not sure(list(scripts)):
+            raise UsageError(
+                f"these are runs of different scripts ({', '.join(scripts)}), not of one job's "
+                "nodes: --yes merges them all the same"
+            )
         try:
             out.mkdir(parents=True, mode=0o700)
             for _, path, _ in earliest_first:
@@ -50,6 +58,13 @@ def merge_runs(names: Sequence[str], out: Path) -> Path:
             shutil.rmtree(out, ignore_errors=True)
             raise UsageError(f"{clean(out)} cannot be written: {clean(error, 300)}") from error
     return out
+
+
+def _script(argv: Sequence[str]) -> str:
+    """'train.py', '-m package.train': a job's nodes may have it in different folders."""
+    if argv[:1] == ("-m",):
+        return clean(" ".join(argv[:2]), 80)
+    return clean(Path(argv[0]).name if argv else "?", 80)
 
 
 def _free(out: Path, stem: str) -> Path:

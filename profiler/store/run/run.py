@@ -34,7 +34,7 @@ from .device_steps import DeviceSteps
 from .loader_summary import LoaderSummary
 from .tuning import Tuned
 
-Outcome = Literal["live", "finished", "interrupted", "crashed", "unknown"]
+Outcome = Literal["live", "finished", "interrupted", "failed", "crashed", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class ProcessRun(Recorded):
     state: State
     loaders: tuple[LoaderRun, ...]
     workers: Columns = field(repr=False)
-    ended_by: str | None = None  # "KeyboardInterrupt" where that ended the program
+    ended_by: str | None = None  # the type of the error that ended the program
     rank_source: str | None = (
         None  # who said the rank: "torch.distributed", "sampler", or a launcher
     )
@@ -190,7 +190,8 @@ class Run(Recorded):
 
     @property
     def outcome(self) -> Outcome:
-        """`state`, but "interrupted" of a finished run that Ctrl-C ended."""
+        """`state`, but of a finished run "interrupted" if Ctrl-C ended it, "failed" if an error
+        did."""
         return outcome_of(self.state, [process.ended_by for process in self.processes])
 
     @property
@@ -214,8 +215,10 @@ class Run(Recorded):
 
 def outcome_of(state: State, ended_by: Iterable[str | None]) -> Outcome:
     """Of a run in this state; `ended_by` is what its processes say."""
-    stopped = KeyboardInterrupt.__name__ in ended_by
-    return "interrupted" if stopped and state == "finished" else state
+    errors = {error for error in ended_by if error}
+    if state != "finished" or not errors:
+        return state
+    return "interrupted" if KeyboardInterrupt.__name__ in errors else "failed"
 
 
 def _first(systems: tuple[SystemRun, ...]) -> SystemRun | None:

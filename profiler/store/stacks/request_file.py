@@ -18,11 +18,13 @@ MAX_SECONDS = 30
 
 
 class StackRequest(Struct, frozen=True):
-    """`seconds` is None for the usual length."""
+    """`seconds` is None for the usual length. `so_far` asks for nothing new: the burst at work is
+    to end, with what it has."""
 
     nonce: Annotated[str, Meta(pattern=r"^[0-9a-zA-Z_-]{8,64}$")] = ""
     native: bool = False
     seconds: float | None = None
+    so_far: bool = False
 
 
 def read_request(path: Path) -> StackRequest | None:
@@ -35,4 +37,4 @@ def read_request(path: Path) -> StackRequest | None:
     if not asked.nonce:
         return None
     bounded = None if asked.seconds is None else max(1.0, min(MAX_SECONDS, asked.seconds))
-    return StackRequest(asked.nonce, asked.native, bounded and math.ceil(bounded))
+    return StackRequest(asked.nonce, asked.native, bounded and math.ceil(bounded), asked.so_far)

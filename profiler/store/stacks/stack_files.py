@@ -48,7 +48,7 @@ def read_bursts(
     """The bursts in a system directory in order, and notes on those that cannot be read. Never
     raises."""
     bursts, notes = [], []
-    for path in _files(system):
+    for path in files_of(system):
         try:
             bursts.append(read_burst(path, collates))
         except RunUnreadable as error:
@@ -87,7 +87,7 @@ def answer_to(run_path: Path, nonce: str) -> StackCapture | None:
     """The burst of this run that answers a request; None where there is none (yet). Never
     raises."""
     for system in sorted(run_path.glob("system-*")):
-        for path in reversed(_files(system)):
+        for path in reversed(files_of(system)):
             try:
                 if _load(path).nonce == nonce:
                     return read_burst(path, collates_in(run_path))
@@ -96,7 +96,8 @@ def answer_to(run_path: Path, nonce: str) -> StackCapture | None:
     return None
 
 
-def _files(system: Path) -> list[Path]:
+def files_of(system: Path) -> list[Path]:
+    """The bursts in a system directory, the first taken first. Never raises."""
     try:
         names = os.listdir(system)
     except OSError:

@@ -11,10 +11,14 @@ from ...base.atomic_write import write_atomically
 from ...base.tolerant import as_json
 from .request_file import REQUEST as REQUEST
 from .request_file import StackRequest
-from .stack_files import answer_to
+from .stack_files import answer_to, files_of
 from .stack_samples import StackCapture
 
 POLL_S = 0.1
+# What a burst that is at work writes meanwhile (daemon/stack_capture/py_spy.py), and how long a
+# report waits for its end: the sampler listens 20 times a second, and py-spy ends with its reading.
+AT_WORK = "system-*/.stacks-*.txt"
+SO_FAR_S, SO_FAR_POLL_S = 0.3, 0.01
 
 
 def request_burst(run_path: Path, native: bool = False, seconds: float | None = None) -> str:
@@ -28,6 +32,24 @@ def request_burst(run_path: Path, native: bool = False, seconds: float | None = 
     asked = StackRequest(secrets.token_hex(8), native, seconds)
     write_atomically(run_path / REQUEST, json.dumps(as_json(asked)))
     return asked.nonce
+
+
+def end_burst(run_path: Path, timeout_s: float = SO_FAR_S) -> None:
+    """Have the burst at work end, so that what it has seen can be read: returns as soon as it is
+    there, after `timeout_s` seconds at the latest, and at once where none is at work. Never
+    raises."""
+    try:
+        systems = {path.parent for path in run_path.glob(AT_WORK)}
+        if not systems:
+            return
+        before = [files_of(system) for system in systems]
+        asked = StackRequest(secrets.token_hex(8), so_far=True)
+        write_atomically(run_path / REQUEST, json.dumps(as_json(asked)))
+        deadline = time.monotonic() + timeout_s
+        while [files_of(system) for system in systems] == before and time.monotonic() < deadline:
+            time.sleep(SO_FAR_POLL_S)
+    except OSError:
+        return  # a run that cannot be written has the stacks it has
 
 
 def wait_for_burst(run_path: Path, nonce: str, timeout_s: float) -> StackCapture | None:

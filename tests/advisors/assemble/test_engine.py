@@ -58,6 +58,30 @@ def test_what_is_held_below_free_loading_is_as_unsure_as_that(found_case: Case) 
     assert found.predicted.mid <= found.predicted.high == 1.15  # as the report says it
 
 
+@pytest.mark.parametrize(
+    ("title", "predicted", "headroom", "rejected", "left"),
+    [
+        # A model's gain beside a reason that speaks against it.
+        ("num_workers=4 would not help", Range(1.9, 2.1, 2.4), 3.0, True, Range(1.0, 1.03, 1.03)),
+        ("Use 4 workers", Range(1.4, 1.7, 2.0), 3.0, True, Range(1.0, 1.7, 2.0)),
+        ("num_workers=4 would not help", Range(0.7, 0.8, 0.9), 3.0, True, Range(0.7, 0.8, 0.9)),
+        # A loop that computes 87 % of its time.
+        ("Use 2 workers", Range(1.05, 1.07, 1.09), 1.15, False, Range(1.05, 1.07, 1.09)),
+    ],
+)
+def test_what_is_not_advised_promises_nothing(
+    found_case: Case, title: str, predicted: Range, headroom: float, rejected: bool, left: Range
+) -> None:
+    basis = replace(found_case.report.basis, stall_share=None, stall_share_low=None)
+    report = replace(found_case.report, verdict="input-bound", headroom=headroom, basis=basis)
+    advice = Advice(title, "why", {}, predicted, "x = 1\n", rejected=rejected)
+    made = judged(
+        advice.recommendation("num-workers", "speed"), advice, replace(found_case, report=report)
+    )
+    assert made is not None and not made[1] and made[0].predicted == left
+    assert ("gain little" in made[0].why) is not rejected
+
+
 def test_code_that_only_defines_says_that_it_is_for_the_hand(found_case: Case) -> None:
     case = replace(
         found_case, report=replace(found_case.report, verdict="input-bound", headroom=9.0)

@@ -35,7 +35,7 @@ def judge(tmp_path: Path, rows: list[dict[str, Any]], **facts: Any) -> tuple[Ver
 
 
 @pytest.mark.parametrize(
-    ("wait", "expected"), [(50, "input-bound"), (10, "input-bound"), (9, "balanced"), (6, "balanced"),
+    ("wait", "expected"), [(50, "input-bound"), (17, "input-bound"), (16, "balanced"), (6, "balanced"),
                            (5, "compute-bound"), (0.1, "compute-bound")]
 )  # fmt: skip
 def test_thresholds(tmp_path: Path, wait: float, expected: str) -> None:

@@ -38,6 +38,7 @@ from loaderscope.profiler.daemon.stack_capture.thread_waits import Seen
 from loaderscope.profiler.daemon.stack_capture.when import AT_MOST, Watcher
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
 from loaderscope.profiler.store.stacks.burst_file import BurstFile, StackRow
+from loaderscope.profiler.store.stacks.request_file import REQUEST
 from loaderscope.profiler.store.stacks.stack_files import answer_to, read_bursts
 from loaderscope.profiler.store.stacks.stack_request import request_burst
 from loaderscope.profiler.store.stacks.stack_samples import Frame, Wait
@@ -408,6 +409,29 @@ def test_a_request_waits_for_the_burst_at_work(place, made):
     place.end()
     place.end()
     assert answer_to(place.path, nonce) is not None
+
+
+def test_a_reader_gets_what_the_burst_has_so_far_and_the_loop_another(place, made):
+    place.train()
+    place.tick()
+    first = list(made)
+    request_burst(place.path, seconds=2)  # is not forgotten over it
+    place.tick()
+    Path(place.path / REQUEST).write_text(json.dumps({"nonce": "so-far-1", "so_far": True}))
+    place.bursts.listen()
+    assert all(one.ended for one in first)
+    assert place.told()["why"] == "steady" and place.told()["stacks"]
+    place.tick()
+    assert {one.seconds for one in made[len(first) :]} == {2}
+    place.end()
+    place.end()
+    taken = len(made)
+    Path(place.path / REQUEST).write_text(json.dumps({"nonce": "so-far-2", "so_far": True}))
+    place.bursts.listen()  # nothing is at work
+    place.train(loader=1)
+    place.tick()
+    place.tick()
+    assert len(made) > taken  # in place of the one that was ended
 
 
 def test_a_request_of_long_ago_is_not_answered(tmp_path, made):

@@ -20,8 +20,9 @@ from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.compare.compare import compare, slowest_factor
 from loaderscope.reports.compare.compare_blocks import quantile
 from loaderscope.reports.compare.compare_model import Comparison, Setting
+from loaderscope.reports.document.comparison import followed_lines
 from loaderscope.reports.formats import render_comparison
-from report_samples import EVIL, full_run, hostile_report
+from report_samples import EVIL, full_report, full_run, hostile_report
 
 Rows = list[dict[str, Any]]
 
@@ -236,3 +237,28 @@ def test_hostile_texts_are_only_shown(tmp_path: Path) -> None:
     assert render_comparison("text", found).replace("\n", "").isprintable()
     page = render_comparison("html", found)
     assert "&lt;script&gt;alert(&#39;owned&#39;)" in page and "<script>alert" not in page
+
+
+def test_advice_that_was_followed_says_what_it_brought(tmp_path: Path) -> None:
+    before, after = full_run(tmp_path), full_run(tmp_path, "20250131-091501-abc123", fetch_ms=80.0)
+    first = full_report(before)
+    second = full_report(after)
+    loader = second.loaders[0]
+    faster = replace(
+        loader,
+        config={**loader.config, "num_workers": 8, "dataset_len": 5},
+        recommendations=loader.recommendations[1:],
+    )
+    told = replace(first.loaders[0], config={**first.loaders[0].config, "dataset_len": 1_281_167})
+    found = compare(
+        replace(first, loaders=(told, *first.loaders[1:])),
+        before,
+        replace(second, loaders=(faster, *second.loaders[1:])),
+        after,
+    ).loaders[0]
+    assert [each.title for each in found.followed] == ["Use 8 workers"]
+    text = " ".join("\n".join(followed_lines(found)).split()) + " ".join(found.notes)
+    assert "Followed: Use 8 workers, predicted ×1.35 (1.22–1.41). Measured ×" in text
+    assert "the data sets differ (numbers of samples: 1,281,167 and 5)" in text
+    unchanged = compare(first, before, second, after).loaders[0]
+    assert unchanged.followed == () and not unchanged.notes

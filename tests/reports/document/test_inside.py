@@ -144,7 +144,7 @@ def test_storage_in_words() -> None:
         ({"dataset_bytes": 13e9}, "data set", "it does not fit"),
         ({"dataset_bytes": 11.5e9}, "data set", "it barely fits"),
         ({"memory_bytes": None, "epochs": ()}, "data set", "about 15.6 MB"),
-        ({"opens_per_sample": 0.0, "kinds": (), "mounts": (), "directories": 0}, "read", "no file opened"),
+        ({"opens_per_sample": 0.0, "kinds": (), "mounts": (), "directories": 0}, "read", "B a sample, "),
         ({"reopened_share": 0.5}, "read", "50 % of them opened before"),
         ({"read_bytes_per_sample": None}, "read", "131 B a sample from disk"),
         ({"read_bytes_per_sample": 0.3}, "read", "nfs4 (network)"),

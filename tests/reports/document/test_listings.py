@@ -23,7 +23,9 @@ CHECKS = [
     Check("cgroup", None, "no limit"),
 ]
 ENTRIES = [
-    RunEntry("20250131-091500-abc123", Path(), None, (EVIL,), "live", 1, 1, 787_000, None),
+    RunEntry(
+        "20250131-091500-abc123", Path(), None, ("train.py", EVIL), "live", 1, 1, 787_000, None
+    ),
     RunEntry(
         "20250131-091501-abc123",
         Path(),
@@ -36,6 +38,7 @@ ENTRIES = [
         "its run.json is torn " * 20,
     ),
 ]
+LEADING = {ENTRIES[0].id: listings.Leading("train_loader", "input-bound", 2.4)}
 
 
 def findings(width: int = 80, color: bool = False, unicode: bool = True) -> str:
@@ -43,7 +46,7 @@ def findings(width: int = 80, color: bool = False, unicode: bool = True) -> str:
 
 
 def runs(width: int = 80, color: bool = False, unicode: bool = True) -> str:
-    return print_sections(listings.run_list(ENTRIES), width, color, unicode)
+    return print_sections(listings.run_list(ENTRIES, LEADING), width, color, unicode)
 
 
 def rules(width: int = 80, color: bool = False, unicode: bool = True) -> str:
@@ -96,9 +99,11 @@ def test_findings_say_how_to_fix() -> None:
 def test_names_of_runs_are_never_cut() -> None:
     assert "20250131-091500-abc123" in runs(40)
     head, live, torn = runs(80).splitlines()
-    assert head.split()[:4] == ["run", "state", "begun", "size"]
+    assert head.split() == ["run", "state", "script", "loader", "verdict", "gain"]
+    assert runs(130).split()[:4] == ["run", "state", "begun", "size"]
     assert live.startswith("20250131-091500-abc123") and " live " in live
-    assert torn.startswith("20250131-091501-abc123") and torn.endswith("…")
+    assert live.endswith(("input-bound  ×2.4", "input-bound ×2.4")), live
+    assert "train_load" in live and torn.startswith("20250131-091501-abc123")
     assert SHOWN in runs(200)
 
 

@@ -24,10 +24,10 @@ def test_a_line_a_call_and_a_stage() -> None:
     assert finding_text(STAGE) == "collating, 30 % of the wait"
 
 
-def test_what_costs_leads_unless_the_stages_say_as_much(tmp_path: Path) -> None:
+def test_what_costs_leads_be_it_a_line_or_a_stage(tmp_path: Path) -> None:
     loader = full_report(full_run(tmp_path)).loaders[0]
     assert (
         what_costs(replace(loader, findings=(LINE, STAGE))) == f"What costs: {finding_text(LINE)}."
     )
-    assert what_costs(replace(loader, findings=(STAGE,))) is None
+    assert what_costs(replace(loader, findings=(STAGE,))) == f"What costs: {finding_text(STAGE)}."
     assert what_costs(replace(loader, findings=())) is None

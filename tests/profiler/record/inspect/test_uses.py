@@ -172,3 +172,31 @@ def test_training_and_evaluation_are_not_one_loader_built_again(runs_dir: Path) 
         ("training", 3),
         ("evaluation", 3),
     ]
+
+
+def test_the_loop_s_name_for_a_loader_and_what_a_subset_is_of(runs_dir: Path) -> None:
+    class Rows(list[int]):
+        pass
+
+    def loader() -> Any:
+        part = torch.utils.data.Subset(torch.utils.data.Subset(Rows(range(8)), range(6)), range(4))
+        return loaderscope.watch(DataLoader(part, batch_size=2))
+
+    class Task:
+        valid_loader = loader()
+
+    train_loader = loader()
+    for _ in train_loader:
+        pass
+    for _ in enumerate(Task.valid_loader):
+        pass
+    dataloader = loader()  # says no more than that it is one
+    for _ in dataloader:
+        pass
+    for _ in zip(loader(), train_loader, strict=True):
+        pass
+    found = open_run("latest", runs_dir).loaders
+    named = ["train_loader", "valid_loader", None, None]
+    assert {each.name: each.config.get("variable") for each in found} == dict(
+        zip([f"Subset of Subset of Rows{n}" for n in (" 2", "", " 3", " 4")], named, strict=True)
+    )

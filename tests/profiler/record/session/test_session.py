@@ -72,12 +72,18 @@ def test_at_exit_an_interrupt_does_not_keep_the_end_from_being_noted(
     assert facts(opened)["ended_clock_ns"] > 0
 
 
-def test_what_ctrl_c_ended_says_so(runs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "last_type", KeyboardInterrupt, raising=False)
+@pytest.mark.parametrize(
+    ("error", "outcome"), [(KeyboardInterrupt, "interrupted"), (ValueError, "failed")]
+)
+def test_what_an_error_ended_says_so(
+    error: type[BaseException], outcome: str, runs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "last_type", error, raising=False)
+    monkeypatch.delitem(sys.modules, "IPython", raising=False)
     opened = open_one()
     opened.finish_at_exit()
-    assert facts(opened)["ended_by"] == "KeyboardInterrupt"
-    assert open_run(opened.run_directory).outcome == "interrupted"
+    assert facts(opened)["ended_by"] == error.__name__
+    assert open_run(opened.run_directory).outcome == outcome
 
 
 def test_after_its_end_the_next_loop_opens_a_run_of_its_own(runs_dir: Path) -> None:

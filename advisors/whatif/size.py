@@ -1,0 +1,73 @@
+"""What a machine must have for this loader to be no limit to training.
+
+In the long run, and with workers: a batch is ready in each step if the cores do as much work as the
+batches take, and if as many workers are at it as one batch takes steps to make. The beginnings of
+epochs come on top, unless workers stay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ...profiler.base.errors import UsageError
+from ..schema.ranges import Range
+from .accuracy import ranged
+from .predict import WhatIf
+
+# Batches do not all take the same time: so much more than keeps up on average.
+SPARE = 1.15
+_KINDS = frozenset({"cpus", "num_workers", "hand-over"})
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a training needs whose computing is `speed` times as fast as in the run.
+
+    `batches_per_s` and `samples_per_s` are its speed if loading is no limit. `cpus` are cores, the
+    training process's own included, with the range that holds the true number four times in five;
+    `workers` have one core each or less. `waits_share` is what the loop would wait with the CPUs
+    and settings of the run.
+    """
+
+    speed: float
+    batches_per_s: float
+    samples_per_s: float | None
+    cpus: Range
+    workers: int
+    waits_share: float
+
+
+def needs(whatif: WhatIf, speeds: Iterable[float], batch_size: float | None) -> list[Need]:
+    """One for each speed. Raises UsageError for a speed that is no positive number, or a loop that
+    computes nothing."""
+    return [_need(whatif, speed, batch_size) for speed in speeds]
+
+
+def _need(whatif: WhatIf, speed: float, batch_size: float | None) -> Need:
+    if not (math.isfinite(speed) and speed > 0):
+        raise UsageError(f"a speed is a positive number, such as 2 for twice as fast, not {speed}")
+    w = whatif.workload
+    free = whatif.free(num_workers=max(1, w.num_workers), compute=1 / speed)
+    if not math.isfinite(free):
+        raise UsageError("this loop computes nothing: loading is its limit on any machine")
+    # Taking a batch from a worker is the loop's own, however fast it was made.
+    taking_ns = w.handover.receive_ns + w.handover.unpack_ns
+    step_ns = 1e9 / (whatif.baseline_batches_per_s * free) + taking_ns
+    computes_ns = float((w.fetch_cpu_ns + w.collate_cpu_ns).mean()) + w.handover.pack_ns
+    idle_ns = float((w.fetch_idle_ns + w.collate_idle_ns).mean())
+    own = (w.compute_cores if w.compute_cores is not None else 1.0) * (step_ns - taking_ns)
+    cores = SPARE * (computes_ns + own + taking_ns) / step_ns
+    # Work is what it is, whatever the speed: of the model's errors, what does not grow with a gain.
+    spread = ranged(1.0, 1.0, 1.0, _KINDS, 0.0, whatif.misfit)
+    rate = 1e9 / step_ns
+    now = whatif.predict(compute=1 / speed).mid * whatif.baseline_batches_per_s
+    return Need(
+        speed=speed,
+        batches_per_s=rate,
+        samples_per_s=rate * batch_size if batch_size else None,
+        cpus=Range(cores * spread.low, cores, cores * spread.high),
+        workers=max(1, math.ceil(SPARE * (computes_ns + idle_ns) / step_ns)),
+        waits_share=max(0.0, 1 - now / rate),
+    )
