@@ -1,0 +1,90 @@
+"""A script of benchmarks/casebook.py: runs it, and tells of each batch that its loaders give.
+
+    python casebook_side.py count|digest SCRIPT FILE [CODE]
+
+`count` appends when each batch was handed over, and its number of samples (`RATE`); `digest` writes
+what is in the first batches, and ends. CODE is pasted below the loader first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import runpy
+import struct
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+DIGESTED = 6  # batches of which the contents are compared
+RATE = struct.Struct("dd")
+
+
+def side(mode: str, script: str, told: str, code: str = "") -> None:
+    """Runs `script`, and writes to the file `told` of each batch."""
+    import torch.utils.data as data
+
+    plain = data.DataLoader.__iter__
+    changed: dict[int, Any] = {}
+    out = Path(told).open("wb", buffering=0)  # noqa: SIM115 as long as the process
+
+    def iterate(loader: Any) -> Iterator[Any]:
+        if code and id(loader) not in changed:
+            changed[id(loader)] = pasted(loader, code)
+        loader = changed.get(id(loader), loader)
+        size = samples_per_batch(loader)
+        seen = hashlib.sha256()
+        for number, batch in enumerate(plain(loader), 1):
+            if mode == "count":
+                out.write(RATE.pack(time.perf_counter(), size))
+            else:
+                digest(batch, seen.update)
+                if number == DIGESTED:
+                    out.write(seen.digest())
+                    raise SystemExit
+            yield batch
+        if mode == "digest":
+            out.write(seen.digest())
+            raise SystemExit
+
+    data.DataLoader.__iter__ = iterate  # type: ignore[method-assign,assignment]
+    sys.path[0] = str(Path(script).parent)
+    sys.argv = [script]
+    runpy.run_path(script, run_name="__main__")
+
+
+def pasted(loader: Any, code: str) -> Any:
+    """The loader after this code, which knows the names that the script has."""
+    scope = vars(sys.modules["__main__"])
+    scope.update(dataset=loader.dataset, loader=loader, sampler=loader.sampler)
+    for part in (loader.collate_fn, loader.sampler, loader.batch_sampler, loader.worker_init_fn):
+        scope.setdefault(getattr(part, "__name__", type(part).__name__), part)
+    exec(compile(code, "<pasted>", "exec"), scope)
+    return scope["loader"]
+
+
+def samples_per_batch(loader: Any) -> float:
+    for part in (loader, loader.batch_sampler, loader.sampler):
+        size = getattr(part, "batch_size", None)
+        if isinstance(size, int):
+            return float(size)
+    return 1.0
+
+
+def digest(value: Any, update: Any) -> None:
+    """The tensors, arrays, numbers and texts of a batch; what else is in it does not count."""
+    if isinstance(value, Mapping):
+        for key in sorted(value):
+            digest(value[key], update)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            digest(each, update)
+    elif hasattr(value, "numpy"):
+        update(str(value.dtype).encode() + value.contiguous().numpy().tobytes())
+    elif isinstance(value, (int, float, str)):
+        update(repr(value).encode())
+
+
+if __name__ == "__main__":
+    side(*sys.argv[1:])
