@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import asdict
 
 from ..advisors.schema.report_model import Range
 from ..profiler.base.atomic_write import write_atomically
