@@ -37,7 +37,7 @@ TURNED_OFF = f"not looked at: {INSPECT_VARIABLE}=0"
 
 MAX_PARTS = 64
 MAX_BASES = 16
-MAX_HELPERS = 8  # functions that the access methods call, of which the source is kept
+MAX_HELPERS = 4  # functions that access methods call: room is left for the source of other parts
 # Of all parts together, and of the whole as JSON: readers of a loader's file stop at 1 MiB.
 MAX_ALL_ATTRIBUTES = 1024
 MAX_ALL_NAMES = 2048

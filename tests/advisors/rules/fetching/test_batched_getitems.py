@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from msgspec import structs
 from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
 
 from loaderscope.advisors.assemble.probe import probe_loader
 from loaderscope.advisors.case.case import Case
+from loaderscope.profiler.store.inspection import Leaf
 from rule_cases import FakeWhatIf, advice, case_of, outcomes, rejection, unmeasured
 from rule_rows import US, rows_of
 
@@ -246,3 +249,13 @@ def test_a_hugging_face_data_set_is_indexed_with_batches(tmp_path: Path) -> None
 
     assert 'with_format("torch")' in found.code
     assert len(scope["loader"]) == 6 and found.params == {"batch_size": None}
+
+
+@pytest.mark.parametrize("leaf", [{"path": "['x'][0]"}, {"path": "['x']", "dtype": "float64"}])
+def test_columns_that_are_lists_now_are_changed_by_hand(tmp_path: Path, leaf: Any) -> None:
+    made = case(tmp_path, Arrow(), sample_us=40.0)
+    seen = structs.replace(made.loader.inspection, leaves=(Leaf(kind="tensor", **leaf),))
+    found = advice(NAME, replace(made, loader=replace(made.loader, inspection=seen)))
+    scope: dict[str, Any] = {}
+    exec(found.code, scope)
+    assert "loader" not in scope and 'with_format("torch")' in found.code

@@ -110,7 +110,7 @@ FORMS = {
         ("lists", [ARRAY, ARRAY]),
         ("lists", [np.arange(6, dtype=np.int32).reshape(2, 3)] * 3),
         ("lists", [torch.arange(3)] * 2),
-        ("unpacked", [(ARRAY, 1), (ARRAY, 2)]),
+        ("unpacked", [(ARRAY, 1), (ARRAY, 1)]),
         ("a loop", [ARRAY.astype(np.float64)] * 2),
         ("fields", [{"x": ARRAY.astype(np.float64), "y": None}, {"x": ARRAY + 1, "y": "b"}][:1]),
     ],

@@ -709,3 +709,28 @@ def test_a_failing_inspection_does_not_stop_the_recording(monkeypatch: pytest.Mo
     assert loader.count == 4
     assert loader.inspection.dataset is None
     assert loader.inspection.structure == "list"
+
+
+def doubled(value: Any) -> Any:
+    return value * 2
+
+
+class Helped(Dataset[Any]):
+    def load(self, index: int) -> Any:
+        return doubled(index)
+
+    def unused(self) -> None: ...
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: int) -> Any:
+        return self.load(index)
+
+
+def test_functions_that_give_samples_are_kept_with_their_source() -> None:
+    found = inspect_loader(DataLoader(Helped()))["dataset"]
+    assert [lines[0] for lines in found["helpers"]] == [
+        "def load(self, index: int) -> Any:",
+        "def doubled(value: Any) -> Any:",
+    ]
