@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable
-from dataclasses import asdict
 from statistics import median
 from typing import Any
+
+from msgspec.structs import asdict
 
 from ..profiler.base.clock import now_ns
 from ..profiler.record.iterate.watch import loader_place

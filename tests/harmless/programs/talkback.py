@@ -52,8 +52,8 @@ class Samples(Dataset):
         return index, self.read(index)
 
 
-# Places where the loop may change what the data set reads: (data set, what the loop does at step
-# k).
+# Places where the loop may change what the data set reads: data sets, and what the loop does at step
+# k (`change`).
 
 
 class Attribute(Samples):
@@ -65,14 +65,8 @@ class Attribute(Samples):
     def read(self, index: int) -> Any:
         return index * self.level
 
-
-def attribute() -> Any:
-    data = Attribute()
-
-    def change(step: int) -> None:
-        data.level += 1
-
-    return data, change
+    def change(self, step: int) -> None:
+        self.level += 1
 
 
 class Scale:
@@ -92,14 +86,8 @@ class Transformed(Samples):
             index = each(index)
         return index
 
-
-def transform() -> Any:
-    data = Transformed()
-
-    def change(step: int) -> None:
-        data.transforms[1].factor += 1
-
-    return data, change
+    def change(self, step: int) -> None:
+        self.transforms[1].factor += 1
 
 
 class Classed(Samples):
@@ -108,12 +96,8 @@ class Classed(Samples):
     def read(self, index: int) -> Any:
         return index * Classed.rate
 
-
-def class_attribute() -> Any:
-    def change(step: int) -> None:
+    def change(self, step: int) -> None:
         Classed.rate += 1
-
-    return Classed(), change
 
 
 class Options:  # no method of it tells whose code it is
@@ -124,12 +108,8 @@ class ByOptions(Samples):
     def read(self, index: int) -> Any:
         return index * Options.rate
 
-
-def class_of_options() -> Any:
-    def change(step: int) -> None:
+    def change(self, step: int) -> None:
         Options.rate += 1
-
-    return ByOptions(), change
 
 
 RATE = 1
@@ -139,17 +119,13 @@ class Globalled(Samples):
     def read(self, index: int) -> Any:
         return scaled(index)
 
-
-def scaled(value: int) -> int:
-    return value * RATE
-
-
-def a_global() -> Any:
-    def change(step: int) -> None:
+    def change(self, step: int) -> None:
         global RATE
         RATE += 1
 
-    return Globalled(), change
+
+def scaled(value: int) -> int:
+    return value * RATE
 
 
 class Calling(Samples):
@@ -192,14 +168,8 @@ class Listed(Samples):
     def read(self, index: int) -> Any:
         return self.items[100 + index]
 
-
-def item() -> Any:
-    data = Listed()
-
-    def change(step: int) -> None:
-        data.items[100 + step % LENGTH] += 1
-
-    return data, change
+    def change(self, step: int) -> None:
+        self.items[100 + step % LENGTH] += 1
 
 
 class Grown(Samples):
@@ -209,10 +179,8 @@ class Grown(Samples):
     def read(self, index: int) -> Any:
         return index + len(self.seen)
 
-
-def appended() -> Any:
-    data = Grown()
-    return data, data.seen.append
+    def change(self, step: int) -> None:
+        self.seen.append(step)
 
 
 class Annotated(Samples):
@@ -222,16 +190,10 @@ class Annotated(Samples):
     def read(self, index: int) -> Any:
         return self.annotations[index]["label"], tuple(self.annotations[index]["box"])
 
-
-def annotation() -> Any:
-    data = Annotated()
-
-    def change(step: int) -> None:
-        for each in data.annotations[:: 3 + step % 3]:
+    def change(self, step: int) -> None:
+        for each in self.annotations[:: 3 + step % 3]:
             each["label"] += 1
             each["box"][0] += 1
-
-    return data, change
 
 
 class Arrays(Samples):
@@ -243,41 +205,18 @@ class Arrays(Samples):
     def read(self, index: int) -> Any:
         return int(self.values[index]), int(self.tensor[index]), int(self.more[index])
 
-
-def array() -> Any:
-    data = Arrays()
-
-    def change(step: int) -> None:
-        data.values[step % 5 :: 5] += 1
-
-    return data, change
+    def change(self, step: int) -> None:
+        self.values[step % 5 : LENGTH : 5] += 1
 
 
-def large_array() -> Any:
-    data = Arrays(200_000)
-
-    def change(step: int) -> None:
-        data.values[step % 5 : LENGTH : 5] += 1
-
-    return data, change
+class ByTensor(Arrays):
+    def change(self, step: int) -> None:
+        self.tensor[step % 5 :: 5] += 1
 
 
-def tensor() -> Any:
-    data = Arrays()
-
-    def change(step: int) -> None:
-        data.tensor[step % 5 :: 5] += 1
-
-    return data, change
-
-
-def data_of_tensor() -> Any:
-    data = Arrays()
-
-    def change(step: int) -> None:
-        data.more.data[step % 5 :: 5] += 1
-
-    return data, change
+class ByDataOfTensor(Arrays):
+    def change(self, step: int) -> None:
+        self.more.data[step % 5 :: 5] += 1
 
 
 class ByModel(Samples):
@@ -289,49 +228,32 @@ class ByModel(Samples):
         with torch.no_grad():
             return self.model(torch.tensor([float(index)]))
 
-
-def weights() -> Any:
-    data = ByModel()
-    optimizer = torch.optim.SGD(data.model.parameters(), 0.01)
-
-    def change(step: int) -> None:
+    def change(self, step: int) -> None:
+        optimizer = torch.optim.SGD(self.model.parameters(), 0.01)
         optimizer.zero_grad()
-        data.model(torch.ones(1, 1)).sum().backward()
+        self.model(torch.ones(1, 1)).sum().backward()
         optimizer.step()
-
-    return data, change
 
 
 class OfEnvironment(Samples):
     def read(self, index: int) -> Any:
         return index * int(os.environ.get("TALKBACK_RATE", "1"))
 
-
-def environment() -> Any:
-    def change(step: int) -> None:
+    def change(self, step: int) -> None:
         os.environ["TALKBACK_RATE"] = str(step)
-
-    return OfEnvironment(), change
 
 
 class OfFile(Samples):
     def __init__(self) -> None:
-        with open("level", "w") as file:
-            file.write("1")
+        self.change(1)
 
     def read(self, index: int) -> Any:
         with open("level") as file:
             return index * int(file.read())
 
-
-def file() -> Any:
-    data = OfFile()
-
-    def change(step: int) -> None:
+    def change(self, step: int) -> None:
         with open("level", "w") as file:
             file.write(str(step))
-
-    return data, change
 
 
 class Slotted:
@@ -348,14 +270,8 @@ class WithSlots(Samples):
     def read(self, index: int) -> Any:
         return index * self.held.level
 
-
-def slot() -> Any:
-    data = WithSlots()
-
-    def change(step: int) -> None:
-        data.held.level += 1
-
-    return data, change
+    def change(self, step: int) -> None:
+        self.held.level += 1
 
 
 class Reseeded(Samples):
@@ -365,32 +281,30 @@ class Reseeded(Samples):
     def read(self, index: int) -> Any:
         return random.Random(hash((self.seed.getstate()[1][:3], index))).random()
 
-
-def generator() -> Any:
-    data = Reseeded()
-    return data, data.seed.seed
+    def change(self, step: int) -> None:
+        self.seed.seed(step)
 
 
 PLACES: dict[str, Callable[[], Any]] = {
-    "attribute": attribute,
-    "transform": transform,
-    "class": class_attribute,
-    "options": class_of_options,
-    "global": a_global,
+    "attribute": Attribute,
+    "transform": Transformed,
+    "class": Classed,
+    "options": ByOptions,
+    "global": Globalled,
     "closure": closure,
     "default": default,
-    "item": item,
-    "appended": appended,
-    "annotation": annotation,
-    "array": array,
-    "large-array": large_array,
-    "tensor": tensor,
-    "data": data_of_tensor,
-    "weights": weights,
-    "environment": environment,
-    "file": file,
-    "slot": slot,
-    "generator": generator,
+    "item": Listed,
+    "appended": Grown,
+    "annotation": Annotated,
+    "array": Arrays,
+    "large-array": lambda: Arrays(200_000),
+    "tensor": ByTensor,
+    "data": ByDataOfTensor,
+    "weights": ByModel,
+    "environment": OfEnvironment,
+    "file": OfFile,
+    "slot": WithSlots,
+    "generator": Reseeded,
 }
 
 # When the loop changes it: (step, epoch) → whether, after a batch; None for between epochs.
@@ -406,7 +320,8 @@ def loop_changes(
     make: Callable[[], Any], when: Callable[[int], bool] | None, workers: int
 ) -> Callable[[Watch], None]:
     def run(watch: Watch) -> None:
-        data, change = make()
+        made = make()
+        data, change = made if type(made) is tuple else (made, made.change)
         loader = watch(DataLoader(data, batch_size=BATCH, shuffle=True, num_workers=workers))
         step = 0
         for _ in range(EPOCHS):
@@ -941,7 +856,7 @@ def subset(watch: Watch, workers: int) -> None:
 @workers_of("pseudo-labels")
 def pseudo_labels(watch: Watch, workers: int) -> None:
     """From the second epoch on the loop writes its own labels into the data."""
-    data, _ = array()
+    data = Arrays()
 
     def label(step: int, batch: Any) -> None:
         if step > PER_EPOCH:
@@ -1089,8 +1004,8 @@ def noise(watch: Watch, workers: int) -> None:
 def rebuilt(watch: Watch, workers: int) -> None:
     """A loader anew for each epoch, of data that is each time another."""
     for epoch in range(EPOCHS + 1):
-        data, change = array()
-        change(epoch)
+        data = Arrays()
+        data.change(epoch)
         for batch in watch(DataLoader(data, BATCH, True, num_workers=workers)):
             say("batch", [digest(batch), torch.rand(1).item()])
 
