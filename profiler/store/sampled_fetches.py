@@ -118,6 +118,7 @@ class SampledFetches(Struct, frozen=True):
     ] = {}  # the most used directories → opens
     mounts: tuple[MountTotals, ...] = ()
     containers: tuple[ContainerFile, ...] = ()
+    shared: Count = 0  # of the containers, those that several workers had open
     # Open in the training process, and fetching there moves the position: processes forked later
     # share it.
     moved: tuple[str, ...] = ()

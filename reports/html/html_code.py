@@ -80,7 +80,7 @@ def kept(nodes: Sequence[FlameNode], limit: int) -> list[FlameNode]:
     """The `limit` nodes with most samples, with parents renumbered; what hangs below nothing known
     is left out.
 
-    A node never has fewer samples than those below it together: plotly would draw nothing at all.
+    A node never has fewer samples than those below it together: they would not fit in.
     """
     sound = [n for n, node in enumerate(nodes) if -1 <= node.parent < n and node.samples > 0]
     chosen = set(sorted(sound, key=lambda n: (-nodes[n].samples, n))[:limit])

@@ -37,18 +37,18 @@ def fill(
     about: str = "",
 ) -> str:
     """A page of these sections, below a line `about` what they are of. `plots` by the keys of their
-    places are drawn by plotly.js, which is inlined only if there are any; `stages` and `causes` are
+    places are drawn by a script that is inlined only if there are any; `stages` and `causes` are
     defined at the end.
 
-    Raises UsageError where jinja2 or plotly is not installed.
+    Raises UsageError where jinja2 is not installed.
     """
     environment = escaping()
     from markupsafe import Markup
 
     figures = [figure for found in plots.values() for figure in found]
     scripts = [
-        *([_plotly()] if figures else []),
-        (TEMPLATES / "report.js").read_text(encoding="utf-8"),
+        (TEMPLATES / name).read_text(encoding="utf-8")
+        for name in (*(["plots.js"] if figures else []), "report.js")
     ]
     return environment.get_template("page.html.j2").render(
         title=title,
@@ -80,16 +80,6 @@ def escaping() -> Environment:
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: clean(value) if type(value) is str else value,
     )
-
-
-def _plotly() -> str:
-    try:
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise UsageError(_FIX.format("plotly")) from error
-    script = str(get_plotlyjs())
-    # In a string or a regular expression a backslash before the slash changes nothing.
-    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def _policy(scripts: Sequence[str]) -> str:

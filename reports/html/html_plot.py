@@ -1,8 +1,8 @@
-"""What every plot of the HTML report has in common. A figure is plain data for plotly.js, without
-code or markup.
+"""What every plot of the HTML report has in common. A figure is plain data, without code or
+markup: traces of bars, lines or boxes, and a layout, with the names that plotly.js has for them.
 
-What all plots share, and colours and fonts that depend on light or dark, are set in the browser
-(`templates/report.js`).
+`templates/plots.js` draws it in the browser; colours that depend on light or dark are those of
+`style.css`.
 """
 
 from __future__ import annotations
@@ -33,9 +33,6 @@ COLORS = {
     "startup": BROWN,
 }
 SERIES = (BLUE, ORANGE, GREEN, PINK, RED, TEAL, OLIVE, VIOLET, BROWN, GREY)
-
-# Plotly reads a few tags and entities in every text it draws.
-_MARKUP = str.maketrans({"<": "&lt;", ">": "&gt;", "&": "&amp;"})
 
 
 @dataclass(frozen=True)
@@ -98,8 +95,8 @@ def line(name: str, x: Any, y: Any, style: dict[str, Any], **more: Any) -> dict[
 
 
 def plain(text: object, limit: int = 60) -> str:
-    """A text from the run as plotly shows it literally."""
-    return clean(text, limit).translate(_MARKUP)
+    """A text from the run, of a length that a plot has room for."""
+    return clean(text, limit)
 
 
 def figures(values: Iterable[float], digits: int = 5) -> list[float | None]:

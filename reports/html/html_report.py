@@ -20,15 +20,13 @@ from .html_page import fill
 from .html_plot import Figure
 from .html_system import system_figures
 
-# plotly.js takes 4.8 MB of the 6 MB a file may have; a loader's plots take up to 100 kB, its tables
-# some 30 kB.
+# Of the 1 MB that a file may have, a loader's plots take up to 100 kB, its tables some 30 kB.
 MAX_PLOTTED = 6
 MAX_LOADERS = 16
 
 
 def render_html(report: Report, run: Run) -> str:
-    """One self-contained page of at most 6 MB. Raises UsageError where jinja2 or plotly is not
-    installed."""
+    """One self-contained page of at most 1 MB. Raises UsageError where jinja2 is not installed."""
     room = Room(len(groups_of(report)))
     plots: dict[str, list[Figure]] = defaultdict(list)
     with np.errstate(all="ignore"):  # damaged columns may hold any number

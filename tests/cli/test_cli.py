@@ -204,7 +204,8 @@ def test_list(
     (runs_dir / "20250101-000000-000000").mkdir()
     monkeypatch.setenv("COLUMNS", "100")
     assert main(["list"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    *lines, where = capsys.readouterr().out.splitlines()
+    assert where == f"in {runs_dir}"
     assert [line.split()[0] for line in lines[1:]] == [
         "20250201-000000-ffffff",
         RUN_ID,
@@ -220,7 +221,7 @@ def test_list_of_nothing_says_where_to_begin(capsys: Capture) -> None:
     assert "loaderscope run" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("verb", ["run", "report", "list", "rules", "demo", "doctor"])
+@pytest.mark.parametrize("verb", ["run", "report", "size", "list", "rules", "demo", "doctor"])
 def test_every_verb_has_help_with_an_example(verb: str) -> None:
     result = CliRunner().invoke(cli, [verb, "--help"])
     assert result.exit_code == 0

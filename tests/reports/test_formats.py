@@ -37,7 +37,7 @@ def fails(capsys: Capture, *args: str) -> str:
 @pytest.mark.parametrize(
     ("format_", "begin", "module"),
     [("md", "## Pictures", "json"), ("perfetto", '{"traceEvents":[', "json"), ("html", "<!DOCTYPE "
-    "html>", "plotly"),
+    "html>", "jinja2"),
      ("text", "●", "rich"), ("json", "{", "json")],
 )  # fmt: skip
 @pytest.mark.parametrize("into", ["file", "pipe"])
@@ -95,7 +95,7 @@ def test_progress_is_for_terminals_only(
 
 @pytest.mark.parametrize("format_", ["html", "parquet", "json"])
 def test_unwritable_output(runs: Path, tmp_path: Path, capsys: Capture, format_: str) -> None:
-    pytest.importorskip("plotly")
+    pytest.importorskip("jinja2")
     pytest.importorskip("pyarrow")
     (tmp_path / "file").write_text("")
     target = tmp_path / "file" / "below"
@@ -112,7 +112,7 @@ def test_a_text_does_not_go_into_a_folder(runs: Path, tmp_path: Path, capsys: Ca
     assert "cannot be written: Is a directory" in fails(capsys, "report", SLOW, "-o", str(tmp_path))
 
 
-@pytest.mark.parametrize(("format_", "package"), [("html", "plotly"), ("parquet", "pyarrow")])
+@pytest.mark.parametrize(("format_", "package"), [("html", "jinja2"), ("parquet", "pyarrow")])
 def test_a_missing_extra_is_one_sentence_with_its_mend(
     runs: Path,
     tmp_path: Path,

@@ -108,7 +108,7 @@ def rendered(case: str, format_: str, runs: Path) -> str:
 @pytest.mark.parametrize(("case", "format_"), GOLDENS)
 def test_golden(tmp_path: Path, case: str, format_: str) -> None:
     if format_ == "html":
-        pytest.importorskip("plotly")
+        pytest.importorskip("jinja2")
     text = rendered(case, format_, tmp_path)
     path = GOLDEN / f"{case}.{format_}"
     if UPDATE:

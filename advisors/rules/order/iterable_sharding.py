@@ -4,7 +4,8 @@ What it looks for
     An iterable data set with 2 workers or more whose first two batches are the same in different
     workers, in every epoch that shows them. If they cannot be compared: a source without
     get_worker_info whose epochs give exactly as many samples as workers times the length of what it
-    iterates over.
+    iterates over, or whose first epoch has several workers at the same files (shards behind a
+    shuffle buffer, which gives each worker another order).
 
 Why it matters
     Each worker holds a copy of the data set and iterates over all of it, so every sample is seen
@@ -49,6 +50,7 @@ def examine(case: Case) -> Outcomes:
     workers = repeats = case.num_workers
     if workers < 2:
         return
+    why = ""
     alike = _alike(case)
     evidence: Evidence = {"workers": count(workers)}
     if alike:
@@ -60,6 +62,11 @@ def examine(case: Case) -> Outcomes:
         repeated = count(length and length * workers, f"= {workers} × {length}")
         evidence = {**evidence, "samples per epoch": repeated}
         repeats = workers if length else 0
+    if repeats < 2 and (shards := _shared_shards(case)):
+        # A shuffle buffer gives each worker another order of the same.
+        evidence = {"workers": count(workers), "files read by several workers": count(shards)}
+        files = "1 file was" if shards == 1 else f"{shards} files were"
+        repeats, why = workers, f"{files} read by several of the {workers} workers"
     if repeats < 2:
         return
     shared, factor = _shared_list(case), float(repeats)
@@ -68,10 +75,11 @@ def examine(case: Case) -> Outcomes:
     predicted = Range(factor if shared is not None else 1.0, factor, factor)
     yield case.change(code=_code(case, shared), predicted=predicted).advise(
         "Divide the stream among the workers",
-        f"{repeats} workers yield the same samples: an epoch holds everything {repeats} times. The "
-        "factor is in different samples per second.",
+        f"{why or f'{repeats} workers yield the same samples'}: an epoch holds everything "
+        f"{repeats} times. The factor is in different samples per second.",
         evidence,
-        caveat="Epochs get shorter by that factor. With several ranks, divide by rank as well.",
+        caveat="Epochs get shorter by that factor. With several ranks, divide by rank as well."
+        + " Leave it where a function that __iter__ calls divides the samples." * bool(why),
     )
 
 
@@ -106,6 +114,15 @@ def _repeated_length(case: Case) -> int | None:
             if length > 1 and each.name in part.names and drawn == length * case.num_workers:
                 return length
     return None
+
+
+def _shared_shards(case: Case) -> int:
+    """Files that several workers had open in the only epoch, where nothing in the source or in the
+    loader divides them."""
+    divided = names_used(case) & _SHARDS or case.config.get("worker_init_fn")
+    if divided or not names_used(case) or case.loader.epochs.rows > 1:
+        return 0
+    return case.loader.looks.shared
 
 
 def _shared_list(case: Case) -> Attribute | None:

@@ -25,6 +25,7 @@ _SUFFIXES = {
     "npy": ".npy",
     "memmap": ".memmap .mmap",
     "sqlite": ".sqlite .sqlite3 .db",
+    "text": ".jsonl .jsonl.gz .jsonl.zst .jsonl.xz .json.gz .csv.gz .tsv.gz .txt.gz",
 }
 _KINDS = {suffix: kind for kind, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
 _TWO_PARTS = (".gz", ".zst", ".xz", ".bz2")

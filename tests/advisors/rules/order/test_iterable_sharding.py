@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from loaderscope.advisors.case.case import Case
+from loaderscope.advisors.schema.report_model import Range
 from rule_cases import advice, case_of, outcomes
 from rule_rows import rows_of
 
@@ -115,3 +118,26 @@ def test_it_is_silent_one_step_away(
     tmp_path: Path, dataset: Any, digests: tuple[tuple[int, int], ...], options: dict[str, Any]
 ) -> None:
     assert outcomes(NAME, case(tmp_path, dataset, digests, **options)) == []
+
+
+@pytest.mark.parametrize(
+    ("cls", "shared", "epochs", "said"),
+    [
+        (Counting, 3, 1, True),
+        (Counting, 0, 1, False),
+        # Divided anew in each epoch, a file may be another worker's in the next.
+        (Counting, 3, 2, False),
+        (Sharded, 3, 1, False),
+    ],
+)
+def test_shards_that_several_workers_read_behind_a_shuffle_buffer(
+    tmp_path: Path, cls: Any, shared: int, epochs: int, said: bool
+) -> None:
+    found = case(tmp_path, cls(), ((5, 6), (7, 8)), epochs=epochs)
+    looks = msgspec.structs.replace(found.loader.looks, shared=shared)
+    found = replace(found, loader=replace(found.loader, looks=looks))
+    told = outcomes(NAME, found)
+    assert bool(told) is said
+    if said:
+        assert "3 files were read by several of the 2 workers" in told[0].why
+        assert told[0].predicted == Range(1.0, 2.0, 2.0)
