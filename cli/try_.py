@@ -224,6 +224,6 @@ def _tell(found: TryResult, format_: str) -> int:
 
 
 def _lines(found: TryResult, width: int, color: bool, unicode: bool) -> str:
-    from ..reports.words.tried_words import tried_line
+    from ..reports.words.tried_words import tried_lines
 
-    return "\n".join([tried_line(found), *(f"  {note}" for note in found.notes)]) + "\n"
+    return "\n".join(tried_lines(found)) + "\n"
