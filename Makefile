@@ -87,6 +87,7 @@ bench-advice: $(READY) ## known answers, the device, prediction error, seeds, tu
 	@$(BIN)/python benchmarks/prediction.py --store benchmarks/results
 	@$(BIN)/python benchmarks/seeds.py --store benchmarks/results
 	@$(BIN)/python benchmarks/tune.py --store benchmarks/results
+	@$(BIN)/python benchmarks/try.py --store benchmarks/results
 
 docs: $(READY) ## the site of the documentation, in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet && echo "build/site/index.html"

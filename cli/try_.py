@@ -30,7 +30,7 @@ class TryCommand(ScriptCommand):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = {
             name: isinstance(p, click.Option) and not p.is_flag
-            for p in self.params
+            for p in self.get_params(ctx)
             for name in p.opts
             if name.startswith("-")
         }
@@ -76,6 +76,7 @@ def _split(
     "try",
     cls=TryCommand,
     options_metavar="--patch FILE | --against REV | --a DIR --b DIR  [OPTIONS]",
+    short_help="Measure a change of your code: same batches? how much faster?",
 )
 @click.option("--patch", metavar="FILE", help="A unified diff of the project; - is standard input.")
 @click.option("--against", metavar="REV", help="Compare the working tree with this commit.")
@@ -86,7 +87,7 @@ def _split(
     type=click.FloatRange(0, min_open=True),
     default=60.0,
     show_default=True,
-    help="Max seconds, from the first batches on.",
+    help="Max seconds of turns; with starts of the script three times as long.",
 )
 @click.option(
     "--batches",
@@ -180,10 +181,10 @@ def _ask(root: Path, linked: Sequence[str], yes: bool) -> None:
     if yes:
         return
     shared = ", ".join(linked[:MOST_LINKED]) + (" …" if len(linked) > MOST_LINKED else "")
-    through = f", through links to what is large in {root} ({shared})" if linked else ""
+    through = f", or through links to what is large in {root} ({shared})," if linked else ""
     said = (
         "the script runs several times in copies of its project, with experiment trackers off and "
-        "LOADERSCOPE_TRIAL=1. It can still write outside of that folder, over the network" + through
+        f"LOADERSCOPE_TRIAL=1; what it writes outside of them, over the network{through} is real"
     )
     if not sys.stdin.isatty():
         raise UsageError(f"{said}: say --yes to run it")
@@ -224,6 +225,6 @@ def _tell(found: TryResult, format_: str) -> int:
 
 
 def _lines(found: TryResult, width: int, color: bool, unicode: bool) -> str:
-    from ..experiment.words import tried_line
+    from ..experiment.words import tried_lines
 
-    return "\n".join([tried_line(found), *(f"  {note}" for note in found.notes)]) + "\n"
+    return "\n".join(tried_lines(found)) + "\n"

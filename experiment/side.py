@@ -104,7 +104,6 @@ class Gate:
         self._left = 0
         self._go: dict[str, Any] = {"batches": sys.maxsize, "most_s": float("inf"), "compare": ""}
         self._began = self._apart = 0.0
-        self._running: set[int] = set()  # iterators within an epoch
 
     @property
     def counts(self) -> bool:
@@ -116,14 +115,12 @@ class Gate:
         with self._lock:
             if self._left <= 0 or time.monotonic() > self._began + self._go["most_s"]:
                 self._wait(iterator)
-            if id(iterator) not in self._running:
-                self._running.add(id(iterator))
+            if getattr(iterator, "_num_yielded", 1) == 0:  # also of one that begins anew
                 self._tell(begin=_lengths(iterator))
         self._thread.inside = True
         try:
             batch = bare(iterator)
         except StopIteration:
-            self._running.discard(id(iterator))
             self._tell(end=True)
             raise
         except BaseException as error:
