@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from . import access, distributed, epochs, handover, healthy, resources, waste, workers
+from . import access, distributed, epochs, handover, healthy, resources, waits, waste, workers
 from .case import Case
 
 CASES: dict[str, Case] = {
     case.name: case
-    for module in (access, waste, workers, handover, epochs, resources, distributed, healthy)
+    for module in (access, waste, waits, workers, handover, epochs, resources, distributed, healthy)
     for case in module.CASES
 }

@@ -33,6 +33,9 @@ DOES = {
     "server waits": "waits for a process of this host that waits itself",
     "device": "waits for a device",
 }
+# The same after "waiting for".
+WAITED_FOR = {kind: what.removeprefix("waits for ") for kind, what in DOES.items()}
+WAITED_FOR["sleep"] = "a timer"
 LEAST_DOING = 0.1  # of a finding, to be said
 
 
