@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...advisors.case.workers import WAITS_FOR
 from ...advisors.schema.report_model import Cause, LoaderReport
 from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import LoaderRun
-from ..words.findings import WAITED_FOR
 from ..words.glosses import CAUSES, GLOSSES, GROUPS, label_of
 from ..words.reasons import by_reason
 from ..words.sentences import CAPACITIES
@@ -184,7 +184,7 @@ def _waited_for(loader: LoaderReport) -> str:
     fetch = loader.code.stages.get("fetch") if loader.code is not None else None
     seen = fetch.doing if fetch is not None else ()
     kind = next((each.kind for each in seen if each.kind not in ("compute", "core")), "")
-    return WAITED_FOR.get(kind, "I/O, locks and the like")
+    return WAITS_FOR.get(kind, "for I/O, locks and the like").removeprefix("for ")
 
 
 def capacities(loader: LoaderReport) -> list[Block]:
