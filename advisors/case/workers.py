@@ -41,16 +41,18 @@ WAITS_FOR = {
     "disk": "for the disk",
     "network": "for the network",
     "lock": "for a lock",
-    "threads": "for its own threads",
-    "sleep": "asleep",
+    "threads": "for threads of its own, which compute",
+    "sleep": "for a timer",
+    "core": "for a core",
     "child": "for a program that computes",
-    "child waits": "for a program that waits",
+    "child waits": "for a program that waits itself",
     "server": "for a process that computes",
-    "server waits": "for a process that waits",
+    "server waits": "for a process that waits itself",
     "process": "for another process",
-    "gil": "for the interpreter",
+    "gil": "for the interpreter (GIL)",
     "fault": "for memory",
     "pipe": "for another process",
+    "device": "for a device",
 }
 
 

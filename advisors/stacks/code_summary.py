@@ -25,6 +25,7 @@ _SHARED = (
     "be told apart: {part} of the samples may belong to another loader"
 )
 
+_Waits = Mapping[Frames, Counter[Wait]]
 _Key = tuple[str, str, bool] | tuple[str, int]  # a function: compiled or not; or a line
 
 
@@ -72,10 +73,7 @@ def _why_none(run: Run, process: ProcessRun) -> str | None:
 
 
 def _stage(
-    stacks: Mapping[Frames, int],
-    waits: Mapping[Frames, Counter[Wait]],
-    gil_share: float | None,
-    lines: SourceLines,
+    stacks: Mapping[Frames, int], waits: _Waits, gil_share: float | None, lines: SourceLines
 ) -> CodeStage:
     samples = sum(stacks.values())
     libraries: Counter[str] = Counter()
@@ -97,10 +95,7 @@ def _stage(
 
 
 def _spots(
-    stacks: Mapping[Frames, int],
-    samples: int,
-    lines: SourceLines,
-    waits: Mapping[Frames, Counter[Wait]] | None = None,
+    stacks: Mapping[Frames, int], samples: int, lines: SourceLines, waits: _Waits | None = None
 ) -> tuple[HotSpot, ...]:
     """Functions by how often they were innermost, or (given `waits`) lines of the user's code by
     how often they were on the stack. A native frame belongs to the line that calls it."""

@@ -131,18 +131,8 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     whole, inner = epoch_times.measured_ns(seen, start, stop)
     # The program may be far ahead of the device, which limits the loop then.
     by_device = on_device.step_ns if on_device is not None else 0.0
-    plan = _plan(run, process, loader, on_device)
-    step_ns = (seen.wait + seen.compute)[seen.steady]
-    sharing = sharing_of(
-        wait_kinds(run, process, loader),
-        workers,
-        float(step_ns.mean()),
-        float(sum(each.mean() for each in work[:4])),
-        float((work.fetch_idle_ns + work.collate_idle_ns).mean()),
-        kernel_share(run, process, loader, in_main=not workers) or 0.0,
-    )
     return Workload(
-        plan,
+        _plan(run, process, loader, on_device),
         process.device is not None,
         epoch_times.epoch_batches(loader),
         index,
@@ -152,7 +142,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         pin_ns=seen.time("pin_ns"),
         h2d_ns=np.minimum(seen.time("h2d_ns"), compute),
         compute_ns=compute,
-        step_ns=step_ns,
+        step_ns=(seen.wait + seen.compute)[seen.steady],
         compute_cores=cores,
         compute_idle_share=idle_share or 0.0,
         receive_ns=receive,
@@ -171,7 +161,19 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         core_wait=max(main_waits, worker_waits),
         # Workers that are started anew with each epoch are not seen to their ends.
         others=(others_share(run, process, loader) or 0.0) if not workers else 0.0,
-        sharing=sharing,
+        sharing=_sharing(run, process, seen, work),
+    )
+
+
+def _sharing(run: Run, process: ProcessRun, seen: Recorded, work: Work) -> Sharing:
+    loader = seen.loader
+    return sharing_of(
+        wait_kinds(run, process, loader),
+        loader.num_workers,
+        float((seen.wait + seen.compute)[seen.steady].mean()),
+        float(sum(each.mean() for each in work[:4])),
+        float((work.fetch_idle_ns + work.collate_idle_ns).mean()),
+        kernel_share(run, process, loader, in_main=not loader.num_workers) or 0.0,
     )
 
 

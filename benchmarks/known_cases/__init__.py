@@ -9,6 +9,7 @@ from . import (
     handover,
     healthy,
     resources,
+    waits,
     waste,
     waste_making,
     waste_singly,
@@ -19,7 +20,7 @@ from .case import Case
 CASES: dict[str, Case] = {
     case.name: case
     for module in (
-        *(access, waste, waste_making, waste_singly, workers),
+        *(access, waits, waste, waste_making, waste_singly, workers),
         *(handover, epochs, resources, distributed, healthy),
     )
     for case in module.CASES

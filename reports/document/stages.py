@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...advisors.case.workers import WAITS_FOR
 from ...advisors.schema.report_model import Cause, LoaderReport
 from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import LoaderRun
@@ -171,11 +172,19 @@ def waiting_sentences(loader: LoaderReport) -> Iterator[str]:
             "computing."
         )
     else:
-        parts = ((no_core, "a free core"), (max(0.0, idle - no_core), "I/O, locks and the like"))
+        parts = ((no_core, "a free core"), (max(0.0, idle - no_core), _waited_for(loader)))
         found = ", ".join(
             f"{percent(share)} for {what}" for share, what in parts if share >= LEAST_WAITED
         )
         yield f"{percent(idle)} of fetch is waiting: {found}; the rest is computing."
+
+
+def _waited_for(loader: LoaderReport) -> str:
+    """What fetching mostly waits for besides a core, where stack samples saw it."""
+    fetch = loader.code.stages.get("fetch") if loader.code is not None else None
+    seen = fetch.doing if fetch is not None else ()
+    kind = next((each.kind for each in seen if each.kind not in ("compute", "core")), "")
+    return WAITS_FOR.get(kind, "for I/O, locks and the like").removeprefix("for ")
 
 
 def capacities(loader: LoaderReport) -> list[Block]:

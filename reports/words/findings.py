@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...advisors.case.workers import WAITS_FOR
 from ...advisors.schema.report_model import Doing, Finding, LoaderReport
 from ...profiler.base.metadata import clean
 from .units import factor, percent
@@ -19,30 +20,12 @@ STAGES = {
 LEAST_GAIN = 1.05  # of what would be free, to be worth saying
 
 
-# What a thread does that waits, by `WAITS`; what computes says nothing of itself.
-DOES = {
-    "core": "waits for a core",
-    "disk": "waits for the disk",
-    "network": "waits for the network",
-    "lock": "waits for a lock",
-    "threads": "waits for threads of its own, which compute",
-    "sleep": "sleeps",
-    "child": "waits for a program that computes",
-    "child waits": "waits for a program that waits itself",
-    "gil": "waits for the interpreter (GIL)",
-    "fault": "waits for memory",
-    "pipe": "waits for another process (a pipe)",
-    "process": "waits for another process (a socket)",
-    "server": "waits for a process of this host that computes",
-    "server waits": "waits for a process of this host that waits itself",
-    "device": "waits for a device",
-}
 LEAST_DOING = 0.1  # of a finding, to be said
 
 
 def doing_text(found: Doing) -> str:
     """'waits for a lock shared by 4 workers, 93 %'"""
-    what = DOES.get(found.kind, found.kind)
+    what = "sleeps" if found.kind == "sleep" else f"waits {WAITS_FOR[found.kind]}"
     if found.processes > 1:
         what += f" shared by {found.processes} workers"
     if found.what is not None:
@@ -60,7 +43,7 @@ def finding_text(found: Finding) -> str:
         what += f" {clean(found.place, 60)}" if code else ""
         what += f" ({clean(found.call, 60)})" if found.call is not None else ""
         what += f", {percent(found.share.mid)} of {found.stage}"
-    waits = [each for each in found.doing if each.kind in DOES and each.share >= LEAST_DOING]
+    waits = [each for each in found.doing if each.kind in WAITS_FOR and each.share >= LEAST_DOING]
     if waits:
         what += f" ({'; '.join(map(doing_text, waits[:2]))})"
     if found.factor is not None and found.factor.mid >= LEAST_GAIN:

@@ -177,9 +177,8 @@ def _advice(case: Case, pick: int, change: Advice, making: object) -> Advice:
 
 def _for_what(case: Case) -> str:
     """' for the network', where stack samples saw it."""
-    seen = waits_of(case)
-    told = WAITS_FOR.get(seen[0].kind, "") if seen else ""
-    return f" {told}" if told.startswith("for ") else ""
+    kinds = (each.kind for each in waits_of(case))
+    return next((f" {WAITS_FOR[kind]}" for kind in kinds if kind in WAITS_FOR), "")
 
 
 def _workers(number: int) -> str:

@@ -8,10 +8,12 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
-from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..procfs import read, read_all
+
+if TYPE_CHECKING:
+    from ipaddress import IPv4Address, IPv6Address
 
 # linux/netlink.h, linux/sock_diag.h, linux/unix_diag.h
 NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST = 4, 20, 1
@@ -103,6 +105,8 @@ def _rows(pid: int) -> dict[int, tuple[Address, Address]]:
 
 def _told(address: Address) -> IPv4Address | IPv6Address:
     """'0100007F' is 127.0.0.1: words of four bytes in the order of the machine."""
+    from ipaddress import ip_address  # seldom needed
+
     words = struct.unpack(f">{len(address[0]) // 8}I", bytes.fromhex(address[0]))
     found = ip_address(struct.pack(f"={len(words)}I", *words))
     return getattr(found, "ipv4_mapped", None) or found

@@ -75,7 +75,7 @@ def test_waiting_for_a_network_may_take_more_workers_than_cpus(tmp_path: Path) -
     ("wait", "unknown", "said"),
     [
         (Wait("network", "10.0.0.7:80"), 0.0, "mostly waiting for the network, not computing"),
-        (Wait("sleep"), 0.0, "mostly waiting, not computing"),
+        (Wait("sleep"), 0.0, "mostly waiting for a timer, not computing"),
         (None, 0.9, "`loaderscope tune` tells"),
     ],
 )
