@@ -64,12 +64,13 @@ def report_verb(
       loaderscope report --format html -o report.html
       loaderscope report --format md --for-assistant   (docs/assistants.md)
       loaderscope report --probe train:make_loader     (tries the advice)
-      loaderscope report 20250131-0915 --format md | gh issue comment 7 -F -
       loaderscope report --format perfetto -o trace.json    (for ui.perfetto.dev)
       loaderscope report --format speedscope -o s.json      (for speedscope.app)
       loaderscope report --format parquet -o tables         (for pandas, polars)
     """
-    from ..reports.formats import FILE_ONLY, render_report
+    from ..reports.formats import FILE_ONLY, Content, render_report
+    from ..reports.markdown.report_markdown import render_for_assistant
+    from ..reports.text.brief import render_advice
 
     if (full or number is not None) and format_ != "text":
         raise UsageError(f"--full and --advice are for text: {format_} has all of it")
@@ -91,14 +92,10 @@ def report_verb(
 
             report = with_diffs(report, recorded, top_of(Path.cwd()) or Path.cwd())
         step()
-        if number is not None:
-            from ..reports.text.brief import render_advice
-
+        if for_assistant:
+            content: Content = render_for_assistant(report, recorded)
+        elif number is not None:
             content = fitted(render_advice, report, number, output=output)
-        elif for_assistant:
-            from ..reports.markdown.report_markdown import render_for_assistant
-
-            content = render_for_assistant(report, recorded)
         else:
             # What was tried is in the evidence, which the brief report leaves out.
             render = partial(render_report, full=full or probe is not None)

@@ -109,7 +109,11 @@ class Dashboard(App[None]):
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = fitting(os.environ)
-        self.reader = reader(self._post) if reader else Reader(Follower(path), self._post)
+
+        def post(snapshot: Snapshot) -> None:
+            self.post_message(Fresh(snapshot))
+
+        self.reader = reader(post) if reader else Reader(Follower(path), post)
         self.snapshot = Snapshot(path.name, (), "opening")
         self._tabs, self._scrubber = Tabs(), Scrubber()
         self._place: Place | None = None
@@ -149,9 +153,6 @@ class Dashboard(App[None]):
     def view(self) -> View:
         """The screen looked at."""
         return self.query_one(f"#view{self._tabs.current}", View)
-
-    def _post(self, snapshot: Snapshot) -> None:
-        self.post_message(Fresh(snapshot))
 
     def on_fresh(self, message: Fresh) -> None:
         self._show(message.snapshot)
@@ -250,6 +251,11 @@ class Dashboard(App[None]):
 
     def action_diff(self) -> None:
         """Show the recommendation looked at as a patch, made in a thread; or hide it again."""
+
+        def made(view: Advice, advice: Recommendation, patch: str) -> None:
+            self._differ = None
+            view.say(advice, patch)
+
         view, report = self.view, self.snapshot.advice.report
         advice = view.target if isinstance(view, Advice) else None
         if not isinstance(view, Advice) or not isinstance(advice, Recommendation) or not report:
@@ -260,16 +266,12 @@ class Dashboard(App[None]):
             view.say(advice, "making the patch…")
             self._differ = EndableThread(
                 target=lambda: self.call_later(
-                    self._made, view, advice, self._diff(self._path, report, advice)
+                    made, view, advice, self._diff(self._path, report, advice)
                 ),
                 name="loaderscope-diff",
                 daemon=True,
             )
             self._differ.start()
-
-    def _made(self, view: Advice, advice: Recommendation, patch: str) -> None:
-        self._differ = None
-        view.say(advice, patch)
 
     def action_stacks(self) -> None:
         """Take stacks of the run now, in a thread: it lasts seconds."""

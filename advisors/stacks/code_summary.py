@@ -129,29 +129,28 @@ def _spots(
         if innermost is not None:
             inner[innermost[0]] += count
             places[innermost[0]][innermost[1]] += count
-    found = []
-    for key, _ in (total if by_line else inner).most_common(MAX_SPOTS):
+
+    def spot(key: _Key) -> HotSpot:
         frame, owner = first[key], _owner(first[key])
         line = places[key].most_common(1)[0][0] if places[key] else frame.line
         low, high = wilson(total[key], samples)
-        found.append(
-            HotSpot(
-                function=frame.function,
-                file=frame.file or None,
-                line=line or None,
-                library=owner.library,
-                own=owner.own,
-                native=frame.native,
-                share=inner[key] / samples,
-                total_share=total[key] / samples,
-                low=low,
-                high=high,
-                called_from=callers[key].most_common(1)[0][0] if callers[key] else None,
-                text=lines.text(frame.file, line) if owner.own else None,
-                doing=doing_of(did[key]),
-            )
+        return HotSpot(
+            function=frame.function,
+            file=frame.file or None,
+            line=line or None,
+            library=owner.library,
+            own=owner.own,
+            native=frame.native,
+            share=inner[key] / samples,
+            total_share=total[key] / samples,
+            low=low,
+            high=high,
+            called_from=callers[key].most_common(1)[0][0] if callers[key] else None,
+            text=lines.text(frame.file, line) if owner.own else None,
+            doing=doing_of(did[key]),
         )
-    return tuple(found)
+
+    return tuple(spot(key) for key, _ in (total if by_line else inner).most_common(MAX_SPOTS))
 
 
 def doing_of(waits: Mapping[Wait, int]) -> tuple[Doing, ...]:

@@ -123,14 +123,12 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     pack_ns = costs.handover(tensors, data_bytes, pickled, speed).pack_ns
     work = _work(seen, worker_waits if workers else main_waits, pack_ns)
     compute = _compute(seen, index + unpack + receive if workers else 0.0)
-    in_main = index + (receive + unpack if workers else work.fetch_cpu_ns + work.collate_cpu_ns)
-    cores = compute_cores(run, process, seen, in_main)
+    made_ns = receive + unpack if workers else work.fetch_cpu_ns + work.collate_cpu_ns
+    cores = compute_cores(run, process, seen, index + made_ns)
     idle_share = waiting_share(max(0.0, 1.0 - cores), beside) if cores is not None else None
     on_device = device_work(loader, seen.rows[seen.steady])
     start, stop = epoch_times.start_ns(seen), epoch_times.stop_ns(loader, speed)
     whole, inner = epoch_times.measured_ns(seen, start, stop)
-    # The program may be far ahead of the device, which limits the loop then.
-    by_device = on_device.step_ns if on_device is not None else 0.0
     return Workload(
         _plan(run, process, loader, on_device),
         process.device is not None,
@@ -146,8 +144,8 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         compute_cores=cores,
         compute_idle_share=idle_share or 0.0,
         receive_ns=receive,
-        measured_batch_ns=max(by_device, whole),
-        measured_inner_ns=max(by_device, inner),
+        measured_batch_ns=_or_device(whole, on_device),
+        measured_inner_ns=_or_device(inner, on_device),
         start_ns=start,
         stop_ns=stop,
         cold_ns=epoch_times.cold_ns(seen),
@@ -163,6 +161,11 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
         others=(others_share(run, process, loader) or 0.0) if not workers else 0.0,
         sharing=_sharing(run, process, seen, work),
     )
+
+
+def _or_device(batch_ns: float, work: DeviceWork | None) -> float:
+    """The program may be far ahead of the device, which limits the loop then."""
+    return batch_ns if work is None else max(work.step_ns, batch_ns)
 
 
 def _sharing(run: Run, process: ProcessRun, seen: Recorded, work: Work) -> Sharing:

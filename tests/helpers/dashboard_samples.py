@@ -150,7 +150,9 @@ class StillScript:
 def live_dashboard(path: Path) -> LiveDashboard:
     """That of `run --live`, whose reader waits to be told."""
     app = LiveDashboard(cast("Any", StillScript(path)))
-    app.reader = Told(Follower(path), app._post, advise=advise)
+    app.reader = Told(
+        Follower(path), lambda snapshot: app.post_message(Fresh(snapshot)), advise=advise
+    )
     app.theme = DARK.name
     return app
 
