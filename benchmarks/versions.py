@@ -38,6 +38,7 @@ PROGRAMS = "tests/harmless"
 FAST = ("--fast", "-m", "not quiet and not slow")
 TOOLS = ("pytest>=8", "pytest-timeout>=2.3", "hypothesis>=6.100", "jsonschema>=4")
 ALSO = ("pandas", "torchdata", "prometheus-client")  # that the fast tests use
+SDK = "opentelemetry-sdk>=1.26"  # of the same release as the API
 EXTRAS = ("demo", "html", "parquet", "storage", "tensorboard", "opentelemetry")
 PINNED = ("-c", str(ROOT / "constraints.txt"))
 
@@ -78,7 +79,7 @@ def environment(kind: str, version: str, interpreter: str) -> Path:
         way = "lowest-direct" if kind == "lowest" else "highest"
         uv = [str(folder / "bin/uv"), "pip", "install", "--quiet", "--python", str(python)]
         extras = [word for name in EXTRAS for word in ("--extra", name)]
-        asked = ["--resolution", way, "-r", str(ROOT / "pyproject.toml"), *extras]
+        asked = ["--resolution", way, "-r", str(ROOT / "pyproject.toml"), SDK, *extras]
         subprocess.run([*uv, *asked], check=True)
         subprocess.run([*pip, "--no-deps", "-e", str(ROOT)], check=True)
     ready.touch()

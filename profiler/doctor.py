@@ -7,6 +7,7 @@ import importlib
 import importlib.metadata
 import multiprocessing
 import os
+import platform
 import re
 import tempfile
 from collections.abc import Callable, Mapping
@@ -26,6 +27,8 @@ from .store.rundir import runs_directory
 SHM_LEAST_BYTES = 1 << 30
 SHM_LEAST_SHARE = 0.05  # of memory; a bare Linux gives 0.5, Docker 64 MiB whatever the machine
 DESCRIPTORS_LEAST = 4096
+# With which the tests passed: `make test-python`, benchmarks/results/python.
+TRIED_PYTHONS = ("3.11", "3.14")
 
 # What sets the number of library threads, of which every worker starts as many.
 THREAD_VARIABLES = (
@@ -58,6 +61,7 @@ def checks(
     load: Load = importlib.import_module,
     descriptors: Callable[[], tuple[int, int]] | None = None,
     start_method: Callable[[], str] = multiprocessing.get_start_method,
+    python: str = platform.python_version(),
     affinity: Callable[[], int] = usable_cores,
     why_python: str = form.why_python,
     read_stacks: Callable[[str], str | None] = try_stacks,
@@ -76,6 +80,7 @@ def checks(
     tried: dict[str, Callable[[], Found]] = {
         "run directory": lambda: _run_directory(directory or runs_directory(environ)),
         "recording memory": lambda: _keeping(why_not_kept() if why_unkept is None else why_unkept),
+        "python": lambda: _python_version(python),
         "torch": lambda: _torch_version(load),
         "device": lambda: _device(load("torch")),
         "nvml": lambda: _nvml(root, load),
@@ -122,12 +127,24 @@ def _keeping(why_not: str) -> Found:
     return True, "batches are recorded in memory that outlives the training process", None
 
 
+def _python_version(version: str) -> Found:
+    """Whether this Python is one that was tried, or an earlier one."""
+    newest = TRIED_PYTHONS[-1]
+    if _release(version) <= _release(newest):
+        return True, f"Python {version} (tried: {', '.join(TRIED_PYTHONS)})", None
+    mend = (
+        "the compiled hooks use insides of Python that it may have changed: "
+        f"{form.PURE_VARIABLE}=1 does without them; then upgrade loaderscope"
+    )
+    return None, f"Python {version} is newer than what was tried (up to {newest})", mend
+
+
 def _torch_version(load: Load) -> Found:
     """Whether torch is there, and of a release whose DataLoader was tried."""
     try:
         version = str(load("torch").__version__)
     except ImportError as error:
-        mend = "install PyTorch in this environment"
+        mend = "recorded runs are shown without it; to record, install PyTorch in this environment"
         return False, f"torch cannot be imported: {error}", mend
     oldest = torch_parts.TRIED[0]
     if _release(version) < _release(oldest):

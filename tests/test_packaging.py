@@ -241,6 +241,14 @@ def test_the_wheel_says_its_version_and_floor(wheel: Path) -> None:
     assert needed and not any(each.startswith("torch") for each in needed)
 
 
+def test_the_version_has_release_notes(tmp_path: Path) -> None:
+    notes = (sys.executable, ROOT / ".ci/release_notes.py")
+    assert "### Added" in run(*notes, loaderscope.__version__, cwd=tmp_path)
+    asked = [*map(str, notes), "9.9.9"]
+    told = subprocess.run(asked, capture_output=True, text=True, check=False)
+    assert told.returncode == 1 and "9.9.9" in told.stderr
+
+
 def test_the_installed_package_is_not_the_checkout(installed: Path, tmp_path: Path) -> None:
     where = run(
         installed / "python", "-c", "import loaderscope; print(loaderscope.__file__)", cwd=tmp_path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -20,7 +21,7 @@ CREATE_TIME_TOLERANCE_S = 2.0
 
 def created(pid: int) -> float | None:
     """When the process of this id was created, seconds since 1970; None where there is none
-    (zombies included)."""
+    (zombies included), NaN where there is one and nothing says when."""
     import psutil
 
     try:
@@ -29,9 +30,26 @@ def created(pid: int) -> float | None:
             return None
         return float(process.create_time())
     except psutil.AccessDenied:
-        return float("nan")  # it exists
-    except (psutil.Error, ValueError, OverflowError):
-        return None
+        return math.nan
+    except (psutil.Error, OSError, ValueError, OverflowError):
+        return math.nan if _exists(pid) else None
+
+
+def created_here() -> float | None:
+    """When this process was created; None if nothing says so, as on Linux without /proc."""
+    since = created(os.getpid())
+    return None if since is None or math.isnan(since) else since
+
+
+def _exists(pid: int) -> bool:
+    """Whether signals would reach a process of this id, though psutil knows none."""
+    if os.name != "posix":
+        return False
+    try:
+        os.kill(pid, 0)
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
 from msgspec.structs import replace
 
 from ..base import schema
@@ -21,6 +20,7 @@ from ..base.atomic_write import write_atomically
 from ..base.clock import now_ns
 from ..base.facts import FORMAT
 from ..base.host import boot_id, host_name, usable_cores
+from ..base.liveness import created_here
 from ..base.tolerant import as_json
 from ..store.lanes.lane import Budget, Lane
 from . import cgroup, host
@@ -103,7 +103,7 @@ class Sampler:
         self._identity: dict[str, object] = {
             "format": FORMAT,
             "pid": os.getpid(),
-            "create_time": psutil.Process().create_time(),
+            "create_time": created_here(),
             "host": host_name(),
             "interval_s": interval_s,
         }

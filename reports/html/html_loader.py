@@ -148,10 +148,16 @@ def _time_line(key: str, window: Window, tracks: tuple[Track, ...]) -> Figure:
     )
 
 
+def _faint(color: str) -> str:
+    """An area's colour; plotly 6 knows no colours of eight digits."""
+    red, green, blue = bytes.fromhex(color[1:])
+    return f"rgba({red}, {green}, {blue}, 0.13)"
+
+
 def _border(stage: str) -> dict[str, Any]:
     """Neighbours of one colour need a border; a slice of a pixel would be all border."""
     long = stage in ("wait", "compute", "fetch")
-    return {"width": 0.5, "color": "#80808099"} if long else {"width": 0}
+    return {"width": 0.5, "color": "rgba(128, 128, 128, 0.6)"} if long else {"width": 0}
 
 
 def _distributions(key: str, loader: LoaderRun) -> Iterator[Figure]:
@@ -172,7 +178,7 @@ def _distributions(key: str, loader: LoaderRun) -> Iterator[Figure]:
                 figures(shares * 100, 4),
                 {"shape": "hv", "color": COLORS[name], "width": 1.8},
                 fill="tozeroy",
-                fillcolor=f"{COLORS[name]}22",
+                fillcolor=_faint(COLORS[name]),
                 hovertemplate="%{fullData.name} about %{x:.3g} ms: %{y:.3g} % of batches"
                 "<extra></extra>",
             )

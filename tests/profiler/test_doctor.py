@@ -75,6 +75,7 @@ def test_a_healthy_machine(healthy):
     assert verdicts == {
         "run directory": True,
         "recording memory": True,
+        "python": True,
         "torch": True,
         "device": None,
         "nvml": None,
@@ -145,6 +146,15 @@ def test_torch_releases(tmp_path, version, ok):
     check = examine(tmp_path, load=loader(torch=fake_torch(version)))["torch"]
     assert check.ok is ok and version in check.finding
     assert (check.mend is None) == (ok is True)
+
+
+@pytest.mark.parametrize(
+    ("version", "ok"), [("3.10.1", True), ("3.14.9", True), ("3.15.0rc1", None), ("4.0", None)]
+)
+def test_pythons(healthy, version, ok):
+    found = examine(healthy, python=version)["python"]
+    assert found.ok is ok and version in found.finding
+    assert (found.mend is None) == bool(ok)
 
 
 def test_devices(tmp_path):

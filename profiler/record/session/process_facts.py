@@ -10,6 +10,7 @@ from typing import Any
 from ...base.cpu_list import cpu_list
 from ...base.facts import FORMAT, ProcessFacts
 from ...base.host import allowed_cores, boot_id, both_clocks, host_name
+from ...base.liveness import created_here
 from ...base.tolerant import as_json
 from ...store.rundir import command_line
 from .ranks import group_of_process, ranks
@@ -25,7 +26,6 @@ def process_facts() -> dict[str, Any]:
     """As JSON values, with the ranks known now (see `ranks`)."""
     import multiprocessing
 
-    import psutil
     import torch
 
     clocks = both_clocks()
@@ -33,7 +33,7 @@ def process_facts() -> dict[str, Any]:
         ProcessFacts(
             format=FORMAT,
             pid=os.getpid(),
-            create_time=psutil.Process().create_time(),
+            create_time=created_here(),
             host=host_name(),
             boot_id=boot_id(),
             clock_ns=clocks["clock_ns"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import json
+import math
 import os
 import signal
 import socket
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...base.host import host_name
-from ...base.liveness import CREATE_TIME_TOLERANCE_S
+from ...base.liveness import CREATE_TIME_TOLERANCE_S, created
 from ...store.lanes.block import SOCKET_NAME
 from ...store.rundir import system_stem
 
@@ -87,18 +88,17 @@ def _pid_in(directory: Path) -> int | None:
 
 
 def _sampler_lives(path: Path) -> bool:
-    import psutil
-
     try:
         facts = _facts(path)
         if facts.get("ended_clock_ns") is not None:
             return False
-        process = psutil.Process(int(facts["pid"]))
-        off = abs(process.create_time() - float(facts["create_time"]))
-        return off <= CREATE_TIME_TOLERANCE_S and process.status() != psutil.STATUS_ZOMBIE
+        since, told = created(int(facts["pid"])), facts["create_time"]
+        if since is None or told is None or math.isnan(since):
+            return since is not None
+        return abs(since - float(told)) <= CREATE_TIME_TOLERANCE_S
     except FileNotFoundError:
         return time.time() - path.stat().st_mtime < _STARTING_S  # it is starting
-    except (OSError, ValueError, KeyError, TypeError, psutil.Error):
+    except (OSError, ValueError, KeyError, TypeError):
         return False
 
 

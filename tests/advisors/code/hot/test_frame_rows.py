@@ -156,6 +156,7 @@ def alike(one: Any, other: Any) -> bool:
     return str(one) == str(other)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")  # of numpy before 1.25
 @pytest.mark.parametrize("kind", FRAMES)
 def test_every_form_gives_what_pandas_gives(kind: str) -> None:
     frame = FRAMES[kind]
