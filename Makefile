@@ -82,6 +82,7 @@ bench-advice: $(READY) ## known answers, the device, prediction error, seeds, tu
 	@$(BIN)/python benchmarks/prediction.py --store benchmarks/results
 	@$(BIN)/python benchmarks/seeds.py --store benchmarks/results
 	@$(BIN)/python benchmarks/tune.py --store benchmarks/results
+	@$(BIN)/python benchmarks/try.py --store benchmarks/results
 
 screenshots: $(READY) ## draw the pictures of the README anew, from a real run
 	@$(BIN)/python docs/screenshots.py

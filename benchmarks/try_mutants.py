@@ -70,7 +70,7 @@ def make_loader():
 
 if __name__ == "__main__":
     loader = make_loader()
-    for epoch in range(200):
+    for epoch in range(10_000):
         for batch in loader:
             batch["image"].sum().item()
 '''

@@ -35,10 +35,15 @@ class TryCommand(ScriptCommand):
             if name.startswith("-")
         }
         begin, rest = _split(args, own, until_script=True)
-        if any(each.partition("=")[0] in _CHANGES for each in begin) or rest[:1] == ["--"]:
+        if rest[:1] == ["--"]:
             return super().parse_args(ctx, args)
         script = rest[: 2 if rest[:1] in (["-m"], ["-c"]) else 1]
-        options, others = _split(rest[len(script) :], own)
+        others = rest[len(script) :]
+        options: list[str] = []
+        if others[:1] == ["--"]:
+            del others[0]
+        elif not any(each.partition("=")[0] in _CHANGES for each in begin):
+            options, others = _split(others, own)
         return click.Command.parse_args(self, ctx, [*begin, *options, "--", *script, *others])
 
 
@@ -175,10 +180,10 @@ def _ask(root: Path, linked: Sequence[str], yes: bool) -> None:
     if yes:
         return
     shared = ", ".join(linked[:MOST_LINKED]) + (" …" if len(linked) > MOST_LINKED else "")
-    through = f", through links to what is large in {root} ({shared})" if linked else ""
+    through = f", or through links to what is large in {root} ({shared})," if linked else ""
     said = (
         "the script runs several times in copies of its project, with experiment trackers off and "
-        "LOADERSCOPE_TRIAL=1. It can still write to absolute paths, over the network" + through
+        f"LOADERSCOPE_TRIAL=1; what it writes outside of them, over the network{through} is real"
     )
     if not sys.stdin.isatty():
         raise UsageError(f"{said}: say --yes to run it")
@@ -219,6 +224,6 @@ def _tell(found: TryResult, format_: str) -> int:
 
 
 def _lines(found: TryResult, width: int, color: bool, unicode: bool) -> str:
-    from ..reports.words.tried_words import tried_line
+    from ..reports.words.tried_words import tried_lines
 
-    return "\n".join([tried_line(found), *(f"  {note}" for note in found.notes)]) + "\n"
+    return "\n".join(tried_lines(found)) + "\n"

@@ -31,7 +31,7 @@ SOURCES = (
 )
 # Scripts that go on where they left off write these files again.
 WRITTEN = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".db", ".sqlite", ".log")
-SMALL_BYTES, MOST_BYTES = 8_000_000, 1_000_000_000  # of a file, and of all that are copied
+SMALL_BYTES, MOST_BYTES = 8_000_000, 256_000_000  # of a file, and of all that are copied
 MOST_HERE, MOST_ENTRIES = 2_000, 20_000  # of a folder, and of all that are looked into
 _NEVER = (".git", "__pycache__")
 _LINKED = ("node_modules", "site-packages", ".venv", "venv", ".tox", ".mypy_cache", ".ruff_cache")

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from .scratch import Scratch
 
 START_S = 1800.0  # to the first batch, and for one
 POLL_S = 0.2
+MOST_BESIDE = 1_000  # files beside the project and above it, that are linked
 # Trackers off, and what tells scripts that this is a trial.
 _TRIAL = {
     "LOADERSCOPE_TRIAL": "1",
@@ -77,7 +79,7 @@ class Side:
         self.name, self._scratch = name, scratch
         self._folder = Path(tempfile.mkdtemp(prefix="side-", dir=scratch.folder))
         self._errors = self._folder / "stderr"
-        copy = self._folder / "project"
+        copy = _place_for(script.root, self._folder / "files")
         shutil.copytree(project, copy, symlinks=True)
         self._listener = socket.socket(socket.AF_UNIX)
         address = f"loaderscope-try-{secrets.token_hex(16)}"
@@ -121,6 +123,7 @@ class Side:
                 connection.close()
                 continue
             self._connection = connection
+            self._listener.close()  # one process is listened to
             self._said = self._lines(connection)
             return next(self._said, None)
         raise Failed(f"the script {self.name} asked for no batch within {START_S / 60:.0f} minutes")
@@ -206,6 +209,19 @@ class Side:
         if self._connection is not None:
             self._connection.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _place_for(root: Path, folder: Path) -> Path:
+    """A place for a copy of the project, in which `../data` is what it is in the project."""
+    real, here = Path(root.anchor), folder
+    for part in root.relative_to(real).parts:
+        here.mkdir()
+        with suppress(OSError), os.scandir(real) as beside:
+            for entry in islice(beside, MOST_BESIDE):
+                if entry.name != part:
+                    (here / entry.name).symlink_to(entry.path)
+        real, here = real / part, here / part
+    return here
 
 
 _EVENTS = ("begin", "batch", "end", "raised")

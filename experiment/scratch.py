@@ -12,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from ..profiler.base.errors import UsageError
 from . import janitor
 
 PREFIX = "loaderscope-try-"
@@ -21,19 +20,16 @@ LOCK = "lock"
 
 class Scratch:
     """A folder, removed with the processes of sides when this ends or its process dies. Folders
-    whose trial and janitor were both killed are removed by the next trial."""
+    whose trial and janitor were both killed are removed by the next trial. Raises OSError."""
 
     def __enter__(self) -> Scratch:
-        try:
-            _sweep(Path(tempfile.gettempdir()))
-            self.folder = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
-            # Inherited by the janitor, and held as long as one of the two lives.
-            new = self.folder / "new"
-            self._lock = os.open(new, os.O_CREAT | os.O_RDWR, 0o600)
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
-            new.rename(self.folder / LOCK)  # a lock that has its name is held
-        except OSError as error:
-            raise UsageError(f"there is no room for a copy of the project: {error}") from error
+        _sweep(Path(tempfile.gettempdir()))
+        self.folder = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
+        # Inherited by the janitor, and held as long as one of the two lives.
+        new = self.folder / "new"
+        self._lock = os.open(new, os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        new.rename(self.folder / LOCK)  # a lock that has its name is held
         command = [sys.executable, "-I", "-S", janitor.__file__, str(self.folder)]
         self._janitor = subprocess.Popen(
             command,

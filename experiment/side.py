@@ -8,6 +8,7 @@ trainers save checkpoints and upload logs.
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import random
 import socket
@@ -67,8 +68,8 @@ def _within(path: str, root: str) -> bool:
 
 
 def begin() -> None:
-    """Hook the iterators of DataLoaders; of several ranks only the first's."""
-    if os.environ.get("RANK", "0") != "0":
+    """Hook the iterators of DataLoaders; of several ranks only the first's, and not in workers."""
+    if os.environ.get("RANK", "0") != "0" or multiprocessing.current_process().daemon:
         return
     gate = Gate(json.loads(os.environ[VARIABLE]))
     for kind in (torch_parts.TORCH, torch_parts.TORCHDATA):
@@ -99,28 +100,27 @@ class Gate:
         self._thread = threading.local()
         self._socket: socket.socket | None = None
         self._said: Any = None  # what the other process writes
+        self._off = False  # another rank or process is listened to
         self._left = 0
-        self._go: dict[str, Any] = {}
+        self._go: dict[str, Any] = {"batches": sys.maxsize, "most_s": float("inf"), "compare": ""}
         self._began = self._apart = 0.0
-        self._running: set[int] = set()  # iterators within an epoch
 
     @property
     def counts(self) -> bool:
-        """Not in a worker that was forked, and not in a loader that another one reads from."""
-        return os.getpid() == self._pid and not getattr(self._thread, "inside", False)
+        """Not in a worker that was forked, nor in a loader that another one reads from."""
+        ours = not self._off and os.getpid() == self._pid
+        return ours and not getattr(self._thread, "inside", False)
 
     def step(self, iterator: Any, bare: Callable[[Any], Any]) -> Any:
         with self._lock:
             if self._left <= 0 or time.monotonic() > self._began + self._go["most_s"]:
                 self._wait(iterator)
-            if id(iterator) not in self._running:
-                self._running.add(id(iterator))
+            if getattr(iterator, "_num_yielded", 1) == 0:  # also of one that begins anew
                 self._tell(begin=_lengths(iterator))
         self._thread.inside = True
         try:
             batch = bare(iterator)
         except StopIteration:
-            self._running.discard(id(iterator))
             self._tell(end=True)
             raise
         except BaseException as error:
@@ -144,8 +144,12 @@ class Gate:
 
     def _wait(self, iterator: Any) -> None:
         """Tell that the turn is over, and wait for the next."""
+        if self._off:
+            return
         if self._socket is None:
             self._connect(iterator)
+            if self._off:
+                return
         else:
             _synchronize()
             seconds = time.monotonic() - self._began - self._apart
@@ -162,7 +166,14 @@ class Gate:
 
         made = socket.socket(socket.AF_UNIX)
         made.settimeout(None)
-        made.connect("\0" + self._told["socket"])
+        ranks = torch.distributed
+        try:
+            if ranks.is_available() and ranks.is_initialized() and ranks.get_rank():
+                raise ConnectionRefusedError
+            made.connect("\0" + self._told["socket"])
+        except ConnectionRefusedError:
+            self._off = True
+            return
         self._socket, self._said = made, made.makefile("rb")
         ahead = getattr(iterator, "_num_workers", 0) * (
             getattr(iterator, "_prefetch_factor", 0) or 0
@@ -178,9 +189,9 @@ class Gate:
         )
 
     def _tell(self, **said: Any) -> None:
-        assert self._socket is not None
         with self._lock:
-            self._socket.sendall(json.dumps(said).encode() + b"\n")
+            if self._socket is not None:
+                self._socket.sendall(json.dumps(said).encode() + b"\n")
 
 
 def _lengths(iterator: Any) -> list[int | None]:

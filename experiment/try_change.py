@@ -41,10 +41,13 @@ def try_change(
     place = place if place.is_relative_to(root) else root
     told = script_of(list(script), root, place)
     say("copying the project")
-    with Scratch() as scratch:
-        copies = make_copies(change, scratch.folder)
-        ask(copies.linked)
-        return Trial(told, copies, options or Options(), scratch, say).run()
+    try:
+        with Scratch() as scratch:
+            copies = make_copies(change, scratch.folder)
+            ask(copies.linked)
+            return Trial(told, copies, options or Options(), scratch, say).run()
+    except OSError as error:  # such as a full disk
+        raise UsageError(f"the project cannot be copied and run: {error}") from error
 
 
 def project_of(script: Sequence[str], here: Path) -> Path:

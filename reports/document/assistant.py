@@ -59,8 +59,9 @@ def _verify(report: Report) -> Iterator[Block]:
     yield Code(f"loaderscope try --patch change.diff --yes --format json {shlex.join(script)}")
     yield Sentence(
         "change.diff is a unified diff that is not applied; for an edited working tree, write "
-        "--against HEAD in its place. Exit code 0: same batches and not slower; 1: they differ or it is slower; 2: it could not be tried, and why. Only exit "
-        "code 0 with a factor above 1 is a gain."
+        "--against HEAD in its place. Exit code 0: same batches and not slower; 1: they differ or "
+        "it is slower; 2: it could not be tried, and why. Only exit code 0 with a factor above 1 "
+        "is a gain."
     )
 
 

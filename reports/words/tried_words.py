@@ -26,6 +26,11 @@ def tried_line(result: TryResult) -> str:
     return ", ".join(parts)
 
 
+def tried_lines(result: TryResult) -> list[str]:
+    """The same, and what is to be known besides."""
+    return [tried_line(result), *(f"  {clean(note, 500)}" for note in result.notes)]
+
+
 def _batches(result: TryResult) -> str:
     of = f"{'all' if result.ended else 'first'} {count(result.compared)}"
     if result.same_batches is None:

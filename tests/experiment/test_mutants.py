@@ -29,9 +29,9 @@ class Listener(Gate):
         self.events: list[Event] = []
 
     def _wait(self, iterator: Any) -> None:
-        if self._go:
+        if self._go["compare"]:
             raise KeyboardInterrupt
-        self._go, self._left, self._began = {"compare": "values", "most_s": 1e9}, BATCHES, 0.0
+        self._go, self._left = {"compare": "values", "most_s": float("inf")}, BATCHES
 
     def _tell(self, **said: Any) -> None:
         self.events += [each for each in said.items() if each[0] != "rows"]

@@ -252,7 +252,7 @@ def test_folders_of_killed_trials_are_removed_by_the_next(project: Path) -> None
         (["--patch", "c", "train.py", "--budget", "3"], ["train.py", "--budget", "3"]),
         (["-y", "train.py", "--patch", "c", "a", "-b"], ["train.py", "a", "-b"]),
         (["-m", "pkg.train", "--patch", "c", "--lr", "1"], ["-m", "pkg.train", "--lr", "1"]),
-        (["--patch", "c", "-m", "pkg", "--", "x"], ["-m", "pkg", "--", "x"]),
+        (["--patch", "c", "-m", "pkg", "--", "x"], ["-m", "pkg", "x"]),
         (["--patch", "c", "--", "train.py", "-y"], ["train.py", "-y"]),
     ],
 )
