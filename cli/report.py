@@ -63,7 +63,7 @@ def report_verb(
       loaderscope report --full
       loaderscope report --advice 1
       loaderscope report --format html -o report.html
-      loaderscope report --format md --for-assistant   (what writes the change, docs/assistants.md)
+      loaderscope report --format md --for-assistant   (docs/assistants.md)
       loaderscope report --probe train:make_loader     (tries the advice)
       loaderscope report 20250131-0915 --format md | gh issue comment 7 -F -
       loaderscope report --format perfetto -o trace.json    (for ui.perfetto.dev)

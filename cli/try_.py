@@ -30,7 +30,7 @@ class TryCommand(ScriptCommand):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         own = {
             name: isinstance(p, click.Option) and not p.is_flag
-            for p in self.params
+            for p in self.get_params(ctx)
             for name in p.opts
             if name.startswith("-")
         }
@@ -76,6 +76,7 @@ def _split(
     "try",
     cls=TryCommand,
     options_metavar="--patch FILE | --against REV | --a DIR --b DIR  [OPTIONS]",
+    short_help="Measure a change of your code: same batches? how much faster?",
 )
 @click.option("--patch", metavar="FILE", help="A unified diff of the project; - is standard input.")
 @click.option("--against", metavar="REV", help="Compare the working tree with this commit.")
@@ -86,7 +87,7 @@ def _split(
     type=click.FloatRange(0, min_open=True),
     default=60.0,
     show_default=True,
-    help="Max seconds, from the first batches on.",
+    help="Max seconds of turns; with starts of the script three times as long.",
 )
 @click.option(
     "--batches",

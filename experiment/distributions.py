@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from math import exp
 from typing import Any
 
@@ -24,19 +27,21 @@ def distributions_differ(
     standard deviations and sizes; None where chance explains it.
 
     `parts`: the fingerprints of each side's batches. The two-sample Kolmogorov-Smirnov test, with
-    the bound of Wei and Dudley 2012, "Two-sample Dvoretzky-Kiefer-Wolfowitz inequalities", which
-    holds for equal numbers of rows; Bonferroni's correction for the number of tests. Rows of a
-    batch that are alike count as fewer (Kish's design effect).
+    the bound of Wei and Dudley 2012, "Two-sample Dvoretzky-Kiefer-Wolfowitz inequalities", for
+    equal numbers of rows and with the constant e, which covers any number of them; Bonferroni's
+    correction for the number of tests. Rows of a batch that are alike count as fewer (Kish's design
+    effect).
     """
-    known, now = map(_kinds, parts)
-    if known != now:
-        gone, new = (sorted(each)[:1] or ["nothing"] for each in (known - now, now - known))
-        return f"{gone[0]} became {new[0]}"
+    if not all(parts):
+        return None
+    one, other = map(_kinds, parts)
+    gone, new = _only_in(one, other, len(parts[0])), _only_in(other, one, len(parts[1]))
+    if gone or new:
+        return f"{next(iter(gone), 'nothing')} became {next(iter(new), 'nothing')}"
     tests = []
-    for where in before[0] if before else ():
-        for at in range(min(len(rows[0]) for rows in (before[0][where], after[0][where]))):
-            a, b = (_figures(side, where, at) for side in (before, after))
-            tests.append((_bound(a, b), where, at, a, b))
+    for where, at in _tests(before, after):
+        a, b = (_figures(side, where, at) for side in (before, after))
+        tests.append((_bound(a, b), where, at, a, b))
     if not tests:
         return None
     least, where, at, a, b = min(tests, key=lambda test: test[0])
@@ -47,14 +52,41 @@ def distributions_differ(
     return f"the distribution of {name}: on average {next(middles):.4g} became {next(middles):.4g}"
 
 
-def _kinds(batches: Sequence[Any]) -> set[str]:
-    """Where parts are and what they are, without shapes."""
-    return {f"{where} {what.partition(' (')[0]}" for parts in batches for where, what, _ in parts}
+_SIZES = re.compile(r" of \d+$| \(.*")
+
+
+def _kinds(batches: Sequence[Any]) -> Counter[str]:
+    """Where parts are and what they are, without sizes, and in how many batches."""
+    kinds = ({f"{where} {_SIZES.sub('', what)}" for where, what, _ in parts} for parts in batches)
+    return Counter(chain.from_iterable(kinds))
+
+
+def _only_in(one: Counter[str], other: Counter[str], batches: int) -> list[str]:
+    """What the other side has in no batch, and not by chance: lists may be of any length."""
+    return [
+        kind
+        for kind, count in sorted(one.items())
+        if kind not in other and (1 - count / batches) ** batches < FALSE_ALARMS / len(one)
+    ]
+
+
+def _tests(before: Sequence[Rows], after: Sequence[Rows]) -> list[tuple[str, int]]:
+    """(part, place of a figure) of what both sides have."""
+    sizes: list[dict[str, int]] = [
+        {where: len(rows[0]) for batch in side for where, rows in batch.items()}
+        for side in (before, after)
+    ]
+    return [
+        (where, at)
+        for where in sizes[0]
+        if where in sizes[1]
+        for at in range(min(sizes[0][where], sizes[1][where]))
+    ]
 
 
 def _figures(side: Sequence[Rows], where: str, at: int) -> list[Any]:
     """One figure of each row of each batch; what is no number is less than all."""
-    rows = [np.array([row[at] for row in batch.get(where, ())]) for batch in side]
+    rows = [np.array([row[at] for row in batch.get(where, ()) if at < len(row)]) for batch in side]
     return [
         np.nan_to_num(each, nan=-FARTHEST, posinf=FARTHEST, neginf=-FARTHEST)
         for each in rows

@@ -66,7 +66,9 @@ def add_repository(root: Path, into: Path, commit: str | None = None) -> None:
     told = git(
         into, "clone", "-q", "--shared", "--no-checkout", "--template=", str(root), cloned.name
     )
-    if told is not None and told.returncode == 0:
+    if told is None or told.returncode:
+        shutil.rmtree(cloned, ignore_errors=True)
+    else:
         (cloned / ".git").rename(into / ".git")
         cloned.rmdir()
         take = ("checkout", "-q", "--force", "--detach", commit) if commit else ("reset", "-q")

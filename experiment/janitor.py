@@ -20,12 +20,13 @@ LAST = (b"multiprocessing.resource_tracker", b"torch_shm_manager")
 GRACE_S = 3.0
 
 
-def end_processes(first: int) -> None:
-    """Kill a side: the process, its session and its descendants."""
+def end_processes(first: int, waited_for: bool = False) -> None:
+    """Kill a side: its first process, the session of that, and descendants. Once it was waited for,
+    its id may be another's."""
     grace = time.monotonic() + GRACE_S
-    known = {first}
+    known = set() if waited_for else {first}
     while True:
-        known |= _of(known)
+        known |= _of(known, known | {first})
         there = [pid for pid in known if _is_there(pid)]
         left = [pid for pid in there if time.monotonic() > grace or not _comes_last(pid)]
         for pid in left:
@@ -43,10 +44,10 @@ def end_processes(first: int) -> None:
 
 def processes_of(first: int) -> set[int]:
     """The processes of a side: those of its session, and descendants that left it."""
-    return _of({first})
+    return _of({first}, {first})
 
 
-def _of(known: set[int]) -> set[int]:
+def _of(known: set[int], sessions: set[int]) -> set[int]:
     facts = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError):
@@ -54,7 +55,7 @@ def _of(known: set[int]) -> set[int]:
             state, parent, _, session, *_ = text[text.rindex(")") + 2 :].split()
             if state != "Z":
                 facts[int(stat.parent.name)] = int(parent), int(session)
-    found = {pid for pid, (_, session) in facts.items() if pid in known or session in known}
+    found = {pid for pid, (_, session) in facts.items() if pid in known or session in sessions}
     grown = True
     while grown:
         more = {pid for pid, (parent, _) in facts.items() if parent in found} - found

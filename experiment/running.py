@@ -202,7 +202,7 @@ class Side:
 
     def end(self) -> None:
         """Kill it, if it has not ended."""
-        end_processes(self._process.pid)
+        end_processes(self._process.pid, self._process.returncode is not None)
         self._process.wait()
         self._scratch.ended(self._process.pid)
         self._listener.close()

@@ -220,7 +220,7 @@ def test_list_of_nothing_says_where_to_begin(capsys: Capture) -> None:
     assert "loaderscope run" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("verb", ["run", "report", "list", "rules", "demo", "doctor"])
+@pytest.mark.parametrize("verb", ["run", "report", "try", "list", "rules", "demo", "doctor"])
 def test_every_verb_has_help_with_an_example(verb: str) -> None:
     result = CliRunner().invoke(cli, [verb, "--help"])
     assert result.exit_code == 0

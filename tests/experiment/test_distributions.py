@@ -34,6 +34,16 @@ def test_other_draws_of_the_same_distribution_are_no_difference() -> None:
     assert [differ(batches(2 * n), batches(2 * n + 1)) for n in range(12)] == [None] * 12
 
 
+def test_lists_of_random_lengths_are_no_difference() -> None:
+    def boxes(seed: int) -> list[Any]:
+        drawn = torch.Generator().manual_seed(seed)
+        counts = torch.poisson(torch.full((64,), 3.0), generator=drawn).int().tolist()
+        return [[torch.rand(4, generator=drawn) for _ in range(count)] for count in counts]
+
+    assert [differ(boxes(2 * n), boxes(2 * n + 1)) for n in range(12)] == [None] * 12
+    assert differ([], boxes(1)) is None
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [
