@@ -439,7 +439,9 @@ def _sets() -> list[Project]:
         train = (
             "import data\nfrom torch.utils.data import DataLoader\n\n"
             f"loader = DataLoader(data.Samples(), batch_size=16{more.pop('given', '')})\n{LOOP}"
-        ).replace("range(2)", f"range({more.pop('epochs', 2)})")
+        )
+        if more.pop("pairs", False):
+            train = train.replace("batch.sum", "batch[0].sum")
         return Project(
             name,
             {"data.py": data, "train.py": train},
@@ -669,7 +671,7 @@ class Samples(Dataset):
 class Samples(Dataset):
     def __init__(self):
         self.values = torch.arange(320)
-        self.held = [{"n": n} for n in range(200000)]
+        self.held = [{"n": n} for n in range(50000)]
 
     def __len__(self):
         return len(self.values)
@@ -753,7 +755,7 @@ class Samples(Dataset):
                 "        return self.x[index], self.y[index]\n\n    def __getitems__(self, indices):\n"
                 "        rows = torch.as_tensor(indices)\n        return list(zip(self.x[rows], self.y[rows]))",
             ),
-            epochs=1,
+            pairs=True,
         ),
         Project(
             "slow_collate",

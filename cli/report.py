@@ -14,6 +14,7 @@ from .progress import steps
 
 if TYPE_CHECKING:
     from ..advisors.case.probe_result import ProbeResult
+    from ..advisors.schema.report_model import Report
     from ..profiler.store.run.run import Run
 
 _PATCHED = ("html", "json")  # these show advice as a patch too
@@ -87,10 +88,7 @@ def report_verb(
         step()
         report = build_report(recorded, probes=_probed(recorded, probe) if probe else None)
         if format_ in _PATCHED:
-            from ..experiment.git import top_of
-            from ..fixing.patch import with_diffs
-
-            report = with_diffs(report, recorded, top_of(Path.cwd()) or Path.cwd())
+            report = _with_diffs(report, recorded)
         step()
         if for_assistant:
             content: Content = render_for_assistant(report, recorded)
@@ -102,6 +100,14 @@ def report_verb(
             content = fitted(render, format_, report, recorded, output=output)
     deliver(content, output)
     return 0
+
+
+def _with_diffs(report: Report, recorded: Run) -> Report:
+    """With advice as patches of the project that the command is called in."""
+    from ..experiment.git import top_of
+    from ..fixing.patch import with_diffs
+
+    return with_diffs(report, recorded, top_of(Path.cwd()) or Path.cwd())
 
 
 def _probed(run: Run, target: str) -> dict[tuple[str, int], ProbeResult]:

@@ -20,10 +20,10 @@ def ask_to_run(root: Path, linked: Sequence[str], yes: bool) -> None:
     if yes:
         return
     shared = ", ".join(linked[:MOST_LINKED]) + (" …" if len(linked) > MOST_LINKED else "")
-    through = f", through links to what is large in {root} ({shared})" if linked else ""
+    through = f", or through links to what is large in {root} ({shared})," if linked else ""
     said = (
         "the script runs several times in copies of its project, with experiment trackers off and "
-        "LOADERSCOPE_TRIAL=1. It can still write to absolute paths, over the network" + through
+        f"LOADERSCOPE_TRIAL=1; what it writes outside of them, over the network{through} is real"
     )
     if not sys.stdin.isatty():
         raise UsageError(f"{said}: say --yes to run it")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,13 +14,13 @@ import click
 from ..profiler.base.errors import UsageError
 from .output import format_option, show
 from .script import ScriptCommand
+from .trials import ask_to_run, saying
 
 if TYPE_CHECKING:
     from ..experiment.change import Change
     from ..experiment.result import TryResult
 
 WORSE, NOT_TRIED = 1, 2
-MOST_LINKED = 5  # that are named
 
 
 class TryCommand(ScriptCommand):
@@ -133,13 +132,13 @@ def try_verb(
     here = Path.cwd()
     try:
         change = _change(patch, against, a, b, lambda: project_of(command, here))
-        with _saying() as (say, pause):
+        with saying() as (say, pause):
             found = try_change(
                 command,
                 change,
                 here=here,
                 options=Options(budget, batches, random),
-                ask=lambda linked: pause(lambda: _ask(change.root, linked, yes)),
+                ask=lambda linked: pause(lambda: ask_to_run(change.root, linked, yes)),
                 say=say,
             )
     except UsageError as error:
@@ -174,41 +173,6 @@ def _read(patch: str) -> str:
         return Path(patch).read_bytes().decode(errors="surrogateescape")
     except OSError as error:
         raise UsageError(f"the patch {patch} cannot be read: {error.strerror}") from error
-
-
-def _ask(root: Path, linked: Sequence[str], yes: bool) -> None:
-    """Say what copies do not hold back. Raises UsageError where that is not wanted."""
-    if yes:
-        return
-    shared = ", ".join(linked[:MOST_LINKED]) + (" …" if len(linked) > MOST_LINKED else "")
-    through = f", or through links to what is large in {root} ({shared})," if linked else ""
-    said = (
-        "the script runs several times in copies of its project, with experiment trackers off and "
-        f"LOADERSCOPE_TRIAL=1; what it writes outside of them, over the network{through} is real"
-    )
-    if not sys.stdin.isatty():
-        raise UsageError(f"{said}: say --yes to run it")
-    click.echo(f"loaderscope: {said}.", err=True)
-    if not click.confirm("Run it?", err=True):
-        raise UsageError("not tried")
-
-
-@contextmanager
-def _saying() -> Iterator[tuple[Callable[[str], None], Callable[[Callable[[], None]], None]]]:
-    """How to say what is being done, on a terminal; and how to ask in between."""
-    if not sys.stderr.isatty():
-        yield (lambda what: None), (lambda ask: ask())
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("") as status:
-
-        def pause(ask: Callable[[], None]) -> None:
-            status.stop()
-            ask()
-            status.start()
-
-        yield status.update, pause
 
 
 def _tell(found: TryResult, format_: str) -> int:

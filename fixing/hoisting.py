@@ -154,6 +154,13 @@ def _inner(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
         outer = next(method.source.parents(node))
         if isinstance(outer, cst.Expr):  # called for what it does
             continue
+        bound = (
+            names_in(*(each.target for each in outer.targets))
+            if isinstance(outer, cst.Assign)
+            else ()
+        )
+        if any(map(method.changed_in_place, bound)):
+            continue
         name = method.free_name(_named_after(node))
         made = cst.SimpleStatementLine(
             [cst.Assign([cst.AssignTarget(cst.Name("made"))], node.deep_clone())]

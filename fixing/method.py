@@ -147,13 +147,22 @@ class Method:
         return not any(self._set_later(name) for name in attributes)
 
     def _set_later(self, attribute: str) -> bool:
-        """Whether a method besides `__init__` sets this attribute."""
-        for node in self.source.find(cst.Assign, cst.AnnAssign, cst.AugAssign):
-            held = m.Attribute(m.Name(), m.Name(attribute))
-            if not any(m.matches(each, held) for each in targets_of(node)):
-                continue
+        """Whether anything in the file besides an `__init__` sets this attribute, or changes what
+        it holds."""
+        held = m.Attribute(m.Name(), m.Name(attribute))
+        for node in self.source.find(cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Call, cst.Del):
             function = enclosing(self.source, node, cst.FunctionDef)
-            if function is not None and function.name.value != "__init__":
+            if function is not None and function.name.value == "__init__":
+                continue
+            if isinstance(node, cst.Call):
+                called = node.func
+                changes = isinstance(called, cst.Attribute) and called.attr.value in _IN_PLACE
+                if changes and m.matches(called, m.Attribute(held)):
+                    return True
+            elif isinstance(node, cst.Del):
+                if m.findall(node, held):
+                    return True
+            elif any(m.matches(each, held | m.Subscript(held)) for each in targets_of(node)):
                 return True
         return False
 
@@ -173,6 +182,11 @@ class Method:
 
     def changed(self, name: str) -> bool:
         """Whether the function changes in place what the name is bound to, or binds it again."""
+        bindings = [targets for targets, _ in self._bindings() if name in targets]
+        return len(bindings) > 1 or self.changed_in_place(name)
+
+    def changed_in_place(self, name: str) -> bool:
+        """Whether the function changes what the name is bound to, for whoever else holds it."""
         for node in self.uses(name):
             outers = self.source.parents(node)
             outer = next(outers)
@@ -188,8 +202,7 @@ class Method:
             given = isinstance(outer, cst.Arg) and isinstance(call, cst.Call)
             if given and "shuffle" in self.source.text(call.func):  # type: ignore[union-attr]
                 return True
-        bindings = [targets for targets, _ in self._bindings() if name in targets]
-        return len(bindings) > 1
+        return False
 
     @property
     def constructor(self) -> cst.FunctionDef | None:

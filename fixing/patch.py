@@ -50,7 +50,7 @@ def open_project(run: Run, root: Path) -> Project:
     for process in run.processes:
         hashes.update(read_sources(process.path).files)
     cells = {
-        line.file: (f"cell {line.cell}", line.text)
+        line.file: (f"cell {line.cell}", "\n".join(line.text))
         for loader in run.loaders
         for line in loader.made.lines
         if line.cell is not None and line.text

@@ -20,7 +20,10 @@ import loaderscope
 
 ROOT = Path(__file__).resolve().parents[1]
 FLOOR = (3, 10)
-SUBPACKAGES = ("profiler", "advisors", "reports", "tuning", "integrations", "tui", "cli")
+SUBPACKAGES = (
+    *("profiler", "advisors", "experiment", "fixing", "reports", "tuning", "integrations"),
+    *("tui", "cli"),
+)
 BUILT = {"build", "dist", "__pycache__"}
 
 

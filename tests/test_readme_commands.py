@@ -112,6 +112,7 @@ PRINTS = (
     (r"stacks .*-o", r"speedscope"),
     (r"stacks", r"of the time|fetch|no stacks"),
     (r"report --advice", r"predicted ×|\[\w+-[\w-]+\]"),
+    (r"fix", r"made at|no patch for|there is no advice|recommends nothing|say --yes to run it"),
     (r"try", r"same batches"),
     (r"tune", r"Tuned \w+: "),
     (r"(run|report)\b", r"steady batches|too short"),
@@ -319,7 +320,10 @@ def test_it_runs_as_written(here: Here, command: str) -> None:
             ["bash", "-o", "pipefail", "-c", command], cwd=here.folder, env=here.environment(), capture_output=True,
             text=True, timeout=PATIENCE_S, check=False,
         )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    # There may be no patch for what these runs advise, and nobody is asked whether to run it:
+    # tests/integration/test_fix_command.py has a run with one.
+    said_why = done.returncode == 2 and verb.startswith("fix")
+    assert done.returncode == 0 or said_why, done.stderr
     assert "Traceback" not in done.stderr
     written = re.search(r" -o (\S+)", command)
     text = done.stdout + done.stderr

@@ -22,7 +22,7 @@ from ..profiler.store.run.take_stacks import take_stacks
 from ..profiler.store.run.tuning import TuneCommand, ask
 from . import ascii
 from .bars import SCREENS, TRIALS, Banner, Bar, Scrubber, Tabs, TopLine
-from .diffs import Diff, diff_of
+from .diffs import Diff, Patches, diff_of
 from .help import HelpScreen
 from .reader import INTERVAL_S, Post, Reader
 from .screens import SIZES, VIEWS, Advice, Code, View
@@ -86,7 +86,7 @@ class Dashboard(App[None]):
         Binding("l", "next('process')", "Loader"),
         Binding("r", "next('loader')", "Rank"),
         Binding("c", "copy", "Copy"),
-        Binding("d", "diff", "Diff", show=False),
+        Binding("d", "copy(True)", "Diff", show=False),
         Binding("t", "theme", "Theme", show=False),
     ]
 
@@ -100,8 +100,7 @@ class Dashboard(App[None]):
         super().__init__()
         if ascii.needed():
             self._filters.append(ascii.Ascii())  # the last to see what is drawn
-        self._diff = diff
-        self._differ: EndableThread | None = None
+        self.patches = Patches(path, diff, self.call_later)
         self._path = path
         self._take = take
         self._taker: EndableThread | None = None
@@ -145,9 +144,9 @@ class Dashboard(App[None]):
     def end_work(self) -> None:
         """After `run`: no thread of the dashboard is left. What they are at is given up."""
         self.reader.end()
-        for worker in (self._taker, self._differ):
-            if worker is not None:
-                worker.end()
+        self.patches.end()
+        if self._taker is not None:
+            self._taker.end()
 
     @property
     def view(self) -> View:
@@ -238,9 +237,18 @@ class Dashboard(App[None]):
         self._place = place
         self._wish(None)
 
-    def action_copy(self) -> None:
-        """Copy the code of the recommendation looked at (of the best one on the other screens)."""
+    def action_copy(self, as_patch: bool = False) -> None:
+        """Copy the code of the recommendation looked at (of the best one on the other screens), or
+        show it as a patch."""
         view, report = self.view, self.snapshot.advice.report
+        if as_patch:
+            if (
+                not isinstance(view, Advice)
+                or report is None
+                or not self.patches.show(view, report)
+            ):
+                self.notify("There is no advice here to show as a patch.")
+            return
         best = next(iter(report.recommendations), None) if report is not None else None
         found = view.target if isinstance(view, Advice) else best
         if not isinstance(found, Recommendation) or not found.change.code:
@@ -248,30 +256,6 @@ class Dashboard(App[None]):
             return
         self.copy_to_clipboard(found.change.code)
         self.notify(f"The code of {found.rule} is on the clipboard.", markup=False)
-
-    def action_diff(self) -> None:
-        """Show the recommendation looked at as a patch, made in a thread; or hide it again."""
-
-        def made(view: Advice, advice: Recommendation, patch: str) -> None:
-            self._differ = None
-            view.say(advice, patch)
-
-        view, report = self.view, self.snapshot.advice.report
-        advice = view.target if isinstance(view, Advice) else None
-        if not isinstance(view, Advice) or not isinstance(advice, Recommendation) or not report:
-            self.notify("There is no advice here to show as a patch.")
-        elif view.patch is not None:
-            view.say(advice, None)
-        elif self._differ is None:
-            view.say(advice, "making the patch…")
-            self._differ = EndableThread(
-                target=lambda: self.call_later(
-                    made, view, advice, self._diff(self._path, report, advice)
-                ),
-                name="loaderscope-diff",
-                daemon=True,
-            )
-            self._differ.start()
 
     def action_stacks(self) -> None:
         """Take stacks of the run now, in a thread: it lasts seconds."""

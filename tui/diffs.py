@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ..advisors.schema.report_model import LoaderReport, Recommendation
+from ..profiler.base.endable_thread import EndableThread
 from ..profiler.base.errors import LoaderscopeError
 from ..profiler.base.metadata import clean
+from .screens import Advice
 
 Diff = Callable[[Path, LoaderReport, Recommendation], str]
 
@@ -26,3 +29,39 @@ def diff_of(path: Path, report: LoaderReport, advice: Recommendation) -> str:
         return f"no patch: {clean(error, 400)}"
     except Exception as error:
         return f"no patch: {type(error).__name__}: {clean(error, 200)}"
+
+
+class Patches:
+    """Makes patches one at a time, in a thread; `later` calls a function in the dashboard's."""
+
+    def __init__(self, path: Path, diff: Diff, later: Callable[..., Any]) -> None:
+        self._path, self.diff, self._later = path, diff, later
+        self.thread: EndableThread | None = None
+
+    def show(self, view: Advice, report: LoaderReport) -> bool:
+        """Show what is looked at as a patch, or hide that again. False where it is no advice."""
+        advice = view.target
+        if not isinstance(advice, Recommendation):
+            return False
+        if view.patch is not None:
+            view.say(advice, None)
+        elif self.thread is None:
+            view.say(advice, "making the patch…")
+            self.thread = EndableThread(
+                target=lambda: self._later(
+                    self._made, view, advice, self.diff(self._path, report, advice)
+                ),
+                name="loaderscope-diff",
+                daemon=True,
+            )
+            self.thread.start()
+        return True
+
+    def _made(self, view: Advice, advice: Recommendation, patch: str) -> None:
+        self.thread = None
+        view.say(advice, patch)
+
+    def end(self) -> None:
+        """The patch being made is given up."""
+        if self.thread is not None:
+            self.thread.end()

@@ -62,7 +62,7 @@ def made_in(folder: Path, arguments: tuple[str, ...] = (), script: str = "train.
 
 def without_loop(files: Mapping[str, str]) -> dict[str, str]:
     """The files without their training loop, which takes seconds."""
-    loops = [LOOP, LOOP.replace("range(2)", "range(1)"), LOOP.replace("\n", "\r\n")]
+    loops = [LOOP, LOOP.replace("batch.sum", "batch[0].sum"), LOOP.replace("\n", "\r\n")]
     found = dict(files)
     for loop in loops:
         found = {name: text.replace(loop, "") for name, text in found.items()}

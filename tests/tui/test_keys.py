@@ -183,7 +183,7 @@ def test_advice_is_shown_as_a_patch(path: Path) -> None:
         return "--- a/data.py\n+++ b/data.py\n-workers=[bold]0\n+workers=8\n"
 
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        app._diff = made
+        app.patches.diff = made
         await press(app, pilot, "d")
         assert not asked  # another screen
         await press(app, pilot, "2", "d")
@@ -192,7 +192,7 @@ def test_advice_is_shown_as_a_patch(path: Path) -> None:
         await press(app, pilot, "d")
         assert "+workers=8" not in shown(app) and asked == ["num-workers"]
         await press(app, pilot, "d", "down")  # what is looked at now has another patch
-        await wait_for(pilot, lambda: app._differ is None)
+        await wait_for(pilot, lambda: app.patches.thread is None)
         assert "+workers=8" not in shown(app)
 
     with_dashboard(path, act)

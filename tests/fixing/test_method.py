@@ -1,0 +1,136 @@
+"""What may be made once: only what nothing changes."""
+
+from __future__ import annotations
+
+import libcst as cst
+import pytest
+
+from loaderscope.fixing.edits import Edits
+from loaderscope.fixing.hoisting import keep_open, make_once
+from loaderscope.fixing.lines import _statement
+from loaderscope.fixing.method import Method
+from loaderscope.fixing.project import Source
+
+HEAD = "import json, os, random\n\nclass Rows:\n    def __init__(self, root):\n        self.root, self.rows = root, []\n\n"
+
+
+def edited(body: str, more: str = "", edit: object = make_once, head: str = HEAD) -> str | None:
+    """The file after the line marked `# hot` was edited, None where that was refused."""
+    text = f"{head}    def __getitem__(self, index):\n"
+    text += "".join(f"        {line}\n" for line in body.splitlines()) + more
+    source = Source("a.py", text.encode())
+    line = next(n for n, each in enumerate(text.splitlines(), 1) if "# hot" in each)
+    statement = _statement(source, line)
+    assert statement is not None
+    method, edits = Method.around(source, statement), Edits()
+    assert method is not None
+    if not edit(edits, method, statement):  # type: ignore[operator]
+        assert edits.changes() == ()
+        return None
+    (change,) = edits.changes()
+    assert cst.parse_module(change.after)
+    return change.after.decode()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "names = os.listdir(self.root)  # hot\nreturn names[index]",
+        "names = sorted(os.listdir(self.root))  # hot\nfirst = names[0]\nreturn first, names[index]",
+        "return sorted(os.listdir(self.root))[index]  # hot",
+        "names = os.listdir(self.root)  # hot\nnames = names[index]\nreturn names",
+        "with open(self.root) as file:\n    text = json.load(file)  # hot\nreturn text[index]",
+        "root = self.root\nreturn json.loads(self.root)[index]  # hot",
+    ],
+)
+def test_what_is_the_same_for_every_sample_is_made_in_init(body: str) -> None:
+    after = edited(body)
+    assert after is not None
+    init, getitem = after.split("def __getitem__")
+    assert "os.listdir" in init or "json.load" in init
+    assert "os." not in getitem and "json." not in getitem and "self._" in getitem
+
+
+@pytest.mark.parametrize(
+    ("body", "more"),
+    [
+        ("name = os.listdir(index)  # hot\nreturn name", ""),
+        ("names = os.listdir(self.root)  # hot\nnames.sort()\nreturn names[index]", ""),
+        ("names = os.listdir(self.root)  # hot\nnames[0] = 1\nreturn names", ""),
+        ("names = os.listdir(self.root)  # hot\nrandom.shuffle(names)\nreturn names", ""),
+        ("names = os.scandir(self.root)  # hot\nreturn list(names)[index]", ""),
+        ("names = map(str, self.rows)  # hot\nreturn list(names)[index]", ""),
+        ("row = random.choice(self.rows)  # hot\nreturn row", ""),
+        ("row = self.root.read()  # hot\nreturn row", ""),
+        ("for n in range(3):\n    x = os.listdir(self.root + n)  # hot\nreturn x", ""),
+        (
+            "x = os.listdir(self.root)  # hot\nreturn x",
+            "\n    def move(self, to):\n        self.root = to\n",
+        ),
+        (
+            "x = list(map(str, self.rows))  # hot\nreturn x",
+            "\n    def add(self, x):\n        self.rows.append(x)\n",
+        ),
+        (
+            "x = list(map(str, self.rows))  # hot\nreturn x",
+            "\n    def put(self, x):\n        self.rows[0] = x\n",
+        ),
+        ("x = os.listdir(self.root)  # hot\nreturn x", "\n\nrows = Rows(1)\nrows.root = 2\n"),
+        ("with open(self.root) as f:\n    x = f.read(index)  # hot\nreturn x", ""),
+        ("with open(self.root) as f:\n    print(f)  # hot\nreturn 1", ""),
+        (
+            "n = len(self.rows)  # hot\nreturn n",
+            "\n    def add(self, x):\n        self.rows += x\n",
+        ),
+    ],
+)
+def test_what_may_differ_stays_where_it_is(body: str, more: str) -> None:
+    assert edited(body, more) is None
+
+
+def test_without_an_init_it_is_made_at_first_use() -> None:
+    after = edited(
+        "names = os.listdir(self.root)  # hot\nreturn names[index]",
+        head="import os\n\nclass Rows(Base):\n",
+    )
+    assert after is not None and after.endswith(
+        '        if not hasattr(self, "_names"):\n            self._names = os.listdir(self.root)  # hot\n'
+        "        return self._names[index]\n"
+    )
+
+
+def test_names_that_the_file_has_are_not_taken() -> None:
+    after = edited(
+        "names = os.listdir(self.root)  # hot\nreturn names[index]",
+        "\n    def _names(self):\n        pass\n",
+    )
+    assert after is not None and "self._names_2 = os.listdir(self.root)" in after
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        ("with h5py.File(self.root) as f:  # hot\n    return f['x'][index]", True),
+        (
+            "f = sqlite3.connect(self.root)  # hot\nx = f.execute('', index)\nf.close()\nreturn x",
+            True,
+        ),
+        ("with open(self.root) as f:  # hot\n    return f.read(index)", False),
+        ("with h5py.File(index) as f:  # hot\n    return f['x']", False),
+    ],
+)
+def test_a_handle_is_kept_in_each_process(body: str, kept: bool) -> None:
+    after = edited(body, edit=keep_open)
+    assert (after is not None) is kept
+    if after is not None:
+        assert "if self._f_pid != os.getpid():" in after and ".close()" not in after
+        assert '{**self.__dict__, "_f": None, "_f_pid": None}' in after
+        assert after.count("import json, os, random") == 1 and "\nimport os\n" not in after
+
+
+def test_a_state_of_the_users_own_is_not_replaced() -> None:
+    own = "\n    def __getstate__(self):\n        return {}\n"
+    assert (
+        edited("with h5py.File(self.root) as f:  # hot\n    return f['x'][index]", own, keep_open)
+        is None
+    )

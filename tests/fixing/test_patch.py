@@ -1,0 +1,95 @@
+"""Which advice is patched, and a notebook's cell."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from builders import RunBuilder, epoch_row, loop
+from dashboard_samples import REPORT, recommendation
+from loaderscope.advisors.assemble.build_report import build_report
+from loaderscope.advisors.schema.report_model import Change, Report
+from loaderscope.fixing.patch import chosen, make_patch, open_project, with_diffs
+from loaderscope.fixing.project import CannotPatch
+from loaderscope.profiler.base.errors import UsageError
+from loaderscope.profiler.store.run.run import Run
+from loaderscope.profiler.store.run.run_reader import open_run
+
+CELL = "x = 1\nloader = DataLoader(rows, batch_size=4)\n"
+LINE = {"line": 2, "end_line": 2, "column": 9, "end_column": 39}
+WORKERS = recommendation(
+    "num-workers", "Use 4 workers", 1.3, 1.4, 1.5, change=Change({"num_workers": 4}, "")
+)
+
+
+def recorded(runs: Path, made: dict[str, object], files: dict[str, str] | None = None) -> Run:
+    builder = RunBuilder(runs)
+    rows = loop(60, wait_ms=5, fetch_ns=4_000_000)
+    process = builder.process()
+    process.loader(rows, epochs=[epoch_row(rows)])
+    (file,) = builder.path.glob("p*/loader0.json")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "made": made}))
+    (file.parent / "sources.json").write_text(json.dumps({"format": 1, "files": files or {}}))
+    return open_run(builder.path)
+
+
+def report_of(run: Run, *advice: object) -> Report:
+    report = build_report(run, advice=False)
+    return replace(report, loaders=(replace(report.loaders[0], recommendations=advice),))
+
+
+def test_a_cell_of_a_notebook_is_given_anew(runs_dir: Path, tmp_path: Path) -> None:
+    line = {**LINE, "file": "/tmp/ipykernel_1/2.py", "cell": 7, "text": CELL.split("\n")}
+    run = recorded(runs_dir, {"lines": [line]})
+    report = report_of(run, WORKERS)
+    assert report.loaders[0].made_at == "cell 7, line 2"
+    patch = make_patch(run, open_project(run, tmp_path), report.loaders[0], WORKERS)
+    assert patch.cells
+    assert patch.diff == "# cell 7\nx = 1\nloader = DataLoader(rows, batch_size=4, num_workers=4)\n"
+
+
+def test_reports_take_the_patches_that_can_be_made(runs_dir: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text(CELL)
+    hashes = {str(path): hashlib.sha256(CELL.encode()).hexdigest()}
+    run = recorded(runs_dir, {"lines": [{**LINE, "file": str(path)}]}, hashes)
+    other = recommendation("pin-memory", "By hand", 1.1, 1.2, 1.3)
+    report = with_diffs(report_of(run, WORKERS, other), run, tmp_path)
+    found, none = (each.change.diff for each in report.loaders[0].recommendations)
+    assert none is None and found is not None
+    assert found.startswith("--- a/a.py\n+++ b/a.py\n@@ -1,2 +1,2 @@\n x = 1\n-loader = ")
+    assert Report.from_json(report.to_json()) == report
+    elsewhere = with_diffs(report, run, tmp_path / "runs")
+    assert elsewhere == report
+
+
+def test_a_loader_that_was_not_seen_being_made(runs_dir: Path, tmp_path: Path) -> None:
+    run = recorded(runs_dir, {})
+    report = report_of(run, WORKERS)
+    with pytest.raises(CannotPatch, match="the run did not see where this loader was made"):
+        make_patch(run, open_project(run, tmp_path), report.loaders[0], WORKERS)
+
+
+@pytest.mark.parametrize(
+    "made", [{"lines": [{"file": 3}]}, {"lines": "x"}, {"lines": [{"line": -1}]}, []]
+)
+def test_damaged_lines_are_refused(made: object, runs_dir: Path, tmp_path: Path) -> None:
+    run = recorded(runs_dir, made)  # type: ignore[arg-type]
+    report = report_of(run, WORKERS)
+    with pytest.raises(CannotPatch):
+        make_patch(run, open_project(run, tmp_path), report.loaders[0], WORKERS)
+
+
+def test_which_advice_is_meant() -> None:
+    report = Report(2, *[None] * 4)  # type: ignore[arg-type]
+    several = replace(report, loaders=(REPORT,))
+    assert chosen(several, None)[1].rule == "num-workers"
+    assert chosen(several, 2)[1].rule == "distributed-sampler"
+    with pytest.raises(UsageError, match="there is no advice 3: it has 2"):
+        chosen(several, 3)
+    with pytest.raises(UsageError, match="recommends nothing to change"):
+        chosen(replace(report, loaders=()), None)
