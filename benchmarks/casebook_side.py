@@ -31,13 +31,13 @@ def side(mode: str, script: str, told: str, code: str = "") -> None:
 
     def iterate(loader: Any) -> Iterator[Any]:
         if code and id(loader) not in changed:
-            changed[id(loader)] = pasted(loader, code)
+            new = pasted(loader, code)
+            changed[id(loader)] = changed[id(new)] = new  # the script's own name may be bound to it
         loader = changed.get(id(loader), loader)
-        size = samples_per_batch(loader)
         seen = hashlib.sha256()
         for number, batch in enumerate(plain(loader), 1):
             if mode == "count":
-                out.write(RATE.pack(time.perf_counter(), size))
+                out.write(RATE.pack(time.perf_counter(), samples_in(loader, batch)))
             else:
                 digest(batch, seen.update)
                 if number == DIGESTED:
@@ -58,18 +58,21 @@ def pasted(loader: Any, code: str) -> Any:
     """The loader after this code, which knows the names that the script has."""
     scope = vars(sys.modules["__main__"])
     scope.update(dataset=loader.dataset, loader=loader, sampler=loader.sampler)
+    for name in ("generator", "collate_fn", "worker_init_fn", "batch_sampler"):
+        scope.setdefault(name, getattr(loader, name))  # "yours, as in your own call"
     for part in (loader.collate_fn, loader.sampler, loader.batch_sampler, loader.worker_init_fn):
         scope.setdefault(getattr(part, "__name__", type(part).__name__), part)
     exec(compile(code, "<pasted>", "exec"), scope)
     return scope["loader"]
 
 
-def samples_per_batch(loader: Any) -> float:
-    for part in (loader, loader.batch_sampler, loader.sampler):
-        size = getattr(part, "batch_size", None)
-        if isinstance(size, int):
-            return float(size)
-    return 1.0
+def samples_in(loader: Any, batch: Any) -> float:
+    """As many as the loader puts into a batch, or as the batch's first tensor has rows."""
+    if isinstance(loader.batch_size, int):
+        return float(loader.batch_size)
+    while isinstance(batch, (Mapping, list, tuple)) and batch:
+        batch = next(iter(batch.values())) if isinstance(batch, Mapping) else batch[0]
+    return float(len(batch)) if getattr(batch, "shape", ()) else 1.0
 
 
 def digest(value: Any, update: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -111,3 +112,15 @@ def test_scripts_run_in_turns_with_what_is_pasted(casebook: ModuleType, tmp_path
     assert casebook.contents(slow, tmp_path, legs["advised"][1]) != casebook.contents(
         slow, tmp_path
     )
+
+
+def test_code_is_pasted_once(casebook: ModuleType, tmp_path: Path) -> None:
+    """The script's own name is bound to the new loader from its second epoch on."""
+    code = "loader = DataLoader(dataset, batch_size=loader.batch_size * 2)"
+    slow = script(tmp_path, "slow.py")
+    with casebook.script("count", slow, tmp_path, code) as (process, told):
+        while told.stat().st_size < 20 * casebook.RATE.size:
+            assert process.poll() is None
+            time.sleep(0.02)
+        handed = list(casebook.RATE.iter_unpack(told.read_bytes()[: 20 * casebook.RATE.size]))
+    assert {size for _, size in handed} == {8.0}
