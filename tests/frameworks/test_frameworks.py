@@ -107,7 +107,9 @@ def test_framework(name: str, runs_dir: Path) -> None:
     assert run.state == "finished" and {each.kind for each in run.loaders} == {framework.kind}
     for each in report.loaders:
         use = use_of(each) or ""
+        use, _, made = use.partition(", made at ")
         assert f"({framework.program[0]}:" in use and use.endswith(framework.named or ")")
+        assert not made or made.startswith(framework.program[0])
     code = code_for(run)
     assert framework.words in code
     ast.parse(code)

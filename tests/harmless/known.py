@@ -81,8 +81,8 @@ KNOWN: list[Known] = [
         LISTED,
         "errors/listed-*",
         r"^(profiler|tracer): frames of ours: bare \[\], watched "
-        r"\[('(fetchers\.py __iter__|loader_kinds\.py (new|__getattr__)|imports\.py find_spec)'(, "
-        r")?)+\]$",
+        r"\[('(fetchers\.py __iter__|loader_kinds\.py (new|__getattr__)|imports\.py find_spec"
+        r"|making_place\.py __get__)'(, )?)+\]$",
     ),
     Known(
         EXTENSIONS,

@@ -8,6 +8,7 @@ sampling in this process, with a reason.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -134,8 +135,9 @@ class FetchProbe:
             self._own_ns += now_ns() - start
 
     def wants_samples(self) -> bool:
-        """Whether the samples of the batch under way are to be described."""
-        return self._sample is not None and self._undescribed > 0
+        """Whether the samples of the batch under way are to be described: not where a profiler or
+        tracer would list what that calls."""
+        return self._sample is not None and self._undescribed > 0 and not _traced()
 
     def describe(self, samples: Any) -> None:
         """The samples of a batch, as they are before they are collated."""
@@ -346,3 +348,10 @@ def _forget_after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_forget_after_fork)
+
+
+def _traced() -> bool:
+    if sys.getprofile() is not None or sys.gettrace() is not None:
+        return True
+    monitoring = getattr(sys, "monitoring", None)  # cProfile's way since Python 3.12
+    return monitoring is not None and any(monitoring.get_tool(tool) for tool in range(6))

@@ -74,18 +74,17 @@ class _Noticing:
     def __get__(self, loader: Any, owner: Any = None) -> Any:
         if loader is None:
             return self._original
-        _note(loader)
-        return self._original.__get__(loader)
+        known = _noted.get(id(loader))
+        if known is None or known.loader() is not loader:
+            _note(loader)
+        return self._original.__get__(loader)  # torch asks again with each epoch of workers
 
 
 def _note(loader: Any) -> None:
-    """At the end of a loader's `__init__`; it may be called again later."""
     with forgiving():
-        known = _noted.get(id(loader))
-        if known is None or known.loader() is not loader:
-            _noted[id(loader)] = _Noted(loader, made_here())
-            while len(_noted) > MAX_NOTED:
-                _noted.popitem(last=False)
+        _noted[id(loader)] = _Noted(loader, made_here())
+        while len(_noted) > MAX_NOTED:
+            _noted.popitem(last=False)
 
 
 def making_of(loader: Any) -> dict[str, Any] | None:
