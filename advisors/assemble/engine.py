@@ -11,7 +11,7 @@ from ..case.code_text import told_by_hand
 from ..rules import Rule, all_rules
 from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import LoaderReport, Range, Recommendation
-from .findings import findings_of
+from .findings import REST, findings_of
 from .plan import Option, capped, headrooms, plan_of
 from .tried import trial_for, why_not
 
@@ -22,6 +22,8 @@ RELEASED_FROM = 0.05
 SURE_GAIN, LIKELY_GAIN = 1.005, 1.15
 # A loop that computes for this part of its time is told what gains a tenth or more, no less.
 COMPUTING, WORTH = 0.85, 1.10
+# From this part of the wait on, what is waited for is the hand-over.
+HANDING_OVER_FROM = 0.5
 NOT_PREDICTED = "what a change would gain cannot be predicted, so little is advised"
 MORE_THAN_FREE = (
     "That can be more than the headroom: a part of the loop's own time goes too, which gives "
@@ -88,7 +90,7 @@ def judged(found: Recommendation, advice: Advice, case: Case) -> tuple[Recommend
         return None
     predicted, why, headroom = found.predicted, found.why, case.report.headroom
     if case.whatif is not None:
-        predicted = case.whatif.stretched(predicted, found.rule)
+        predicted = _on_free_cores(case, case.whatif.stretched(predicted, found.rule))
     predicted = capped(predicted, headrooms(case.report, _besides(case, advice)))
     if headroom is not None and predicted.high > headroom and not advice.beside_loading:
         why = f"{why} {MORE_THAN_FREE}"
@@ -110,6 +112,20 @@ def judged(found: Recommendation, advice: Advice, case: Case) -> tuple[Recommend
     if advice.by_hand and predicted.mid > LIKELY_GAIN:
         return found, True
     return (replace(found, why=f"{UNSURE} {why}"), False) if predicted.mid > LEAST_GAIN else None
+
+
+def _on_free_cores(case: Case, predicted: Range) -> Range:
+    """The range, down to what the change gains if handing batches over takes less on free cores: no
+    less than the part of the cores that other programs leave. Where it is most of the wait."""
+    headroom, busy = case.report.headroom, case.system.others_cores
+    handing_over = case.waited_for(*REST["transfer"])
+    if not busy or not case.cpus or headroom is None or handing_over < HANDING_OVER_FROM:
+        return predicted
+    # Both loops, as they are and as they would be, are as fast without any wait.
+    kept = max(0.0, 1 - busy / case.cpus)
+    passes = handing_over * (1 - 1 / headroom) * (1 - kept)
+    low = max(min(1.0, predicted.low), predicted.low * (1 - passes))
+    return replace(predicted, low=low)
 
 
 def _doubted(found: Recommendation) -> Range:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ...profiler.store.sampled_fetches import SampleField
 from ..case.code_text import free_names, parsed_function
-from .method import called
+from .method import called, calls_in, parsed
 from .syntax import Replaced, expression, names
 
 # Of lists, value by value, and the type that they make of them.
@@ -96,6 +96,16 @@ def of_lists(source: Sequence[str], fields: Iterable[SampleField]) -> Collating 
             if listed.tolist is not None and isinstance(listed.tolist.func, ast.Attribute):
                 replaced[listed.tolist] = listed.tolist.func.value
     return Collating(function, tuple(paths), replaced) if paths else None
+
+
+def tensor_of_list(line: str) -> bool:
+    """Whether this line makes a tensor of something that it holds in a name, or of a list."""
+    return any(
+        called(call) in _OF_LISTS
+        and len(call.args) == 1
+        and isinstance(call.args[0], ast.Name | ast.List | ast.ListComp)
+        for call in calls_in(parsed(line))
+    )
 
 
 def _uses(listed: _Listed) -> int:

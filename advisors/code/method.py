@@ -4,22 +4,36 @@ from sample to sample."""
 from __future__ import annotations
 
 import ast
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
+# A line that draws differs from sample to sample, whatever it depends on; so does the time.
+_DRAWS = re.compile(r"rand|Random|choice|shuffle|(?<![Rr]e)sample|uniform|normal|time|next")
+# Methods of open files, queues, cameras and the like, which may give something else each time.
+_MOVES_ON = (
+    *("read", "readline", "readlines", "get", "pop", "popleft", "recv"),
+    *("integers", "permutation", "draw", "step", "grab", "retrieve"),
+)
+# Nobody of the program's own calls them, so what they get is not known.
+_ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__call__")
 _LOOPS = (ast.For, ast.While)
 _PASSES = 2  # a loop carries values back to its beginning
 
 
 class Method:
-    """`function` is None where the source cannot be read."""
+    """`function` is None where the source cannot be read. `varying` are those of its arguments that
+    differ from sample to sample: all, if not given."""
 
-    def __init__(self, source: Sequence[str]) -> None:
+    def __init__(self, source: Sequence[str], varying: Iterable[str] | None = None) -> None:
+        self.source = tuple(source)
         self.lines = "\n".join(source).split("\n")
         nodes = ast.walk(parsed("\n".join(source)))
         self.function = next((each for each in nodes if isinstance(each, ast.FunctionDef)), None)
         self.statements: list[ast.stmt] = []
         self.varying: set[str] = set()
+        self.arguments: list[str] = []
         self.loops: dict[ast.stmt, ast.stmt] = {}  # the outermost loop that a statement stands in
         if self.function is None or not self.function.args.args:
             return
@@ -33,13 +47,14 @@ class Method:
                     self.loops.setdefault(each, loop)
         arguments = [*self.function.args.posonlyargs, *self.function.args.args]
         own = arguments[0].arg == "self" or self.function.name.startswith("__getitem")
-        self.varying = {each.arg for each in arguments[own:]}
+        self.arguments = [each.arg for each in arguments[own:]]
+        self.varying = {*(self.arguments if varying is None else varying)}
         if self.function.name == "__iter__":
             self.varying = {name for loop in over for name in bound_by(loop)}
         for _ in range(_PASSES):
             for each in self.statements:
-                if self.varies(read_by(each)):
-                    self.varying |= {*bound_by(each), *_grown_by(each)}
+                if self.varies(read_by(each)) or any(map(draws, read_by(each))):
+                    self.varying |= {*bound_by(each), *grown_by(each)}
 
     def at(self, line: str) -> ast.stmt | None:
         """The statement that this line is of, where it is the only such line."""
@@ -59,6 +74,51 @@ class Method:
 
     def after(self, statement: ast.stmt) -> list[ast.stmt]:
         return self.statements[self.statements.index(statement) + 1 :]
+
+
+def method_of(source: Sequence[str] | Method) -> Method:
+    return source if isinstance(source, Method) else Method(source)
+
+
+def linked(sources: Iterable[Sequence[str]]) -> list[Method]:
+    """These functions, of which an argument varies only if one of the calls among them gives it
+    what does; all arguments of those that nothing here calls."""
+    sources = list(sources)
+    names = [method.function.name if method.function else "" for method in map(Method, sources)]
+    once = {name for name, count in Counter(names).items() if count == 1} - {"", *_ENTRIES}
+    given: dict[str, set[str]] = {}
+    for call in (call for source in sources for call in calls_in(parsed("\n".join(source)))):
+        if (name := own_function(call)) in once:
+            given[name] = set()
+    while True:
+        before = {name: {*found} for name, found in given.items()}
+        pairs = zip(names, sources, strict=True)
+        methods = [Method(source, given.get(name)) for name, source in pairs]
+        own = dict(zip(names, methods, strict=True))
+        for caller in (each for each in methods if each.function is not None):
+            for call in calls_in(caller.function or ast.Module([], [])):
+                if (name := own_function(call)) in given:
+                    given[name] |= _varying_given(call, own[name].arguments, caller)
+        if given == before:
+            return methods
+
+
+def own_function(call: ast.Call) -> str:
+    """The name of the function of the same module, or method of the same object, that it is of."""
+    match call.func:
+        case ast.Name(name) | ast.Attribute(ast.Name("self"), name):
+            return name
+    return ""
+
+
+def _varying_given(call: ast.Call, arguments: list[str], caller: Method) -> set[str]:
+    """The arguments that get what differs from sample to sample in this call."""
+    if any(isinstance(each, ast.Starred) for each in call.args):
+        return {*arguments}
+    given: list[tuple[str | None, ast.expr]] = [*zip(arguments, call.args, strict=False)]
+    given += [(each.arg, each.value) for each in call.keywords]
+    found = {name for name, value in given if caller.varies([value]) or draws(value)}
+    return {*arguments} if None in found else {name for name in found if name is not None}
 
 
 def _statements_in(tree: ast.AST) -> list[ast.stmt]:
@@ -108,13 +168,24 @@ def called(call: ast.Call) -> str:
     return ast.unparse(call.func).rpartition(".")[2]
 
 
+def draws(expression: ast.expr) -> bool:
+    """Whether it may give something else each time, whatever it depends on."""
+    for call in calls_in(expression):
+        name = called(call)
+        if _DRAWS.search(name):
+            return True
+        if ast.unparse(call.func).startswith("self.") and name in _MOVES_ON:
+            return True
+    return False
+
+
 def names_in(expressions: Iterable[ast.AST], names: set[str]) -> bool:
     """Whether one of these names stands in them."""
     nodes = (node for each in expressions for node in ast.walk(each))
     return any(isinstance(node, ast.Name) and node.id in names for node in nodes)
 
 
-def _grown_by(statement: ast.stmt) -> Iterator[str]:
+def grown_by(statement: ast.stmt) -> Iterator[str]:
     """What a method is called of, as `found.append(…)` is."""
     match statement:
         case ast.Expr(ast.Call(ast.Attribute(ast.Name(name)))):

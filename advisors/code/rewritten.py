@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from .method import Method, bound_by, called, calls_in
+from .method import Method, bound_by, called, calls_in, read_by
 from .shapes import taken_of_whole
 from .syntax import Replaced, statement
 
@@ -35,7 +35,7 @@ def rewritten(
     match key:
         case "not needed":
             made = _left_out(method, found)
-        case "same":
+        case "same" if not method.varies(read_by(found)):
             made = _once(method, found, copies)
         case "whole for a part":
             made = _of_part(method, found)

@@ -22,6 +22,7 @@ def kinds_of(part: Part) -> dict[str, str]:
     methods = [each for source in part.helpers if (each := Method(source).function) is not None]
     return {
         **{each.name: each.kind for each in part.attributes},
+        **{f"{each.name}[]": each.items for each in part.attributes if each.items is not None},
         **{each.name: METHOD for each in methods},
         **dict.fromkeys(changes, CHANGES),
     }

@@ -9,7 +9,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .method import Method, bound_by, called, calls_in, names_in, parsed, read_by
+from .method import (
+    Method,
+    bound_by,
+    called,
+    calls_in,
+    draws,
+    grown_by,
+    method_of,
+    names_in,
+    parsed,
+    read_by,
+)
+
+Source = Sequence[str] | Method
 
 # Calls that training does without: what they do is done by the interpreter or torch anyway.
 NOT_NEEDED = ("gc.collect", "torch.cuda.empty_cache", "torch.cuda.synchronize")
@@ -21,16 +34,12 @@ _SMALLER = ("resize", "crop", "thumbnail", "interpolate", "downscale", "decimate
 # The same values seen in another way: what is taken of it is taken of what it was made of.
 _VIEWS = ("frombuffer", "reshape", "view", "asarray", "from_numpy", "as_tensor", "transpose",
           "permute", "squeeze", "unsqueeze", "astype", "float", "splitlines")  # fmt: skip
-# A line that draws differs from sample to sample, whatever it depends on; so does the time.
-_DRAWS = ("rand", "random", "choice", "shuffle", "sample", "uniform", "normal", "time", "next")
-# Methods of open files, queues, cameras and the like, which may give something else each time.
-_MOVES_ON = (
-    *("read", "readline", "readlines", "get", "pop", "popleft", "recv"),
-    *("integers", "permutation", "draw", "step", "grab", "retrieve"),
-)
 # Calls that search what they are of for the value that they are given.
 _SEARCHES = ("index", "query", "where", "nonzero", "argwhere", "flatnonzero")
-_LISTS = ("list", "texts", "paths", "numbers", "tensor", "ndarray")
+_LISTS = ("list", "tuple", "texts", "paths", "numbers", "tensor", "ndarray")
+# Calls that make a list of all.
+_LISTED = ("list", "sorted", "tolist", "values", "namelist", "getnames", "listdir", "readlines",
+           "splitlines", "split", "glob")  # fmt: skip
 # Each takes apart what the other has put together.
 _BACK = (
     (("tensor", "as_tensor", "array", "asarray", "FloatTensor", "LongTensor"), ("tolist",)),
@@ -71,7 +80,7 @@ class Shape:
 
 
 def shape_of(
-    source: Sequence[str], line: str, called_below: str = "", held: dict[str, str] | None = None
+    source: Source, line: str, called_below: str = "", held: dict[str, str] | None = None
 ) -> Shape | None:
     """The shape of this line of a method, and of the function that takes most of it. None where
     nothing is known to be wrong with it. `held` are the kinds of the data set's attributes."""
@@ -102,6 +111,9 @@ def shape_of(
             0.97,
             "What it reads must not change while training goes on.",
         )
+    nested = in_nested_loops(source, line)
+    if nested is not None:
+        return _one_by_one(nested, waste=True)
     if searched(source, line, held or {}):
         return Shape(
             "searched",
@@ -111,7 +123,7 @@ def shape_of(
             0.9,
             costly=True,
         )
-    method, smaller = Method(source), made_smaller(source, line)
+    method, smaller = method_of(source), made_smaller(source, line)
     whole = taken_of_whole(method.at(line), method) or (_all_of(method.at(line)) and smaller)
     if whole:
         return Shape(
@@ -125,7 +137,7 @@ def shape_of(
     return _of_values(source, line)
 
 
-def _of_values(source: Sequence[str], line: str) -> Shape | None:
+def _of_values(source: Source, line: str) -> Shape | None:
     """The shapes of lines whose work is needed, but not done so."""
     back = back_and_forth(line)
     if back is not None:
@@ -150,16 +162,18 @@ def _of_values(source: Sequence[str], line: str) -> Shape | None:
             waste=False,
         )
     single = one_by_one(source, line)
-    if single is not None:
-        return Shape(
-            "one by one",
-            "Do this for all values at once, not one by one",
-            f", in a loop, one by one (`{single[:60]}`)",
-            "collect in a list and join once, or use one operation of NumPy or torch for all.",
-            0.6,
-            waste=False,
-        )
-    return None
+    return _one_by_one(single) if single is not None else None
+
+
+def _one_by_one(loop: str, waste: bool = False) -> Shape:
+    return Shape(
+        "one by one",
+        "Do this for all values at once, not one by one",
+        f", in a loop, one by one (`{loop[:60]}`)",
+        "collect in a list and join once, or use one operation of NumPy or torch for all.",
+        0.6,
+        waste=waste,
+    )
 
 
 def not_needed(line: str) -> str | None:
@@ -174,18 +188,23 @@ def not_needed(line: str) -> str | None:
 
 
 def same_for_every_sample(
-    source: Sequence[str], line: str, held: Mapping[str, str] = MappingProxyType({})
+    source: Source, line: str, held: Mapping[str, str] = MappingProxyType({})
 ) -> bool:
     """Whether this line of a `__getitem__` depends on nothing but `self` and constants: what it
     makes could be made once. False where that cannot be told."""
-    method = Method(source)
+    method = method_of(source)
     statement = method.at(line)
     made = read_by(statement) if statement is not None else []
     nodes = [node for part in made for node in ast.walk(part)]
     changed = any(isinstance(n, ast.Attribute) and held.get(n.attr) == CHANGES for n in nodes)
     changed = changed or any(_unknown(node, held) for node in nodes)
-    calls = any(isinstance(node, ast.Call) for node in nodes)
-    return calls and not changed and not method.varies(made) and not any(map(_draws, made))
+    works = any(isinstance(node, ast.Call) or _goes_through(node) for node in nodes)
+    return works and not changed and not method.varies(made) and not any(map(draws, made))
+
+
+def _goes_through(node: ast.AST) -> bool:
+    """Whether it goes through what this call has made; an attribute may move on as it is read."""
+    return isinstance(node, ast.comprehension) and isinstance(node.iter, ast.Name)
 
 
 def _unknown(node: ast.AST, held: Mapping[str, str]) -> bool:
@@ -209,17 +228,15 @@ def changing(sources: Iterable[Sequence[str]]) -> set[str]:
                     changed.add(name)  # self.seen.append(…)
                 case ast.Subscript(ast.Attribute(_, name), _, ast.Store() | ast.Del()):
                     changed.add(name)
-        if changed or any(
-            _draws(each) for each in ast.walk(function) if isinstance(each, ast.expr)
-        ):
+        if changed or any(draws(each) for each in ast.walk(function) if isinstance(each, ast.expr)):
             found |= {*changed, function.name}
     return found
 
 
-def searched(source: Sequence[str], line: str, held: dict[str, str]) -> bool:
+def searched(source: Source, line: str, held: dict[str, str]) -> bool:
     """Whether this line compares all of something with what differs from sample to sample, to find
     where they are equal, or goes through it until it is met."""
-    method = Method(source)
+    method = method_of(source)
     statement = method.at(line)
     if statement is None:
         return False
@@ -234,12 +251,29 @@ def searched(source: Sequence[str], line: str, held: dict[str, str]) -> bool:
             case ast.comprehension():
                 if any(_compares(test, method) for test in node.ifs):
                     return True
-            case ast.Compare(_, [ast.In() | ast.NotIn()], [ast.Attribute(ast.Name(), name)]):
-                if held.get(name) in _LISTS and method.varies([node.left]):
+            case ast.Compare(left, [ast.In() | ast.NotIn()], [all_of]):
+                if method.varies([left]) and _is_list(all_of, method, held):
                     return True
             case ast.Call():
                 if _searches(node, method):
                     return True
+    return False
+
+
+def _is_list(value: ast.expr, method: Method, held: Mapping[str, str]) -> bool:
+    """Whether it is known to be a list: what it is made by, or held as."""
+    match value:
+        case ast.Attribute(ast.Name(), name):
+            return held.get(name) in _LISTS
+        case ast.Subscript(ast.Attribute(ast.Name(), name), key):
+            return not isinstance(key, ast.Slice) and held.get(f"{name}[]") in _LISTS
+        case ast.Call():
+            return called(value) in _LISTED
+        case ast.Name(name):
+            made = [each for each in method.statements if name in bound_by(each)]
+            match made:
+                case [ast.Assign([ast.Name()], given)] if not isinstance(given, ast.Name):
+                    return _is_list(given, method, held)
     return False
 
 
@@ -279,10 +313,10 @@ def back_and_forth(line: str) -> str | None:
     return None
 
 
-def one_by_one(source: Sequence[str], line: str) -> str | None:
+def one_by_one(source: Source, line: str) -> str | None:
     """The head of the loop in which this line does little for one value after another; or the
     comprehension on it that does."""
-    method = Method(source)
+    method = method_of(source)
     statement = method.at(line)
     loop = method.loops.get(statement) if statement is not None else None
     if loop is not None and _small(loop):
@@ -294,6 +328,42 @@ def one_by_one(source: Sequence[str], line: str) -> str | None:
     return None
 
 
+def in_nested_loops(source: Source, line: str) -> str | None:
+    """The head of the outermost of two loops or more whose variables this line, or one beside it,
+    uses as subscripts of the same thing: it goes through a table element by element."""
+    method = method_of(source)
+    statement = method.at(line)
+    if statement is None or statement not in method.loops:
+        return None
+    around = [
+        each
+        for each in method.statements
+        if isinstance(each, ast.For) and statement in ast.walk(each) and _counts(each.iter)
+    ]
+    over = [{*bound_by(each)} for each in around]
+    if len(over) < 2:
+        return None
+    for node in ast.walk(around[-1]):
+        if isinstance(node, ast.Subscript):
+            keys = _subscripts(node)
+            if sum(names_in(keys, names) for names in over) > 1:
+                return method.text(around[0])
+    return None
+
+
+def _counts(over: ast.expr) -> bool:
+    return isinstance(over, ast.Call) and called(over) in ("range", "enumerate", "ndindex")
+
+
+def _subscripts(node: ast.expr) -> list[ast.expr]:
+    """[y, x] of `table[y][x]`."""
+    found = []
+    while isinstance(node, ast.Subscript):
+        found.append(node.slice)
+        node = node.value
+    return found
+
+
 def _small(loop: ast.AST) -> bool:
     """Whether all that it calls is small, or takes one element of a table."""
     heads = [getattr(loop, "iter", None), *(each.iter for each in getattr(loop, "generators", ()))]
@@ -302,10 +372,10 @@ def _small(loop: ast.AST) -> bool:
     return all(called(call).lower() in _SMALL for call in inside)
 
 
-def made_smaller(source: Sequence[str], line: str) -> str | None:
+def made_smaller(source: Source, line: str) -> str | None:
     """The later line that makes what this line makes smaller: it takes a part of it, resizes or
     crops it. None where there is none: this line then works on no more than is used."""
-    method = Method(source)
+    method = method_of(source)
     statement = method.at(line)
     if not isinstance(statement, ast.Assign):
         return None
@@ -316,6 +386,8 @@ def made_smaller(source: Sequence[str], line: str) -> str | None:
                 return method.text(each)
         if isinstance(each, ast.Assign) and names_in([each.value], made) and _is_view(each.value):
             made |= {*bound_by(each)}
+        elif isinstance(each, ast.Expr) and names_in([each.value], made):
+            made |= {*grown_by(each)}
         elif made & {*bound_by(each)}:  # something else from here on
             return None
     return None
@@ -351,14 +423,3 @@ def _is_smaller(node: ast.AST, made: set[str]) -> bool:
 
 def _is_view(value: ast.expr) -> bool:
     return all(called(call) in _VIEWS for call in calls_in(value))
-
-
-def _draws(expression: ast.expr) -> bool:
-    """Whether it may give something else each time, whatever it depends on."""
-    for call in calls_in(expression):
-        name = called(call)
-        if any(word in name for word in _DRAWS):
-            return True
-        if ast.unparse(call.func).startswith("self.") and name in _MOVES_ON:
-            return True
-    return False

@@ -10,17 +10,19 @@ from __future__ import annotations
 import ast
 import linecache
 import stat
+import textwrap
 from functools import lru_cache
 from pathlib import Path
 
 from ...profiler.base.host import host_name
 from ...profiler.base.metadata import clean
 from ...profiler.record.inspect.uses import cell_of
-from ...profiler.store.inspection import Inspection
+from ...profiler.store.inspection import Inspection, Part
 from ...profiler.store.run.run import LoaderRun, ProcessRun
 
 MAX_FILE_BYTES = 2 << 20
 MAX_LINE = 200
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SUFFIXES = (".py", ".pyw")
 
 
@@ -58,9 +60,28 @@ class SourceLines:
         for of, first, lines in self._functions:
             if of == file and first <= line < first + len(lines):
                 return first, lines
+        return _function_around(self._lines(file), line)
+
+    def part(self, file: str | None, line: int | None) -> Part | None:
+        """The function around a line of the user's, with the other methods of its class, as
+        helpers of a part that is nothing else; None if it is not available."""
+        if not file or not line:
+            return None
+        lines = self._lines(file)
+        found = _function_around(lines, line)
+        if found is None:
+            return None
+        name, others = _class_around(lines, line)
+        sources = dict.fromkeys((_dedented(found[1]), *map(_dedented, others)))
+        return Part(name=name, file=file, line=found[0], helpers=tuple(sources))
+
+    def _lines(self, file: str) -> tuple[str, ...]:
         usable = self._same_machine and self._began_ns is not None
-        lines = _lines_of_file(file, self._began_ns) if usable and self._began_ns else ()
-        return _function_around(lines, line)
+        return _lines_of_file(file, self._began_ns) if usable and self._began_ns else ()
+
+
+def _dedented(source: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(textwrap.dedent("\n".join(source)).split("\n"))
 
 
 def _line_of_file(file: str, line: int, began_ns: int) -> str | None:
@@ -89,21 +110,39 @@ def _lines_of_file(file: str, began_ns: int) -> tuple[str, ...]:
 
 def _function_around(lines: tuple[str, ...], line: int) -> tuple[int, tuple[str, ...]] | None:
     """The innermost function that holds this line."""
-    try:
-        tree = ast.parse("\n".join(lines))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     around = [
         node
-        for node in ast.walk(tree)
-        if isinstance(node, kinds) and node.lineno <= line <= (node.end_lineno or 0)
+        for node in ast.walk(_tree(lines))
+        if isinstance(node, _FUNCTIONS) and node.lineno <= line <= (node.end_lineno or 0)
     ]
     if not around:
         return None
-    found = max(around, key=lambda node: node.lineno)
+    return _source(lines, max(around, key=lambda node: node.lineno))
+
+
+def _class_around(lines: tuple[str, ...], line: int) -> tuple[str, list[tuple[str, ...]]]:
+    """The name of the class that holds this line, and its methods besides what makes an object."""
+    for node in ast.walk(_tree(lines)):
+        if isinstance(node, ast.ClassDef) and node.lineno <= line <= (node.end_lineno or 0):
+            methods = [each for each in node.body if isinstance(each, _FUNCTIONS)]
+            made = (each for each in methods if each.name != "__init__")
+            return node.name, [_source(lines, each)[1] for each in made]
+    return "", []
+
+
+def _source(
+    lines: tuple[str, ...], found: ast.FunctionDef | ast.AsyncFunctionDef
+) -> tuple[int, tuple[str, ...]]:
     first = min([found.lineno, *(each.lineno for each in found.decorator_list)])
     return first, lines[first - 1 : found.end_lineno]
+
+
+@lru_cache(maxsize=8)
+def _tree(lines: tuple[str, ...]) -> ast.AST:
+    try:
+        return ast.parse("\n".join(lines))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
 
 
 @lru_cache(maxsize=32)

@@ -10,16 +10,17 @@ from ....profiler.record.inspect.uses import place_of
 from ....profiler.store.inspection import Part
 from ...schema.report_model import CodeStage, HotSpot, Range
 from ...stacks.code_summary import wilson
-from ..method import Method
+from ...stacks.source_lines import SourceLines
+from ..method import Method, linked
 
 
 class OwnLine(NamedTuple):
-    """A line of this source of a part: of a loop, the one in it that takes most. `text` is the
+    """A line of this method of a part: of a loop, the one in it that takes most. `text` is the
     first line of its statement, `call` the library's function below it that takes most; `share` is
     that of the loop, else of the line."""
 
     part: Part
-    source: tuple[str, ...]
+    method: Method
     line: str
     text: str
     place: str | None
@@ -27,20 +28,34 @@ class OwnLine(NamedTuple):
     share: Range
 
 
-def own_lines(stage: CodeStage, parts: Iterable[Part]) -> list[OwnLine]:
-    """Lines of the methods that give these parts' samples, and of functions that these call, the
-    largest share first."""
-    sources = ((p, each) for p in parts for each in (p.getitem, p.getitems, p.iter, *p.helpers))
-    found = [line for part, source in sources for line in _of_source(stage, part, source)]
+def own_lines(
+    stage: CodeStage, parts: Iterable[Part], lines: SourceLines | None = None
+) -> list[OwnLine]:
+    """Lines of the methods that give these parts' samples, and of functions that are called below
+    them (`lines` finds what was not recorded), the largest share first."""
+    sources = [(p, each) for p in parts for each in (p.getitem, p.getitems, p.iter, *p.helpers)]
+    for spot in stage.lines if lines is not None else ():
+        known = any(_holds(Method(source), spot) for _, source in sources)
+        part = lines.part(spot.file, spot.line) if lines is not None and not known else None
+        if part is not None and spot.own:
+            texts = [source for _, source in sources]
+            sources += [(part, each) for each in part.helpers if each not in texts]
+    methods = linked(source for _, source in sources)
+    pairs = zip(sources, methods, strict=True)
+    found = [line for (part, _), method in pairs for line in _of_method(stage, part, method)]
     return sorted(found, key=lambda line: -line.share.mid)
 
 
-def _of_source(stage: CodeStage, part: Part, source: tuple[str, ...]) -> Iterable[OwnLine]:
-    method, seen = Method(source), defaultdict[int, list[HotSpot]](list)
+def _holds(method: Method, spot: HotSpot) -> bool:
     name = method.function.name if method.function is not None else None
+    known = spot.function.rpartition(".")[2] in (name, "<listcomp>", "<genexpr>")
+    return known and spot.own and method.at(spot.text or "") is not None
+
+
+def _of_method(stage: CodeStage, part: Part, method: Method) -> Iterable[OwnLine]:
+    seen = defaultdict[int, list[HotSpot]](list)
     for spot in stage.lines:
-        known = spot.function.rpartition(".")[2] in (name, "<listcomp>", "<genexpr>")
-        statement = method.at(spot.text or "") if spot.own and known else None
+        statement = method.at(spot.text or "") if _holds(method, spot) else None
         if statement is not None:
             seen[id(method.loops.get(statement, statement))].append(spot)
     for spots in seen.values():
@@ -52,7 +67,7 @@ def _of_source(stage: CodeStage, part: Part, source: tuple[str, ...]) -> Iterabl
         text = method.text(statement) if statement is not None else line
         place = place_of(hottest.file, hottest.line)
         below = _below(stage, place)
-        yield OwnLine(part, source, line, text, place, below, Range(low, share, high))
+        yield OwnLine(part, method, line, text, place, below, Range(low, share, high))
 
 
 def _below(stage: CodeStage, place: str) -> str | None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ...case.case import Case
 from ...case.fetching import names_used, sample_bytes, sample_time_us
 from ...schema.evidence import Evidence, figure, percent, size, us
-from ...schema.report_model import StorageSummary
+from ...schema.report_model import Effort, StorageSummary
 from ...stacks.code_summary import wilson
 from ...storage.files import SUFFIXES, few_files, length_of, main_suffix
 from .containers import readahead_code, rechunk_code, regroup_code
@@ -74,6 +74,7 @@ class Finding:
     left: tuple[float, float]
     code: str
     caveat: str
+    effort: Effort = "a conversion"
 
 
 def findings(case: Case, storage: StorageSummary) -> Iterator[Finding]:
@@ -139,18 +140,26 @@ def _reopened(case: Case, storage: StorageSummary) -> Finding | None:
         code=kept_code(case, opener if own == opener else None),
         caveat="Open it in the worker, never in __init__: a handle shared by forked workers gives "
         "corrupt data.",
+        effort="a few lines",
     )
 
 
 def _line_left(case: Case, opener: Opener | None) -> tuple[float, float] | None:
-    """What is left without the lines that open, by stacks; None where none of them was seen."""
+    """What is left without the lines that open, by stacks; None where none of them was seen. What
+    is done first with what was just opened may be opening too: a fresh map has no pages, a file no
+    structure."""
     fetch = case.code_stage("fetch")
     if fetch is None or fetch.samples < LEAST_STACKS or opener is None:
         return None
-    lines = [line for line in fetch.lines if f"{opener.text}(" in (line.text or "")]
-    share = min(1.0, sum(line.total_share for line in lines))
-    low, high = wilson(round(share * fetch.samples), fetch.samples)
-    return (max(0.02, 1 - high), max(0.05, 1 - low)) if lines else None
+    opens = [line for line in fetch.lines if f"{opener.text}(" in (line.text or "")]
+    uses = [line for line in fetch.lines if opener.used_by(line.text or "")]
+    (low, _), (_, high) = (
+        wilson(
+            round(min(1.0, sum(each.total_share for each in lines)) * fetch.samples), fetch.samples
+        )
+        for lines in (opens, uses or opens)
+    )
+    return (max(0.02, 1 - high), max(0.05, 1 - low)) if opens else None
 
 
 def _opening_us(case: Case, kind: str) -> tuple[float, float]:

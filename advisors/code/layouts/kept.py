@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from ....profiler.store.inspection import Part
 from ...case.case import Case
-from ...case.code_text import Source, parsed_function
+from ...case.code_text import Source
 from ..loader_code import dataset_class, loader_code
-from ..syntax import names
+from ..method import (
+    Method,
+    bound_by,
+    calls_in,
+    linked,
+    names_in,
+    own_function,
+    parsed,
+    read_by,
+)
 from ..template import code_from
 from .place import copied
 
@@ -37,44 +46,69 @@ class Opener:
     module: str
     function: str
     kind: str
-    local: bool = False  # imported inside the method: there it cannot be replaced from outside
+    local: bool = False  # imported or called elsewhere: there it cannot be replaced from outside
+    names: frozenset[str] = frozenset()  # what `__getitem__` calls it
 
     @property
     def text(self) -> str:
         return f"{self.module}.{self.function}" if self.module else self.function
 
+    def used_by(self, line: str) -> bool:
+        """Whether this line opens it, or does something with it."""
+        return f"{self.text}(" in line or names_in([parsed(line)], {*self.names})
+
 
 def opener_of(part: Part | None, surely: bool = True) -> Opener | None:
-    """What `__getitem__` opens for each sample: a path that does not depend on the index, under no
-    `if` (unless not `surely`). None if there is nothing, or if the source is not known."""
-    method = parsed_function(part.getitem) if part is not None else None
-    if method is None or len(method.args.args) != 2:
+    """What `__getitem__`, or a function of its own that it calls, opens for each sample: a path
+    that does not depend on the index, under no `if` (unless not `surely`). None if there is
+    nothing, or if the source is not known."""
+    first = Method(part.getitem) if part is not None else None
+    if part is None or first is None or len(first.arguments) != 1:
         return None
-    of_sample, imported = {method.args.args[1].arg}, set()
     try:
-        for node in ast.walk(method):
-            match node:
-                case ast.Assign(targets):
-                    of_sample.update(name for target in targets for name in names(target))
-                case ast.Import(aliases) | ast.ImportFrom(_, aliases):
-                    imported |= {(a.asname or a.name).partition(".")[0] for a in aliases}
-        for statement in _always(method.body) if surely else method.body:
-            for node in ast.walk(statement):
-                match node:
-                    case ast.Call(ast.Name(function), given, options):
-                        module = ""
-                    case ast.Call(ast.Attribute(ast.Name(module), function), given, options):
-                        pass
-                    case _:
-                        continue
-                given = [*given, *(each.value for each in options)]
-                path = {name for each in given for name in names(each)}
-                kind = _OPENERS.get((module, function))
-                if kind is not None and given and path.isdisjoint(of_sample):
-                    return Opener(module, function, kind, (module or function) in imported)
+        methods = linked((part.getitem, *part.helpers))
+        own = {each.function.name: each for each in methods if each.function is not None}
+        return next(_opened(methods[0], own, surely, set()), None)
     except (ValueError, RecursionError, MemoryError):
-        pass
-    return None
+        return None
+
+
+def _opened(
+    method: Method, own: Mapping[str, Method], surely: bool, seen: set[str]
+) -> Iterator[Opener]:
+    """What a call of this method opens, by itself first. `own` are the functions that it may
+    call."""
+    if method.function is None or method.function.name in seen:
+        return
+    seen.add(method.function.name)
+    body = method.function.body
+    runs = list(_always(body)) if surely else [*body]
+    calls = [call for each in runs for call in calls_in(each)]
+    imported = {
+        (name.asname or name.name).partition(".")[0]
+        for node in ast.walk(method.function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in node.names
+    }
+    for call in calls:
+        module, _, function = ast.unparse(call.func).rpartition(".")
+        given = [*call.args, *(each.value for each in call.keywords)]
+        kind = _OPENERS.get((module, function))
+        if kind is not None and given and not method.varies(given):
+            held = _names_of(method, call)
+            yield Opener(module, function, kind, (module or function) in imported, held)
+    for call in calls:
+        other = own.get(own_function(call))
+        for found in _opened(other, own, surely, seen) if other is not None else ():
+            yield replace(found, local=True, names=_names_of(method, call) or found.names)
+
+
+def _names_of(method: Method, call: ast.Call) -> frozenset[str]:
+    """The names that hold what this call gives."""
+    for each in method.statements:
+        if call in (node for read in read_by(each) for node in ast.walk(read)):
+            return frozenset(bound_by(each))
+    return frozenset()
 
 
 def _always(body: list[ast.stmt]) -> Iterator[ast.AST]:

@@ -3,7 +3,8 @@
 What it looks for
     A collate_fn of your own that takes at least 20 % of the time of making a batch (MAKING_SHARE)
     and that the loop waits for (WAITING_SHARE of the waiting). Its source tells why: a tensor built
-    from a list of arrays, padding to the longest sample of a batch, Python loops over values.
+    from a list of arrays, padding to the longest sample of a batch, Python loops over values. Stack
+    samples name the line that takes most, in it or in a function that it calls.
 
 Why it matters
     torch.tensor([array, array, …]) looks at every number by itself: torch warns of it, and stacking
@@ -27,23 +28,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...case.advice import Outcomes, Unmeasured
+from ....profiler.base.metadata import clean
+from ....profiler.store.inspection import Part
+from ...case.advice import Advice, Outcomes, Unmeasured
 from ...case.case import Case
 from ...case.code_text import Source, parsed
 from ...case.fetching import waited_on
-from ...code.collating import of_lists
-from ...code.hot.functions import unknown
+from ...code.by_hand import make_cheaper
+from ...code.collating import of_lists, tensor_of_list
+from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT
 from ...code.hot.operation_chains import operation_chain
+from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.loader_code import DROP, loader_code
 from ...code.loader_form import collate_name, drawing_sampler, is_default_collate
+from ...code.shapes import shape_of
 from ...code.template import code_from
 from ...schema.evidence import percent, us
+from ...stacks.source_lines import SourceLines
+from ...stacks.stage_parts import parts_of
 
 EFFORT = "a few lines"
 NEEDS = "DataLoader prediction"
 
 MAKING_SHARE = 0.20
 WAITING_SHARE = 0.15
+# A line that takes this part of what its caller takes is named in its place.
+MOST_OF = 0.8
 PADDING_SHARE = 0.20  # docs/causes.md, "Padding"
 
 
@@ -115,18 +125,17 @@ def examine(case: Case) -> Outcomes:
             "collate_fn is slow, but its source was not recorded, so what to change is not known"
         )
         return
-    padding, name = _padding(case), collate_name(case)
+    padding, name, hot = _padding(case), collate_name(case), _hot_line(case)
     of_list = of_lists(part.call, case.loader.looks.fields)
-    cause = _FROM_LIST if of_list is not None else _cause("\n".join(part.call), padding)
+    cause = _FROM_LIST if of_list is not None else _of_line(case, hot)
+    cause = cause or _cause("\n".join(part.call), padding)
     chain = operation_chain(part.call) if cause is None else None
     caveat = f"Compare its batches with those of {name} once: keep whatever else {name} does."
+    where = f"in {name}" if of_list is not None or hot is None else f"at {hot.place}"
     if chain is not None:
         cause, code = replace(_CHAIN, left=chain.left), chain.code(name)
     elif cause is None:
-        yield Unmeasured(
-            f"collate_fn takes {us(collate)} per batch, and nothing in its source is known to be "
-            f"slow: {_hottest(case)}"
-        )
+        yield _by_hand(case, collate)
         return
     elif cause is _PADDING:
         code = _buckets(case)
@@ -134,7 +143,7 @@ def examine(case: Case) -> Outcomes:
     else:
         code = (of_list.code() if of_list is not None else None) or ""
         loader = loader_code(case, collate_fn=Source("stack_samples"))
-        code = f"{code}\n\n{loader}\n" if code else f"# By hand, in {name}: {cause.by_hand}\n"
+        code = f"{code}\n\n{loader}\n" if code else f"# By hand, {where}: {cause.by_hand}\n"
     yield case.change(code=code, **_left(case, cause, collate, part.call)).advise(
         cause.title,
         f"{name} takes {percent(share)} of the time of making a batch. {cause.why}",
@@ -180,14 +189,50 @@ def _one_statement(source: Sequence[str]) -> bool:
     return function is not None
 
 
-def _hottest(case: Case) -> str:
-    """Where its time goes, if stacks show it."""
+def _hot_line(case: Case) -> OwnLine | None:
+    """The line of the user's that takes most of it, where that is most of it."""
+    stage, part = case.code_stage("collate"), case.inspection.collate
+    if stage is None or part is None or stage.samples < LEAST_SAMPLES:
+        return None
+    lines = SourceLines(case.process, case.loader)
+    found = own_lines(stage, [Part(name=part.name, helpers=(part.call,))], lines)
+    most = [each for each in found if each.share.mid >= STANDS_OUT]
+    # The innermost of those that hold nearly the same samples.
+    return min(
+        most,
+        key=lambda each: (each.share.mid < MOST_OF * most[0].share.mid, each.share.mid),
+        default=None,
+    )
+
+
+def _of_line(case: Case, hot: OwnLine | None) -> _Cause | None:
+    """What the line that takes most says, in collate_fn or in a function that it calls."""
+    fields = case.loader.looks.fields
+    arrays = bool(fields) and all(each.kind == "ndarray" and each.alike for each in fields)
+    if hot is None:
+        return None
+    if arrays and tensor_of_list(hot.line):
+        return _FROM_LIST
+    shape = shape_of(hot.method, hot.line)
+    if shape is None:
+        return None
+    high, low = (1 - share * shape.saves for share in (hot.share.low, hot.share.high))
+    why = f"`{clean(hot.text, 80)}` takes {percent(hot.share.mid)} of it{shape.why}."
+    return _Cause(shape.title, why, (low, high), shape.do)
+
+
+def _by_hand(case: Case, collate_us: float) -> Advice | Unmeasured:
+    """The part of it that takes most, whether or not its source is known."""
     stage = case.code_stage("collate")
-    found = unknown(stage) if stage is not None else None
-    if found is None:
-        return "profile it alone"
-    place = f" at {found.place}" if found.place is not None else ""
-    return f"{percent(found.share)} of it is {found.name}{place}"
+    enough = stage is not None and stage.samples >= LEAST_SAMPLES
+    parts = parts_of(stage) if stage is not None and enough else ()
+    hot = max(parts, key=lambda part: part.share.mid, default=None)
+    if hot is None or hot.share.mid < STANDS_OUT:
+        return Unmeasured(
+            f"collate_fn takes {us(collate_us)} per batch, and nothing in its source is known to "
+            "be slow: profile it alone"
+        )
+    return make_cheaper(case, "collate", hot.text or "", hot.place, hot.call, hot.share, {})
 
 
 def _padding(case: Case) -> float | None:

@@ -49,6 +49,7 @@ from ...case.fetching import (
     names_used,
     sample_time_us,
 )
+from ...code.by_hand import line_costs, make_cheaper
 from ...code.hot.element_code import elements_of
 from ...code.hot.functions import (
     FEW_SAMPLES,
@@ -72,6 +73,7 @@ from ...schema.evidence import Evidence, count, percent, size, times, us
 from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage, Range
 from ...stacks.code_summary import wilson
+from ...stacks.source_lines import SourceLines
 from ...stacks.stage_parts import Part, parts_of
 
 EFFORT = "a few lines"
@@ -95,7 +97,6 @@ NOT_SEEN = (0.1, 0.9)
 # A line that takes this part of what its function takes is named in its place.
 MOST_OF = 0.8
 WAITS = " Fetching mostly waits: more workers, or threads inside __getitems__, overlap that."
-AVOID = "avoid this, do it once before training, or make it cheaper."
 NOTHING = "# nothing to change\n"
 NOT_MEASURED = "How much of fetch it takes was not measured: the range is wide."
 
@@ -178,7 +179,9 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     stands_out = other is not None and other.share >= STANDS_OUT
     below = other.name if other is not None else ""
     lines = [
-        each for each in own_lines(stage, case.inspection.parts) if each.share.mid >= STANDS_OUT
+        each
+        for each in own_lines(stage, case.inspection.parts, SourceLines(case.process, case.loader))
+        if each.share.mid >= STANDS_OUT
     ]
     if any(_is_opener(case, each) for each in lines):
         return  # what to do is said where containers are judged
@@ -213,7 +216,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
 
 
 def _shape(line: OwnLine, below: str) -> Shape | None:
-    return shape_of(line.source, line.line, f"{line.call} {below}", kinds_of(line.part))
+    return shape_of(line.method, line.line, f"{line.call} {below}", kinds_of(line.part))
 
 
 def _also(shape: Shape | None) -> str:
@@ -226,7 +229,10 @@ def _also(shape: Shape | None) -> str:
 def _is_opener(case: Case, line: OwnLine) -> bool:
     """Whether it opens a container again for each sample, and advice about that is given."""
     opener, storage = opener_of(line.part, surely=False), case.report.storage
-    if opener is None or f"{opener.text}(" not in line.text or storage is None:
+    if opener is None or not opener.used_by(line.text) or storage is None:
+        return False
+    # What is made of an open file in the same way each time is more than opening it.
+    if f"{opener.text}(" not in line.text and _shape(line, "") is not None:
         return False
     return fetch_share(case) >= MAIN_PART and next(findings(case, storage), None) is not None
 
@@ -235,7 +241,8 @@ def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape, sample_us
     """A line of which the source says what is wrong, and what is gained if that goes away."""
     text, share = clean(line.text, 80), line.share
     at = f" ({line.place})" if line.place is not None else ""
-    code = shape_code(case, line.part, line.source, line.line, shape, at)
+    costs = line_costs("fetch", text, line.place, line.call, share)
+    code = shape_code(case, line.part, line.method.source, line.line, shape, at)
     free = (1 - share.high, 1 - share.low * shape.saves)
     evidence: Evidence = {**_sampled(stage, share.mid, share.low, share.high), "line": line.place}
     caveat, effort, form = shape.caveat, None, None if shape.waste else _whole_samples(case)
@@ -245,10 +252,9 @@ def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape, sample_us
         free, effort = form.left(sample_us), "a conversion"
         evidence = {**evidence, "stored samples take": size(form.nbytes)}
         caveat = "Never store what follows a random change."
-    called_below = f", in {line.call}" if line.call is not None else ""
     return case.change(code=code, fetch=free).advise(
         f"{shape.title}: {text}",
-        f"`{text}`{at} takes {percent(share.mid)} of fetch{called_below}{shape.why}.",
+        f"{costs}{shape.why}.",
         evidence,
         caveat=caveat,
         effort=effort,
@@ -298,29 +304,18 @@ def _of_line(case: Case, stage: CodeStage, other: Unknown, sample_us: float) -> 
     """The line that takes most of fetch, no known function among what it calls: what its source
     says of it, and what the loop would gain if it cost nothing."""
     part = _line_of(stage, other)
-    text, share = clean(part.text or other.name, 80), part.share
-    at = f" ({part.place})" if part.place is not None else ""
-    why = f"`{text}`{at} takes {percent(share.mid)} of fetch"
-    why += f", in {part.call}" if part.call is not None else ""
-    evidence = {**_sampled(stage, share.mid, share.low, share.high), "line": part.place}
-    code = f"# By hand{at}: {AVOID}\n#     {text}\n"
-    change = case.change(code=code, fetch=(1 - share.high, 1.0))
+    text, share = part.text or other.name, part.share
+    evidence = _sampled(stage, share.mid, share.low, share.high)
     form = _whole_samples(case)
-    if form is not None:
-        return case.change(code=form.code, fetch=form.left(sample_us)).advise(
-            f"Make each sample once, and store it: {text}",
-            f"{why}, and makes the same in every epoch. Stored samples are only read.",
-            {**evidence, "stored samples take": size(form.nbytes)},
-            caveat="Never store what follows a random change.",
-            effort="a conversion",
-        )
-    best = case.predict(fetch=1 - share.high)
-    return change.advise(
-        f"Make this cheaper, or avoid it: {text}",
-        f"{why}. No better alternative is known for it. If it cost nothing, the loop would run "
-        f"{times(best.mid)} as fast.",
-        evidence,
-        by_hand=True,
+    if form is None:
+        return make_cheaper(case, "fetch", text, part.place, part.call, share, evidence)
+    why = line_costs("fetch", text, part.place, part.call, share)
+    return case.change(code=form.code, fetch=form.left(sample_us)).advise(
+        f"Make each sample once, and store it: {clean(text, 80)}",
+        f"{why}, and makes the same in every epoch. Stored samples are only read.",
+        {**evidence, "line": part.place, "stored samples take": size(form.nbytes)},
+        caveat="Never store what follows a random change.",
+        effort="a conversion",
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 from loaderscope.advisors.assemble.engine import MORE_THAN_FREE, NOT_PREDICTED, advise, judged
 from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
-from loaderscope.advisors.schema.report_model import Range, Recommendation
+from loaderscope.advisors.schema.report_model import Cause, Range, Recommendation, Waiting
 from rule_cases import FakeWhatIf, case_of
 from rule_rows import rows_of
 
@@ -145,3 +145,28 @@ def test_a_loop_of_which_nothing_can_be_predicted_says_why(found_case: Case) -> 
 
     assert said("too little is known", "input-bound") == [f"{NOT_PREDICTED}: too little is known"]
     assert not said("too little is known", "too-short") and not said(None, "input-bound")
+
+
+@pytest.mark.parametrize(
+    ("cause", "busy", "gain", "low"),
+    [
+        ("unpack", 1.5, 1.4, 1.0),  # on free cores, the wait of a half may be an eighth
+        ("unpack", 1.5, 4.0, 4.0 * 0.625),
+        ("unpack", 0.0, 1.4, 1.4),
+        ("fetch", 1.5, 1.4, 1.4),
+    ],
+)
+def test_a_hand_over_on_busy_cores_may_take_less_on_free_ones(
+    found_case: Case, cause: str, busy: float, gain: float, low: float
+) -> None:
+    waiting = Waiting(100, 1.0, {cause: Cause(1.0, 1.0)}, {}, None, None)
+    case = replace(
+        found_case,
+        whatif=cast("Any", FakeWhatIf()),
+        system=replace(found_case.system, effective_cpus=2.0, others_cores=busy),
+        report=replace(found_case.report, verdict="input-bound", headroom=2.0, waiting=waiting),
+    )
+    advice = Advice("title", "why", {}, Range(gain, gain, gain), "x = 1\n", beside_loading=0.4)
+    made = judged(advice.recommendation("num-workers", "speed"), advice, case)
+    assert made is not None and made[0].predicted.low == pytest.approx(low)
+    assert made[1] is (low > 1)

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from loaderscope.advisors.code.method import Method, linked
 from loaderscope.advisors.code.shapes import (
     CHANGES,
     back_and_forth,
     changing,
+    in_nested_loops,
     made_smaller,
     not_needed,
     one_by_one,
@@ -243,3 +245,95 @@ def test_what_a_stream_does_is_done_for_each_sample() -> None:
     same, single = shape_of(source, source[3]), shape_of(source, source[5])
     assert same is not None and same.key == "same"
     assert single is not None and "for v in parsed(line):" in single.why
+
+
+READS_ALL = """\
+def __getitem__(self, index):
+    with open(self.path) as f:
+        reader = csv.reader(f)
+        rows = [row for row in reader]
+        kept = [row for row in self.rows]
+    noise = random.random()
+    louder = filtered(noise)
+    resampler = Resample(self.rate, 16000)
+    return rows[index], louder
+""".splitlines()
+
+
+@pytest.mark.parametrize(
+    ("line", "same"),
+    [
+        ("rows = [row for row in reader]", True),
+        ("kept = [row for row in self.rows]", False),  # it may move on as it is read
+        ("louder = filtered(noise)", False),
+        ("resampler = Resample(self.rate, 16000)", True),
+    ],
+)
+def test_what_is_made_in_this_call_of_what_is_the_same_is_the_same(line: str, same: bool) -> None:
+    assert same_for_every_sample(READS_ALL, line) is same
+
+
+def test_an_argument_varies_if_a_call_gives_it_what_does() -> None:
+    sources = [
+        ["def __getitem__(self, index):", "    env = self.connect(self.path)",
+         "    return read(env, index), self.apart(1)"],
+        ["def connect(self, path):", "    return opened(path)"],
+        ["def opened(path):", "    return lmdb.open(path)"],
+        ["def read(env, key):", "    return env.get(key)"],
+        ["def apart(self, *keys):", "    return [self.alone(*keys)]"],
+        ["def never(path):", "    return opened_by(path)"],
+    ]  # fmt: skip
+    found = {each.function.name: each.varying for each in linked(sources) if each.function}
+    assert found["connect"] == found["opened"] == set()
+    assert found["read"] == {"key"} and found["never"] == {"path"}
+    assert found["__getitem__"] == {"index"}
+    twice = linked([*sources, ["def opened(other):", "    pass"]])
+    assert twice[2].varying == {"path"}  # which of the two is called is not known
+    assert same_for_every_sample(linked(sources)[1], "return opened(path)")
+
+
+@pytest.mark.parametrize(
+    ("line", "held", "found"),
+    [
+        ("ok = name in self.archive.namelist()", {}, True),
+        ("ok = name in self.names", {"names": "texts"}, True),
+        ("ok = name in self.names", {"names": "dict"}, False),
+        ("ok = value in used", {"users": "list", "users[]": "list"}, True),
+        ("ok = value in used", {"users": "list", "users[]": "set"}, False),
+        ("ok = 3 in self.names", {"names": "texts"}, False),
+    ],
+)
+def test_a_value_that_differs_is_searched_in_a_list(
+    line: str, held: dict[str, str], found: bool
+) -> None:
+    source = ["def __getitem__(self, name):", "    used = self.users[name]",
+              "    value = random.randrange(9)", f"    {line}"]  # fmt: skip
+    assert searched(source, line, held) is found
+
+
+@pytest.mark.parametrize(
+    ("loops", "line", "found"),
+    [
+        (("y in range(h)", "x in range(w)"), "out[y][x] = f(out[y][x])", True),
+        (("y in range(h)", "x in range(w)"), "out[y, x] = names.index(part[y][x])", True),
+        (("y in range(h)", "x in range(w)"), "out[y] = f(x)", False),
+        (("y in range(h)", "x in decoded"), "out[y, x] = 1", False),
+        (("y in range(h)",), "out[y, y] = 1", False),
+    ],
+)
+def test_loops_through_a_table_go_one_by_one(
+    loops: tuple[str, ...], line: str, found: bool
+) -> None:
+    source = ["def drawn(out, h, w):"]
+    source += [f"{'    ' * n}for {each}:" for n, each in enumerate(loops, 1)]
+    source.append("    " * (len(loops) + 1) + line)
+    assert (in_nested_loops(source, line) is not None) is found
+    shape = shape_of(Method(source), line)
+    assert not found or (shape is not None and shape.waste and shape.key == "one by one")
+
+
+def test_of_a_list_filled_in_a_loop_one_element_is_used() -> None:
+    source = ["def frame(self, path, at):", "    frames = []", "    while True:",
+              "        ok, image = capture.read()", "        frames.append(image)",
+              "    return frames[at]"]  # fmt: skip
+    assert made_smaller(source, "ok, image = capture.read()") == "return frames[at]"

@@ -457,6 +457,28 @@ class Own(OneFile):
             return torch.tensor(list(file.read()))
 
 
+class Elsewhere(OneFile):
+    """Opens it in a function of its own."""
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        archive = self.opened(self.path)
+        return torch.tensor(list(archive.read(f"{index}.bin")))
+
+    def opened(self, path: str) -> zipfile.ZipFile:
+        return zipfile.ZipFile(path)
+
+
+class LazyElsewhere(Elsewhere):
+    """Opens it once, in a function of its own."""
+
+    archive: Any = None
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        if self.archive is None:
+            self.archive = self.opened(self.path)
+        return torch.tensor(list(self.archive.read(f"{index}.bin")))
+
+
 def raw(n: int) -> bytes:
     return bytes([n]) * 8
 
@@ -520,7 +542,15 @@ def test_a_container_is_opened_once_and_read_alike(
         handle.close()
 
 
-@pytest.mark.parametrize("cls", [Lazy, Own])
+def test_what_a_function_of_its_own_opens_is_opened_for_each_sample(tmp_path: Path) -> None:
+    dataset = Elsewhere(one_file(tmp_path, "zip"))
+    found = opener_of(stored_case(tmp_path, plain(dataset)).dataset)
+    assert found is not None and found.text == "zipfile.ZipFile" and found.local
+    assert found.names == {"archive"} and found.used_by("x = archive.read(name)")
+    assert found.used_by("return zipfile.ZipFile(path)") and not found.used_by("x = read(name)")
+
+
+@pytest.mark.parametrize("cls", [Lazy, LazyElsewhere, Own])
 def test_what_is_opened_once_or_is_the_samples_own_is_left_alone(tmp_path: Path, cls: Any) -> None:
     case = stored_case(tmp_path, DataLoader(cls("x"), batch_size=4), batch=torch.zeros(4, 8))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import torch
 
 from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
+from loaderscope.profiler.base.host import host_name
 from loaderscope.profiler.record.inspect.inspect_samples import inspect_samples
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, unmeasured, workers_config
@@ -200,8 +203,31 @@ def test_stacks_name_what_the_source_does_not_tell(tmp_path: Path) -> None:
         ("join /home/u/train.py:8 > einsum site/opt_einsum/x.py:3", 80),
         ("join /home/u/train.py:9", 20),
     )
-    said = unmeasured(NAME, seen(slow_case(tmp_path, PLAIN), *stacks, stage="collate"))
-    assert "80 % of it is opt_einsum's einsum at train.py:8" in said
+    found = advice(NAME, seen(slow_case(tmp_path, PLAIN), *stacks, stage="collate"))
+    assert found.by_hand and found.title == "Make this cheaper, or avoid it: join"
+    assert "`join` (train.py:8) takes 80 % of collate, in opt_einsum einsum." in found.why
+    few = seen(slow_case(tmp_path / "few", PLAIN), ("join /home/u/train.py:8", 4), stage="collate")
+    assert "profile it alone" in unmeasured(NAME, few)
+
+
+def test_a_function_below_it_makes_a_tensor_of_arrays(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    source = ["def made(parts):", "    return torch.tensor(parts)", "", "", "def join(samples):",
+              "    return made([s for s in samples])"]  # fmt: skip
+    file.write_text("\n".join(source))
+    case = slow_case(tmp_path / "run", source[4:])
+    here = replace(case.process, host=host_name(), unix_ns=time.time_ns() + 10**9)
+    case = replace(case, process=here)
+    stack = f"join {file}:6 > made {file}:2"
+    described_case = described(case, [ARRAY, ARRAY])
+    found = advice(
+        NAME, seen(described_case, (stack, 90), text="return torch.tensor(parts)", stage="collate")
+    )
+    assert "Stack" in found.title and found.code.startswith("# By hand, at train.py:2: where all")
+    lists = seen(
+        described(case, [[1, 2]]), (stack, 90), text="return torch.tensor(parts)", stage="collate"
+    )
+    assert "Stack" not in advice(NAME, lists).title
 
 
 def test_hostile_names_stay_out_of_the_code(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from it."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -16,6 +17,7 @@ from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.code.hot.element_reads import element_reads
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
 from loaderscope.advisors.schema.report_model import Range, TransformTime
+from loaderscope.profiler.base.host import host_name
 from loaderscope.profiler.store.inspection import Attribute, Part
 from rule_cases import FakeWhatIf, advice, case_of, outcomes, rejection, unmeasured
 from rule_rows import US, rows_of
@@ -581,3 +583,24 @@ def test_steps_before_a_resize_come_after_it(tmp_path: Path) -> None:
     )
     right = replace(made, report=replace(made.report, transforms=first))
     assert "Resize" not in str(outcomes(NAME, seen(right, (GETITEM, 90))))
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        ("kernel = Resample(self.rate, 16000)", "Do once what is the same for every sample"),
+        ("kernel = Resample(self.rate, len(signal))", "Resample and filter the signals once"),
+        ("kernel = Resample(self.moved, 16000)", "Resample and filter the signals once"),
+    ],
+)
+def test_what_a_transform_makes_for_each_sample(tmp_path: Path, line: str, title: str) -> None:
+    file = tmp_path / "transforms.py"
+    lines = ["class Resampled:", "    def __init__(self, rate):", "        self.rate = self.moved = rate",
+             "    def move(self):", "        self.moved += 1",
+             "    def __call__(self, signal):", f"        {line}", "        return kernel(signal)"]  # fmt: skip
+    file.write_text("\n".join(lines))
+    made = case(tmp_path)
+    here = replace(made.process, host=host_name(), unix_ns=time.time_ns() + 10**9)
+    stack = f"{GETITEM} > __call__ {file}:7 > Resample.__init__ site/torchaudio/transforms.py:960"
+    found = advice(NAME, seen(replace(made, process=here), (stack, 90), text=line))
+    assert found.title.startswith(title)
