@@ -142,12 +142,10 @@ def _through_partial(site: Site) -> Site:
     if not isinstance(name, cst.Name):
         return site
     for node in site.source.find(cst.Assign):
-        assert isinstance(node, cst.Assign)
         if any(target.target.deep_equals(name) for target in node.targets) and m.matches(
             node.value,
             m.Call(m.Name("partial") | m.Attribute(attr=m.Name("partial"))),
         ):
-            assert isinstance(node.value, cst.Call)
             return site.with_call(node.value)
     return site
 

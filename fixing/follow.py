@@ -12,7 +12,6 @@ import libcst.matchers as m
 
 from .nodes import (
     assigned_to,
-    calls_in,
     entries_set,
     entry_of,
     import_of,
@@ -27,7 +26,7 @@ from .nodes import (
     text_of,
 )
 from .options import OptionGiven, click_option, default_of, fields_named, in_configs, option_named
-from .project import CannotPatch, Project, Source
+from .project import CannotPatch, Project, Source, parts_like
 from .sites import Site, enclosing, site_at
 
 MAX_STEPS = 24
@@ -145,9 +144,8 @@ class Follower:
 
     def _computed(self, node: cst.BaseExpression, place: _Place) -> Literal:
         """A value that only numbers and the host decide is replaced as a whole."""
-        behind = {id(each.attr) for each in m.findall(node, m.Attribute())}  # type: ignore[attr-defined]
-        for name in m.findall(node, m.Name()):
-            assert isinstance(name, cst.Name)
+        behind = {id(each.attr) for each in parts_like(node, m.Attribute())}
+        for name in parts_like(node, m.Name()):
             if name.value not in _OF_THE_HOST and id(name) not in behind:
                 raise CannotPatch(
                     f"{self._name} is computed at {place.shown}: `{place.source.text(node)}`; "
@@ -226,7 +224,7 @@ class Follower:
         found = [
             (call, Site(source, call))
             for source in self._project.sources()
-            for call in calls_in(source)
+            for call in source.find(cst.Call)
             if is_called(call, name)
         ]
         if len(found) > 1:
@@ -266,7 +264,7 @@ class Follower:
         if owner is None:
             return None
         values = [
-            each.value  # type: ignore[attr-defined]
+            each.value
             for each in place.source.find(cst.Assign, cst.AnnAssign)
             if any(m.matches(target, own) for target in targets_of(each))
             and enclosing(place.source, each, cst.ClassDef) is owner

@@ -3,7 +3,7 @@ its class may be used."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from .nodes import targets_of
-from .project import Source
+from .project import Source, parts_like
 from .sites import enclosing
 
 # Calls whose result is another each time, whatever it is given; parts of their names.
@@ -117,8 +117,8 @@ class Method:
             elif isinstance(node, cst.AugAssign):
                 yield names_in(node.target), cst.Name("True")
                 yield names_in(node.target), node.value
-            elif node.value is not None:  # type: ignore[attr-defined]
-                yield names_in(node.target), node.value  # type: ignore[attr-defined]
+            elif node.value is not None:
+                yield names_in(node.target), node.value
 
     @cached_property
     def locals(self) -> frozenset[str]:
@@ -140,9 +140,7 @@ class Method:
         if self.self_name not in used and not known:
             return False
         attributes = {
-            each.attr.value
-            for each in m.findall(node, m.Attribute(m.Name(self.self_name or "")))
-            if isinstance(each, cst.Attribute)
+            each.attr.value for each in parts_like(node, m.Attribute(m.Name(self.self_name or "")))
         }
         return not any(self._set_later(name) for name in attributes)
 
@@ -170,7 +168,6 @@ class Method:
         """Where this function reads the name."""
         found = []
         for node in self.source.find(cst.Name):
-            assert isinstance(node, cst.Name)
             if node.value == name and enclosing(self.source, node, cst.FunctionDef) is self.node:
                 outer = next(self.source.parents(node))
                 behind = isinstance(outer, cst.Attribute) and outer.attr is node
@@ -220,12 +217,15 @@ class Method:
     def free_name(self, wanted: str) -> str:
         """An attribute's name that nothing in the file has: the wanted one, or one like it."""
         wanted = wanted if wanted.startswith("_") else f"_{wanted}"
-        taken = {node.value for node in self.source.find(cst.Name) if isinstance(node, cst.Name)}
-        number = 2
-        found = wanted
-        while found in taken:
-            found, number = f"{wanted}_{number}", number + 1
-        return found
+        return free_name(self.source, wanted, "_")
+
+
+def free_name(source: Source, wanted: str, between: str = "") -> str:
+    """The wanted name, or with a number where the file has it."""
+    taken, number, found = {node.value for node in source.find(cst.Name)}, 2, wanted
+    while found in taken:
+        found, number = f"{wanted}{between}{number}", number + 1
+    return found
 
 
 def names_in(*nodes: cst.CSTNode) -> set[str]:
@@ -255,10 +255,29 @@ class _Names(cst.CSTVisitor):
         self.found.add(node.value)
 
 
+def in_words(node: cst.CSTNode, words: Mapping[str, cst.BaseExpression]) -> Any:
+    """The node with names as other expressions; those behind dots and of keywords stay."""
+    return node.visit(_Words(words))
+
+
+class _Words(cst.CSTTransformer):
+    def __init__(self, words: Mapping[str, cst.BaseExpression]) -> None:
+        super().__init__()
+        self._words = words
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> Any:
+        return updated_node.with_changes(attr=original_node.attr)
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> Any:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> Any:
+        return self._words.get(original_node.value, updated_node)
+
+
 def draws(source: Source, node: cst.CSTNode) -> bool:
     """Whether it may give something else each time, whatever it depends on."""
-    for call in m.findall(node, m.Call()):
-        assert isinstance(call, cst.Call)
+    for call in parts_like(node, m.Call()):
         called = cst.Module([]).code_for_node(call.func)
         name = called.rpartition(".")[2]
         if any(word in name for word in _DRAWS) or "random" in called:

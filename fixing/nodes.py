@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import libcst as cst
 import libcst.matchers as m
@@ -59,13 +60,7 @@ def is_called(call: cst.Call, name: str) -> bool:
     return m.matches(call.func, m.Name(name) | m.Attribute(attr=m.Name(name)))
 
 
-def calls_in(source: Source) -> Iterator[cst.Call]:
-    for node in source.find(cst.Call):
-        assert isinstance(node, cst.Call)
-        yield node
-
-
-def targets_of(node: cst.CSTNode) -> list[cst.BaseExpression]:
+def targets_of(node: cst.CSTNode) -> list[Any]:
     """What an assignment binds."""
     if isinstance(node, cst.Assign):
         return [each.target for each in node.targets]
@@ -86,19 +81,17 @@ def assigned_to(
             continue
         if function is None and enclosing(source, node, cst.ClassDef) is not None:
             continue
-        value = node.value  # type: ignore[attr-defined]
-        if value is not None:
-            found.append(value)
+        if node.value is not None:
+            found.append(node.value)
     return found
 
 
 def entries_set(source: Source, name: str, key: str) -> Iterator[cst.BaseExpression]:
     """Values of `name["key"] = value`."""
     for node in source.find(cst.Assign):
-        assert isinstance(node, cst.Assign)
         for target in targets_of(node):
             of_name = m.matches(target, m.Subscript(m.Name(name)))
-            if of_name and key_of(target) == key:  # type: ignore[arg-type]
+            if of_name and key_of(target) == key:
                 yield node.value
 
 

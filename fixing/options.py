@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import libcst as cst
 import libcst.matchers as m
 
-from .nodes import calls_in, flags_of, is_called, is_literal, option_of, passed_as, text_of
+from .nodes import flags_of, is_called, is_literal, option_of, passed_as, text_of
 from .project import CannotPatch, Project, Source
 
 _SHOWN = 3
@@ -24,7 +24,7 @@ def option_named(project: Project, name: str) -> tuple[Source, cst.Call] | None:
     found = [
         (source, call)
         for source in project.sources()
-        for call in calls_in(source)
+        for call in source.find(cst.Call)
         if is_called(call, "add_argument") and option_of(call) == name
     ]
     if len(found) > 1:
@@ -72,7 +72,7 @@ def fields_named(project: Project, name: str) -> list[tuple[Source, cst.BaseExpr
     given = [
         (source, value)
         for source in project.sources()
-        for call in calls_in(source)
+        for call in source.find(cst.Call)
         if any(is_called(call, maker) for maker in makers)
         and (value := passed_as(call, name)) is not None
     ]

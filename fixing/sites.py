@@ -62,10 +62,10 @@ def site_at(project: Project, lines: tuple[Line, ...]) -> Site:
     exact = [node for node in calls if _is_at(source, node, line)]
     # Without columns (before Python 3.11): the line is where the call begins, or its name ends.
     begins = [node for node in calls if source.at(node).start.line == line.line]
-    loaders = [node for node in calls if "oader" in source.text(node.func)]  # type: ignore[attr-defined]
+    loaders = [node for node in calls if "oader" in source.text(node.func)]
     for found in (exact, [each for each in begins if each in loaders], loaders, begins, calls):
         if len(found) == 1:
-            return Site(source, found[0], lines[1:])  # type: ignore[arg-type]
+            return Site(source, found[0], lines[1:])
         if found:
             break
     if not calls:
@@ -97,16 +97,11 @@ def _made_before(site: Site) -> Site:
         made = [
             node.value
             for node in site.source.find(cst.Assign)
-            if isinstance(node, cst.Assign)
-            and isinstance(node.value, cst.Call)
-            and any(_is_name(target.target, given.value) for target in node.targets)
+            if isinstance(node.value, cst.Call)
+            and any(given.deep_equals(target.target) for target in node.targets)
         ]
         if len(made) == 1:
             return Site(site.source, made[0])
     raise CannotPatch(
         "where the watched loader was made is not known: record it with `loaderscope run`"
     )
-
-
-def _is_name(node: cst.CSTNode, name: str) -> bool:
-    return isinstance(node, cst.Name) and node.value == name
