@@ -198,83 +198,53 @@ def stack_samples(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
 def fetch_batches(edits: Edits, method: Method, kinds: dict[str, str]) -> bool:
     """Give the class a `__getitems__` that looks a batch up at once. `kinds`: attribute → "tensor"
     or "ndarray", of those that are one."""
-    if method.owner is None or method.self_name is None or method.method("__getitems__"):
+    source, plain = method.source, method.node.params.params
+    if method.self_name is None or method.owner is None or method.method("__getitems__"):
         return False
-    plain = method.node.params.params
-    statements = [each for each in method.statements if not _is_docstring(each)]
-    if method.node.name.value != "__getitem__" or len(plain) != 2 or len(statements) != 1:
+    if method.node.name.value != "__getitem__" or len(plain) != 2:
         return False
-    if enclosing(method.source, method.owner, cst.FunctionDef) is not None:
+    if enclosing(source, method.owner, cst.FunctionDef) is not None:
         return False
-    index = plain[1].name.value
-    if not m.matches(statements[0], m.SimpleStatementLine([m.Return()])):
+    index = m.SubscriptElement(m.Index(m.Name(plain[1].name.value)))
+    row = m.Subscript(m.Attribute(m.Name(method.self_name), m.Name()), [index])
+    rows = m.Tuple([m.AtLeastN(m.Element(row), n=1)])
+    named = m.Dict([m.AtLeastN(m.DictElement(value=row), n=1)])
+    docstring = m.SimpleStatementLine([m.Expr(m.SimpleString())])
+    body = [each for each in method.statements if not m.matches(each, docstring)]
+    if len(body) != 1 or not m.matches(
+        body[0], m.SimpleStatementLine([m.Return(row | rows | named)])
+    ):
         return False
-    value = statements[0].body[0].value
-    fields = _fields(value)
-    columns = [_column(each, method.self_name, index, kinds) for each in fields or ()]
-    if not columns or any(each is None for each in columns):
+    value = body[0].body[0].value
+    fields = [each.value for each in getattr(value, "elements", ())] or [value]
+    columns = [each.value.attr.value for each in fields]
+    if not kinds.keys() >= {*columns}:
         return False
-    text = _getitems(method, value, index, [each for each in columns if each is not None])
-    (function,) = parsed(text, method.source)
-    blank = [cst.EmptyLine(indent=False)]
-    node = method.node
-
-    def followed(updated: cst.FunctionDef) -> cst.FlattenSentinel[cst.BaseStatement]:
-        return cst.FlattenSentinel([updated, function.with_changes(leading_lines=blank)])
-
-    edits.edit(method.source, node, followed)
+    text = _getitems(method, value, [(name, kinds[name]) for name in columns])
+    (function,) = parsed(text, source)
+    function = function.with_changes(leading_lines=[cst.EmptyLine(indent=False)])
+    edits.edit(source, method.node, lambda node: cst.FlattenSentinel([node, function]))
     if "np." in text:
-        add_import(edits, method.source, "numpy", "np")
+        add_import(edits, source, "numpy", "np")
     if "torch." in text:
-        add_import(edits, method.source, "torch")
+        add_import(edits, source, "torch")
     return True
 
 
-def _is_docstring(node: cst.CSTNode) -> bool:
-    return m.matches(node, m.SimpleStatementLine([m.Expr(m.SimpleString())]))
-
-
-def _fields(value: cst.BaseExpression) -> list[cst.BaseExpression] | None:
-    if isinstance(value, cst.Tuple):
-        return [each.value for each in value.elements if isinstance(each, cst.Element)]
-    if isinstance(value, cst.Dict):
-        if not all(isinstance(each, cst.DictElement) for each in value.elements):
-            return None
-        return [each.value for each in value.elements]
-    return [value]
-
-
-def _column(
-    node: cst.BaseExpression, own: str, index: str, kinds: dict[str, str]
-) -> tuple[str, str] | None:
-    """(attribute, its kind) of `self.x[index]`."""
-    row = m.SubscriptElement(m.Index(m.Name(index)))
-    if not m.matches(node, m.Subscript(m.Attribute(m.Name(own), m.Name()), [row])):
-        return None
-    name = node.value.attr.value  # type: ignore[attr-defined]
-    return (name, kinds[name]) if name in kinds else None
-
-
-def _getitems(
-    method: Method, value: cst.BaseExpression, index: str, columns: list[tuple[str, str]]
-) -> str:
+def _getitems(method: Method, value: Any, columns: list[tuple[str, str]]) -> str:
     own = method.self_name
     rows = {"tensor": "torch.as_tensor(indices)", "ndarray": "np.asarray(indices)"}
     used = list(dict.fromkeys(kind for _, kind in columns))
     names = {kind: "rows" if len(used) == 1 else f"{kind}_rows" for kind in used}
     lines = [f"def __getitems__({own}, indices):"]
     lines += [f"    {names[kind]} = {rows[kind]}" for kind in used]
-    parts = [f"{own}.{name}[{names[kind]}]" for name, kind in columns]
+    parts = ", ".join(f"{own}.{name}[{names[kind]}]" for name, kind in columns)
     if isinstance(value, cst.Tuple):
-        lines.append(f"    return list(zip({', '.join(parts)}))")
-    elif isinstance(value, cst.Dict):
-        keys = [
-            method.source.module.code_for_node(each.key)
-            for each in value.elements
-            if isinstance(each, cst.DictElement)
-        ]
-        lines.append(f"    columns = zip({', '.join(parts)})")
-        lines.append(f"    return [dict(zip(({', '.join(keys)},), row)) for row in columns]")
+        lines.append(f"    return list(zip({parts}))")
+    elif m.matches(value, m.Dict()):
+        keys = ", ".join(method.source.module.code_for_node(each.key) for each in value.elements)
+        lines.append(f"    columns = zip({parts})")
+        lines.append(f"    return [dict(zip(({keys},), row)) for row in columns]")
     else:
-        lines.append(f"    return list({parts[0]})")
+        lines.append(f"    return list({parts})")
     return "\n".join(lines) + "\n"
