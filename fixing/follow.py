@@ -22,6 +22,7 @@ from .nodes import (
     param_of,
     passed_as,
     passed_for,
+    spread_in,
     targets_of,
     text_of,
 )
@@ -199,11 +200,10 @@ class Follower:
             value = passed_for(call, function, name)
             if value is not None:
                 return value, place.of(site, value)
-            for arg in call.args:
-                if arg.star == "**":
-                    found = self._entry(arg.value, name, place.of(site, arg.value))
-                    if isinstance(found, Literal):
-                        return found.node, place.at(found.node, found.source)
+            for spread in spread_in(call):
+                found = self._entry(spread, name, place.of(site, spread))
+                if isinstance(found, Literal):
+                    return found.node, place.at(found.node, found.source)
         param = param_of(function, name)
         if param is None or param.default is None:
             shown = f"{function.name.value} of {place.source.place(function)}"
@@ -315,9 +315,8 @@ class Follower:
                 passed = passed_as(call, key)
                 if passed is not None:
                     return self._value_of(passed, place.of(site, passed))
-                for arg in call.args:
-                    if arg.star == "**":
-                        return self._entry(arg.value, key, place.of(site, arg.value))
+                for spread in spread_in(call):
+                    return self._entry(spread, key, place.of(site, spread))
                 return Missing(site.source, call)
         for value, where in self._values(name, place):
             return self._entry(value, key, where)

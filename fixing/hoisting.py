@@ -11,7 +11,7 @@ from libcst.helpers import parse_template_statement
 
 from .edits import Edits
 from .method import Method, block, goes_once, in_words, last_name, names_in, parsed
-from .nodes import import_of
+from .nodes import import_of, plain_names, targets_of
 from .project import Source, parts_like
 from .sites import enclosing
 
@@ -96,8 +96,7 @@ def _made_once(
     own, init = method.self_name or "self", method.constructor
     goes = before is made
     if init is not None:
-        params = [*init.params.posonly_params, *init.params.params]
-        add_to_end(edits, method, init, _rebound(made, attributes, own, params[0].name.value))
+        add_to_end(edits, method, init, _rebound(made, attributes, own, plain_names(init)[0]))
         if goes:
             edits.edit(method.source, before, lambda _: cst.RemoveFromParent())
         return
@@ -139,12 +138,7 @@ def _inner(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
         outer = next(method.source.parents(node))
         if isinstance(outer, cst.Expr):  # called for what it does
             continue
-        bound = (
-            names_in(*(each.target for each in outer.targets))
-            if isinstance(outer, cst.Assign)
-            else ()
-        )
-        if any(map(method.changed_in_place, bound)):
+        if any(map(method.changed_in_place, names_in(*targets_of(outer)))):
             continue
         name = method.free_name(_named_after(node))
         made = parse_template_statement("made = {value}", value=node.deep_clone())
@@ -174,22 +168,17 @@ def _named_after(node: cst.Call) -> str:
 def keep_open(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
     """Open at first use in each process, and keep open, what this statement opens for each
     sample."""
-    if (
-        method.self_name is None
-        or method.owner is None
-        or method.method("__getstate__") is not None
-    ):
+    if method.self_name is None or method.method("__getstate__") is not None:
         return False
     around = _with_of(method, statement)
-    if around is not None and len(around.items) == 1:
-        item = around.items[0]
-        name = item.asname.name if item.asname is not None else None
-        if isinstance(name, cst.Name) and _opens(method, item.item):
-            _keep_handle(edits, method, around, name.value, item.item, around.body)
+    if m.matches(around, m.With(items=[m.WithItem(asname=m.AsName(m.Name()))])):
+        (item,) = around.items
+        if _opens(method, item.item):
+            _keep_handle(edits, method, around, item.asname.name.value, item.item)
             return True
     assign = assignment(statement)
     if assign is not None and _opens(method, assign[1]) and not method.changed(assign[0]):
-        _keep_handle(edits, method, statement, assign[0], assign[1], None)
+        _keep_handle(edits, method, statement, *assign)
         return True
     return False
 
@@ -204,10 +193,9 @@ def _opens(method: Method, node: cst.BaseExpression) -> bool:
 def _keep_handle(
     edits: Edits,
     method: Method,
-    statement: cst.CSTNode,
+    statement: Any,
     name: str,
     opened: cst.BaseExpression,
-    body: cst.BaseSuite | None,
 ) -> None:
     source, own = method.source, method.self_name
     attribute = method.free_name(name)
@@ -227,7 +215,7 @@ def _keep_handle(
 
     def replaced(node: Any) -> Any:
         first = test.with_changes(leading_lines=node.leading_lines)
-        rest = node.body.body if body is not None else ()
+        rest = node.body.body if isinstance(node, cst.With) else ()
         return cst.FlattenSentinel([first, *rest])
 
     edits.edit(source, statement, replaced)
@@ -306,7 +294,7 @@ def is_import(node: cst.CSTNode) -> bool:
 # Statements.
 
 
-def _with_of(method: Method, statement: cst.CSTNode) -> cst.With | None:
+def _with_of(method: Method, statement: cst.CSTNode) -> Any:
     """The statement itself, or the `with` right around it."""
     if isinstance(statement, cst.With):
         return statement

@@ -11,7 +11,7 @@ from typing import Any
 import libcst as cst
 import libcst.matchers as m
 
-from .nodes import targets_of
+from .nodes import plain_names, targets_of
 from .project import Source, parts_like
 from .sites import enclosing
 
@@ -25,18 +25,8 @@ _MOVES_ON = (
 # Results that can be gone through once only.
 _ONCE = (
     *("open", "iter", "map", "filter", "zip", "enumerate", "reversed", "reader", "DictReader"),
-    *(
-        "scandir",
-        "glob",
-        "iglob",
-        "rglob",
-        "iterdir",
-        "walk",
-        "finditer",
-        "items",
-        "keys",
-        "values",
-    ),
+    *("scandir", "glob", "iglob", "rglob", "iterdir", "walk", "finditer", "items", "keys"),
+    "values",
 )
 _IN_PLACE = (
     *("append", "extend", "insert", "pop", "remove", "sort", "reverse", "clear", "update", "add"),
@@ -64,11 +54,11 @@ class Method:
     @property
     def self_name(self) -> str | None:
         """How the method calls its object; None of a plain function."""
-        plain = [*self.node.params.posonly_params, *self.node.params.params]
+        plain = plain_names(self.node)
         if self.owner is None or not plain:
             return None
         decorated = {self.source.text(each.decorator) for each in self.node.decorators}
-        return None if decorated & {"staticmethod", "classmethod"} else plain[0].name.value
+        return None if decorated & {"staticmethod", "classmethod"} else plain[0]
 
     @cached_property
     def statements(self) -> tuple[Any, ...]:
@@ -84,50 +74,34 @@ class Method:
     @cached_property
     def varying(self) -> frozenset[str]:
         """Local names whose values differ from sample to sample, or may."""
-        params = self.node.params
-        every = [*params.posonly_params, *params.params, *params.kwonly_params]
-        names = {each.name.value for each in every if each.name.value != self.self_name}
+        only = {each.name.value for each in self.node.params.kwonly_params}
+        names = {*plain_names(self.node), *only} - {self.self_name or ""}
         for _ in range(3):  # a loop carries values back to its beginning
             for targets, value in self._bindings():
-                if self._varies(value, names) or draws(self.source, value):
+                if names & names_in(value) or draws(self.source, value):
                     names |= targets
         return frozenset(names)
 
     def _bindings(self) -> Iterator[tuple[set[str], cst.CSTNode]]:
-        for node in self.source.find(
-            cst.Assign,
-            cst.AnnAssign,
-            cst.AugAssign,
-            cst.NamedExpr,
-            cst.For,
-            cst.WithItem,
-            cst.CompFor,
-        ):
+        simple = (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.NamedExpr)
+        for node in self.source.find(*simple, cst.For, cst.WithItem, cst.CompFor):
             if enclosing(self.source, node, cst.FunctionDef) is not self.node:
                 continue
-            if isinstance(node, cst.Assign):
-                yield names_in(*(each.target for each in node.targets)), node.value
-            elif isinstance(node, cst.For | cst.CompFor):
+            if isinstance(node, cst.For | cst.CompFor):
                 yield names_in(node.target), node.iter
-                if isinstance(node, cst.For):  # what is bound in a loop differs from round to round
-                    yield names_in(node.target), cst.Name("True")
             elif isinstance(node, cst.WithItem):
                 if node.asname is not None:
                     yield names_in(node.asname.name), node.item
-            elif isinstance(node, cst.AugAssign):
-                yield names_in(node.target), cst.Name("True")
-                yield names_in(node.target), node.value
             elif node.value is not None:
-                yield names_in(node.target), node.value
+                yield names_in(*targets_of(node)), node.value
+            if isinstance(node, cst.For | cst.AugAssign):  # bound more than once
+                yield names_in(node.target), cst.Name("True")
 
     @cached_property
     def locals(self) -> frozenset[str]:
         """All names that the function binds."""
         bound = {name for targets, _ in self._bindings() for name in targets}
         return frozenset(bound | self.varying)
-
-    def _varies(self, node: cst.CSTNode, names: set[str]) -> bool:
-        return bool(names & names_in(node))
 
     def depends_on_self_alone(
         self, node: cst.BaseExpression, known: set[str] | None = None
@@ -209,10 +183,9 @@ class Method:
 
     def method(self, name: str) -> cst.FunctionDef | None:
         """A method that the class itself defines."""
-        for each in self.owner.body.body if self.owner is not None else ():
-            if isinstance(each, cst.FunctionDef) and each.name.value == name:
-                return each
-        return None
+        named = m.FunctionDef(m.Name(name))
+        body: Any = self.owner.body.body if self.owner is not None else ()
+        return next((each for each in body if m.matches(each, named)), None)
 
     def free_name(self, wanted: str) -> str:
         """An attribute's name that nothing in the file has: the wanted one, or one like it."""
@@ -278,7 +251,7 @@ class _Words(cst.CSTTransformer):
 def draws(source: Source, node: cst.CSTNode) -> bool:
     """Whether it may give something else each time, whatever it depends on."""
     for call in parts_like(node, m.Call()):
-        called = cst.Module([]).code_for_node(call.func)
+        called = source.module.code_for_node(call.func)
         name = called.rpartition(".")[2]
         if any(word in name for word in _DRAWS) or "random" in called:
             return True

@@ -55,6 +55,11 @@ def passed_as(call: cst.Call, name: str) -> cst.BaseExpression | None:
     return None
 
 
+def spread_in(call: cst.Call) -> list[cst.BaseExpression]:
+    """What it passes as `**`."""
+    return [arg.value for arg in call.args if arg.star == "**"]
+
+
 def is_called(call: cst.Call, name: str) -> bool:
     """Whether it calls `name(…)` or `….name(…)`."""
     return m.matches(call.func, m.Name(name) | m.Attribute(attr=m.Name(name)))
@@ -102,22 +107,18 @@ def param_of(function: cst.FunctionDef, name: str) -> cst.Param | None:
     return next((each for each in every if each.name.value == name), None)
 
 
-def position_of(function: cst.FunctionDef, name: str) -> int | None:
-    """Which argument of a call it is, `self` not counted; None of one that takes a keyword."""
+def plain_names(function: cst.FunctionDef) -> list[str]:
+    """Its parameters that may be passed by position."""
     params = function.params
-    names = [each.name.value for each in (*params.posonly_params, *params.params)]
-    if name not in names:
-        return None
-    return names.index(name) - (1 if names[0] in ("self", "cls") else 0)
+    return [each.name.value for each in (*params.posonly_params, *params.params)]
 
 
 def passed_for(call: cst.Call, function: cst.FunctionDef, name: str) -> cst.BaseExpression | None:
     """What this call passes for a parameter of the function, by name or by position."""
-    found, at = passed_as(call, name), position_of(function, name)
-    plain = [arg for arg in call.args if arg.keyword is None and not arg.star]
-    if found is None and at is not None and at < len(plain):
-        return plain[at].value
-    return found
+    plain = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
+    names = plain_names(function)
+    by_place = zip(names[names[:1] in (["self"], ["cls"]) :], plain, strict=False)
+    return passed_as(call, name) or dict(by_place).get(name)
 
 
 def import_of(source: Source, name: str) -> tuple[str, str] | None:

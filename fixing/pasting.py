@@ -35,7 +35,7 @@ def paste(edits: Edits, site: Site, arguments: Arguments, code: str) -> None:
     ):
         raise CannotPatch(_BY_HAND)
     source, names = site.source, [each.name.value for each in made]
-    new = _renamed(source, names)
+    new = {name: cst.Name(free_name(source, name)) for name in names}
     given = _given(arguments, last.body[0].value, set(names))
     for name, value in given.items():
         arguments.replace(name, in_words(value, new))
@@ -65,7 +65,6 @@ def _given(arguments: Arguments, call: cst.Call, made: set[str]) -> dict[str, cs
     dataset = arguments.value("dataset")
     if dataset is None:
         raise CannotPatch(_BY_HAND)
-    simple = isinstance(dataset, cst.Name | cst.Attribute)
     found: dict[str, cst.BaseExpression] = {}
     words: dict[str, cst.BaseExpression] = {"dataset": dataset}
     for at, arg in enumerate(call.args):
@@ -74,32 +73,22 @@ def _given(arguments: Arguments, call: cst.Call, made: set[str]) -> dict[str, cs
         own = arguments.value(name)
         if at and arg.keyword is None:
             raise CannotPatch(_BY_HAND)
-        if m.matches(arg.value, m.Name("dataset")) or (
-            own is not None and own.deep_equals(arg.value)
-        ):
+        if m.matches(arg.value, m.Name("dataset")):
             continue
         yours = isinstance(arg.value, cst.Name) and not is_literal(arg.value)
-        if own is not None and yours and not names & made:
+        yours = yours or name not in ("batch_size", "num_workers")
+        if own is not None and (own.deep_equals(arg.value) or (yours and not names & made)):
             continue  # the user's own, by whatever name
-        if own is not None and not names & made and name not in ("batch_size", "num_workers"):
-            continue
         for word in names & {"generator", "sampler", "collate_fn", "batch_sampler"}:
             value = arguments.value(word)
             if value is None:
                 raise CannotPatch(_BY_HAND)
             words[word] = value
-        if "dataset" in names and not simple and len(m.findall(arg.value, m.Name("dataset"))) > 1:
-            raise CannotPatch(f"{_BY_HAND}: the data set has no name of its own")
         found[name] = in_words(arg.value, words)
-    several = sum("dataset" in names_in(arg.value) for arg in call.args)
-    if several > 1 and not simple:
+    several = sum(len(m.findall(arg.value, m.Name("dataset"))) for arg in call.args)
+    if several > 1 and not isinstance(dataset, cst.Name | cst.Attribute):
         raise CannotPatch(f"{_BY_HAND}: the data set has no name of its own")
     return found
-
-
-def _renamed(source: Source, names: list[str]) -> dict[str, cst.BaseExpression]:
-    """Names for what is added, where the file has these."""
-    return {name: cst.Name(free_name(source, name)) for name in names}
 
 
 def _put_above(edits: Edits, site: Site, made: list[Any]) -> None:

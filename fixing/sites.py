@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import libcst as cst
+from libcst.metadata import CodePosition
 
 from ..profiler.store.making import Line, Making
 from .project import CannotPatch, Project, Source
@@ -74,18 +75,13 @@ def site_at(project: Project, lines: tuple[Line, ...]) -> Site:
 
 
 def _is_at(source: Source, node: cst.CSTNode, line: Line) -> bool:
-    at = source.at(node)
-    if line.column is None or line.end_line is None or line.end_column is None:
-        return False
-    rows = source.data.split(b"\n")
-    start = len(rows[at.start.line - 1].decode("utf-8", "replace")[: at.start.column].encode())
-    end = len(rows[at.end.line - 1].decode("utf-8", "replace")[: at.end.column].encode())
-    return (at.start.line, start, at.end.line, end) == (
-        line.line,
-        line.column,
-        line.end_line,
-        line.end_column,
-    )
+    rows, at = source.data.split(b"\n"), source.at(node)
+
+    def in_bytes(place: CodePosition) -> int:
+        return len(rows[place.line - 1].decode("utf-8", "replace")[: place.column].encode())
+
+    start, end = (at.start.line, in_bytes(at.start)), (at.end.line, in_bytes(at.end))
+    return (start, end) == ((line.line, line.column), (line.end_line, line.end_column))
 
 
 def _made_before(site: Site) -> Site:
