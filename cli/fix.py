@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..profiler.base.errors import UsageError
-from .trials import ask_to_run, saying
+from .trials import ask_to_run, budget_option, saying, yes_option
 
 if TYPE_CHECKING:
     from ..experiment.result import TryResult
@@ -35,14 +35,8 @@ DOES_NOT_HOLD = 1
     metavar="DIR",
     help="The project: nothing outside of it is read or written.  [default: git's, or this folder]",
 )
-@click.option(
-    "--budget",
-    type=click.FloatRange(0, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="Max seconds of the trial, from the first batches on.",
-)
-@click.option("-y", "--yes", is_flag=True, help="Do not ask before the script runs.")
+@budget_option
+@yes_option
 def fix_verb(
     run: str,
     number: int | None,

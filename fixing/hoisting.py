@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import libcst as cst
@@ -53,8 +52,7 @@ def _whole_with(edits: Edits, method: Method, around: cst.With) -> bool:
     for item in around.items:
         if not method.depends_on_self_alone(item.item, known):
             return False
-        if item.asname is not None:
-            known |= names_in(item.asname.name)
+        known |= names_in(*filter(None, [item.asname]))
     made: list[str] = []
     for each in around.body.body:
         assign = assignment(each)
@@ -242,24 +240,13 @@ def _add_to_class(edits: Edits, method: Method, state: tuple[str, str]) -> None:
 
     def added(node: cst.ClassDef) -> cst.ClassDef:
         body: list[Any] = list(node.body.body)
-        at = next(
-            (n for n, each in enumerate(body) if isinstance(each, cst.FunctionDef)), len(body)
-        )
+        at = next((n for n, each in enumerate(body) if isinstance(each, cst.FunctionDef)), 0)
         first = attributes.with_changes(leading_lines=blank if at else [])
-        if at < len(body) and at == 0:
-            body[0] = body[0].with_changes(
-                leading_lines=[*blank, *_not_blank(body[0].leading_lines)]
-            )
-        elif at < len(body) and not body[at].leading_lines:
-            body[at] = body[at].with_changes(leading_lines=blank)
+        body[at] = body[at].with_changes(leading_lines=body[at].leading_lines or blank)
         body = [*body[:at], first, *body[at:], function.with_changes(leading_lines=blank)]
         return node.with_changes(body=node.body.with_changes(body=body))
 
     edits.edit(source, owner, added)
-
-
-def _not_blank(lines: Iterable[cst.EmptyLine]) -> list[cst.EmptyLine]:
-    return [line for line in lines if line.comment is not None]
 
 
 def add_import(edits: Edits, source: Source, module: str, alias: str | None = None) -> None:

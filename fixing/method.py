@@ -122,19 +122,15 @@ class Method:
         """Whether anything in the file besides an `__init__` sets this attribute, or changes what
         it holds."""
         held = m.Attribute(m.Name(), m.Name(attribute))
+        in_place = m.Name(m.MatchIfTrue(lambda name: name in _IN_PLACE))
         for node in self.source.find(cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Call, cst.Del):
             function = enclosing(self.source, node, cst.FunctionDef)
             if function is not None and function.name.value == "__init__":
                 continue
-            if isinstance(node, cst.Call):
-                called = node.func
-                changes = isinstance(called, cst.Attribute) and called.attr.value in _IN_PLACE
-                if changes and m.matches(called, m.Attribute(held)):
-                    return True
-            elif isinstance(node, cst.Del):
-                if m.findall(node, held):
-                    return True
-            elif any(m.matches(each, held | m.Subscript(held)) for each in targets_of(node)):
+            deleted = isinstance(node, cst.Del) and m.findall(node, held)
+            if deleted or m.matches(node, m.Call(m.Attribute(held, in_place))):
+                return True
+            if any(m.matches(each, held | m.Subscript(held)) for each in targets_of(node)):
                 return True
         return False
 
@@ -143,11 +139,10 @@ class Method:
         found = []
         for node in self.source.find(cst.Name):
             if node.value == name and enclosing(self.source, node, cst.FunctionDef) is self.node:
-                outer = next(self.source.parents(node))
-                behind = isinstance(outer, cst.Attribute) and outer.attr is node
-                keyword = isinstance(outer, cst.Arg) and outer.keyword is node
+                outer: Any = next(self.source.parents(node))
+                aside = (getattr(outer, "attr", None), getattr(outer, "keyword", None))
                 bound = isinstance(outer, cst.AssignTarget | cst.AsName | cst.Param)
-                if not (behind or keyword or bound):
+                if node not in aside and not bound:
                     found.append(node)
         return found
 

@@ -121,7 +121,9 @@ def _edit(
         change_dispatching(project, edits)
         return False
     evaluating = loader.config.get("phase") in EVALUATING
-    refused: CannotPatch | None = None
+    refused = CannotPatch("its code is to be fitted in by hand")
+    if advice.effort == "a conversion":
+        refused = CannotPatch("it converts the data, once, which is no change of the source")
     if advice.rule in OF_LINES:
         try:
             same = change_lines(project, edits, loader, recorded)
@@ -138,9 +140,7 @@ def _edit(
         wanted = {name: repr(value) for name, value in advice.change.params.items()}
         change_arguments(project, edits, recorded.made, wanted, evaluating)
         return same_batches
-    if advice.effort == "a conversion":
-        raise refused or CannotPatch("it converts the data, once, which is no change of the source")
-    raise refused or CannotPatch("its code is to be fitted in by hand")
+    raise refused
 
 
 def _recorded(run: Run, loader: LoaderReport) -> LoaderRun:
