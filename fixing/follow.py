@@ -12,6 +12,7 @@ import libcst.matchers as m
 
 from .nodes import (
     assigned_to,
+    calls_of,
     entries_set,
     entry_of,
     import_of,
@@ -196,11 +197,11 @@ class Follower:
         if option is not None:
             default = default_of(self._project, place.source, option, self._value)
             return default, place.at(default)
-        for call, site in self._callers(function, place):
-            value = passed_for(call, function, name)
+        for site in self._callers(function, place):
+            value = passed_for(site.call, function, name)
             if value is not None:
                 return value, place.of(site, value)
-            for spread in spread_in(call):
+            for spread in spread_in(site.call):
                 found = self._entry(spread, name, place.of(site, spread))
                 if isinstance(found, Literal):
                     return found.node, place.at(found.node, found.source)
@@ -210,23 +211,17 @@ class Follower:
             raise CannotPatch(f"what {name} of {shown} is given is not known")
         return param.default, place.at(param.default)
 
-    def _callers(self, function: cst.FunctionDef, place: _Place) -> Iterator[tuple[cst.Call, Site]]:
+    def _callers(self, function: cst.FunctionDef, place: _Place) -> Iterator[Site]:
         """The call of this function that led to the loader, else the only one in the project."""
         site = place.site
         if site is not None and site.outer and site.function is function:
-            outer = site_at(self._project, site.outer)
-            yield outer.call, outer
+            yield site_at(self._project, site.outer)
             return
         name = function.name.value
         owner = enclosing(place.source, function, cst.ClassDef)
         if name == "__init__" and owner is not None:
             name = owner.name.value
-        found = [
-            (call, Site(source, call))
-            for source in self._project.sources()
-            for call in source.find(cst.Call)
-            if is_called(call, name)
-        ]
+        found = calls_of(self._project, name)
         if len(found) > 1:
             raise CannotPatch(f"{name} is called in {len(found)} places, with values of their own")
         yield from found
@@ -246,8 +241,8 @@ class Follower:
                 return self._value_of(*found)
         option = option_named(self._project, name)
         if option is not None:
-            source, call = option
-            return Literal(source, default_of(self._project, source, call, self._value))
+            default = default_of(self._project, option.source, option.call, self._value)
+            return Literal(option.source, default)
         fields = fields_named(self._project, name)
         if len(fields) == 1:
             source, value = fields[0]
@@ -311,13 +306,13 @@ class Follower:
         function = place.function
         star = function.params.star_kwarg if function is not None else None
         if function is not None and m.matches(star, m.Param(m.Name(name))):  # type: ignore[arg-type]
-            for call, site in self._callers(function, place):
-                passed = passed_as(call, key)
+            for site in self._callers(function, place):
+                passed = passed_as(site.call, key)
                 if passed is not None:
                     return self._value_of(passed, place.of(site, passed))
-                for spread in spread_in(call):
+                for spread in spread_in(site.call):
                     return self._entry(spread, key, place.of(site, spread))
-                return Missing(site.source, call)
+                return Missing(site.source, site.call)
         for value, where in self._values(name, place):
             return self._entry(value, key, where)
         return None

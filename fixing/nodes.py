@@ -8,8 +8,8 @@ from typing import Any
 import libcst as cst
 import libcst.matchers as m
 
-from .project import Source
-from .sites import enclosing
+from .project import Project, Source
+from .sites import Site, enclosing
 
 _NUMBER = m.Integer() | m.Float()
 _CONSTANT = m.Name("True") | m.Name("False") | m.Name("None")
@@ -63,6 +63,16 @@ def spread_in(call: cst.Call) -> list[cst.BaseExpression]:
 def is_called(call: cst.Call, name: str) -> bool:
     """Whether it calls `name(…)` or `….name(…)`."""
     return m.matches(call.func, m.Name(name) | m.Attribute(attr=m.Name(name)))
+
+
+def calls_of(project: Project, *names: str) -> list[Site]:
+    """The calls of these in the whole project."""
+    return [
+        Site(source, call)
+        for source in project.sources()
+        for call in source.find(cst.Call)
+        if any(is_called(call, name) for name in names)
+    ]
 
 
 def targets_of(node: cst.CSTNode) -> list[Any]:
