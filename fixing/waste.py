@@ -172,15 +172,16 @@ def stack_samples(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
     each array at once."""
     source = method.source
     lists = m.Arg(m.ListComp() | m.Name(), keyword=None)
+    of_method = m.Call(m.Attribute(attr=m.Name("tolist")), [])
+    to_list = of_method | m.Call(m.Name("list"), [m.Arg()])
     for node in parts_like(statement, m.Call(args=[lists, m.ZeroOrMore()])):
         arrays = node.args[0].value
         named = isinstance(arrays, cst.Name) and arrays.value not in method.varying
         if source.text(node.func) not in _TENSORS or named:
             continue
-        if m.matches(arrays, m.ListComp(m.Call(m.Attribute(attr=m.Name("tolist")), []))):
-            arrays = arrays.with_changes(elt=arrays.elt.func.value)
-        elif m.matches(arrays, m.ListComp(m.Call(m.Name("list"), [m.Arg()]))):
-            arrays = arrays.with_changes(elt=arrays.elt.args[0].value)
+        if m.matches(arrays, m.ListComp(to_list)):
+            made = arrays.elt
+            arrays = arrays.with_changes(elt=(made.args[0] if made.args else made.func).value)
         each = m.ListComp(m.Name(), m.CompFor(m.Name(), m.Name(), ifs=[]))
         if m.matches(arrays, each) and arrays.elt.deep_equals(arrays.for_in.target):
             arrays = arrays.for_in.iter
