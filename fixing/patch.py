@@ -124,17 +124,21 @@ def _edit(
     refused = CannotPatch("its code is to be fitted in by hand")
     if advice.effort == "a conversion":
         refused = CannotPatch("it converts the data, once, which is no change of the source")
+    stale = False
     if advice.rule in OF_LINES:
         try:
             same = change_lines(project, edits, loader, recorded)
         except CannotPatch as error:
-            same, refused = None, error
+            same, refused, stale = None, error, True
         if same is not None:
             return same
     same_batches = advice.rule not in OTHER_BATCHES
     if advice.effort != "a conversion" and has_definitions(advice.change.code):
-        arguments = arguments_of(project, edits, recorded.made, evaluating)
-        paste(edits, arguments.site, arguments, advice.change.code)
+        try:
+            arguments = arguments_of(project, edits, recorded.made, evaluating)
+            paste(edits, arguments.site, arguments, advice.change.code)
+        except CannotPatch as error:
+            raise (refused if stale else error) from None
         return same_batches
     if advice.change.params:
         wanted = {name: repr(value) for name, value in advice.change.params.items()}
