@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..profiler.base.errors import UsageError
-from .trials import ask_to_run, saying
+from .trials import ask_to_run, budget_option, saying, yes_option
 
 if TYPE_CHECKING:
     from ..experiment.result import TryResult
@@ -35,14 +35,8 @@ DOES_NOT_HOLD = 1
     metavar="DIR",
     help="The project: nothing outside of it is read or written.  [default: git's, or this folder]",
 )
-@click.option(
-    "--budget",
-    type=click.FloatRange(0, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="Max seconds of the trial, from the first batches on.",
-)
-@click.option("-y", "--yes", is_flag=True, help="Do not ask before the script runs.")
+@budget_option
+@yes_option
 def fix_verb(
     run: str,
     number: int | None,
@@ -67,12 +61,12 @@ def fix_verb(
     """
     from ..advisors.assemble.build_report import build_report
     from ..advisors.assemble.job import open_job
-    from ..experiment.git import top_of
+    from ..experiment.git import project_folder
     from ..fixing.patch import chosen, make_patch, open_project
     from ..fixing.write import write_changes
 
     recorded = open_job(run)
-    folder = (root or top_of(Path.cwd()) or Path.cwd()).resolve()
+    folder = root.resolve() if root is not None else project_folder(Path.cwd())
     loader, advice = chosen(build_report(recorded), number)
     try:
         patch = make_patch(recorded, open_project(recorded, folder), loader, advice)
@@ -99,7 +93,7 @@ def _tried(run: Run, patch: Patch, root: Path, budget: float, yes: bool) -> tupl
     """(what came of the trial, whether the patch holds). Raises UsageError where there could be
     none."""
     from ..experiment.change import Options
-    from ..experiment.words import tried_line
+    from ..experiment.words import tried_lines
     from ..fixing.trial import holds, try_patch
 
     if patch.cells:
@@ -115,5 +109,4 @@ def _tried(run: Run, patch: Patch, root: Path, budget: float, yes: bool) -> tupl
         )
     if found.error is not None:
         raise UsageError(f"{found.error}; --no-check shows the patch without trying it")
-    notes = "".join(f"\n  {note}" for note in found.notes)
-    return f"tried: {tried_line(found)}{notes}", holds(patch, found)
+    return "tried: " + "\n".join(tried_lines(found)), holds(patch, found)

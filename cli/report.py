@@ -104,10 +104,10 @@ def report_verb(
 
 def _with_diffs(report: Report, recorded: Run) -> Report:
     """With advice as patches of the project that the command is called in."""
-    from ..experiment.git import top_of
+    from ..experiment.git import project_folder
     from ..fixing.patch import with_diffs
 
-    return with_diffs(report, recorded, top_of(Path.cwd()) or Path.cwd())
+    return with_diffs(report, recorded, project_folder(Path.cwd()))
 
 
 def _probed(run: Run, target: str) -> dict[tuple[str, int], ProbeResult]:

@@ -13,6 +13,14 @@ import click
 from ..profiler.base.errors import UsageError
 
 MOST_LINKED = 5  # that are named
+budget_option = click.option(
+    "--budget",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Max seconds of turns; with starts of the script three times as long.",
+)
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask before the script runs.")
 
 
 def ask_to_run(root: Path, linked: Sequence[str], yes: bool) -> None:

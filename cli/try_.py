@@ -14,7 +14,7 @@ import click
 from ..profiler.base.errors import UsageError
 from .output import format_option, show
 from .script import ScriptCommand
-from .trials import ask_to_run, saying
+from .trials import ask_to_run, budget_option, saying, yes_option
 
 if TYPE_CHECKING:
     from ..experiment.change import Change
@@ -81,13 +81,7 @@ def _split(
 @click.option("--against", metavar="REV", help="Compare the working tree with this commit.")
 @click.option("--a", "a", type=click.Path(path_type=Path), metavar="DIR", help="The project as is.")
 @click.option("--b", "b", type=click.Path(path_type=Path), metavar="DIR", help="And changed.")
-@click.option(
-    "--budget",
-    type=click.FloatRange(0, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="Max seconds of turns; with starts of the script three times as long.",
-)
+@budget_option
 @click.option(
     "--batches",
     type=click.IntRange(1),
@@ -96,7 +90,7 @@ def _split(
     help="Batches that are compared.",
 )
 @click.option("--random", is_flag=True, help="Compare batches as distributions.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask before the script runs.")
+@yes_option
 @format_option("json")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="SCRIPT [-- ARGS]...")
 def try_verb(

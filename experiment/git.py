@@ -40,6 +40,11 @@ def top_of(folder: Path) -> Path | None:
     return Path(told.stdout.rstrip("\n")) if told is not None and told.returncode == 0 else None
 
 
+def project_folder(here: Path) -> Path:
+    """The git work tree that a folder lies in, else the folder itself."""
+    return (top_of(here) or here).resolve()
+
+
 def files_of(root: Path, *options: str) -> list[str]:
     """What `git ls-files` lists, as paths from the root."""
     told = git(root, "ls-files", "-z", *options)

@@ -20,6 +20,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from ..profiler.launch import BEGIN_VARIABLE, command_line, environment
 from . import side
 from .janitor import end_processes, processes_of
@@ -280,11 +282,10 @@ def _user_of(connection: socket.socket) -> int:
 
 def _pss(pid: int) -> int:
     """Memory of a process, what it shares divided by those it shares it with."""
-    with suppress(OSError, ValueError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return 1024 * int(line.split()[1])
-    return 0
+    try:
+        return int(psutil.Process(pid).memory_full_info().pss)
+    except (psutil.Error, OSError):
+        return 0
 
 
 def _last_line(errors: Path) -> str:

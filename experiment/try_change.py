@@ -8,7 +8,7 @@ from pathlib import Path
 from ..profiler.base.errors import UsageError
 from .change import Change, Options
 from .copies import make_copies
-from .git import top_of
+from .git import project_folder
 from .result import TryResult
 from .running import script_of
 from .scratch import Scratch
@@ -53,7 +53,7 @@ def try_change(
 def project_of(script: Sequence[str], here: Path) -> Path:
     """The project's folder: the git work tree that the script is called in, else the folder it is
     called in. Raises UsageError for a script that lies elsewhere."""
-    root = (top_of(here) or here).resolve()
+    root = project_folder(here)
     first = (here / script[0]).resolve() if script else root
     if first.is_file() and first.suffix == ".py" and not first.is_relative_to(root):
         raise UsageError(f"{script[0]} does not lie in {root}: call it from its project's folder")

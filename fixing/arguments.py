@@ -10,8 +10,8 @@ import libcst.matchers as m
 
 from ..advisors.code.loader_form import NEEDS_WORKERS
 from .edits import Edits
-from .follow import Follower, Literal, Missing
-from .nodes import is_literal
+from .follow import Follower, Literal
+from .nodes import is_called, is_dict, is_literal, spread_in, targets_of
 from .project import CannotPatch, Project
 from .sites import Site
 
@@ -21,7 +21,6 @@ POSITIONS = (
     *("collate_fn", "pin_memory", "drop_last", "timeout", "worker_init_fn"),
     "multiprocessing_context",
 )
-LEAVE_OUT = None  # as a value: the argument goes
 
 
 class Arguments:
@@ -48,9 +47,7 @@ class Arguments:
 
     def set(self, name: str, value: str) -> None:
         """Raises CannotPatch where the value cannot be traced to something to change."""
-        own = self._named(name)
-        if own is None:
-            raise CannotPatch(f"{self.site.callee} takes no {name}")
+        own = self._own(name)
         if name in NEEDS_WORKERS:
             value = self._with_workers_alone(value)
         new = cst.parse_expression(value)
@@ -59,24 +56,20 @@ class Arguments:
         if found is not None:
             self._put(follower.follow(self.site, found.value), value)
             return
-        for arg in self.site.call.args:
-            if arg.star != "**":
-                continue
-            entry = follower.entry(self.site, arg.value)
+        for spread in spread_in(self.site.call):
+            entry = follower.entry(self.site, spread)
             if isinstance(entry, Literal):
                 self._put(entry, value)
                 return
             passed_on = isinstance(entry.node, cst.Call) and entry.node is not self.site.call
-            if passed_on and not m.matches(entry.node, m.Call(m.Name("dict"))):
+            if passed_on and not is_dict(entry.node):
                 self._add(Site(entry.source, entry.node), own, new)  # type: ignore[arg-type]
                 return
         self._add(self.site, own, new)
 
     def replace(self, name: str, value: cst.BaseExpression) -> None:
         """Put this expression in the call, whatever stands there."""
-        own = self._named(name)
-        if own is None:
-            raise CannotPatch(f"{self.site.callee} takes no {name}")
+        own = self._own(name)
         found = self._find(own)
         if found is not None:
             self._edits.edit(self.site.source, found, lambda arg: arg.with_changes(value=value))
@@ -88,17 +81,14 @@ class Arguments:
         own = self._named(name) or name
         found = self._find(own)
         if found is None:
-            for arg in self.site.call.args:
-                if arg.star == "**":
-                    entry = Follower(self._project, own, "nothing").entry(self.site, arg.value)
-                    if isinstance(entry, Missing):
-                        continue
-                    raise CannotPatch(f"{own} comes from `{self.site.source.text(arg.value)}`")
+            for spread in spread_in(self.site.call):
+                entry = Follower(self._project, own, "nothing").entry(self.site, spread)
+                if isinstance(entry, Literal):
+                    raise CannotPatch(f"{own} comes from `{self.site.source.text(spread)}`")
             return
         if found.keyword is None:
             raise CannotPatch(f"{own} is given without its name: name the arguments first")
-        call = self.site.call
-        self._edits.edit(self.site.source, call, lambda new: _without(call, new, found))
+        self._edits.edit(self.site.source, self.site.call, lambda call: _without(call, own))
 
     def _with_workers_alone(self, value: str) -> str:
         """The value of an option of workers, in a call whose number of workers others decide: torch
@@ -108,6 +98,12 @@ class Arguments:
             return value
         text = self.site.source.module.code_for_node(workers)
         return f"{text} > 0" if value == "True" else f"{value} if {text} > 0 else None"
+
+    def _own(self, name: str) -> str:
+        own = self._named(name)
+        if own is None:
+            raise CannotPatch(f"{self.site.callee} takes no {name}")
+        return own
 
     def _named(self, name: str) -> str | None:
         return name if self._names is None else self._names.get(name)
@@ -138,16 +134,9 @@ class Arguments:
 
 def _through_partial(site: Site) -> Site:
     """Of `make(…)` with `make = partial(DataLoader, …)`: the partial, whose arguments they are."""
-    name = site.call.func
-    if not isinstance(name, cst.Name):
-        return site
     for node in site.source.find(cst.Assign):
-        assert isinstance(node, cst.Assign)
-        if any(target.target.deep_equals(name) for target in node.targets) and m.matches(
-            node.value,
-            m.Call(m.Name("partial") | m.Attribute(attr=m.Name("partial"))),
-        ):
-            assert isinstance(node.value, cst.Call)
+        made = isinstance(node.value, cst.Call) and is_called(node.value, "partial")
+        if made and any(site.call.func.deep_equals(each) for each in targets_of(node)):
             return site.with_call(node.value)
     return site
 
@@ -218,14 +207,13 @@ def _with_comment(comma: cst.Comma, space: Any) -> cst.Comma:
     return comma.with_changes(whitespace_after=kept)
 
 
-def _without(call: cst.Call, updated: cst.Call, gone: cst.Arg) -> cst.Call:
-    """The call without this argument of it."""
-    names = [arg.keyword.value if arg.keyword is not None else None for arg in updated.args]
-    at = names.index(gone.keyword.value if gone.keyword is not None else None)
-    args = list(updated.args)
+def _without(call: cst.Call, name: str) -> cst.Call:
+    """The call without this keyword."""
+    args = list(call.args)
+    at = next(n for n, arg in enumerate(args) if m.matches(arg, m.Arg(keyword=m.Name(name))))
     removed = args.pop(at)
     if at == len(args) and args:
         args[-1] = args[-1].with_changes(
             comma=removed.comma, whitespace_after_arg=removed.whitespace_after_arg
         )
-    return updated.with_changes(args=args)
+    return call.with_changes(args=args)

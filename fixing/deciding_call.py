@@ -13,7 +13,7 @@ from ..profiler.store.making import Making
 from .arguments import Arguments
 from .edits import Edits
 from .hoisting import add_import
-from .nodes import calls_in, is_called
+from .nodes import calls_of
 from .project import CannotPatch, Project
 from .sites import Site, site_of
 
@@ -71,7 +71,7 @@ def arguments_of(
 def change_dispatching(project: Project, edits: Edits) -> None:
     """Let each rank make its own batches: an option of Accelerator. Raises CannotPatch."""
     called = "DataLoaderConfiguration"
-    if any(is_called(call, called) for each in project.sources() for call in calls_in(each)):
+    if calls_of(project, called):
         Arguments(project, edits, _options(project, called)).set("dispatch_batches", "False")
         return
     site = _options(project, "Accelerator")
@@ -88,7 +88,7 @@ def _options(project: Project, ends: str) -> Site:
     found = [
         Site(source, call)
         for source in project.sources()
-        for call in calls_in(source)
+        for call in source.find(cst.Call)
         if source.text(call.func).endswith(ends)
     ]
     if len(found) == 1:

@@ -12,7 +12,7 @@ import libcst.matchers as m
 
 from .nodes import (
     assigned_to,
-    calls_in,
+    calls_of,
     entries_set,
     entry_of,
     import_of,
@@ -23,11 +23,12 @@ from .nodes import (
     param_of,
     passed_as,
     passed_for,
+    spread_in,
     targets_of,
     text_of,
 )
 from .options import OptionGiven, click_option, default_of, fields_named, in_configs, option_named
-from .project import CannotPatch, Project, Source
+from .project import CannotPatch, Project, Source, parts_like
 from .sites import Site, enclosing, site_at
 
 MAX_STEPS = 24
@@ -145,9 +146,8 @@ class Follower:
 
     def _computed(self, node: cst.BaseExpression, place: _Place) -> Literal:
         """A value that only numbers and the host decide is replaced as a whole."""
-        behind = {id(each.attr) for each in m.findall(node, m.Attribute())}  # type: ignore[attr-defined]
-        for name in m.findall(node, m.Name()):
-            assert isinstance(name, cst.Name)
+        behind = {id(each.attr) for each in parts_like(node, m.Attribute())}
+        for name in parts_like(node, m.Name()):
             if name.value not in _OF_THE_HOST and id(name) not in behind:
                 raise CannotPatch(
                     f"{self._name} is computed at {place.shown}: `{place.source.text(node)}`; "
@@ -197,38 +197,31 @@ class Follower:
         if option is not None:
             default = default_of(self._project, place.source, option, self._value)
             return default, place.at(default)
-        for call, site in self._callers(function, place):
-            value = passed_for(call, function, name)
+        for site in self._callers(function, place):
+            value = passed_for(site.call, function, name)
             if value is not None:
                 return value, place.of(site, value)
-            for arg in call.args:
-                if arg.star == "**":
-                    found = self._entry(arg.value, name, place.of(site, arg.value))
-                    if isinstance(found, Literal):
-                        return found.node, place.at(found.node, found.source)
+            for spread in spread_in(site.call):
+                found = self._entry(spread, name, place.of(site, spread))
+                if isinstance(found, Literal):
+                    return found.node, place.at(found.node, found.source)
         param = param_of(function, name)
         if param is None or param.default is None:
             shown = f"{function.name.value} of {place.source.place(function)}"
             raise CannotPatch(f"what {name} of {shown} is given is not known")
         return param.default, place.at(param.default)
 
-    def _callers(self, function: cst.FunctionDef, place: _Place) -> Iterator[tuple[cst.Call, Site]]:
+    def _callers(self, function: cst.FunctionDef, place: _Place) -> Iterator[Site]:
         """The call of this function that led to the loader, else the only one in the project."""
         site = place.site
         if site is not None and site.outer and site.function is function:
-            outer = site_at(self._project, site.outer)
-            yield outer.call, outer
+            yield site_at(self._project, site.outer)
             return
         name = function.name.value
         owner = enclosing(place.source, function, cst.ClassDef)
         if name == "__init__" and owner is not None:
             name = owner.name.value
-        found = [
-            (call, Site(source, call))
-            for source in self._project.sources()
-            for call in calls_in(source)
-            if is_called(call, name)
-        ]
+        found = calls_of(self._project, name)
         if len(found) > 1:
             raise CannotPatch(f"{name} is called in {len(found)} places, with values of their own")
         yield from found
@@ -248,8 +241,8 @@ class Follower:
                 return self._value_of(*found)
         option = option_named(self._project, name)
         if option is not None:
-            source, call = option
-            return Literal(source, default_of(self._project, source, call, self._value))
+            default = default_of(self._project, option.source, option.call, self._value)
+            return Literal(option.source, default)
         fields = fields_named(self._project, name)
         if len(fields) == 1:
             source, value = fields[0]
@@ -266,7 +259,7 @@ class Follower:
         if owner is None:
             return None
         values = [
-            each.value  # type: ignore[attr-defined]
+            each.value
             for each in place.source.find(cst.Assign, cst.AnnAssign)
             if any(m.matches(target, own) for target in targets_of(each))
             and enclosing(place.source, each, cst.ClassDef) is owner
@@ -313,14 +306,13 @@ class Follower:
         function = place.function
         star = function.params.star_kwarg if function is not None else None
         if function is not None and m.matches(star, m.Param(m.Name(name))):  # type: ignore[arg-type]
-            for call, site in self._callers(function, place):
-                passed = passed_as(call, key)
+            for site in self._callers(function, place):
+                passed = passed_as(site.call, key)
                 if passed is not None:
                     return self._value_of(passed, place.of(site, passed))
-                for arg in call.args:
-                    if arg.star == "**":
-                        return self._entry(arg.value, key, place.of(site, arg.value))
-                return Missing(site.source, call)
+                for spread in spread_in(site.call):
+                    return self._entry(spread, key, place.of(site, spread))
+                return Missing(site.source, site.call)
         for value, where in self._values(name, place):
             return self._entry(value, key, where)
         return None

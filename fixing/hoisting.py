@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import libcst as cst
 import libcst.matchers as m
+from libcst.helpers import parse_template_statement
 
 from .edits import Edits
-from .method import Method, block, goes_once, last_name, names_in, parsed
-from .project import Source
+from .method import Method, block, goes_once, in_words, last_name, names_in, parsed
+from .nodes import import_of, plain_names, targets_of
+from .project import Source, parts_like
 from .sites import enclosing
 
 # What opens something that other processes must open for themselves.
@@ -31,7 +32,7 @@ def make_once(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
         return True
     if isinstance(statement, cst.With):
         return False
-    assign = _assign(statement)
+    assign = assignment(statement)
     if assign is not None:
         name, value = assign
         if (
@@ -40,7 +41,7 @@ def make_once(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
             and not goes_once(value)
             and not method.changed(name)
         ):
-            _keep(edits, method, [statement], [name])
+            _keep(edits, method, statement, [name])
             return True
     return _inner(edits, method, statement)
 
@@ -51,61 +52,56 @@ def _whole_with(edits: Edits, method: Method, around: cst.With) -> bool:
     for item in around.items:
         if not method.depends_on_self_alone(item.item, known):
             return False
-        if item.asname is not None:
-            known |= names_in(item.asname.name)
+        known |= names_in(*filter(None, [item.asname]))
     made: list[str] = []
     for each in around.body.body:
-        assign = _assign(each)
+        assign = assignment(each)
         if assign is None or not method.depends_on_self_alone(assign[1], known | {*made}):
             return False
         if goes_once(assign[1]) or method.changed(assign[0]):
             return False
         made.append(assign[0])
-    inside = {id(node) for node in _walk(around)}
-    names = [name for name in made if any(id(node) not in inside for node in method.uses(name))]
+    names = [name for name in made if _uses_outside(method, name, around)]
     if not names:
         return False
-    _keep(edits, method, [around], names)
+    _keep(edits, method, around, names)
     return True
 
 
-def _keep(edits: Edits, method: Method, moved: list[cst.CSTNode], names: list[str]) -> None:
-    """Move these statements; what they bind to `names` becomes attributes."""
-    source, own = method.source, method.self_name
+def _uses_outside(method: Method, name: str, moved: cst.CSTNode) -> list[cst.Name]:
+    return [node for node in method.uses(name) if moved not in method.source.parents(node)]
+
+
+def _keep(edits: Edits, method: Method, moved: cst.CSTNode, names: list[str]) -> None:
+    """Move this statement; what it binds to `names` becomes attributes."""
     attributes = {name: method.free_name(name) for name in names}
-    inside = {id(node) for each in moved for node in _walk(each)}
     for name, attribute in attributes.items():
-        for node in method.uses(name):
-            if id(node) not in inside:
-                new = cst.Attribute(cst.Name(own or "self"), cst.Name(attribute))
-                edits.replace(source, node, new)
-    _made_once(edits, method, next(iter(attributes.values())), moved[0], moved, attributes)
-    for each in moved[1:]:
-        edits.edit(source, each, lambda _: cst.RemoveFromParent())
+        new = cst.parse_expression(f"{method.self_name}.{attribute}")
+        for node in _uses_outside(method, name, moved):
+            edits.replace(method.source, node, new)
+    _made_once(edits, method, moved, moved, attributes)
 
 
 def _made_once(
     edits: Edits,
     method: Method,
-    first: str,
     before: cst.CSTNode,
-    made: Sequence[cst.CSTNode],
+    made: cst.CSTNode,
     attributes: dict[str, str],
 ) -> None:
-    """Put these statements, with names bound to attributes, at the end of `__init__`; without one,
-    where they are used, to run the first time. `before` goes if it is one of them."""
+    """Put this statement, with names bound to attributes, at the end of `__init__`; without one,
+    where it is used, to run the first time. `before` goes if it is the same."""
     own, init = method.self_name or "self", method.constructor
-    goes = before in made
+    goes = before is made
     if init is not None:
-        params = [*init.params.posonly_params, *init.params.params]
-        new = [_rebound(each, attributes, own, params[0].name.value) for each in made]
-        edits.edit(method.source, init, lambda node: node.with_changes(body=block(node.body, new)))
+        add_to_end(edits, method, init, _rebound(made, attributes, own, plain_names(init)[0]))
         if goes:
             edits.edit(method.source, before, lambda _: cst.RemoveFromParent())
         return
+    first = next(iter(attributes.values()))
     (test,) = parsed(f'if not hasattr({own}, "{first}"):\n    pass\n', method.source)
-    body = [_rebound(each, attributes, own, own).with_changes(leading_lines=[]) for each in made]
-    test = test.with_changes(body=cst.IndentedBlock(body))
+    body = _rebound(made, attributes, own, own).with_changes(leading_lines=[])
+    test = test.with_changes(body=cst.IndentedBlock([body]))
 
     def replaced(node: Any) -> Any:
         if goes:
@@ -115,60 +111,38 @@ def _made_once(
     edits.edit(method.source, before, replaced)
 
 
+def add_to_end(edits: Edits, method: Method, function: cst.CSTNode, new: Any) -> None:
+    """One more statement at the end of a function."""
+    edits.edit(
+        method.source, function, lambda node: node.with_changes(body=block(node.body, [new]))
+    )
+
+
 def _rebound(statement: cst.CSTNode, attributes: dict[str, str], own: str, owner: str) -> Any:
     """The statement with these names as attributes."""
-    found: Any = statement.deep_clone()
-    for name, attribute in attributes.items():
-        found = found.visit(_Renamed(name, cst.Attribute(cst.Name(owner), cst.Name(attribute))))
-    if own != owner:
-        found = found.visit(_Renamed(own, cst.Name(owner)))
-    return found
-
-
-class _Renamed(cst.CSTTransformer):
-    def __init__(self, name: str, new: cst.BaseExpression) -> None:
-        super().__init__()
-        self._name, self._new = name, new
-
-    def leave_Attribute(
-        self, original_node: cst.Attribute, updated_node: cst.Attribute
-    ) -> cst.Attribute:
-        return updated_node.with_changes(attr=original_node.attr)
-
-    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> cst.Arg:
-        return updated_node.with_changes(keyword=original_node.keyword)
-
-    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
-        return self._new if original_node.value == self._name else updated_node
+    words = {name: cst.parse_expression(f"{owner}.{new}") for name, new in attributes.items()}
+    return in_words(statement.deep_clone(), {own: cst.Name(owner), **words})
 
 
 def _inner(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
     """A call inside of the statement that is the same for every sample."""
     if not isinstance(statement, cst.SimpleStatementLine):
         return False
-    for node in _walk(statement):  # the outermost first
-        if not isinstance(node, cst.Call) or not method.depends_on_self_alone(node):
+    for node in parts_like(statement, m.Call()):
+        if not method.depends_on_self_alone(node):
             continue
         if goes_once(node) or last_name(node.func) in _OPENS or _only_looks_up(method, node):
             continue
         outer = next(method.source.parents(node))
         if isinstance(outer, cst.Expr):  # called for what it does
             continue
-        bound = (
-            names_in(*(each.target for each in outer.targets))
-            if isinstance(outer, cst.Assign)
-            else ()
-        )
-        if any(map(method.changed_in_place, bound)):
+        if any(map(method.changed_in_place, names_in(*targets_of(outer)))):
             continue
         name = method.free_name(_named_after(node))
-        made = cst.SimpleStatementLine(
-            [cst.Assign([cst.AssignTarget(cst.Name("made"))], node.deep_clone())]
-        )
-        edits.replace(
-            method.source, node, cst.Attribute(cst.Name(method.self_name or "self"), cst.Name(name))
-        )
-        _made_once(edits, method, name, statement, [made], {"made": name})
+        made = parse_template_statement("made = {value}", value=node.deep_clone())
+        kept = cst.parse_expression(f"{method.self_name}.{name}")
+        edits.replace(method.source, node, kept)
+        _made_once(edits, method, statement, made, {"made": name})
         return True
     return False
 
@@ -176,20 +150,12 @@ def _inner(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
 def _only_looks_up(method: Method, node: cst.Call) -> bool:
     """`len(self.x)`, `str(self.x)`: nothing that takes time."""
     return method.source.text(node.func) in (
-        "len",
-        "str",
-        "int",
-        "float",
-        "bool",
-        "isinstance",
-        "super",
-        "getattr",
+        *("len", "str", "int", "float", "bool", "isinstance", "super", "getattr"),
     )
 
 
 def _named_after(node: cst.Call) -> str:
-    for each in m.findall(node, m.Attribute(m.Name("self"))):
-        assert isinstance(each, cst.Attribute)
+    for each in parts_like(node, m.Attribute(m.Name("self"))):
         return f"{each.attr.value.strip('_')}_{last_name(node.func).strip('_')}".lower()
     return f"{last_name(node.func).strip('_')}_made".lower()
 
@@ -200,22 +166,17 @@ def _named_after(node: cst.Call) -> str:
 def keep_open(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
     """Open at first use in each process, and keep open, what this statement opens for each
     sample."""
-    if (
-        method.self_name is None
-        or method.owner is None
-        or method.method("__getstate__") is not None
-    ):
+    if method.self_name is None or method.method("__getstate__") is not None:
         return False
     around = _with_of(method, statement)
-    if around is not None and len(around.items) == 1:
-        item = around.items[0]
-        name = item.asname.name if item.asname is not None else None
-        if isinstance(name, cst.Name) and _opens(method, item.item):
-            _keep_handle(edits, method, around, name.value, item.item, around.body)
+    if m.matches(around, m.With(items=[m.WithItem(asname=m.AsName(m.Name()))])):
+        (item,) = around.items
+        if _opens(method, item.item):
+            _keep_handle(edits, method, around, item.asname.name.value, item.item)
             return True
-    assign = _assign(statement)
+    assign = assignment(statement)
     if assign is not None and _opens(method, assign[1]) and not method.changed(assign[0]):
-        _keep_handle(edits, method, statement, assign[0], assign[1], None)
+        _keep_handle(edits, method, statement, *assign)
         return True
     return False
 
@@ -230,31 +191,29 @@ def _opens(method: Method, node: cst.BaseExpression) -> bool:
 def _keep_handle(
     edits: Edits,
     method: Method,
-    statement: cst.CSTNode,
+    statement: Any,
     name: str,
     opened: cst.BaseExpression,
-    body: cst.BaseSuite | None,
 ) -> None:
-    source, own = method.source, method.self_name or "self"
+    source, own = method.source, method.self_name
     attribute = method.free_name(name)
     opener = method.free_name(f"{attribute}_pid")
-    kept = cst.Attribute(cst.Name(own), cst.Name(attribute))
+    kept = cst.parse_expression(f"{own}.{attribute}")
     for node in method.uses(name):
         edits.replace(source, node, kept)
     for each in method.statements:
         if _closes(each, name):
             edits.edit(source, each, lambda _: cst.RemoveFromParent())
-    (test,) = parsed(
+    test = parse_template_statement(
         f"if {own}.{opener} != os.getpid():  # a process opens its own\n"
-        f"    {own}.{attribute}, {own}.{opener} = None, os.getpid()\n",
-        source,
+        f"    {own}.{attribute}, {own}.{opener} = {{opened}}, os.getpid()\n",
+        source.module.config_for_parsing,
+        opened=opened.deep_clone(),
     )
-    value = opened.deep_clone()
-    test = test.visit(_NoneTo(value))
 
-    def replaced(node: cst.CSTNode) -> object:
-        first = test.with_changes(leading_lines=node.leading_lines)  # type: ignore[attr-defined]
-        rest = node.body.body if body is not None else ()  # type: ignore[attr-defined]
+    def replaced(node: Any) -> Any:
+        first = test.with_changes(leading_lines=node.leading_lines)
+        rest = node.body.body if isinstance(node, cst.With) else ()
         return cst.FlattenSentinel([first, *rest])
 
     edits.edit(source, statement, replaced)
@@ -265,17 +224,6 @@ def _keep_handle(
     )
     _add_to_class(edits, method, state)
     add_import(edits, source, "os")
-
-
-class _NoneTo(cst.CSTTransformer):
-    def __init__(self, value: cst.BaseExpression) -> None:
-        super().__init__()
-        self._value = value
-
-    def leave_Element(self, original_node: cst.Element, updated_node: cst.Element) -> cst.Element:
-        if m.matches(updated_node.value, m.Name("None")):
-            return updated_node.with_changes(value=self._value)
-        return updated_node
 
 
 def _closes(statement: cst.CSTNode, name: str) -> bool:
@@ -292,35 +240,19 @@ def _add_to_class(edits: Edits, method: Method, state: tuple[str, str]) -> None:
 
     def added(node: cst.ClassDef) -> cst.ClassDef:
         body: list[Any] = list(node.body.body)
-        at = next(
-            (n for n, each in enumerate(body) if isinstance(each, cst.FunctionDef)), len(body)
-        )
+        at = next((n for n, each in enumerate(body) if isinstance(each, cst.FunctionDef)), 0)
         first = attributes.with_changes(leading_lines=blank if at else [])
-        if at < len(body) and at == 0:
-            body[0] = body[0].with_changes(
-                leading_lines=[*blank, *_not_blank(body[0].leading_lines)]
-            )
-        elif at < len(body) and not body[at].leading_lines:
-            body[at] = body[at].with_changes(leading_lines=blank)
+        body[at] = body[at].with_changes(leading_lines=body[at].leading_lines or blank)
         body = [*body[:at], first, *body[at:], function.with_changes(leading_lines=blank)]
         return node.with_changes(body=node.body.with_changes(body=body))
 
     edits.edit(source, owner, added)
 
 
-def _not_blank(lines: Iterable[cst.EmptyLine]) -> list[cst.EmptyLine]:
-    return [line for line in lines if line.comment is not None]
-
-
 def add_import(edits: Edits, source: Source, module: str, alias: str | None = None) -> None:
     """Import a module above the file's other imports of modules, unless it is imported."""
-    for node in source.find(cst.Import):
-        assert isinstance(node, cst.Import)
-        for each in node.names:
-            if each.evaluated_name == module and (each.evaluated_alias or module) == (
-                alias or module
-            ):
-                return
+    if import_of(source, alias or module) == (module, ""):
+        return
     text = f"import {module} as {alias}\n" if alias else f"import {module}\n"
     (new,) = parsed(text, source)
 
@@ -343,15 +275,13 @@ def add_import(edits: Edits, source: Source, module: str, alias: str | None = No
 
 def is_import(node: cst.CSTNode) -> bool:
     """Whether it is a statement that imports."""
-    return isinstance(node, cst.SimpleStatementLine) and isinstance(
-        node.body[0], cst.Import | cst.ImportFrom
-    )
+    return m.matches(node, m.SimpleStatementLine([m.Import() | m.ImportFrom(), m.ZeroOrMore()]))
 
 
 # Statements.
 
 
-def _with_of(method: Method, statement: cst.CSTNode) -> cst.With | None:
+def _with_of(method: Method, statement: cst.CSTNode) -> Any:
     """The statement itself, or the `with` right around it."""
     if isinstance(statement, cst.With):
         return statement
@@ -361,15 +291,9 @@ def _with_of(method: Method, statement: cst.CSTNode) -> cst.With | None:
     return None
 
 
-def _assign(statement: cst.CSTNode) -> tuple[str, cst.BaseExpression] | None:
+def assignment(statement: Any) -> tuple[str, cst.BaseExpression] | None:
     """(name, value) of `name = value`."""
     if m.matches(statement, m.SimpleStatementLine([m.Assign([m.AssignTarget(m.Name())])])):
-        assign = statement.body[0]  # type: ignore[attr-defined]
+        assign = statement.body[0]
         return assign.targets[0].target.value, assign.value
     return None
-
-
-def _walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    yield node
-    for each in node.children:
-        yield from _walk(each)

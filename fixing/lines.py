@@ -72,7 +72,7 @@ def change_fetching(project: Project, edits: Edits, recorded: LoaderRun) -> bool
         source = project.source(part.file)
         for node in source.find(cst.FunctionDef):
             if source.at(node).start.line == part.line:
-                method = Method.around(source, node.body)  # type: ignore[attr-defined]
+                method = Method.around(source, node.body)
                 if method is not None and fetch_batches(edits, method, kinds):
                     return True
     return False

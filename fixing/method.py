@@ -3,7 +3,7 @@ its class may be used."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 import libcst as cst
 import libcst.matchers as m
 
-from .nodes import targets_of
-from .project import Source
+from .nodes import plain_names, targets_of
+from .project import Source, parts_like
 from .sites import enclosing
 
 # Calls whose result is another each time, whatever it is given; parts of their names.
@@ -25,18 +25,8 @@ _MOVES_ON = (
 # Results that can be gone through once only.
 _ONCE = (
     *("open", "iter", "map", "filter", "zip", "enumerate", "reversed", "reader", "DictReader"),
-    *(
-        "scandir",
-        "glob",
-        "iglob",
-        "rglob",
-        "iterdir",
-        "walk",
-        "finditer",
-        "items",
-        "keys",
-        "values",
-    ),
+    *("scandir", "glob", "iglob", "rglob", "iterdir", "walk", "finditer", "items", "keys"),
+    "values",
 )
 _IN_PLACE = (
     *("append", "extend", "insert", "pop", "remove", "sort", "reverse", "clear", "update", "add"),
@@ -64,11 +54,11 @@ class Method:
     @property
     def self_name(self) -> str | None:
         """How the method calls its object; None of a plain function."""
-        plain = [*self.node.params.posonly_params, *self.node.params.params]
+        plain = plain_names(self.node)
         if self.owner is None or not plain:
             return None
         decorated = {self.source.text(each.decorator) for each in self.node.decorators}
-        return None if decorated & {"staticmethod", "classmethod"} else plain[0].name.value
+        return None if decorated & {"staticmethod", "classmethod"} else plain[0]
 
     @cached_property
     def statements(self) -> tuple[Any, ...]:
@@ -84,50 +74,34 @@ class Method:
     @cached_property
     def varying(self) -> frozenset[str]:
         """Local names whose values differ from sample to sample, or may."""
-        params = self.node.params
-        every = [*params.posonly_params, *params.params, *params.kwonly_params]
-        names = {each.name.value for each in every if each.name.value != self.self_name}
+        only = {each.name.value for each in self.node.params.kwonly_params}
+        names = {*plain_names(self.node), *only} - {self.self_name or ""}
         for _ in range(3):  # a loop carries values back to its beginning
             for targets, value in self._bindings():
-                if self._varies(value, names) or draws(self.source, value):
+                if names & names_in(value) or draws(self.source, value):
                     names |= targets
         return frozenset(names)
 
     def _bindings(self) -> Iterator[tuple[set[str], cst.CSTNode]]:
-        for node in self.source.find(
-            cst.Assign,
-            cst.AnnAssign,
-            cst.AugAssign,
-            cst.NamedExpr,
-            cst.For,
-            cst.WithItem,
-            cst.CompFor,
-        ):
+        simple = (cst.Assign, cst.AnnAssign, cst.AugAssign, cst.NamedExpr)
+        for node in self.source.find(*simple, cst.For, cst.WithItem, cst.CompFor):
             if enclosing(self.source, node, cst.FunctionDef) is not self.node:
                 continue
-            if isinstance(node, cst.Assign):
-                yield names_in(*(each.target for each in node.targets)), node.value
-            elif isinstance(node, cst.For | cst.CompFor):
+            if isinstance(node, cst.For | cst.CompFor):
                 yield names_in(node.target), node.iter
-                if isinstance(node, cst.For):  # what is bound in a loop differs from round to round
-                    yield names_in(node.target), cst.Name("True")
             elif isinstance(node, cst.WithItem):
                 if node.asname is not None:
                     yield names_in(node.asname.name), node.item
-            elif isinstance(node, cst.AugAssign):
+            elif node.value is not None:
+                yield names_in(*targets_of(node)), node.value
+            if isinstance(node, cst.For | cst.AugAssign):  # bound more than once
                 yield names_in(node.target), cst.Name("True")
-                yield names_in(node.target), node.value
-            elif node.value is not None:  # type: ignore[attr-defined]
-                yield names_in(node.target), node.value  # type: ignore[attr-defined]
 
     @cached_property
     def locals(self) -> frozenset[str]:
         """All names that the function binds."""
         bound = {name for targets, _ in self._bindings() for name in targets}
         return frozenset(bound | self.varying)
-
-    def _varies(self, node: cst.CSTNode, names: set[str]) -> bool:
-        return bool(names & names_in(node))
 
     def depends_on_self_alone(
         self, node: cst.BaseExpression, known: set[str] | None = None
@@ -140,9 +114,7 @@ class Method:
         if self.self_name not in used and not known:
             return False
         attributes = {
-            each.attr.value
-            for each in m.findall(node, m.Attribute(m.Name(self.self_name or "")))
-            if isinstance(each, cst.Attribute)
+            each.attr.value for each in parts_like(node, m.Attribute(m.Name(self.self_name or "")))
         }
         return not any(self._set_later(name) for name in attributes)
 
@@ -150,19 +122,15 @@ class Method:
         """Whether anything in the file besides an `__init__` sets this attribute, or changes what
         it holds."""
         held = m.Attribute(m.Name(), m.Name(attribute))
+        in_place = m.Name(m.MatchIfTrue(lambda name: name in _IN_PLACE))
         for node in self.source.find(cst.Assign, cst.AnnAssign, cst.AugAssign, cst.Call, cst.Del):
             function = enclosing(self.source, node, cst.FunctionDef)
             if function is not None and function.name.value == "__init__":
                 continue
-            if isinstance(node, cst.Call):
-                called = node.func
-                changes = isinstance(called, cst.Attribute) and called.attr.value in _IN_PLACE
-                if changes and m.matches(called, m.Attribute(held)):
-                    return True
-            elif isinstance(node, cst.Del):
-                if m.findall(node, held):
-                    return True
-            elif any(m.matches(each, held | m.Subscript(held)) for each in targets_of(node)):
+            deleted = isinstance(node, cst.Del) and m.findall(node, held)
+            if deleted or m.matches(node, m.Call(m.Attribute(held, in_place))):
+                return True
+            if any(m.matches(each, held | m.Subscript(held)) for each in targets_of(node)):
                 return True
         return False
 
@@ -170,13 +138,11 @@ class Method:
         """Where this function reads the name."""
         found = []
         for node in self.source.find(cst.Name):
-            assert isinstance(node, cst.Name)
             if node.value == name and enclosing(self.source, node, cst.FunctionDef) is self.node:
-                outer = next(self.source.parents(node))
-                behind = isinstance(outer, cst.Attribute) and outer.attr is node
-                keyword = isinstance(outer, cst.Arg) and outer.keyword is node
+                outer: Any = next(self.source.parents(node))
+                aside = (getattr(outer, "attr", None), getattr(outer, "keyword", None))
                 bound = isinstance(outer, cst.AssignTarget | cst.AsName | cst.Param)
-                if not (behind or keyword or bound):
+                if node not in aside and not bound:
                     found.append(node)
         return found
 
@@ -212,20 +178,22 @@ class Method:
 
     def method(self, name: str) -> cst.FunctionDef | None:
         """A method that the class itself defines."""
-        for each in self.owner.body.body if self.owner is not None else ():
-            if isinstance(each, cst.FunctionDef) and each.name.value == name:
-                return each
-        return None
+        named = m.FunctionDef(m.Name(name))
+        body: Any = self.owner.body.body if self.owner is not None else ()
+        return next((each for each in body if m.matches(each, named)), None)
 
     def free_name(self, wanted: str) -> str:
         """An attribute's name that nothing in the file has: the wanted one, or one like it."""
         wanted = wanted if wanted.startswith("_") else f"_{wanted}"
-        taken = {node.value for node in self.source.find(cst.Name) if isinstance(node, cst.Name)}
-        number = 2
-        found = wanted
-        while found in taken:
-            found, number = f"{wanted}_{number}", number + 1
-        return found
+        return free_name(self.source, wanted, "_")
+
+
+def free_name(source: Source, wanted: str, between: str = "") -> str:
+    """The wanted name, or with a number where the file has it."""
+    taken, number, found = {node.value for node in source.find(cst.Name)}, 2, wanted
+    while found in taken:
+        found, number = f"{wanted}{between}{number}", number + 1
+    return found
 
 
 def names_in(*nodes: cst.CSTNode) -> set[str]:
@@ -255,11 +223,30 @@ class _Names(cst.CSTVisitor):
         self.found.add(node.value)
 
 
+def in_words(node: cst.CSTNode, words: Mapping[str, cst.BaseExpression]) -> Any:
+    """The node with names as other expressions; those behind dots and of keywords stay."""
+    return node.visit(_Words(words))
+
+
+class _Words(cst.CSTTransformer):
+    def __init__(self, words: Mapping[str, cst.BaseExpression]) -> None:
+        super().__init__()
+        self._words = words
+
+    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> Any:
+        return updated_node.with_changes(attr=original_node.attr)
+
+    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> Any:
+        return updated_node.with_changes(keyword=original_node.keyword)
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> Any:
+        return self._words.get(original_node.value, updated_node)
+
+
 def draws(source: Source, node: cst.CSTNode) -> bool:
     """Whether it may give something else each time, whatever it depends on."""
-    for call in m.findall(node, m.Call()):
-        assert isinstance(call, cst.Call)
-        called = cst.Module([]).code_for_node(call.func)
+    for call in parts_like(node, m.Call()):
+        called = source.module.code_for_node(call.func)
         name = called.rpartition(".")[2]
         if any(word in name for word in _DRAWS) or "random" in called:
             return True

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import libcst as cst
 import libcst.matchers as m
 
-from .project import Source
-from .sites import enclosing
+from .project import Project, Source
+from .sites import Site, enclosing
 
 _NUMBER = m.Integer() | m.Float()
 _CONSTANT = m.Name("True") | m.Name("False") | m.Name("None")
@@ -54,18 +55,27 @@ def passed_as(call: cst.Call, name: str) -> cst.BaseExpression | None:
     return None
 
 
+def spread_in(call: cst.Call) -> list[cst.BaseExpression]:
+    """What it passes as `**`."""
+    return [arg.value for arg in call.args if arg.star == "**"]
+
+
 def is_called(call: cst.Call, name: str) -> bool:
     """Whether it calls `name(…)` or `….name(…)`."""
     return m.matches(call.func, m.Name(name) | m.Attribute(attr=m.Name(name)))
 
 
-def calls_in(source: Source) -> Iterator[cst.Call]:
-    for node in source.find(cst.Call):
-        assert isinstance(node, cst.Call)
-        yield node
+def calls_of(project: Project, *names: str) -> list[Site]:
+    """The calls of these in the whole project."""
+    return [
+        Site(source, call)
+        for source in project.sources()
+        for call in source.find(cst.Call)
+        if any(is_called(call, name) for name in names)
+    ]
 
 
-def targets_of(node: cst.CSTNode) -> list[cst.BaseExpression]:
+def targets_of(node: cst.CSTNode) -> list[Any]:
     """What an assignment binds."""
     if isinstance(node, cst.Assign):
         return [each.target for each in node.targets]
@@ -86,19 +96,17 @@ def assigned_to(
             continue
         if function is None and enclosing(source, node, cst.ClassDef) is not None:
             continue
-        value = node.value  # type: ignore[attr-defined]
-        if value is not None:
-            found.append(value)
+        if node.value is not None:
+            found.append(node.value)
     return found
 
 
 def entries_set(source: Source, name: str, key: str) -> Iterator[cst.BaseExpression]:
     """Values of `name["key"] = value`."""
     for node in source.find(cst.Assign):
-        assert isinstance(node, cst.Assign)
         for target in targets_of(node):
             of_name = m.matches(target, m.Subscript(m.Name(name)))
-            if of_name and key_of(target) == key:  # type: ignore[arg-type]
+            if of_name and key_of(target) == key:
                 yield node.value
 
 
@@ -109,22 +117,18 @@ def param_of(function: cst.FunctionDef, name: str) -> cst.Param | None:
     return next((each for each in every if each.name.value == name), None)
 
 
-def position_of(function: cst.FunctionDef, name: str) -> int | None:
-    """Which argument of a call it is, `self` not counted; None of one that takes a keyword."""
+def plain_names(function: cst.FunctionDef) -> list[str]:
+    """Its parameters that may be passed by position."""
     params = function.params
-    names = [each.name.value for each in (*params.posonly_params, *params.params)]
-    if name not in names:
-        return None
-    return names.index(name) - (1 if names[0] in ("self", "cls") else 0)
+    return [each.name.value for each in (*params.posonly_params, *params.params)]
 
 
 def passed_for(call: cst.Call, function: cst.FunctionDef, name: str) -> cst.BaseExpression | None:
     """What this call passes for a parameter of the function, by name or by position."""
-    found, at = passed_as(call, name), position_of(function, name)
-    plain = [arg for arg in call.args if arg.keyword is None and not arg.star]
-    if found is None and at is not None and at < len(plain):
-        return plain[at].value
-    return found
+    plain = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
+    names = plain_names(function)
+    by_place = zip(names[names[:1] in (["self"], ["cls"]) :], plain, strict=False)
+    return passed_as(call, name) or dict(by_place).get(name)
 
 
 def import_of(source: Source, name: str) -> tuple[str, str] | None:

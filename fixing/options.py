@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import libcst as cst
 import libcst.matchers as m
 
-from .nodes import calls_in, flags_of, is_called, is_literal, option_of, passed_as, text_of
-from .project import CannotPatch, Project, Source
+from .nodes import calls_of, flags_of, is_called, is_literal, option_of, passed_as, text_of
+from .project import CannotPatch, Project, Source, parts_like
+from .sites import Site
 
 _SHOWN = 3
 
@@ -18,15 +19,10 @@ class OptionGiven(CannotPatch):
     """The value comes from outside of the source: the sentence says what to pass."""
 
 
-def option_named(project: Project, name: str) -> tuple[Source, cst.Call] | None:
+def option_named(project: Project, name: str) -> Site | None:
     """The `add_argument(…)` whose value has this name. Raises CannotPatch where there are
     several."""
-    found = [
-        (source, call)
-        for source in project.sources()
-        for call in calls_in(source)
-        if is_called(call, "add_argument") and option_of(call) == name
-    ]
+    found = [each for each in calls_of(project, "add_argument") if option_of(each.call) == name]
     if len(found) > 1:
         raise CannotPatch(f"several options are called {name}: pass the one that you use")
     return found[0] if found else None
@@ -65,16 +61,13 @@ def fields_named(project: Project, name: str) -> list[tuple[Source, cst.BaseExpr
         (source, owner, node.value)
         for source in project.sources()
         for owner in source.find(cst.ClassDef)
-        for node in m.findall(owner, m.AnnAssign(target=m.Name(name)))
-        if isinstance(owner, cst.ClassDef) and isinstance(node, cst.AnnAssign)
+        for node in parts_like(owner, m.AnnAssign(target=m.Name(name)))
     ]
     makers = {owner.name.value for _, owner, _ in fields} or {"SimpleNamespace", "Namespace"}
     given = [
-        (source, value)
-        for source in project.sources()
-        for call in calls_in(source)
-        if any(is_called(call, maker) for maker in makers)
-        and (value := passed_as(call, name)) is not None
+        (each.source, value)
+        for each in calls_of(project, *makers)
+        if (value := passed_as(each.call, name)) is not None
     ]
     return given or [(source, value) for source, _, value in fields if value is not None]
 

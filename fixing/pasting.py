@@ -3,7 +3,6 @@ imports once, its loader's arguments in the user's call."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import libcst as cst
@@ -12,7 +11,7 @@ import libcst.matchers as m
 from .arguments import Arguments
 from .edits import Edits
 from .hoisting import is_import
-from .method import names_in, parsed
+from .method import free_name, in_words, names_in, parsed
 from .nodes import is_literal
 from .project import CannotPatch, Source
 from .sites import Site
@@ -36,17 +35,17 @@ def paste(edits: Edits, site: Site, arguments: Arguments, code: str) -> None:
     ):
         raise CannotPatch(_BY_HAND)
     source, names = site.source, [each.name.value for each in made]
-    new = _renamed(source, names)
+    new = {name: cst.Name(free_name(source, name)) for name in names}
     given = _given(arguments, last.body[0].value, set(names))
     for name, value in given.items():
-        arguments.replace(name, _in_words(value, new))
+        arguments.replace(name, in_words(value, new))
     if "batch_sampler" in given:
         for name in _BESIDE_BATCHES:
             arguments.remove(name)
     elif "sampler" in given:
         arguments.remove("shuffle")
     used = names_in(*given.values(), *made)
-    _put_above(edits, site, [_in_words(each, new) for each in made])
+    _put_above(edits, site, [in_words(each, new) for each in made])
     for each in above:
         if is_import(each):
             _import(edits, source, each, used)
@@ -66,7 +65,6 @@ def _given(arguments: Arguments, call: cst.Call, made: set[str]) -> dict[str, cs
     dataset = arguments.value("dataset")
     if dataset is None:
         raise CannotPatch(_BY_HAND)
-    simple = isinstance(dataset, cst.Name | cst.Attribute)
     found: dict[str, cst.BaseExpression] = {}
     words: dict[str, cst.BaseExpression] = {"dataset": dataset}
     for at, arg in enumerate(call.args):
@@ -75,65 +73,22 @@ def _given(arguments: Arguments, call: cst.Call, made: set[str]) -> dict[str, cs
         own = arguments.value(name)
         if at and arg.keyword is None:
             raise CannotPatch(_BY_HAND)
-        if m.matches(arg.value, m.Name("dataset")) or (
-            own is not None and own.deep_equals(arg.value)
-        ):
+        if m.matches(arg.value, m.Name("dataset")):
             continue
         yours = isinstance(arg.value, cst.Name) and not is_literal(arg.value)
-        if own is not None and yours and not names & made:
+        yours = yours or name not in ("batch_size", "num_workers")
+        if own is not None and (own.deep_equals(arg.value) or (yours and not names & made)):
             continue  # the user's own, by whatever name
-        if own is not None and not names & made and name not in ("batch_size", "num_workers"):
-            continue
         for word in names & {"generator", "sampler", "collate_fn", "batch_sampler"}:
             value = arguments.value(word)
             if value is None:
                 raise CannotPatch(_BY_HAND)
             words[word] = value
-        if "dataset" in names and not simple and Counter(_all_names(arg.value))["dataset"] > 1:
-            raise CannotPatch(f"{_BY_HAND}: the data set has no name of its own")
-        found[name] = _in_words(arg.value, words)
-    several = sum("dataset" in names_in(arg.value) for arg in call.args)
-    if several > 1 and not simple:
+        found[name] = in_words(arg.value, words)
+    several = sum(len(m.findall(arg.value, m.Name("dataset"))) for arg in call.args)
+    if several > 1 and not isinstance(dataset, cst.Name | cst.Attribute):
         raise CannotPatch(f"{_BY_HAND}: the data set has no name of its own")
     return found
-
-
-def _all_names(node: cst.CSTNode) -> list[str]:
-    return [each.value for each in m.findall(node, m.Name()) if isinstance(each, cst.Name)]
-
-
-def _renamed(source: Source, names: list[str]) -> dict[str, cst.BaseExpression]:
-    """Names for what is added, where the file has these."""
-    taken = {node.value for node in source.find(cst.Name) if isinstance(node, cst.Name)}
-    found: dict[str, cst.BaseExpression] = {}
-    for name in names:
-        number, free = 2, name
-        while free in taken:
-            free, number = f"{name}{number}", number + 1
-        if free != name:
-            found[name] = cst.Name(free)
-    return found
-
-
-def _in_words(node: cst.CSTNode, words: dict[str, cst.BaseExpression]) -> Any:
-    return node.visit(_Names(words))
-
-
-class _Names(cst.CSTTransformer):
-    """Names become other expressions; those behind dots and of keywords stay."""
-
-    def __init__(self, words: dict[str, cst.BaseExpression]) -> None:
-        super().__init__()
-        self._words = words
-
-    def leave_Attribute(self, original_node: cst.Attribute, updated_node: cst.Attribute) -> Any:
-        return updated_node.with_changes(attr=original_node.attr)
-
-    def leave_Arg(self, original_node: cst.Arg, updated_node: cst.Arg) -> Any:
-        return updated_node.with_changes(keyword=original_node.keyword)
-
-    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> Any:
-        return self._words.get(original_node.value, updated_node)
 
 
 def _put_above(edits: Edits, site: Site, made: list[Any]) -> None:
@@ -182,7 +137,7 @@ def _bound(source: Source) -> set[str]:
     """Names that the file imports."""
     found = set()
     for node in source.find(cst.Import, cst.ImportFrom):
-        if not isinstance(node.names, cst.ImportStar):  # type: ignore[attr-defined]
-            for each in node.names:  # type: ignore[attr-defined]
+        if not isinstance(node.names, cst.ImportStar):
+            for each in node.names:
                 found.add((each.evaluated_alias or each.evaluated_name).partition(".")[0])
     return found

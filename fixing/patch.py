@@ -121,12 +121,15 @@ def _edit(
         change_dispatching(project, edits)
         return False
     evaluating = loader.config.get("phase") in EVALUATING
-    refused: CannotPatch | None = None
+    refused = CannotPatch("its code is to be fitted in by hand")
+    if advice.effort == "a conversion":
+        refused = CannotPatch("it converts the data, once, which is no change of the source")
+    stale = False
     if advice.rule in OF_LINES:
         try:
             same = change_lines(project, edits, loader, recorded)
         except CannotPatch as error:
-            same, refused = None, error
+            same, refused, stale = None, error, True
         if same is not None:
             return same
     same_batches = advice.rule not in OTHER_BATCHES
@@ -135,15 +138,13 @@ def _edit(
             arguments = arguments_of(project, edits, recorded.made, evaluating)
             paste(edits, arguments.site, arguments, advice.change.code)
         except CannotPatch as error:
-            raise refused or error from error
+            raise (refused if stale else error) from None
         return same_batches
     if advice.change.params:
         wanted = {name: repr(value) for name, value in advice.change.params.items()}
         change_arguments(project, edits, recorded.made, wanted, evaluating)
         return same_batches
-    if advice.effort == "a conversion":
-        raise refused or CannotPatch("it converts the data, once, which is no change of the source")
-    raise refused or CannotPatch("its code is to be fitted in by hand")
+    raise refused
 
 
 def _recorded(run: Run, loader: LoaderReport) -> LoaderRun:

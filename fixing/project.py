@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import libcst as cst
+import libcst.matchers as m
 from libcst.metadata import CodeRange, MetadataWrapper, ParentNodeProvider, PositionProvider
 
 from ..profiler.base.errors import UsageError
@@ -64,12 +66,17 @@ class Source:
             yield outer
             node = outer
 
-    def find(self, *kinds: type[cst.CSTNode]) -> Iterator[cst.CSTNode]:
+    def find(self, *kinds: type[cst.CSTNode]) -> Iterator[Any]:
         """All nodes of these kinds."""
         return (node for node in self._positions if isinstance(node, kinds))
 
     def text(self, node: cst.CSTNode) -> str:
         return clean(self.module.code_for_node(node), 80)
+
+
+def parts_like(node: cst.CSTNode, like: m.MatchIfTrue[Any] | m.BaseMatcherNode) -> Sequence[Any]:
+    """All that matches in a node, the outer ones first."""
+    return m.findall(node, like)
 
 
 class Project:

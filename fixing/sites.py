@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import libcst as cst
+from libcst.metadata import CodePosition
 
 from ..profiler.store.making import Line, Making
 from .project import CannotPatch, Project, Source
@@ -62,10 +63,10 @@ def site_at(project: Project, lines: tuple[Line, ...]) -> Site:
     exact = [node for node in calls if _is_at(source, node, line)]
     # Without columns (before Python 3.11): the line is where the call begins, or its name ends.
     begins = [node for node in calls if source.at(node).start.line == line.line]
-    loaders = [node for node in calls if "oader" in source.text(node.func)]  # type: ignore[attr-defined]
+    loaders = [node for node in calls if "oader" in source.text(node.func)]
     for found in (exact, [each for each in begins if each in loaders], loaders, begins, calls):
         if len(found) == 1:
-            return Site(source, found[0], lines[1:])  # type: ignore[arg-type]
+            return Site(source, found[0], lines[1:])
         if found:
             break
     if not calls:
@@ -74,18 +75,13 @@ def site_at(project: Project, lines: tuple[Line, ...]) -> Site:
 
 
 def _is_at(source: Source, node: cst.CSTNode, line: Line) -> bool:
-    at = source.at(node)
-    if line.column is None or line.end_line is None or line.end_column is None:
-        return False
-    rows = source.data.split(b"\n")
-    start = len(rows[at.start.line - 1].decode("utf-8", "replace")[: at.start.column].encode())
-    end = len(rows[at.end.line - 1].decode("utf-8", "replace")[: at.end.column].encode())
-    return (at.start.line, start, at.end.line, end) == (
-        line.line,
-        line.column,
-        line.end_line,
-        line.end_column,
-    )
+    rows, at = source.data.split(b"\n"), source.at(node)
+
+    def in_bytes(place: CodePosition) -> int:
+        return len(rows[place.line - 1].decode("utf-8", "replace")[: place.column].encode())
+
+    start, end = (at.start.line, in_bytes(at.start)), (at.end.line, in_bytes(at.end))
+    return (start, end) == ((line.line, line.column), (line.end_line, line.end_column))
 
 
 def _made_before(site: Site) -> Site:
@@ -97,16 +93,11 @@ def _made_before(site: Site) -> Site:
         made = [
             node.value
             for node in site.source.find(cst.Assign)
-            if isinstance(node, cst.Assign)
-            and isinstance(node.value, cst.Call)
-            and any(_is_name(target.target, given.value) for target in node.targets)
+            if isinstance(node.value, cst.Call)
+            and any(given.deep_equals(target.target) for target in node.targets)
         ]
         if len(made) == 1:
             return Site(site.source, made[0])
     raise CannotPatch(
         "where the watched loader was made is not known: record it with `loaderscope run`"
     )
-
-
-def _is_name(node: cst.CSTNode, name: str) -> bool:
-    return isinstance(node, cst.Name) and node.value == name

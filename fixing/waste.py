@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import libcst as cst
 import libcst.matchers as m
+from libcst.helpers import parse_template_expression
 
+from ..advisors.code.shapes import NOT_NEEDED
+from .arguments import with_argument
 from .edits import Edits
-from .hoisting import add_import
-from .method import Method, block, last_name, names_in, parsed
+from .hoisting import add_import, add_to_end, assignment
+from .method import Method, last_name, names_in, parsed
+from .nodes import passed_as
+from .project import parts_like
 from .sites import enclosing
 
-# What training does without: the interpreter and torch do it anyway.
-_NOT_NEEDED = ("gc.collect", "torch.cuda.empty_cache", "torch.cuda.synchronize")
 # What works on every pixel, and what makes pictures smaller.
 _PER_PIXEL = ("filter", "convert", "enhance", "gaussian_blur", "point", "equalize", "blur")
 _SMALLER = ("resize", "thumbnail", "crop", "reduce")
 _COPIES = ("array", "tensor", "copy", "asarray", "float", "astype", "ascontiguousarray")
 # Conversions of a number: the dtype that torch makes of their results.
+_TENSORS = ("torch.tensor", "torch.as_tensor", "torch.FloatTensor", "torch.LongTensor")
 _DTYPES = {"float": "torch.float32", "int": "torch.int64", "bool": "torch.bool"}
 
 
 def leave_out(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
     """A call that training does without goes."""
-    call = m.SimpleStatementLine([m.Expr(m.Call())])
-    if not m.matches(statement, call):
-        return False
-    if method.source.text(statement.body[0].value.func) not in _NOT_NEEDED:  # type: ignore[attr-defined]
+    call = m.Call(m.MatchIfTrue(lambda called: method.source.text(called) in NOT_NEEDED))
+    if not m.matches(statement, m.SimpleStatementLine([m.Expr(call)])):
         return False
     edits.edit(method.source, statement, lambda _: cst.RemoveFromParent())
     return True
@@ -34,77 +38,33 @@ def leave_out(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
 def map_memory(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
     """`np.load` of which a part is used reads that part alone."""
     source = method.source
-    loads = [
-        node
-        for node in m.findall(statement, m.Call())
-        if isinstance(node, cst.Call) and source.text(node.func) in ("np.load", "numpy.load")
-    ]
-    if len(loads) != 1 or any(
-        arg.keyword and arg.keyword.value == "mmap_mode" for arg in loads[0].args
-    ):
+    loads = parts_like(
+        statement, m.Call(m.Attribute(m.Name("np") | m.Name("numpy"), m.Name("load")))
+    )
+    if len(loads) != 1 or passed_as(loads[0], "mmap_mode") or ".npz" in source.text(loads[0]):
         return False
-    load = loads[0]
-    if ".npz" in source.text(load):
-        return False
-    outer = next(source.parents(load))
-    if isinstance(outer, cst.Subscript):
-        parts = [outer]
-    elif isinstance(outer, cst.Assign) and m.matches(outer, m.Assign([m.AssignTarget(m.Name())])):
-        name = outer.targets[0].target.value  # type: ignore[attr-defined]
-        found = [next(source.parents(use)) for use in method.uses(name)]
-        if not found or method.changed(name):
+    (load,) = loads
+    parts, assign = [next(source.parents(load))], assignment(statement)
+    if assign is not None and assign[1] is load:
+        parts = [next(source.parents(use)) for use in method.uses(assign[0])]
+        if method.changed(assign[0]):
             return False
-        parts = [each for each in found if isinstance(each, cst.Subscript)]
-        if len(parts) != len(found):
-            return False
-    else:
+    if not parts or not all(isinstance(each, cst.Subscript) for each in parts):
         return False
-    numpy = source.text(load.func).partition(".")[0]
+    copied = f"{load.func.value.value}.array({{part}})"
     for part in parts:
-        edits.edit(
-            source,
-            part,
-            lambda node: cst.Call(
-                cst.Attribute(cst.Name(numpy), cst.Name("array")), [cst.Arg(node)]
-            ),
-        )
-    mode = cst.Arg(
-        cst.SimpleString('"r"'),
-        keyword=cst.Name("mmap_mode"),
-        equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
-    )
-    edits.edit(
-        source,
-        load,
-        lambda node: node.with_changes(
-            args=[
-                *(
-                    arg.with_changes(comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
-                    for arg in node.args
-                ),
-                mode,
-            ]
-        ),
-    )
+        edits.edit(source, part, lambda node: parse_template_expression(copied, part=node))
+    mode = cst.SimpleString('"r"')
+    edits.edit(source, load, lambda node: with_argument(node, "mmap_mode", mode))
     return True
 
 
 def read_the_part(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
     """`f["x"][:][z]` reads `f["x"][z]` alone."""
-    whole = m.Subscript(
-        slice=[
-            m.SubscriptElement(
-                m.Slice(lower=None, upper=None, step=None) | m.Index(m.Tuple([]) | m.Ellipsis())
-            )
-        ]
-    )
-    for node in m.findall(statement, m.Subscript(value=whole)):
-        assert isinstance(node, cst.Subscript)
-        assert isinstance(node.value, cst.Subscript)
-        if len(node.slice) != 1 or not m.matches(node.value.value, m.Subscript()):
-            continue
-        inner = node.value
-        edits.edit(method.source, inner, lambda updated: updated.value)
+    all_of_it = m.Slice(lower=None, upper=None, step=None) | m.Index(m.Tuple([]) | m.Ellipsis())
+    whole = m.Subscript(m.Subscript(), [m.SubscriptElement(all_of_it)])
+    for node in parts_like(statement, m.Subscript(whole, [m.SubscriptElement()])):
+        edits.edit(method.source, node.value, lambda updated: updated.value)
         return True
     return False
 
@@ -117,81 +77,47 @@ def look_up(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
     own = method.self_name
     owner = init.params.params[0].name.value
     held = m.Attribute(m.Name(own), m.Name())
-    for node in m.findall(
+
+    def looked_up(node: Any, new: str, made: str, key: cst.BaseExpression) -> bool:
+        edits.replace(method.source, node, parse_template_expression(new, key=key))
+        add_to_end(edits, method, init, *parsed(f"{owner}.{made}\n", method.source))
+        return True
+
+    for node in parts_like(
         statement, m.Call(m.Attribute(held, m.Name("index")), [m.Arg(keyword=None)])
     ):
-        assert isinstance(node, cst.Call)
-        assert isinstance(node.func, cst.Attribute)
-        text, attribute = _held(method, node.func.value, owner)
+        attribute = node.func.value.attr.value
         name = method.free_name(f"{attribute}_at")
-        key = node.args[0].value
         # The first of equal values, as `index` finds it.
-        places = f"value: place for place, value in reversed(list(enumerate({text})))"
-        made = f"{owner}.{name} = {{{places}}}\n"
-        return _looked_up(edits, method, node, _subscript(own, name, key), made)
+        places = f"place for place, value in reversed(list(enumerate({owner}.{attribute})))"
+        made = f"{name} = {{value: {places}}}"
+        return looked_up(node, f"{own}.{name}[{{key}}]", made, node.args[0].value)
     compared = m.Comparison(comparisons=[m.ComparisonTarget(m.Equal())])
-    frame = m.Subscript(held, [m.SubscriptElement(m.Index(compared))])
-    for node in m.findall(statement, frame):
-        assert isinstance(node, cst.Subscript)
-        column = _column_compared(node)
-        if column is None:
+    for node in parts_like(statement, m.Subscript(held, [m.SubscriptElement(m.Index(compared))])):
+        column, key = _column_compared(node)
+        if column is None or not names_in(key) & method.varying:
             continue
-        key_text, key = column
-        if not names_in(key) & method.varying:
-            continue
-        text, attribute = _held(method, node.value, owner)
+        attribute = node.value.attr.value
         name = method.free_name(f"{attribute}_rows")
-        made = f"{owner}.{name} = {text}.groupby({key_text}).indices\n"
-        rows = cst.parse_expression(f"{own}.{attribute}.iloc[0]")
-        found = cst.Call(
-            cst.Attribute(cst.Attribute(cst.Name(own), cst.Name(name)), cst.Name("get")),
-            [
-                cst.Arg(key, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))),
-                cst.Arg(cst.List([])),
-            ],
-        )
-        new = rows.with_changes(slice=[cst.SubscriptElement(cst.Index(found))])
-        return _looked_up(edits, method, node, new, made)
+        made = f"{name} = {owner}.{attribute}.groupby({column}).indices"
+        new = f"{own}.{attribute}.iloc[{own}.{name}.get({{key}}, [])]"
+        return looked_up(node, new, made, key)
     return False
 
 
-def _held(method: Method, node: cst.BaseExpression, owner: str) -> tuple[str, str]:
-    attribute = node.attr.value  # type: ignore[attr-defined]
-    return f"{owner}.{attribute}", attribute
-
-
-def _subscript(own: str, name: str, key: cst.BaseExpression) -> cst.Subscript:
-    held = cst.Attribute(cst.Name(own), cst.Name(name))
-    return cst.Subscript(held, [cst.SubscriptElement(cst.Index(key))])
-
-
-def _column_compared(node: cst.Subscript) -> tuple[str, cst.BaseExpression] | None:
+def _column_compared(node: Any) -> tuple[str | None, Any]:
     """(the column's name as source, the value) of `self.df[self.df["id"] == value]`."""
-    index = node.slice[0].slice
-    assert isinstance(index, cst.Index)
-    assert isinstance(index.value, cst.Comparison)
-    left, right = index.value.left, index.value.comparisons[0].comparator
-    for column, value in ((left, right), (right, left)):
-        if isinstance(column, cst.Subscript) and column.value.deep_equals(node.value):
-            key = column.slice[0].slice
-            if isinstance(key, cst.Index) and isinstance(key.value, cst.SimpleString):
-                return key.value.value, value
-        if isinstance(column, cst.Attribute) and column.value.deep_equals(node.value):
-            return f'"{column.attr.value}"', value
-    return None
-
-
-def _looked_up(
-    edits: Edits, method: Method, node: cst.CSTNode, new: cst.BaseExpression, made: str
-) -> bool:
-    init = method.method("__init__")
-    assert init is not None
-    edits.replace(method.source, node, new)
-    statements = parsed(made, method.source)
-    edits.edit(
-        method.source, init, lambda each: each.with_changes(body=block(each.body, statements))
-    )
-    return True
+    comparison = node.slice[0].slice.value
+    sides = comparison.left, comparison.comparisons[0].comparator
+    text = m.SubscriptElement(m.Index(m.SimpleString()))
+    for column, value in (sides, sides[::-1]):
+        if m.matches(
+            column, m.Subscript(slice=[text]) | m.Attribute()
+        ) and column.value.deep_equals(node.value):
+            plain = isinstance(column, cst.Attribute)
+            name = f'"{column.attr.value}"' if plain else column.slice[0].slice.value.value
+            return name, value
+    return None, None
 
 
 def make_smaller_first(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
@@ -202,8 +128,8 @@ def make_smaller_first(edits: Edits, method: Method, statement: cst.CSTNode) -> 
     at = list(body.body).index(statement)  # type: ignore[arg-type]
     if at + 1 >= len(body.body) or not _works_on(body.body[at + 1], _SMALLER):
         return False
-    other = body.body[at + 1]
-    if _target(statement) != _target(other):
+    here, there = assignment(statement), assignment(body.body[at + 1])
+    if here is None or there is None or here[0] != there[0]:
         return False
 
     def swapped(node: cst.IndentedBlock) -> cst.IndentedBlock:
@@ -215,48 +141,28 @@ def make_smaller_first(edits: Edits, method: Method, statement: cst.CSTNode) -> 
     return True
 
 
-def _target(statement: cst.CSTNode) -> str | None:
-    if m.matches(statement, m.SimpleStatementLine([m.Assign([m.AssignTarget(m.Name())])])):
-        return str(statement.body[0].targets[0].target.value)  # type: ignore[attr-defined]
-    return None
-
-
 def _works_on(statement: cst.CSTNode, names: tuple[str, ...]) -> bool:
     """Whether it is `x = x.name(…)`, or `x = name(x, …)`."""
-    name = _target(statement)
-    if name is None:
-        return False
-    value = statement.body[0].value  # type: ignore[attr-defined]
-    if not isinstance(value, cst.Call) or last_name(value.func).lower() not in names:
-        return False
-    return name in names_in(value)
+    match assignment(statement):
+        case (name, cst.Call(func) as value):
+            return last_name(func).lower() in names and name in names_in(value)
+    return False
 
 
 def whole_array(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
     """`torch.tensor([float(v) for v in row])` makes the tensor of `row` itself."""
     source = method.source
     plain = m.CompFor(target=m.Name(), ifs=[], inner_for_in=None, asynchronous=None)
-    for node in m.findall(statement, m.Call(args=[m.Arg(m.ListComp(for_in=plain), keyword=None)])):
-        assert isinstance(node, cst.Call)
-        if source.text(node.func) not in ("torch.tensor", "torch.as_tensor"):
+    loops = m.ListComp(m.Call(args=[m.Arg(m.Name())]), plain)
+    for node in parts_like(statement, m.Call(args=[m.Arg(loops, keyword=None)])):
+        loop, called = node.args[0].value, source.text(node.func)
+        dtype = _DTYPES.get(source.text(loop.elt.func))
+        if called not in _TENSORS[:2] or dtype is None:
             continue
-        loop = node.args[0].value
-        assert isinstance(loop, cst.ListComp)
-        item = loop.for_in.target
-        made = loop.elt
-        if not (
-            isinstance(made, cst.Call)
-            and len(made.args) == 1
-            and isinstance(item, cst.Name)
-            and m.matches(made.args[0].value, m.Name(item.value))
-            and source.text(made.func) in _DTYPES
-        ):
+        if not loop.elt.args[0].value.deep_equals(loop.for_in.target):
             continue
-        dtype = _DTYPES[source.text(made.func)]
-        new = cst.parse_expression(f"torch.tensor(0, dtype={dtype})")
-        assert isinstance(new, cst.Call)
-        first = new.args[0].with_changes(value=loop.for_in.iter)
-        edits.replace(source, node, node.with_changes(args=[first, *new.args[1:]]))
+        new = f"{called}({{rows}}, dtype={dtype})"
+        edits.replace(source, node, parse_template_expression(new, rows=loop.for_in.iter))
         return True
     return False
 
@@ -266,29 +172,20 @@ def stack_samples(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
     each array at once."""
     source = method.source
     lists = m.Arg(m.ListComp() | m.Name(), keyword=None)
-    for node in m.findall(statement, m.Call(args=[lists, m.ZeroOrMore()])):
-        assert isinstance(node, cst.Call)
-        name = source.text(node.func)
-        if name not in ("torch.tensor", "torch.as_tensor", "torch.FloatTensor", "torch.LongTensor"):
+    of_method = m.Call(m.Attribute(attr=m.Name("tolist")), [])
+    to_list = of_method | m.Call(m.Name("list"), [m.Arg()])
+    for node in parts_like(statement, m.Call(args=[lists, m.ZeroOrMore()])):
+        arrays = node.args[0].value
+        named = isinstance(arrays, cst.Name) and arrays.value not in method.varying
+        if source.text(node.func) not in _TENSORS or named:
             continue
-        given = node.args[0].value
-        of_lists = m.Call(m.Attribute(attr=m.Name("tolist")), [])
-        if isinstance(given, cst.Name):
-            if given.value not in method.varying:
-                continue
-            arrays: cst.BaseExpression = given
-        else:
-            assert isinstance(given, cst.ListComp)
-            arrays = given
-            if m.matches(given.elt, of_lists):
-                arrays = given.with_changes(elt=given.elt.func.value)  # type: ignore[attr-defined]
-            elif m.matches(given.elt, m.Call(m.Name("list"), [m.Arg()])):
-                arrays = given.with_changes(elt=given.elt.args[0].value)  # type: ignore[attr-defined]
-        if m.matches(
-            arrays, m.ListComp(m.Name(), m.CompFor(m.Name(), m.Name(), ifs=[]))
-        ) and arrays.elt.deep_equals(arrays.for_in.target):  # type: ignore[attr-defined]
-            arrays = arrays.for_in.iter  # type: ignore[attr-defined]
-        stacked = cst.Call(cst.parse_expression("np.stack"), [cst.Arg(arrays)])
+        if m.matches(arrays, m.ListComp(to_list)):
+            made = arrays.elt
+            arrays = arrays.with_changes(elt=(made.args[0] if made.args else made.func).value)
+        each = m.ListComp(m.Name(), m.CompFor(m.Name(), m.Name(), ifs=[]))
+        if m.matches(arrays, each) and arrays.elt.deep_equals(arrays.for_in.target):
+            arrays = arrays.for_in.iter
+        stacked = parse_template_expression("np.stack({arrays})", arrays=arrays)
         first = node.args[0].with_changes(value=stacked)
         edits.replace(source, node, node.with_changes(args=[first, *node.args[1:]]))
         add_import(edits, method.source, "numpy", "np")
@@ -302,83 +199,53 @@ def stack_samples(edits: Edits, method: Method, statement: cst.CSTNode) -> bool:
 def fetch_batches(edits: Edits, method: Method, kinds: dict[str, str]) -> bool:
     """Give the class a `__getitems__` that looks a batch up at once. `kinds`: attribute → "tensor"
     or "ndarray", of those that are one."""
-    if method.owner is None or method.self_name is None or method.method("__getitems__"):
+    source, plain = method.source, method.node.params.params
+    if method.self_name is None or method.owner is None or method.method("__getitems__"):
         return False
-    plain = method.node.params.params
-    statements = [each for each in method.statements if not _is_docstring(each)]
-    if method.node.name.value != "__getitem__" or len(plain) != 2 or len(statements) != 1:
+    if method.node.name.value != "__getitem__" or len(plain) != 2:
         return False
-    if enclosing(method.source, method.owner, cst.FunctionDef) is not None:
+    if enclosing(source, method.owner, cst.FunctionDef) is not None:
         return False
-    index = plain[1].name.value
-    if not m.matches(statements[0], m.SimpleStatementLine([m.Return()])):
+    index = m.SubscriptElement(m.Index(m.Name(plain[1].name.value)))
+    row = m.Subscript(m.Attribute(m.Name(method.self_name), m.Name()), [index])
+    rows = m.Tuple([m.AtLeastN(m.Element(row), n=1)])
+    named = m.Dict([m.AtLeastN(m.DictElement(value=row), n=1)])
+    docstring = m.SimpleStatementLine([m.Expr(m.SimpleString())])
+    body = [each for each in method.statements if not m.matches(each, docstring)]
+    if len(body) != 1 or not m.matches(
+        body[0], m.SimpleStatementLine([m.Return(row | rows | named)])
+    ):
         return False
-    value = statements[0].body[0].value
-    fields = _fields(value)
-    columns = [_column(each, method.self_name, index, kinds) for each in fields or ()]
-    if not columns or any(each is None for each in columns):
+    value = body[0].body[0].value
+    fields = [each.value for each in getattr(value, "elements", ())] or [value]
+    columns = [each.value.attr.value for each in fields]
+    if not kinds.keys() >= {*columns}:
         return False
-    text = _getitems(method, value, index, [each for each in columns if each is not None])
-    (function,) = parsed(text, method.source)
-    blank = [cst.EmptyLine(indent=False)]
-    node = method.node
-
-    def followed(updated: cst.FunctionDef) -> cst.FlattenSentinel[cst.BaseStatement]:
-        return cst.FlattenSentinel([updated, function.with_changes(leading_lines=blank)])
-
-    edits.edit(method.source, node, followed)
+    text = _getitems(method, value, [(name, kinds[name]) for name in columns])
+    (function,) = parsed(text, source)
+    function = function.with_changes(leading_lines=[cst.EmptyLine(indent=False)])
+    edits.edit(source, method.node, lambda node: cst.FlattenSentinel([node, function]))
     if "np." in text:
-        add_import(edits, method.source, "numpy", "np")
+        add_import(edits, source, "numpy", "np")
     if "torch." in text:
-        add_import(edits, method.source, "torch")
+        add_import(edits, source, "torch")
     return True
 
 
-def _is_docstring(node: cst.CSTNode) -> bool:
-    return m.matches(node, m.SimpleStatementLine([m.Expr(m.SimpleString())]))
-
-
-def _fields(value: cst.BaseExpression) -> list[cst.BaseExpression] | None:
-    if isinstance(value, cst.Tuple):
-        return [each.value for each in value.elements if isinstance(each, cst.Element)]
-    if isinstance(value, cst.Dict):
-        if not all(isinstance(each, cst.DictElement) for each in value.elements):
-            return None
-        return [each.value for each in value.elements]
-    return [value]
-
-
-def _column(
-    node: cst.BaseExpression, own: str, index: str, kinds: dict[str, str]
-) -> tuple[str, str] | None:
-    """(attribute, its kind) of `self.x[index]`."""
-    row = m.SubscriptElement(m.Index(m.Name(index)))
-    if not m.matches(node, m.Subscript(m.Attribute(m.Name(own), m.Name()), [row])):
-        return None
-    name = node.value.attr.value  # type: ignore[attr-defined]
-    return (name, kinds[name]) if name in kinds else None
-
-
-def _getitems(
-    method: Method, value: cst.BaseExpression, index: str, columns: list[tuple[str, str]]
-) -> str:
+def _getitems(method: Method, value: Any, columns: list[tuple[str, str]]) -> str:
     own = method.self_name
     rows = {"tensor": "torch.as_tensor(indices)", "ndarray": "np.asarray(indices)"}
     used = list(dict.fromkeys(kind for _, kind in columns))
     names = {kind: "rows" if len(used) == 1 else f"{kind}_rows" for kind in used}
     lines = [f"def __getitems__({own}, indices):"]
     lines += [f"    {names[kind]} = {rows[kind]}" for kind in used]
-    parts = [f"{own}.{name}[{names[kind]}]" for name, kind in columns]
+    parts = ", ".join(f"{own}.{name}[{names[kind]}]" for name, kind in columns)
     if isinstance(value, cst.Tuple):
-        lines.append(f"    return list(zip({', '.join(parts)}))")
-    elif isinstance(value, cst.Dict):
-        keys = [
-            method.source.module.code_for_node(each.key)
-            for each in value.elements
-            if isinstance(each, cst.DictElement)
-        ]
-        lines.append(f"    columns = zip({', '.join(parts)})")
-        lines.append(f"    return [dict(zip(({', '.join(keys)},), row)) for row in columns]")
+        lines.append(f"    return list(zip({parts}))")
+    elif m.matches(value, m.Dict()):
+        keys = ", ".join(method.source.module.code_for_node(each.key) for each in value.elements)
+        lines.append(f"    columns = zip({parts})")
+        lines.append(f"    return [dict(zip(({keys},), row)) for row in columns]")
     else:
-        lines.append(f"    return list({parts[0]})")
+        lines.append(f"    return list({parts})")
     return "\n".join(lines) + "\n"

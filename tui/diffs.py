@@ -17,13 +17,13 @@ Diff = Callable[[Path, LoaderReport, Recommendation], str]
 
 def diff_of(path: Path, report: LoaderReport, advice: Recommendation) -> str:
     """The patch, or why there is none. A failure costs the patch, never the screen."""
-    from ..experiment.git import top_of
+    from ..experiment.git import project_folder
     from ..fixing.patch import make_patch, open_project
     from ..profiler.store.run.run_reader import open_run
 
     try:
         run = open_run(path)
-        root = top_of(Path.cwd()) or Path.cwd()
+        root = project_folder(Path.cwd())
         return make_patch(run, open_project(run, root), report, advice).diff
     except LoaderscopeError as error:
         return f"no patch: {clean(error, 400)}"

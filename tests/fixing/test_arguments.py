@@ -107,6 +107,8 @@ def test_arguments_that_need_workers_go_with_them() -> None:
     text = "loader = DataLoader(data, num_workers=4, prefetch_factor=2, pin_memory=True)\n"
     changed, _ = _patched(text, {"num_workers": "0"})
     assert changed == "loader = DataLoader(data, num_workers=0, pin_memory=True)\n"
+    both = text.replace("pin_memory", "persistent_workers")
+    assert _patched(both, {"num_workers": "0"})[0] == "loader = DataLoader(data, num_workers=0)\n"
     last = "loader = DataLoader(\n    data,\n    num_workers=4,\n    prefetch_factor=2,  # two\n)\n"
     assert _patched(last, {"num_workers": "0"})[0] == (
         "loader = DataLoader(\n    data,\n    num_workers=0,  # two\n)\n"
