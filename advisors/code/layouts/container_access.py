@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ...case.case import Case
 from ...case.fetching import names_used, sample_bytes, sample_time_us
 from ...schema.evidence import Evidence, figure, percent, size, us
-from ...schema.report_model import StorageSummary
+from ...schema.report_model import Effort, StorageSummary
 from ...stacks.code_summary import wilson
 from ...storage.files import SUFFIXES, few_files, length_of, main_suffix
 from .containers import readahead_code, rechunk_code, regroup_code
@@ -74,6 +74,7 @@ class Finding:
     left: tuple[float, float]
     code: str
     caveat: str
+    effort: Effort | None = None
 
 
 def findings(case: Case, storage: StorageSummary) -> Iterator[Finding]:
@@ -139,6 +140,7 @@ def _reopened(case: Case, storage: StorageSummary) -> Finding | None:
         code=kept_code(case, opener if own == opener else None),
         caveat="Open it in the worker, never in __init__: a handle shared by forked workers gives "
         "corrupt data.",
+        effort="a few lines",
     )
 
 

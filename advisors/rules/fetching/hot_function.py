@@ -34,6 +34,7 @@ When not to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -159,7 +160,7 @@ def _of_source(case: Case, sample_us: float) -> Iterator[Advice]:
                 code = shape_code(case, part, part.getitem, line, shape, at)
                 yield case.change(code=code, fetch=NOT_SEEN).advise(
                     f"{shape.title}: {text}",
-                    f"`{text}` stands in the source of fetch{shape.why}.",
+                    f"`{text}` may take much of fetch{shape.why}.",
                     {"fetch a sample": us(sample_us)},
                     caveat=NOT_MEASURED,
                 )
@@ -264,7 +265,7 @@ def _known(
         code=kind.code(case, hot) if form is None else form.code,
         fetch=hot.left(sample_us) if form is None else form.left(sample_us),
     )
-    takes, caveat = "stands in the source of fetch", f"{NOT_MEASURED} {kind.caveat}"
+    takes, caveat = "may take much of fetch: its source does it", f"{NOT_MEASURED} {kind.caveat}"
     part: Evidence = {"part of fetch": "not measured: called in the source of the data set"}
     if stage is not None:
         takes, caveat = f"takes {percent(hot.share)} of fetch{_from(hot.place)}", kind.caveat
@@ -314,11 +315,11 @@ def _of_line(case: Case, stage: CodeStage, other: Unknown, sample_us: float) -> 
             caveat="Never store what follows a random change.",
             effort="a conversion",
         )
-    best = case.predict(fetch=1 - share.high)
+    best = min(case.predict(fetch=1 - share.high).mid, case.report.headroom or math.inf)
     return change.advise(
         f"Make this cheaper, or avoid it: {text}",
         f"{why}. No better alternative is known for it. If it cost nothing, the loop would run "
-        f"{times(best.mid)} as fast.",
+        f"{times(best)} as fast.",
         evidence,
         by_hand=True,
     )

@@ -82,7 +82,9 @@ def examine(case: Case) -> Outcomes:
     wrong = next(findings(case, storage), None) if storage is not None else None
     if wrong is not None:
         change = case.change(code=wrong.code, fetch=wrong.left)
-        yield change.advise(wrong.title, wrong.why, wrong.evidence, caveat=wrong.caveat)
+        yield change.advise(
+            *(wrong.title, wrong.why, wrong.evidence), caveat=wrong.caveat, effort=wrong.effort
+        )
     elif not _many_files(case, storage):
         return
     elif idle is None:
