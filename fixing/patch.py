@@ -135,8 +135,11 @@ def _edit(
             return same
     same_batches = advice.rule not in OTHER_BATCHES
     if advice.effort != "a conversion" and has_definitions(advice.change.code):
-        arguments = arguments_of(project, edits, recorded.made, evaluating)
-        paste(edits, arguments.site, arguments, advice.change.code)
+        try:
+            arguments = arguments_of(project, edits, recorded.made, evaluating)
+            paste(edits, arguments.site, arguments, advice.change.code)
+        except CannotPatch as error:
+            raise refused or error from error
         return same_batches
     if advice.change.params:
         wanted = {name: repr(value) for name, value in advice.change.params.items()}
