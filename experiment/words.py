@@ -18,7 +18,7 @@ def tried_line(result: TryResult) -> str:
     if result.factor is None:
         parts.append("speed not measured")
     else:
-        sure = "" if result.faster or result.slower else "no faster or slower: "
+        sure = "" if result.faster or result.slower else "not certainly faster or slower: "
         parts.append(f"{sure}{predicted_text(result.factor)}")
     if result.memory_bytes is not None and abs(result.memory_bytes) >= LEAST_BYTES:
         sign = "+" if result.memory_bytes > 0 else "−"

@@ -26,8 +26,10 @@ class FileChange:
 
 @dataclass
 class Edits:
-    """By source and node: what each becomes. An edit is given the node with inner edits made."""
+    """By source and node: what each becomes. An edit is given the node with inner edits made.
+    `said`: what a change of lines does, as a title."""
 
+    said: str | None = None
     _made: dict[Source, dict[cst.CSTNode, list[Edit]]] = field(default_factory=dict)
 
     def edit(self, source: Source, node: cst.CSTNode, edit: Edit) -> None:

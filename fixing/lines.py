@@ -25,18 +25,18 @@ from .waste import (
     whole_array,
 )
 
-# Those after which the batches are the same come first.
-_SAME = (
-    leave_out,
-    look_up,
-    map_memory,
-    make_once,
-    keep_open,
-    read_the_part,
-    whole_array,
-    stack_samples,
-)
-_OTHER = (make_smaller_first,)
+# Those after which the batches are the same come first. What each does, as a title.
+_SAME = {
+    leave_out: "Leave out what training does not need",
+    look_up: "Look it up in an index, made once",
+    map_memory: "Read only the part that is used",
+    make_once: "Make once what is the same for every sample",
+    keep_open: "Open the file once in each process, not for each sample",
+    read_the_part: "Read only the part that is used",
+    whole_array: "Make the tensor of the whole row",
+    stack_samples: "Stack the arrays before making a tensor of them",
+}
+_OTHER = {make_smaller_first: "Make pictures small before other steps"}
 MAX_LINES = 40
 SHOWN = 80
 
@@ -53,8 +53,9 @@ def change_lines(
         if statement is None or method is None:
             continue
         for same, kinds in ((True, _SAME), (False, _OTHER)):
-            for edit in kinds:
+            for edit, said in kinds.items():
                 if edit(edits, method, statement):
+                    edits.said = said
                     return same
     if refused:
         raise refused[0]

@@ -78,10 +78,12 @@ def with_diffs(report: Report, run: Run, root: Path) -> Report:
 
     def with_diff(loader: LoaderReport, advice: Recommendation) -> Recommendation:
         try:
-            diff = make_patch(run, project, loader, advice).diff
+            patch = make_patch(run, project, loader, advice)
         except (CannotPatch, RecursionError):
             return advice
-        return replace(advice, change=replace(advice.change, diff=diff))
+        if patch.title != advice.title:
+            return advice
+        return replace(advice, change=replace(advice.change, diff=patch.diff))
 
     loaders = (
         replace(
@@ -104,7 +106,9 @@ def make_patch(run: Run, project: Project, loader: LoaderReport, advice: Recomme
     cells = {each.path for each in changes} & {name for name, _ in project.cells.values()}
     if cells and len(cells) < len(changes):
         raise CannotPatch("it would change a notebook and files beside it")
-    return Patch(advice.title, place, changes, same, bool(cells))
+    # A conversion is no change of the source: its lines are patched in its place.
+    title = edits.said if advice.effort == "a conversion" else None
+    return Patch(title or advice.title, place, changes, same, bool(cells))
 
 
 def _edit(

@@ -10,6 +10,7 @@ from ..case.fetching import waited_on
 from ..schema.report_model import Finding, Range
 from ..stacks.stage_parts import LEAST_SHARE, Part, parts_of
 from ..whatif.changes import NAMES
+from .plan import capped, headrooms
 
 # Below this part of all waiting, nothing is a finding.
 LEAST_WAITING = 0.05
@@ -76,4 +77,5 @@ def _of_the_rest(case: Case) -> Iterator[Finding]:
 def _free(case: Case, stage: str, share: Range) -> Range | None:
     if case.whatif is None:
         return None
-    return case.predict(**{stage: (1 - share.high, 1 - share.low)})
+    predicted = case.predict(**{stage: (1 - share.high, 1 - share.low)})
+    return capped(predicted, headrooms(case.report, 0.0))

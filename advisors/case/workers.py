@@ -15,6 +15,7 @@ from ..schema.evidence import Evidence, in_cores, percent, us
 from ..schema.report_model import Doing
 from ..stage_model.measured import mean
 from ..stage_model.process_rows import Rows, grown, process_rows
+from ..stage_model.wait_kinds import LEAST_SAMPLES
 from ..whatif.costs import method_of
 from .case import Case
 from .fetching import fetch_idle_share
@@ -65,7 +66,7 @@ def cpu_over_wall(case: Case) -> float | None:
 def waits_of(case: Case) -> tuple[Doing, ...]:
     """What fetching waits for besides a core, as stack samples saw it, the most frequent first."""
     stage = case.code_stage("fetch")
-    found = stage.doing if stage is not None else ()
+    found = stage.doing if stage is not None and stage.samples >= LEAST_SAMPLES else ()
     return tuple(each for each in found if each.kind not in ("compute", "core"))
 
 
@@ -127,7 +128,7 @@ def making_figures(case: Case) -> Evidence:
     return {
         "making a batch": us(case.making_us),
         "effective CPUs": in_cores(case.cpus),
-        "CPU over wall time of fetching": percent(cpu_over_wall(case)),
+        "fetching computes, or waits for a core": percent(cpu_over_wall(case)),
         "handing a batch over": us(case.hand_over_us),
         **{
             f"fetching waits, {WAITS_FOR[each.kind]}": percent(each.share)

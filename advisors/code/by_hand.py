@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ...profiler.base.metadata import clean
@@ -35,11 +36,11 @@ def make_cheaper(
     code = f"# By hand{at}: {AVOID}\n#     {clean(text, 80)}\n"
     left: dict[str, Any] = {stage: (best, 1.0)}
     change = case.change(code=code, **left)
-    free = case.predict(**{stage: best})
+    free = min(case.predict(**{stage: best}).mid, case.report.headroom or math.inf)
     return change.advise(
         f"Make this cheaper, or avoid it: {clean(text, 80)}",
         f"{line_costs(stage, text, place, call, share)}. No better alternative is known for it. If "
-        f"it cost nothing, the loop would run {times(free.mid)} as fast.",
+        f"it cost nothing, the loop would run {times(free)} as fast.",
         {f"part of {stage}": percent(share.mid), **evidence, "line": place},
         by_hand=True,
     )

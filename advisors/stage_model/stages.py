@@ -177,6 +177,7 @@ def why_not(name: str, loader: LoaderRun, device: str | None) -> str:
         ),
         (name in _WORKER_STAGES and not loader.num_workers, "no workers"),
         (name == "pin" and not loader.config.get("pin_memory"), "pin_memory is off"),
+        (name == "pin" and device is None, "no device to pin for"),
         (
             name in ("index", "collate", "collate_cpu") and whole,
             "batch_size=None: the data set makes the batches",

@@ -60,8 +60,8 @@ def _verify(report: Report) -> Iterator[Block]:
     yield Sentence(
         "change.diff is a unified diff that is not applied; for an edited working tree, write "
         "--against HEAD in its place. Exit code 0: same batches and not slower; 1: they differ or "
-        "it is slower; 2: it could not be tried, and why. Only exit code 0 with a factor above 1 "
-        "is a gain."
+        "it is slower; 2: it could not be tried, and why. Only exit code 0 with factor.low above "
+        "1.03 is a gain."
     )
 
 
@@ -149,4 +149,4 @@ def _advice(loader: LoaderReport) -> Iterator[Part]:
         code = "\n".join([*lines[:MOST_CODE], *more])
         yield Part("", [Sentence(said), *([Code(code)] if code.strip() else [])])
     if not rows:
-        yield Part("", [Sentence("None: what costs is for the code's author to change.")])
+        yield Part("", [Sentence("None that is certain to help.")])

@@ -16,7 +16,9 @@ LEAST_READ_BYTES = 64  # a sample; less is no data
 
 def size_sections(found: Size) -> Iterator[Section]:
     """The table, then the disk and the memory."""
-    device = clean(found.device, 60) if found.device else "the computing of this run"
+    device = (
+        clean(found.device, 60) if found.device else "the computing of this run with cores enough"
+    )
     heads = ("speed", "samples/s", "CPUs", "workers", "read", "waits as it is now")
     columns = [Column(head, "number" if at else "name") for at, head in enumerate(heads)]
     rows = [_row(each, found) for each in found.needs]

@@ -51,7 +51,10 @@ def tried_lines(tuning: Tuning) -> Iterator[str]:
             settings = changed_words(tuning.own, each.settings)
             why = f" ({clean(each.why, 200)})" if each.why else ""
             found = _effect(each) or "not measured"
-            yield f"tried {settings}: {_outcome(tuning, each)}; {found}{why}"
+            said = f"tried {settings}: {_outcome(tuning, each)}"
+            if each.outcome == "not tried":
+                said = f"not tried: {settings}"
+            yield f"{said}; {found}{why}"
 
 
 def _outcome(tuning: Tuning, trial: SettingsTrial) -> str:

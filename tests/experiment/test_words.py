@@ -21,7 +21,7 @@ FASTER, NONE, SLOWER = Range(2.6, 2.9, 3.1), Range(0.97, 1.0, 1.04), Range(0.6, 
         ),
         (
             {"same_batches": True, "compared": 20, "ended": True, "factor": NONE},
-            "same batches (all 20), no faster or slower: ×1.00 (0.97–1.04)",
+            "same batches (all 20), not certainly faster or slower: ×1.00 (0.97–1.04)",
         ),
         (
             {"same_batches": True, "compared": 64, "random": True, "memory_bytes": -5_000_000},
@@ -37,7 +37,7 @@ FASTER, NONE, SLOWER = Range(2.6, 2.9, 3.1), Range(0.97, 1.0, 1.04), Range(0.6, 
              "first_difference": Difference(None, "the distribution of [0]")},
             "other batches (first 64): the distribution of [0], speed not measured",
         ),
-        ({"compared": 3, "factor": NONE}, "batches not compared, no faster or slower: ×1.00 (0.97–1.04)"),
+        ({"compared": 3, "factor": NONE}, "batches not compared, not certainly faster or slower: ×1.00 (0.97–1.04)"),
         ({"error": "the script as it is\nended"}, "not tried: the script as it is ended"),
     ],
 )  # fmt: skip

@@ -7,14 +7,16 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import libcst as cst
 import pytest
 
 from builders import RunBuilder, epoch_row, loop
 from dashboard_samples import REPORT, recommendation
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Change, Report
+from loaderscope.fixing.edits import Edits
 from loaderscope.fixing.patch import chosen, make_patch, open_project, with_diffs
-from loaderscope.fixing.project import CannotPatch
+from loaderscope.fixing.project import CannotPatch, Project
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
@@ -93,3 +95,30 @@ def test_which_advice_is_meant() -> None:
         chosen(several, 3)
     with pytest.raises(UsageError, match="recommends nothing to change"):
         chosen(replace(report, loaders=()), None)
+
+
+def test_lines_patched_in_place_of_a_conversion_have_a_title_of_their_own(
+    runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What converts data is no change of the source: the title says what the patch does."""
+    path = tmp_path / "a.py"
+    path.write_text(CELL)
+    hashes = {str(path): hashlib.sha256(CELL.encode()).hexdigest()}
+    run = recorded(runs_dir, {"lines": [{**LINE, "file": str(path)}]}, hashes)
+
+    def opened_once(project: Project, edits: Edits, *of: object) -> bool:
+        source = project.source(str(path))
+        edits.replace(source, next(source.find(cst.Integer)), cst.Integer("2"))
+        edits.said = "Open the file once"
+        return True
+
+    monkeypatch.setattr("loaderscope.fixing.patch.change_lines", opened_once)
+    few = recommendation("hot-function", "Parse it once", 1.1, 1.2, 1.3)
+    stored = replace(
+        recommendation("hot-function", "Store it", 1.1, 1.2, 1.3), effort="a conversion"
+    )
+    report, project = report_of(run, few, stored), open_project(run, tmp_path)
+    made = [make_patch(run, project, report.loaders[0], each) for each in (few, stored)]
+    assert [each.title for each in made] == ["Parse it once", "Open the file once"]
+    found = with_diffs(report, run, tmp_path).loaders[0].recommendations
+    assert [each.change.diff is not None for each in found] == [True, False]

@@ -106,10 +106,7 @@ def test_what_to_write_into_the_code_and_what_was_tried(tmp_path: Path) -> None:
     assert "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.7 (1.4–1.8)" in text
     assert "DataLoader(…, num_workers=8)" in text
     assert "tried num_workers=0: not faster; measured ×0.31 (0.30–0.32) in 9 s" in text
-    assert (
-        "tried num_workers=64: not tried; not measured (its workers may take 9 GB of memory)"
-        in text
-    )
+    assert "not tried: num_workers=64; not measured (its workers may take 9 GB of memory)" in text
     assert "Tuned: no loader" in render_tuned(full_run(tmp_path / "plain"), 80, False, True)
 
 
@@ -209,7 +206,7 @@ def test_every_format_leads_with_what_was_proven(tmp_path: Path) -> None:
             "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.7 (1.4–1.8)",
             "to keep it, write: DataLoader(…, num_workers=8)",
         ]
-    assert "What else was tried" in full and "tried num_workers=64: not tried" in full
+    assert "What else was tried" in full and "not tried: num_workers=64" in full
     markdown = render_markdown(report)
     assert markdown.index("**Tuned: num\\_workers=8 is faster, and stays**") < markdown.index(
         "Headroom"

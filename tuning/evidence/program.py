@@ -28,6 +28,9 @@ _METHODS = (
     *("pop", "popitem", "put", "remove", "resize", "reverse", "setdefault", "shuffle", "sort"),
     "update",
 )
+# Those that give nothing: if what they give is used, they are a string's or a picture's, and make
+# something new.
+_NOTHING_GIVEN = ("partition", "resize")
 _FUNCTIONS = ("copyto", "put", "place", "putmask", "fill_diagonal", "shuffle")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -117,6 +120,7 @@ def _scan(scope: ast.AST, found: _Writes, outer: Aliases, calls: Calls) -> None:
         for name, given in _arguments(scope, calls):
             aliases.setdefault(name, set()).update(_names(given, outer))
     nodes = list(_nodes_of(scope))
+    dropped = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     for node in (*nodes, *nodes):  # a name may be bound below where it is used
         value = getattr(node, "iter", getattr(node, "value", None))
         if value is None or isinstance(node, ast.AugAssign):
@@ -125,7 +129,7 @@ def _scan(scope: ast.AST, found: _Writes, outer: Aliases, calls: Calls) -> None:
             aliases.setdefault(each.id, set()).update(_names(value, aliases))
     for node in nodes:
         line = getattr(node, "lineno", 0)
-        for written in _written(node):
+        for written in _written(node, used=id(node) not in dropped):
             for name in _names(written, aliases):
                 found.items.setdefault(name, line)
         for name, owner in _assigned(node):
@@ -161,14 +165,15 @@ def _in_targets(node: ast.AST, kind: type[T]) -> Iterator[T]:
         yield from (each for each in ast.walk(target) if isinstance(each, kind))
 
 
-def _written(node: ast.AST) -> Iterator[ast.AST]:
-    """The expressions whose value this changes in place."""
+def _written(node: ast.AST, used: bool) -> Iterator[ast.AST]:
+    """The expressions whose value this changes in place. `used`: what it gives is."""
     yield from _in_targets(node, ast.Subscript)
     if isinstance(node, ast.AugAssign):
         yield node.target
     elif isinstance(node, ast.Call):
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        if isinstance(node.func, ast.Attribute) and name in _METHODS:
+        changes = name in _METHODS and not (used and name in _NOTHING_GIVEN)
+        if isinstance(node.func, ast.Attribute) and changes:
             yield node.func.value
         if name in _FUNCTIONS:
             yield from node.args[:1]

@@ -120,7 +120,8 @@ def _find(
     low, _ = _interval(stage, samples)
     if not _enough(stage, low):
         return None
-    line = max(lines or within, key=lambda line: line.total_share, default=None)
+    named = within if inside else lines or within  # a text may name what frames show elsewhere
+    line = max(named, key=lambda line: line.total_share, default=None)
     entries = Counter[str]()
     for node in tops:
         entries[_entry(node)] += node.samples

@@ -160,7 +160,7 @@ def _of_source(case: Case, sample_us: float) -> Iterator[Advice]:
                 code = shape_code(case, part, part.getitem, line, shape, at)
                 yield case.change(code=code, fetch=NOT_SEEN).advise(
                     f"{shape.title}: {text}",
-                    f"`{text}` stands in the source of fetch{shape.why}.",
+                    f"`{text}` may take much of fetch{shape.why}.",
                     {"fetch a sample": us(sample_us)},
                     caveat=NOT_MEASURED,
                 )
@@ -270,7 +270,7 @@ def _known(
         code=kind.code(case, hot) if form is None else form.code,
         fetch=hot.left(sample_us) if form is None else form.left(sample_us),
     )
-    takes, caveat = "stands in the source of fetch", f"{NOT_MEASURED} {kind.caveat}"
+    takes, caveat = "may take much of fetch: its source does it", f"{NOT_MEASURED} {kind.caveat}"
     part: Evidence = {"part of fetch": "not measured: called in the source of the data set"}
     if stage is not None:
         takes, caveat = f"takes {percent(hot.share)} of fetch{_from(hot.place)}", kind.caveat

@@ -147,7 +147,9 @@ def _advice(case: Case, pick: int, change: Advice, making: object) -> Advice:
         kind = f"mostly waiting{_for_what(case)}, not computing" if waits else "computing"
         late = f"{_workers(now)} cannot keep up" if now else "all of it inside the training loop"
         why = f"A batch takes {making} to make, {kind}, and {late}."
-        if case.whatif is not None and case.whatif.unknown_share > UNKNOWN_FROM:
+        idle = 1 - share if share is not None else 1.0  # waiting for a core is no waiting here
+        unknown = case.whatif.unknown_share if case.whatif is not None else 0.0
+        if min(unknown, idle) > UNKNOWN_FROM:
             why += f" {UNSEEN}"
     else:
         title = f"Use {_workers(pick)} instead of {now}"

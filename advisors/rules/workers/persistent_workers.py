@@ -78,7 +78,8 @@ def examine(case: Case) -> Outcomes:
         and not change.gains
     ):
         yield change.would_not_help(
-            f"Starting {case.num_workers} forked workers costs {start} per epoch, "
+            f"Starting {case.num_workers} forked worker{'s' * (case.num_workers != 1)} costs "
+            f"{start} per epoch, "
             f"{percent(starts)} of all time.",
             evidence,
         )

@@ -53,6 +53,13 @@ def test_the_line_that_costs_leads_with_the_call_below_it(tmp_path: Path) -> Non
     assert first.factor is not None and first.factor.mid > 1
 
 
+def test_no_finding_gains_more_than_free_loading(tmp_path: Path) -> None:
+    computes = replace(case(tmp_path, compute_ms=8.0), whatif=cast("Any", FakeWhatIf(9.0)))
+    (found,) = findings_of(computes)
+    assert computes.report.headroom is not None and computes.report.headroom < 3
+    assert found.factor is not None and found.factor.mid == computes.report.headroom
+
+
 def test_a_finding_says_what_was_done_there(tmp_path: Path) -> None:
     outer = f"Rows.__getitem__ {OWN}:41"
     locks = {Wait("lock", "", 4): 50, Wait("sleep"): 5, Wait("compute"): 5}

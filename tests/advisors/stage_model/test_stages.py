@@ -114,7 +114,8 @@ def test_startup_is_an_epochs_not_a_batchs(tmp_path: Path) -> None:
         ("h2d", {"reasons": {"h2d": "CUDA events failed"}}, "NVIDIA H200", "CUDA events failed"),
         ("pack", {}, None, "no workers"),
         ("pin", {}, None, "pin_memory is off"),
-        ("pin", {"config": {"pin_memory": True}}, None, "not measured"),
+        ("pin", {"config": {"pin_memory": True}}, None, "no device to pin for"),
+        ("pin", {"config": {"pin_memory": True}}, "NVIDIA H200", "not measured"),
         (
             "collate",
             {"config": {"batch_size": None}},

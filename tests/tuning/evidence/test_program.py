@@ -37,6 +37,8 @@ def main():
     counts = {}
     counts["a"] = 1
     Data.stay(data.read)
+    small = data.pictures[0].resize(64)
+    data.grown.resize(64)
 
 def stay(it):
     return it[0]
@@ -53,6 +55,8 @@ def stay(it):
         ("targets", None),
         ("built", None),  # a constructor's own
         ("read", None),
+        ("pictures", None),  # a new one is made
+        ("grown", 31),
     ],
 )
 def test_what_is_written_in_place(

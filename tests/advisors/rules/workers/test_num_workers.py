@@ -93,6 +93,22 @@ def test_what_fetching_waits_for_is_said(
     assert ("fetching waits, for the network" in found.evidence) == ("network" in said)
 
 
+def test_waiting_that_few_samples_saw_is_not_said(tmp_path: Path) -> None:
+    whatif = FakeWhatIf(lambda num_workers: max(1.0, min(num_workers, 16) * 0.9))
+    rows = main_loop(100, fetch=50.0, fetch_cpu=0.05, compute_ms=2.0)
+    case = case_of(tmp_path, rows, whatif=whatif, process={"affinity": 2})
+    found = advice(NAME, seen(case, (f"Rows.__getitem__ {OWN}:41", 2, {Wait("network"): 2})))
+    assert "network" not in found.why and not any("network" in each for each in found.evidence)
+
+
+def test_no_unknown_waiting_is_said_of_fetching_that_computes(tmp_path: Path) -> None:
+    whatif = FakeWhatIf(lambda num_workers: max(1.0, min(num_workers, 2) * 0.9))
+    whatif.unknown_share = 0.9  # of waiting, a core's included
+    rows = main_loop(100, fetch=50.0, fetch_cpu=0.95, compute_ms=2.0)
+    found = advice(NAME, case_of(tmp_path, rows, whatif=whatif, process={"affinity": 2}))
+    assert ", computing, and" in found.why and "was not seen" not in found.why
+
+
 def test_more_workers_are_no_help_where_all_wait_for_one_lock(tmp_path: Path) -> None:
     rows = worker_loop(100, wait_ms=20.0, compute_ms=1.0, fetch_ms=40.0)
     case = case_of(
