@@ -141,7 +141,9 @@ def _array(value: Any) -> Facts | None:
 
     if plain_tensor(value):
         contiguous = value.layout is torch.strided and value.is_contiguous()
-        return {"kind": "tensor", **tensor_memory(value), "contiguous": contiguous}
+        # What is looked up in a subclass is of that class: known, but not as a tensor.
+        kind = "tensor" if type(value) in (torch.Tensor, torch.nn.Parameter) else "other"
+        return {"kind": kind, **tensor_memory(value), "contiguous": contiguous}
     for kind in ("memmap", "ndarray"):
         if type(value) is loaded("numpy").get(kind):
             contiguous = bool(value.flags.c_contiguous)

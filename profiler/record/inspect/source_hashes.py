@@ -22,12 +22,14 @@ _NOT_PROGRAMS = ("sitecustomize", "usercustomize")
 _VARIABLES: Any = vars(ModuleType)["__dict__"]  # no module's own `__getattr__` runs
 
 
-def hashes_of_sources(started: float, known: Collection[str]) -> dict[str, str]:
+def hashes_of_sources(started: float | None, known: Collection[str]) -> dict[str, str]:
     """SHA-256 by path of each imported module of the user's that is not known yet.
 
     Files written after the process started (UNIX time) may not be what it runs: they are left out,
-    as are those beyond MAX_FILES and MAX_FILE_BYTES.
+    as are those beyond MAX_FILES and MAX_FILE_BYTES. All are, where nothing says when that was.
     """
+    if started is None:
+        return {}
     found: dict[str, str] = {}
     for name, module in list(sys.modules.items()):
         if not isinstance(module, ModuleType) or name in _NOT_PROGRAMS:
