@@ -8,7 +8,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +78,12 @@ if __name__ == "__main__":
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    root = tmp_path / "project"
+def project() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="try-") as folder:  # sockets need short paths
+        yield laid_out(Path(folder).resolve() / "project")
+
+
+def laid_out(root: Path) -> Path:
     (root / "src/lib").mkdir(parents=True)
     (root / "src/lib/__init__.py").write_text("")
     (root / "src/lib/data.py").write_text(DATA)
