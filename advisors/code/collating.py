@@ -86,7 +86,8 @@ def of_lists(source: Sequence[str], fields: Iterable[SampleField]) -> Collating 
             isinstance(given, ast.Name) and names(function)[given.id] > _uses(listed)
         ):
             continue
-        if not seen:
+        by_list = listed.tolist is not None and isinstance(listed.tolist.func, ast.Name)
+        if not seen or by_list:  # what `list` holds may be of another type
             paths.append(listed.path)
             continue
         made = _stacked(call, listed, seen.get(listed.path))
@@ -153,7 +154,9 @@ def _item(item: ast.expr, target: ast.expr) -> _Listed | None:
     """Which field of a sample this is, where `target` stands for the sample."""
     tolist = None
     match item:
-        case ast.Call(ast.Attribute(value, "tolist"), [], []):
+        case ast.Call(ast.Attribute(value, "tolist"), [], []) | ast.Call(
+            ast.Name("list"), [value], []
+        ):
             tolist, item = item, value
     path = ""
     while isinstance(item, ast.Subscript) and isinstance(item.slice, ast.Constant):

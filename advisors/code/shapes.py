@@ -194,6 +194,8 @@ def same_for_every_sample(
     makes could be made once. False where that cannot be told."""
     method = method_of(source)
     statement = method.at(line)
+    if isinstance(statement, ast.Expr):
+        return False  # it makes nothing that could be kept
     made = read_by(statement) if statement is not None else []
     nodes = [node for part in made for node in ast.walk(part)]
     changed = any(isinstance(n, ast.Attribute) and held.get(n.attr) == CHANGES for n in nodes)
