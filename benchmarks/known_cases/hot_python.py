@@ -159,7 +159,7 @@ CASES = (
     Hot("lock", "a lock that a thread beside it holds most of the time", planted(Shared, 4),
         spot=Spot(("threading", "python"), ("acquire", "__enter__"), line="with self.lock"), words=("lock",)),
     Hot("own-function", "a slow function of the user's own", own_function,
-        spot=OWN, words=("smoothed", "for value in signal"), known=False, tolerance=1e-12, quick=True),
+        spot=OWN, words=("smoothed", "for value in signal", "total += value"), known=False, tolerance=1e-12, quick=True),
     Hot("own-function-two-workers", "the same in two workers", own_function_two_workers,
-        spot=OWN, words=("smoothed", "for value in signal"), known=False, tolerance=1e-12),
+        spot=OWN, words=("smoothed", "for value in signal", "total += value"), known=False, tolerance=1e-12),
 )  # fmt: skip
