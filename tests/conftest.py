@@ -165,6 +165,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         os.fork = subprocess.Popen._execute_child = multiprocessing.util.spawnv_passfds = _skip  # type: ignore[assignment, attr-defined]
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What failed once and passed when run again is a defect all the same, of the product or the
+    test: it is shown."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.section(f"failed once: {report.nodeid}")
+        terminalreporter.write_line(report.longreprtext)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With `--dist loadscope`, groups of our own: `--dist loadgroup` silently groups nothing since
