@@ -11,17 +11,11 @@ from typing import Any
 import libcst as cst
 import libcst.matchers as m
 
+from ..advisors.code.method import named_as_drawing
 from .nodes import plain_names, targets_of
 from .project import Source, parts_like
 from .sites import enclosing
 
-# Calls whose result is another each time, whatever it is given; parts of their names.
-_DRAWS = ("rand", "choice", "shuffle", "sample", "uniform", "normal", "time", "next", "now")
-# Methods of what `self` holds that may give something else each time.
-_MOVES_ON = (
-    *("read", "readline", "readlines", "get", "pop", "popleft", "recv", "step", "draw", "grab"),
-    *("integers", "permutation", "retrieve", "fetchone", "fetchall"),
-)
 # Results that can be gone through once only.
 _ONCE = (
     *("open", "iter", "map", "filter", "zip", "enumerate", "reversed", "reader", "DictReader"),
@@ -245,14 +239,8 @@ class _Words(cst.CSTTransformer):
 
 def draws(source: Source, node: cst.CSTNode) -> bool:
     """Whether it may give something else each time, whatever it depends on."""
-    for call in parts_like(node, m.Call()):
-        called = source.module.code_for_node(call.func)
-        name = called.rpartition(".")[2]
-        if any(word in name for word in _DRAWS) or "random" in called:
-            return True
-        if called.startswith("self.") and name in _MOVES_ON:
-            return True
-    return False
+    calls = parts_like(node, m.Call())
+    return any(named_as_drawing(source.module.code_for_node(call.func)) for call in calls)
 
 
 def goes_once(node: cst.CSTNode) -> bool:

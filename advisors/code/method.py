@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 # A line that draws differs from sample to sample, whatever it depends on; so does the time.
-_DRAWS = re.compile(r"rand|Random|choice|shuffle|(?<![Rr]e)sample|uniform|normal|time|next")
+_DRAWS = re.compile(r"rand|Random|choice|shuffle|(?<![Rr]e)sample|uniform|normal|time|next|now$")
 # Methods of open files, queues, cameras and the like, which may give something else each time.
 _MOVES_ON = (
     *("read", "readline", "readlines", "get", "pop", "popleft", "recv"),
-    *("integers", "permutation", "draw", "step", "grab", "retrieve"),
+    *("integers", "permutation", "draw", "step", "grab", "retrieve", "fetchone", "fetchall"),
 )
 # Nobody of the program's own calls them, so what they get is not known.
 _ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__call__")
@@ -170,13 +170,15 @@ def called(call: ast.Call) -> str:
 
 def draws(expression: ast.expr) -> bool:
     """Whether it may give something else each time, whatever it depends on."""
-    for call in calls_in(expression):
-        name = called(call)
-        if _DRAWS.search(name):
-            return True
-        if ast.unparse(call.func).startswith("self.") and name in _MOVES_ON:
-            return True
-    return False
+    return any(named_as_drawing(ast.unparse(call.func)) for call in calls_in(expression))
+
+
+def named_as_drawing(function: str) -> bool:
+    """Whether a call of this function ("np.random.permutation") may give something else each
+    time."""
+    name = function.rpartition(".")[2]
+    moves_on = function.startswith("self.") and name in _MOVES_ON
+    return moves_on or "random" in function or _DRAWS.search(name) is not None
 
 
 def names_in(expressions: Iterable[ast.AST], names: set[str]) -> bool:

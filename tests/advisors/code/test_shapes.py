@@ -148,6 +148,21 @@ def test_what_is_searched_for_each_sample(line: str, found: bool) -> None:
     assert searched(source, line, {"names": "texts", "places": "dict"}) is found
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "order = np.random.permutation(10)",
+        "picked = np.random.default_rng().integers(0, 9)",
+        "stamp = datetime.now()",
+        "row = self.cursor.fetchone()",
+        "time.sleep(self.seconds)",
+    ],
+)
+def test_what_is_another_each_time_or_makes_nothing_is_not_made_once(line: str) -> None:
+    source = ["def __getitem__(self, index):", f"    {line}", "    return index"]
+    assert not same_for_every_sample(source, line)
+
+
 def test_a_line_of_no_shape_has_none() -> None:
     assert shape_of(SOURCE, "name = files[index]") is None
     shape = shape_of(SOURCE, "lines = file.readlines()")
