@@ -154,18 +154,17 @@ class Evidence:
         if self._settled:
             return draw()
         state = generator.get_state() if generator is not None and not self._sampler_hears else None
-        began = self._clock() if self._looking else 0
-        if not began or self._sampler_hears or not self.may_look(began, FAR_SHARE):
-            index = draw()
-            moved = state is not None and not generator.get_state().equal(state)
-        else:
-            before = self._streams.look()
-            self._spent_ns += self._clock() - began
-            index = draw()
+        before = None
+        if self._looking and not self._sampler_hears:
             began = self._clock()
-            moved = self._streams.look() != before
-            if state is not None:
-                moved |= not generator.get_state().equal(state)
+            if self.may_look(began, FAR_SHARE):
+                before = self._streams.look()
+                self._spent_ns += self._clock() - began
+        index = draw()
+        moved = state is not None and not generator.get_state().equal(state)
+        if before is not None:
+            began = self._clock()
+            moved |= self._streams.look() != before
             if self._sampler is not None and self._sampler.changed() is not None:
                 self._sampler_hears, self._sampler = True, None
             self._spent_ns += self._clock() - began
