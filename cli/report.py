@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..advisors.case.probe_result import ProbeResult
     from ..advisors.schema.report_model import Report
     from ..profiler.store.run.run import Run
+    from ..reports.formats import Content
 
 _PATCHED = ("html", "json")  # these show advice as a patch too
 _WHOLE = ("perfetto", "speedscope", "parquet")
@@ -69,9 +70,7 @@ def report_verb(
       loaderscope report --format speedscope -o s.json      (for speedscope.app)
       loaderscope report --format parquet -o tables         (for pandas, polars)
     """
-    from ..reports.formats import FILE_ONLY, Content, render_report
-    from ..reports.markdown.report_markdown import render_for_assistant
-    from ..reports.text.brief import render_advice
+    from ..reports.formats import FILE_ONLY, render_report
 
     if (full or number is not None) and format_ != "text":
         raise UsageError(f"--full and --advice are for text: {format_} has all of it")
@@ -91,15 +90,27 @@ def report_verb(
             report = _with_diffs(report, recorded)
         step()
         if for_assistant:
-            content: Content = render_for_assistant(report, recorded)
+            content = _for_assistant(report, recorded)
         elif number is not None:
-            content = fitted(render_advice, report, number, output=output)
+            content = _of_advice(report, number, output)
         else:
             # What was tried is in the evidence, which the brief report leaves out.
             render = partial(render_report, full=full or probe is not None)
             content = fitted(render, format_, report, recorded, output=output)
     deliver(content, output)
     return 0
+
+
+def _for_assistant(report: Report, recorded: Run) -> Content:
+    from ..reports.markdown.report_markdown import render_for_assistant
+
+    return render_for_assistant(report, recorded)
+
+
+def _of_advice(report: Report, number: int, output: Path | None) -> Content:
+    from ..reports.text.brief import render_advice
+
+    return fitted(render_advice, report, number, output=output)
 
 
 def _with_diffs(report: Report, recorded: Run) -> Report:

@@ -40,9 +40,10 @@ class Size:
 def size_of(run: Run, loader: str | None, speeds: Sequence[float]) -> Size:
     """What the loader of this name needs, by default the one that costs most. Raises UsageError
     where nothing can be predicted."""
-    report = build_report(run, advice=False)
-    costliest = [each.name for each in report.costliest if each.kind == "dataloader"]
-    process, chosen = chosen_of(run, loader if loader is not None else next(iter(costliest), None))
+    if loader is None:
+        costliest = build_report(run, advice=False).costliest
+        loader = next((each.name for each in costliest if each.kind == "dataloader"), None)
+    process, chosen = chosen_of(run, loader)
     whatif = whatif_of(run, process, chosen)
     place = process.path.name, chosen.index
     (told,) = build_report(run, loader=place, advice=False).loaders
