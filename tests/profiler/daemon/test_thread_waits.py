@@ -189,6 +189,7 @@ def test_an_unknown_machine_tells_what_the_kernel_names() -> None:
 # Readings.
 
 
+@pytest.mark.quiet  # a reading that waits for a core comes after what it is paired with
 @pytest.mark.skipif(find_py_spy() is None, reason="py-spy is not installed")
 @pytest.mark.timeout(240)
 def test_each_stack_is_paired_with_what_its_thread_did_then(tmp_path: Path) -> None:
