@@ -52,7 +52,9 @@ def begin(program: Program) -> None:
 def _noted(
     message: Any, category: type, filename: str, lineno: int, file: Any = None, line: Any = None
 ) -> None:
-    say("warning", [category.__name__, str(message), filename, lineno])
+    data = sys.modules.get("torch.utils.data")
+    worker = data and data.get_worker_info()  # which of two is first is chance
+    say(f"warning of worker {worker.id}" if worker else "warning", [category.__name__, str(message), filename, lineno])
 
 
 def _count(number: int, frame: Any) -> None:

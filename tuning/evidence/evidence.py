@@ -115,6 +115,8 @@ class Evidence:
             self._judge_loader(loader, own)
             found = State({"the data set": loader.dataset, "collate_fn": loader.collate_fn})
             self._judge_state(found)
+            if own.num_workers:
+                found.changed(full=True)  # what is far is read for the first time
         sampler = loader._index_sampler
         others = (loader.dataset, loader.collate_fn, loader.generator, generator_of(sampler))
         self._sampler = State({"the sampler": sampler}, others)
@@ -122,6 +124,13 @@ class Evidence:
         self._looking = self.changed_in_epoch = False
         if changed is not None and own.persistent_workers:
             self.end(f"the program changes {changed}, which kept workers do not see")
+        return changed
+
+    def changed_since_workers_began(self) -> str | None:
+        """What has changed since this epoch's workers of the code's own began, all of it compared;
+        None if nothing has."""
+        changed = self.data.changed(full=True) if self.data is not None else None
+        self.changed_in_epoch |= changed is not None
         return changed
 
     def epoch_ends(self, draws: int) -> None:

@@ -47,6 +47,8 @@ _NO_PARTS = (types.ModuleType, types.BuiltinFunctionType)
 # is known.
 _SYSTEM = ("logging", "threading", "multiprocessing", "concurrent", "weakref", "io", "_io")
 
+_END = object()  # of the values of all parts
+
 Found = tuple[Any, str, bool]  # an object, what a sentence calls it, whether it is near
 
 
@@ -238,12 +240,12 @@ class _Alike:
         of = [each for each in parts if each.values is not None]
         self._values = [each.values for each in of]
         kept = (each.saved.values() if type(each.saved) is dict else each.saved for each in of)
-        self._saved = [*chain.from_iterable(kept), self]  # `self` stands for the end
+        self._saved = [*chain.from_iterable(kept), _END]
 
     def same(self) -> bool:
         try:
             now = chain.from_iterable([read() for read in self._values])  # type: ignore[misc]
-            return all(map(is_, chain(now, (self,)), self._saved))
+            return all(map(is_, chain(now, (_END,)), self._saved))
         except RuntimeError:  # another thread changes one
             return False
 

@@ -144,6 +144,10 @@ class Turns:
             self.evidence.nothing_changed_here = True
             self._drop_pending()
             return False
+        if self.own.num_workers and pool.settings.num_workers:
+            changed = self.evidence.changed_since_workers_began()
+            if changed is not None:
+                raise Depends(f"the loop changes {changed} between batches")
         self._pending = None
         if pool.guest:
             self.evidence.compared.add(made_by(pool.settings))

@@ -10,6 +10,7 @@ import random
 import signal
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any
@@ -324,6 +325,57 @@ def test_workers_start_one_by_one_while_the_others_go_on() -> None:
     assert same(seen, list(itertools.islice(DataLoader(Rows(4000), batch_size=2), len(seen))))
     gc.collect()
     assert not alive()
+
+
+class OfArray(Rows):
+    """Reads an array that is too large to be compared each time."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__(length)
+        self.values = np.arange(1 << 21)
+
+    def __getitem__(self, index: int) -> Any:
+        return int(self.values[index])
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+def test_workers_of_mid_epoch_have_the_data_that_the_code_s_own_began_with(epoch: int) -> None:
+    """The loop changes the end of a large array in mid-epoch, once, and asks for other workers
+    later."""
+
+    def looped(watched: bool) -> tuple[list[Any], Any]:
+        data = OfArray(1600)
+        loader = DataLoader(data, batch_size=2, num_workers=1)
+        script = scripted(loader, {800 * (epoch - 1) + 400: Settings(2)}) if watched else None
+        seen = []
+        for batch in itertools.chain.from_iterable(iter(loader) for _ in range(epoch)):
+            seen.append(batch)
+            if len(seen) == 800 * (epoch - 1) + 390:
+                data.values[1500:1600] = 0
+        return seen, script
+
+    bare, _ = looped(watched=False)
+    seen, script = looped(watched=True)
+    assert same(seen, bare)
+    assert [str(each) for each in script.failures] == [
+        "the loop changes OfArray.values between batches"
+    ]
+
+
+def test_a_loader_s_data_set_lives_no_longer_than_without_us() -> None:
+    data = Rows(60)
+    data.held = [np.zeros(3), {"a": [1]}]
+    loader = DataLoader(data, batch_size=2)
+    scripted(loader, {20: Settings(1), 25: Settings(0)})
+    gc.collect()
+    gc.disable()
+    try:
+        list(loader)
+        alive = weakref.ref(data)
+        del loader, data
+        assert alive() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.usefixtures("trusted")
