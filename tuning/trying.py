@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 IDLE_NS = (
     3_000_000_000  # a loader that handed over nothing for so long does not keep others waiting
 )
+# Starting workers and comparing batches may hold the loop up for this share of the time in which
+# nothing is found to be faster; and no rest is longer.
+HELD_SHARE, LONGEST_REST_NS = 0.025, 2_000_000_000
 MAY_BE_TRIED = "it may be tried"
 
 _trying: weakref.ref[Tuner] | None = None  # one loader at a time: two would be measured together
@@ -32,7 +35,7 @@ class Trying:
         self._tuner, self.search = tuner, tuner.search
         self.load = Load(0.0, 0.0)
         self.trial: Trial | None = None
-        self._trial_ns = 0
+        self._trial_ns = self._held_ns = self._rest_until = 0
         self._steps = 0  # when the first trial began
 
     def handed(self, iterator: Turns, now: int) -> None:
@@ -54,6 +57,8 @@ class Trying:
     def _next(self, iterator: Turns, now: int) -> None:
         global _trying
         tuner, holder = self._tuner, _trying() if _trying is not None else None
+        if now < self._rest_until:
+            return
         if not self.search.trials:
             self.search.waiting = tuner.look.found or []
         if not self.search.waiting:
@@ -74,7 +79,7 @@ class Trying:
             trial.end("not tried", why or MAY_BE_TRIED)
             self._after()
             return
-        self.trial, self._trial_ns = trial, now
+        self.trial, self._trial_ns, self._held_ns = trial, now, tuner.held_ns
         self._open_window(iterator, trial)
 
     def _why_not(self, iterator: Turns, settings: Settings) -> str | None:
@@ -125,11 +130,12 @@ class Trying:
         trial.add(window)
         if self._tuner.asked(iterator):
             return
-        self._tuner.write()
         if trial.outcome is not None:
             self.ended()
             iterator.release_unwanted()
-        elif not self._spent(now):
+            return
+        self._tuner.write()
+        if not self._spent(now):
             self._open_window(iterator, trial)
 
     def _spent(self, now: int) -> bool:
@@ -141,6 +147,10 @@ class Trying:
         """The trial is over."""
         assert self.trial is not None
         self.search.ended(self.trial)
+        if self.trial.outcome != "proven" and not self._tuner.by_epochs:
+            held_ns = self._tuner.held_ns - self._held_ns
+            rest_ns = held_ns / HELD_SHARE - self.trial.seconds * 1e9
+            self._rest_until = self._tuner.clock() + min(LONGEST_REST_NS, max(0, int(rest_ns)))
         self.trial = self._tuner.window = None
         self._tuner.chosen = self.search.found
         self._after(more)
@@ -164,9 +174,6 @@ class Trying:
             tuner.decide(f"{tuner.words(search.found)} is faster, and stays", search.found)
 
 
-def timing(iterator: Turns) -> tuple[int | None, int]:
-    """How long the loop waited for the last batch, None if that is not known; and how long it took
-    to make the batch again."""
-    step = iterator.pool.step
-    waited = step.last_wait_ns() if step is not None else None
-    return waited, iterator.spot_checks.took_ns
+def timing(iterator: Turns) -> tuple[int, int]:
+    """How long the loop waited for the last batch, and how long it took to make the batch again."""
+    return iterator.waited_ns, iterator.spot_checks.took_ns

@@ -61,7 +61,7 @@ class Script:
         self, loader: Any, plan: dict[int, Settings], kept: bool = True, at_once: bool = True
     ) -> None:
         self.plan, self.kept, self.at_once = plan, kept, at_once
-        self.pools = self.batches = 0
+        self.pools = self.batches = self.held_ns = 0
         self.compared = self.COMPARED
         self.own = self.now = settings_of(loader)
         self.events: list[Any] = []

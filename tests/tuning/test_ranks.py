@@ -38,6 +38,7 @@ class Loop:
         self.settings, self.step, self.given, self.pids = OWN, None, 0, []
         self.seen: list[tuple[int, Settings]] = []
         self.tidied, self.spot_checks, self.pids = 0, SpotChecks(), ()
+        self.waited_ns = None
 
     @property
     def pool(self) -> Any:

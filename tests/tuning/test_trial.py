@@ -344,6 +344,7 @@ class Loop:
         self.seen: list[Settings] = []
         self.length = 10**6
         self.spot_checks, self.pids = SpotChecks(), ()
+        self.waited_ns = None
 
     @property
     def pool(self) -> Any:

@@ -14,7 +14,7 @@ class IdlePools:
 
     def __init__(self) -> None:
         self.parked: dict[Settings, Pool] = {}
-        self._released: list[Pool] = []
+        self.released: list[Pool] = []
 
     def release(self, pool: Pool) -> None:
         """Tell its workers to end, without waiting."""
@@ -22,7 +22,7 @@ class IdlePools:
             pool.step.left()
         if pool.settings.num_workers:
             torch_parts.dismiss(pool.iterator)
-            self._released.append(pool)
+            self.released.append(pool)
 
     def release_parked(self, keeps: Callable[[Settings], bool]) -> None:
         """Release all pools whose settings are not kept."""
@@ -31,16 +31,16 @@ class IdlePools:
 
     def reap(self) -> None:
         """Close the pools whose workers have ended."""
-        gone = [pool for pool in self._released if torch_parts.dismissed(pool.iterator)]
+        gone = [pool for pool in self.released if torch_parts.dismissed(pool.iterator)]
         for pool in gone:
-            self._released.remove(pool)
+            self.released.remove(pool)
             pool.iterator._shutdown_workers()
 
     def shut_down(self, others: Iterable[Pool], keep: Iterable[Pool]) -> None:
         """End these and all idle pools except the kept ones, and wait for their workers."""
         kept = list(keep)
-        for pool in dict.fromkeys([*self._released, *others, *self.parked.values()]):
+        for pool in dict.fromkeys([*self.released, *others, *self.parked.values()]):
             if pool not in kept:
                 pool.end()
         self.parked = {each: pool for each, pool in self.parked.items() if pool in kept}
-        self._released.clear()
+        self.released.clear()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...profiler.base import torch_parts
+from ...profiler.base.clock import now_ns
 from ...profiler.guard.error_origin import is_ours
 from ...profiler.record.iterate.watch import iterator_like
 from ..evidence.evidence import Evidence, made_by
@@ -107,17 +108,20 @@ class Switching(Turns):
             raise StopIteration
         if self.evidence.pid != os.getpid():
             self._be_of_child()
-        self._idle.reap()
+        if self._idle.released:
+            self._idle.reap()
         if self.next_pool is not None and self.pool.empty:
             self._go_over()
         self._ask()
         while True:
+            began_ns = now_ns()
             try:
                 batch = next(self.pool.iterator)
                 break
             except BaseException as error:
                 if self._ended(error):
                     raise
+        self.waited_ns = now_ns() - began_ns
         return self._hand_over(batch)
 
     def _ask(self) -> None:

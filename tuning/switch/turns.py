@@ -33,6 +33,7 @@ class Turns:
     pool: Pool  # that the next batch comes from
     next_pool: Pool | None  # that draws already, once there is one
     given: int  # batches of the epoch
+    waited_ns: int  # by the loop, for the last one
     spot_checks: SpotChecks
     _maker: PoolMaker
     _pending: PendingPool | None
@@ -40,6 +41,7 @@ class Turns:
 
     def __init__(self, driver: Driver, evidence: Evidence) -> None:
         self.driver, self.evidence = driver, evidence
+        self.waited_ns = 0
         self._idle = IdlePools()
 
     @property
@@ -191,8 +193,11 @@ class Turns:
 
     def _held_up(self, began_ns: int) -> None:
         """Switching has made the loop wait since then."""
+        held_ns = now_ns() - began_ns
+        self.waited_ns += held_ns
+        self.driver.held_ns += held_ns
         if self.pool.step is not None:
-            self.pool.step.held_up(now_ns() - began_ns)
+            self.pool.step.held_up(held_ns)
 
     def _account(self) -> None:
         """Tell the pool's recorder how many batches of the epoch are others'."""

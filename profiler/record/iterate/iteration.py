@@ -97,11 +97,6 @@ class Iteration(BatchTimings):
             window, at, _, wait = last
             window.patch([batch_record.WAIT.patch(at, wait + ns)])
 
-    def last_wait_ns(self) -> int | None:
-        """How long the loop waited for the last batch, None if that was not recorded."""
-        last = self._last()
-        return int(last[3]) if last is not None else None
-
     @property
     def batches(self) -> int:
         """Batches handed over in this iteration."""
