@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import libcst as cst
+import ast
+
 import pytest
 
+from loaderscope.advisors.code.waste import make_once
 from loaderscope.fixing.edits import Edits
-from loaderscope.fixing.hoisting import keep_open, make_once
-from loaderscope.fixing.lines import _statement
-from loaderscope.fixing.method import Method
+from loaderscope.fixing.handles import keep_open
+from loaderscope.fixing.lines import edited_by, statement_at
 from loaderscope.fixing.project import Source
 
 HEAD = "import json, os, random\n\nclass Rows:\n    def __init__(self, root):\n        self.root, self.rows = root, []\n\n"
@@ -20,15 +21,14 @@ def edited(body: str, more: str = "", edit: object = make_once, head: str = HEAD
     text += "".join(f"        {line}\n" for line in body.splitlines()) + more
     source = Source("a.py", text.encode())
     line = next(n for n, each in enumerate(text.splitlines(), 1) if "# hot" in each)
-    statement = _statement(source, line)
+    statement, edits = statement_at(source, line), Edits()
     assert statement is not None
-    method, edits = Method.around(source, statement), Edits()
-    assert method is not None
-    if not edit(edits, method, statement):  # type: ignore[operator]
+    function = source.enclosing(statement, ast.FunctionDef)
+    assert function is not None
+    if not edited_by(edit, edits, source, function, statement):  # type: ignore[arg-type]
         assert edits.changes() == ()
         return None
     (change,) = edits.changes()
-    assert cst.parse_module(change.after)
     return change.after.decode()
 
 
