@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from ..advisors.code.collating import stacked
 from ..advisors.code.editable import Editable, names_of
 from ..advisors.code.method import called
 from .call_text import added_arguments
@@ -13,7 +14,7 @@ from .nodes import passed_as
 _PER_PIXEL = ("filter", "convert", "enhance", "gaussian_blur", "point", "equalize", "blur")
 _SMALLER = ("resize", "thumbnail", "crop", "reduce")
 # Conversions of a number: the dtype that torch makes of their results.
-_TENSORS = ("torch.tensor", "torch.as_tensor", "torch.FloatTensor", "torch.LongTensor")
+_TENSORS = ("torch.tensor", "torch.as_tensor")
 _DTYPES = {"float": "torch.float32", "int": "torch.int64", "bool": "torch.bool"}
 
 
@@ -71,7 +72,7 @@ def whole_array(method: Editable, statement: ast.stmt) -> bool:
                     )
                 ],
                 [],
-            ) if each == target and cast in _DTYPES and ast.unparse(func) in _TENSORS[:2]:
+            ) if each == target and cast in _DTYPES and ast.unparse(func) in _TENSORS:
                 made = f"{ast.unparse(func)}({method.file.of(rows)}, dtype={_DTYPES[cast]})"
                 method.replace(node, made)
                 return True
@@ -79,32 +80,10 @@ def whole_array(method: Editable, statement: ast.stmt) -> bool:
 
 
 def stack_samples(method: Editable, statement: ast.stmt) -> bool:
-    """`torch.tensor([x.tolist() for x in samples])`, `torch.tensor(samples)` and the like copy
-    each array at once."""
-    for node in ast.walk(statement):
-        match node:
-            case ast.Call(func, [ast.ListComp() | ast.Name() as arrays, *_]) if (
-                ast.unparse(func) in _TENSORS
-            ):
-                if isinstance(arrays, ast.Name) and arrays.id not in method.varying:
-                    continue
-                method.replace(arrays, f"np.stack({_stacked(method, arrays)})")
-                method.add_import("import numpy as np")
-                return True
-    return False
-
-
-def _stacked(method: Editable, arrays: ast.expr) -> str:
-    """The arrays themselves, in place of lists of them."""
-    text, of = method.file.of(arrays), method.file.of
-    match arrays:
-        case ast.ListComp(
-            ast.Call(ast.Attribute(made, "tolist"), [], [])
-            | ast.Call(ast.Name("list"), [made], [])
-            | made,
-            [ast.comprehension(target, rows, ifs)],
-        ):
-            if ast.unparse(made) == ast.unparse(target) and not ifs:
-                return of(rows)
-            return f"[{of(made)}{text[len(of(arrays.elt)) + 1 :]}"
-    return text
+    """`torch.tensor([x.tolist() for x in samples])` and the like copy each array at once."""
+    samples = [name for name in method.arguments if name != method.self_name]
+    for _, pieces in stacked(method.file, method.node, samples[0], method.seen) if samples else ():
+        method.pieces += pieces or []
+    if any(new == "np.stack(" for *_, new in method.pieces):
+        method.add_import("import numpy as np")
+    return bool(method.pieces)

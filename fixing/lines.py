@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 
+from ..advisors.code.batched.access import read_access
+from ..advisors.code.batched.batch_values import NotArrays
+from ..advisors.code.batched.getitems_code import getitems_function
 from ..advisors.code.editable import Editable
 from ..advisors.code.python_text import CannotEdit, first_line
 from ..advisors.code.waste import leave_out, look_up, make_once, read_the_part
@@ -16,10 +20,10 @@ from .edits import Edits
 from .handles import keep_open
 from .less_work import make_smaller_first, map_memory, stack_samples, whole_array
 from .project import CannotPatch, Project, Source
-from .whole_batches import fetch_batches
 
+Edit = Callable[[Editable, ast.stmt], bool]
 # What each does, as a title, and whether the batches are the same after it.
-_EDITS: dict[Callable[[Editable, ast.stmt], bool], tuple[str, bool]] = {
+_EDITS: dict[Edit, tuple[str, bool]] = {
     leave_out: ("Leave out what training does not need", True),
     look_up: ("Look it up in an index, made once", True),
     map_memory: ("Read only the part that is used", True),
@@ -49,8 +53,11 @@ def change_lines(
         function = source.enclosing(statement, ast.FunctionDef) if statement is not None else None
         if statement is None or function is None:
             continue
+        seen = {each.path: each for each in recorded.looks.fields}
+        method = Editable(source, function, seen=seen)
         for edit, (said, same) in _EDITS.items():
-            if edited_by(edit, edits, source, function, statement):
+            if fits(edit, method, statement):
+                edits.add(source, method.pieces)
                 edits.said = said
                 return same
     if refused:
@@ -58,40 +65,47 @@ def change_lines(
     return None
 
 
-def edited_by(
-    edit: Callable[[Editable, ast.stmt], bool],
-    edits: Edits,
-    source: Source,
-    function: ast.FunctionDef,
-    statement: ast.stmt,
-) -> bool:
-    """Whether this edit fits this statement of a function; then it is among the edits."""
-    method = Editable(source, function)
+def fits(edit: Edit, method: Editable, statement: ast.stmt) -> bool:
+    """Whether this edit fits this statement; the method's pieces are then those of it."""
+    method.pieces = []
     try:
-        found = edit(method, statement)
+        return edit(method, statement)
     except CannotEdit:
         return False
-    if found:
-        edits.add(source, method.pieces)
-    return found
 
 
 def change_fetching(project: Project, edits: Edits, recorded: LoaderRun) -> bool:
     """Whole batches at once, where the data set's `__getitem__` only looks up rows."""
     for part in recorded.inspection.parts:
-        kinds = {
-            each.name: each.kind for each in part.attributes if each.kind in ("tensor", "ndarray")
-        }
         if part.file is None or part.line is None or not part.getitem:
             continue
         source = project.source(part.file)
         for node in source.find(ast.FunctionDef):
-            if first_line(node) == part.line:
-                method = Editable(source, node, kinds)
-                if fetch_batches(method):
-                    edits.add(source, method.pieces)
-                    return True
+            method = Editable(source, node)
+            own = first_line(node) == part.line and method.self_name is not None
+            if not own or method.method("__getitems__") is not None:
+                continue
+            try:
+                plan = read_access(part.getitem, part.attributes)
+                text = getitems_function(plan)
+            except NotArrays:
+                continue
+            if not plan.transforms:
+                _add_getitems(method, text)
+                edits.add(source, method.pieces)
+                return True
     return False
+
+
+def _add_getitems(method: Editable, text: str) -> None:
+    file = method.file
+    text = re.sub(r"\bsource\b", method.self_name or "", text).replace("    ", file.indent)
+    text = text.replace("def getitems", "def __getitems__").rstrip()
+    at = file.line_end(method.node.end_lineno or 0)
+    method.pieces.append(file.inserted(at, f"\n\n{text}", file.margin(method.node)))
+    for name, module in (("torch", "torch"), ("np", "numpy as np")):
+        if f"{name}." in text:
+            method.add_import(f"import {module}")
 
 
 def hot_lines(

@@ -7,6 +7,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
+from ...profiler.store.sampled_fetches import SampleField
 from .method import Method, called, calls_in, draws
 from .python_text import Piece, PythonText
 from .shapes import CHANGES
@@ -40,7 +41,7 @@ class Editable(Method):
     """A function of this file; `owner` is its class. `kinds` are those of its object's attributes.
 
     `certain`: nobody tries the edited code, so only what surely gives the same is edited;
-    `copies`: what the method returns is copied.
+    `copies`: what the method returns is copied; `seen`: what the fields of samples were like.
     """
 
     def __init__(
@@ -50,10 +51,11 @@ class Editable(Method):
         kinds: Mapping[str, str] | None = None,
         certain: bool = False,
         copies: bool = False,
+        seen: Mapping[str, SampleField] | None = None,
     ) -> None:
         super().__init__(file.text.splitlines(), function=function)
         self.file, self.node, self.kinds = file, function, kinds or {}
-        self.certain, self.copies = certain, copies
+        self.certain, self.copies, self.seen = certain, copies, seen or {}
         self.owner = file.enclosing(function, ast.ClassDef)
         self.pieces: list[Piece] = []
 

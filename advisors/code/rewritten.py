@@ -34,11 +34,17 @@ def rewritten(
             return None
         if not edit(method, statement):
             return None
-        (made,) = ast.parse(edited(file.text, method.pieces)).body
+        return bare(edited(file.text, method.pieces), function.name)
     except (CannotEdit, SyntaxError, ValueError, RecursionError, StopIteration):
         return None
+
+
+def bare(text: str, name: str) -> ast.FunctionDef:
+    """The function in this text under another name, and without annotations: what they name may be
+    unknown where the code is pasted."""
+    (made,) = ast.parse(text).body
     assert isinstance(made, ast.FunctionDef)
-    made.returns = None  # what annotations name may be unknown where the code is pasted
+    made.name, made.returns = name, None
     for argument in made.args.args:
         argument.annotation = None
     return made

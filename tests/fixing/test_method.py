@@ -6,16 +6,17 @@ import ast
 
 import pytest
 
+from loaderscope.advisors.code.editable import Editable
 from loaderscope.advisors.code.waste import make_once
 from loaderscope.fixing.edits import Edits
 from loaderscope.fixing.handles import keep_open
-from loaderscope.fixing.lines import edited_by, statement_at
+from loaderscope.fixing.lines import Edit, fits, statement_at
 from loaderscope.fixing.project import Source
 
 HEAD = "import json, os, random\n\nclass Rows:\n    def __init__(self, root):\n        self.root, self.rows = root, []\n\n"
 
 
-def edited(body: str, more: str = "", edit: object = make_once, head: str = HEAD) -> str | None:
+def edited(body: str, more: str = "", edit: Edit = make_once, head: str = HEAD) -> str | None:
     """The file after the line marked `# hot` was edited, None where that was refused."""
     text = f"{head}    def __getitem__(self, index):\n"
     text += "".join(f"        {line}\n" for line in body.splitlines()) + more
@@ -25,9 +26,10 @@ def edited(body: str, more: str = "", edit: object = make_once, head: str = HEAD
     assert statement is not None
     function = source.enclosing(statement, ast.FunctionDef)
     assert function is not None
-    if not edited_by(edit, edits, source, function, statement):  # type: ignore[arg-type]
-        assert edits.changes() == ()
+    method = Editable(source, function)
+    if not fits(edit, method, statement):
         return None
+    edits.add(source, method.pieces)
     (change,) = edits.changes()
     return change.after.decode()
 
