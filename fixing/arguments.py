@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import libcst as cst
-import libcst.matchers as m
 
 from ..advisors.code.loader_form import NEEDS_WORKERS
+from .call_text import Argument, arguments_of, without_argument
 from .edits import Edits
 from .follow import Follower, Literal
-from .nodes import is_called, is_dict, is_literal, spread_in, targets_of
+from .nodes import is_dict, is_literal, last_name, spread_in
 from .project import CannotPatch, Project
 from .sites import Site
 
@@ -38,43 +36,40 @@ class Arguments:
         self._project, self._edits, self._names = project, edits, names
         self._positions = positions
         self.site = _through_partial(site)
-        self._replaced: set[cst.CSTNode] = set()
+        self._replaced: set[ast.AST] = set()
 
-    def value(self, name: str) -> cst.BaseExpression | None:
+    def value(self, name: str) -> ast.expr | None:
         """What the call itself gives for this argument."""
-        found = self._find(self._named(name) or name)
-        return found.value if found is not None else None
+        return _value(self._find(self._named(name) or name))
 
     def set(self, name: str, value: str) -> None:
         """Raises CannotPatch where the value cannot be traced to something to change."""
         own = self._own(name)
         if name in NEEDS_WORKERS:
             value = self._with_workers_alone(value)
-        new = cst.parse_expression(value)
-        found = self._find(own)
+        found = self.value(name)
         follower = Follower(self._project, own, value)
         if found is not None:
-            self._put(follower.follow(self.site, found.value), value)
+            self._put(follower.follow(self.site, found), value)
             return
         for spread in spread_in(self.site.call):
             entry = follower.entry(self.site, spread)
             if isinstance(entry, Literal):
                 self._put(entry, value)
                 return
-            passed_on = isinstance(entry.node, cst.Call) and entry.node is not self.site.call
-            if passed_on and not is_dict(entry.node):
-                self._add(Site(entry.source, entry.node), own, new)  # type: ignore[arg-type]
+            made = entry.node
+            if isinstance(made, ast.Call) and made is not self.site.call and not is_dict(made):
+                self._edits.add_argument(entry.source, made, own, value)
                 return
-        self._add(self.site, own, new)
+        self._edits.add_argument(self.site.source, self.site.call, own, value)
 
-    def replace(self, name: str, value: cst.BaseExpression) -> None:
+    def replace(self, name: str, value: str) -> None:
         """Put this expression in the call, whatever stands there."""
-        own = self._own(name)
-        found = self._find(own)
+        own, found, source = self._own(name), self.value(name), self.site.source
         if found is not None:
-            self._edits.edit(self.site.source, found, lambda arg: arg.with_changes(value=value))
+            self._edits.replace(source, found, value)
         else:
-            self._add(self.site, own, value)
+            self._edits.add_argument(source, self.site.call, own, value)
 
     def remove(self, name: str) -> None:
         """Leave this argument out, if it is given."""
@@ -84,11 +79,12 @@ class Arguments:
             for spread in spread_in(self.site.call):
                 entry = Follower(self._project, own, "nothing").entry(self.site, spread)
                 if isinstance(entry, Literal):
-                    raise CannotPatch(f"{own} comes from `{self.site.source.text(spread)}`")
+                    raise CannotPatch(f"{own} comes from `{self.site.source.shown(spread)}`")
             return
-        if found.keyword is None:
+        if not isinstance(found, ast.keyword):
             raise CannotPatch(f"{own} is given without its name: name the arguments first")
-        self._edits.edit(self.site.source, self.site.call, lambda call: _without(call, own))
+        piece = without_argument(self.site.source, self.site.call, found)
+        self._edits.add(self.site.source, [piece])
 
     def _with_workers_alone(self, value: str) -> str:
         """The value of an option of workers, in a call whose number of workers others decide: torch
@@ -96,7 +92,7 @@ class Arguments:
         workers = self.value("num_workers")
         if workers is None or is_literal(workers) or workers in self._replaced:
             return value
-        text = self.site.source.module.code_for_node(workers)
+        text = self.site.source.of(workers)
         return f"{text} > 0" if value == "True" else f"{value} if {text} > 0 else None"
 
     def _own(self, name: str) -> str:
@@ -108,112 +104,40 @@ class Arguments:
     def _named(self, name: str) -> str | None:
         return name if self._names is None else self._names.get(name)
 
-    def _find(self, own: str) -> cst.Arg | None:
+    def _find(self, own: str) -> Argument | None:
         plain = 0
-        for arg in self.site.call.args:
-            if arg.keyword is not None:
-                if arg.keyword.value == own:
-                    return arg
-            elif arg.star == "*":
+        for argument in arguments_of(self.site.call):
+            if isinstance(argument, ast.keyword):
+                if argument.arg == own:
+                    return argument
+            elif isinstance(argument, ast.Starred):
                 plain += len(POSITIONS)  # nobody knows how many
-            elif not arg.star:
+            else:
                 if plain < len(self._positions) and self._positions[plain] == own:
-                    return arg
+                    return argument
                 plain += 1
         return None
 
     def _put(self, literal: Literal, value: str) -> None:
-        texts = isinstance(literal.node, cst.SimpleString) and not value.startswith(("'", '"'))
-        new = cst.parse_expression(f'"{value}"' if texts else value)
-        self._edits.replace(literal.source, literal.node, new)
+        held = isinstance(literal.node, ast.Constant) and isinstance(literal.node.value, str)
+        texts = held and not value.startswith(("'", '"'))
+        self._edits.replace(literal.source, literal.node, f'"{value}"' if texts else value)
         self._replaced.add(literal.node)
 
-    def _add(self, site: Site, own: str, value: cst.BaseExpression) -> None:
-        self._edits.edit(site.source, site.call, lambda call: with_argument(call, own, value))
+
+def _value(argument: Argument | None) -> ast.expr | None:
+    return argument.value if isinstance(argument, ast.keyword) else argument
 
 
 def _through_partial(site: Site) -> Site:
     """Of `make(…)` with `make = partial(DataLoader, …)`: the partial, whose arguments they are."""
-    for node in site.source.find(cst.Assign):
-        made = isinstance(node.value, cst.Call) and is_called(node.value, "partial")
-        if made and any(site.call.func.deep_equals(each) for each in targets_of(node)):
-            return site.with_call(node.value)
+    for node in site.source.find(ast.Assign):
+        made = node.value
+        bound = map(ast.unparse, node.targets)
+        if (
+            isinstance(made, ast.Call)
+            and last_name(made.func) == "partial"
+            and ast.unparse(site.call.func) in bound
+        ):
+            return site.with_call(made)
     return site
-
-
-def with_argument(call: cst.Call, name: str, value: cst.BaseExpression) -> cst.Call:
-    """The call with one more keyword, before any `**`, spaced and broken as its others are."""
-    args = list(call.args)
-    at = next((n for n, arg in enumerate(args) if arg.star == "**"), len(args))
-    style = next((arg.equal for arg in reversed(args) if arg.keyword is not None), None)
-    equal = style if isinstance(style, cst.AssignEqual) else _TIGHT
-    new = cst.Arg(value, keyword=cst.Name(name), equal=equal)
-    if not args:
-        return call.with_changes(args=[new])
-    if at < len(args):
-        new = new.with_changes(comma=_between(call, args, at))
-        return call.with_changes(args=[*args[:at], new, *args[at:]])
-    last = args[-1]
-    comma, after = last.comma, last.whitespace_after_arg
-    new = new.with_changes(comma=_uncommented(comma), whitespace_after_arg=after)
-    between = _between(call, args, len(args) - 1)
-    if isinstance(comma, cst.Comma):  # its comment is about the argument before
-        between = _with_comment(between, comma.whitespace_after)
-    else:
-        between = _with_comment(between, after)
-        new = new.with_changes(whitespace_after_arg=_bare(after))
-    args[-1] = last.with_changes(comma=between, whitespace_after_arg=cst.SimpleWhitespace(""))
-    return call.with_changes(args=[*args, new])
-
-
-_TIGHT = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-
-
-def _between(call: cst.Call, args: Sequence[cst.Arg], at: int) -> cst.Comma:
-    """The comma that separates two arguments of this call."""
-    for arg in args[:at]:
-        if isinstance(arg.comma, cst.Comma) and arg is not args[-1]:
-            found: cst.Comma = _uncommented(arg.comma)
-            return found
-    before = call.whitespace_before_args
-    broken = isinstance(before, cst.ParenthesizedWhitespace)
-    return cst.Comma(whitespace_after=_bare(before) if broken else cst.SimpleWhitespace(" "))
-
-
-def _uncommented(comma: Any) -> Any:
-    if not isinstance(comma, cst.Comma):
-        return comma
-    return comma.with_changes(whitespace_after=_bare(comma.whitespace_after))
-
-
-def _bare(space: Any) -> Any:
-    """The same break without comments and empty lines."""
-    if not isinstance(space, cst.ParenthesizedWhitespace):
-        return space
-    first = space.first_line.with_changes(comment=None, whitespace=cst.SimpleWhitespace(""))
-    return space.with_changes(first_line=first, empty_lines=[])
-
-
-def _with_comment(comma: cst.Comma, space: Any) -> cst.Comma:
-    """The comma with the comments of another break."""
-    after = comma.whitespace_after
-    if not isinstance(space, cst.ParenthesizedWhitespace):
-        return comma
-    if not isinstance(after, cst.ParenthesizedWhitespace):
-        if space.first_line.comment is None and not space.empty_lines:
-            return comma
-        return comma.with_changes(whitespace_after=space)
-    kept = after.with_changes(first_line=space.first_line, empty_lines=space.empty_lines)
-    return comma.with_changes(whitespace_after=kept)
-
-
-def _without(call: cst.Call, name: str) -> cst.Call:
-    """The call without this keyword."""
-    args = list(call.args)
-    at = next(n for n, arg in enumerate(args) if m.matches(arg, m.Arg(keyword=m.Name(name))))
-    removed = args.pop(at)
-    if at == len(args) and args:
-        args[-1] = args[-1].with_changes(
-            comma=removed.comma, whitespace_after_arg=removed.whitespace_after_arg
-        )
-    return call.with_changes(args=args)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping
-
-import libcst as cst
 
 from ..advisors.code.dialects import DIALECTS
 from ..advisors.code.loader_form import NEEDS_WORKERS
@@ -12,8 +11,7 @@ from ..profiler.base.metadata import clean
 from ..profiler.store.making import Making
 from .arguments import Arguments
 from .edits import Edits
-from .hoisting import add_import
-from .nodes import calls_of
+from .nodes import calls_of, import_of
 from .project import CannotPatch, Project
 from .sites import Site, site_of
 
@@ -80,16 +78,17 @@ def change_dispatching(project: Project, edits: Edits) -> None:
         raise CannotPatch(
             f"{site.source.place(site.call)} is given a dataloader_config: set it there"
         )
-    add_import(edits, site.source, "accelerate.utils")
-    arguments.replace("dataloader_config", cst.parse_expression(f"accelerate.utils.{value}"))
+    if import_of(site.source, "accelerate.utils") is None:
+        edits.add(site.source, [site.source.imported("import accelerate.utils")])
+    arguments.replace("dataloader_config", f"accelerate.utils.{value}")
 
 
 def _options(project: Project, ends: str) -> Site:
     found = [
         Site(source, call)
         for source in project.sources()
-        for call in source.find(cst.Call)
-        if source.text(call.func).endswith(ends)
+        for call in source.find(ast.Call)
+        if source.shown(call.func).endswith(ends)
     ]
     if len(found) == 1:
         return found[0]

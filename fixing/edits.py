@@ -3,16 +3,14 @@ byte."""
 
 from __future__ import annotations
 
+import ast
 import difflib
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
-import libcst as cst
-
+from ..advisors.code.python_text import Piece, edited
+from .call_text import added_arguments
 from .project import CannotPatch, Source
-
-Edit = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -26,23 +24,33 @@ class FileChange:
 
 @dataclass
 class Edits:
-    """By source and node: what each becomes. An edit is given the node with inner edits made.
-    `said`: what a change of lines does, as a title."""
+    """Pieces of text by source, and arguments by call. `said`: what a change of lines does, as a
+    title."""
 
     said: str | None = None
-    _made: dict[Source, dict[cst.CSTNode, list[Edit]]] = field(default_factory=dict)
+    _pieces: dict[Source, list[Piece]] = field(default_factory=dict)
+    _arguments: dict[tuple[Source, ast.Call], dict[str, str]] = field(default_factory=dict)
 
-    def edit(self, source: Source, node: cst.CSTNode, edit: Edit) -> None:
-        self._made.setdefault(source, {}).setdefault(node, []).append(edit)
+    def add(self, source: Source, pieces: Iterable[Piece]) -> None:
+        self._pieces.setdefault(source, []).extend(pieces)
 
-    def replace(self, source: Source, node: cst.CSTNode, new: cst.CSTNode) -> None:
-        self.edit(source, node, lambda _: new)
+    def replace(self, source: Source, node: ast.AST, new: str) -> None:
+        """Put other code in the place of a node, the last that is said."""
+        *span, _ = piece = source.replaced(node, new)
+        others = [each for each in self._pieces.get(source, ()) if [*each[:2]] != span]
+        self._pieces[source] = [*others, piece]
+
+    def add_argument(self, source: Source, call: ast.Call, name: str, value: str) -> None:
+        self._arguments.setdefault((source, call), {})[name] = value
 
     def changes(self) -> tuple[FileChange, ...]:
         """Raises CannotPatch where the result is no Python."""
+        pieces = {source: list(each) for source, each in self._pieces.items()}
+        for (source, call), arguments in self._arguments.items():
+            pieces.setdefault(source, []).extend(added_arguments(source, call, arguments))
         found = []
-        for source, edits in self._made.items():
-            after = source.module.visit(_Applied(edits)).bytes
+        for source, each in pieces.items():
+            after = edited(source.text, each).encode(source.encoding)
             if after == source.data:
                 continue
             try:
@@ -52,18 +60,6 @@ class Edits:
                 raise CannotPatch(why) from error
             found.append(FileChange(source.path, source.data, after))
         return tuple(found)
-
-
-class _Applied(cst.CSTTransformer):
-    def __init__(self, edits: dict[cst.CSTNode, list[Edit]]) -> None:
-        super().__init__()
-        self._edits = edits
-
-    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        found = super().on_leave(original_node, updated_node)
-        for edit in self._edits.get(original_node, ()):
-            found = edit(found)
-        return found
 
 
 def unified_diff(changes: tuple[FileChange, ...]) -> str:

@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+import re
+from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 
-import libcst as cst
-
+from ..advisors.code.batched.access import read_access
+from ..advisors.code.batched.batch_values import NotArrays
+from ..advisors.code.batched.getitems_code import getitems_function
+from ..advisors.code.editable import Editable
+from ..advisors.code.python_text import CannotEdit, first_line
+from ..advisors.code.waste import leave_out, look_up, make_once, read_the_part
 from ..advisors.schema.report_model import LoaderReport
 from ..profiler.base.metadata import clean
 from ..profiler.store.run.run import LoaderRun
 from .edits import Edits
-from .hoisting import keep_open, make_once
-from .method import Method
+from .handles import keep_open
+from .less_work import make_smaller_first, map_memory, stack_samples, whole_array
 from .project import CannotPatch, Project, Source
-from .waste import (
-    fetch_batches,
-    leave_out,
-    look_up,
-    make_smaller_first,
-    map_memory,
-    read_the_part,
-    stack_samples,
-    whole_array,
-)
 
-# Those after which the batches are the same come first. What each does, as a title.
-_SAME = {
-    leave_out: "Leave out what training does not need",
-    look_up: "Look it up in an index, made once",
-    map_memory: "Read only the part that is used",
-    make_once: "Make once what is the same for every sample",
-    keep_open: "Open the file once in each process, not for each sample",
-    read_the_part: "Read only the part that is used",
-    whole_array: "Make the tensor of the whole row",
-    stack_samples: "Stack the arrays before making a tensor of them",
+Edit = Callable[[Editable, ast.stmt], bool]
+# What each does, as a title, and whether the batches are the same after it.
+_EDITS: dict[Edit, tuple[str, bool]] = {
+    leave_out: ("Leave out what training does not need", True),
+    look_up: ("Look it up in an index, made once", True),
+    map_memory: ("Read only the part that is used", True),
+    make_once: ("Make once what is the same for every sample", True),
+    keep_open: ("Open the file once in each process, not for each sample", True),
+    read_the_part: ("Read only the part that is used", True),
+    whole_array: ("Make the tensor of the whole row", True),
+    stack_samples: ("Stack the arrays before making a tensor of them", True),
+    make_smaller_first: ("Make pictures small before other steps", False),
 }
-_OTHER = {make_smaller_first: "Make pictures small before other steps"}
+_STATEMENTS = (
+    *(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.Assert, ast.Delete),
+    *(ast.With, ast.For, ast.If),
+)
 MAX_LINES = 40
 SHOWN = 80
 
@@ -48,35 +49,63 @@ def change_lines(
     fits any. Raises CannotPatch where the source of one is not to be had."""
     refused: list[CannotPatch] = []
     for source, number in hot_lines(project, loader, recorded, refused):
-        statement = _statement(source, number)
-        method = Method.around(source, statement) if statement is not None else None
-        if statement is None or method is None:
+        statement = statement_at(source, number)
+        function = source.enclosing(statement, ast.FunctionDef) if statement is not None else None
+        if statement is None or function is None:
             continue
-        for same, kinds in ((True, _SAME), (False, _OTHER)):
-            for edit, said in kinds.items():
-                if edit(edits, method, statement):
-                    edits.said = said
-                    return same
+        seen = {each.path: each for each in recorded.looks.fields}
+        method = Editable(source, function, seen=seen)
+        for edit, (said, same) in _EDITS.items():
+            if fits(edit, method, statement):
+                edits.add(source, method.pieces)
+                edits.said = said
+                return same
     if refused:
         raise refused[0]
     return None
 
 
+def fits(edit: Edit, method: Editable, statement: ast.stmt) -> bool:
+    """Whether this edit fits this statement; the method's pieces are then those of it."""
+    method.pieces = []
+    try:
+        return edit(method, statement)
+    except CannotEdit:
+        return False
+
+
 def change_fetching(project: Project, edits: Edits, recorded: LoaderRun) -> bool:
     """Whole batches at once, where the data set's `__getitem__` only looks up rows."""
     for part in recorded.inspection.parts:
-        kinds = {
-            each.name: each.kind for each in part.attributes if each.kind in ("tensor", "ndarray")
-        }
         if part.file is None or part.line is None or not part.getitem:
             continue
         source = project.source(part.file)
-        for node in source.find(cst.FunctionDef):
-            if source.at(node).start.line == part.line:
-                method = Method.around(source, node.body)
-                if method is not None and fetch_batches(edits, method, kinds):
-                    return True
+        for node in source.find(ast.FunctionDef):
+            method = Editable(source, node)
+            own = first_line(node) == part.line and method.self_name is not None
+            if not own or method.method("__getitems__") is not None:
+                continue
+            try:
+                plan = read_access(part.getitem, part.attributes)
+                text = getitems_function(plan)
+            except NotArrays:
+                continue
+            if not plan.transforms:
+                _add_getitems(method, text)
+                edits.add(source, method.pieces)
+                return True
     return False
+
+
+def _add_getitems(method: Editable, text: str) -> None:
+    file = method.file
+    text = re.sub(r"\bsource\b", method.self_name or "", text).replace("    ", file.indent)
+    text = text.replace("def getitems", "def __getitems__").rstrip()
+    at = file.line_end(method.node.end_lineno or 0)
+    method.pieces.append(file.inserted(at, f"\n\n{text}", file.margin(method.node)))
+    for name, module in (("torch", "torch"), ("np", "numpy as np")):
+        if f"{name}." in text:
+            method.add_import(f"import {module}")
 
 
 def hot_lines(
@@ -109,19 +138,17 @@ def hot_lines(
 
 
 def _says(source: Source, line: int, text: str) -> bool:
-    lines = source.data.decode("utf-8", "replace").splitlines()
+    lines = source.text.splitlines()
     if not 0 < line <= len(lines):
         return False
     said = clean(lines[line - 1].strip(), SHOWN)
     return said == text or said[: SHOWN // 2] == text[: SHOWN // 2]
 
 
-def _statement(source: Source, line: int) -> cst.CSTNode | None:
+def statement_at(source: Source, line: int) -> ast.stmt | None:
     """The innermost statement that holds this line; of a block's head, the block."""
-    found: cst.CSTNode | None = None
-    for node in source.find(cst.SimpleStatementLine, cst.With, cst.For, cst.If):
-        at = source.at(node)
-        inner = found is None or source.at(found).start.line <= at.start.line
-        if inner and at.start.line <= line <= at.end.line:
+    found = None
+    for node in source.find(ast.stmt):
+        if isinstance(node, _STATEMENTS) and node.lineno <= line <= (node.end_lineno or 0):
             found = node
     return found

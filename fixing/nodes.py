@@ -2,67 +2,62 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import Any
 
-import libcst as cst
-import libcst.matchers as m
-
 from .project import Project, Source
-from .sites import Site, enclosing
-
-_NUMBER = m.Integer() | m.Float()
-_CONSTANT = m.Name("True") | m.Name("False") | m.Name("None")
+from .sites import Site
 
 
-def is_literal(node: cst.BaseExpression) -> bool:
+def is_literal(node: ast.AST) -> bool:
     """A number, a text, True, False or None."""
-    plain = _NUMBER | m.SimpleString() | _CONSTANT
-    return m.matches(node, plain | m.UnaryOperation(m.Minus(), _NUMBER))
+    match node:
+        case ast.UnaryOp(ast.USub(), ast.Constant(value)):
+            return isinstance(value, int | float)
+        case ast.Constant(value):
+            return value is None or isinstance(value, int | float | str)
+    return False
 
 
-def text_of(node: cst.BaseExpression) -> str | None:
+def text_of(node: ast.AST | None) -> str | None:
     """The value of a plain string."""
-    value = node.evaluated_value if isinstance(node, cst.SimpleString) else None
-    return value if isinstance(value, str) else None
-
-
-def key_of(node: cst.Subscript) -> str | None:
-    """The text in `x["text"]`."""
-    if len(node.slice) == 1 and isinstance(node.slice[0].slice, cst.Index):
-        return text_of(node.slice[0].slice.value)
+    match node:
+        case ast.Constant(str(text)):
+            return text
     return None
 
 
-def entry_of(node: cst.BaseExpression, key: str) -> cst.BaseExpression | None:
+def entry_of(node: ast.AST, key: str) -> ast.expr | None:
     """The value of this key in a dict that is written out, as `{…}` or `dict(…)`."""
-    if isinstance(node, cst.Dict):
-        for element in node.elements:
-            if isinstance(element, cst.DictElement) and text_of(element.key) == key:
-                return element.value
-    return passed_as(node, key) if is_dict(node) and isinstance(node, cst.Call) else None
-
-
-def is_dict(node: cst.CSTNode) -> bool:
-    return m.matches(node, m.Dict() | m.Call(m.Name("dict")))
-
-
-def passed_as(call: cst.Call, name: str) -> cst.BaseExpression | None:
-    """The value of this keyword in a call."""
-    for arg in call.args:
-        if arg.keyword is not None and arg.keyword.value == name:
-            return arg.value
+    match node:
+        case ast.Dict(keys, values):
+            return dict(zip(map(text_of, keys), values, strict=True)).get(key)
+        case ast.Call(ast.Name("dict")):
+            return passed_as(node, key)
     return None
 
 
-def spread_in(call: cst.Call) -> list[cst.BaseExpression]:
+def is_dict(node: ast.AST) -> bool:
+    match node:
+        case ast.Dict() | ast.Call(ast.Name("dict")):
+            return True
+    return False
+
+
+def passed_as(call: ast.Call, name: str | None) -> ast.expr | None:
+    """The value of this keyword in a call."""
+    return next((each.value for each in call.keywords if each.arg == name), None)
+
+
+def spread_in(call: ast.Call) -> list[ast.expr]:
     """What it passes as `**`."""
-    return [arg.value for arg in call.args if arg.star == "**"]
+    return [each.value for each in call.keywords if each.arg is None]
 
 
-def is_called(call: cst.Call, name: str) -> bool:
-    """Whether it calls `name(…)` or `….name(…)`."""
-    return m.matches(call.func, m.Name(name) | m.Attribute(attr=m.Name(name)))
+def last_name(node: ast.AST) -> str:
+    """'load' of `np.load`."""
+    return getattr(node, "attr", getattr(node, "id", ""))
 
 
 def calls_of(project: Project, *names: str) -> list[Site]:
@@ -70,62 +65,60 @@ def calls_of(project: Project, *names: str) -> list[Site]:
     return [
         Site(source, call)
         for source in project.sources()
-        for call in source.find(cst.Call)
-        if any(is_called(call, name) for name in names)
+        for call in source.find(ast.Call)
+        if last_name(call.func) in names
     ]
 
 
-def targets_of(node: cst.CSTNode) -> list[Any]:
+def targets_of(node: Any) -> list[ast.expr]:
     """What an assignment binds."""
-    if isinstance(node, cst.Assign):
-        return [each.target for each in node.targets]
-    if isinstance(node, cst.AnnAssign | cst.NamedExpr | cst.AugAssign):
-        return [node.target]
-    return []
+    target = getattr(node, "target", None)
+    return getattr(node, "targets", [target] if target is not None else [])
 
 
-def assigned_to(
-    source: Source, name: str, function: cst.FunctionDef | None
-) -> list[cst.BaseExpression]:
+def sets(node: ast.AST, name: str, of: str | None = None) -> bool:
+    """Whether an assignment binds this name, or this attribute of another."""
+    return (f"{of}.{name}" if of else name) in map(ast.unparse, targets_of(node))
+
+
+def assigned_to(source: Source, name: str, function: ast.FunctionDef | None) -> list[ast.expr]:
     """The values that this name is assigned in a function, or at module level."""
     found = []
-    for node in source.find(cst.Assign, cst.AnnAssign, cst.NamedExpr, cst.AugAssign):
-        if not any(m.matches(target, m.Name(name)) for target in targets_of(node)):
+    for node in source.find(ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign):
+        if not sets(node, name) or source.enclosing(node, ast.FunctionDef) is not function:
             continue
-        if enclosing(source, node, cst.FunctionDef) is not function:
-            continue
-        if function is None and enclosing(source, node, cst.ClassDef) is not None:
+        if function is None and source.enclosing(node, ast.ClassDef) is not None:
             continue
         if node.value is not None:
             found.append(node.value)
     return found
 
 
-def entries_set(source: Source, name: str, key: str) -> Iterator[cst.BaseExpression]:
+def entries_set(source: Source, name: str, key: str) -> Iterator[ast.expr]:
     """Values of `name["key"] = value`."""
-    for node in source.find(cst.Assign):
-        for target in targets_of(node):
-            of_name = m.matches(target, m.Subscript(m.Name(name)))
-            if of_name and key_of(target) == key:
-                yield node.value
+    for node in source.find(ast.Assign):
+        for target in node.targets:
+            match target:
+                case ast.Subscript(ast.Name(held), ast.Constant(at)) if (held, at) == (name, key):
+                    yield node.value
 
 
-def param_of(function: cst.FunctionDef, name: str) -> cst.Param | None:
-    """This parameter of a function; those of `*` and `**` are none."""
-    params = function.params
-    every = (*params.posonly_params, *params.params, *params.kwonly_params)
-    return next((each for each in every if each.name.value == name), None)
-
-
-def plain_names(function: cst.FunctionDef) -> list[str]:
+def plain_names(function: ast.FunctionDef) -> list[str]:
     """Its parameters that may be passed by position."""
-    params = function.params
-    return [each.name.value for each in (*params.posonly_params, *params.params)]
+    return [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
 
 
-def passed_for(call: cst.Call, function: cst.FunctionDef, name: str) -> cst.BaseExpression | None:
+def defaults_of(function: ast.FunctionDef) -> dict[str, ast.expr | None]:
+    """Its parameters and their defaults; those of `*` and `**` are none."""
+    given, plain = function.args, plain_names(function)
+    defaults = [*[None] * (len(plain) - len(given.defaults)), *given.defaults]
+    names = [*plain, *(each.arg for each in given.kwonlyargs)]
+    return dict(zip(names, [*defaults, *given.kw_defaults], strict=True))
+
+
+def passed_for(call: ast.Call, function: ast.FunctionDef, name: str) -> ast.expr | None:
     """What this call passes for a parameter of the function, by name or by position."""
-    plain = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
+    plain = [each for each in call.args if not isinstance(each, ast.Starred)]
     names = plain_names(function)
     by_place = zip(names[names[:1] in (["self"], ["cls"]) :], plain, strict=False)
     return passed_as(call, name) or dict(by_place).get(name)
@@ -133,20 +126,16 @@ def passed_for(call: cst.Call, function: cst.FunctionDef, name: str) -> cst.Base
 
 def import_of(source: Source, name: str) -> tuple[str, str] | None:
     """(module, name in it) that an import binds this name to; the second is "" for a module."""
-    for node in source.find(cst.ImportFrom, cst.Import):
-        if isinstance(node, cst.Import):
-            for alias in node.names:
-                if (alias.evaluated_alias or alias.evaluated_name) == name:
-                    return alias.evaluated_name, ""
-        elif isinstance(node, cst.ImportFrom) and not isinstance(node.names, cst.ImportStar):
-            module = source.module.code_for_node(node.module) if node.module is not None else ""
-            for alias in node.names:
-                if (alias.evaluated_alias or alias.evaluated_name) == name:
-                    return "." * len(node.relative) + module, alias.evaluated_name
+    for node in source.find(ast.ImportFrom, ast.Import):
+        for alias in node.names:
+            if (alias.asname or alias.name) == name:
+                if isinstance(node, ast.Import):
+                    return alias.name, ""
+                return "." * node.level + (node.module or ""), alias.name
     return None
 
 
-def option_of(call: cst.Call) -> str | None:
+def option_of(call: ast.Call) -> str | None:
     """Where argparse and click put the value of this option."""
     dest = passed_as(call, "dest")
     if dest is not None:
@@ -156,7 +145,6 @@ def option_of(call: cst.Call) -> str | None:
     return first.lstrip("-").replace("-", "_") if first else None
 
 
-def flags_of(call: cst.Call) -> list[str]:
+def flags_of(call: ast.Call) -> list[str]:
     """'-j' and '--workers' of an option."""
-    found = (text_of(arg.value) for arg in call.args if arg.keyword is None)
-    return [flag for flag in found if flag and flag.startswith("-")]
+    return [flag for flag in map(text_of, call.args) if flag and flag.startswith("-")]

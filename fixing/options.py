@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
-import libcst as cst
-import libcst.matchers as m
-
-from .nodes import calls_of, flags_of, is_called, is_literal, option_of, passed_as, text_of
-from .project import CannotPatch, Project, Source, parts_like
+from .nodes import calls_of, flags_of, is_literal, last_name, option_of, passed_as, sets, text_of
+from .project import CannotPatch, Project, Source
 from .sites import Site
 
 _SHOWN = 3
@@ -28,16 +26,19 @@ def option_named(project: Project, name: str) -> Site | None:
     return found[0] if found else None
 
 
-def click_option(source: Source, function: cst.FunctionDef, name: str) -> cst.Call | None:
+def click_option(source: Source, function: ast.FunctionDef, name: str) -> ast.Call | None:
     """The decorator that gives a function this parameter."""
-    for decorator in function.decorators:
-        call = decorator.decorator
-        if isinstance(call, cst.Call) and is_called(call, "option") and option_of(call) == name:
+    for call in function.decorator_list:
+        if (
+            isinstance(call, ast.Call)
+            and last_name(call.func) == "option"
+            and option_of(call) == name
+        ):
             return call
     return None
 
 
-def default_of(project: Project, source: Source, call: cst.Call, value: str) -> cst.BaseExpression:
+def default_of(project: Project, source: Source, call: ast.Call, value: str) -> ast.expr:
     """The default of an option. Raises OptionGiven where it has none, or the run was given it."""
     flags = flags_of(call)
     flag = max(flags, key=len, default="")
@@ -54,16 +55,17 @@ def default_of(project: Project, source: Source, call: cst.Call, value: str) -> 
     return default
 
 
-def fields_named(project: Project, name: str) -> list[tuple[Source, cst.BaseExpression]]:
+def fields_named(project: Project, name: str) -> list[tuple[Source, ast.expr]]:
     """What a field of a data class, or of a namespace, is given: where it is made, else its
     defaults."""
     fields = [
         (source, owner, node.value)
         for source in project.sources()
-        for owner in source.find(cst.ClassDef)
-        for node in parts_like(owner, m.AnnAssign(target=m.Name(name)))
+        for owner in source.find(ast.ClassDef)
+        for node in owner.body
+        if isinstance(node, ast.AnnAssign) and sets(node, name)
     ]
-    makers = {owner.name.value for _, owner, _ in fields} or {"SimpleNamespace", "Namespace"}
+    makers = {owner.name for _, owner, _ in fields} or {"SimpleNamespace", "Namespace"}
     given = [
         (each.source, value)
         for each in calls_of(project, *makers)

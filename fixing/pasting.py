@@ -3,21 +3,20 @@ imports once, its loader's arguments in the user's call."""
 
 from __future__ import annotations
 
-from typing import Any
+import ast
+import re
+from collections.abc import Iterable, Mapping
 
-import libcst as cst
-import libcst.matchers as m
-
+from ..advisors.code.editable import names_of
+from ..advisors.code.python_text import CannotEdit, PythonText
 from .arguments import Arguments
 from .edits import Edits
-from .hoisting import is_import
-from .method import free_name, in_words, names_in, parsed
-from .nodes import is_literal
 from .project import CannotPatch, Source
 from .sites import Site
 
 _BESIDE_BATCHES = ("batch_size", "shuffle", "sampler", "drop_last")
 _BY_HAND = "its code is to be fitted in by hand"
+_Made = ast.ClassDef | ast.FunctionDef
 
 
 def paste(edits: Edits, site: Site, arguments: Arguments, code: str) -> None:
@@ -26,118 +25,110 @@ def paste(edits: Edits, site: Site, arguments: Arguments, code: str) -> None:
     The code defines classes and functions, and its last statement is `loader = DataLoader(…)`.
     Raises CannotPatch for other code, and where what it needs of the call cannot be told.
     """
-    body: list[Any] = list(cst.parse_module(code).body)
-    *above, last = body or [None]
-    loader = m.SimpleStatementLine([m.Assign([m.AssignTarget(m.Name("loader"))], m.Call())])
-    made = [each for each in above if not is_import(each)]
-    if not m.matches(last, loader) or not all(
-        isinstance(each, cst.ClassDef | cst.FunctionDef) for each in made
-    ):
-        raise CannotPatch(_BY_HAND)
-    source, names = site.source, [each.name.value for each in made]
-    new = {name: cst.Name(free_name(source, name)) for name in names}
-    given = _given(arguments, last.body[0].value, set(names))
+    text, source = PythonText(code), site.source
+    imports = [each for each in text.tree.body if isinstance(each, ast.Import | ast.ImportFrom)]
+    made = [each for each in text.tree.body if isinstance(each, _Made)]
+    match [each for each in text.tree.body if each not in imports and each not in made]:
+        case [ast.Assign([ast.Name("loader")], ast.Call() as call)]:
+            pass
+        case _:
+            raise CannotPatch(_BY_HAND)
+    new = {each.name: source.free_name(each.name) for each in made}
+    given = _given(arguments, text, call, new)
     for name, value in given.items():
-        arguments.replace(name, in_words(value, new))
+        arguments.replace(name, value)
     if "batch_sampler" in given:
         for name in _BESIDE_BATCHES:
             arguments.remove(name)
     elif "sampler" in given:
         arguments.remove("shuffle")
-    used = names_in(*given.values(), *made)
-    _put_above(edits, site, [in_words(each, new) for each in made])
-    for each in above:
-        if is_import(each):
-            _import(edits, source, each, used)
+    if made:
+        _put_above(edits, site, [_renamed(text, each, new) for each in made])
+    used = names_of(*made, *(ast.parse(value) for value in given.values()))
+    for each in imports:
+        _import(edits, source, each, used)
 
 
 def has_definitions(code: str) -> bool:
     """Whether it brings classes or functions of its own."""
     try:
-        body = cst.parse_module(code).body
-    except cst.ParserSyntaxError:
+        body = ast.parse(code).body
+    except SyntaxError:
         return False
-    return any(isinstance(each, cst.ClassDef | cst.FunctionDef) for each in body)
+    return any(isinstance(each, _Made) for each in body)
 
 
-def _given(arguments: Arguments, call: cst.Call, made: set[str]) -> dict[str, cst.BaseExpression]:
+def _given(
+    arguments: Arguments, text: PythonText, call: ast.Call, new: Mapping[str, str]
+) -> dict[str, str]:
     """The arguments of the advised call that the user's lacks, in the user's words."""
     dataset = arguments.value("dataset")
-    if dataset is None:
+    if dataset is None or len(call.args) > 1:
         raise CannotPatch(_BY_HAND)
-    found: dict[str, cst.BaseExpression] = {}
-    words: dict[str, cst.BaseExpression] = {"dataset": dataset}
-    for at, arg in enumerate(call.args):
-        name = arg.keyword.value if arg.keyword is not None else "dataset"
-        names = names_in(arg.value)
-        own = arguments.value(name)
-        if at and arg.keyword is None:
-            raise CannotPatch(_BY_HAND)
-        if m.matches(arg.value, m.Name("dataset")):
+    source, words, found = arguments.site.source, dict(new), dict[str, str]()
+    words["dataset"] = source.of(dataset)
+    for keyword in call.keywords:
+        name, value = keyword.arg or "", keyword.value
+        names, own = names_of(value), arguments.value(name)
+        if isinstance(value, ast.Name) and value.id == "dataset":
             continue
-        yours = isinstance(arg.value, cst.Name) and not is_literal(arg.value)
-        yours = yours or name not in ("batch_size", "num_workers")
-        if own is not None and (own.deep_equals(arg.value) or (yours and not names & made)):
+        yours = isinstance(value, ast.Name) or name not in ("batch_size", "num_workers")
+        if own is not None and (
+            ast.unparse(own) == ast.unparse(value) or (yours and not names & new.keys())
+        ):
             continue  # the user's own, by whatever name
         for word in names & {"generator", "sampler", "collate_fn", "batch_sampler"}:
-            value = arguments.value(word)
-            if value is None:
+            held = arguments.value(word)
+            if held is None:
                 raise CannotPatch(_BY_HAND)
-            words[word] = value
-        found[name] = in_words(arg.value, words)
-    several = sum(len(m.findall(arg.value, m.Name("dataset"))) for arg in call.args)
-    if several > 1 and not isinstance(dataset, cst.Name | cst.Attribute):
+            words[word] = source.of(held)
+        found[name] = text.with_names(value, words)
+    for value in call.args:
+        if ast.unparse(value) != "dataset":
+            found["dataset"] = text.with_names(value, words)
+    several = [node for node in ast.walk(call) if getattr(node, "id", "") == "dataset"]
+    if len(several) > 1 and not isinstance(dataset, ast.Name | ast.Attribute):
         raise CannotPatch(f"{_BY_HAND}: the data set has no name of its own")
     return found
 
 
-def _put_above(edits: Edits, site: Site, made: list[Any]) -> None:
+def _renamed(text: PythonText, made: _Made, new: Mapping[str, str]) -> str:
+    return re.sub(rf"\b{made.name}\b", new[made.name], text.with_names(made, new), count=1)
+
+
+def _put_above(edits: Edits, site: Site, made: Iterable[str]) -> None:
     """In front of the file's statement that holds the call."""
-    if not made:
-        return
     source = site.source
-    outermost = [site.call, *site.source.parents(site.call)][-2]
-    blank = [cst.EmptyLine(indent=False), cst.EmptyLine(indent=False)]
-    indent = source.module.default_indent
-    written = [parsed(cst.Module([each], default_indent=indent).code, source)[0] for each in made]
-    new = [each.with_changes(leading_lines=blank) for each in written]
+    outermost = [site.call, *source.parents(site.call)][-2]
+    try:
+        start = source.rows(outermost)[0]
+    except CannotEdit as error:
+        raise CannotPatch(_BY_HAND) from error
+    before = source.text[:start].rstrip()
+    gap = source.newline * 3
 
-    def above(node: Any) -> Any:
-        kept = [line for line in node.leading_lines if line.comment is not None]
-        return cst.FlattenSentinel([*new, node.with_changes(leading_lines=[*blank, *kept])])
+    def indented(found: re.Match[str]) -> str:
+        return source.indent * (len(found[0]) // 4)
 
-    edits.edit(source, outermost, above)
+    texts = [re.sub("(?m)^(?: {4})+", indented, each) for each in made]
+    new = gap.join([*([""] if before else []), *texts, ""]).replace("\n", source.newline)
+    edits.add(source, [(len(before), start, new)])
 
 
-def _import(edits: Edits, source: Source, statement: Any, used: set[str]) -> None:
+def _import(
+    edits: Edits, source: Source, statement: ast.Import | ast.ImportFrom, used: set[str]
+) -> None:
     """The names of this import that are used and that the file lacks."""
-    node = statement.body[0]
-    bound = _bound(source)
-    aliases = [
-        each
-        for each in node.names
-        if (name := (each.evaluated_alias or each.evaluated_name).partition(".")[0]) in used
-        and name not in bound
+    bound = {
+        (alias.asname or alias.name).partition(".")[0]
+        for node in source.find(ast.Import, ast.ImportFrom)
+        for alias in node.names
+    }
+    names = [
+        alias
+        for alias in statement.names
+        if (name := (alias.asname or alias.name).partition(".")[0]) in used and name not in bound
     ]
-    if not aliases:
-        return
-    aliases[-1] = aliases[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
-    new = statement.with_changes(body=[node.with_changes(names=aliases)], leading_lines=[])
-
-    def added(tree: cst.Module) -> cst.Module:
-        body: list[Any] = list(tree.body)
-        places = [n for n, each in enumerate(body) if is_import(each)]
-        at = places[-1] + 1 if places else (1 if tree.get_docstring() else 0)
-        return tree.with_changes(body=[*body[:at], new, *body[at:]])
-
-    edits.edit(source, source.module, added)
-
-
-def _bound(source: Source) -> set[str]:
-    """Names that the file imports."""
-    found = set()
-    for node in source.find(cst.Import, cst.ImportFrom):
-        if not isinstance(node.names, cst.ImportStar):
-            for each in node.names:
-                found.add((each.evaluated_alias or each.evaluated_name).partition(".")[0])
-    return found
+    if names:
+        statement.names = names
+        edits.add(source, [source.imported(ast.unparse(statement))])

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+import tokenize
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import libcst as cst
-import libcst.matchers as m
-from libcst.metadata import CodeRange, MetadataWrapper, ParentNodeProvider, PositionProvider
-
+from ..advisors.code.python_text import PythonText, first_line
 from ..profiler.base.errors import UsageError
 from ..profiler.base.metadata import clean
 from ..profiler.guard.users_code import of_python, package_of
@@ -30,53 +28,20 @@ class CannotPatch(UsageError):
     """Why there is no patch, as one sentence."""
 
 
-@dataclass(frozen=True, eq=False)
-class Source:
+class Source(PythonText):
     """One file: `path` relative to the project's root, `data` as it was read."""
 
-    path: str
-    data: bytes
+    def __init__(self, path: str, data: bytes) -> None:
+        self.path, self.data = path, data
+        self.encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        super().__init__(data.decode(self.encoding))
 
-    @cached_property
-    def _wrapper(self) -> MetadataWrapper:
-        return MetadataWrapper(cst.parse_module(self.data), unsafe_skip_copy=True)
-
-    @property
-    def module(self) -> cst.Module:
-        return self._wrapper.module
-
-    @cached_property
-    def _positions(self) -> Mapping[cst.CSTNode, CodeRange]:
-        return self._wrapper.resolve(PositionProvider)
-
-    @cached_property
-    def _parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
-        return self._wrapper.resolve(ParentNodeProvider)
-
-    def at(self, node: cst.CSTNode) -> CodeRange:
-        return self._positions[node]
-
-    def place(self, node: cst.CSTNode) -> str:
+    def place(self, node: Any) -> str:
         """'data.py:41'."""
-        return f"{clean(self.path, 200)}:{self.at(node).start.line}"
+        return f"{clean(self.path, 200)}:{first_line(node)}"
 
-    def parents(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-        """What holds this node, from the inside out."""
-        while (outer := self._parents.get(node)) is not None:
-            yield outer
-            node = outer
-
-    def find(self, *kinds: type[cst.CSTNode]) -> Iterator[Any]:
-        """All nodes of these kinds."""
-        return (node for node in self._positions if isinstance(node, kinds))
-
-    def text(self, node: cst.CSTNode) -> str:
-        return clean(self.module.code_for_node(node), 80)
-
-
-def parts_like(node: cst.CSTNode, like: m.MatchIfTrue[Any] | m.BaseMatcherNode) -> Sequence[Any]:
-    """All that matches in a node, the outer ones first."""
-    return m.findall(node, like)
+    def shown(self, node: ast.AST) -> str:
+        return clean(self.of(node), 80)
 
 
 class Project:
@@ -100,7 +65,7 @@ class Project:
         """The source of this absolute path. Raises CannotPatch."""
         if file in self.cells:
             name, text = self.cells[file]
-            return self._sources.setdefault(name, _parsed(Source(name, text.encode())))
+            return self._sources.setdefault(name, _parsed(name, text.encode()))
         relative = self.relative(file)
         if relative not in self._sources:
             self._sources[relative] = self._read(file, relative)
@@ -142,7 +107,7 @@ class Project:
             raise CannotPatch(f"{shown} was changed since the run: record it again")
         if any(mark in data[:_HEAD_BYTES] for mark in _GENERATED):
             raise CannotPatch(f"{shown} is generated: change what generates it")
-        return _parsed(Source(relative, data))
+        return _parsed(relative, data)
 
     def sources(self) -> Iterator[Source]:
         """All files of the project that the run imported and that are unchanged."""
@@ -187,10 +152,9 @@ class Project:
                         continue
 
 
-def _parsed(source: Source) -> Source:
+def _parsed(path: str, data: bytes) -> Source:
     try:
-        _ = source.module
-    except (cst.ParserSyntaxError, SyntaxError, ValueError, RecursionError, LookupError) as error:
-        shown = clean(source.path, 200)
-        raise CannotPatch(f"{shown} cannot be parsed: {type(error).__name__}") from error
-    return source
+        return Source(path, data)
+    except (SyntaxError, ValueError, RecursionError, LookupError, MemoryError) as error:
+        why = f"{clean(path, 200)} cannot be parsed: {type(error).__name__}"
+        raise CannotPatch(why) from error

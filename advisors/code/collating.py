@@ -1,26 +1,30 @@
-"""A collate function written anew where it makes tensors of lists of arrays; only for what its
-samples were seen to be."""
+"""A collate function that makes tensors of lists of arrays, changed to stack the arrays; only for
+what its samples were seen to be."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...profiler.store.sampled_fetches import SampleField
 from ..case.code_text import free_names, parsed_function
 from .method import called, calls_in, parsed
-from .syntax import Replaced, expression, names
+from .python_text import Piece, PythonText, edited
+from .rewritten import bare
+from .syntax import names
 
 # Of lists, value by value, and the type that they make of them.
-_OF_LISTS = {"tensor": None, "as_tensor": None, "FloatTensor": "torch.float32",
-             "Tensor": "torch.float32", "LongTensor": "torch.int64"}  # fmt: skip
+_OF_LISTS = {
+    **dict.fromkeys(("tensor", "as_tensor")),
+    **dict.fromkeys(("FloatTensor", "Tensor"), "torch.float32"),
+    "LongTensor": "torch.int64",
+}
 # What Python's numbers become; a list of arrays keeps their type.
-_OF_NUMBERS = {"float": "torch.get_default_dtype()", "int": "torch.int64", "bool": "torch.bool"}
-_KINDS = {
-    **dict.fromkeys(("float32", "float64"), "float"),
-    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8"), "int"),
-    "bool": "bool",
+_OF_NUMBERS = {
+    **dict.fromkeys(("float32", "float64"), "torch.get_default_dtype()"),
+    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8"), "torch.int64"),
+    "bool": "torch.bool",
 }
 _TYPES = ("numpy.ndarray", "torch.Tensor")
 _KEPT = ("dtype", "device")
@@ -28,39 +32,34 @@ _IMPORTS = {"np": "import numpy as np", "torch": "import torch"}
 
 
 @dataclass
-class _Listed:
-    """A list with one field of every sample. `made` is the expression of an item, `tolist` the call
-    in it that makes a list of the field."""
-
-    path: str
-    made: ast.expr
-    tolist: ast.Call | None
-
-
-@dataclass
 class Collating:
     """A collate function, and the fields of which it makes tensors through lists (`paths`)."""
 
-    function: ast.FunctionDef
+    file: PythonText
     paths: tuple[str, ...]
-    replaced: dict[ast.AST, ast.AST | None] = field(repr=False)
+    pieces: list[Piece] = field(repr=False)
 
     def code(self) -> str | None:
         """`stack_samples`, which copies each of these fields once; None where it uses names of its
         module, or where the samples were not described."""
-        if not self.replaced:
+        if not self.pieces:
             return None
-        function = self.function
-        Replaced(self.replaced).generic_visit(function)
-        function.name, function.returns = "stack_samples", None
-        for argument in function.args.args:
-            argument.annotation = None
-        ast.fix_missing_locations(function)
+        function = bare(edited(self.file.text, self.pieces), "stack_samples")
         used = free_names(ast.Module([function], []))
         if not used <= _IMPORTS.keys():
             return None
         imports = "\n".join(line for name, line in _IMPORTS.items() if name in used)
         return f"{imports}\n\n\n{ast.unparse(function)}\n"
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """A list with one field of every sample: what it makes of a sample, called `target`. `uses`:
+    how often its name stands in the function, where it is only filled and given on."""
+
+    item: ast.expr
+    target: ast.expr
+    uses: int = 0
 
 
 def of_lists(source: Sequence[str], fields: Iterable[SampleField]) -> Collating | None:
@@ -70,33 +69,67 @@ def of_lists(source: Sequence[str], fields: Iterable[SampleField]) -> Collating 
     function = parsed_function(source)
     if function is None or len(function.args.args) != 1 or function.decorator_list:
         return None
-    seen = {each.path: each for each in fields}
-    samples = function.args.args[0].arg
-    lists = _lists(function, samples)
-    replaced: dict[ast.AST, ast.AST | None] = {}
-    paths = []
-    for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+    file, seen = PythonText("\n".join(source)), {each.path: each for each in fields}
+    (function,) = file.tree.body[:1]  # type: ignore[assignment]
+    assert isinstance(function, ast.FunctionDef)
+    paths, pieces = [], []
+    for path, found in stacked(file, function, function.args.args[0].arg, seen):
+        if found is not None or not seen:
+            paths.append(path)
+            pieces += found if found is not None and seen else []
+    return Collating(file, tuple(paths), pieces) if paths else None
+
+
+def stacked(
+    file: PythonText, function: ast.FunctionDef, samples: str, seen: dict[str, SampleField]
+) -> Iterator[tuple[str, list[Piece] | None]]:
+    """Each field of which this function makes a tensor through a list, and the pieces that stack it
+    in place of that. None where another value may come of it; where no field was seen, all are
+    taken for arrays."""
+    lists, count = dict(_lists(function, samples)), names(function)
+    for call in calls_in(function):
         if called(call) not in _OF_LISTS or len(call.args) != 1:
             continue
-        given = call.args[0]
-        listed = (
-            lists.get(given.id) if isinstance(given, ast.Name) else _comprehended(given, samples)
-        )
-        if listed is None or (
-            isinstance(given, ast.Name) and names(function)[given.id] > _uses(listed)
-        ):
+        listed, given = _comprehended(call.args[0], samples), call.args[0]
+        if isinstance(given, ast.Name):
+            listed = lists.get(given.id)
+            if listed is None or count[given.id] > listed.uses:
+                continue
+        path, made, tolist = _item(listed) if listed is not None else (None, None, None)
+        if path is None:
             continue
-        by_list = listed.tolist is not None and isinstance(listed.tolist.func, ast.Name)
-        if not seen or by_list:  # what `list` holds may be of another type
-            paths.append(listed.path)
+        if isinstance(tolist, ast.Name):  # what `list` holds may be of another type
+            yield path, []
             continue
-        made = _stacked(call, listed, seen.get(listed.path))
-        if made is not None:
-            paths.append(listed.path)
-            replaced[call] = made
-            if listed.tolist is not None and isinstance(listed.tolist.func, ast.Attribute):
-                replaced[listed.tolist] = listed.tolist.func.value
-    return Collating(function, tuple(paths), replaced) if paths else None
+        looks = seen.get(path)
+        if seen and not _alike(call, looks, tolist):
+            yield path, None
+            continue
+        dtype = _OF_LISTS[called(call)]
+        if looks is not None and tolist is not None:
+            dtype = dtype or _OF_NUMBERS[looks.dtype or ""]
+        given_dtype = any(each.arg == "dtype" for each in call.keywords)
+        array = looks is None or looks.kind == "ndarray"
+        begin, end = file.span(given)
+        more = f", dtype={dtype}" if dtype is not None and not given_dtype else ""
+        pieces = [
+            file.replaced(call.func, "torch.as_tensor"),
+            (begin, begin, f"{'np' if array else 'torch'}.stack("),
+            (end, end, f"){more}"),
+        ]
+        if tolist is not None and made is not None:
+            pieces.append(file.replaced(tolist, file.of(made)))
+        yield path, pieces
+
+
+def _alike(call: ast.Call, looks: SampleField | None, tolist: ast.AST | None) -> bool:
+    """Whether stacking makes the same tensor of this field as the call makes of a list."""
+    if looks is None or not looks.alike or looks.type not in _TYPES or not looks.shape:
+        return False
+    if looks.dtype not in _OF_NUMBERS or any(each.arg not in _KEPT for each in call.keywords):
+        return False
+    # torch makes no tensor of a list of tensors.
+    return tolist is not None or looks.kind == "ndarray"
 
 
 def tensor_of_list(line: str) -> bool:
@@ -109,94 +142,51 @@ def tensor_of_list(line: str) -> bool:
     )
 
 
-def _uses(listed: _Listed) -> int:
-    return 3 if isinstance(listed, _Appended) else 2
-
-
-class _Appended(_Listed):
-    """One that grows in a loop over the samples."""
-
-
-def _lists(function: ast.FunctionDef, samples: str) -> Mapping[str, _Listed]:
-    found: dict[str, _Listed] = {}
+def _lists(function: ast.FunctionDef, samples: str) -> Iterator[tuple[str, _Listed]]:
+    """By name."""
     for each in function.body:
         match each:
             case ast.Assign([ast.Name(name)], value):
                 listed = _comprehended(value, samples)
                 if listed is not None:
-                    found[name] = listed
+                    yield name, listed
             case ast.Assign(
-                [ast.Tuple(targets)], ast.Call(ast.Name("zip"), [ast.Starred(ast.Name(given))])
+                [ast.Tuple(targets) as target],
+                ast.Call(ast.Name("zip"), [ast.Starred(ast.Name(given))]),
             ) if given == samples:
-                for place, target in enumerate(targets):
-                    if isinstance(target, ast.Name):
-                        found[target.id] = _Listed(f"[{place}]", target, None)
+                for item in targets:
+                    if isinstance(item, ast.Name):
+                        yield item.id, _Listed(item, target, 2)
             case ast.For(target, ast.Name(given), body) if given == samples:
                 for statement in body:
                     match statement:
                         case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"), [item])):
-                            listed = _item(item, target)
-                            if listed is not None:
-                                found[name] = _Appended(listed.path, item, listed.tolist)
-    return found
+                            yield name, _Listed(item, target, 3)
 
 
 def _comprehended(value: ast.expr, samples: str) -> _Listed | None:
     match value:
-        case ast.ListComp(item, [ast.comprehension(target, ast.Name(given), [])]) if (
-            given == samples
-        ):
-            return _item(item, target)
+        case ast.ListComp(item, [ast.comprehension(target, ast.Name(given), [])]):
+            return _Listed(item, target, 2) if given == samples else None
     return None
 
 
-def _item(item: ast.expr, target: ast.expr) -> _Listed | None:
-    """Which field of a sample this is, where `target` stands for the sample."""
-    tolist = None
+def _item(listed: _Listed) -> tuple[str | None, ast.expr | None, ast.AST | None]:
+    """(which field of a sample this is, the field, the call that makes a list of it)."""
+    item, tolist, path = listed.item, None, ""
     match item:
-        case ast.Call(ast.Attribute(value, "tolist"), [], []) | ast.Call(
-            ast.Name("list"), [value], []
-        ):
+        case ast.Call(ast.Attribute(value, "tolist"), [], []):
             tolist, item = item, value
-    path = ""
+        case ast.Call(ast.Name("list") as tolist, [value], []):
+            item = value
+    made = item
     while isinstance(item, ast.Subscript) and isinstance(item.slice, ast.Constant):
         path, item = f"[{item.slice.value!r}]{path}", item.value
-    if not isinstance(item, ast.Name):
-        return None
-    if isinstance(target, ast.Name) and target.id == item.id:
-        return _Listed(path, item, tolist)
-    if isinstance(target, ast.Tuple):
-        for place, each in enumerate(target.elts):
-            if isinstance(each, ast.Name) and each.id == item.id:
-                return _Listed(f"[{place}]{path}", item, tolist)
-    return None
-
-
-def _stacked(call: ast.Call, listed: _Listed, seen: SampleField | None) -> ast.expr | None:
-    """One copy of this field of all samples, in place of this call; None where it is not known to
-    be the same."""
-    if seen is None or not seen.alike or seen.type not in _TYPES or not seen.shape:
-        return None
-    kind = _KINDS.get(seen.dtype or "")
-    if kind is None or any(each.arg not in _KEPT for each in call.keywords):
-        return None
-    array = seen.kind == "ndarray"
-    if listed.tolist is None and not array:
-        return None  # torch makes no tensor of a list of tensors
-    dtype = _OF_LISTS[called(call)] or (_OF_NUMBERS[kind] if listed.tolist is not None else None)
-    stack = "np.stack" if array else "torch.stack"
-    made = expression(f"torch.as_tensor({stack}(given))")
-    assert isinstance(made, ast.Call) and isinstance(made.args[0], ast.Call)
-    made.args[0].args = [_without(call.args[0], listed)]
-    made.keywords = list(call.keywords)
-    if dtype is not None and not any(each.arg == "dtype" for each in made.keywords):
-        made.keywords.append(ast.keyword("dtype", expression(dtype)))
-    return made
-
-
-def _without(given: ast.expr, listed: _Listed) -> ast.expr:
-    """The list itself, of fields in place of lists."""
-    if isinstance(given, ast.ListComp) and listed.tolist is not None:
-        assert isinstance(listed.tolist.func, ast.Attribute)
-        return ast.ListComp(listed.tolist.func.value, given.generators)
-    return given
+    match item, listed.target:
+        case ast.Name(name), ast.Name(target) if name == target:
+            return path, made, tolist
+        case ast.Name(name), ast.Tuple(targets):
+            for place, each in enumerate(targets):
+                if isinstance(each, ast.Name) and each.id == name:
+                    return f"[{place}]{path}", made, tolist
+    return None, None, None

@@ -26,10 +26,16 @@ class Method:
     """`function` is None where the source cannot be read. `varying` are those of its arguments that
     differ from sample to sample: all, if not given."""
 
-    def __init__(self, source: Sequence[str], varying: Iterable[str] | None = None) -> None:
+    def __init__(
+        self,
+        source: Sequence[str],
+        varying: Iterable[str] | None = None,
+        function: ast.FunctionDef | None = None,
+    ) -> None:
+        """`function`: of a source that holds others too."""
         self.source = tuple(source)
         self.lines = "\n".join(source).split("\n")
-        nodes = ast.walk(parsed("\n".join(source)))
+        nodes = ast.walk(function or parsed("\n".join(source)))
         self.function = next((each for each in nodes if isinstance(each, ast.FunctionDef)), None)
         self.statements: list[ast.stmt] = []
         self.varying: set[str] = set()
@@ -168,7 +174,7 @@ def called(call: ast.Call) -> str:
     return ast.unparse(call.func).rpartition(".")[2]
 
 
-def draws(expression: ast.expr) -> bool:
+def draws(expression: ast.AST) -> bool:
     """Whether it may give something else each time, whatever it depends on."""
     return any(named_as_drawing(ast.unparse(call.func)) for call in calls_in(expression))
 

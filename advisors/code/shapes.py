@@ -400,17 +400,21 @@ def taken_of_whole(statement: ast.stmt | None, method: Method) -> ast.Subscript 
     read = read_by(statement) if statement is not None else []
     for node in (node for part in read for node in ast.walk(part)):
         match node:
-            case ast.Subscript(ast.Subscript(of, ast.Slice(None, None, None)), key, ast.Load()):
+            case ast.Subscript(ast.Subscript(of, every), key, ast.Load()) if _is_all(every):
                 if not isinstance(of, ast.Name) and method.varies([key]):
                     return node
     return None
+
+
+def _is_all(key: ast.expr) -> bool:
+    return ast.unparse(key) in (":", "...", "()")
 
 
 def _all_of(statement: ast.stmt | None) -> bool:
     """Whether it gives a name to all of what an attribute, or an entry of a file, holds."""
     match statement:
         case ast.Assign([ast.Name()], ast.Subscript(of, key)) if not isinstance(of, ast.Name):
-            return ast.unparse(key) in (":", "...", "()")
+            return _is_all(key)
     return False
 
 

@@ -17,6 +17,7 @@ from loaderscope.fixing.lines import change_fetching, change_lines
 from loaderscope.fixing.project import Project
 from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
 from loaderscope.profiler.store.inspection import read_inspection
+from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from made_projects import PROJECTS, lay, loader_of, without_loop
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -45,7 +46,7 @@ def test_a_line_is_edited_by_its_shape(name: str, tmp_path: Path) -> None:
     with loader_of(tmp_path) as loader:
         inspection = read_inspection({"inspection": inspect_loader(loader)})
         before = some(loader)
-    recorded: Any = SimpleNamespace(inspection=inspection)
+    recorded: Any = SimpleNamespace(inspection=inspection, looks=SampledFetches())
     report: Any = SimpleNamespace(findings=())
     edits, project = Edits(), Project(tmp_path, hashes)
     if name == "rows_one_by_one":

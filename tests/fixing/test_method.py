@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-import libcst as cst
+import ast
+
 import pytest
 
+from loaderscope.advisors.code.editable import Editable
+from loaderscope.advisors.code.waste import make_once
 from loaderscope.fixing.edits import Edits
-from loaderscope.fixing.hoisting import keep_open, make_once
-from loaderscope.fixing.lines import _statement
-from loaderscope.fixing.method import Method
+from loaderscope.fixing.handles import keep_open
+from loaderscope.fixing.lines import Edit, fits, statement_at
 from loaderscope.fixing.project import Source
 
 HEAD = "import json, os, random\n\nclass Rows:\n    def __init__(self, root):\n        self.root, self.rows = root, []\n\n"
 
 
-def edited(body: str, more: str = "", edit: object = make_once, head: str = HEAD) -> str | None:
+def edited(body: str, more: str = "", edit: Edit = make_once, head: str = HEAD) -> str | None:
     """The file after the line marked `# hot` was edited, None where that was refused."""
     text = f"{head}    def __getitem__(self, index):\n"
     text += "".join(f"        {line}\n" for line in body.splitlines()) + more
     source = Source("a.py", text.encode())
     line = next(n for n, each in enumerate(text.splitlines(), 1) if "# hot" in each)
-    statement = _statement(source, line)
+    statement, edits = statement_at(source, line), Edits()
     assert statement is not None
-    method, edits = Method.around(source, statement), Edits()
-    assert method is not None
-    if not edit(edits, method, statement):  # type: ignore[operator]
-        assert edits.changes() == ()
+    function = source.enclosing(statement, ast.FunctionDef)
+    assert function is not None
+    method = Editable(source, function)
+    if not fits(edit, method, statement):
         return None
+    edits.add(source, method.pieces)
     (change,) = edits.changes()
-    assert cst.parse_module(change.after)
     return change.after.decode()
 
 

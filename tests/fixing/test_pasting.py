@@ -51,13 +51,9 @@ PIN, Batches = False, None
 
 def pasted(text: str, code: str = CODE) -> str:
     source = Source("a.py", text.encode())
-    calls = [
-        node
-        for node in source.find(__import__("libcst").Call)
-        if "Loader" in source.text(node.func)
-    ]  # type: ignore[attr-defined]
+    calls = [node for node in source.find(ast.Call) if "Loader" in source.shown(node.func)]
     edits, project = Edits(), None
-    site = Site(source, calls[0])  # type: ignore[arg-type]
+    site = Site(source, calls[0])
     paste(edits, site, Arguments(project, edits, site), code)  # type: ignore[arg-type]
     (change,) = edits.changes()
     return change.after.decode()

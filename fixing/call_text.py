@@ -1,0 +1,79 @@
+"""Arguments written into a call as its others are: spaced, broken and commented."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+
+from ..advisors.code.python_text import Piece, PythonText
+
+Argument = ast.expr | ast.keyword
+
+
+def arguments_of(call: ast.Call) -> list[Argument]:
+    """All that stands between the parentheses, in its order."""
+    found: list[Argument] = [*call.args, *call.keywords]
+    return sorted(found, key=lambda each: (each.lineno, each.col_offset))
+
+
+def added_arguments(text: PythonText, call: ast.Call, new: Mapping[str, str]) -> list[Piece]:
+    """More keywords at the end of a call, before any `**`."""
+    given, close = arguments_of(call), text.span(call)[1] - 1
+    spread = [each for each in given if isinstance(each, ast.keyword) and each.arg is None]
+    named = [each for each in given if isinstance(each, ast.keyword) and each.arg]
+    equal = _equal(text, named[-1]) if named else "="
+    written = [f"{name}{equal}{value}" for name, value in new.items()]
+    if not given:
+        return [(close, close, ", ".join(written))]
+    between = _between(text, call, given)
+    if spread:
+        at = text.span(spread[0])[0]
+        return [(at, at, "".join(f"{each}{between}" for each in written))]
+    end = _end(text, given[-1], close)
+    comma, comment = re.match(  # type: ignore[union-attr]
+        r"(\s*,)?[ \t]*(#[^\r\n]*)?", text.text[end:close]
+    ).groups()
+    if comment is None:
+        return [(end, end, "".join(f"{between}{each}" for each in written))]
+    # The comment is about the argument before.
+    line = between[1:] if "\n" in between else f"{text.newline}{text.margin(call)}{text.indent}"
+    at = text.text.index(comment, end) + len(comment)
+    lines = ",".join(f"{line}{each}" for each in written)
+    return [(end, end, "" if comma else ","), (at, at, f"{lines}{',' if comma else ''}")]
+
+
+def without_argument(text: PythonText, call: ast.Call, argument: Argument) -> Piece:
+    """The call without this argument."""
+    given = arguments_of(call)
+    at = given.index(argument)
+    end = _end(text, argument, text.span(call)[1] - 1)
+    if at:
+        return _end(text, given[at - 1], text.span(argument)[0]), end, ""
+    following = text.span(given[1])[0] if len(given) > 1 else end
+    return text.span(argument)[0], following, ""
+
+
+def _equal(text: PythonText, keyword: ast.keyword) -> str:
+    found = re.match(r"\w+(\s*=\s*)", text.of(keyword))
+    return found[1] if found is not None else "="
+
+
+def _end(text: PythonText, argument: Argument, limit: int) -> int:
+    """Where an argument ends, with the parentheses around it."""
+    end = text.span(argument)[1]
+    found = re.match(r"(?:(?:\s|#.*)*\))*", text.text[end:limit])
+    return end + len(found[0]) if found is not None else end
+
+
+def _between(text: PythonText, call: ast.Call, given: list[Argument]) -> str:
+    """What separates two arguments of this call: a comma, and a space or a new line."""
+    first = text.span(given[0])[0]
+    if len(given) > 1 and getattr(given[1], "arg", "") is not None:
+        first, last = _end(text, given[0], text.span(given[1])[0]), text.span(given[1])[0]
+        gap = text.text[first:last].partition(",")[2]
+    else:
+        gap = text.text[_end(text, call.func, first) : first].partition("(")[2] or " "
+    if "\n" in gap:
+        return f",{text.newline}{gap.rpartition(chr(10))[2]}"
+    return f",{gap}" if gap.isspace() or not gap else ", "
