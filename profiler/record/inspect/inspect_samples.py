@@ -6,12 +6,11 @@ from __future__ import annotations
 from functools import reduce
 from typing import Any
 
-from ...guard.static_access import class_name, inherits, is_one_of, plain_tensor, unseen
+from ...guard.static_access import class_name, unseen
 from ...store.sampled_fetches import MAX_FIELDS, SampleField, combined_fields
-from .inspect_batch import is_array, walk
+from .inspect_batch import leaf_kind, type_name, walk
 
 MAX_SAMPLES = 16
-_NUMBERS = (int, float, bool, complex)
 
 
 def inspect_samples(samples: Any) -> tuple[SampleField, ...]:
@@ -32,24 +31,8 @@ def inspect_samples(samples: Any) -> tuple[SampleField, ...]:
 
 
 def _field(path: str, value: Any) -> SampleField:
-    kind, name = "other", class_name(type(value))[:200]
-    if inherits(type(value), _tensor()):
-        if plain_tensor(value):
-            dtype = str(value.dtype).removeprefix("torch.")[:64]
-            return SampleField(path[:200], "tensor", name, dtype, tuple(value.shape))
-        kind = "tensor subclass"
-    elif is_array(value):
-        return SampleField(path[:200], "ndarray", name, str(value.dtype)[:64], tuple(value.shape))
-    elif type(value) is str:
-        kind = "text"
-    elif value is None:
-        kind = "none"
-    elif is_one_of(type(value), _NUMBERS):
-        kind = "number"
-    return SampleField(path[:200], kind, name)
-
-
-def _tensor() -> type:
-    import torch
-
-    return torch.Tensor
+    kind = leaf_kind(value)
+    known: tuple[Any, ...] = ()
+    if kind in ("tensor", "ndarray"):
+        known = type_name(value.dtype)[:64], tuple(value.shape)
+    return SampleField(path[:200], kind, class_name(type(value))[:200], *known)
