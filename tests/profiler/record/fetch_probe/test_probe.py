@@ -403,7 +403,7 @@ def batches(
     """Loop over so many batches looked at in detail; returns which were looked inside."""
     looked = []
     for i in range(number):
-        wanted = one.wants() and one.begin(Chains(lambda: None), 4)
+        wanted = one.wants() and one.begin(None, 4)
         host.now += fetch_ns
         host.read += read
         if wanted:
@@ -443,57 +443,60 @@ def test_each_epoch_is_looked_at(tmp_path: Path, host: Host) -> None:
 
 def test_a_look_given_up_counts_for_nothing(tmp_path: Path, host: Host) -> None:
     one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
-    assert one.begin(Chains(lambda: None), 4)
+    assert one.begin(None, 4)
     one.abandon()
     one.end(5, 5)
     one.settle()
     assert one.totals.batches == 0
-    assert one.begin(Chains(lambda: None), 4)
+    assert one.begin(None, 4)
     one.abandon()
 
 
 def test_one_look_at_a_time(tmp_path: Path, host: Host) -> None:
     one, two = FetchProbe(tmp_path / "p" / "a.json"), FetchProbe(tmp_path / "p" / "b.json")
-    assert one.begin(Chains(lambda: None), 4)
-    assert not two.begin(Chains(lambda: None), 4)
+    assert one.begin(None, 4)
+    assert not two.begin(None, 4)
     two.abandon()
-    assert not two.begin(Chains(lambda: None), 4)
+    assert not two.begin(None, 4)
     one.end(5, 5)
-    assert two.begin(Chains(lambda: None), 4)
+    assert two.begin(None, 4)
     two.abandon()
 
 
 def test_a_failure_of_ours_ends_the_looking_and_says_why(tmp_path: Path, host: Host) -> None:
     class Broken(Chains):
-        def start(self) -> bool:
+        def start(self, dataset: Any, epoch: int = 0) -> bool:
             raise ZeroDivisionError("ours")
 
     (tmp_path / "p").mkdir()
     one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
-    assert not one.begin(Broken(lambda: None), 4)
+    one._chains = Broken()
+    assert not one.begin(None, 4)
     assert not one.wants()
     one.close()
     assert (
         "ZeroDivisionError: ours"
         in read_sampled_fetches(tmp_path / "p", 0, "dataloader", {}).reasons["looks"]
     )
-    assert FetchProbe(tmp_path / "p" / "x.json").begin(Chains(lambda: None), 1)
+    assert FetchProbe(tmp_path / "p" / "x.json").begin(None, 1)
     probe._let_go()
 
 
 def test_an_interrupt_leaves_nothing_behind(tmp_path: Path, host: Host) -> None:
     class Interrupted(Chains):
-        def start(self) -> bool:
-            super().start()
+        def start(self, dataset: Any, epoch: int = 0) -> bool:
+            super().start(dataset, epoch)
             raise KeyboardInterrupt
 
     owner = type("Owner", (), {})()
     owner.steps = held = [abs, abs]
     one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
+    one._chains = Interrupted()
     with pytest.raises(KeyboardInterrupt):
-        one.begin(Interrupted(lambda: owner), 4)
+        one.begin(owner, 4)
     assert owner.steps is held
-    assert one.begin(Chains(lambda: None), 4)
+    one._chains = Chains()
+    assert one.begin(None, 4)
     one.abandon()
 
 
@@ -502,7 +505,7 @@ def test_a_child_forked_during_a_look_is_not_looked_at(tmp_path: Path) -> None:
     owner = type("Owner", (), {})()
     owner.steps = [abs, abs]
     one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
-    assert one.begin(Chains(lambda: owner), 4)
+    assert one.begin(owner, 4)
     child = os.fork()
     if child == 0:
         os._exit(0 if type(owner.steps) is list and not one.wants() else 1)
