@@ -38,23 +38,22 @@ def prepared(
     loop: Callable[..., None], args: tuple[Any, ...], place: Place
 ) -> tuple[tuple[Any, ...], Callable[[], None]]:
     """(the arguments for torch's loop, what to call at its end)."""
-    inside = None
     try:
         from ..session.session import leave_worker_alone
 
         leave_worker_alone()
         allow_as_told()
-        args, inside = _instrument(loop, args, place)
+        return _instrument(loop, args, place)
     except Exception as error:
         if not is_ours(error):
             raise
         tell_from_worker(place, error)
-    return args, inside.close if inside is not None else lambda: None
+    return args, lambda: None
 
 
 def _instrument(
     loop: Callable[..., None], args: tuple[Any, ...], place: Place
-) -> tuple[tuple[Any, ...], FetchProbe | None]:
+) -> tuple[tuple[Any, ...], Callable[[], None]]:
     roles = torch_parts.loop_roles(loop)
     timer = _Timer(int(args[roles.worker]), roles.stateful)
     if place is not None:
@@ -64,20 +63,16 @@ def _instrument(
         file = Path(folder) / f"looks-{loader}-w{timer.worker}.json"
         timer.inside = FetchProbe(file, epoch, in_worker=True)
     given = list(args)
-    queues = (
-        (roles.index_queue, IndexQueue(args[roles.index_queue], timer)),
-        (roles.result_queue, ResultQueue(args[roles.result_queue], timer)),
-    )
-    for role, queue in queues:
-        given[role] = queue
+    tasks = given[roles.index_queue] = IndexQueue(args[roles.index_queue], timer)
+    results = given[roles.result_queue] = ResultQueue(args[roles.result_queue], timer)
 
     def go_on_bare(error: Exception) -> None:
-        for _, queue in queues:
-            queue.be_plain()
+        tasks.be_plain()
+        results.be_plain()
         tell_from_worker(place, error)
 
     _mark_fetchers_of(loop, timer, go_on_bare)
-    return tuple(given), timer.inside
+    return tuple(given), timer.inside.close if timer.inside is not None else lambda: None
 
 
 def _mark_fetchers_of(
