@@ -97,15 +97,3 @@ def read_object(path: Path, max_bytes: int) -> dict[str, Any]:
 def text(data: Mapping[str, Any], key: str) -> str | None:
     value = data.get(key)
     return value if isinstance(value, str) and value else None
-
-
-def integer(data: Mapping[str, Any], key: str) -> int | None:
-    value = data.get(key)
-    return value if type(value) is int and believable(key, value) else None
-
-
-def number(data: Mapping[str, Any], key: str) -> float | None:
-    value = data.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not believable(key, value):
-        return None
-    return float(value)

@@ -13,16 +13,10 @@ MAX_BYTES = 4 << 20
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 
 
-class MountPoint(NamedTuple):
-    """Where a file system hangs, and its type as the kernel names it."""
-
-    path: str
-    type: str
-
-
 class Entry(NamedTuple):
-    """One line of the table. `root` is which folder of the file system hangs there; `options` are
-    the file system's."""
+    """One line of the table: a mount point, and the type of its file system as the kernel names it.
+    `root` is the folder of the file system that is mounted there. `options` are the file
+    system's."""
 
     path: str
     type: str
@@ -31,52 +25,38 @@ class Entry(NamedTuple):
 
 
 class Mounts:
-    """The mounts of this process, read when first asked for, and again where a later one must be
-    missing."""
+    """The mounts of this process. The table is read at the first question, and again if a later
+    mount must be missing."""
 
     def __init__(self, source: str = MOUNTINFO) -> None:
         self._source = source
-        self._types: dict[str, str] = {}
+        self._entries: dict[str, Entry] = {}
 
-    def of(self, directory: str) -> MountPoint | None:
-        """The mount this absolute directory lies on; None where the platform does not tell."""
+    def of(self, directory: str) -> Entry | None:
+        """The mount of this absolute directory, None if the platform does not tell."""
         found = self._look_up(directory)
-        if (
-            found is None or found.type == "autofs"
-        ):  # mounted when first used: the table read before lacks it
-            self._types = _read(self._source)
+        if found is None or found.type == "autofs":  # mounted at its first use
+            # Later mounts cover earlier ones.
+            self._entries = {entry.path: entry for entry in table(self._source)}
             found = self._look_up(directory)
         return found
 
-    def _look_up(self, directory: str) -> MountPoint | None:
-        types = self._types
-        if not types:
-            return None
-        path = directory
-        while path not in types:
-            parent = os.path.dirname(path)
-            if parent == path:
-                return None
-            path = parent
-        return MountPoint(path, types[path])
-
-
-def _read(source: str) -> dict[str, str]:
-    """Mount point → type. {} where there is no such table."""
-    return {entry.path: entry.type for entry in table(source)}  # later mounts cover earlier ones
+    def _look_up(self, path: str) -> Entry | None:
+        while path not in self._entries and path != os.path.dirname(path):
+            path = os.path.dirname(path)
+        return self._entries.get(path)
 
 
 def table(source: str | os.PathLike[str] = MOUNTINFO) -> Iterator[Entry]:
-    """The mounts in a mountinfo file, in its order; none where there is no such file.
+    """The mounts in a mountinfo file, in its order. None if there is no such file.
 
-    The kernel writes blanks, newlines and backslashes in names as octal numbers and all else as it
-    is: a name may hold any byte, and is given as `os.fsdecode` has it.
+    The kernel writes blanks, newlines and backslashes in names as octal numbers, and all other
+    bytes as they are. Names are decoded by `os.fsdecode`.
     """
     try:
         with open(source, "rb") as file:
-            lines = file.read(MAX_BYTES).split(
-                b"\n"
-            )  # splitlines would end a name at a carriage return
+            # `splitlines` would end a name at a carriage return.
+            lines = file.read(MAX_BYTES).split(b"\n")
     except OSError:
         return
     for line in lines:

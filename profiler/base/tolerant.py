@@ -38,12 +38,6 @@ def fitted(data: Any, kind: type[S]) -> S:
     return kind() if found is UNSET else found
 
 
-def listed(items: Any, kind: type[S], most: int) -> tuple[S, ...]:
-    """Those items of a list that are of this kind, at most so many."""
-    found = _fit(items, Annotated[tuple[kind, ...], Meta(max_length=most)])  # type: ignore[valid-type]
-    return () if found is UNSET else typing.cast("tuple[S, ...]", found)
-
-
 def _fit(value: Any, kind: Any) -> Any:
     """The value as this type, UNSET where nothing of it fits."""
     try:

@@ -1,12 +1,12 @@
-"""What torch and torchdata call the parts that measuring holds on to: each is looked up here, by
-its role.
+"""The names of the parts of torch and torchdata that measuring uses. Each is looked up here by its
+role.
 
-None of these names is promised to anybody. A torch that calls a part otherwise is found out before
-the part is used: `missing_*` say in words what is not where it was in every torch tried, and what
-depends on it is then left bare. The attributes of iterators that `iterators` and the compiled form
-read once a batch are named there, and checked from here.
+These names are private to torch. They are checked before a part is used: `missing_*` say in words
+which parts are not where they were in every tried torch, and what depends on them stays bare.
+`iterators` and the compiled form name the attributes that they read once per batch. These are
+checked here too.
 
-Nothing of torch is imported before a part is asked for: see `worker_target`.
+No part of torch is imported before it is asked for: see `worker_target`.
 """
 
 from __future__ import annotations
@@ -104,10 +104,10 @@ _SWITCH = (
 
 
 class LoopRoles(NamedTuple):
-    """At which places of a worker loop's arguments its parts are.
+    """The positions of its parts among a worker loop's arguments.
 
-    The data set is not among them: some torch hands it over, some in a list that the loop empties.
-    The fetcher that the loop makes has it under one name in all of them, see `dataset_of`.
+    The data set is left out: some releases pass it, others pass a list that the loop empties. The
+    loop's fetcher has it under one name in all of them, see `dataset_of`.
     """
 
     index_queue: int
@@ -176,7 +176,7 @@ def pinner() -> Any:
 def samplers_begun(multi: bool) -> int:
     """How often an iterator asks its sampler for an iterator when an epoch begins."""
     reset = getattr(iterator_base(), "_reset", None)
-    return 1 + (multi and "_sampler_iter" in names_used([[reset]]))
+    return 1 + (multi and "_sampler_iter" in names_used(reset))
 
 
 def under_way(iterator: Any) -> int:
@@ -219,14 +219,13 @@ def put_task(iterator: Any) -> None:
 
 
 def take_one(iterator: Any, index: Iterator[Any]) -> None:
-    """An iterator with workers that is at work for nobody is given the task to make the batch of
-    this index."""
+    """Give an idle iterator with workers the task to make the batch of this index."""
     iterator._sampler_iter = index
     iterator._try_put_index()
 
 
 def finished(iterator: Any) -> bool:
-    """Whether all that was asked for is made, or never will be: one of the workers has ended."""
+    """Whether all tasks are done, or never will be because a worker has ended."""
     queues = [
         getattr(iterator, name)
         for name in ("_worker_result_queue", "_data_queue")
@@ -265,16 +264,14 @@ def check_number_of_workers(loader: Any) -> None:
 
 
 def kill_if_stuck(iterator: Any, error: BaseException) -> None:
-    """Workers that torch has waited for in vain, as long as `timeout` says: it would wait for their
-    end, too."""
+    """End workers for which torch has waited until `timeout`: it would also wait for their end."""
     if str(error).startswith("DataLoader timed out after"):
         for worker in getattr(iterator, "_workers", ()):
             worker.terminate()
 
 
 def dismiss(iterator: Any) -> None:
-    """Tell the workers of an iterator that has nothing under way to end; `dismissed` says when they
-    have."""
+    """Tell the workers of an idle iterator to end. `dismissed` says when they have."""
     if iterator._shutdown:  # it came to its end before
         return
     if hasattr(iterator, "_pin_memory_thread"):
@@ -291,26 +288,25 @@ def dismissed(iterator: Any) -> bool:
 
 
 def let_die(iterator: Any) -> None:
-    """A worker that dies is an error of this iterator's next batch, and none in the midst of
-    whatever code runs."""
+    """Have the death of a worker raise in this iterator's next batch, and not in whatever code
+    runs."""
     if getattr(iterator, "_worker_pids_set", False):
         import_module("torch.utils.data._utils.signal_handling")._remove_worker_pids(id(iterator))
         iterator._worker_pids_set = False
 
 
 def watch_over(iterator: Any) -> None:
-    """Torch looks after these workers from now on: they have started after their iterator was
-    made."""
+    """Have torch watch these workers, which started after their iterator was made."""
     signals = import_module("torch.utils.data._utils.signal_handling")
     signals._set_worker_pids(id(iterator), tuple(worker.pid for worker in iterator._workers))
     iterator._worker_pids_set = True
 
 
 def start_feeding(iterator: Any) -> None:
-    """Start what feeds the queues of workers that have had no task yet. Left to the end, torch
-    starts it then, to tell them; of an iterator that is garbage, Python would have closed the
-    queue's pipe by itself too: a thread that fails, and whoever has been given that descriptor
-    since would lose it."""
+    """Start the threads that feed the queues of workers without a task so far. Torch would start
+    them at the end, to stop the workers. For an iterator that is garbage, Python would have closed
+    the queue's pipe by then: the thread fails, or closes a descriptor that now belongs to another
+    file."""
     for queue in iterator._index_queues:
         with queue._notempty:
             if queue._thread is None:
@@ -323,16 +319,16 @@ def start_feeding(iterator: Any) -> None:
 def missing_of_switch() -> tuple[str, ...]:
     """What is not where changing iterators in mid-epoch looks for it, in words."""
     multi = getattr(sys.modules[TORCH.module], TORCH.multi)
-    used = names_used(vars(base).values() for base in multi.__mro__)
+    used = _names_in(multi)
     return tuple(f"its {multi.__name__} has no {name!r}" for name in _SWITCH if name not in used)
 
 
 def missing_of_iterator(cls: type) -> tuple[str, ...]:
     """What is not where the hooks of this iterator class look for it, in words."""
-    multi = "_process_data" in _names_held(cls)
+    multi = hasattr(cls, "_process_data")
     needed = (*_METHODS, *_MULTI_METHODS) if multi else _METHODS
     missing = [name for name in needed if not callable(getattr(cls, name, None))]
-    used = names_used(vars(base).values() for base in cls.__mro__)
+    used = _names_in(cls)
     missing += [name for name in (_MULTI if multi else _SINGLE) if name not in used]
     words = [f"its {cls.__name__} has no {name!r}" for name in missing]
     return tuple(words if multi else [*words, *_missing_of_fetchers()])
@@ -343,13 +339,12 @@ def missing_of_worker(kind: Kind) -> tuple[str, ...]:
     missing: list[str] = []
     try:
         constructor = getattr(sys.modules[kind.module], kind.multi).__init__
-        if not set(kind.worker_names) <= names_used([[constructor]]):
+        if not set(kind.worker_names) <= names_used(constructor):
             missing.append("it starts its workers in another way")
         loop = worker_loop(kind)
         loop_roles(loop)
-        if "create_fetcher" not in names_used([[loop]]) or not hasattr(
-            fetcher_maker(), "create_fetcher"
-        ):
+        makes = "create_fetcher" in names_used(loop)
+        if not makes or not hasattr(fetcher_maker(), "create_fetcher"):
             missing.append("its worker loop makes its fetcher in another way")
         worker_signals()
     except (LookupError, ImportError, AttributeError) as error:
@@ -366,33 +361,29 @@ def _missing_of_fetchers() -> list[str]:
     missing = []
     for name in _FETCHERS:
         cls = getattr(found, name, object)
-        used = names_used(vars(base).values() for base in cls.__mro__)
-        collates = "collate_fn" in names_used([[getattr(cls, "fetch", None)]])
-        if not collates or not {"dataset", "auto_collation"} <= used:
+        collates = "collate_fn" in names_used(getattr(cls, "fetch", None))
+        if not collates or not {"dataset", "auto_collation"} <= _names_in(cls):
             missing.append(f"its {name} works in another way")
     return missing
 
 
-def names_used(groups: Iterable[Iterable[Any]]) -> set[str]:
-    """The names that the code of these functions uses, of functions inside them too."""
-    found: set[str] = set()
-    for group in groups:
-        for value in group:
-            code = getattr(value, "__code__", None)
-            for each in _codes(code) if isinstance(code, types.CodeType) else ():
-                found.update(each.co_names)
-    return found
+def names_used(*functions: Any) -> set[str]:
+    """The names that the code of these functions uses, also of functions inside them. Other objects
+    use none."""
+    held = (getattr(each, "__code__", None) for each in functions)
+    return {name for code in held for each in codes(code) for name in each.co_names}
 
 
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _codes(constant)
+def codes(code: Any) -> Iterator[types.CodeType]:
+    """This code object and those inside it; nothing for any other object."""
+    if type(code) is types.CodeType:
+        yield code
+        for constant in code.co_consts:
+            yield from codes(constant)
 
 
-def _names_held(cls: type) -> set[str]:
-    return {name for base in cls.__mro__ for name in vars(base)}
+def _names_in(cls: type) -> set[str]:
+    return names_used(*(value for base in cls.__mro__ for value in vars(base).values()))
 
 
 # Versions.
@@ -404,8 +395,7 @@ def version_of(package: str) -> str:
 
 
 def untried(version: str | None) -> str | None:
-    """A sentence where this is a torch that was never tried; None for one that was, or of which
-    nothing is known."""
+    """A sentence if this torch was never tried; None if it was, or is unknown."""
     numbers = re.match(r"(\d+\.\d+)", version or "")
     if numbers is None or numbers[1] in TRIED:
         return None

@@ -23,6 +23,8 @@ _qualname_of = vars(type)["__qualname__"].__get__
 _module_of = vars(type)["__module__"].__get__
 
 MAX_NAME = 200
+NUMBERS = (int, float, bool, complex)
+PLAIN = (*NUMBERS, str, type(None))
 _FUNCTIONS = (
     types.FunctionType,
     types.BuiltinFunctionType,
@@ -72,18 +74,18 @@ def instance_vars(value: Any) -> dict[str, Any]:
     return {name: item for name, item in found.copy().items() if type(name) is str}
 
 
-def contents(value: Any) -> Iterable[Any] | None:
-    """The items of a dict, UserDict, list or tuple, or a subclass, read by the base class's own
-    methods. None for any other object."""
+def contents(value: Any) -> Iterable[tuple[Any, Any]] | None:
+    """(key or number, item) of a dict, UserDict, list or tuple, or a subclass, read by the base
+    class's own methods. None for any other object."""
     kind = type(value)
     if inherits(kind, UserDict):
         value = instance_vars(value).get("data")
         kind = type(value)
     if inherits(kind, dict):
-        return dict.values(value)
+        return dict.items(value)
     for base in (list, tuple):
         if inherits(kind, base):
-            return base.__iter__(value)
+            return enumerate(base.__iter__(value))
     return None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ...guard.static_access import contents, instance_vars, is_one_of, plain_tensor, unseen
+from ...guard.static_access import PLAIN, contents, instance_vars, is_one_of, plain_tensor, unseen
 
 if TYPE_CHECKING:
     import torch
@@ -20,8 +20,6 @@ MAX_ITEMS = 1024
 # The most objects that are opened in a batch.
 MAX_OBJECTS = 64
 DEPTH = 8
-
-_LEAVES = (int, str, float, bool, type(None), bytes)
 
 
 def storages_of(batch: Any) -> list[torch.UntypedStorage]:
@@ -40,7 +38,7 @@ def storages_of(batch: Any) -> list[torch.UntypedStorage]:
         if kind is torch.Tensor:
             take(value)
             return
-        if is_one_of(kind, _LEAVES) or not depth:
+        if kind is bytes or is_one_of(kind, PLAIN) or not depth:
             return
         held = contents(value)
         if held is None and plain_tensor(value):
@@ -51,9 +49,9 @@ def storages_of(batch: Any) -> list[torch.UntypedStorage]:
             if len(opened) >= MAX_OBJECTS or any(value is other for other in opened):
                 return
             opened.append(value)
-            held = instance_vars(value).values()
+            held = instance_vars(value).items()
         items = list(islice(held, MAX_ITEMS + 1))
-        for item in items if len(items) <= MAX_ITEMS else ():
+        for _, item in items if len(items) <= MAX_ITEMS else ():
             look(item, depth - 1)
 
     look(batch, DEPTH)

@@ -13,13 +13,13 @@ from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...base.clock import now_ns
-from ...guard.error_origin import forgiving, is_ours
+from ...guard.error_origin import forgiving
 from ...guard.static_access import inherits, plain_tensor, unseen
 from .batch_storages import storages_of
-from .wrapped import Wrapped, as_asked, device_of
+from .wrapped import Wrapped, device_of
 
 if TYPE_CHECKING:
     import torch
@@ -128,17 +128,10 @@ def _observable(tensor: Any) -> bool:
     return known and not torch._C._functorch.maybe_current_level()
 
 
-class _Found(NamedTuple):
-    """A copy before it is made."""
-
-    batch: HandedOver
-    nbytes: int
-    pinned: bool | None
-    blocking: bool
-    start: Any
-
-
-def _found(call: tuple[Any, ...], named: dict[str, Any], copied: _Copied) -> _Found | None:
+def _found(
+    call: tuple[Any, ...], named: dict[str, Any], copied: _Copied
+) -> tuple[HandedOver, int, bool | None, bool, Any] | None:
+    """A copy before it is made: (its batch, bytes, whether pinned, whether blocking, its start)."""
     with forgiving():  # arguments that torch itself will refuse, say
         what = copied(*call, **named)
         if what is None or not what[0].is_cpu:
@@ -151,39 +144,29 @@ def _found(call: tuple[Any, ...], named: dict[str, Any], copied: _Copied) -> _Fo
         with suppress(NotImplementedError, RuntimeError):  # a backend without page-locked memory
             pinned = source.is_pinned()
         nbytes = source.numel() * source.element_size()
-        return _Found(batch, nbytes, pinned, not non_blocking, batch.before_copy())
+        return batch, nbytes, pinned, not non_blocking, batch.before_copy()
     return None
 
 
-def _noticed(name: str, copied: _Copied, original: Any) -> Callable[..., Any]:
-    """The function that is called in the method's place, and calls it."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling():
-            return original(*args, **kwargs)
-        found = None
-        listening = _by_thread or _by_memory
-        method = as_asked(original, (*args, *kwargs.values()))
-        if listening and (method is not original or torch._C._len_torch_dispatch_stack()):
-            with unseen():
-                found = _found(args, kwargs, copied)
-        elif listening:
+def _noticed(name: str, copied: _Copied, method: Any, args: Any, kwargs: Any) -> Any:
+    """Called in the method's place, and calls it."""
+    found = None
+    listening = _by_thread or _by_memory
+    if listening and (type(method) is partial or torch._C._len_torch_dispatch_stack()):
+        with unseen():
             found = _found(args, kwargs, copied)
-        if found is None:
-            return method(*args, **kwargs)
-        t0 = now_ns()
-        result = method(*args, **kwargs)
-        took = now_ns() - t0
-        try:
-            batch, nbytes, pinned, blocking, start = found
-            issuing = _issuing_ns.get(name, _issuing_ns["to"])
-            batch.after_copy(start, took, nbytes, pinned, blocking, issuing)
-        except Exception as error:
-            if not is_ours(error):
-                raise
-        return result
-
-    return call
+    elif listening:
+        found = _found(args, kwargs, copied)
+    if found is None:
+        return method(*args, **kwargs)
+    t0 = now_ns()
+    result = method(*args, **kwargs)
+    took = now_ns() - t0
+    with forgiving():
+        batch, nbytes, pinned, blocking, start = found
+        issuing = _issuing_ns.get(name, _issuing_ns["to"])
+        batch.after_copy(start, took, nbytes, pinned, blocking, issuing)
+    return result
 
 
 # What the arguments of the wrapped methods mean: the tensor that is copied to a device, and whether
@@ -194,12 +177,11 @@ def _to(self: Any, *args: Any, **kwargs: Any) -> tuple[Any, bool] | None:
     if not _observable(self):
         return None
     other = args[0] if args else kwargs.get("tensor")
+    non_blocking: Any = kwargs.get("non_blocking", args[1] if len(args) > 1 else False)
     if len(args) == 1 and type(other) in (str, torch.device) and kwargs.keys() <= {"non_blocking"}:
         kind = torch.device(args[0]).type  # as most people copy
-        non_blocking = kwargs.get("non_blocking", False)
     elif other is not None and inherits(type(other), torch.Tensor):
         kind = device_of(other)
-        non_blocking = kwargs.get("non_blocking", args[1] if len(args) > 1 else False)
     else:
         rest = {k: v for k, v in kwargs.items() if k != "copy"}
         device, _, non_blocking, _ = torch._C._nn._parse_to(*args, **rest)

@@ -55,7 +55,7 @@ def device_clock(step: Iteration) -> DeviceClock | None:
             recorder.note(device, REASON)
             return None
         if recorder.session is not None:
-            recorder.session.note_device(device.name())
+            recorder.session.update(device=device.name())
         copies.install(device.kind)
         return DeviceClock(step, device)
     except Exception as error:

@@ -20,7 +20,7 @@ from ...base.clock import now_ns
 from ...guard.error_origin import forgiving
 from ...guard.static_access import unseen
 from ..inspect.uses import place_of, users_frame
-from .wrapped import Wrapped, as_asked, device_of
+from .wrapped import Wrapped, device_of
 
 # The steps of an epoch that are observed, after the first, in which a program sets up much.
 FIRST, STEPS = 4, 8
@@ -131,18 +131,10 @@ def _current() -> Watch | None:
     return _watch() if _watch is not None else None
 
 
-def _noticed(name: str, original: Any) -> Callable[..., Any]:
-    """The function that is called in the method's place, and calls it."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        import torch
-
-        watch = _current()
-        if torch.compiler.is_compiling():
-            return original(*args, **kwargs)
-        if watch is None:
-            _wrapped.unwrap()
-            return original(*args, **kwargs)
-        return watch.called(name, as_asked(original, (*args, *kwargs.values())), args, kwargs)
-
-    return call
+def _noticed(name: str, method: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Called in the method's place, and calls it."""
+    watch = _current()
+    if watch is None:
+        _wrapped.unwrap()
+        return method(*args, **kwargs)
+    return watch.called(name, method, args, kwargs)

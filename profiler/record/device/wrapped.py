@@ -17,17 +17,24 @@ class Wrapped:
     def __init__(self) -> None:
         self._methods: dict[str, Any] = {}
 
-    def wrap(self, name: str, noticed: Callable[[Any], Callable[..., Any]], on: bool) -> None:
-        """While on, call `noticed(method)` in the method's place. Other people's wrappers stay."""
+    def wrap(self, name: str, noticed: Callable[..., Any], on: bool) -> None:
+        """While on, call `noticed(method, args, kwargs)` in the method's place. Other people's
+        wrappers stay."""
         import torch
 
         original = getattr(torch.Tensor, name, None)
-        if original is not None and name not in vars(torch.Tensor):
-            has_overrides = torch._C._has_torch_function_variadic
-            method = hooks.Noticing(original, has_overrides, noticed(original))
-            method.on = on
-            self._methods[name] = method
-            setattr(torch.Tensor, name, method)
+        if original is None or name in vars(torch.Tensor):
+            return
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return original(*args, **kwargs)
+            return noticed(_as_asked(original, (*args, *kwargs.values())), args, kwargs)
+
+        method = hooks.Noticing(original, torch._C._has_torch_function_variadic, call)
+        method.on = on
+        self._methods[name] = method
+        setattr(torch.Tensor, name, method)
 
     def listen(self, on: bool) -> None:
         for method in self._methods.values():
@@ -42,7 +49,7 @@ class Wrapped:
                 delattr(torch.Tensor, name)
 
 
-def as_asked(original: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+def _as_asked(original: Any, arguments: tuple[Any, ...]) -> Callable[..., Any]:
     """The method to call. Classes with `__torch_function__` must receive the method itself, but C
     would look it up by name and find the wrapper."""
     import torch

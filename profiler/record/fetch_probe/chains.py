@@ -11,7 +11,7 @@ import functools
 import types
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
@@ -84,24 +84,25 @@ class Link(NamedTuple):
 
 
 class Chains:
-    """The chains of one data set. They are timed between `start` and `stop`, in the thread that
+    """The chains of a data set. They are timed between `start` and `stop`, in the thread that
     called `start`."""
 
-    def __init__(self, dataset: Callable[[], Any]) -> None:
-        """`dataset` returns the data set while it exists."""
-        self._dataset = dataset
+    def __init__(self) -> None:
         # By owner, held weakly: attribute, id of the chain, and its path.
         self._known: list[tuple[weakref.ref[Any], str, int, str]] = []
+        self._searched = (0, 0)
         self._starts = 0
         self._under_way: list[tuple[Link, Any, list[Any], Times]] = []
 
-    def start(self) -> bool:
-        """Begin to time; False if there is no chain."""
+    def start(self, dataset: Any, epoch: int = 0) -> bool:
+        """Begin to time the chains of this data set; False if there is none."""
+        if self._searched != (id(dataset), epoch):
+            self._searched, self._known, self._starts = (id(dataset), epoch), [], 0
         self._starts += 1
         links = list(self._links())
         # A data set may make its chains late, but each search costs time.
         if not links and self._starts & (self._starts - 1) == 0:
-            links = find_chains(self._dataset())
+            links = find_chains(dataset)
         self._known = []
         for link in links:
             with suppress(TypeError):  # an owner that cannot be held weakly

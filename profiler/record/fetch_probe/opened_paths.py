@@ -11,7 +11,7 @@ from pathlib import PosixPath
 from typing import Any
 
 from ...base.clock import now_ns
-from ...base.mounts import Mounts
+from ...base.mounts import Entry, Mounts
 from ...guard.error_origin import forgiving
 from ...guard.static_access import inherits
 from ...store.probe_totals import ProbeTotals
@@ -47,7 +47,7 @@ class PathSums:
         self._mounts = mounts or Mounts()
         self._known: set[int] = set()
         self._directories: set[int] = set()
-        self._mount_of: dict[str, tuple[str, str] | None] = {}
+        self._mount_of: dict[str, Entry | None] = {}
         self._last: Order = ()
         self._last_of: dict[tuple[str, str], Order] = {}
 
@@ -93,7 +93,7 @@ class PathSums:
             totals.folders[directory] = totals.folders.get(directory, 0) + 1
         mount = self._mount(directory)
         if mount is not None:
-            totals.add_mount(*mount, 1)
+            totals.add_mount(mount.path, mount.type, 1)
 
     def _put_in_order(self, directory: str, suffix: str, name: str) -> None:
         """A file follows the last of its kind in its directory, or else the last anywhere."""
@@ -109,7 +109,7 @@ class PathSums:
         self._last = whole
         self._totals.sequential += follows
 
-    def _mount(self, directory: str) -> tuple[str, str] | None:
+    def _mount(self, directory: str) -> Entry | None:
         if directory not in self._mount_of:
             if len(self._mount_of) >= MAX_DIRECTORIES:
                 return None

@@ -14,12 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ...base import torch_parts
 from ...base.atomic_write import write_atomically
 from ...base.clock import now_ns
 from ...guard.error_origin import forgiving, is_ours
 from ...store.probe_totals import ProbeTotals, read_fetches
 from ...store.sampled_fetches import MAX_EPOCHS, SampledFetches, combined_fields
-from ..inspect.inspect_samples import inspect_samples
+from ..inspect.inspect_samples import inspect_samples, tell_samples
 from . import opens
 from .chains import Chains, Step
 from .containers import held_containers, size_of
@@ -54,8 +55,8 @@ _at_work: FetchProbe | None = None
 class FetchProbe:
     """What one process samples of one loader's fetches.
 
-    For each batch with detail: `wants()`, `begin`, the fetching, `end` (or `abandon`), and `settle`
-    when the batch is on its way.
+    For each batch with detail: `begin_fetch`, the fetching, `end` (or `abandon`), and `settle` when
+    the batch is on its way.
     """
 
     def __init__(self, file: Path, epoch: int = 0, in_worker: bool = False) -> None:
@@ -80,16 +81,15 @@ class FetchProbe:
         self._failed_writes = 0
         self._off = False
         self._undescribed = 0 if self._later else DESCRIBED
+        self._chains = Chains()
         self._sample: _Sample | None = None  # under way
         self._ended: _Sample | None = None
         self.begin_ns = 0  # the cost of beginning the last sample
 
     def wants(self) -> bool:
         """Whether to sample the fetch of this batch."""
-        if self._remaining_at_first:
+        if self._off or self._remaining_at_first:
             return not self._off
-        if self._off:
-            return False
         if self.epoch != self._probed_in_epoch:
             self._probed_in_epoch = self.epoch
             affords = self._affords(OWN_SHARE_EPOCHS)
@@ -107,45 +107,45 @@ class FetchProbe:
     def _affords(self, share: float) -> bool:
         return self._own_ns <= (now_ns() - self._born_ns) * share
 
-    def begin(self, chains: Chains, samples: int) -> bool:
-        """The batch is about to be fetched; False if it cannot be sampled now."""
+    def begin_fetch(self, fetcher: Any, samples: int) -> bool:
+        """This fetcher is about to fetch a batch of so many samples. Whether that is sampled."""
+        if not self.wants() or not self.begin(torch_parts.dataset_of(fetcher)[0], samples):
+            return False
+        # Not where a profiler or tracer would list what describing calls.
+        if self._undescribed and not _traced():
+            tell_samples(fetcher, self._describe)
+        return True
+
+    def begin(self, dataset: Any, samples: int) -> bool:
+        """A batch of this data set is about to be fetched; False if it cannot be sampled now."""
         global _at_work
-        start = now_ns()
         if samples <= 0 or not _turn.acquire(blocking=False):
             return False
-        _at_work = self
+        before, _at_work = self._own_ns, self
         with _Guarded(self):
             self._remaining_at_first = max(0, self._remaining_at_first - 1)
             self._skip = EVERY - 1
             # In workers it is too late to look for shared positions.
             looks = not self._in_worker and (self._taken < AT_FIRST or self._taken + 1 in SCANS)
-            self._sample = _Sample(chains, samples, self._in_worker, looks)
-        self.begin_ns = now_ns() - start
-        self._own_ns += self.begin_ns
+            self._sample = _Sample(self._chains, samples, self._in_worker, looks)
+            self._sample.begin(dataset, self.epoch)
+        self.begin_ns = self._own_ns - before
         return self._sample is not None
 
     def end(self, fetch_ns: int, fetch_cpu_ns: int) -> None:
         """The batch was fetched in this time. Everything is as it was before."""
-        start, sample = now_ns(), self._sample
+        sample = self._sample
         if sample is not None:
             with _Guarded(self):
                 sample.end(fetch_ns, fetch_cpu_ns)
                 self._ended = sample
                 self._drop()
-            self._own_ns += now_ns() - start
 
-    def wants_samples(self) -> bool:
-        """Whether the samples of the batch under way are to be described: not where a profiler or
-        tracer would list what that calls."""
-        return self._sample is not None and self._undescribed > 0 and not _traced()
-
-    def describe(self, samples: Any) -> None:
+    def _describe(self, samples: Any) -> None:
         """The samples of a batch, as they are before they are collated."""
-        start = now_ns()
         with _Guarded(self):
             self._undescribed -= 1
             self.totals.fields = combined_fields(self.totals.fields, inspect_samples(samples))
-        self._own_ns += now_ns() - start
 
     def abandon(self) -> None:
         """The batch was not fetched. Everything is as it was before."""
@@ -169,11 +169,9 @@ class FetchProbe:
         """Sum up the last sample, and write the sums if they are due."""
         sample, self._ended = self._ended, None
         if sample is not None:
-            start = now_ns()
             with _Guarded(self):
                 self._add(sample)
                 self._write_if_due()
-            self._own_ns += now_ns() - start
 
     def pause(self) -> None:
         """An iteration has ended: write the sums."""
@@ -269,29 +267,30 @@ class FetchProbe:
         self._unwritten = 0
         self._written_ns = now_ns()
 
-    def give_up(self, error: BaseException) -> None:
-        """End the sampling in this process."""
-        self._off = True
-        self.totals.reasons["looks"] = f"looking stopped: {type(error).__name__}: {error}"[:300]
-        self._unwritten += 1
-
 
 class _Guarded:
-    """Drops the sample under way on any error, and ends the sampling on one of ours."""
+    """Work of a probe, whose time counts as its own. Drops the sample under way on any error, and
+    ends the sampling on one of ours."""
 
     def __init__(self, probe: FetchProbe) -> None:
         self._probe = probe
 
-    def __enter__(self) -> None: ...
+    def __enter__(self) -> None:
+        self._start = now_ns()
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        probe = self._probe
+        probe._own_ns += now_ns() - self._start
         if error is None:
             return False
         with forgiving():
-            self._probe._drop()
+            probe._drop()
         ours = is_ours(error)
         if ours:
-            self._probe.give_up(error)
+            probe._off = True
+            why = f"looking stopped: {type(error).__name__}: {error}"
+            probe.totals.reasons["looks"] = why[:300]
+            probe._unwritten += 1
         return ours
 
 
@@ -306,14 +305,12 @@ class _Sample:
         self._whole_process = whole_process
         self._positions = positions() if looks else None
         self.steps, self.moved, self.opened = list[Step](), set[str](), list[Any]()
-        try:
-            self.timed = chains.start()
-            if self.hooked:
-                opens.begin(whole_process)
-            self._counters = counters(whole_process)
-        except BaseException:
-            self.drop()
-            raise
+
+    def begin(self, dataset: Any, epoch: int) -> None:
+        self.timed = self._chains.start(dataset, epoch)
+        if self.hooked:
+            opens.begin(self._whole_process)
+        self._counters = counters(self._whole_process)
 
     def end(self, fetch_ns: int, fetch_cpu_ns: int) -> None:
         self.fetch_ns, self.fetch_cpu_ns = fetch_ns, fetch_cpu_ns

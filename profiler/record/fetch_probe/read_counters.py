@@ -12,22 +12,14 @@ _FIELDS = (b"rchar:", b"wchar:", b"syscr:", b"syscw:", b"read_bytes:")
 
 
 class Counters(NamedTuple):
-    """Running totals, -1 if the platform has none. `own` bytes were then read to get them."""
+    """Running totals, or what was read between two moments; -1 if not measured. `own` bytes were
+    then read to get the totals."""
 
     read_bytes: int
     read_calls: int
     disk_bytes: int
     major_faults: int
-    own: int
-
-
-class Reading(NamedTuple):
-    """What was read between two moments, -1 if not measured."""
-
-    read_bytes: int
-    read_calls: int
-    disk_bytes: int
-    major_faults: int
+    own: int = 0
 
 
 def counters(whole_process: bool, proc: str = "/proc") -> Counters:
@@ -44,15 +36,15 @@ def counters(whole_process: bool, proc: str = "/proc") -> Counters:
         fields = data.split()
         if tuple(fields[:10:2]) == _FIELDS:
             return Counters(int(fields[1]), int(fields[5]), int(fields[9]), faults, len(data))
-    return Counters(-1, -1, -1, faults, 0)
+    return Counters(-1, -1, -1, faults)
 
 
-def between(first: Counters, last: Counters) -> Reading:
+def between(first: Counters, last: Counters) -> Counters:
     """What was read from `first` to `last`, without our own reading of the counters."""
     faults = last.major_faults - first.major_faults if first.major_faults >= 0 else -1
     total = last.read_bytes - first.read_bytes - first.own
     # A kernel that counts at all has counted our own reading.
     if first.read_bytes < 0 or last.read_bytes < 0 or total < 0:
-        return Reading(-1, -1, -1, faults)
+        return Counters(-1, -1, -1, faults)
     calls = max(0, last.read_calls - first.read_calls - 1)
-    return Reading(total, calls, max(0, last.disk_bytes - first.disk_bytes), faults)
+    return Counters(total, calls, max(0, last.disk_bytes - first.disk_bytes), faults)

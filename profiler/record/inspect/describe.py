@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...guard.static_access import class_name, in_class, inherits, is_one_of, mro, qualified_name
+from ...guard.static_access import (
+    PLAIN,
+    class_name,
+    in_class,
+    inherits,
+    is_one_of,
+    mro,
+    qualified_name,
+)
 from .lengths import known_length
 from .loader_origin import made_by, takes_any_arguments
 from .samplers import own_of, sampling_of
@@ -14,8 +22,6 @@ CONSTRUCTORS = (
     "torch.utils.data.dataloader.DataLoader",
     "torchdata.stateful_dataloader.stateful_dataloader.StatefulDataLoader",
 )
-
-_PLAIN = (int, float, str, bool, type(None))
 
 
 def describe_loader(loader: Any) -> dict[str, Any]:
@@ -71,7 +77,7 @@ def _name_of(value: Any) -> str | None:
 
 def _plain(value: Any) -> Any:
     """A plain value; of any other object the name of its class."""
-    return value if is_one_of(type(value), _PLAIN) else class_name(type(value))
+    return value if is_one_of(type(value), PLAIN) else class_name(type(value))
 
 
 def _context_of(context: Any) -> str | None:

@@ -10,7 +10,14 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Any
 
-from ...guard.static_access import contents, inherits, is_one_of, loaded, plain_tensor, unseen
+from ...guard.static_access import (
+    NUMBERS,
+    contents,
+    is_one_of,
+    loaded,
+    plain_tensor,
+    unseen,
+)
 from .inspect_batch import as_array, is_array, walk
 
 UNKNOWN = -1
@@ -19,8 +26,6 @@ MAX_INDICES = 64
 MAX_LEAVES = 8
 MAX_LEAF_BYTES = 16 << 10
 
-_PLAIN = (int, float, bool, complex, type(None))
-
 
 def plain_indices(drawn: Any) -> list[int] | None:
     """The indices of a batch as a new list of ints, None if they are anything else."""
@@ -28,11 +33,12 @@ def plain_indices(drawn: Any) -> list[int] | None:
 
     if is_array(drawn) or type(drawn) is torch.Tensor:
         with unseen():
-            array = as_array(drawn) if type(drawn) is torch.Tensor else drawn
+            array = as_array(drawn)
             if array is None or array.dtype.kind not in "iu":
                 return None
             return [int(i) for i in array.reshape(-1)[:MAX_INDICES]]
-    some = [drawn] if type(drawn) is int else list(islice(contents(drawn) or (), MAX_INDICES))
+    held = islice(contents(drawn) or (), MAX_INDICES)
+    some = [drawn] if type(drawn) is int else [index for _, index in held]
     kinds = [int, *(loaded("numpy").get(name) for name in ("int64", "int32"))]
     return [int(i) for i in some] if some and all(is_one_of(type(i), kinds) for i in some) else None
 
@@ -61,7 +67,7 @@ def _tells(leaf: Any, data: bytes) -> bool:
     """Whether this leaf is unlikely to be equal by chance, as zeros, flags and empty texts are."""
     if is_one_of(type(leaf), (bool, type(None))):
         return False
-    return bool(leaf) if is_one_of(type(leaf), (int, float, complex, str)) else len(set(data)) > 1
+    return bool(leaf) if is_one_of(type(leaf), (*NUMBERS, str)) else len(set(data)) > 1
 
 
 def _bytes_of(leaf: Any) -> bytes | None:
@@ -71,17 +77,11 @@ def _bytes_of(leaf: Any) -> bytes | None:
         return leaf[:MAX_LEAF_BYTES].encode("utf-8", "surrogatepass")
     if is_one_of(type(leaf), (bytes, bytearray)):
         return bytes(leaf[:MAX_LEAF_BYTES])
-    if is_one_of(type(leaf), _PLAIN):
+    if leaf is None or is_one_of(type(leaf), NUMBERS):
         return repr(leaf).encode()
-    array = leaf
-    if inherits(type(leaf), torch.Tensor):
-        if not plain_tensor(leaf):
-            return None
-        if leaf.dtype is torch.bfloat16 and leaf.is_cpu:
-            leaf = leaf.detach().view(torch.int16)
-        array = as_array(leaf)
-    elif not is_array(leaf):
-        return None
+    if plain_tensor(leaf) and leaf.dtype is torch.bfloat16 and leaf.is_cpu:
+        leaf = leaf.detach().view(torch.int16)
+    array = as_array(leaf)
     if array is None or array.dtype.hasobject:
         return None
     first: Callable[[slice], Any] = (

@@ -7,7 +7,6 @@ Values are never recorded. Of texts and paths only their number and the commones
 from __future__ import annotations
 
 import collections
-import math
 import os
 import pathlib
 import re
@@ -16,6 +15,7 @@ from itertools import islice
 from typing import Any
 
 from ...guard.static_access import (
+    NUMBERS,
     class_name,
     inherits,
     is_callable,
@@ -25,7 +25,7 @@ from ...guard.static_access import (
     qualified_name,
 )
 from ...store.inspection import MAX_ATTRIBUTES
-from .inspect_batch import memory_of, tensor_memory
+from .inspect_batch import memory_of
 
 # Items looked at in a long sequence, evenly spread; a short one of arrays is read whole.
 MAX_ITEMS = 64
@@ -33,8 +33,7 @@ FEW_ARRAYS = 16
 MAX_COLUMNS = 256
 
 _TEXT = (str, pathlib.PosixPath, pathlib.WindowsPath)
-_NUMBERS = (int, float, bool, complex)
-_SIMPLE = (type(None), *_TEXT, *_NUMBERS)
+_SIMPLE = (type(None), *_TEXT, *NUMBERS)
 _SIZED = (range, set, frozenset, collections.deque)
 _SEQUENCES = (list, tuple)
 _MAPPINGS = (dict, collections.OrderedDict, collections.defaultdict)
@@ -84,7 +83,7 @@ def _builtin(value: Any) -> Facts | None:
 def _sequence(value: Any) -> Facts:
     length = len(value)
     seen = [value[i] for i in range(0, length, max(1, length // MAX_ITEMS))][:MAX_ITEMS]
-    if seen and _all_of(seen, _NUMBERS):
+    if seen and _all_of(seen, NUMBERS):
         return {"kind": "numbers", "length": length}
     # An image folder's pairs of a path and a label are paths too.
     pairs = _all_of(seen, _SEQUENCES) and all(seen)
@@ -140,14 +139,18 @@ def _array(value: Any) -> Facts | None:
     import torch
 
     if plain_tensor(value):
-        contiguous = value.layout is torch.strided and value.is_contiguous()
         # What is looked up in a subclass is of that class: known, but not as a tensor.
-        kind = "tensor" if type(value) in (torch.Tensor, torch.nn.Parameter) else "other"
-        return {"kind": kind, **tensor_memory(value), "contiguous": contiguous}
+        own = type(value) in (torch.Tensor, torch.nn.Parameter)
+        return {
+            "kind": "tensor" if own else "other",
+            **memory_of(value.shape, value.dtype),
+            "device": str(value.device),
+            "contiguous": value.layout is torch.strided and value.is_contiguous(),
+        }
     for kind in ("memmap", "ndarray"):
         if type(value) is loaded("numpy").get(kind):
-            contiguous = bool(value.flags.c_contiguous)
-            return {"kind": kind, **memory_of(value, value.nbytes), "contiguous": contiguous}
+            memory = memory_of(value.shape, value.dtype)
+            return {"kind": kind, **memory, "contiguous": bool(value.flags.c_contiguous)}
     return None
 
 
@@ -167,48 +170,41 @@ def _zarr(value: Any) -> Facts:
     metadata = vars(own["_async_array"]).get("metadata") if own.get("_async_array") else None
     if metadata is not None:
         return {"shape": [int(n) for n in metadata.shape]}
-    return _sized(own["_shape"], own["_dtype"]) if own.get("_shape") is not None else {}
+    return memory_of(own["_shape"], own["_dtype"]) if own.get("_shape") is not None else {}
 
 
-def _sized(shape: Any, dtype: Any) -> Facts:
-    sides = [int(n) for n in shape]
-    nbytes = math.prod(sides) * int(dtype.itemsize)
-    return {"shape": sides, "dtype": str(dtype)[:200], "nbytes": nbytes}
+def _hdf5(value: Any) -> Facts:
+    return memory_of(value.id.shape, value.id.dtype) if value.id.valid else {}
 
 
 def _rows(value: Any) -> Facts:
     return {"shape": [value.num_rows, value.num_columns], "length": value.num_rows}
 
 
-def _nothing_more(value: Any) -> Facts:
-    return {}
-
-
-_LIBRARIES: dict[tuple[str, str], tuple[str, Callable[[Any], Facts]]] = {
-    ("pandas", "DataFrame"): ("dataframe", _frame),
-    ("pandas", "Series"): (
+# By class: its kind, and what tells more of it.
+_LIBRARIES: dict[str, tuple[str, Callable[[Any], Facts] | None]] = {
+    "pandas.DataFrame": ("dataframe", _frame),
+    "pandas.Series": (
         "dataframe",
         lambda value: {"shape": list(value.shape), "dtype": str(value.dtype)[:200]},
     ),
-    ("h5py", "File"): ("hdf5", _nothing_more),
-    ("h5py", "Group"): ("hdf5", _nothing_more),
-    ("h5py", "Dataset"): (
-        "hdf5",
-        lambda value: _sized(value.id.shape, value.id.dtype) if value.id.valid else {},
-    ),
-    ("pyarrow", "Table"): ("arrow", _rows),
-    ("pyarrow", "RecordBatch"): ("arrow", _rows),
-    ("datasets", "Dataset"): ("hf", lambda value: {"length": value.num_rows}),
-    ("lmdb", "Environment"): ("lmdb", _nothing_more),
-    ("zarr", "Group"): ("zarr", _nothing_more),
-    ("zarr", "Array"): ("zarr", _zarr),
+    "h5py.File": ("hdf5", None),
+    "h5py.Group": ("hdf5", None),
+    "h5py.Dataset": ("hdf5", _hdf5),
+    "pyarrow.Table": ("arrow", _rows),
+    "pyarrow.RecordBatch": ("arrow", _rows),
+    "datasets.Dataset": ("hf", lambda value: {"length": value.num_rows}),
+    "lmdb.Environment": ("lmdb", None),
+    "zarr.Group": ("zarr", None),
+    "zarr.Array": ("zarr", _zarr),
 }
 
 
 def _of_library(value: Any) -> Facts | None:
-    for (module, name), (kind, facts) in _LIBRARIES.items():
+    for path, (kind, more) in _LIBRARIES.items():
+        module, _, name = path.partition(".")
         if type(value) is loaded(module).get(name):
-            return {"kind": kind, **facts(value)}
+            return {"kind": kind, **(more(value) if more is not None else {})}
     bases = [loaded("pyarrow").get(name) for name in ("Array", "ChunkedArray")]
     of_arrow = class_name(type(value)).startswith("pyarrow.")
     if of_arrow and any(inherits(type(value), base) for base in bases):

@@ -6,25 +6,23 @@ through NumPy views of a few thousand values.
 
 from __future__ import annotations
 
-from collections import UserDict
-from collections.abc import Iterator
+import math
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...guard.static_access import (
+    NUMBERS,
     class_name,
+    contents,
     inherits,
-    instance_vars,
     is_one_of,
     loaded,
     plain_tensor,
     unseen,
 )
 from ...store.inspection import MAX_LEAVES
-
-if TYPE_CHECKING:
-    import torch
 
 MAX_DEPTH = 8
 MAX_NODES = 1024
@@ -41,8 +39,6 @@ SAMPLED_ROWS = 64
 SAMPLED_ROW_VALUES = 1 << 17
 # A filler is rare inside rows; a value that is common there is data (one-hot, ink).
 MOST_INSIDE = 0.05
-
-_NUMBERS = (int, float, bool, complex)
 
 
 def inspect_batch(batch: Any) -> dict[str, Any]:
@@ -62,25 +58,13 @@ def walk(batch: Any, most: int) -> Iterator[tuple[str, Any]]:
     while waiting and found < most and nodes < MAX_NODES:
         path, value, depth = waiting.pop()
         nodes += 1
-        inside = _inside(value, most) if depth < MAX_DEPTH else None
+        inside = contents(value) if depth < MAX_DEPTH else None
         if inside is None:
             found += 1
             yield path, value
         else:
-            waiting += [(f"{path}[{key}]", item, depth + 1) for key, item in reversed(inside)]
-
-
-def _inside(value: Any, most: int) -> list[tuple[str, Any]] | None:
-    kind = type(value)
-    if inherits(kind, UserDict):
-        value = instance_vars(value).get("data")
-        kind = type(value)
-    if inherits(kind, dict):
-        return [(_key(key), item) for key, item in islice(dict.items(value), most)]
-    for base in (list, tuple):
-        if inherits(kind, base):
-            return [(str(i), item) for i, item in enumerate(islice(base.__iter__(value), most))]
-    return None
+            some = [(f"{path}[{_key(key)}]", item, depth + 1) for key, item in islice(inside, most)]
+            waiting += reversed(some)
 
 
 def _key(key: Any) -> str:
@@ -90,41 +74,48 @@ def _key(key: Any) -> str:
 
 
 def _leaf(path: str, value: Any, with_values: bool) -> dict[str, Any]:
-    import torch
-
-    facts: dict[str, Any] = {"path": path, "kind": "other"}
-    array = None
+    kind = leaf_kind(value)
+    shown = {SUBCLASS: "tensor", "none": "other"}.get(kind, kind)
+    facts: dict[str, Any] = {"path": path, "kind": shown}
     with suppress(Exception):  # what was found until then stands
-        if inherits(type(value), torch.Tensor):
-            facts["kind"] = "tensor"
-            if plain_tensor(value):
-                facts |= tensor_memory(value)
-                if value.is_cpu:
-                    facts["pinned"] = value.is_pinned()
-                array = as_array(value)
-        elif is_array(value):
-            facts |= {"kind": "ndarray", **memory_of(value, value.nbytes), "device": "cpu"}
-            array = value
-        elif type(value) is str:
-            facts["kind"] = "text"
-        elif is_one_of(type(value), _NUMBERS):
-            facts["kind"] = "number"
-        if array is not None and with_values:
-            facts["whole_255ths"] = whole_255ths(array)
-            facts["padding_share"] = padding_share(array)
+        if kind in ("tensor", "ndarray"):
+            facts |= memory_of(value.shape, value.dtype)
+            facts["device"] = str(value.device) if kind == "tensor" else "cpu"
+            if kind == "tensor" and value.is_cpu:
+                facts["pinned"] = value.is_pinned()
+            array = as_array(value)
+            if array is not None and with_values:
+                facts["whole_255ths"] = whole_255ths(array)
+                facts["padding_share"] = padding_share(array)
     return facts
 
 
-def memory_of(value: Any, nbytes: int) -> dict[str, Any]:
+SUBCLASS = "tensor subclass"
+
+
+def leaf_kind(value: Any) -> str:
+    """ "tensor", SUBCLASS (which is asked nothing), "ndarray", "text", "number", "none" or
+    "other"."""
+    import torch
+
+    if inherits(type(value), torch.Tensor):
+        return "tensor" if plain_tensor(value) else SUBCLASS
+    if is_array(value):
+        return "ndarray"
+    if value is None or type(value) is str:
+        return "none" if value is None else "text"
+    return "number" if is_one_of(type(value), NUMBERS) else "other"
+
+
+def memory_of(shape: Iterable[int], dtype: Any) -> dict[str, Any]:
     """Shape, type and size of an array or tensor."""
-    dtype = str(value.dtype).removeprefix("torch.")[:200]
-    return {"shape": list(value.shape), "dtype": dtype, "nbytes": int(nbytes)}
+    sides = [int(n) for n in shape]
+    nbytes = math.prod(sides) * int(dtype.itemsize)
+    return {"shape": sides, "dtype": type_name(dtype), "nbytes": nbytes}
 
 
-def tensor_memory(value: torch.Tensor) -> dict[str, Any]:
-    """Also its device."""
-    nbytes = value.numel() * value.element_size()
-    return {**memory_of(value, nbytes), "device": str(value.device)}
+def type_name(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")[:200]
 
 
 def is_array(value: Any) -> bool:
@@ -132,13 +123,16 @@ def is_array(value: Any) -> bool:
     return type(value) is loaded("numpy").get("ndarray")
 
 
-def as_array(value: torch.Tensor) -> Any:
-    """The same memory as a NumPy array, None on another device, sparse, or of a type NumPy
-    lacks."""
+def as_array(value: Any) -> Any:
+    """A tensor's memory as a NumPy array; an array itself. None on another device, sparse, or of a
+    type NumPy lacks, and for any other object."""
     import torch
 
-    strided = value.is_cpu and value.layout is torch.strided and value.dtype is not torch.bfloat16
-    if not strided or not loaded("numpy"):
+    if is_array(value):
+        return value
+    if not plain_tensor(value) or not loaded("numpy"):
+        return None
+    if not value.is_cpu or value.layout is not torch.strided or value.dtype is torch.bfloat16:
         return None
     if value.is_quantized or value.is_conj() or value.is_neg():
         return None

@@ -18,6 +18,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from ...base.torch_parts import codes
 from ...guard.static_access import in_class, underlying
 from ...guard.users_code import of_python, package_of
 
@@ -63,7 +64,7 @@ def names_used(functions: list[types.FunctionType], cls: type | None = None) -> 
     waiting = functions
     seen = {id(function) for function in waiting}
     for function in waiting:  # grows meanwhile
-        for name in _names_in(function.__code__):
+        for name in (name for code in codes(function.__code__) for name in code.co_names):
             if len(names) >= MAX_NAMES:
                 return tuple(names)
             names[name] = None
@@ -72,13 +73,6 @@ def names_used(functions: list[types.FunctionType], cls: type | None = None) -> 
                     seen.add(id(other))
                     waiting.append(other)
     return tuple(names)
-
-
-def _names_in(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for constant in code.co_consts:
-        if type(constant) is types.CodeType:  # a comprehension, a lambda
-            yield from _names_in(constant)
 
 
 def _named(

@@ -20,9 +20,8 @@ from ...guard.users_code import of_user, package_of
 from ...store.making import MAX_CELL_LINE, MAX_CELL_LINES, MAX_LINES
 from .inspect_loader import inspection_wanted
 from .inspect_source import cached
-from .uses import cell_of
+from .uses import cell_of, frames
 
-MAX_FRAMES = 200
 MAX_NOTED = 1024
 # torch calls it in every loader's `__init__`. Nothing looks at it, and it takes no arguments.
 _CALLED = "check_worker_number_rationality"
@@ -105,9 +104,8 @@ def made_here() -> dict[str, Any]:
     lines: list[dict[str, Any]] = []
     through: str | None = None
     call: str | None = None
-    frame: FrameType | None = sys._getframe(1)
-    for _ in range(MAX_FRAMES):
-        if frame is None or len(lines) >= MAX_LINES:
+    for frame in frames(sys._getframe(1)):
+        if len(lines) >= MAX_LINES:
             break
         file = frame.f_code.co_filename
         if of_user(file):
@@ -116,7 +114,6 @@ def made_here() -> dict[str, Any]:
             package = package_of(file)
             if package is not None and package not in ("torch", "torchdata"):
                 through, call = package, frame.f_code.co_name
-        frame = frame.f_back
     return {"lines": lines, "through": through, "call": call, "again": False}
 
 

@@ -105,7 +105,7 @@ def use_now(shuffle: bool | None = None) -> Use:
     variable: str | None = None
     key: list[str] = []
     dispatched, dispatcher = False, _dispatcher()
-    for frame in _frames(sys._getframe(1)):
+    for frame in frames(sys._getframe(1)):
         code = frame.f_code
         dispatched = dispatched or code is dispatcher
         file = code.co_filename
@@ -149,7 +149,7 @@ def _iterated(code: CodeType, at: int) -> str | None:
     return None
 
 
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+def frames(frame: FrameType | None) -> Iterator[FrameType]:
     for _ in range(MAX_FRAMES):
         if frame is None:
             return
@@ -165,7 +165,7 @@ def _dispatcher() -> Any:
 
 def users_frame(frame: FrameType | None) -> FrameType | None:
     """The innermost frame of the user's own code, from this frame outwards."""
-    return next((each for each in _frames(frame) if of_user(each.f_code.co_filename)), None)
+    return next((each for each in frames(frame) if of_user(each.f_code.co_filename)), None)
 
 
 def _phase(running: dict[str, set[str]]) -> str | None:

@@ -28,7 +28,15 @@ _BATCHES = 13  # fewer than SAMPLE_EVERY: none has detail
 _ROUNDS = 12
 
 
-class _Idle:
+class _Fetcher:
+    def __init__(self) -> None:
+        self.collate_fn = lambda data: data
+
+    def fetch(self, index: Any) -> Any:
+        return self.collate_fn(index)
+
+
+class _IdleSingle:
     """The shape of torch's iterators, and none of their work."""
 
     _auto_collation = True
@@ -39,28 +47,11 @@ class _Idle:
 
     def __init__(self, message: bytes = b"") -> None:
         self._sampler_iter = itertools.repeat([0])
+        self._dataset_fetcher = _Fetcher()
         self._message = message
 
     def _next_index(self) -> Any:
         return next(self._sampler_iter)
-
-
-class _Fetcher:
-    def __init__(self) -> None:
-        self.collate_fn = _itself
-
-    def fetch(self, index: Any) -> Any:
-        return self.collate_fn(index)
-
-
-def _itself(data: Any) -> Any:
-    return data
-
-
-class _IdleSingle(_Idle):
-    def __init__(self) -> None:
-        super().__init__()
-        self._dataset_fetcher = _Fetcher()
 
     def _next_data(self) -> Any:
         index = self._next_index()
@@ -86,7 +77,7 @@ class _Queue:
         self.message = message
 
 
-class _IdleMulti(_Idle):
+class _IdleMulti(_IdleSingle):
     """A batch arrives as the pickled message of a worker."""
 
     _worker_result_queue = _Queue()
@@ -129,8 +120,7 @@ def _cost_ns(watched: Any, bare: Any) -> float:
         step.detailed = step.special = False
 
     watched._ls = step
-    if hasattr(watched, "_dataset_fetcher"):
-        watched._dataset_fetcher = mark_collate(watched._dataset_fetcher, step, marks_end=True)
+    watched._dataset_fetcher = mark_collate(watched._dataset_fetcher, step, marks_end=True)
     bare_ns = _best_ns(functools.partial(next, bare))
     return max(0.0, _best_ns(functools.partial(next, watched), begin) - bare_ns)
 

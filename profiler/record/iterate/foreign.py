@@ -35,22 +35,17 @@ KNOWN = {
 }
 _hooked: dict[type, Any] = {}
 _inside = threading.local()
-_waiting: list[Callable[[], None]] = []  # each ends the waiting for a module
 
 
-def hook_all() -> None:
-    """Hook the known classes, now or when their modules are imported."""
-    for module, names in KNOWN.items():
-        _waiting.append(after_import(module, partial(_hook, module, names)))
+def hook_all() -> list[Callable[[], None]]:
+    """Hook the known classes, now or when their modules are imported. Returns what undoes it."""
+    return [_unhook, *(after_import(each, partial(_hook, each, KNOWN[each])) for each in KNOWN)]
 
 
-def unhook_all() -> None:
-    """Undo `hook_all`."""
-    while _waiting:
-        _waiting.pop()()
-    for cls, original in _hooked.items():
+def _unhook() -> None:
+    while _hooked:
+        cls, original = _hooked.popitem()
         cls.__iter__ = original  # type: ignore[attr-defined]
-    _hooked.clear()
 
 
 def package_of(iterable: Any) -> str | None:
@@ -123,11 +118,11 @@ def _begun(loader: Any) -> Callable[[Any], Any] | None:
 
 def _name(loader: Any) -> None:
     cls = type(loader)
-    package = cls.__module__.partition(".")[0]
+    name, package = cls.__qualname__, cls.__module__.partition(".")[0]
     session = sessions.open_session()
     if session is not None:
         session.note_reason(
-            f"{OTHER_LOADER}{cls.__qualname__}",
-            f"this script iterates over {package}'s {cls.__qualname__}, which is an iterator of "
-            "its own: hand loaderscope.watch(loader) to the loop to see its waiting",
+            OTHER_LOADER + name,
+            f"this script iterates over {package}'s {name}, which is an iterator of its own: hand "
+            "loaderscope.watch(loader) to the loop to see its waiting",
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +13,11 @@ from ...native.form import BatchTimings
 from ...native.layout import ALWAYS_AT_FIRST, ALWAYS_DETAILED_NS
 from ...store.lanes.lane import Budget, Lane, Window
 from ..session import session as sessions
-from ..transit.fetchers import fetched_one_by_one, sample_times, tell_samples, with_stamps
+from ..transit.fetchers import fetched_one_by_one, sample_times, with_stamps
 from ..transit.measure import batch_size_of
 
 if TYPE_CHECKING:
     from ..device.device_clock import DeviceClock
-    from ..fetch_probe.chains import Chains
     from ..fetch_probe.probe import FetchProbe
     from .recorder import Recorder
 
@@ -41,7 +39,6 @@ class Iteration(BatchTimings):
         self.rows: Lane | None = None
         self.row_window: Window | None = None
         self.row = self.epoch = 0
-        self.chains: Chains | None = None
         self.inside: FetchProbe | None = None  # while a fetch is sampled
         self._reset()
 
@@ -182,23 +179,14 @@ class Iteration(BatchTimings):
         if self.looks is not None:
             self.looks.drawn(index, iterator._num_yielded)
         probe = self.recorder.fetch_probe
-        if probe is not None and probe.wants():
-            self._probe_fetch(probe, iterator)
+        if probe is not None:
+            self._abandon_sample()
+            if probe.begin_fetch(iterator._dataset_fetcher, self.samples):
+                self.inside = probe
         if fetched_one_by_one(iterator._dataset, iterator._auto_collation):
             index = self.indices = with_stamps(index)
         self.t_cpu_fetch = thread_cpu_ns()
         return index
-
-    def _probe_fetch(self, probe: FetchProbe, iterator: Any) -> None:
-        from ..fetch_probe.chains import Chains
-
-        self._abandon_sample()
-        if self.chains is None:
-            held = weakref.ref(iterator)
-            self.chains = Chains(lambda: getattr(held(), "_dataset", None))
-        self.inside = probe if probe.begin(self.chains, self.samples) else None
-        if probe.wants_samples():
-            tell_samples(iterator._dataset_fetcher, probe.describe)
 
     def _abandon_sample(self) -> None:
         inside, self.inside = self.inside, None

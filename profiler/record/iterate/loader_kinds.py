@@ -63,7 +63,7 @@ class LoaderKind:
 
     def _prepare(self, get_iterator: Any) -> None:
         module = sys.modules[self.kind.module]
-        used = torch_parts.names_used([[get_iterator]])
+        used = torch_parts.names_used(get_iterator)
         names = {"single": self.kind.single, "multi": self.kind.multi}
         for part, name in names.items():
             base = getattr(module, name, None)

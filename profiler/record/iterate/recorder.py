@@ -69,10 +69,8 @@ class Recorder:
         self.session: sessions.Session | None = None
         self.fetch_probe: FetchProbe | None = None  # of the batches made in this process
         self._epochs: Lane | None = None
-        self._lanes: list[Lane] = []
-        self._free: list[Lane] = []
-        self._lent: dict[Lane, _Lent] = {}
-        self._returned: list[_Lent] = []
+        # Who writes to each lane, held weakly: the lane of an iterator that was dropped is free.
+        self._lanes: dict[Lane, Callable[[], Iteration | None]] = {}
 
     # Iterations.
 
@@ -99,7 +97,6 @@ class Recorder:
             if session.arena is not None:
                 session.arena.kept()  # hands over what the keeper could not take until now
             session.note_ranks()
-            self._take_back()
             step.t_iter = now_ns()  # opening the session is our time, not the loader's
             step.epoch = self.begun
             self.begun += 1
@@ -123,7 +120,6 @@ class Recorder:
             session = self.session
             if session is None or first.rows is not self._epochs:
                 return False  # closed since, or another process's
-            self._take_back()
             self._lend(session, step)
         return True
 
@@ -200,28 +196,25 @@ class Recorder:
     def at_work(self) -> bool:
         """Whether an iteration has not ended, as far as known."""
         with self._lock:
-            self._take_back()
-            return bool(self._lent)
+            return any(writer() is not None for writer in self._lanes.values())
 
     def give_back(self, lane: Lane) -> None:
         """An iterator has ended; the next one may use its lane."""
-        if self._lent.pop(lane, None) is not None and lane.stopped is None:
-            self._free.append(lane)
+        if lane in self._lanes:
+            self._lanes[lane] = lambda: None
 
     def _lend(self, session: sessions.Session, step: Iteration) -> None:
-        if not self._free:  # one for each iterator that runs at the same time
+        """One lane for each iterator that runs at the same time."""
+        free = (
+            lane
+            for lane, writer in self._lanes.items()
+            if lane.stopped is None and writer() is None
+        )
+        lane = next(free, None)
+        if lane is None:
             lane = session.lane(f"batches{self.index}x{len(self._lanes)}", BATCH)
-            self._lanes.append(lane)
-            self._free.append(lane)
-        lane = self._free.pop()
-        lent = self._lent[lane] = _Lent(step, self._returned.append)
-        lent.lane = lane
+        self._lanes[lane] = weakref.ref(step)
         step.take(lane)
-
-    def _take_back(self) -> None:
-        """Take back the lanes of iterators that were dropped."""
-        while self._returned:
-            self.give_back(self._returned.pop().lane)
 
     def _own_lanes(self) -> list[Lane]:
         return [*self._lanes, *([self._epochs] if self._epochs is not None else [])]
@@ -301,11 +294,3 @@ class Recorder:
             if self.fetch_probe is not None:
                 self.fetch_probe.close()
             self._leave_session()
-
-
-class _Lent(weakref.ref["Iteration"]):
-    """Returns the lane of an iterator that is dropped. The callback is a list's `append`, so no
-    code of ours runs then that a signal handler could interrupt, as in a `__del__`."""
-
-    __slots__ = ("lane",)
-    lane: Lane

@@ -81,21 +81,16 @@ def instrument_all_running(step_for: Callable[[Any], Iteration]) -> None:
             instrument_running(iterator, step_for(iterator))
 
 
-def release(*recorders: Recorder) -> None:
+def release(recorders: list[Recorder] | None = None) -> None:
     """Make the iterators of these recorders plain again, by default all, as far as their workers
     allow."""
     for iterator in list(_live):
         step = getattr(iterator, "_ls", None)
-        if not recorders or (step is not None and step.recorder in recorders):
-            _release(iterator)
-
-
-def _release(iterator: Any) -> None:
-    iterator._ls = None
-    _live.discard(iterator)
-    # With workers the class stays: their envelopes must be opened as long as they come.
-    if hasattr(iterator, "_dataset_fetcher"):
-        iterator._dataset_fetcher = fetchers.unmark_collate(iterator._dataset_fetcher)
-        base = base_of(type(iterator))
-        if base is not None:
-            iterator.__class__ = base
+        if recorders is not None and (step is None or step.recorder not in recorders):
+            continue
+        iterator._ls = None
+        _live.discard(iterator)
+        # With workers the class stays: their envelopes must be opened as long as they come.
+        if hasattr(iterator, "_dataset_fetcher"):
+            iterator._dataset_fetcher = fetchers.unmark_collate(iterator._dataset_fetcher)
+            iterator.__class__ = base_of(type(iterator)) or type(iterator)

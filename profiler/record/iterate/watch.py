@@ -83,7 +83,7 @@ def watch_all(*, stacks: bool = True) -> None:
         _hook(DataLoader)
         registry.waiting.append(note_makings())
         registry.waiting.extend([kind.when_imported(_hook) for kind in KINDS])
-        foreign.hook_all()
+        registry.waiting.extend(foreign.hook_all())
         instrument_all_running(lambda iterator: Iteration(_orphans_recorder(iterator)))
 
 
@@ -95,14 +95,14 @@ def unwatch(loader: Any = None) -> None:
     """
     with registry.lock:
         if loader is None:
-            _stop_all()
+            registry.stop_all()
             registry.forget(lambda entry: True)
             release()
         elif type(loader) is WatchedIterable:
             loader._recorder.enabled = False
         else:
             entry = _entry_of(loader)
-            release(*registry.forget(lambda each: each is entry))
+            release(registry.forget(lambda each: each is entry))
         _unhook_if_idle()
 
 
@@ -116,8 +116,8 @@ def watch_all_for_now() -> Callable[[], None]:
         if already:
             return
         with registry.lock:
-            _stop_all()
-            release(*registry.forget(lambda entry: entry.by_all))
+            registry.stop_all()
+            release(registry.forget(lambda entry: entry.by_all))
             _unhook_if_idle()
 
     return end
@@ -222,11 +222,6 @@ def _hook(cls: type) -> None:
 
 def _hook_of(loader: Any) -> tuple[Any, LoaderKind | None]:
     return next((_hooked[cls] for cls in type(loader).__mro__ if cls in _hooked), (None, None))
-
-
-def _stop_all() -> None:
-    registry.stop_all()
-    foreign.unhook_all()
 
 
 def _unhook_if_idle() -> None:

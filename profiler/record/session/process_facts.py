@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import resource
+from dataclasses import asdict
 from typing import Any
 
 from ...base.cpu_list import cpu_list
@@ -39,7 +40,7 @@ def process_facts() -> dict[str, Any]:
             clock_ns=clocks["clock_ns"],
             unix_ns=clocks["unix_ns"],
             argv=tuple(command_line()),
-            **ranks(os.environ, group_of_process()).facts(),
+            **asdict(ranks(os.environ, group_of_process())),
             python=platform.python_version(),
             torch=str(torch.__version__),
             start_method=multiprocessing.get_start_method(allow_none=True),

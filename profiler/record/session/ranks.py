@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...guard.static_access import loaded
@@ -19,19 +19,13 @@ GROUP, SAMPLER = "torch.distributed", "sampler"
 
 @dataclass(frozen=True)
 class Ranks:
-    """None means unknown. `source` names the source of the rank."""
+    """None means unknown. `rank_source` says where the rank is known from."""
 
     rank: int | None = None
     world_size: int | None = None
     local_rank: int | None = None
     local_world_size: int | None = None
-    source: str | None = None
-
-    def facts(self) -> dict[str, Any]:
-        """As in `process.json`."""
-        told = asdict(self)
-        told["rank_source"] = told.pop("source")
-        return told
+    rank_source: str | None = None
 
 
 # By launcher: the variables of rank, world, local rank and ranks on this host.
@@ -62,7 +56,7 @@ def ranks(
     rank, world = told
     same_job = launched.world_size in (None, world) and launched.rank in (None, rank)
     base = launched if same_job else Ranks()
-    return replace(base, rank=rank, world_size=world, source=source)
+    return replace(base, rank=rank, world_size=world, rank_source=source)
 
 
 def group_of_process() -> tuple[int, int] | None:

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,28 +101,17 @@ class Session:
         self.recorders: list[Recorder] = []
         self._sources: dict[str, str] = {}
         try:
-            self._replace_facts()
+            write_atomically(self.directory / "process.json", json.dumps(self.facts))
         except BaseException:
             shutil.rmtree(self.directory, ignore_errors=True)
             raise
 
     def lane(self, name: str, schema: Any) -> Lane:
-        return Lane(
-            self.directory,
-            name,
-            schema,
-            self.budget,
-            tell,
-            trimmed=True,
-            arena=self.arena,
-        )
+        given = self.directory, name, schema, self.budget, tell
+        return Lane(*given, trimmed=True, arena=self.arena)
 
     def write_loader(self, index: int, facts: dict[str, Any]) -> None:
-        with forgiving(OSError):
-            write_atomically(
-                self.directory / f"loader{index}.json",
-                json.dumps({"format": FORMAT, **facts}, default=str),
-            )
+        self._write(f"loader{index}.json", {"format": FORMAT, **facts})
 
     def note_sources(self) -> None:
         """Record the user's source files that were imported since the last call."""
@@ -130,12 +120,7 @@ class Session:
             self._sources.update(found)
             with forgiving(OSError):
                 facts = {"format": FORMAT, "cwd": os.getcwd(), "module": module_run()}
-                text = json.dumps({**facts, "files": self._sources})
-                write_atomically(self.directory / SOURCES, text)
-
-    def note_device(self, name: str) -> None:
-        """The device became known after the session was opened."""
-        self._update(device=name)
+                self._write(SOURCES, {**facts, "files": self._sources})
 
     def note_sampler(self, sampler: Started) -> None:
         """Record why there is no system lane, or allow the sampler to read this process's
@@ -151,11 +136,7 @@ class Session:
 
     def note_reason(self, about: str, reason: str) -> None:
         """Record why something is not measured in this process."""
-        self._update(reasons={**self.facts["reasons"], about: reason})
-
-    def note_no_stacks(self) -> None:
-        """Bursts of stacks are unwanted after all."""
-        self._update(stacks="off")
+        self.update(reasons={**self.facts["reasons"], about: reason})
 
     def note_ranks(self, config: Mapping[str, Any] | None = None) -> None:
         """Ask for this process's rank until torch.distributed knows it: its group is often made
@@ -165,7 +146,7 @@ class Session:
         group = group_of_process()
         sampler = share_of_sampler(config) if config is not None else None
         if group is not None or (sampler is not None and self.facts["rank_source"] != SAMPLER):
-            self._update(**ranks(os.environ, group, sampler).facts())
+            self.update(**asdict(ranks(os.environ, group, sampler)))
 
     def flush(self) -> None:
         """Write everything recorded so far to the files, before the keeper does."""
@@ -180,9 +161,7 @@ class Session:
             if (self.facts["world_size"] or 1) >= LEAST_RANKS:
                 with forgiving():
                     write_summary(self.directory)
-            self.facts["ended_clock_ns"] = now_ns()
-            self.facts["ended_unix_ns"] = time.time_ns()
-            self._write_facts()
+            self.update(ended_clock_ns=now_ns(), ended_unix_ns=time.time_ns())
 
     def finish_at_exit(self) -> None:
         """`finish`, even if signal handlers raise: at exit their errors would only be printed."""
@@ -197,17 +176,15 @@ class Session:
             except BaseException:
                 continue
 
-    def _update(self, **facts: Any) -> None:
+    def update(self, **facts: Any) -> None:
+        """Record facts of this process that became known, or have changed."""
         if any(self.facts.get(name) != value for name, value in facts.items()):
             self.facts.update(facts)
-            self._write_facts()
+            self._write("process.json", self.facts)
 
-    def _write_facts(self) -> None:
+    def _write(self, name: str, facts: dict[str, Any]) -> None:
         with forgiving(OSError):
-            self._replace_facts()
-
-    def _replace_facts(self) -> None:
-        write_atomically(self.directory / "process.json", json.dumps(self.facts))
+            write_atomically(self.directory / name, json.dumps(facts, default=str))
 
     def _recording_processes(self) -> int:
         """Counted once a second at most, since there may be thousands of lanes."""
@@ -215,9 +192,8 @@ class Session:
         if now - self._counted_ns > COUNT_NS:
             self._counted_ns = now
             with forgiving(OSError):
-                self._processes = sum(
-                    1 for name in os.listdir(self.run_directory) if name.startswith("p")
-                )
+                names = os.listdir(self.run_directory)
+                self._processes = sum(name.startswith("p") for name in names)
         return self._processes
 
 
@@ -253,7 +229,7 @@ def take_no_stacks() -> None:
     """No automatic bursts of stacks in this process until its recording ends."""
     _process.no_stacks = True
     if _process.session is not None:
-        _process.session.note_no_stacks()
+        _process.session.update(stacks="off")
 
 
 def close_session() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import itertools
-import json
-import math
 import os
 import signal
 import socket
@@ -14,10 +12,13 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from ...base.errors import RunUnreadable
+from ...base.facts import EndedProcess
 from ...base.host import host_name
-from ...base.liveness import CREATE_TIME_TOLERANCE_S, created
+from ...base.liveness import Liveness, process_state
+from ...base.tolerant import read_as
 from ...store.lanes.block import SOCKET_NAME
 from ...store.rundir import system_stem
 
@@ -70,17 +71,16 @@ def _system_directory(run_directory: Path) -> tuple[Path, bool]:
     raise AssertionError
 
 
-def _facts(directory: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((directory / "sampler.json").read_text(encoding="utf-8"))
-    return found
+def _facts(directory: Path) -> EndedProcess:
+    return read_as(EndedProcess, directory / "sampler.json")
 
 
 def _pid_in(directory: Path) -> int | None:
     """The id of this folder's sampler, which another process may just be starting."""
     deadline = time.monotonic() + _NAMELESS_S
     while time.monotonic() < deadline:
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            return int(_facts(directory)["pid"])
+        with suppress(RunUnreadable):
+            return _facts(directory).pid
         with suppress(OSError, ValueError):
             return int((directory / _PID_FILE).read_text())
         time.sleep(0.005)
@@ -89,17 +89,10 @@ def _pid_in(directory: Path) -> int | None:
 
 def _sampler_lives(path: Path) -> bool:
     try:
-        facts = _facts(path)
-        if facts.get("ended_clock_ns") is not None:
-            return False
-        since, told = created(int(facts["pid"])), facts["create_time"]
-        if since is None or told is None or math.isnan(since):
-            return since is not None
-        return abs(since - float(told)) <= CREATE_TIME_TOLERANCE_S
-    except FileNotFoundError:
-        return time.time() - path.stat().st_mtime < _STARTING_S  # it is starting
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+        return process_state(_facts(path), Liveness()) == "live"
+    except RunUnreadable as error:
+        starts = isinstance(error.__cause__, FileNotFoundError)
+        return starts and time.time() - path.stat().st_mtime < _STARTING_S
 
 
 _BOOT = (
@@ -139,7 +132,7 @@ def _launch(run_directory: Path, directory: Path) -> tuple[int | None, bool]:
         environment = [f"{name}={value}" for name, value in _environment().items()]
         fd = -1 if listening is None else listening.fileno()
         command, variables = (tuple(map(os.fsencode, each)) for each in (argv, environment))
-        return spawn(command, variables, fd, adopts_orphans()), listening is not None
+        return spawn(command, variables, fd, adopts_orphans()), fd >= 0
     except (ImportError, AttributeError):  # installed without a C compiler, or another processor
         pass
     finally:

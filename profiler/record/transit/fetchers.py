@@ -9,9 +9,8 @@ fetcher gets a list whose iterator reads the clock.
 from __future__ import annotations
 
 import itertools
-import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from ...guard.static_access import in_class
@@ -110,26 +109,6 @@ def unmark_collate(fetcher: Any) -> Any:
         if cls in _classes.values():
             return _copy_attributes(fetcher, object.__new__(base))
     return fetcher
-
-
-def tell_samples(fetcher: Any, told: Callable[[Any], None]) -> None:
-    """`told` gets the samples of this marked fetcher's next batch, before they are collated.
-
-    It is called where the fetcher looks up its `collate_fn`, so that no frame of ours is on the
-    stack while the user's code runs.
-    """
-    cls = type(fetcher)
-    if cls not in _classes.values():
-        return
-
-    def collate_asked_for(fetcher: Any) -> Any:
-        fetcher.__class__ = cls
-        told(sys._getframe(1).f_locals.get("data"))
-        return fetcher.collate_fn
-
-    body = {"__slots__": (), "__module__": cls.__module__, "__qualname__": cls.__qualname__}
-    telling = type(cls.__name__, (cls,), {**body, "collate_fn": property(collate_asked_for)})
-    fetcher.__class__ = telling
 
 
 def _copy_attributes(source: Any, target: Any) -> Any:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 # Larger batches are not walked to their end. Their size is then unmeasured, never guessed.
 MAX_NODES = 4096
 MAX_DEPTH = 12
-
-_PLAIN = (int, float, str, bool, type(None), complex)
 
 
 def batch_size_of(batch: Any) -> tuple[int, int]:
@@ -16,7 +15,7 @@ def batch_size_of(batch: Any) -> tuple[int, int]:
     cannot be walked. Runs none of the user's code."""
     import torch
 
-    from ...guard.static_access import contents, inherits, is_one_of, loaded
+    from ...guard.static_access import PLAIN, contents, inherits, is_one_of, loaded
 
     ndarray, generic, memmap = (loaded("numpy").get(n) for n in ("ndarray", "generic", "memmap"))
     total = tensors = nodes = 0
@@ -26,7 +25,7 @@ def batch_size_of(batch: Any) -> tuple[int, int]:
         below: list[Any] = []
         for item in level:
             kind = type(item)
-            if is_one_of(kind, _PLAIN):
+            if is_one_of(kind, PLAIN):
                 continue
             if inherits(kind, torch.Tensor):
                 # A subclass may hook attribute access with code of its own.
@@ -35,7 +34,7 @@ def batch_size_of(batch: Any) -> tuple[int, int]:
                 tensors += 1
                 found = True
             elif (held := contents(item)) is not None:
-                below.extend(held)
+                below.extend(map(itemgetter(1), held))
             elif is_one_of(kind, (bytes, bytearray)):
                 total += len(item)
                 found = True

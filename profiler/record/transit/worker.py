@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
+import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...base import torch_parts
@@ -27,7 +29,7 @@ from .envelope import sender, wrap
 from .measure import batch_size_of
 
 if TYPE_CHECKING:
-    from ..fetch_probe.worker_probe import WorkerProbe
+    from ..fetch_probe.probe import FetchProbe
 
 _NO_SAMPLES = (float("nan"),) * 3
 
@@ -36,44 +38,41 @@ def prepared(
     loop: Callable[..., None], args: tuple[Any, ...], place: Place
 ) -> tuple[tuple[Any, ...], Callable[[], None]]:
     """(the arguments for torch's loop, what to call at its end)."""
-    inside = None
     try:
         from ..session.session import leave_worker_alone
 
         leave_worker_alone()
         allow_as_told()
-        args, inside = _instrument(loop, args, place)
+        return _instrument(loop, args, place)
     except Exception as error:
         if not is_ours(error):
             raise
         tell_from_worker(place, error)
-    return args, inside.close if inside is not None else lambda: None
+    return args, lambda: None
 
 
 def _instrument(
     loop: Callable[..., None], args: tuple[Any, ...], place: Place
-) -> tuple[tuple[Any, ...], WorkerProbe | None]:
+) -> tuple[tuple[Any, ...], Callable[[], None]]:
     roles = torch_parts.loop_roles(loop)
     timer = _Timer(int(args[roles.worker]), roles.stateful)
     if place is not None:
-        from ..fetch_probe.worker_probe import WorkerProbe
+        from ..fetch_probe.probe import FetchProbe
 
-        timer.inside = WorkerProbe(place, timer.worker)
+        folder, loader, epoch = place
+        file = Path(folder) / f"looks-{loader}-w{timer.worker}.json"
+        timer.inside = FetchProbe(file, epoch, in_worker=True)
     given = list(args)
-    queues = (
-        (roles.index_queue, IndexQueue(args[roles.index_queue], timer)),
-        (roles.result_queue, ResultQueue(args[roles.result_queue], timer)),
-    )
-    for role, queue in queues:
-        given[role] = queue
+    tasks = given[roles.index_queue] = IndexQueue(args[roles.index_queue], timer)
+    results = given[roles.result_queue] = ResultQueue(args[roles.result_queue], timer)
 
     def go_on_bare(error: Exception) -> None:
-        for _, queue in queues:
-            queue.be_plain()
+        tasks.be_plain()
+        results.be_plain()
         tell_from_worker(place, error)
 
     _mark_fetchers_of(loop, timer, go_on_bare)
-    return tuple(given), timer.inside
+    return tuple(given), timer.inside.close if timer.inside is not None else lambda: None
 
 
 def _mark_fetchers_of(
@@ -111,14 +110,16 @@ class _Timer:
         self.timings = BatchTimings()
         self.indices: Any = None
         self.one_by_one = self.auto_collation = True
-        self.inside: WorkerProbe | None = None
+        self.inside: FetchProbe | None = None
+        self._fetcher: Callable[[], Any] | None = None  # a weak reference
 
     def fetcher_made(self, fetcher: Any) -> Any:
         """The worker will use this fetcher; returns it."""
         dataset, self.auto_collation = torch_parts.dataset_of(fetcher)
         self.one_by_one = fetchers.fetched_one_by_one(dataset, self.auto_collation)
-        if self.inside is not None:
-            self.inside.epoch_begins(fetcher)
+        if self.inside is not None and self._fetcher is not None:
+            self.inside.epoch += 1
+        self._fetcher = weakref.ref(fetcher)
         return fetcher
 
     def begin(self, index: Any) -> Any:
@@ -129,11 +130,10 @@ class _Timer:
             timings.detailed = timings.tasks % SAMPLE_EVERY == 0
         timings.t_collate = 0
         if timings.detailed:
-            if self.inside is not None:
+            if self.inside is not None and self._fetcher is not None:
                 samples = len(index) if type(index) is list else -1 if self.auto_collation else 1
-                self.inside.begin_fetch(samples)
-                if self.inside.wants_samples() and self.inside.fetcher is not None:
-                    fetchers.tell_samples(self.inside.fetcher(), self.inside.describe)
+                self.inside.abandon()
+                self.inside.begin_fetch(self._fetcher(), samples)
             if self.one_by_one:
                 index = self.indices = fetchers.with_stamps(index)
             timings.t_cpu_fetch = thread_cpu_ns()

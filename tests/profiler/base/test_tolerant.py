@@ -11,7 +11,7 @@ import pytest
 from msgspec import Meta, Struct
 
 from loaderscope.profiler.base.errors import RunUnreadable
-from loaderscope.profiler.base.tolerant import Count, Share, Text, as_json, fitted, listed, read_as
+from loaderscope.profiler.base.tolerant import Count, Share, Text, as_json, fitted, read_as
 
 
 class Row(Struct, frozen=True, array_like=True):
@@ -96,12 +96,6 @@ def test_what_does_not_fit_costs_itself_alone(field: str, value: Any, expected: 
 @pytest.mark.parametrize("value", [None, 3, "x", [], [[]], {}, True])
 def test_another_value_altogether_is_as_if_nothing_were_known(value: Any) -> None:
     assert fitted(value, Facts) == Facts()
-
-
-def test_items_of_a_list_are_taken_one_by_one() -> None:
-    assert listed([["a", 1], None, ["b", 2]], Row, 5) == (Row("a", 1), Row("b", 2))
-    assert listed([["a", 1], ["b", 2], ["c", 3]], Row, 2) == (Row("a", 1), Row("b", 2))
-    assert listed({"a": 1}, Row, 5) == () == listed(None, Row, 5)
 
 
 def test_a_file_is_cleaned_and_its_impossible_numbers_are_told(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_an_iterator_without_one_of_its_parts(
     name = "_MultiProcessingDataLoaderIter" if workers else "_SingleProcessDataLoaderIter"
     part = "_send_idx" if workers else "_sampler_iter"
     found = torch_parts.names_used
-    monkeypatch.setattr(torch_parts, "names_used", lambda groups: found(groups) - {part})
+    monkeypatch.setattr(torch_parts, "names_used", lambda *functions: found(*functions) - {part})
     loader = record(workers)
     assert type(iter(loader)) is getattr(dataloader, name)
     run = open_now()

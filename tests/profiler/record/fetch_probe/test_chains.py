@@ -165,8 +165,8 @@ def test_owners_left_alone(owner: Any) -> None:
 
 
 def run(dataset: Any, call: Any = None) -> list[Any]:
-    chains = Chains(lambda: dataset)
-    chains.start()
+    chains = Chains()
+    chains.start(dataset)
     try:
         (call or (lambda: dataset.transform(3)))()
     finally:
@@ -189,8 +189,8 @@ def test_each_callable_is_timed(kind: Any) -> None:
 
 def test_results_and_items_are_the_same() -> None:
     dataset = Object(transform=Compose([double, double]))
-    chains = Chains(lambda: dataset)
-    assert chains.start()
+    chains = Chains()
+    assert chains.start(dataset)
     seen = dataset.transform.transforms
     assert (
         isinstance(seen, list) and seen == [double, double] and seen[0] is double and len(seen) == 2
@@ -301,13 +301,13 @@ def test_a_loop_that_outlives_its_look_goes_on_untimed(clock: Clock) -> None:
 
 def test_a_chain_made_late_is_found_and_a_replaced_one_again() -> None:
     dataset = Object(transform=None)
-    chains = Chains(lambda: dataset)
-    assert not chains.start()
+    chains = Chains()
+    assert not chains.start(dataset)
     dataset.transform = Compose([double, abs])
-    assert chains.start()
+    assert chains.start(dataset)
     chains.stop()
     dataset.transform.transforms = [abs, double, abs]
-    assert not chains.start()  # the third start: the search is not made each time
-    assert chains.start()
+    assert not chains.start(dataset)  # the third start: the search is not made each time
+    assert chains.start(dataset)
     dataset.transform(1)
     assert len(chains.stop()) == 3

@@ -59,14 +59,14 @@ def test_what_launchers_leave_in_the_environment(
 
 def test_torch_distributed_knows_better_than_a_sampler_and_that_than_the_environment() -> None:
     told = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
-    assert ranks(told, group=(2, 4), sampler=(1, 3)) == Ranks(2, 4, source="torch.distributed")
-    assert ranks(told, sampler=(1, 3)) == Ranks(1, 3, source="sampler")
+    assert ranks(told, group=(2, 4), sampler=(1, 3)) == Ranks(2, 4, rank_source="torch.distributed")
+    assert ranks(told, sampler=(1, 3)) == Ranks(1, 3, rank_source="sampler")
 
 
 def test_a_launcher_tells_the_hosts_part_only_of_the_same_job() -> None:
     told = {**SLURM, "SLURM_NODEID": "1", "SLURM_STEP_TASKS_PER_NODE": "4(x2)"}
     assert ranks(told, group=(5, 8)) == Ranks(5, 8, 1, 4, "torch.distributed")
-    assert ranks(told, group=(5, 16)) == Ranks(5, 16, source="torch.distributed")
+    assert ranks(told, group=(5, 16)) == Ranks(5, 16, rank_source="torch.distributed")
     # Lightning's second node, whose rank only the group knows.
     node = {"LOCAL_RANK": "1", "NODE_RANK": "2", "WORLD_SIZE": "12"}
     assert ranks(node, group=(9, 12)) == Ranks(9, 12, 1, None, "torch.distributed")

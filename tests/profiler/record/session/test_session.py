@@ -60,7 +60,7 @@ def test_at_exit_an_interrupt_does_not_keep_the_end_from_being_noted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     opened = open_one()
-    write, interrupts = opened._write_facts, [KeyboardInterrupt, SystemExit]
+    write, interrupts = opened.flush, [KeyboardInterrupt, SystemExit]
 
     def interrupted() -> None:
         if interrupts:
