@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,7 @@ from ..stage_model.verdict import (
 from ..stage_model.waiting import waiting
 from ..storage.summary import storage_of
 from .engine import advise
-from .job import groups_of, open_job, with_advice_of_others, with_ranks
+from .job import groups_of, open_job, with_ranks
 from .make_case import case_of
 from .tried import with_trials
 
@@ -77,7 +77,9 @@ def build_report(
     with np.errstate(all="ignore"):
         system = _system(run)
 
-        def section(member: Member, ranks: Ranks | None) -> LoaderReport:
+        def section(
+            member: Member, ranks: Ranks | None, others: Sequence[LoaderReport] = ()
+        ) -> LoaderReport:
             process, index = member[0], member[1].index
             loader = next(each for each in process.loaders if each.index == index)
             coded = loader.as_coded()
@@ -86,7 +88,7 @@ def build_report(
                 found = with_ranks(found, coded, ranks)
             if advice:
                 case = case_of(run, process, coded, found, system, tried.get(_place(member)))
-                found = advise(case)
+                found = advise(case, others)
             return with_trials(found, loader.tuning) if loader.tuning is not None else found
 
         loaders: list[LoaderReport] = []
@@ -94,8 +96,9 @@ def build_report(
             if pid is None and loader is None:
                 # Of the rank that was probed, else the foremost, with what all ranks show.
                 probed = [each for each in group.members if _place(each) in tried][:1]
-                found, *others = [section(each, group.ranks) for each in probed or group.foremost]
-                loaders.append(with_advice_of_others(found, others))
+                first, *rest = probed or group.foremost
+                others = [section(each, group.ranks) for each in rest]
+                loaders.append(section(first, group.ranks, others))
             else:
                 loaders += [
                     section(each, group.ranks if advice else None)

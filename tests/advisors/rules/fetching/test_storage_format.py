@@ -377,4 +377,6 @@ def test_stacks_say_more_of_a_zip_archive_than_its_entries(tmp_path: Path) -> No
 
 
 def test_files_whose_reading_was_not_seen_are_not_judged(tmp_path: Path) -> None:
-    assert "no fetch and no system sample shows it" in unmeasured(NAME, case(tmp_path, Pictures(), None))
+    assert "no fetch and no system sample shows it" in unmeasured(
+        NAME, case(tmp_path, Pictures(), None)
+    )
