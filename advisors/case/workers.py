@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..schema.evidence import Evidence, in_cores, percent, us
+from ..schema.evidence import Evidence, figure, in_cores, percent, us
 from ..schema.report_model import Doing
 from ..stage_model.measured import mean
 from ..stage_model.process_rows import Rows, grown, process_rows
@@ -195,3 +195,9 @@ def contended(case: Case) -> bool:
 def over_budget(case: Case) -> bool:
     """Whether there are more workers than CPUs, and the CPUs are all in use."""
     return case.cpus is not None and case.num_workers > math.ceil(case.cpus) and saturated(case)
+
+
+def crowded(case: Case) -> str:
+    """What more workers than CPUs do."""
+    workers = f"{case.num_workers} workers compete with each other and with the training loop"
+    return f"On {figure(case.cpus)} CPUs, {workers}."
