@@ -12,13 +12,7 @@ import pytest
 from loaderscope.advisors.assemble.engine import MORE_THAN_FREE, NOT_PREDICTED, advise, judged
 from loaderscope.advisors.case.advice import SAME, Advice
 from loaderscope.advisors.case.case import Case
-from loaderscope.advisors.schema.report_model import (
-    Cause,
-    PlanStep,
-    Range,
-    Recommendation,
-    Waiting,
-)
+from loaderscope.advisors.schema.report_model import Cause, PlanStep, Range, Recommendation, Waiting
 from report_samples import advice as recommended
 from rule_cases import FakeWhatIf, case_of
 from rule_rows import rows_of

@@ -131,10 +131,7 @@ def test_a_class_of_another_file_is_another(
     script.write_text(SCRIPT)
     other.write_text(SCRIPT)
     with monkeypatch.context() as running:
-        run = recorded(
-            tmp_path / "runs",
-            imported(script, "__main__", running).make_loader(),
-        )
+        run = recorded(tmp_path / "runs", imported(script, "__main__", running).make_loader())
     live = imported(other, "evaluate", monkeypatch).make_loader()
     with pytest.raises(UsageError, match=r"no loader over evaluate\.Rows: it has Rows"):
         place_of(run, live)
