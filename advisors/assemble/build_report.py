@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,7 @@ from ..stage_model.verdict import (
 from ..stage_model.waiting import waiting
 from ..storage.summary import storage_of
 from .engine import advise
-from .job import groups_of, open_job, with_advice_of_others, with_ranks
+from .job import groups_of, open_job, with_ranks
 from .make_case import case_of
 from .tried import with_trials
 
@@ -77,7 +77,9 @@ def build_report(
     with np.errstate(all="ignore"):
         system = _system(run)
 
-        def section(member: Member, ranks: Ranks | None) -> LoaderReport:
+        def section(
+            member: Member, ranks: Ranks | None, others: Sequence[LoaderReport] = ()
+        ) -> LoaderReport:
             process, index = member[0], member[1].index
             loader = next(each for each in process.loaders if each.index == index)
             coded = loader.as_coded()
@@ -86,7 +88,7 @@ def build_report(
                 found = with_ranks(found, coded, ranks)
             if advice:
                 case = case_of(run, process, coded, found, system, tried.get(_place(member)))
-                found = advise(case)
+                found = advise(case, others)
             return with_trials(found, loader.tuning) if loader.tuning is not None else found
 
         loaders: list[LoaderReport] = []
@@ -94,8 +96,9 @@ def build_report(
             if pid is None and loader is None:
                 # Of the rank that was probed, else the foremost, with what all ranks show.
                 probed = [each for each in group.members if _place(each) in tried][:1]
-                found, *others = [section(each, group.ranks) for each in probed or group.foremost]
-                loaders.append(with_advice_of_others(found, others))
+                first, *rest = probed or group.foremost
+                others = [section(each, group.ranks) for each in rest]
+                loaders.append(section(first, group.ranks, others))
             else:
                 loaders += [
                     section(each, group.ranks if advice else None)
@@ -108,7 +111,7 @@ def build_report(
             loaders=tuple(loaders),
             system=system,
             overhead=_overhead(run, system),
-            notes=_notes(run, system, so_far=pid is None),
+            notes=tuple(_notes(run, system, so_far=pid is None)),
             missing=missing_figures(run),
         )
 
@@ -179,21 +182,22 @@ def loader_report(
     wall_s = (step_totals(loader) + iter_ns(loader, lost)) / 1e9 or None
     ratio = core_wait_ratio(run, process, loader, in_main=not loader.num_workers)
     possible, limit = capacities(loader, figures, cpus)
+    starts = basis.epoch_start_share if found != "too-short" else None
     own: dict[str, Any] = {
         **shared(LoaderReport, loader),
         "config": dict(loader.config),
         "batches": loader.count,
-        "samples": samples,
         "epochs": _epochs(loader),
-        "folded_batches": loader.folded.records,
-        "wall_s": wall_s,
-        "batches_per_s": loader.count / wall_s if wall_s else None,
-        "samples_per_s": samples / wall_s if wall_s and samples is not None else None,
-        "bytes_per_batch": mean(loader.batches["bytes"]),
-        "notes": (*loader.notes, *_loader_notes(loader, basis.epoch_start_share, found)),
+        "notes": (*loader.notes, *_loader_notes(loader, starts or 0.0)),
         "tuning": None,
     }
     return LoaderReport(
+        samples=samples,
+        folded_batches=loader.folded.records,
+        wall_s=wall_s,
+        batches_per_s=loader.count / wall_s if wall_s else None,
+        samples_per_s=samples / wall_s if wall_s and samples is not None else None,
+        bytes_per_batch=mean(loader.batches["bytes"]),
         verdict=found,
         basis=basis,
         headroom=headroom(loader, lost) if found != "too-short" else None,
@@ -209,27 +213,18 @@ def loader_report(
     )
 
 
-def _said(*sentences: tuple[object, str]) -> list[str]:
-    """The sentences that hold."""
-    return [sentence for holds, sentence in sentences if holds]
-
-
-def _loader_notes(loader: LoaderRun, starts: float | None, found: str) -> list[str]:
+def _loader_notes(loader: LoaderRun, starts: float) -> Iterator[str]:
     built = int(loader.epochs["instance"].max(initial=0)) + 1
-    noted = found != "too-short" and (starts or 0.0) >= EPOCH_START_NOTED_FROM
-    return _said(
-        (
-            loader.folded.records,
+    if loader.folded.records:
+        yield (
             f"{loader.folded.records:,} older batches are not kept in detail: causes of waiting "
-            f"and the verdict rest on the newest {loader.batches.rows:,}",
-        ),
-        (
-            noted,
-            f"waiting for the first batch of each epoch after the first costs "
-            f"{(starts or 0.0) * 100:.0f} % of the time",
-        ),
-        (built > 1, f"the loader was built {built} times"),
-    )
+            f"and the verdict rest on the newest {loader.batches.rows:,}"
+        )
+    if starts >= EPOCH_START_NOTED_FROM:
+        part = f"{starts * 100:.0f} % of the time"
+        yield f"waiting for the first batch of each epoch after the first costs {part}"
+    if built > 1:
+        yield f"the loader was built {built} times"
 
 
 def _epochs(loader: LoaderRun) -> int:
@@ -263,19 +258,17 @@ def _wall_ns(process: ProcessRun) -> int:
     moments: list[int] = []
     for loader in process.loaders:
         rows, epochs = loader.batches, loader.epochs
-        for times in (epochs["t_iter_ns"][:1], rows["t_ns"][:1]):
-            moments += times.tolist()
-        for name in ("t_first_ns", "t_end_ns"):
-            moments += epochs[name][-1:].tolist()
-        if rows.rows:
-            last = (int(rows[name][-1]) for name in ("t_ns", "wait_ns", "compute_ns"))
-            moments.append(sum(max(0, each) for each in last))
+        ends = rows["t_ns"] + rows["wait_ns"].clip(0) + rows["compute_ns"].clip(0)
+        for first in (epochs["t_iter_ns"], rows["t_ns"]):
+            moments += first[:1].tolist()
+        for last in (epochs["t_first_ns"], epochs["t_end_ns"], ends):
+            moments += last[-1:].tolist()
     known = [each for each in moments if each >= 0]
     return max(known, default=0) - min(known, default=0)
 
 
 def _overhead(run: Run, system: SystemSummary) -> Overhead:
-    """Cost per batch = hooks (calibrated) + what batches looked at in detail cost on top, spread
+    """Cost per batch = hooks (calibrated) + what batches sampled in detail cost on top, spread
     over all batches. Both are wall times: beside other programs they say little."""
     cost_ns = step_ns = 0.0
     batches = 0
@@ -285,14 +278,14 @@ def _overhead(run: Run, system: SystemSummary) -> Overhead:
             batches += loader.count
             cost_ns += (loader.hook_ns or 0.0) * loader.count + own
             step_ns += step_totals(loader)
-    costs = [sampler_cost(system) for system in run.systems]
-    share = max((share for share, _ in costs if share is not None), default=None)
     reasons = {}
     if not batches:
         reasons["per_batch_us"] = "no batch was timed for it"
     elif system.crowded_by_others:
         batches = 0
         reasons["per_batch_us"] = "other programs kept the cores busy"
+    costs = [sampler_cost(system) for system in run.systems]
+    share = max((share for share, _ in costs if share is not None), default=None)
     if share is None:
         reasons["sampler_cpu_share"] = "the system sampler took fewer than two samples"
     return Overhead(
@@ -304,35 +297,26 @@ def _overhead(run: Run, system: SystemSummary) -> Overhead:
     )
 
 
-def _notes(run: Run, system: SystemSummary, so_far: bool) -> tuple[str, ...]:
+def _notes(run: Run, system: SystemSummary, so_far: bool) -> Iterator[str]:
     of_loaders = {f"{loader.name}: {note}" for loader in run.loaders for note in loader.notes}
     stolen = system.cpu_stolen_mean_share or 0.0
+    yield from (note for note in run.notes if note not in of_loaders)
+    if run.state == "crashed":
+        yield (
+            "the run ended without saying so (killed or crashed): everything recorded until then "
+            "is here"
+        )
+    if run.state == "live" and so_far:
+        yield "the run is still going on: these are the figures so far"
+    if stolen >= STOLEN_NOTED_FROM:
+        yield (
+            f"the hypervisor ran others during {stolen * 100:.0f} % of this machine's CPU time: "
+            "what was measured is slower than the code, and predictions are less sure; record "
+            "again when the host is quiet"
+        )
     versions = dict.fromkeys(process.torch for process in run.processes)
-    return (
-        *(note for note in run.notes if note not in of_loaders),
-        *_said(
-            (
-                run.state == "crashed",
-                "the run ended without saying so (killed or crashed): everything recorded until "
-                "then is here",
-            ),
-            (
-                run.state == "live" and so_far,
-                "the run is still going on: these are the figures so far",
-            ),
-            (
-                stolen >= STOLEN_NOTED_FROM,
-                f"the hypervisor ran others during {stolen * 100:.0f} % of this machine's CPU "
-                "time: what was measured is slower than the code, and predictions are less sure; "
-                "record again when the host is quiet",
-            ),
-        ),
-        *(sentence for version in versions if (sentence := untried(version)) is not None),
-        *_said(
-            (not run.loaders, "no loader was recorded"),
-            (
-                len({each.host for each in run.systems}) > 1,
-                "several hosts were recorded: the system summary is that of the first",
-            ),
-        ),
-    )
+    yield from filter(None, map(untried, versions))
+    if not run.loaders:
+        yield "no loader was recorded"
+    if len({each.host for each in run.systems}) > 1:
+        yield "several hosts were recorded: the system summary is that of the first"

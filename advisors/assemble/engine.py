@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..case.advice import WOULD_NOT_HELP, Advice, Unmeasured
 from ..case.case import Case
 from ..case.code_text import told_by_hand
-from ..rules import Rule, all_rules
+from ..rules import all_rules
 from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import LoaderReport, Range, Recommendation
 from .findings import REST, findings_of
@@ -33,9 +34,10 @@ LITTLE = "It would gain little: the loop computes most of its time."
 UNSURE = "The gain is not certain enough to recommend it: it may be nothing."
 
 
-def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
+def advise(case: Case, others: Sequence[LoaderReport] = ()) -> LoaderReport:
     """The case's report with recommendations (in the order of the plan), rejected advice, and what
-    could not be judged.
+    could not be judged. What is wrong or dangerous in `others`, the same loader in other ranks, is
+    reported too, once.
 
     A rule that fails costs its own advice, never the report: the failure becomes a note.
     """
@@ -43,16 +45,14 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
     rejected: list[Recommendation] = []
     unmeasured: dict[str, str] = {}
     notes = list(case.report.notes)
-    long_enough = case.report.verdict != "too-short"
-    if case.whatif_reason is not None and case.meets("DataLoader") and long_enough:
+    if case.whatif_reason and case.meets("DataLoader") and case.report.verdict != "too-short":
         notes.append(f"{NOT_PREDICTED}: {case.whatif_reason}")
-    for rule in all_rules() if rules is None else rules:
+    for rule in all_rules():
         try:
             outcomes = list(rule.examine(case))
         except Exception as error:
-            notes.append(
-                f"the rule {rule.name} failed and is left out: {type(error).__name__}: {error}"
-            )
+            problem = f"{type(error).__name__}: {error}"
+            notes.append(f"the rule {rule.name} failed and is left out: {problem}")
             continue
         for outcome in outcomes:
             if isinstance(outcome, Unmeasured):
@@ -64,7 +64,7 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
                 options.append(Option(found[0], outcome.asked, besides, outcome.by_hand))
             elif found is not None:
                 rejected.append(found[0])
-    ordered, plan = plan_of(case, options)
+    ordered, plan = plan_of(case, [*_of_others(others, options), *options])
     return replace(
         case.report,
         recommendations=ordered,
@@ -74,6 +74,17 @@ def advise(case: Case, rules: Sequence[Rule] | None = None) -> LoaderReport:
         notes=tuple(notes),
         plan=plan,
     )
+
+
+def _of_others(others: Sequence[LoaderReport], own: Sequence[Option]) -> Iterator[Option]:
+    """Advice about speed is for the slowest rank only."""
+    known = {each.advice.rule for each in own}
+    for other in others:
+        for each in other.recommendations:
+            if each.kind != "speed" and each.rule not in known:
+                known.add(each.rule)
+                why = f"In rank {other.rank}: {each.why}"
+                yield Option(replace(each, why=why), None, 0.0)
 
 
 def judged(found: Recommendation, advice: Advice, case: Case) -> tuple[Recommendation, bool] | None:
@@ -88,30 +99,31 @@ def judged(found: Recommendation, advice: Advice, case: Case) -> tuple[Recommend
         return found, not advice.rejected
     if case.report.verdict == "too-short":
         return None
-    predicted, why, headroom = found.predicted, found.why, case.report.headroom
+    predicted, headroom = found.predicted, case.report.headroom or math.inf
     if case.whatif is not None:
         predicted = _on_free_cores(case, case.whatif.stretched(predicted, found.rule))
     predicted = capped(predicted, headrooms(case.report, _besides(case, advice)))
-    if headroom is not None and predicted.high > headroom and not advice.beside_loading:
-        why = f"{why} {MORE_THAN_FREE}"
-    found = replace(found, predicted=predicted, why=why)
+    found = replace(found, predicted=predicted)
+    if predicted.high > headroom and not advice.beside_loading:
+        found = replace(found, why=f"{found.why} {MORE_THAN_FREE}")
     trial, against = trial_for(found, case.loader.tuning), why_not(found, case.loader.tuning)
     if advice.rejected:
         return replace(found, predicted=_doubted(found)), False
     if against is not None:
-        return replace(found, predicted=_doubted(found), why=f"{against} {why}"), False
+        return replace(found, predicted=_doubted(found), why=f"{against} {found.why}"), False
     if trial is not None and trial.outcome == "proven":
         return found, True
-    if case.compute_bound and not advice.beside_loading:
-        return None  # the verdict says it all: loading is not what limits training
-    computes = headroom is not None and headroom < 1 / COMPUTING
-    if computes and not advice.beside_loading and predicted.mid < WORTH:
-        return (replace(found, why=f"{LITTLE} {why}"), False) if predicted.mid > 1 else None
-    if predicted.low > (LEAST_GAIN if predicted.mid < LIKELY_GAIN else SURE_GAIN):
+    if not advice.beside_loading:
+        if case.compute_bound:
+            return None  # the verdict says it all: loading is not what limits training
+        if headroom < 1 / COMPUTING and predicted.mid < WORTH:
+            little = replace(found, why=f"{LITTLE} {found.why}")
+            return (little, False) if predicted.mid > 1 else None
+    likely = predicted.mid >= LIKELY_GAIN
+    if predicted.low > (SURE_GAIN if likely else LEAST_GAIN) or (advice.by_hand and likely):
         return found, True
-    if advice.by_hand and predicted.mid > LIKELY_GAIN:
-        return found, True
-    return (replace(found, why=f"{UNSURE} {why}"), False) if predicted.mid > LEAST_GAIN else None
+    unsure = replace(found, why=f"{UNSURE} {found.why}")
+    return (unsure, False) if predicted.mid > LEAST_GAIN else None
 
 
 def _on_free_cores(case: Case, predicted: Range) -> Range:

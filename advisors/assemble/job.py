@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,9 +18,8 @@ from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.run.run_finder import find_run
 from ...profiler.store.run.run_reader import read_run
 from ..schema.rank_model import Ranks, SlowestRank
-from ..schema.report_model import HotSpot, LoaderReport, Recommendation
+from ..schema.report_model import HotSpot, LoaderReport
 from ..stage_model.ranks import Member, ranks_of
-from .plan import with_more
 
 # What takes this part of a stage is the reason for it.
 MOST = 0.5
@@ -94,19 +93,6 @@ def with_ranks(section: LoaderReport, loader: LoaderRun, ranks: Ranks) -> Loader
     if slowest is not None and slowest.rank == section.rank and slowest.cause is not None:
         ranks = replace(ranks, slowest=_with_code(slowest, slowest.cause, section, loader))
     return replace(section, ranks=ranks)
-
-
-def with_advice_of_others(section: LoaderReport, others: Sequence[LoaderReport]) -> LoaderReport:
-    """What is wrong or dangerous in another rank is reported too, once. Advice about speed is for
-    the slowest rank only."""
-    more: dict[str, Recommendation] = {}
-    own = {each.rule for each in section.recommendations}
-    for other in others:
-        for each in other.recommendations:
-            if each.kind != "speed" and each.rule not in own:
-                why = f"In rank {other.rank}: {each.why}"
-                more.setdefault(each.rule, replace(each, why=why))
-    return with_more(section, list(more.values()))
 
 
 def _with_code(

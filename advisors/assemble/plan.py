@@ -87,24 +87,6 @@ def plan_of(
     return tuple(each.advice for each in ordered), Plan(tuple(steps), left, maker.stop())
 
 
-def with_more(report: LoaderReport, more: Sequence[Recommendation]) -> LoaderReport:
-    """The report with advice that is not about speed put before all other, in its plan too."""
-    if not more:
-        return report
-    old, by = report.plan or Plan((), (), None), len(more)
-    plan = replace(
-        old,
-        steps=(
-            *(PlanStep(n, SAME, None) for n in range(by)),
-            *(replace(each, advice=each.advice + by) for each in old.steps),
-        ),
-        left_out=tuple(
-            replace(each, advice=each.advice + by, step=each.step + by) for each in old.left_out
-        ),
-    )
-    return replace(report, recommendations=(*more, *report.recommendations), plan=plan)
-
-
 class _Maker:
     """Makes the plan: steps about speed, each with the gain reached by then, and what is left
     out."""
@@ -116,13 +98,11 @@ class _Maker:
         self._known: dict[tuple[int, ...], Range] = {}
         self.taken: list[tuple[Option, Range]] = []
         self.left: list[tuple[Option, LeftOut]] = []
-        while True:
-            self._leave_out()
-            if not self._open:
-                return
+        while self._open:
             chosen = self._choice()
             self._open.remove(chosen)
             self.taken.append((chosen, self._with(chosen)))
+            self._leave_out()
 
     @property
     def _reached(self) -> float:
@@ -130,44 +110,37 @@ class _Maker:
 
     def _leave_out(self) -> None:
         """What the steps made so far exclude, or what is not worth making after them."""
-        if not self.taken:
-            return
-        still_open = []
         share, last = self.computing(len(self.taken)), self._before + len(self.taken) - 1
-        for each in self._open:
-            rivals = (
+        for each in list(self._open):
+            excluded = (
                 LeftOut(0, place, True, why)
                 for place, (step, _) in enumerate(self.taken, self._before)
                 if (why := excludes(step, each)) is not None
             )
-            left_out = next(rivals, None)
+            left_out = next(excluded, None)
             if left_out is None and self._with(each).mid < LEAST_GAIN * self._reached:
                 left_out = LeftOut(0, last, False, "it brings nothing more")
             if left_out is None and share is not None and share >= COMPUTES and each.effort:
                 left_out = LeftOut(0, last, False, f"the loop then {_computes(share)}")
-            if left_out is None:
-                still_open.append(each)
-            else:
+            if left_out is not None:
+                self._open.remove(each)
                 self.left.append((each, left_out))
-        self._open = still_open
 
     def _choice(self) -> Option:
         """The next step: what gains most, or what takes less effort and is needed anyway, or gains
         nearly as much. Of work that need not be done, if that gains enough."""
-        best = max(self._open, key=self._gain)
-        waste = [each for each in self._open if each.removes_work]
-        leads = any(self._gain(each) >= WASTE_FIRST * self._gain(best) for each in waste)
-        candidates = waste if leads else self._open
-        best = max(candidates, key=self._gain)
-        most = self._gain(best)
-        for each in sorted(candidates, key=lambda each: (each.effort, -self._gain(each))):
-            if each.effort >= best.effort:
-                break
-            own = self._gain(each)
-            if own >= NEARLY * most or (
-                own >= HALF * most
+        gain, candidates = self._gain, self._open
+        waste = [each for each in candidates if each.removes_work]
+        if waste and max(map(gain, waste)) >= WASTE_FIRST * max(map(gain, candidates)):
+            candidates = waste
+        best = max(candidates, key=gain)
+        most = gain(best)
+        easier = [each for each in candidates if each.effort < best.effort]
+        for each in sorted(easier, key=lambda each: (each.effort, -gain(each))):
+            if gain(each) >= NEARLY * most or (
+                gain(each) >= HALF * most
                 and excludes(each, best) is None
-                and self._gain(best, each) >= most + math.log(LEAST_GAIN)
+                and gain(best, each) >= most + math.log(LEAST_GAIN)
             ):
                 return each
         return best
@@ -191,10 +164,8 @@ class _Maker:
         for each in options:
             asked = together(asked, each.changes or {})
         found: Range = self._case.predict(**asked) if asked else SAME
-        for each in options:
-            if each.changes is None:
-                own = each.advice.predicted
-                found = Range(found.low * own.low, found.mid * own.mid, found.high * own.high)
+        for own in (each.advice.predicted for each in options if each.changes is None):
+            found = Range(found.low * own.low, found.mid * own.mid, found.high * own.high)
         return capped(found, self._tops(options))
 
     def _tops(self, options: Sequence[Option]) -> Tops | None:
@@ -205,18 +176,17 @@ class _Maker:
 
     def computing(self, steps: int) -> float | None:
         """The part of the time the loop computes after so many steps; None if that is not known."""
-        options = [each for each, _ in self.taken[:steps]]
-        tops, headroom = self._tops(options), self._case.report.headroom
+        tops = self._tops([each for each, _ in self.taken[:steps]])
+        headroom = self._case.report.headroom
         # Where most of what free loading leaves goes too, what is left is a difference of two
         # figures that are nearly the same.
         if tops is None or headroom is None or tops[1] > MOSTLY_GONE * headroom:
             return None
-        reached = self.taken[steps - 1][1].mid if steps else 1.0
-        return min(1.0, reached / tops[1])
+        return min(1.0, self.taken[steps - 1][1].mid / tops[1])
 
     def stop(self) -> str | None:
-        share = self.computing(len(self.taken))
-        if not self.taken or share is None:
+        share = self.computing(len(self.taken)) if self.taken else None
+        if share is None:
             return None
         if share >= COMPUTES:
             return f"the loop {_computes(share)}: stop there."
@@ -230,22 +200,24 @@ def _computes(share: float) -> str:
 
 def excludes(one: Option, other: Option) -> str | None:
     """Why both cannot be made, in words; None if they can."""
+    own = one.advice.change.params
     for name, value in other.advice.change.params.items():
-        if one.advice.change.params.get(name, value) != value:
+        if own.get(name, value) != value:
             return f"both set {name}"
     if one.advice.effort == other.advice.effort == "a conversion":
         return "both store the data anew"
     try:
-        together(_asked(one), _asked(other))
+        together(*(_workers_and(each) for each in (one, other)))
     except Excluded as why:
         return str(why)
     return None
 
 
-def _asked(option: Option) -> dict[str, Any]:
-    workers = option.advice.change.params.get("num_workers")
-    set_workers = {"num_workers": workers} if isinstance(workers, int) else {}
-    return {**set_workers, **(option.changes or {})}
+def _workers_and(option: Option) -> dict[str, Any]:
+    params = option.advice.change.params
+    return {name: params[name] for name in ("num_workers",) if name in params} | dict(
+        option.changes or {}
+    )
 
 
 Tops = tuple[float, float]

@@ -10,23 +10,25 @@ from __future__ import annotations
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
 from ...profiler.store.inspection import read_inspection
 from ..case.probe_result import GETITEMS, NOW, SAMPLER, ProbeResult
-from ..code.batched.batch_access import Access, batch_access
+from ..code.batched.batch_access import batch_access
 from ..code.batched.batch_values import NotArrays
 
 # Random batches on which every value must be the same.
 CHECKED_BATCHES = 6
-ROUNDS = (5, 400)
+LEAST_ROUNDS, MOST_ROUNDS = 5, 400
 # Warm-up rounds that do not count: first touches of memory, torch's own caches.
 WARM_UP = 2
 # A slow data set may take this much longer than asked for to reach its first counted rounds.
 GRACE_S = 3.0
+
+Form = Callable[[Any, list[int]], Any]
 
 
 def probe_loader(loader: Any, seconds: float = 2.0) -> ProbeResult:
@@ -37,99 +39,83 @@ def probe_loader(loader: Any, seconds: float = 2.0) -> ProbeResult:
     """
     try:
         with _same_random_state():
-            trial = _trial(loader, seconds)
-            return ProbeResult(None, trial) if isinstance(trial, str) else trial.run()
+            return _tried(loader, time.monotonic() + seconds)
+    except _Refused as error:
+        reason = str(error)
     except NotArrays as error:
-        return ProbeResult(None, f"there is no batched form of this data set: {error}")
+        reason = f"there is no batched form of this data set: {error}"
     except Exception as error:
-        return ProbeResult(None, f"trying it failed: {type(error).__name__}: {error}")
+        reason = f"trying it failed: {type(error).__name__}: {error}"
+    return ProbeResult(None, reason)
 
 
-def _trial(loader: Any, seconds: float) -> _Trial | str:
-    """The trial of this loader, or why there can be none."""
+class _Refused(Exception):
+    """Why this loader cannot be probed."""
+
+
+def _tried(loader: Any, deadline: float) -> ProbeResult:
+    import torch
     from torch.utils.data import DataLoader, IterableDataset, default_collate
 
     from ...profiler.record.inspect.inspect_loader import inspect_loader
     from ...profiler.record.inspect.samplers import own_of, sampling_of
 
     if not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset):
-        return "only a DataLoader over a map-style data set can be probed"
+        raise _Refused("only a DataLoader over a map-style data set can be probed")
     if loader.batch_sampler is None:
-        return "the data set is already asked for whole batches"
+        raise _Refused("the data set is already asked for whole batches")
     if loader.collate_fn is not default_collate:
-        return "the loader has a collate function of its own: its batches cannot be predicted"
+        raise _Refused("the loader has a collate function of its own, which is not known")
     part = read_inspection({"inspection": inspect_loader(loader)}).dataset
     if part is None:
-        return "the data set could not be looked at"
+        raise _Refused("the data set could not be inspected")
     dataset: Any = loader.dataset
     size = min(max(1, sampling_of(own_of(loader)).batch_size or 1), len(dataset))
     if not size:
-        return "the data set is empty"
-    return _Trial(dataset, batch_access(part), size, time.monotonic() + seconds)
+        raise _Refused("the data set is empty")
+    batches, generator = batch_access(part).batches(dataset), torch.Generator().manual_seed(0)
+
+    def random_rows() -> torch.Tensor:
+        return torch.randint(len(dataset), (size,), generator=generator)
+
+    checked = 0
+    while checked < CHECKED_BATCHES and (not checked or time.monotonic() < deadline):
+        rows = random_rows()
+        expected = fetched(dataset, rows.tolist())
+        if not same_batch(expected, batches[rows]):
+            if same_batch(expected, fetched(dataset, rows.tolist())):
+                return ProbeResult(False, "the batched form gave other values", checked)
+            raise _Refused(
+                "the data set gives other values each time it is asked: the forms cannot be "
+                "compared"
+            )
+        checked += 1
+    forms: dict[str, Form] = {
+        NOW: lambda rows, indices: fetched(dataset, indices),
+        GETITEMS: lambda rows, indices: batches[torch.as_tensor(indices)],
+        SAMPLER: lambda rows, indices: batches[rows],
+    }
+    medians = {name: median(times) / 1e3 for name, times in _timed(forms, random_rows, deadline)}
+    return ProbeResult(True, None, checked, medians)
 
 
-class _Trial:
-    """One data set, the ways to get a batch of it, and the time that is left."""
-
-    def __init__(self, dataset: Any, access: Access, size: int, deadline: float) -> None:
-        import torch
-
-        self.dataset, self.size, self.deadline = dataset, size, deadline
-        self.batches = access.batches(dataset)
-        self.generator = torch.Generator().manual_seed(0)
-        self.checked = 0
-
-    def run(self) -> ProbeResult:
-        equal, why = self.compare()
-        forms = {name: median(each) / 1e3 for name, each in self.measure().items()} if equal else {}
-        return ProbeResult(equal, why, self.checked, forms)
-
-    def rows(self) -> Any:
-        """Indices of a random batch."""
-        import torch
-
-        return torch.randint(len(self.dataset), (self.size,), generator=self.generator)
-
-    def compare(self) -> tuple[bool | None, str | None]:
-        """Whether the batched form gives the same values (None: it cannot be compared), and why."""
-        while self.checked < CHECKED_BATCHES and (
-            not self.checked or time.monotonic() < self.deadline
-        ):
-            rows = self.rows()
-            expected = fetched(self.dataset, rows.tolist())
-            if not same_batch(expected, self.batches[rows]):
-                if same_batch(expected, fetched(self.dataset, rows.tolist())):
-                    return False, "the batched form gave other values"
-                return None, (
-                    "the data set gives other values each time it is asked: the forms cannot be "
-                    "compared"
-                )
-            self.checked += 1
-        return True, None
-
-    def measure(self) -> dict[str, list[int]]:
-        """Times of each form in ns, one per round; the forms take turns, so that all see the same
-        machine."""
-        import torch
-
-        forms: dict[str, Callable[[Any, list[int]], Any]] = {
-            NOW: lambda rows, indices: fetched(self.dataset, indices),
-            GETITEMS: lambda rows, indices: self.batches[torch.as_tensor(indices)],
-            SAMPLER: lambda rows, indices: self.batches[rows],
-        }
-        times: dict[str, list[int]] = {name: [] for name in forms}
-        for number in range(ROUNDS[1]):
-            late_s = time.monotonic() - self.deadline
-            if late_s > (0.0 if number >= ROUNDS[0] else GRACE_S) and number > WARM_UP:
-                break
-            rows = self.rows()
-            indices = rows.tolist()
-            for name, form in forms.items():
-                begun = time.perf_counter_ns()
-                form(rows, indices)
-                if number >= WARM_UP:
-                    times[name].append(time.perf_counter_ns() - begun)
-        return times
+def _timed(
+    forms: Mapping[str, Form], random_rows: Callable[[], Any], deadline: float
+) -> Iterable[tuple[str, list[int]]]:
+    """Times of each form in ns, one a round; they take turns, so that all see the same machine."""
+    times: dict[str, list[int]] = {name: [] for name in forms}
+    for number in range(-WARM_UP, MOST_ROUNDS):
+        late_s = time.monotonic() - deadline
+        if number > 0 and late_s > (GRACE_S if number < LEAST_ROUNDS else 0.0):
+            break
+        rows = random_rows()
+        indices = rows.tolist()
+        for name, form in forms.items():
+            begun = time.perf_counter_ns()
+            form(rows, indices)
+            if number >= 0:
+                times[name].append(time.perf_counter_ns() - begun)
+    return times.items()
 
 
 def fetched(dataset: Any, indices: list[int]) -> Any:

@@ -3,11 +3,11 @@ need a live one."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import traceback
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from ...profiler.base.errors import UsageError
@@ -25,32 +25,24 @@ def load_target(target: str) -> Any:
     The current folder is searched too, as `python -m` does. Raises UsageError if there is none,
     and if importing or calling it fails: with the error's own words and the user's line.
     """
-    module_name, colon, name = target.partition(":")
-    if not colon or not module_name or not name:
+    if not all(target.partition(":")):
         raise UsageError(f"{target!r} does not name a loader: write MODULE:NAME, {_EXAMPLE}")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    try:
-        found: Any = importlib.import_module(module_name)
-    except Exception as error:
-        missing = error.name if isinstance(error, ModuleNotFoundError) else None
-        if missing is not None and f"{module_name}.".startswith(f"{missing}."):
-            raise UsageError(
-                f"there is no module {module_name} here: start in its folder, {_EXAMPLE}"
-            ) from error
-        raise UsageError(f"importing {module_name} failed: {_told(error)}") from error
-    for part in name.split("."):
-        found = getattr(found, part, None)
-        if found is None:
-            raise UsageError(f"{module_name} has no {name}: {_EXAMPLE}")
     from torch.utils.data import DataLoader
 
-    if callable(found) and not isinstance(found, DataLoader):
-        try:
+    try:
+        found = resolve_name(target)
+        if callable(found) and not isinstance(found, DataLoader):
             found = found()
-        except Exception as error:
-            raise UsageError(f"{target} failed: {_told(error)}") from error
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        own = [each for each in frames if each.filename.startswith(here)]
+        where = f" ({own[-1].filename}, line {own[-1].lineno})" if own else ""
+        raise UsageError(
+            f"{target} gives no loader: {type(error).__name__}: {error}{where}"
+        ) from error
     if not isinstance(found, DataLoader):
         raise UsageError(f"{target} gives a {type(found).__name__}, not a DataLoader: {_EXAMPLE}")
     return found
@@ -69,7 +61,7 @@ def place_of(run: Run, loader: Any) -> tuple[str, int]:
         (each.config.get("batch_size") == size, each.count, process.path.name, each.index)
         for process in run.processes
         for each in process.loaders
-        if live is not None and _alike(run, each, live)
+        if live is not None and _alike(each, live)
     ]
     if not alike:
         name = live.type if live is not None else "its data set"
@@ -80,28 +72,14 @@ def place_of(run: Run, loader: Any) -> tuple[str, int]:
     return folder, index
 
 
-def _alike(run: Run, recorded: LoaderRun, live: Part) -> bool:
+def _alike(recorded: LoaderRun, live: Part) -> bool:
     """Whether both data sets are of one class: defined in the same file under the same qualified
     name, since a script that is run calls its module `__main__` and one that is imported does
     not."""
-    seen, name = recorded.inspection.dataset, recorded.config.get("dataset")
-    if name == live.type:
+    seen = recorded.inspection.dataset
+    if recorded.config.get("dataset") == live.type:
         return True
-    if live.qualname is None or live.module_file is None:
+    if seen is None or None in (seen.module_file, live.module_file):
         return False
-    if seen is not None and seen.module_file is not None:
-        same_file = os.path.realpath(seen.module_file) == os.path.realpath(live.module_file)
-        return seen.qualname == live.qualname and same_file
-    # Data sets were not looked at (LOADERSCOPE_INSPECT=0): a class without a module is the script's
-    # own. The script is `train.py`, or that of `-m package.train`.
-    script = run.argv
-    if run.argv[:1] == ("-m",) and len(run.argv) > 1:
-        script = (f"{run.argv[1].rpartition('.')[2]}.py",)
-    return name == live.qualname and Path(live.module_file).name in {Path(s).name for s in script}
-
-
-def _told(error: Exception) -> str:
-    """The error's own words, and the line that raised it."""
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{where}"
+    same_file = os.path.realpath(seen.module_file or "") == os.path.realpath(live.module_file or "")
+    return seen.qualname == live.qualname is not None and same_file

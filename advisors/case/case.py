@@ -67,13 +67,15 @@ class Case:
     @property
     def batch_size(self) -> int | None:
         """The configured batch size; None if there is none."""
-        value = self.config.get("batch_size")
-        return value if isinstance(value, int) and value > 0 else None
+        return self._number("batch_size") or None
 
     @property
     def dataset_len(self) -> int | None:
-        value = self.config.get("dataset_len")
-        return value if isinstance(value, int) else None
+        return self._number("dataset_len")
+
+    def _number(self, name: str) -> int | None:
+        value = self.config.get(name)
+        return value if isinstance(value, int) and value >= 0 else None
 
     @property
     def has_device(self) -> bool:
@@ -112,13 +114,13 @@ class Case:
         arguments, and `then` after it, unless `code` is given. `predicted` is for what the model
         cannot be asked. Without a prediction, the loop stays as fast as it is.
         """
-        arguments = {
-            name: value for name, value in changes.items() if name in ARGUMENTS or name not in NAMES
-        }
-        asked = {name: value for name, value in changes.items() if name in NAMES}
-        if predicted is not None or self.whatif is None:
-            asked = {}
-        elif asked:
+        asked, arguments = {}, {}
+        for name, value in changes.items():
+            if name in NAMES and predicted is None and self.whatif is not None:
+                asked[name] = value
+            if name in ARGUMENTS or name not in NAMES:
+                arguments[name] = value
+        if asked:
             predicted = self.predict(**asked)
         return Advice(
             title="",
@@ -164,9 +166,8 @@ class Case:
         that make them, whichever takes longer. None if none were timed."""
         copied = self.mean_us("h2d")
         # The program may run ahead of the device.
-        step_us = max(
-            self.mean_us("wait", "compute") or 0.0, self.mean_us("stall", "compute_device") or 0.0
-        )
+        steps = self.mean_us("wait", "compute"), self.mean_us("stall", "compute_device")
+        step_us = max(each or 0.0 for each in steps)
         if copied is None or not step_us:
             return None
         return max(copied, self.mean_us("h2d_host") or 0.0) / step_us

@@ -68,9 +68,8 @@ def identifier(text: str | None, fallback: str) -> str:
     """The last part of a qualified name if code may use it as a name, else `fallback`. Names in a
     run are untrusted."""
     name = last_part(text or "")
-    return (
-        name if name.isidentifier() and name.isascii() and not keyword.iskeyword(name) else fallback
-    )
+    usable = name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
+    return name if usable else fallback
 
 
 def literal(value: Any) -> str:
@@ -91,33 +90,37 @@ def told_by_hand(code: str) -> str:
     if not all(isinstance(node, _DEFINES) for node in tree.body):
         return code
     return (
-        "# By hand: running this changes nothing yet; its comments say what to use where.\n" + code
+        f"# By hand: running this changes nothing yet; its comments say what to use where.\n{code}"
     )
 
 
 def defines(code: str) -> bool:
     """Whether running this code puts functions or classes of its own to use."""
-    tree = _tree(code)
+    if code.startswith("# By hand") or told_by_hand(code) != code:
+        return False
     kinds = ast.FunctionDef | ast.ClassDef
-    own = tree is not None and any(isinstance(node, kinds) for node in tree.body)
-    return own and told_by_hand(code) == code and not code.startswith("# By hand")
+    return any(isinstance(node, kinds) for node in getattr(_tree(code), "body", ()))
 
 
 def free_names(tree: ast.Module) -> set[str]:
     """Names that the code uses and nowhere binds: imports it lacks, and what is the user's."""
     used: set[str] = set()
-    bound = set(dir(builtins)) | {"__name__", "__file__"}
+    bound = {*dir(builtins), "__name__", "__file__"}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            (used if isinstance(node.ctx, ast.Load) else bound).add(node.id)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            bound.add(node.name)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, ast.alias):
-            bound.add((node.asname or node.name).partition(".")[0])
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            bound.add(node.name)
+        match node:
+            case ast.Name(name, ast.Load()):
+                used.add(name)
+            case ast.alias(name, renamed):
+                bound.add((renamed or name).partition(".")[0])
+            case (
+                ast.Name(name)
+                | ast.FunctionDef(name)
+                | ast.AsyncFunctionDef(name)
+                | ast.ClassDef(name)
+                | ast.arg(name)
+                | ast.ExceptHandler(_, str(name))
+            ):
+                bound.add(name)
     return used - bound
 
 

@@ -4,13 +4,10 @@ share."""
 from __future__ import annotations
 
 from ...profiler.store.inspection import Attribute, Part
-from ..schema.evidence import Evidence, percent, us
 from .case import Case
 
-# Above this part of its wall time spent waiting, fetching is said to wait; below FETCH_COMPUTES, to
-# compute.
+# Above this part of its wall time spent waiting, fetching is said to wait.
 FETCH_WAITS = 0.5
-FETCH_COMPUTES = 0.15
 # A stage is the cause of waiting from half of it on.
 MAIN_PART = 0.5
 
@@ -60,14 +57,6 @@ def waited_on(case: Case, stage: str) -> float:
 def fetch_share(case: Case) -> float:
     """Share of all waiting that is fetching, in main or in workers."""
     return waited_on(case, "fetch")
-
-
-def fetch_figures(case: Case) -> Evidence:
-    """As evidence: what a batch takes to fetch, and how much of that waits."""
-    return {
-        "fetch a batch": us(case.mean_us("fetch")),
-        "fetching waits": percent(fetch_idle_share(case)),
-    }
 
 
 def names_used(case: Case) -> frozenset[str]:

@@ -6,12 +6,11 @@ All are read off one case. None means that it was not measured.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from ...profiler.store.lanes.columns import Columns
-from ..schema.evidence import Evidence, in_cores, percent, us
+from ..schema.evidence import Evidence, figure, in_cores, percent, us
 from ..schema.report_model import Doing
 from ..stage_model.measured import mean
 from ..stage_model.process_rows import Rows, grown, process_rows
@@ -138,49 +137,38 @@ def making_figures(case: Case) -> Evidence:
     }
 
 
-@dataclass(frozen=True)
-class Cores:
+class Cores(NamedTuple):
     """CPU use in cores while workers worked: of all workers, of the mean worker, of main."""
 
     workers: float
     worker: float
     main: float
-    system_share: float | None  # of all CPU time of the machine, spent in the kernel
 
 
 def cores(case: Case) -> Cores | None:
     """None without a sampler, or if no worker was sampled twice after its first batch."""
-    if case.host is None:
-        return None
     began = int(case.loader.batches["t_ns"][0]) if case.loader.batches.rows else 0
-    used = _used(case, case.host.process, began, in_main=False)
+    used = _used(case, began, in_main=False)
     if not used:
         return None
     begin, end = min(begun for _, begun, _ in used), max(ended for _, _, ended in used)
     total_ns = sum(cpu_ns for cpu_ns, _, _ in used)
-    main = _used(case, case.host.process, begin, in_main=True)
-    machine = case.host.machine
-    during = (machine["t_ns"] >= begin) & (machine["t_ns"] <= end)
-    kernel = machine.floats("cpu_system_pct")[during]
-    kernel = kernel[np.isfinite(kernel)]
-    return Cores(
-        workers=total_ns / (end - begin),
-        worker=total_ns / sum(ended - begun for _, begun, ended in used),
-        main=main[0][0] / (main[0][2] - main[0][1]) if main else 0.0,
-        system_share=float(kernel.mean()) / 100 if len(kernel) else None,
-    )
+    worked_ns = sum(ended - begun for _, begun, ended in used)
+    main = next((ns / (to - since) for ns, since, to in _used(case, begin, in_main=True)), 0.0)
+    return Cores(total_ns / (end - begin), total_ns / worked_ns, main)
 
 
-def _used(
-    case: Case, lane: Columns, since_ns: int, *, in_main: bool
-) -> list[tuple[float, int, int]]:
+def _used(case: Case, since_ns: int, *, in_main: bool) -> list[tuple[float, int, int]]:
     """(CPU time, from, to) of each process between its first and last sample after `since_ns`."""
-    found = []
+    found: list[tuple[float, int, int]] = []
+    if case.host is None:
+        return found
+    lane = case.host.process
     for each in process_rows(lane, case.process, case.loader, in_main=in_main):
         rows = each[(lane["cpu_user_ns"][each] >= 0) & (lane["t_ns"][each] >= since_ns)]
-        if len(rows) > 1 and lane["t_ns"][rows[-1]] > lane["t_ns"][rows[0]]:
-            begin, end = (int(lane["t_ns"][row]) for row in (rows[0], rows[-1]))
-            found.append((grown(lane, rows, "cpu_user_ns", "cpu_system_ns"), begin, end))
+        times = lane["t_ns"][rows].tolist()
+        if times and times[-1] > times[0]:
+            found.append((grown(lane, rows, "cpu_user_ns", "cpu_system_ns"), times[0], times[-1]))
     return found
 
 
@@ -195,12 +183,8 @@ def saturated(case: Case) -> bool:
     """Whether this rank's processes use nearly all their CPUs, or the container was stopped."""
     if (case.system.throttled_share or 0.0) > THROTTLED:
         return True
-    used = cores(case)
-    return (
-        used is not None
-        and case.cpus is not None
-        and used.workers + used.main >= SATURATED * case.cpus
-    )
+    used, cpus = cores(case), case.cpus
+    return used is not None and cpus is not None and used.workers + used.main >= SATURATED * cpus
 
 
 def contended(case: Case) -> bool:
@@ -211,3 +195,9 @@ def contended(case: Case) -> bool:
 def over_budget(case: Case) -> bool:
     """Whether there are more workers than CPUs, and the CPUs are all in use."""
     return case.cpus is not None and case.num_workers > math.ceil(case.cpus) and saturated(case)
+
+
+def crowded(case: Case) -> str:
+    """What more workers than CPUs do."""
+    workers = f"{case.num_workers} workers compete with each other and with the training loop"
+    return f"On {figure(case.cpus)} CPUs, {workers}."

@@ -24,6 +24,9 @@ SCHEMA = 2
 OTHERS_INFLATE, LEAST_OTHERS = 0.2, 0.4
 
 Scalar = str | int | float | bool | None
+# None: not measured, or not known.
+Measured = float | None
+Counted = int | None
 Verdict = Literal["input-bound", "compute-bound", "balanced", "too-short"]
 Confidence = Literal["high", "medium", "low"]
 Effort = Literal["one argument", "a few lines", "a conversion"]
@@ -37,8 +40,8 @@ class RunInfo:
     path: str
     # "interrupted": by Ctrl-C; "failed": by an error of the program; "crashed": without a word
     state: Literal["live", "finished", "interrupted", "failed", "crashed", "unknown"]
-    created_unix_ns: int | None
-    wall_s: float | None
+    created_unix_ns: Counted
+    wall_s: Measured
     argv: tuple[str, ...]
     host: str | None
     platform: str | None
@@ -46,7 +49,7 @@ class RunInfo:
     torch: str | None
     loaderscope: str | None
     processes: int
-    world_size: int | None
+    world_size: Counted
     devices: tuple[str, ...]
 
 
@@ -61,12 +64,12 @@ class Stage:
     """
 
     count: int
-    mean_us: float | None
-    p50_us: float | None
-    p95_us: float | None
-    p99_us: float | None
-    share: float | None
-    total_s: float | None
+    mean_us: Measured
+    p50_us: Measured
+    p95_us: Measured
+    p99_us: Measured
+    share: Measured
+    total_s: Measured
     reason: str | None = None
 
 
@@ -96,11 +99,9 @@ class Waiting:
     total_s: float
     causes: Mapping[str, Cause]
     work: Mapping[str, float]
-    fetch_idle_share: (
-        float | None
-    )  # of fetch's wall time, not computing: I/O, locks, other processes
-    collate_idle_share: float | None
-    fetch_core_wait_share: float | None = None
+    fetch_idle_share: Measured  # of wall time, not computing: I/O, locks, other processes
+    collate_idle_share: Measured
+    fetch_core_wait_share: Measured = None
 
 
 @dataclass(frozen=True)
@@ -115,10 +116,10 @@ class Basis:
     sentence: str
     confidence: Confidence
     steady_batches: int
-    stall_share: float | None
-    stall_share_low: float | None
-    stall_share_high: float | None
-    epoch_start_share: float | None
+    stall_share: Measured
+    stall_share_low: Measured
+    stall_share_high: Measured
+    epoch_start_share: Measured
     lost: Literal["stall", "wait"]
 
 
@@ -184,13 +185,13 @@ class Recommendation:
     why: str
     evidence: Mapping[str, Figure]
     predicted: Range
-    measured: float | None
+    measured: Measured
     change: Change
     caveat: str | None
     doc: str | None
     kind: Literal["speed", "correctness", "safety"] = "speed"
     measured_range: Range | None = None
-    measured_s: float | None = None  # how long it was tried
+    measured_s: Measured = None  # how long it was tried
     effort: Effort | None = None  # None in reports written before there were plans
     tried: str | None = None  # the outcome of the trial: proven, not faster, undecided
 
@@ -205,7 +206,7 @@ class PlanStep:
 
     advice: int
     together: Range
-    computing_share: float | None
+    computing_share: Measured
 
 
 @dataclass(frozen=True)
@@ -237,7 +238,7 @@ class Capacity:
     """Batches per second a stage could sustain if it alone were the limit, None if unknown; `how`
     says on what terms."""
 
-    batches_per_s: float | None
+    batches_per_s: Measured
     how: str
 
 
@@ -256,7 +257,7 @@ class HotSpot:
 
     function: str
     file: str | None
-    line: int | None
+    line: Counted
     library: str | None
     own: bool
     native: bool
@@ -276,7 +277,7 @@ class FlameNode:
 
     function: str
     file: str | None
-    line: int | None
+    line: Counted
     own: bool
     native: bool
     parent: int
@@ -289,11 +290,9 @@ class CodeStage:
     if not measured."""
 
     samples: int
-    gil_share: float | None
+    gil_share: Measured
     hot: tuple[HotSpot, ...]  # by `share`, innermost frames
-    lines: tuple[
-        HotSpot, ...
-    ]  # the user's own, by `total_share`; `function` and `line`: the call's
+    lines: tuple[HotSpot, ...]  # own ones, by `total_share`; `function`, `line`: the call's
     libraries: Mapping[str, float]  # library → share by innermost frame; "" is the user's own code
     flame: tuple[FlameNode, ...]
     doing: tuple[Doing, ...] = ()  # what its threads did, where that is known
@@ -311,7 +310,7 @@ class Code:
     bursts: int
     samples: int
     seconds: float
-    rate_hz: float | None
+    rate_hz: Measured
     native: bool  # whether frames of compiled code were seen
     stages: Mapping[str, CodeStage]
     reason: str | None = None
@@ -327,7 +326,7 @@ class TransformTime:
     name: str
     calls: int
     mean_us: float
-    share: float | None  # of fetch
+    share: Measured  # of fetch
 
 
 @dataclass(frozen=True)
@@ -337,8 +336,8 @@ class FileKind:
 
     suffix: str  # lower case with its dot, "" for none
     opens: int
-    mean_bytes: float | None
-    max_bytes: int | None
+    mean_bytes: Measured
+    max_bytes: Counted
 
 
 @dataclass(frozen=True)
@@ -359,7 +358,7 @@ class Container:
 
     kind: str
     path: str
-    bytes: int | None
+    bytes: Counted
 
 
 @dataclass(frozen=True)
@@ -369,9 +368,9 @@ class EpochReads:
 
     epoch: int
     samples: int
-    read_bytes: float | None  # by system calls
-    disk_bytes: float | None  # of it, from the storage
-    major_faults: float | None  # pages of memory maps that had to be read
+    read_bytes: Measured  # by system calls
+    disk_bytes: Measured  # of it, from the storage
+    major_faults: Measured  # pages of memory maps that had to be read
 
 
 @dataclass(frozen=True)
@@ -383,23 +382,23 @@ class StorageSummary:
     """
 
     samples: int  # looked at
-    opens_per_sample: float | None
-    reopened_share: float | None  # of the opens, those of a path the same process had opened before
-    read_bytes_per_sample: float | None
-    disk_bytes_per_sample: float | None
-    read_calls_per_sample: float | None
-    wait_us_per_open: float | None  # waiting for I/O, an upper bound of the latency of one file
-    sequential_share: float | None  # of the opens, those next after the one before, by path
-    directories: int | None
+    opens_per_sample: Measured
+    reopened_share: Measured  # of the opens, those of a path the same process had opened before
+    read_bytes_per_sample: Measured
+    disk_bytes_per_sample: Measured
+    read_calls_per_sample: Measured
+    wait_us_per_open: Measured  # waiting for I/O, an upper bound of the latency of one file
+    sequential_share: Measured  # of the opens, those next after the one before, by path
+    directories: Counted
     kinds: tuple[FileKind, ...]
     mounts: tuple[Mount, ...]
     containers: tuple[Container, ...]
     epochs: tuple[EpochReads, ...]
-    dataset_bytes: float | None  # estimated size of everything the data set reads
-    memory_bytes: int | None  # that the page cache may really use (the container's limit counted)
-    reading_share: float | None
-    decoding_share: float | None
-    other_share: float | None
+    dataset_bytes: Measured  # estimated size of everything the data set reads
+    memory_bytes: Counted  # that the page cache may really use (the container's limit counted)
+    reading_share: Measured
+    decoding_share: Measured
+    other_share: Measured
     reasons: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -413,20 +412,20 @@ class LoaderReport:
     name: str
     index: int
     pid: int
-    rank: int | None
+    rank: Counted
     kind: Literal["dataloader", "iterable"]
     config: Mapping[str, Scalar]
     batches: int
-    samples: int | None
+    samples: Counted
     epochs: int
     folded_batches: int  # of `batches`, those that are not kept in detail
-    wall_s: float | None
-    batches_per_s: float | None
-    samples_per_s: float | None
-    bytes_per_batch: float | None
+    wall_s: Measured
+    batches_per_s: Measured
+    samples_per_s: Measured
+    bytes_per_batch: Measured
     verdict: Verdict
     basis: Basis
-    headroom: float | None
+    headroom: Measured
     stages: Mapping[str, Stage]
     waiting: Waiting | None
     recommendations: tuple[Recommendation, ...] = ()
@@ -462,11 +461,11 @@ class GpuSummary:
 
     index: int
     name: str | None
-    util_mean_share: float | None
-    mem_peak_bytes: int | None
-    mem_total_bytes: int | None
-    power_mean_w: float | None
-    pcie_rx_mean_bytes_s: float | None
+    util_mean_share: Measured
+    mem_peak_bytes: Counted
+    mem_total_bytes: Counted
+    power_mean_w: Measured
+    pcie_rx_mean_bytes_s: Measured
 
 
 @dataclass(frozen=True)
@@ -476,16 +475,16 @@ class ProcessSummary:
 
     pid: int
     role: Literal["main", "worker"]
-    worker: int | None
-    cpu_mean_cores: float | None
-    rss_peak_bytes: int | None
-    uss_peak_bytes: int | None
-    pss_peak_bytes: int | None
-    threads_max: int | None
-    fds_max: int | None
-    major_faults: int | None
-    read_disk_bytes: int | None
-    read_all_bytes: int | None  # by system calls: beyond read_disk_bytes, from the page cache
+    worker: Counted
+    cpu_mean_cores: Measured
+    rss_peak_bytes: Counted
+    uss_peak_bytes: Counted
+    pss_peak_bytes: Counted
+    threads_max: Counted
+    fds_max: Counted
+    major_faults: Counted
+    read_disk_bytes: Counted
+    read_all_bytes: Counted  # by system calls: beyond read_disk_bytes, from the page cache
 
 
 @dataclass(frozen=True)
@@ -495,32 +494,32 @@ class SystemSummary:
 
     host: str | None
     samples: int
-    seconds: float | None
-    cores_logical: int | None
-    effective_cpus: float | None  # per rank: CPUs of the host's ranks (affinity, quota) / ranks
-    cpu_busy_mean_share: float | None  # 1.0 = all cores
-    cpu_busy_max_share: float | None
-    cpu_iowait_mean_share: float | None
-    throttled_share: float | None  # of the run, the time the container's CPU quota held it back
-    mem_total_bytes: int | None
-    mem_available_min_bytes: int | None
-    cgroup_mem_limit_bytes: int | None
-    cgroup_mem_peak_bytes: int | None
-    shm_total_bytes: int | None
-    shm_used_peak_bytes: int | None
-    disk_read_bytes_s: float | None
-    disk_write_bytes_s: float | None
-    net_recv_bytes_s: float | None
-    main_cpu_cores: float | None
+    seconds: Measured
+    cores_logical: Counted
+    effective_cpus: Measured  # per rank: CPUs of the host's ranks (affinity, quota) / ranks
+    cpu_busy_mean_share: Measured  # 1.0 = all cores
+    cpu_busy_max_share: Measured
+    cpu_iowait_mean_share: Measured
+    throttled_share: Measured  # of the run, the time the container's CPU quota held it back
+    mem_total_bytes: Counted
+    mem_available_min_bytes: Counted
+    cgroup_mem_limit_bytes: Counted
+    cgroup_mem_peak_bytes: Counted
+    shm_total_bytes: Counted
+    shm_used_peak_bytes: Counted
+    disk_read_bytes_s: Measured
+    disk_write_bytes_s: Measured
+    net_recv_bytes_s: Measured
+    main_cpu_cores: Measured
     workers: int
-    worker_cpu_mean_cores: float | None
-    read_disk_bytes: int | None
-    read_all_bytes: int | None
+    worker_cpu_mean_cores: Measured
+    read_disk_bytes: Counted
+    read_all_bytes: Counted
     processes: tuple[ProcessSummary, ...]
     gpus: tuple[GpuSummary, ...]
     reasons: Mapping[str, str]
-    cpu_stolen_mean_share: float | None = None  # steal of proc(5): taken by the hypervisor
-    others_cores: float | None = None  # kept busy by programs that are not of this run
+    cpu_stolen_mean_share: Measured = None  # steal of proc(5): taken by the hypervisor
+    others_cores: Measured = None  # kept busy by programs that are not of this run
 
     @property
     def crowded_by_others(self) -> bool:
@@ -533,10 +532,10 @@ class SystemSummary:
 class Overhead:
     """What recording cost, as Loaderscope measured it on itself."""
 
-    per_batch_us: float | None
-    share_of_step: float | None
-    sampler_cpu_share: float | None  # of one core
-    sampler_rss_bytes: int | None
+    per_batch_us: Measured
+    share_of_step: Measured
+    sampler_cpu_share: Measured  # of one core
+    sampler_rss_bytes: Counted
     reasons: Mapping[str, str] = field(default_factory=dict)
 
 

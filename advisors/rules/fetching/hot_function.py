@@ -34,11 +34,10 @@ When not to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from ....profiler.base.metadata import clean
-from ...case.advice import Advice, Outcomes, Unmeasured
+from ...case.advice import Advice, Outcome, Outcomes, Unmeasured
 from ...case.case import Case
 from ...case.fetching import (
     MAIN_PART,
@@ -79,39 +78,37 @@ from ...stacks.stage_parts import Part, parts_of
 EFFORT = "a few lines"
 NEEDS = "prediction waiting"
 
-# Below this a sample is not made, only looked up: other rules speak of that.
+# Below this a sample is only looked up, not made: other rules judge that.
 LEAST_SAMPLE_US = 20.0
-# With stacks, what takes the time is known, also of short samples and where fetching is not the
-# main part.
+# Stacks show what takes the time, also in short samples and where fetching is not the main part.
 LEAST_SEEN_US = 5.0
 SEEN_PART = 0.2
 # A known function with this part of fetch gets advice even if something else takes more.
 KNOWN_FROM = 0.2
-# What waits for this part of fetch is overlapped by workers, not made cheaper.
+# Fetching that waits for this part of its time is overlapped by workers, not made cheaper.
 MOSTLY_WAITS = 0.5
-# Of steps that run on all pixels, what goes if they run on those that are used: sides of a half to
-# a tenth.
+# The part of steps on all pixels that is saved if they run on small pictures: sides of a half to a
+# tenth.
 LATE_SAVES = (0.7, 0.98)
-# What a line leaves of fetch that is known to take long, where how long was not measured.
+# What is left of fetch without a line that is known to be slow, if its time was not measured.
 NOT_SEEN = (0.1, 0.9)
 # A line that takes this part of what its function takes is named in its place.
 MOST_OF = 0.8
 WAITS = " Fetching mostly waits: more workers, or threads inside __getitems__, overlap that."
 NOTHING = "# nothing to change\n"
 NOT_MEASURED = "How much of fetch it takes was not measured: the range is wide."
+ONCE = "Never store what follows a random change."
 
 
 def examine(case: Case) -> Outcomes:
-    sample_us, part = sample_time_us(case), fetch_share(case)
+    sample_us, part, stage = sample_time_us(case), fetch_share(case), case.code_stage("fetch")
     if sample_us is None:
         return
-    stage = case.code_stage("fetch")
-    samples = stage.samples if stage is not None else 0
-    seen = (
-        list(_seen(case, stage, sample_us))
-        if stage is not None and sample_us >= LEAST_SEEN_US
-        else []
-    )
+    samples, seen = 0, list[Outcome]()
+    if stage is not None:
+        samples = stage.samples
+        if sample_us >= LEAST_SEEN_US:
+            seen = list(_seen(case, stage, sample_us))
     least_us = LEAST_SAMPLE_US if samples < FEW_SAMPLES else LEAST_SEEN_US
     # A few samples that name nothing known do not refute what the source proves.
     if samples < LEAST_SAMPLES and sample_us >= least_us and not _advised(seen):
@@ -119,44 +116,36 @@ def examine(case: Case) -> Outcomes:
         if not seen or _advised(proven):
             yield from (each for each in proven if part >= MAIN_PART or _gains(each))
             return
-    late = next(_late(case), None)
-    for outcome in [late] if late is not None else seen:
+    for outcome in list(_late(case)) or seen:
         # What is hardly waited for may still take the cores of what is. The prediction decides.
         if part >= SEEN_PART or _gains(outcome):
             yield outcome
         elif isinstance(outcome, Advice):
             why = f"{outcome.why} But fetching is only {percent(part)} of what the loop waits for."
             yield replace(outcome, why=why, code=NOTHING, rejected=True)
-        elif case.predict(fetch=0.5).low > LEAST_GAIN:
-            yield outcome
 
 
-def _advised(outcomes: list[Advice | Unmeasured]) -> bool:
+def _advised(outcomes: list[Outcome]) -> bool:
     """Whether a remedy is known."""
     return any(isinstance(each, Advice) and not each.by_hand for each in outcomes)
 
 
-def _gains(outcome: Advice | Unmeasured) -> bool:
+def _gains(outcome: Outcome) -> bool:
     return isinstance(outcome, Advice) and outcome.predicted.low > LEAST_GAIN
 
 
 def _by_source(case: Case, sample_us: float) -> Outcomes:
     """What the recorded source proves, where stacks do not show it."""
-    proven = list(in_source(case, sample_us))
-    hot = called(case) if not _advised(proven) else None
-    yield from proven if hot is None else [_known(case, None, hot, sample_us)]
-    if hot is None and not _advised(proven):
-        yield from _of_source(case, sample_us)
-
-
-def _of_source(case: Case, sample_us: float) -> Iterator[Advice]:
-    """A line that takes long wherever it stands."""
+    hot = called(case)
+    if hot is not None:
+        yield _known(case, None, hot, sample_us)
+        return
+    yield from in_source(case, sample_us)
     for part in case.inspection.parts:
         for line in part.getitem:
             shape = shape_of(part.getitem, line, held=kinds_of(part))
             if shape is not None and shape.costly:
-                text = clean(line.strip(), 80)
-                at = f", in {clean(part.name, 60)}"
+                text, at = clean(line.strip(), 80), f", in {clean(part.name, 60)}"
                 code = shape_code(case, part, part.getitem, line, shape, at)
                 yield case.change(code=code, fetch=NOT_SEEN).advise(
                     f"{shape.title}: {text}",
@@ -170,25 +159,24 @@ def _of_source(case: Case, sample_us: float) -> Iterator[Advice]:
 def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     """What stack samples show."""
     tensor, reads = held(case, "tensor") is not None, elements_of(case)
-    found = known(
-        stage, file_suffix(case), names_used(case), tensor, reads[1] if reads is not None else None
-    )
+    found = known(stage, file_suffix(case), names_used(case), tensor, reads and reads[1])
     if on_tensors(case):
         found = [hot for hot in found if hot.family.key != "transforms"]
     other = unknown(stage)
     stands_out = other is not None and other.share >= STANDS_OUT
     below = other.name if other is not None else ""
+    sources = SourceLines(case.process, case.loader)
     lines = [
         each
-        for each in own_lines(stage, case.inspection.parts, SourceLines(case.process, case.loader))
+        for each in own_lines(stage, case.inspection.parts, sources)
         if each.share.mid >= STANDS_OUT
     ]
     if any(_is_opener(case, each) for each in lines):
-        return  # what to do is said where containers are judged
+        return  # the rule storage-format says what to do
     shapes = [(each, shape) for each in lines if (shape := _shape(each, below)) is not None]
-    line, shape = max(shapes, key=lambda found: found[1].waste, default=(None, None))
-    if line is not None and shape is not None and shape.waste:
-        yield _shaped(case, stage, line, shape, sample_us)
+    worst = max(shapes, key=lambda found: found[1].waste, default=None)
+    if worst is not None and worst[1].waste:
+        yield _shaped(case, stage, *worst, sample_us)
         return
     # A little waiting does not hide what computes.
     best = next((hot for hot in found if not hot.family.waits or hot.share >= KNOWN_FROM), None)
@@ -199,11 +187,14 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
             "__getitems__, can overlap"
         )
     elif best is not None and (best.share >= KNOWN_FROM or not stands_out):
-        yield _known(case, stage, best, sample_us, _also(shape))
-    elif (chained := next(_chained(case, stage), None)) is not None:
-        yield chained
-    elif line is not None and shape is not None:
-        yield _shaped(case, stage, line, shape, sample_us)
+        also = ""
+        if worst is not None and worst[1].key == "whole for a part":
+            also = f" {_capital(worst[1].why.removeprefix(', and ').removeprefix(', '))}."
+        yield _known(case, stage, best, sample_us, also)
+    elif chained := list(_chained(case, stage)):
+        yield chained[0]
+    elif worst is not None:
+        yield _shaped(case, stage, *worst, sample_us)
     elif other is not None and stands_out:
         advice = _of_line(case, stage, other, sample_us)
         waits = (fetch_idle_share(case) or 0.0) > MOSTLY_WAITS
@@ -219,13 +210,6 @@ def _shape(line: OwnLine, below: str) -> Shape | None:
     return shape_of(line.method, line.line, f"{line.call} {below}", kinds_of(line.part))
 
 
-def _also(shape: Shape | None) -> str:
-    """What else the source says of the line of a known function."""
-    if shape is None or shape.waste or shape.key != "whole for a part":
-        return ""
-    return f" {_capital(shape.why.removeprefix(', and ').removeprefix(', '))}."
-
-
 def _is_opener(case: Case, line: OwnLine) -> bool:
     """Whether it opens a container again for each sample, and advice about that is given."""
     opener, storage = opener_of(line.part, surely=False), case.report.storage
@@ -234,28 +218,24 @@ def _is_opener(case: Case, line: OwnLine) -> bool:
     # What is made of an open file in the same way each time is more than opening it.
     if f"{opener.text}(" not in line.text and _shape(line, "") is not None:
         return False
-    return fetch_share(case) >= MAIN_PART and next(findings(case, storage), None) is not None
+    return fetch_share(case) >= MAIN_PART and any(findings(case, storage))
 
 
 def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape, sample_us: float) -> Advice:
-    """A line of which the source says what is wrong, and what is gained if that goes away."""
+    """A line of which the source says what is wrong, and what is gained if that goes away. What
+    stays the same in every epoch need not be made again at all."""
     text, share = clean(line.text, 80), line.share
     at = f" ({line.place})" if line.place is not None else ""
-    costs = line_costs("fetch", text, line.place, line.call, share)
     code = shape_code(case, line.part, line.method.source, line.line, shape, at)
-    free = (1 - share.high, 1 - share.low * shape.saves)
-    evidence: Evidence = {**_sampled(stage, share.mid, share.low, share.high), "line": line.place}
-    caveat, effort, form = shape.caveat, None, None if shape.waste else _whole_samples(case)
+    free, caveat, effort = (1 - share.high, 1 - share.low * shape.saves), shape.caveat, None
+    form = None if shape.waste else _whole_samples(case)
     if form is not None:
-        # What stays the same in every epoch need not be made again at all.
         code = f"{code}# or, as samples stay the same, each made once and stored:\n{form.code}"
-        free, effort = form.left(sample_us), "a conversion"
-        evidence = {**evidence, "stored samples take": size(form.nbytes)}
-        caveat = "Never store what follows a random change."
+        free, caveat, effort = form.left(sample_us), ONCE, "a conversion"
     return case.change(code=code, fetch=free).advise(
         f"{shape.title}: {text}",
-        f"{costs}{shape.why}.",
-        evidence,
+        f"{line_costs('fetch', text, line.place, line.call, share)}{shape.why}.",
+        {**_sampled(stage, share), "line": line.place, **_stored(form)},
         caveat=caveat,
         effort=effort,
     )
@@ -268,20 +248,20 @@ def _known(
     form = _whole_samples(case) if kind.once else None
     change = case.change(
         code=kind.code(case, hot) if form is None else form.code,
-        fetch=hot.left(sample_us) if form is None else form.left(sample_us),
+        fetch=(hot if form is None else form).left(sample_us),
     )
     takes, caveat = "may take much of fetch: its source does it", f"{NOT_MEASURED} {kind.caveat}"
     part: Evidence = {"part of fetch": "not measured: called in the source of the data set"}
     if stage is not None:
         takes, caveat = f"takes {percent(hot.share)} of fetch{_from(hot.place)}", kind.caveat
-        part = _sampled(stage, hot.share, hot.low, hot.high)
+        part = _sampled(stage, Range(hot.low, hot.share, hot.high))
     evidence: Evidence = {
         "fetch a sample": us(sample_us),
         "share of waiting": percent(fetch_share(case)),
         **part,
         "function": hot.function and f"{hot.function}, {us(hot.share * sample_us)} per sample",
         "called from": f"line {hot.place}" if hot.place is not None else None,
-        "stored samples take": size(form.nbytes if form is not None else None),
+        **_stored(form),
     }
     why = f"{_capital(kind.name)} {takes}. "
     if change.predicted.high < LEAST_GAIN:
@@ -292,29 +272,23 @@ def _known(
             title=f"{kind.title}: not worth it here",
         )
     return change.advise(
-        kind.title,
-        why + kind.why + also,
-        evidence,
-        caveat=caveat,
-        effort=kind.effort,
+        kind.title, why + kind.why + also, evidence, caveat=caveat, effort=kind.effort
     )
 
 
 def _of_line(case: Case, stage: CodeStage, other: Unknown, sample_us: float) -> Advice:
-    """The line that takes most of fetch, no known function among what it calls: what its source
-    says of it, and what the loop would gain if it cost nothing."""
+    """The line that takes most of fetch, no known function among what it calls."""
     part = _line_of(stage, other)
     text, share = part.text or other.name, part.share
-    evidence = _sampled(stage, share.mid, share.low, share.high)
-    form = _whole_samples(case)
+    evidence, form = _sampled(stage, share), _whole_samples(case)
     if form is None:
         return make_cheaper(case, "fetch", text, part.place, part.call, share, evidence)
     why = line_costs("fetch", text, part.place, part.call, share)
     return case.change(code=form.code, fetch=form.left(sample_us)).advise(
         f"Make each sample once, and store it: {clean(text, 80)}",
         f"{why}, and makes the same in every epoch. Stored samples are only read.",
-        {**evidence, "line": part.place, "stored samples take": size(form.nbytes)},
-        caveat="Never store what follows a random change.",
+        {**evidence, "line": part.place, **_stored(form)},
+        caveat=ONCE,
         effort="a conversion",
     )
 
@@ -328,20 +302,27 @@ def _line_of(stage: CodeStage, other: Unknown) -> Part:
     return line if line.share.mid >= MOST_OF * other.share else part
 
 
-def _sampled(stage: CodeStage, share: float, low: float, high: float) -> Evidence:
+def _sampled(stage: CodeStage, share: Range) -> Evidence:
+    of_all = f"({share.low * 100:.0f} to {percent(share.high)} with what goes with it)"
     return {
-        "part of fetch": percent(share, f"({_range(low, high)} with what goes with it)"),
+        "part of fetch": percent(share.mid, of_all),
         "seen in": count(stage.samples, "stack samples of fetch"),
     }
 
 
-def _chained(case: Case, stage: CodeStage) -> Iterator[Advice]:
+def _stored(form: StoredForm | None) -> Evidence:
+    return {"stored samples take": size(form.nbytes)} if form is not None else {}
+
+
+def _chained(case: Case, stage: CodeStage) -> Outcomes:
     """A chain of element-wise operations, where its lines take most of fetch."""
     for part in case.inspection.parts:
         chain = operation_chain(part.getitem)
-        lines = chain.lines if chain is not None else ()
-        share = min(1.0, sum(each.share for each in stage.lines if each.own and each.text in lines))
-        if chain is None or share < STANDS_OUT:
+        if chain is None:
+            continue
+        own = (each.share for each in stage.lines if each.own and each.text in chain.lines)
+        share = min(1.0, sum(own))
+        if share < STANDS_OUT:
             continue
         low, high = wilson(round(share * stage.samples), stage.samples)
         best, worst = chain.left
@@ -353,7 +334,7 @@ def _chained(case: Case, stage: CodeStage) -> Iterator[Advice]:
             f"{chain.operations} element-wise operations take {percent(share)} of fetch: each goes "
             "through memory, and makes a tensor of its own. Fused, they go through it once.",
             {
-                **_sampled(stage, share, low, high),
+                **_sampled(stage, Range(low, share, high)),
                 "share of waiting": percent(fetch_share(case)),
             },
             caveat="Results differ in the last bits. torch's operators use several threads in the "
@@ -361,7 +342,7 @@ def _chained(case: Case, stage: CodeStage) -> Iterator[Advice]:
         )
 
 
-def _late(case: Case) -> Iterator[Advice]:
+def _late(case: Case) -> Outcomes:
     """Transforms of all pixels of pictures that are then made small."""
     found = late_step(case)
     if found is None or found.share < SEEN_PART:
@@ -381,13 +362,7 @@ def _whole_samples(case: Case) -> StoredForm | None:
     """Code that stores whole samples, and runs as it is pasted: if they stay the same and memory
     holds them."""
     form, free = stored_form(case), case.system.mem_available_min_bytes
-    if isinstance(form, str) or free is None or form.nbytes > free:
-        return None
-    return form
-
-
-def _range(low: float, high: float) -> str:
-    return f"{low * 100:.0f} to {percent(high)}"
+    return None if isinstance(form, str) or form.nbytes > (free or 0) else form
 
 
 def _from(place: str | None) -> str:

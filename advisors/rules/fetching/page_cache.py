@@ -32,12 +32,10 @@ from ...case.case import Case
 from ...case.fetching import (
     MAIN_PART,
     core_wait_share,
-    fetch_figures,
     fetch_idle_share,
     fetch_share,
 )
-from ...schema.evidence import Evidence, percent, size
-from ...schema.report_model import StorageSummary
+from ...schema.evidence import Evidence, percent, size, us
 from ...storage.disk_reads import loader_reads, whole_epochs
 from ...storage.files import length_of
 
@@ -66,122 +64,91 @@ _CODE = """\
 
 
 def examine(case: Case) -> Outcomes:
-    idle = fetch_idle_share(case)
+    idle, whole = fetch_idle_share(case), whole_epochs(case.loader)
     if idle is None or fetch_share(case) < MAIN_PART:
         return
     # Of what fetching does while it has a core, the part that waits for files and the like.
     idle = min(1.0, idle / max(0.05, 1 - core_wait_share(case)))
     if idle < LEAST_IDLE:
         return
-    read = _disk_bytes(case)
-    if read is None:
-        if len(whole_epochs(case.loader)) >= 2:
-            yield Unmeasured(
-                f"fetching waits {percent(idle)} of its time, but what it reads from the disk was "
-                "not measured: record with the system sampler on"
-            )
-    elif len(read) >= 2:
-        yield from _epochs(case, idle, read[0], median(read[1:]))
-    elif case.report.storage is not None:
-        yield from _first(case, idle, case.report.storage)
+    if len(whole) < 2:
+        why, evidence, again = _first(case)
+    elif case.host is not None and case.host.process.measured("read_disk_bytes"):
+        reads = (loader_reads(case, begin, end) for _, begin, end in whole)
+        why, evidence, again = _epochs([(read and read.disk_bytes) or 0.0 for read in reads])
+    else:
+        yield Unmeasured(
+            f"fetching waits {percent(idle)} of its time, but what it reads from the disk was "
+            "not measured: record with the system sampler on"
+        )
+        return
+    if not why:
+        return
+    evidence = {**evidence, **_figures(case, idle)}
+    if again:
+        yield case.change(code=_CODE, fetch=(1 - idle, 1 - idle * (1 - STILL_WAITS))).advise(
+            "Keep the data where it can be read again without the disk",
+            f"{why} Fetching waits {percent(idle)} of its time.",
+            evidence,
+            caveat="A range for data that fits in memory afterwards; a faster disk lies below it.",
+        )
+    else:
+        yield case.change(
+            code="# nothing to change: the data set stays in memory\n"
+        ).would_not_help(
+            f"Only the first epoch reads from the disk: {why}",
+            evidence,
+            title="Nothing needs to be done about the page cache",
+        )
 
 
-def _disk_bytes(case: Case) -> list[float] | None:
-    """What each whole epoch read from the disk: by the sampler's counters, else by the looks; None:
-    not measured."""
-    whole = whole_epochs(case.loader)
-    if case.host is not None and case.host.process.measured("read_disk_bytes"):
-        reads = [loader_reads(case, begin, end) for _, begin, end in whole]
-        return [found.disk_bytes or 0.0 if found is not None else 0.0 for found in reads]
-    length, storage = length_of(case.loader), case.report.storage
-    known = {
-        each.epoch: each.disk_bytes
-        for each in (storage.epochs if storage is not None else ())
-        if each.disk_bytes is not None
-    }
-    if length is None or not known:
-        return None
-    ended = {number for number, _, _ in whole}
-    return [nbytes * length for epoch, nbytes in known.items() if epoch in ended]
+Judged = tuple[str, Evidence, bool]  # why, and whether the disk is read again; "": neither
+_SILENT: Judged = "", {}, False
 
 
-def _epochs(case: Case, idle: float, first: float, later: float) -> Outcomes:
+def _epochs(read: list[float]) -> Judged:
+    first, later = read[0], median(read[1:])
     evidence: Evidence = {
         "read from the disk in the first epoch": size(first),
         "in later epochs": size(later),
-        **_figures(case, idle),
     }
-    if first < LEAST_BYTES:
-        return
-    part = percent(later / first)
+    part = percent(later / max(first, 1.0))
+    if first < LEAST_BYTES or WARM * first <= later < AGAIN * first:
+        return _SILENT
     if later >= AGAIN * first:
-        yield from _advice(
-            case,
-            idle,
-            f"Later epochs read {part} of what the first read from the disk: the page cache does "
-            "not hold the data.",
-            evidence,
-        )
-    elif later < WARM * first:
-        yield from _only_first(
-            case,
-            f"Only the first epoch reads from the disk: later ones read {part} of its bytes, the "
-            "rest comes from the page cache.",
-            evidence,
-        )
+        why = f"Later epochs read {part} of what the first read from the disk: the page cache does "
+        return f"{why}not hold the data.", evidence, True
+    why = f"later ones read {part} of its bytes, the rest comes from the page cache."
+    return why, evidence, False
 
 
-def _first(case: Case, idle: float, storage: StorageSummary) -> Outcomes:
-    """Before a second epoch has ended, sizes tell what it will be."""
+def _first(case: Case) -> Judged:
+    """Before a second epoch has ended, sizes show what it will be."""
+    storage, length = case.report.storage, length_of(case.loader)
+    if storage is None or not length:
+        return _SILENT
     total, memory, disk = storage.dataset_bytes, storage.memory_bytes, storage.disk_bytes_per_sample
-    length = length_of(case.loader)
-    if total is None or memory is None or disk is None or not length or total < LEAST_BYTES:
-        return
-    if disk < AGAIN * total / length:
-        return  # much of it comes from memory already
-    evidence: Evidence = {"read from the disk per sample": size(disk), **_figures(case, idle)}
+    if total is None or memory is None or disk is None or total < LEAST_BYTES:
+        return _SILENT
+    evidence: Evidence = {"read from the disk per sample": size(disk)}
+    if disk < AGAIN * total / length or FITS * memory <= total <= memory:
+        return _SILENT  # much of it comes from memory already, or it may just fit
     if total > memory:
-        yield from _advice(
-            case,
-            idle,
-            f"The data set takes about {size(total)} and the page cache has {size(memory)}: what "
-            "this epoch reads from the disk will be evicted before the next one asks for it.",
-            evidence,
-        )
-    elif total < FITS * memory:
-        yield from _only_first(
-            case,
-            "Only the first epoch reads from the disk: the next ones will not, since the "
-            f"{size(total)} of the data set fit the {size(memory)} that the page cache may use.",
-            evidence,
-        )
-
-
-def _advice(case: Case, idle: float, why: str, evidence: Evidence) -> Outcomes:
-    yield case.change(code=_CODE, fetch=(1 - idle, 1 - idle * (1 - STILL_WAITS))).advise(
-        "Keep the data where it can be read again without the disk",
-        f"{why} Fetching waits {percent(idle)} of its time.",
-        evidence,
-        caveat="A range for data that fits in memory afterwards; a faster disk lies below it.",
-    )
-
-
-def _only_first(case: Case, why: str, evidence: Evidence) -> Outcomes:
-    change = case.change(code="# nothing to change: the data set stays in memory\n")
-    title = "Nothing needs to be done about the page cache"
-    yield change.would_not_help(why, evidence, title=title)
+        why = f"The data set takes about {size(total)} and the page cache has {size(memory)}: what "
+        why += "this epoch reads from the disk will be evicted before the next one asks for it."
+        return why, evidence, True
+    why = f"the next ones will not, since the {size(total)} of the data set fit the {size(memory)} "
+    return f"{why}that the page cache may use.", evidence, False
 
 
 def _figures(case: Case, idle: float) -> Evidence:
     storage = case.report.storage
-    total, memory = (
-        (storage.dataset_bytes, storage.memory_bytes) if storage is not None else (None, None)
-    )
+    memory = storage.memory_bytes if storage is not None else None
     limit = case.system.cgroup_mem_limit_bytes or case.system.mem_total_bytes
     return {
-        **fetch_figures(case),
+        "fetch a batch": us(case.mean_us("fetch")),
         "fetching waits": percent(idle),
-        "the data set, about": size(total),
+        "the data set, about": size(storage.dataset_bytes if storage is not None else None),
         "memory for the page cache": size(memory),
         "memory": size(limit) if memory is None else None,
     }

@@ -32,12 +32,8 @@ from __future__ import annotations
 from ...case.advice import Advice, Outcomes, Unmeasured
 from ...case.case import Case
 from ...case.fetching import (
-    FETCH_COMPUTES,
-    FETCH_WAITS,
     MAIN_PART,
     core_wait_share,
-    fetch_figures,
-    fetch_idle_share,
     fetch_share,
     file_suffix,
 )
@@ -45,7 +41,6 @@ from ...code.layouts.container_access import findings
 from ...code.layouts.layout_choice import chosen
 from ...schema.evidence import Evidence, count, figure, percent, size, times, us
 from ...schema.report_model import StorageSummary
-from ...storage.disk_reads import loader_reads
 from ...storage.files import few_files, listed
 
 EFFORT = "a conversion"
@@ -55,18 +50,14 @@ NEEDS = "prediction waiting"
 # away.
 LEAST_READING = 0.3
 LEAST_OPENS = 0.5
-# Reading this much less than the batches hold, files compressed tenfold included, is no reading of
-# samples.
-LEAST_READ_OF_BATCHES = 0.02
 # Of what is read, less than this from the disk is reading from the page cache.
 WARM = 0.05
-# From here on, waiting for a core is worth a word.
-TOLD_CORE_WAIT = 0.05
+# From here on, waiting for a core is named.
+NAMED_CORE_WAIT = 0.05
 # What stays of reading, (low, high), by where the files lie. docs/causes.md, "Many small files":
 # gcsfuse 2.0× at 4 workers, 1.23× at 8; local NVMe 0.92 to 1.03, so that there it may be nearly
 # all.
 REMOTE_STAYS, LOCAL_STAYS = (0.05, 0.5), (0.1, 0.9)
-UNKNOWN_STAYS = (0.0, 0.6)
 # Of decoding, what is saved if decoded samples are stored: taking a row out of a memory map still
 # costs some.
 DECODED_SAVES = (0.5, 0.95)
@@ -76,7 +67,7 @@ _KEEP = "# keep the files as they are: make decoding cheaper, or decode in more 
 
 
 def examine(case: Case) -> Outcomes:
-    storage, idle = case.report.storage, fetch_idle_share(case)
+    storage = case.report.storage
     if fetch_share(case) < MAIN_PART:
         return
     wrong = next(findings(case, storage), None) if storage is not None else None
@@ -87,14 +78,12 @@ def examine(case: Case) -> Outcomes:
         )
     elif not _many_files(case, storage):
         return
-    elif idle is None:
-        yield Unmeasured(
-            "whether fetching waits for its files was not measured: no CPU time of it was recorded"
-        )
     elif storage is not None and storage.reading_share is not None and storage.samples:
         yield _by_shares(case, storage, storage.reading_share)
     else:
-        yield from _by_idle(case, idle)
+        reasons = storage.reasons if storage is not None else {}
+        why = reasons.get("reading_share", "nothing of it was recorded")
+        yield Unmeasured(f"how much of fetching is reading its files is not known: {why}")
 
 
 def _many_files(case: Case, storage: StorageSummary | None) -> bool:
@@ -111,7 +100,7 @@ def _by_shares(case: Case, storage: StorageSummary, reading: float) -> Advice:
     worked = max(0.05, 1 - core)
     part = min(1.0, reading / worked)
     of = "of fetch"
-    if core >= TOLD_CORE_WAIT:
+    if core >= NAMED_CORE_WAIT:
         of += f", which waits for a core {percent(core)} of its time"
     remote = any(mount.kind in ("network", "fuse") for mount in storage.mounts)
     disk, read = storage.disk_bytes_per_sample, storage.read_bytes_per_sample or 0.0
@@ -149,42 +138,6 @@ def _by_shares(case: Case, storage: StorageSummary, reading: float) -> Advice:
     )
 
 
-def _by_idle(case: Case, idle: float) -> Outcomes:
-    """If files were not looked at, the waiting stands for reading."""
-    evidence, waits = fetch_figures(case), percent(idle)
-    if idle < FETCH_COMPUTES:
-        change = case.change(code=_KEEP, fetch=1 - idle)
-        yield change.would_not_help(
-            f"Packing them can gain at most {times(change.predicted.high)}: fetching is computing "
-            f"(decoding) {percent(1 - idle)} of its time, and waits for files at most {waits}.",
-            evidence,
-            title=NO_PACKING,
-        )
-        return
-    reads = loader_reads(case)
-    if reads is None:
-        yield Unmeasured(
-            f"storage is not measured: fetching waits {waits} of its time, for files or for "
-            "something else. Record with LOADERSCOPE_LOOKS on, or with the system sampler, to see "
-            "what is read"
-        )
-    elif idle >= FETCH_WAITS and _really_reads(case, reads.any_bytes):
-        layout = chosen(case, case.report.storage, remote=False)
-        low, high = (1 - idle * (1 - stays) for stays in UNKNOWN_STAYS)
-        yield case.change(code=layout.code, fetch=(low, high)).advise(
-            layout.title,
-            f"Fetching opens a {file_suffix(case) or 'small'} file for each sample and waits "
-            f"{waits} of its time. {layout.why}",
-            {
-                **evidence,
-                "read by the loader": size(reads.any_bytes),
-                "of it from the disk": size(reads.disk_bytes),
-                **layout.evidence,
-            },
-            caveat=layout.caveat,
-        )
-
-
 def _evidence(case: Case, storage: StorageSummary) -> Evidence:
     other, wait_us = storage.other_share or 0.0, storage.wait_us_per_open or 0.0
     disk, read = storage.disk_bytes_per_sample, storage.read_bytes_per_sample
@@ -204,8 +157,3 @@ def _evidence(case: Case, storage: StorageSummary) -> Evidence:
         "mean size of a file": size(kind.mean_bytes if kind is not None else None),
         "waited for a file, at most": us(wait_us if wait_us >= 1.0 else None),
     }
-
-
-def _really_reads(case: Case, nbytes: float) -> bool:
-    made = (case.report.bytes_per_batch or 0.0) * case.report.batches
-    return nbytes > 0 and nbytes >= LEAST_READ_OF_BATCHES * made

@@ -44,11 +44,26 @@ SAME_EPOCHS = 3
 # A batch of fewer indices repeats by chance.
 LEAST_BATCHES = 4
 
+_SET_EPOCH = (
+    "Call sampler.set_epoch(epoch) at the start of each epoch",
+    "DistributedSampler draws the same order in every epoch unless it is told the epoch.",
+)
+_SEEDED_ANEW = (
+    "Shuffle anew in each epoch",
+    "The loader shuffles, but its generator is seeded anew before each epoch: the order is always "
+    "the same.",
+)
+_SEED_ONCE = (
+    "# seed the generator once, before the first epoch, and hand the same one to the loader\n"
+)
+
 
 def examine(case: Case) -> Outcomes:
     if case.config.get("dispatched"):
         return
-    names = _sampler_names(case)
+    names = [str(case.config.get(name)) for name in ("sampler", "batch_sampler")]
+    for part in (case.inspection.sampler, case.inspection.batch_sampler):
+        names += part.bases if part is not None else ()
     distributed = any("Distributed" in name or "Shard" in name for name in names)
     shuffles = any(name.endswith("RandomSampler") for name in names)
     if (case.process.world_size or 1) > 1 and not distributed:
@@ -58,13 +73,6 @@ def examine(case: Case) -> Outcomes:
             yield from _unsharded(case)
     elif distributed or shuffles:
         yield from _same_order(case, distributed)
-
-
-def _sampler_names(case: Case) -> list[str]:
-    names = [case.config.get("sampler"), case.config.get("batch_sampler")]
-    for part in (case.inspection.sampler, case.inspection.batch_sampler):
-        names += part.bases if part is not None else ()
-    return [name for name in names if isinstance(name, str)]
 
 
 def _unsharded(case: Case) -> Outcomes:
@@ -148,21 +156,9 @@ def _same_order(case: Case, distributed: bool) -> Outcomes:
         return
     if distributed and _in_order(case, next(iter(digests.values()))):
         return
-    title = "Shuffle anew in each epoch"
-    why = (
-        "The loader shuffles, but its generator is seeded anew before each epoch: the order is "
-        "always the same."
-    )
-    code = (
-        "# seed the generator once, before the first epoch, and hand the same one to the loader\n"
-    )
-    if distributed:
-        title = "Call sampler.set_epoch(epoch) at the start of each epoch"
-        why = "DistributedSampler draws the same order in every epoch unless it is told the epoch."
-        code = _set_epoch(case)
-    yield case.change(code=code).advise(
-        title,
-        why,
+    said = _SET_EPOCH if distributed else _SEEDED_ANEW
+    yield case.change(code=_set_epoch(case) if distributed else _SEED_ONCE).advise(
+        *said,
         {"epochs that begin with the same batch": count(len(digests), f"of {len(digests)}")},
         caveat="Training sees the data in another order then: results differ in their last digits.",
     )
@@ -170,11 +166,11 @@ def _same_order(case: Case, distributed: bool) -> Outcomes:
 
 def _in_order(case: Case, digest: int) -> bool:
     """Whether the first batch is that of a distributed sampler without shuffling: every N-th sample
-    from the start."""
+    from the start. What is not known is not claimed to be shuffled."""
     from ....profiler.record.inspect.digests import digest_of_indices
 
-    size, length = case.batch_size, case.dataset_len
+    size, length, ranks = case.batch_size, case.dataset_len, case.process.world_size or 1
     if size is None or length is None:
-        return True  # it is not known, so it is not claimed
-    drawn = range(case.process.rank or 0, length, case.process.world_size or 1)
+        return True
+    drawn = range(case.process.rank or 0, length, ranks)
     return digest == digest_of_indices(list(drawn)[:size])

@@ -26,12 +26,13 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from ....profiler.store.inspection import Attribute
+from ....profiler.store.inspection import Attribute, Part
 from ...case.advice import Outcomes
 from ...case.case import Case
-from ...case.code_text import Source, identifier
+from ...case.code_text import Source
 from ...case.fetching import names_used
 from ...code.batched.drawn import samples_an_epoch
+from ...code.inputs import is_name
 from ...code.loader_code import dataset_class, loader_code
 from ...schema.evidence import Evidence, count
 from ...schema.report_model import Range
@@ -47,21 +48,19 @@ _LISTS = ("paths", "texts", "list", "numbers")
 
 
 def examine(case: Case) -> Outcomes:
-    workers = repeats = case.num_workers
+    workers = case.num_workers
     if workers < 2:
         return
-    why = ""
-    alike = _alike(case)
     evidence: Evidence = {"workers": count(workers)}
+    alike, repeats, why = _alike(case), 0, ""
     if alike:
         repeats = min(alike)
-        repeated = count(repeats, f"of {workers}, in {len(alike)} epochs")
-        evidence = {**evidence, "workers with the same first batches": repeated}
-    else:
-        length = _repeated_length(case)
-        repeated = count(length and length * workers, f"= {workers} × {length}")
-        evidence = {**evidence, "samples per epoch": repeated}
-        repeats = workers if length else 0
+        of_all = f"of {workers}, in {len(alike)} epochs"
+        evidence = {**evidence, "workers with the same first batches": count(repeats, of_all)}
+    elif length := _repeated_length(case):
+        repeats = workers
+        drawn = count(length * workers, f"= {workers} × {length}")
+        evidence = {**evidence, "samples per epoch": drawn}
     if repeats < 2 and (shards := _shared_shards(case)):
         # A shuffle buffer gives each worker another order of the same.
         evidence = {"workers": count(workers), "files read by several workers": count(shards)}
@@ -87,53 +86,45 @@ def _alike(case: Case) -> list[int]:
     """By epoch that can be compared: how many workers have the same first batches."""
     batches = case.loader.batches
     rows = np.flatnonzero((batches["digest"] >= 0) & (batches["worker"] >= 0))
-    first: dict[int, dict[int, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
-    for epoch, worker, task, digest in zip(
-        *(batches[name][rows].tolist() for name in ("epoch", "worker", "task", "digest")),
-        strict=True,
-    ):
-        first[epoch][worker].append((task, digest))
-    counts = []
-    for workers in first.values():
-        begun = [tuple(digest for _, digest in sorted(own)[:COMPARED]) for own in workers.values()]
+    rows = rows[np.argsort(batches["task"][rows], kind="stable")]
+    digests: dict[tuple[int, int], list[int]] = defaultdict(list)
+    columns = (batches[name][rows].tolist() for name in ("epoch", "worker", "digest"))
+    for epoch, worker, digest in zip(*columns, strict=True):
+        digests[epoch, worker].append(digest)
+    counts: dict[int, Counter[tuple[int, ...]]] = defaultdict(Counter)
+    for (epoch, _), own in digests.items():
         # A stream that repeats itself would look alike in every worker, divided or not.
-        complete = [digests for digests in begun if len(set(digests)) == COMPARED]
-        if len(complete) >= 2:
-            counts.append(max(Counter(complete).values()))
-    return counts
+        if len(set(own[:COMPARED])) == COMPARED:
+            counts[epoch][tuple(own[:COMPARED])] += 1
+    return [max(each.values()) for each in counts.values() if each.total() >= 2]
 
 
-def _repeated_length(case: Case) -> int | None:
-    """The length of a list the data set holds, if an epoch gives each item once per worker."""
+def _repeated_length(case: Case) -> int:
+    """The length of a list the data set holds, if an epoch gives each item once per worker; else
+    0."""
     names, drawn = names_used(case), samples_an_epoch(case)
-    if not names or names & _SHARDS or drawn is None:
-        return None
-    for part in case.inspection.parts:
-        for each in part.attributes:
-            length = each.length if each.length is not None else (each.shape or (0,))[0]
-            if length > 1 and each.name in part.names and drawn == length * case.num_workers:
-                return length
-    return None
+    if names and not names & _SHARDS and drawn is not None:
+        for part in case.inspection.parts:
+            for each in part.attributes:
+                length = each.length if each.length is not None else (each.shape or (0,))[0]
+                if length > 1 and each.name in part.names and drawn == length * case.num_workers:
+                    return length
+    return 0
 
 
 def _shared_shards(case: Case) -> int:
     """Files that several workers had open in the only epoch, where nothing in the source or in the
     loader divides them."""
-    divided = names_used(case) & _SHARDS or case.config.get("worker_init_fn")
-    if divided or not names_used(case) or case.loader.epochs.rows > 1:
-        return 0
-    return case.loader.looks.shared
+    names = names_used(case)
+    divided = names & _SHARDS or case.config.get("worker_init_fn")
+    return 0 if divided or not names or case.loader.epochs.rows > 1 else case.loader.looks.shared
 
 
 def _shared_list(case: Case) -> Attribute | None:
     """The one list its `__iter__` goes through; None if there is none, or more than one."""
-    part = case.dataset
-    found = [
-        each
-        for each in (part.attributes if part is not None else ())
-        if part is not None and each.kind in _LISTS and each.name in part.names
-    ]
-    return found[0] if len(found) == 1 and identifier(found[0].name, "") == found[0].name else None
+    part = case.dataset or Part()
+    found = [each for each in part.attributes if each.kind in _LISTS and each.name in part.names]
+    return found[0] if len(found) == 1 and is_name(found[0].name) else None
 
 
 def _code(case: Case, shared: Attribute | None) -> str:

@@ -26,8 +26,8 @@ import math
 
 from ...case.advice import Outcomes, smallest
 from ...case.case import Case
-from ...case.workers import THROTTLED, cores, making_figures, over_budget
-from ...schema.evidence import count, figure, in_cores, percent
+from ...case.workers import THROTTLED, cores, crowded, making_figures, over_budget
+from ...schema.evidence import count, in_cores, percent
 from ...schema.gains import LEAST_GAIN
 
 EFFORT = "one argument"
@@ -48,10 +48,7 @@ def examine(case: Case) -> Outcomes:
     if best < LEAST_GAIN:
         return
     used, throttled = cores(case), case.system.throttled_share
-    why = (
-        f"On {figure(case.cpus)} CPUs, {case.num_workers} workers compete with each other and with "
-        "the training loop."
-    )
+    why = crowded(case)
     if (throttled or 0.0) > THROTTLED:
         why += f" The container was stopped {percent(throttled)} of the time."
     yield options[pick].advise(

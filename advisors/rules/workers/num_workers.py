@@ -41,6 +41,7 @@ from ...case.workers import (
     WAITS_FOR,
     contended,
     cpu_over_wall,
+    crowded,
     making_figures,
     over_budget,
     rebuilt,
@@ -60,6 +61,15 @@ CANDIDATES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 # What people try first.
 USUAL = 4
 KEPT_CAVEAT = "Workers that are kept do not see what is changed in the data set between epochs."
+OWN_COPIES = (
+    "Each worker holds its own copy of what the data set caches, and has its own stream of random "
+    "numbers: random augmentation will differ from the run before."
+)
+ONE_POSITION = (
+    "stays open in the training process, and fetching moves the position in it. Workers forked "
+    "after that share it, and would read the bytes of other samples: the code opens the file again "
+    "in each worker."
+)
 # From this part of making a batch on, waiting of unknown kind is worth saying.
 UNKNOWN_FROM = 0.2
 UNSEEN = "What it waits for was not seen; workers may hold each other up. `loaderscope tune` tells."
@@ -131,10 +141,10 @@ def _kept(case: Case, workers: int) -> dict[str, Any]:
 
 def _advice(case: Case, pick: int, change: Advice, making: object) -> Advice:
     now, more = case.num_workers, _kept(case, pick)
-    if more and (
-        (started := case.change(num_workers=pick)).predicted.mid * WITHIN >= change.predicted.mid
-    ):
-        more, change = {}, started  # epochs are long: their starts cost nothing
+    if more:
+        started = case.change(num_workers=pick)
+        if started.predicted.mid * WITHIN >= change.predicted.mid:
+            more, change = {}, started  # epochs are long: their starts cost nothing
     if pick == 0:
         title = "Use no workers: they cost more than they gain"
         cost = case.hand_over_us
@@ -143,57 +153,34 @@ def _advice(case: Case, pick: int, change: Advice, making: object) -> Advice:
     elif pick > now:
         title = f"Use {pick} workers" if pick > 1 else "Use a worker"
         share = cpu_over_wall(case)
-        waits = share is not None and share < LATENCY_BOUND_BELOW
-        kind = f"mostly waiting{_for_what(case)}, not computing" if waits else "computing"
+        idle = 1 - share if share is not None else 1.0  # waiting for a core is no waiting here
+        kind = "computing"
+        if share is not None and share < LATENCY_BOUND_BELOW:
+            seen = (WAITS_FOR[each.kind] for each in waits_of(case) if each.kind in WAITS_FOR)
+            kind = f"{' '.join(['mostly waiting', *list(seen)[:1]])}, not computing"
         late = f"{_workers(now)} cannot keep up" if now else "all of it inside the training loop"
         why = f"A batch takes {making} to make, {kind}, and {late}."
-        idle = 1 - share if share is not None else 1.0  # waiting for a core is no waiting here
-        unknown = case.whatif.unknown_share if case.whatif is not None else 0.0
-        if min(unknown, idle) > UNKNOWN_FROM:
+        if min(case.whatif.unknown_share if case.whatif is not None else 0.0, idle) > UNKNOWN_FROM:
             why += f" {UNSEEN}"
     else:
-        title = f"Use {_workers(pick)} instead of {now}"
-        why = (
-            f"On {figure(case.cpus)} CPUs, {now} workers compete with each other and with the "
-            "training loop."
-        )
-    caveat = None
+        title, why = f"Use {_workers(pick)} instead of {now}", crowded(case)
+    caveats = []
+    shared = case.loader.looks.moved if pick and start_method(case) == "fork" else ()
+    if shared:
+        init = arguments_of(case, form_of(case)).get("worker_init_fn") or ""
+        call = loader_code(case, num_workers=pick, worker_init_fn=Source("read_apart"), **more)
+        change = replace(change, code=whole("apart", OWN_INIT=init, LOADER=call))
+        others = f" and {count(len(shared) - 1)} more" if len(shared) > 1 else ""
+        caveats.append(f"{Path(shared[0]).name}{others} {ONE_POSITION}")
     if pick:
-        caveat = (
-            "Each worker holds its own copy of what the data set caches, and has its own stream of "
-            "random numbers: random augmentation will differ from the run before."
-        )
+        caveats.append(OWN_COPIES)
     if more:
-        caveat = f"{caveat} {KEPT_CAVEAT}"
-    shared = case.loader.looks.moved if start_method(case) == "fork" else ()
-    if pick and shared:
-        code = whole(
-            "apart",
-            OWN_INIT=arguments_of(case, form_of(case)).get("worker_init_fn") or "",
-            LOADER=loader_code(case, num_workers=pick, worker_init_fn=Source("read_apart"), **more),
-        )
-        change = replace(change, code=code)
-        caveat = f"{_one_position(shared)} {caveat}"
-    return change.advise(title, why, _evidence(case), caveat=caveat)
-
-
-def _for_what(case: Case) -> str:
-    """' for the network', where stack samples saw it."""
-    kinds = (each.kind for each in waits_of(case))
-    return next((f" {WAITS_FOR[kind]}" for kind in kinds if kind in WAITS_FOR), "")
+        caveats.append(KEPT_CAVEAT)
+    return change.advise(title, why, _evidence(case), caveat=" ".join(caveats) or None)
 
 
 def _workers(number: int) -> str:
     return f"{number} worker{'s' * (number != 1)}"
-
-
-def _one_position(shared: tuple[str, ...]) -> str:
-    others = f" and {count(len(shared) - 1)} more" if len(shared) > 1 else ""
-    return (
-        f"{Path(shared[0]).name}{others} stays open in the training process, and fetching moves "
-        "the position in it. Workers forked after that share it, and would read the bytes of other "
-        "samples: the code opens the file again in each worker."
-    )
 
 
 def _others(case: Case) -> float:
@@ -244,9 +231,9 @@ def _why_not(case: Case, usual: int, making: object) -> str:
         )
     if (cost or 0.0) > (case.making_us or 0.0):
         return f"A batch takes {making} to make and {us(cost)} to hand over."
-    locks = [each for each in waits_of(case) if each.kind == "lock" and each.processes > 1]
-    if locks:
-        waiting, share = count(locks[0].processes), percent(locks[0].share)
+    lock = next((each for each in waits_of(case) if each.kind == "lock"), None)
+    if lock is not None and lock.processes > 1:
+        waiting, share = count(lock.processes), percent(lock.share)
         return f"{waiting} workers wait for one lock, {share} of fetching: more would wait too."
     if contended(case):
         return f"The {cpus} CPUs this process may use are busy already."

@@ -36,7 +36,7 @@ from ...case.workers import contended, cores, start_method, worker_rows
 from ...code.loader_code import dataset_class, loader_code
 from ...code.loader_form import arguments_of, form_of
 from ...code.template import whole
-from ...schema.evidence import count, figure, in_cores, percent
+from ...schema.evidence import count, figure, in_cores
 
 EFFORT = "a few lines"
 NEEDS = "prediction workers"
@@ -88,7 +88,6 @@ def examine(case: Case) -> Outcomes:
             "all workers": in_cores(used.workers),
             "training process": in_cores(used.main),
             "effective CPUs": in_cores(case.cpus),
-            "time in the kernel": percent(used.system_share),
         },
         caveat=caveat,
     )

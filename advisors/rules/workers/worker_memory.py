@@ -22,11 +22,13 @@ When not to
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ....profiler.store.inspection import Part
+from ....profiler.store.lanes.columns import Columns
 from ...case.advice import Outcomes, Unmeasured
 from ...case.case import Case
 from ...case.workers import worker_rows
@@ -35,6 +37,8 @@ from ...code.loader_code import loader_code
 from ...code.template import code_from
 from ...schema.evidence import Evidence, count, size
 from ...schema.figures import duration
+from ...stage_model.measured import measured
+from ...stage_model.process_rows import Rows
 
 KIND = "safety"
 EFFORT = "a few lines"
@@ -50,26 +54,27 @@ LONG = 100_000
 HEAVY_BYTES = 10_000_000
 
 
-@dataclass(frozen=True)
-class Growth:
-    """The worker that grows most: its slope in bytes per second, growth and last value in bytes."""
+class Growth(NamedTuple):
+    """Of a worker: bytes a second, bytes in all, bytes at the end, seconds."""
 
     slope: float
     grown: float
     last: float
     seconds: float
-    workers: int = 1  # workers that grow like it
 
 
 def examine(case: Case) -> Outcomes:
     if case.host is None:
         yield Unmeasured("no system sampler ran, so the workers' memory was not measured")
         return
-    found = growth(case)
-    if found is None:
+    process = case.host.process
+    found = [growth for rows in worker_rows(case) if (growth := _growth(process, rows)) is not None]
+    if not found:
         return
+    # Workers started anew each epoch grow one after another: no more than exist at a time.
+    worst, workers = max(found), min(len(found), case.num_workers)
     room, where = _room(case)
-    heavy = heavy_attributes(case.dataset, HEAVY_BYTES, LONG) if case.dataset is not None else []
+    heavy = heavy_attributes(case.dataset or Part(), HEAVY_BYTES, LONG)
     lists = [held for held in heavy if held.attribute.kind not in ("ndarray", "dataframe")]
     cause = "No long Python list was found in the data set: look for a cache or for kept tensors."
     if lists:
@@ -79,18 +84,21 @@ def examine(case: Case) -> Outcomes:
             "worker that reads them copies their memory, by writing reference counts."
         )
     if room:
-        left = duration(room / (found.slope * found.workers))
+        left = duration(room / (worst.slope * workers))
         cause += f" At this rate {size(room)} of {where} are used up in {left}."
     evidence: Evidence = {
-        "growth of a worker": size(found.slope * 60, "per minute"),
-        "grown": size(found.grown, f"in {duration(found.seconds)}"),
-        "a worker now": size(found.last),
-        "workers that grow": count(found.workers),
-        **({where: size(room)} if room else {}),
+        "growth of a worker": size(worst.slope * 60, "per minute"),
+        "grown": size(worst.grown, f"in {duration(worst.seconds)}"),
+        "a worker now": size(worst.last),
+        "workers that grow": count(workers),
+        where: size(room or None),
+        **{
+            f"{held.owner}.{held.attribute.name}": count(
+                held.attribute.length or 0, f"items ({held.attribute.kind})"
+            )
+            for held in lists
+        },
     }
-    for held in lists:
-        items = count(held.attribute.length or 0, f"items ({held.attribute.kind})")
-        evidence = {**evidence, f"{held.owner}.{held.attribute.name}": items}
     lines = [f"{held.code} = PackedList({held.code})" for held in lists] or [
         "# for each long list of Python objects that the data set holds: dataset.items = "
         "PackedList(dataset.items)"
@@ -98,61 +106,42 @@ def examine(case: Case) -> Outcomes:
     then = "\n".join([*lines, loader_code(case), ""])
     yield case.change(code=code_from("packed_list", "PackedList", then=then)).advise(
         "Stop the workers' memory from growing",
-        f"Memory that only one worker holds grows by {size(found.slope * 60)} per minute in "
-        f"{found.workers} worker{'s' * (found.workers > 1)}. {cause}",
+        f"Memory that only one worker holds grows by {size(worst.slope * 60)} per minute in "
+        f"{workers} worker{'s' * (workers > 1)}. {cause}",
         evidence,
         caveat="Copies of a list stop at its size per worker. If the growth goes on beyond that, "
         "it is a cache or a leak.",
     )
 
 
-def growth(case: Case) -> Growth | None:
-    """The clearest growth among the workers of this loader, None if there is none."""
-    found = [one for rows in worker_rows(case) if (one := _growth_of(case, rows)) is not None]
-    if not found:
-        return None
-    # Workers started anew each epoch grow one after another: no more than exist at a time.
-    worst = max(found, key=lambda one: one.slope)
-    return replace(worst, workers=min(len(found), case.num_workers))
-
-
-def _growth_of(case: Case, samples: npt.NDArray[np.intp]) -> Growth | None:
-    """By USS. That is costly to read and may be known twice only: then RSS has to grow as well."""
-    assert case.host is not None
-    process = case.host.process
-    uss = process["uss_bytes"][samples]
-    known = uss[uss >= 0]
+def _growth(process: Columns, rows: Rows) -> Growth | None:
+    """By USS. That is costly to read and may be known twice only: then RSS has to grow as well.
+    Over the second half, or all of it where that would be too few samples."""
+    uss = measured(process["uss_bytes"][rows])
     name = "uss_bytes"
-    if len(known) < LEAST_SAMPLES:
-        if len(known) < 2 or known[-1] - known[0] < LEAST_GROWTH:
+    if len(uss) < LEAST_SAMPLES:
+        if len(uss) < 2 or uss[-1] - uss[0] < LEAST_GROWTH:
             return None
         name = "rss_bytes"
-    rows = samples[process[name][samples] >= 0]
-    return _growth(process["t_ns"][rows], process[name][rows])
-
-
-def _growth(t_ns: npt.NDArray[np.int64], values: npt.NDArray[np.int64]) -> Growth | None:
-    """Over the second half, or all of it where that would be too few samples."""
-    half = slice(len(values) // 2 if len(values) >= 2 * LEAST_SAMPLES else 0, None)
-    step = max(1, len(values[half]) // MOST_SAMPLES)
-    t, used = t_ns[half].astype(np.float64)[::step] / 1e9, values[half].astype(np.float64)[::step]
-    if len(t) < LEAST_SAMPLES:
+    rows = rows[process[name][rows] >= 0]
+    rows = rows[len(rows) // 2 if len(rows) >= 2 * LEAST_SAMPLES else 0 :]
+    rows = rows[:: max(1, len(rows) // MOST_SAMPLES)]
+    if len(rows) < LEAST_SAMPLES:
         return None
-    slope = theil_sen(t, used)
-    grown, rising = float(used[-1] - used[0]), float(np.mean(np.diff(used) >= 0))
-    if slope < LEAST_SLOPE or grown < LEAST_GROWTH or rising < MONOTONE:
-        return None
-    return Growth(slope, grown, float(used[-1]), float(t[-1] - t[0]))
+    t, used = process["t_ns"][rows] / 1e9, process[name][rows].astype(np.float64)
+    found = Growth(theil_sen(t, used), used[-1] - used[0], used[-1], t[-1] - t[0])
+    rising = np.mean(np.diff(used) >= 0) >= MONOTONE
+    grows = rising and found.slope >= LEAST_SLOPE and found.grown >= LEAST_GROWTH
+    return found if grows else None
 
 
 def theil_sen(t: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> float:
     """The median of the slopes between all pairs: a few wild samples do not move it. Zero for fewer
     than two."""
     i, j = np.triu_indices(len(t), 1)
-    span = t[j] - t[i]
-    distinct = span > 0
-    slopes = (values[j] - values[i])[distinct] / span[distinct]
-    return float(np.median(slopes)) if len(slopes) else 0.0
+    later = t[j] > t[i]
+    i, j = i[later], j[later]
+    return float(np.median((values[j] - values[i]) / (t[j] - t[i]))) if len(i) else 0.0
 
 
 def _room(case: Case) -> tuple[float, str]:

@@ -10,9 +10,10 @@ from typing import Any, cast
 import pytest
 
 from loaderscope.advisors.assemble.engine import MORE_THAN_FREE, NOT_PREDICTED, advise, judged
-from loaderscope.advisors.case.advice import Advice
+from loaderscope.advisors.case.advice import SAME, Advice
 from loaderscope.advisors.case.case import Case
-from loaderscope.advisors.schema.report_model import Cause, Range, Recommendation, Waiting
+from loaderscope.advisors.schema.report_model import Cause, PlanStep, Range, Recommendation, Waiting
+from report_samples import advice as recommended
 from rule_cases import FakeWhatIf, case_of
 from rule_rows import rows_of
 
@@ -135,12 +136,25 @@ def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_
     assert (other.predicted.mid, other.predicted.high) == (25.0, pytest.approx(25.0 / 0.6))
 
 
+def test_what_is_wrong_in_another_rank_comes_first(found_case: Case) -> None:
+    """Once, and no advice about speed: that is for the rank of this section."""
+    wrong = recommended(
+        "Give every rank its own part", rule="distributed-sampler", kind="correctness"
+    )
+    recommendations = (wrong, recommended("Use 8 workers"))
+    other = replace(found_case.report, rank=0, recommendations=recommendations)
+    found = advise(found_case, [other, other])
+    first = found.recommendations[0]
+    assert (first.rule, first.why) == (wrong.rule, f"In rank 0: {wrong.why}")
+    assert [each.rule for each in found.recommendations].count(wrong.rule) == 1
+    assert "Use 8 workers" not in [each.title for each in found.recommendations]
+    assert found.plan is not None and found.plan.steps[0] == PlanStep(0, SAME, None)
+
+
 def test_a_loop_of_which_nothing_can_be_predicted_says_why(found_case: Case) -> None:
     def said(reason: str | None, verdict: str) -> list[str]:
         report = replace(found_case.report, verdict=verdict)  # type: ignore[arg-type]
-        found = advise(
-            replace(found_case, whatif=None, whatif_reason=reason, report=report), rules=()
-        )
+        found = advise(replace(found_case, whatif=None, whatif_reason=reason, report=report))
         return [note for note in found.notes if NOT_PREDICTED in note]
 
     assert said("too little is known", "input-bound") == [f"{NOT_PREDICTED}: too little is known"]

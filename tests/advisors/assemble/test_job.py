@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -156,29 +155,6 @@ def test_advice_is_given_once_for_the_slowest(run: RunBuilder) -> None:
     (section,) = sections(run, advice=True)
     told = [each.rule for each in section.recommendations]
     assert "rank-imbalance" in told and len(told) == len(set(told))
-
-
-def test_what_is_wrong_in_another_rank_is_told_too(run: RunBuilder) -> None:
-    """Rank 0's samples are those of rank 1: a matter of training right, seen in one of those looked
-    at."""
-    from loaderscope.advisors.assemble.job import with_advice_of_others
-    from report_samples import advice
-
-    job(run, slow=2)
-    (section,) = sections(run)
-    wrong: Any = advice(
-        "Give every rank its own part",
-        rule="distributed-sampler",
-        kind="correctness",
-        why="Doubled.",
-    )
-    other = type(section)(
-        **{**vars(section), "rank": 0, "recommendations": (wrong, advice("Use 8 workers"))}
-    )
-    found = with_advice_of_others(section, [other, other])
-    assert [(each.rule, each.why) for each in found.recommendations] == [
-        ("distributed-sampler", "In rank 0: Doubled.")
-    ]  # fmt: skip
 
 
 def test_the_line_is_the_innermost_of_the_user_s_own(run: RunBuilder) -> None:

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
-from loaderscope.advisors.assemble.plan import Option, plan_of, with_more
+from loaderscope.advisors.assemble.plan import Option, plan_of
 from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.schema.report_model import Effort, LeftOut, Plan, Range
 from loaderscope.advisors.whatif.together import Excluded, together
-from loaderscope.reports.words.plan_words import plan_summary
 from rule_cases import FakeWhatIf, case_of
 from rule_rows import main_loop
 
@@ -145,23 +144,6 @@ def test_changes_of_one_stage() -> None:
     ):
         with pytest.raises(Excluded, match="both"):
             together(one, other)
-
-
-def test_advice_from_elsewhere_comes_before_all(case: Case) -> None:
-    """Places in the plan move with it."""
-    workers = made(case, "workers", "one argument", num_workers=4)
-    ordered, plan = plan_of(case, [workers, made(case, "stored", "a conversion", fetch=0.05)])
-    wrong = made(case, "wrong", "a few lines", kind="correctness").advice
-    found = with_more(replace(case.report, recommendations=ordered, plan=plan), [wrong])
-    assert found.plan is not None and plan is not None
-    assert [found.recommendations[each.advice].title for each in found.plan.steps] == [
-        "wrong",
-        "workers",
-    ]
-    assert found.plan.left_out == (LeftOut(2, 1, False, "it brings nothing more"),)
-    assert (
-        plan_summary(found) == "After step 2 the loop computes nearly all of the time: stop there."
-    )
 
 
 def test_without_advice_there_is_no_plan(case: Case) -> None:
