@@ -14,8 +14,9 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.store.run.follow import Follower
 from loaderscope.profiler.store.run.run import LoaderRun, Run, SystemRun
 from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.reports.document.stages import cause_of, slowest_rows
 from loaderscope.tui.draw import flow
-from loaderscope.tui.draw.batches import cause_of, histogram, slowest_rows
+from loaderscope.tui.draw.batches import histogram
 from loaderscope.tui.draw.flow import limiting, nodes
 from loaderscope.tui.draw.machine import meters_of
 from loaderscope.tui.facts.lanes import BLOCKED, Lane, lanes
