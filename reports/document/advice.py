@@ -16,13 +16,13 @@ from .blocks import (
     Bullets,
     Card,
     Code,
-    Column,
     Folded,
     Pairs,
     Part,
     Sentence,
     Table,
     sentences,
+    table,
 )
 
 MAX_CODE = 20_000
@@ -64,7 +64,7 @@ def _plan(rows: list[PlanRow]) -> Table:
         )
         for row in rows
     ]
-    return Table([Column(head) for head in heads], cells, "The plan")
+    return table(heads, cells, label="The plan")
 
 
 def card(row: PlanRow, full: bool = False) -> Card:

@@ -20,7 +20,7 @@ from ..words.glosses import CAUSES, GLOSSES, GROUPS, label_of
 from ..words.reasons import by_reason
 from ..words.sentences import CAPACITIES
 from ..words.units import UNKNOWN, duration, micros, percent, plural, rate
-from .blocks import Bar, Block, Cell, Column, Folded, Styled, Table, sentences
+from .blocks import Bar, Block, Cell, Column, Folded, Styled, Table, sentences, table
 
 # Widths of a terminal from which percentiles, bars and explanations have room.
 PERCENTILES_FROM, BARS_FROM, SHORT_GLOSSES_FROM, LONG_GLOSSES_FROM = 49, 58, 76, 126
@@ -205,9 +205,9 @@ def capacities(loader: LoaderReport) -> list[Block]:
         )
         for name, each in loader.capacities.items()
     ]
-    columns = (Column("stage"), Column("at most", "number"), Column("if", "dim"))
     title = "What each stage could sustain"
-    return [Folded(title, [Table(columns, rows, title)])] if rows else []
+    heads = ("stage", "at most", "if")
+    return [Folded(title, [table(heads, rows, "tnd", title)])] if rows else []
 
 
 def slowest_batches(loader: LoaderRun, by: str = "wait") -> list[Block]:
@@ -225,9 +225,9 @@ def slowest_batches(loader: LoaderRun, by: str = "wait") -> list[Block]:
                 cause_of(loader, at),
             )
         )
-    heads = (Column(name, "number") for name in ("batch", "epoch", "worker", *times))
+    heads = ("batch", "epoch", "worker", *times, "cause")
     title = "The batches with the longest waits"
-    return [Table((*heads, Column("cause", "name")), rows, title)] if rows else []
+    return [table(heads, rows, "nnnnnnnw", title)] if rows else []
 
 
 def slowest_rows(values: Ints) -> list[int]:
