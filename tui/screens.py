@@ -15,9 +15,9 @@ from textual.widgets.option_list import Option
 from ..advisors.schema.report_model import Recommendation
 from .draw import advice, batches, flow, machine, overview, ranks, trials, workers
 from .draw import code_screen as code
+from .jobs import Taken
 from .panel import Panel
 from .snapshot import AdviceView, Snapshot
-from .stack_requests import Taken
 
 # Rows from which the overview has room for a queue with its course, and columns for two panels
 # beside each other.

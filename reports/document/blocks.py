@@ -166,8 +166,8 @@ _KINDS: dict[str, Kind] = {"t": "text", "n": "number", "w": "name", "d": "dim"}
 def table(
     heads: Sequence[str], rows: Sequence[Sequence[Cell]], kinds: str = "", label: str = ""
 ) -> Table:
-    """A table that every width shows whole. `kinds` has a letter a column: text, number, word (never
-    cut), dim; all are text by default."""
+    """A table that every width shows whole. `kinds` has a letter a column: text, number, word
+    (never cut) or dim; all are text by default."""
     letters = kinds or "t" * len(heads)
     columns = [Column(head, _KINDS[kind]) for head, kind in zip(heads, letters, strict=True)]
     return Table(columns, rows, label)

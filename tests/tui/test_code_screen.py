@@ -13,9 +13,9 @@ from dashboard_samples import ADVICE, HOSTILE, advised, sampled, train
 from inside_samples import CODE, FETCH, NO_CODE, hostile_code, hostile_storage, hostile_transforms
 from loaderscope.profiler.store.run.follow import Follower
 from loaderscope.tui.draw import code_screen as code
+from loaderscope.tui.jobs import Taken
 from loaderscope.tui.snapshot import AdviceView, Snapshot
 from loaderscope.tui.snapshot_builder import SnapshotBuilder, ViewRequest, advice_of
-from loaderscope.tui.stack_requests import Taken
 
 
 def snapshot(advice: AdviceView = ADVICE, state: str = "finished") -> Snapshot:

@@ -7,8 +7,8 @@ from textual.content import Content
 from ...advisors.schema.report_model import LoaderReport
 from ...reports.document.inside import inside_parts
 from ...reports.words.inside import basis_text, code_stages
+from ..jobs import Taken
 from ..snapshot import Snapshot
-from ..stack_requests import Taken
 from .document import parts
 from .marks import BAD, DIM, FAIR, GOOD, dim, line, lines, text
 from .needs import needs_advice, no_advice
