@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -16,19 +17,17 @@ from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Footer
 
 from ..advisors.schema.report_model import Recommendation
-from ..profiler.base.endable_thread import EndableThread
 from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.take_stacks import take_stacks
 from ..profiler.store.run.tuning import TuneCommand, ask
 from . import ascii
 from .bars import SCREENS, TRIALS, Banner, Bar, Scrubber, Tabs, TopLine
-from .diffs import Diff, Patches, diff_of
 from .help import HelpScreen
+from .jobs import Diff, Jobs, Take, Taken, diff_of, taken
 from .reader import INTERVAL_S, Post, Reader
 from .screens import SIZES, VIEWS, Advice, Code, View
 from .snapshot import Snapshot
 from .snapshot_builder import ViewRequest
-from .stack_requests import Take, Taken, taken
 from .themes import DARK, LIGHT, fitting
 
 # One press of an arrow key moves so much of the run; playing lasts about a minute, but never goes
@@ -86,7 +85,7 @@ class Dashboard(App[None]):
         Binding("l", "next('process')", "Loader"),
         Binding("r", "next('loader')", "Rank"),
         Binding("c", "copy", "Copy"),
-        Binding("d", "copy(True)", "Diff", show=False),
+        Binding("d", "diff", "Diff", show=False),
         Binding("t", "theme", "Theme", show=False),
     ]
 
@@ -100,10 +99,9 @@ class Dashboard(App[None]):
         super().__init__()
         if ascii.needed():
             self._filters.append(ascii.Ascii())  # the last to see what is drawn
-        self.patches = Patches(path, diff, self.call_later)
+        self.jobs = Jobs(self.call_later)
+        self.take, self.diff = take, diff
         self._path = path
-        self._take = take
-        self._taker: EndableThread | None = None
         self.install_screen(HelpScreen(), "help")
         self.register_theme(DARK)
         self.register_theme(LIGHT)
@@ -144,9 +142,7 @@ class Dashboard(App[None]):
     def end_work(self) -> None:
         """After `run`: no thread of the dashboard is left. What they are at is given up."""
         self.reader.end()
-        self.patches.end()
-        if self._taker is not None:
-            self._taker.end()
+        self.jobs.end()
 
     @property
     def view(self) -> View:
@@ -237,18 +233,9 @@ class Dashboard(App[None]):
         self._place = place
         self._wish(None)
 
-    def action_copy(self, as_patch: bool = False) -> None:
-        """Copy the code of the recommendation looked at (of the best one on the other screens), or
-        show it as a patch."""
+    def action_copy(self) -> None:
+        """Copy the code of the recommendation looked at (of the best one on the other screens)."""
         view, report = self.view, self.snapshot.advice.report
-        if as_patch:
-            if (
-                not isinstance(view, Advice)
-                or report is None
-                or not self.patches.show(view, report)
-            ):
-                self.notify("There is no advice here to show as a patch.")
-            return
         best = next(iter(report.recommendations), None) if report is not None else None
         found = view.target if isinstance(view, Advice) else best
         if not isinstance(found, Recommendation) or not found.change.code:
@@ -257,24 +244,28 @@ class Dashboard(App[None]):
         self.copy_to_clipboard(found.change.code)
         self.notify(f"The code of {found.rule} is on the clipboard.", markup=False)
 
+    def action_diff(self) -> None:
+        """Show the recommendation looked at as a patch, or its code again."""
+        view, report = self.view, self.snapshot.advice.report
+        advice = view.target if isinstance(view, Advice) else None
+        if not isinstance(view, Advice) or report is None or not isinstance(advice, Recommendation):
+            self.notify("There is no advice here to show as a patch.")
+        elif view.patch is not None:
+            view.say(advice, None)
+        elif self.jobs.start(
+            "diff", lambda: self.diff(self._path, report, advice), partial(view.say, advice)
+        ):
+            view.say(advice, "making the patch…")
+
     def action_stacks(self) -> None:
-        """Take stacks of the run now, in a thread: it lasts seconds."""
-        if self._taker is not None:
-            return
+        """Take stacks of the run now."""
         code = self.query_one(Code)
         if self.snapshot.state != "live":
             code.say(Taken(False, "stacks can be taken of a live run only"))
-            return
-        code.say(Taken(None, "taking stacks…"))
-        self._taker = EndableThread(
-            target=lambda: self.call_later(self._took, taken(self._path, self._take)),
-            name="loaderscope-stacks",
-            daemon=True,
-        )
-        self._taker.start()
+        elif self.jobs.start("stacks", lambda: taken(self._path, self.take), self._took):
+            code.say(Taken(None, "taking stacks…"))
 
     def _took(self, found: Taken) -> None:
-        self._taker = None
         self.query_one(Code).say(found)
         self.reader.advise_soon()
 

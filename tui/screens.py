@@ -15,9 +15,9 @@ from textual.widgets.option_list import Option
 from ..advisors.schema.report_model import Recommendation
 from .draw import advice, batches, flow, machine, overview, ranks, trials, workers
 from .draw import code_screen as code
+from .jobs import Taken
 from .panel import Panel
 from .snapshot import AdviceView, Snapshot
-from .stack_requests import Taken
 
 # Rows from which the overview has room for a queue with its course, and columns for two panels
 # beside each other.
@@ -216,20 +216,14 @@ class Code(View):
     DEFAULT_CSS = """
     Code #stacks { height: 3; }
     Code VerticalScroll { height: 1fr; }
-    Code #beside { height: auto; }
-    Code #functions { width: 1fr; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("s", "app.stacks", "Stacks")]
 
     def compose(self) -> ComposeResult:
         yield Panel("Stacks", code.status, id="stacks")
-        with VerticalScroll(id="inside"):
-            yield Panel("Hottest functions by stage", code.functions, auto=True, id="functions")
-            with Vertical(id="beside"):
-                yield Panel("Your lines, with what they call", code.own, auto=True, id="own")
-                yield Panel("Transforms", code.transforms, auto=True, id="transforms")
-                yield Panel("What is read", code.reading, auto=True, id="reading")
+        with VerticalScroll():
+            yield Panel("Inside the stages", code.inside, auto=True, id="inside")
 
     def say(self, taken: Taken) -> None:
         """How taking stacks goes, or went."""
@@ -265,9 +259,6 @@ Overview.-roomy.-broad #course { width: 3fr; }
 .-wide.-tall #spreads { grid-size: 2 2; }
 Overview.-broad #verdict { height: 3; }
 Overview.-roomy #changes { height: 12; }
-.-wide #inside { layout: horizontal; }
-.-wide #functions { width: 3fr; }
-.-wide #beside { width: 2fr; }
 """
 
 VIEWS: tuple[type[View], ...] = (Overview, Advice, Workers, System, Batches, Code, Trials)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ...advisors.schema.report_model import LoaderReport, Recommendation
 from ...profiler.base.metadata import clean
@@ -15,13 +16,13 @@ from .blocks import (
     Bullets,
     Card,
     Code,
-    Column,
     Folded,
     Pairs,
     Part,
     Sentence,
     Table,
     sentences,
+    table,
 )
 
 MAX_CODE = 20_000
@@ -44,7 +45,7 @@ def advice_parts(loader: LoaderReport) -> Iterator[Part]:
     yield Part("What to change", [*plan, *cards, *sentences([plan_summary(loader)], "strong")])
     if not rows:
         yield Part("", sentences([nothing_to_change(loader)], "strong"))
-    yield Part("What would not help", [_rejected(each) for each in loader.rejected])
+    yield Part("What would not help", list(map(_rejected, loader.rejected)))
     if loader.tuning is not None:
         other = "" if loader.tuning.best is None else "else "
         lines = list(tried_lines(loader.tuning))
@@ -63,7 +64,7 @@ def _plan(rows: list[PlanRow]) -> Table:
         )
         for row in rows
     ]
-    return Table([Column(head) for head in heads], cells, "The plan")
+    return table(heads, cells, label="The plan")
 
 
 def card(row: PlanRow, full: bool = False) -> Card:
@@ -85,10 +86,16 @@ def card(row: PlanRow, full: bool = False) -> Card:
     )
 
 
-def _rejected(advice: Recommendation) -> Card:
-    title = clean(advice.title, 200)
-    inside = [each for each in body(advice, "Evidence against") if not isinstance(each, Code)]
+def card_of(advice: Recommendation) -> Card:
+    """Advice that is no part of a plan: what would not help."""
+    title, inside = clean(advice.title, 200), body(advice, "Evidence against")
     return Card(title, advice.kind, effect_text(advice), "", advice.rule, inside)
+
+
+def _rejected(advice: Recommendation) -> Card:
+    """Without the code, which nobody should paste."""
+    shown = card_of(advice)
+    return replace(shown, body=[each for each in shown.body if not isinstance(each, Code)])
 
 
 def body(advice: Recommendation, evidence: str = "Evidence") -> list[Block]:

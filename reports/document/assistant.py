@@ -21,7 +21,7 @@ from ..words.ranks import title_of
 from ..words.sentences import config_line, headroom_sentence, what_limits
 from ..words.units import count
 from .advice import clean_code
-from .blocks import Block, Bullets, Code, Column, Part, Section, Sentence, Table, section, sentences
+from .blocks import Block, Bullets, Code, Part, Section, Sentence, section, sentences, table
 
 MOST_FINDINGS, MOST_ADVICE, MOST_LEAVES, MOST_ATTRIBUTES = 3, 3, 12, 8
 MOST_SOURCE, MOST_CODE = 45, 24  # lines
@@ -116,8 +116,8 @@ def _data(found: LoaderRun) -> Iterator[Part]:
         (f"batch{clean(leaf.path, 60)}", clean(leaf.dtype or leaf.kind, 40), _shape(leaf.shape))
         for leaf in seen.leaves[:MOST_LEAVES]
     ]
-    columns = (Column("part of a batch"), Column("dtype"), Column("shape"))
-    yield Part("", [Table(columns, rows)] if rows else [])
+    heads = ("part of a batch", "dtype", "shape")
+    yield Part("", [table(heads, rows)] if rows else [])
 
 
 def _described(part: Inspected) -> str:

@@ -68,6 +68,9 @@ class Code(Block):
     label: str = ""
 
 
+Kind = Literal["name", "number", "text", "dim", "line", "gloss", "bar"]
+
+
 class Column(NamedTuple):
     """`kind`: a "name" and a "number" are never cut, a "text" wraps, a "line" ends in an ellipsis;
     "dim" and "gloss" are a text and a line for those who want to know more.
@@ -76,7 +79,7 @@ class Column(NamedTuple):
     """
 
     head: str
-    kind: Literal["name", "number", "text", "dim", "line", "gloss", "bar"] = "text"
+    kind: Kind = "text"
     least: int = 0
     most: int = WIDEST
 
@@ -155,6 +158,19 @@ class Section:
     @property
     def empty(self) -> bool:
         return not self.verdict and not any(part.blocks for part in self.parts)
+
+
+_KINDS: dict[str, Kind] = {"t": "text", "n": "number", "w": "name", "d": "dim"}
+
+
+def table(
+    heads: Sequence[str], rows: Sequence[Sequence[Cell]], kinds: str = "", label: str = ""
+) -> Table:
+    """A table that every width shows whole. `kinds` has a letter a column: text, number, word
+    (never cut) or dim; all are text by default."""
+    letters = kinds or "t" * len(heads)
+    columns = [Column(head, _KINDS[kind]) for head, kind in zip(heads, letters, strict=True)]
+    return Table(columns, rows, label)
 
 
 def section(title: str, key: str, blocks: Iterable[Block]) -> Section:

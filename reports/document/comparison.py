@@ -22,6 +22,7 @@ from .blocks import (
     Table,
     section,
     sentences,
+    table,
 )
 
 CAVEAT = (
@@ -160,7 +161,7 @@ def _settings(settings: tuple[Setting, ...]) -> Table:
     """What is configured differently."""
     heads = ("configured differently", "before", "after")
     rows = [(each.name, _value(each.before), _value(each.after)) for each in settings]
-    return Table([Column(head) for head in heads], rows)
+    return table(heads, rows)
 
 
 def _value(value: object) -> str:

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ...advisors.schema.report_model import (
     Code,
     CodeStage,
+    HotSpot,
     LoaderReport,
     Report,
     StorageSummary,
 )
 from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
+from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.run.run import Run
-from ..words.inside import (
-    HotRow,
-    basis_text,
-    code_stages,
-    hottest,
-    transform_rows,
-    why_no_stacks,
-)
+from ..words.inside import basis_text, code_stages, function_name, why_no_stacks
 from ..words.ranks import title_of
-from ..words.storage_words import storage_rows, storage_tables
-from ..words.units import percent
+from ..words.storage_words import mount_name, storage_rows
+from ..words.units import UNKNOWN, count, micros, percent, size, span
 from .blocks import (
     Bar,
     Block,
     Bullets,
+    Cell,
     Column,
     Folded,
     Pairs,
@@ -39,11 +35,15 @@ from .blocks import (
     Styled,
     Table,
     sentences,
+    table,
 )
 
-MAX_LOADERS, LIBRARIES = 32, 5
+MAX_LOADERS, LIBRARIES, FUNCTIONS, LINES, MAX_ROWS = 32, 5, 10, 6, 100
+# Shares of fewer samples say nothing: of 10, a half may be a fifth or four fifths.
+LEAST_SAMPLES = 10
+# Functions and lines below these shares are not listed.
+LEAST_SHARE, LEAST_LINE_SHARE = 0.005, 0.01
 WIDE_FROM = 100
-_TEXTS = ("suffix", "mounted at", "type", "kind", "file")
 HOT_COLUMNS = (
     Column("share", "number"),
     Column("itself", "number", WIDE_FROM),
@@ -62,10 +62,18 @@ def inside_parts(loader: LoaderReport, key: str) -> Iterator[Part]:
         if code is not None:
             yield Part(f"Inside {clean(name, 40)}", [*plots, *stage_blocks(name, code, stage)])
     if loader.transforms:
-        heads = ("a call", "of fetch", "calls")
-        numbers = (Column(head, "number") for head in heads)
-        columns = (Column("transform"), *numbers, Column("in", "dim"))
-        yield Part("The transforms", [Table(columns, transform_rows(loader.transforms))])
+        rows = [
+            (
+                f"{each.position + 1}. {clean(each.name, 80)}",
+                micros(each.mean_us),
+                percent(each.share),
+                count(each.calls),
+                clean(each.chain, 80),
+            )
+            for each in loader.transforms[:MAX_ROWS]
+        ]
+        heads = ("transform", "a call", "of fetch", "calls", "in")
+        yield Part("The transforms", [table(heads, rows, "tnnnd")])
     pairs = storage_rows(loader.storage)
     if loader.storage is not None and pairs:
         yield Part("What is read", [Pairs(pairs), *_storage_tables(loader.storage)])
@@ -73,7 +81,8 @@ def inside_parts(loader: LoaderReport, key: str) -> Iterator[Part]:
 
 def stage_blocks(name: str, code: Code, stage: CodeStage) -> list[Block]:
     """All functions of a stage that took more than a little."""
-    rows = hottest(stage)
+    rows = [_hot_row(*each) for each in hottest(stage)]
+    found = Table(HOT_COLUMNS, rows, f"The hottest functions and lines of {name}")
     libraries = sorted(stage.libraries.items(), key=lambda item: -item[1])[:LIBRARIES]
     shares = ", ".join(
         f"{clean(library, 40) or 'your own code'} {percent(share)}"
@@ -82,34 +91,89 @@ def stage_blocks(name: str, code: Code, stage: CodeStage) -> list[Block]:
     )
     return [
         Sentence(basis_text(code, stage), "dim"),
-        hot_table(name, rows) if rows else Sentence("too few samples to name a function"),
-        *([Sentence(f"innermost: {shares}", "dim")] if shares else []),
+        found if rows else Sentence("too few samples to name a function"),
+        *sentences([shares and f"innermost: {shares}"], "dim"),
     ]
 
 
-def hot_table(name: str, rows: Sequence[HotRow]) -> Table:
-    """Share with its range, function, place, and the user's line that led there."""
-    cells = [
+def hottest(stage: CodeStage) -> list[tuple[HotSpot, bool]]:
+    """The functions in which most time was spent itself, then the user's own lines (True) of which
+    no function says the same; none of too few samples."""
+    if stage.samples < LEAST_SAMPLES:
+        return []
+    functions = [each for each in stage.hot if each.share >= LEAST_SHARE][:FUNCTIONS]
+    said = {_place_and_share(each) for each in functions if each.own}
+    lines = [
+        each
+        for each in stage.lines
+        if each.total_share >= LEAST_LINE_SHARE and _place_and_share(each) not in said
+    ]
+    return [*((each, False) for each in functions), *((each, True) for each in lines[:LINES])]
+
+
+def _place_and_share(spot: HotSpot) -> tuple[str, str]:
+    """The share counts what was called, and has the range that holds it 19 times in 20."""
+    place = place_of(spot.file, spot.line) if spot.file else ""
+    return place, f"{percent(spot.total_share)} ({span(spot.low, spot.high)})"
+
+
+def _hot_row(spot: HotSpot, line: bool) -> tuple[Cell, ...]:
+    (place, share), text = _place_and_share(spot), clean((spot.text or "").strip(), 80)
+    caller = clean(spot.called_from or "", 60)
+    return (
+        share,
+        percent(spot.share),
+        Bar(spot.total_share),
+        Styled(text, "code") if line and text else Styled(function_name(spot), "strong"),
+        place,
+        Styled(", ".join(filter(None, ("yours", caller))), "own") if spot.own else caller,
+    )
+
+
+def _storage_tables(s: StorageSummary) -> Iterator[Block]:
+    """What was read, in detail."""
+    kinds = sorted(s.kinds, key=lambda kind: -kind.opens)
+    epochs = [
         (
-            row.share,
-            row.itself,
-            Bar(row.fraction),
-            Styled(row.code, "code") if row.code else Styled(row.name, "strong"),
-            row.where,
-            Styled(", ".join(filter(None, ("yours", row.caller))), "own")
-            if row.kind == "yours"
-            else row.caller,
+            f"{e.epoch}",
+            count(e.samples),
+            size(e.read_bytes),
+            size(e.disk_bytes),
+            f"{e.major_faults:.2g}" if e.major_faults is not None else UNKNOWN,
         )
-        for row in rows
+        for e in s.epochs
     ]
-    return Table(HOT_COLUMNS, cells, f"The hottest functions and lines of {name}")
-
-
-def _storage_tables(storage: StorageSummary) -> Iterator[Block]:
-    for title, heads, rows in storage_tables(storage):
+    for title, heads, kind, rows in (
+        (
+            "Files opened, by suffix",
+            ("suffix", "opens", "size, mean", "largest"),
+            "tnnn",
+            [
+                (k.suffix or "no suffix", count(k.opens), size(k.mean_bytes), size(k.max_bytes))
+                for k in kinds
+            ],
+        ),
+        (
+            "File systems read from",
+            ("mounted at", "type", "opens"),
+            "ttn",
+            [(m.path, mount_name(m), count(m.opens)) for m in s.mounts],
+        ),
+        (
+            "Files that hold many samples",
+            ("kind", "file", "size"),
+            "ttn",
+            [(c.kind, c.path, size(c.bytes)) for c in s.containers],
+        ),
+        (
+            "Read a sample, epoch by epoch",
+            ("epoch", "samples looked at", "read", "of it from disk", "page faults"),
+            "nnnnn",
+            epochs,
+        ),
+    ):
         if rows:
-            columns = [Column(head, "text" if head in _TEXTS else "number") for head in heads]
-            yield Folded(title, [Table(columns, rows, title)])
+            yield Folded(title, [table(heads, rows[:MAX_ROWS], kind, title)])
 
 
 def stack_sections(report: Report, run: Run) -> list[Section]:

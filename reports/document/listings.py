@@ -27,6 +27,7 @@ from .blocks import (
     Table,
     section,
     sentences,
+    table,
 )
 
 _MARKS = {True: ("ok", "good"), False: ("missing", "bad"), None: ("no", "dim")}
@@ -60,8 +61,8 @@ def findings(checks: Sequence[Check]) -> list[Section]:
     said = "Everything that this machine has can be measured."
     if missing:
         said = f"{missing} of {len(checks)} checks can be fixed (see →)."
-    table = Table((Column("", "name"), Column("")), rows)
-    return [section("", "", [table]), section("", "", [Sentence(said)])]
+    found = table(("", ""), rows, "wt")
+    return [section("", "", [found]), section("", "", [Sentence(said)])]
 
 
 def rule_list(rules: Iterable[Rule]) -> list[Section]:
@@ -137,8 +138,7 @@ def _when(unix_ns: int | None) -> str:
 def accuracy(rows: Sequence[AccuracyRow], unsure: int = 0) -> list[Section]:
     """How good predictions were: a line per host and setting. `unsure`: how many further trials
     were too short to tell."""
-    numbers = ("trials", "median error", "bias", "in the range")
-    columns = (Column("host"), Column("changed"), *(Column(head, "number") for head in numbers))
+    heads = ("host", "changed", "trials", "median error", "bias", "in the range")
     cells = [
         (
             row.host or UNKNOWN,
@@ -153,7 +153,7 @@ def accuracy(rows: Sequence[AccuracyRow], unsure: int = 0) -> list[Section]:
     explained = "Predictions against what tuning measured. Four in five should be in the range."
     left_out = f"Left out: {unsure_trials(unsure)}." if unsure else None
     said = sentences((explained, left_out), "dim")
-    return [section("", "", [Table(columns, cells), *said])]
+    return [section("", "", [table(heads, cells, "ttnnnn"), *said])]
 
 
 def speedup(before: Report, after: Report) -> list[Section]:

@@ -25,17 +25,16 @@ from .advice import advice_parts, tuned_blocks
 from .blocks import (
     Block,
     Bullets,
-    Column,
     Folded,
     Pairs,
     Part,
     Plots,
     Section,
     Sentence,
-    Table,
     Tiles,
     section,
     sentences,
+    table,
 )
 from .inside import inside_parts
 from .many import Group, groups_of, summary, title_of_group
@@ -126,9 +125,8 @@ def lead(loader: LoaderReport, limit: bool = True) -> list[Block]:
 
 def _ranks(loader: LoaderReport) -> list[Block]:
     rows = rank_rows(loader)
-    columns = [Column(head, "number" if at else "name") for at, head in enumerate(RANK_HEAD)]
-    table = [Table(columns, rows, "The ranks")] if rows else []
-    return [*sentences(rank_sentences(loader)), *table]
+    spread = [table(RANK_HEAD, rows, "wnnn", "The ranks")] if rows else []
+    return [*sentences(rank_sentences(loader)), *spread]
 
 
 def tiles(loader: LoaderReport) -> Tiles:

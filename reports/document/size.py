@@ -9,7 +9,7 @@ from ...advisors.assemble.size import Size
 from ...advisors.whatif.size import Need
 from ...profiler.base.metadata import clean
 from ..words.units import UNKNOWN, percent, plural, rate, size
-from .blocks import Column, Section, Sentence, Table, section, sentences
+from .blocks import Section, Sentence, section, sentences, table
 
 LEAST_READ_BYTES = 64  # a sample; less is no data
 
@@ -20,11 +20,10 @@ def size_sections(found: Size) -> Iterator[Section]:
         clean(found.device, 60) if found.device else "the computing of this run with cores enough"
     )
     heads = ("speed", "samples/s", "CPUs", "workers", "read", "waits as it is now")
-    columns = [Column(head, "number" if at else "name") for at, head in enumerate(heads)]
     rows = [_row(each, found) for each in found.needs]
     now = plural(found.now_workers, "worker", "workers")
     title = f"{clean(found.loader, 60)}: for loading to be no limit"
-    yield section(title, "size", [Table(columns, rows, title)])
+    yield section(title, "size", [table(heads, rows, "wnnnnn", title)])
     said = [
         f"×1 is {device}. The run had {found.now_cpus:g} CPUs and {now}. CPUs include the training "
         "process's own; the range holds the true number four times in five. Workers that stay "

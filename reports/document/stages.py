@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from ...advisors.case.workers import WAITS_FOR
 from ...advisors.schema.report_model import Cause, LoaderReport
+from ...advisors.stage_model.verdict import first_of_epoch
+from ...advisors.stage_model.waiting import waiting
 from ...profiler.base.metadata import clean
+from ...profiler.store.lanes.columns import Columns
+from ...profiler.store.lanes.compacted import Compacted
 from ...profiler.store.run.run import LoaderRun
 from ..words.glosses import CAUSES, GLOSSES, GROUPS, label_of
 from ..words.reasons import by_reason
 from ..words.sentences import CAPACITIES
 from ..words.units import UNKNOWN, duration, micros, percent, plural, rate
-from .blocks import Bar, Block, Cell, Column, Folded, Styled, Table, sentences
+from .blocks import Bar, Block, Cell, Column, Folded, Styled, Table, sentences, table
 
 # Widths of a terminal from which percentiles, bars and explanations have room.
 PERCENTILES_FROM, BARS_FROM, SHORT_GLOSSES_FROM, LONG_GLOSSES_FROM = 49, 58, 76, 126
@@ -43,6 +49,8 @@ LEAST_WAITED = 0.01
 # From this part of the waiting on, the report says what fetching does.
 LEAST_FETCHED = 0.1
 SLOWEST = 10
+
+Ints = npt.NDArray[np.int64]
 
 
 def stage_table(loader: LoaderReport, least: float | None = None) -> list[Block]:
@@ -111,8 +119,8 @@ def unmeasured_stages(loader: LoaderReport) -> str | None:
 
 def waiting_line(loader: LoaderReport) -> str | None:
     """'Waiting came to 5.69 s: collate 28 %, hand-over 21 %.' None where nothing was waited for."""
-    waiting = loader.waiting
-    if waiting is None or waiting.total_s <= 0:
+    waits = loader.waiting
+    if waits is None or waits.total_s <= 0:
         return None
     named = [
         f"{clean(name, 40)} {percent(each.share)}"
@@ -120,7 +128,7 @@ def waiting_line(loader: LoaderReport) -> str | None:
         if each.share >= LEAST_NAMED
     ]
     ending = f": {', '.join(named[:MOST_NAMED])}." if named else "."
-    return f"Waiting came to {duration(waiting.total_s)}{ending}"
+    return f"Waiting came to {duration(waits.total_s)}{ending}"
 
 
 def causes(loader: LoaderReport) -> list[tuple[str, Cause]]:
@@ -147,21 +155,21 @@ def waiting_blocks(loader: LoaderReport) -> list[Block]:
 
 
 def waiting_sentences(loader: LoaderReport) -> Iterator[str]:
-    waiting = loader.waiting
-    if waiting is None:
+    waits = loader.waiting
+    if waits is None:
         return
-    if "workers-busy" in waiting.causes:
+    if "workers-busy" in waits.causes:
         verbs = {"fetch": "fetching", "collate": "collating", "pack": "packing"}
         work = ", ".join(
             f"{verbs.get(name, clean(name, 20))} {percent(share)}"
-            for name, share in sorted(waiting.work.items(), key=lambda item: -item[1])
+            for name, share in sorted(waits.work.items(), key=lambda item: -item[1])
             if share >= 0.005
         )
         if work:
             yield f"While the loop waited, the workers were {work} of that time."
-    fetch = waiting.causes.get("fetch")
-    fetched = max(waiting.work.get("fetch", 0.0), fetch.share if fetch is not None else 0.0)
-    idle, no_core = waiting.fetch_idle_share, waiting.fetch_core_wait_share
+    fetch = waits.causes.get("fetch")
+    fetched = max(waits.work.get("fetch", 0.0), fetch.share if fetch is not None else 0.0)
+    idle, no_core = waits.fetch_idle_share, waits.fetch_core_wait_share
     if fetched < LEAST_FETCHED or idle is None:
         return
     if idle < 0.05:
@@ -197,29 +205,46 @@ def capacities(loader: LoaderReport) -> list[Block]:
         )
         for name, each in loader.capacities.items()
     ]
-    columns = (Column("stage"), Column("at most", "number"), Column("if", "dim"))
     title = "What each stage could sustain"
-    return [Folded(title, [Table(columns, rows, title)])] if rows else []
+    heads = ("stage", "at most", "if")
+    return [Folded(title, [table(heads, rows, "tnd", title)])] if rows else []
 
 
-def slowest_batches(loader: LoaderRun) -> list[Block]:
-    """The batches with the longest waits."""
+def slowest_batches(loader: LoaderRun, by: str = "wait") -> list[Block]:
+    """The batches in which one stage took longest, with what each mostly waited for."""
     batches, times = loader.batches, ("wait", "fetch", "collate", "compute")
-    columns = {name: batches[f"{name}_ns"] for name in times}
     rows = []
-    for at in np.argsort(-columns["wait"], kind="stable")[:SLOWEST].tolist():
-        if columns["wait"][at] >= 0:
-            places = (int(batches[name][at]) for name in ("epoch", "worker"))
-            found = (int(column[at]) for column in columns.values())
-            rows.append(
-                (
-                    f"{loader.folded.records + at}",
-                    *(f"{place}" if place >= 0 else UNKNOWN for place in places),
-                    *(micros(value / 1e3 if value >= 0 else None) for value in found),
-                )
+    for at in slowest_rows(batches[f"{by}_ns"]):
+        places = (int(batches[name][at]) for name in ("epoch", "worker"))
+        found = (int(batches[f"{name}_ns"][at]) for name in times)
+        rows.append(
+            (
+                f"{loader.folded.records + at}",
+                *(f"{place}" if place >= 0 else UNKNOWN for place in places),
+                *(micros(value / 1e3 if value >= 0 else None) for value in found),
+                cause_of(loader, at),
             )
-    heads = (Column(name, "number") for name in ("batch", "epoch", "worker", *times))
-    return [Table(tuple(heads), rows, "The batches with the longest waits")] if rows else []
+        )
+    heads = ("batch", "epoch", "worker", *times, "cause")
+    title = "The batches with the longest waits"
+    return [table(heads, rows, "nnnnnnnw", title)] if rows else []
+
+
+def slowest_rows(values: Ints) -> list[int]:
+    """Rows of the largest values, largest first."""
+    few = min(SLOWEST, len(values))
+    rows = np.argpartition(values, len(values) - few)[-few:] if few else values
+    return [int(row) for row in rows[np.argsort(-values[rows], kind="stable")] if values[row] >= 0]
+
+
+def cause_of(loader: LoaderRun, row: int) -> str:
+    """The largest part of a batch's wait."""
+    batches = loader.batches
+    one = Columns({name: values[row : row + 1] for name, values in batches.items()}, 1)
+    first = first_of_epoch(batches["epoch"])[row : row + 1]
+    found = waiting(replace(loader, batches=one, folded=Compacted()), first)
+    causes = found.causes if found is not None and found.total_s > 0 else {}
+    return max(causes, key=lambda name: causes[name].seconds, default=UNKNOWN)
 
 
 def not_judged(loader: LoaderReport) -> str | None:

@@ -10,10 +10,7 @@ from typing import Any
 from ...advisors.schema.report_model import Code, CodeStage, FlameNode
 from ...profiler.base.metadata import clean
 from ...profiler.record.inspect.uses import place_of
-from ..words.inside import (
-    code_stages,
-    hot_row,
-)
+from ..words.inside import code_stages, function_name
 from ..words.units import count, percent
 from .html_plot import Figure, plain
 
@@ -59,7 +56,7 @@ def flame_figure(key: str, code: Code, room: Room) -> Figure | None:
             traces.append(trace)
             labels.append(clean(name, 40))
             said += [
-                f"{labels[-1]}: {percent(spot.share)} in {hot_row(spot).name} itself"
+                f"{labels[-1]}: {percent(spot.share)} in {function_name(spot)} itself"
                 for spot in sorted(stage.hot, key=lambda spot: -spot.share)[:1]
             ]
     if not traces:

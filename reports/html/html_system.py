@@ -37,7 +37,8 @@ def system_figures(run: Run) -> Iterator[Figure]:
         return
     begin = int(system.machine["t_ns"][0])
     for chart, found in groupby(curves(system), key=lambda curve: curve.chart):
-        yield _figure(chart, list(found), begin)
+        if chart in CHARTS:
+            yield _figure(chart, list(found), begin)
 
 
 def _figure(chart: str, found: list[Curve], begin: int) -> Figure:

@@ -21,6 +21,7 @@ from ..document.blocks import (
     Code,
     Column,
     Pairs,
+    Part,
     Section,
     Sentence,
     Styled,
@@ -71,6 +72,11 @@ def print_sections(
     return printed(_without_repeats(_sections(sections, width, gaps), gaps), width, color, unicode)
 
 
+def drawn_parts(parts: Iterable[Part], width: int, by: int = 0, gaps: bool = True) -> Drawn:
+    """The parts below each other, each below its title, with their lines indented `by` columns."""
+    return _without_repeats(_parts(parts, width, by), gaps)
+
+
 def _without_repeats(parts: Drawn, gaps: bool) -> Drawn:
     last: RenderableType = GAP
     for part in parts:
@@ -89,14 +95,22 @@ def _sections(sections: Iterable[Section], width: int, gaps: bool) -> Drawn:
             verdict = Text(f"● {each.verdict}  ", STYLES[each.verdict])
             yield Text.assemble(verdict, (clean(each.title), "bold"))
             yield GAP
-        headings = "" if each.verdict else each.title
-        for part in each.parts:
-            if part.blocks:
-                titles = filter(None, (headings, part.title))
-                yield from (Text(clean(title), "bold underline") for title in titles)
-                yield from _blocks(part.blocks, width, INDENT if each.title else 0)
-                yield GAP
-                headings = ""
+        elif each.title:
+            yield _heading(each.title)
+        yield from _parts(each.parts, width, INDENT if each.title else 0)
+
+
+def _parts(parts: Iterable[Part], width: int, by: int) -> Drawn:
+    for part in parts:
+        if part.blocks:
+            if part.title:
+                yield _heading(part.title)
+            yield from _blocks(part.blocks, width, by)
+            yield GAP
+
+
+def _heading(title: str) -> Text:
+    return Text(clean(title), "bold underline")
 
 
 def _blocks(blocks: Iterable[Block], width: int, by: int) -> Drawn:

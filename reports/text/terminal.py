@@ -23,10 +23,9 @@ def fitting_width(width: int, most: int = MAX_WIDTH) -> int:
     return max(MIN_WIDTH, min(width, most))
 
 
-def printed(parts: Iterable[RenderableType], width: int, color: bool, unicode: bool) -> str:
-    """The parts below each other, without spaces at the ends of lines. No text in them is read as
-    markup."""
-    console = Console(
+def console(width: int, color: bool = True) -> Console:
+    """Lays texts out in `width` columns. None of them is read as markup."""
+    return Console(
         file=io.StringIO(),
         width=width,
         color_system="standard" if color else None,
@@ -39,13 +38,16 @@ def printed(parts: Iterable[RenderableType], width: int, color: bool, unicode: b
         emoji=False,
         _environ={},
     )
-    for part in parts:
-        console.print(
-            part, crop=False
-        )  # code is shown whole, however long its lines; all else wraps
-    output = console.file
-    assert isinstance(output, io.StringIO)
-    lines = (line.rstrip() for line in output.getvalue().splitlines())
+
+
+def printed(parts: Iterable[RenderableType], width: int, color: bool, unicode: bool) -> str:
+    """The parts below each other, without spaces at the ends of lines."""
+    output = console(width, color)
+    with output.capture() as capture:
+        for part in parts:
+            # Code is shown whole, however long its lines; all else wraps.
+            output.print(part, crop=False)
+    lines = (line.rstrip() for line in capture.get().splitlines())
     text = "\n".join(lines).rstrip("\n") + "\n"
     return text if unicode else ascii_of(text)
 

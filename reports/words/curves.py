@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from ...advisors.stage_model.measured import peak
+from ...advisors.stage_model.summary import stolen
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import SystemRun
 
@@ -15,59 +17,76 @@ Floats = npt.NDArray[np.float64]
 
 MAX_PROCESSES = 12
 MAX_GPUS = 8
-# Chart → column of the machine's samples → how it is named.
+# Column of the machine's samples → how it is named, and the column of its limit.
 MEMORY = {
-    "mem_available_bytes": "available",
-    "page_cache_bytes": "page cache",
-    "cgroup_mem_bytes": "charged to the container",
-    "shm_used_bytes": "/dev/shm used",
+    "mem_available_bytes": ("available", "mem_total_bytes"),
+    "page_cache_bytes": ("page cache", ""),
+    "cgroup_mem_bytes": ("charged to the container", "cgroup_mem_limit_bytes"),
+    "shm_used_bytes": ("/dev/shm used", "shm_total_bytes"),
 }
 TRAFFIC = {
     "disk_read_bytes": "disk read",
     "disk_write_bytes": "disk written",
     "net_recv_bytes": "network received",
+    "net_sent_bytes": "network sent",
 }
+# Chart of a GPU → its column, what makes one of its unit, and the column of its limit.
+GPU = {
+    "gpu": ("util_pct", 1.0, ""),
+    "gpu-memory": ("mem_used_bytes", 1.0, "mem_total_bytes"),
+    "gpu-power": ("power_mw", 1e3, ""),
+    "gpu-clock": ("sm_clock_mhz", 1.0, ""),
+}
+LEAST_STOLEN_PCT = 1.0  # most machines have nothing stolen: a curve only where there is
 
 
 @dataclass(frozen=True)
 class Curve:
-    """`chart` groups curves of one unit: cpu (percent), processes (cores), memory (bytes), io
-    (bytes a second), gpu (percent) or gpu-memory (bytes). Times are nanoseconds of the host."""
+    """`chart` groups curves of one unit: cpu and throttled (percent), processes (cores), memory
+    (bytes), io (bytes a second), gpu (percent), gpu-memory (bytes), gpu-power (watts) or gpu-clock
+    (megahertz). Times are nanoseconds of the host. `limit`: of the values, where there is one."""
 
     chart: str
     name: str
     t_ns: Floats
     values: Floats
+    limit: float | None = None
 
 
-def curves(system: SystemRun) -> Iterator[Curve]:
+def curves(system: SystemRun, processes: bool = True) -> Iterator[Curve]:
     """Every curve of a host of which something was measured, chart by chart."""
-    for each in _all(system):
+    for each in _all(system, processes):
         known = np.isfinite(each.values)
         if known.any():
-            yield Curve(each.chart, each.name, each.t_ns[known], each.values[known])
+            yield replace(each, t_ns=each.t_ns[known], values=each.values[known])
 
 
-def _all(system: SystemRun) -> Iterator[Curve]:
+def _all(system: SystemRun, processes: bool) -> Iterator[Curve]:
     machine, t = system.machine, system.machine["t_ns"].astype(np.float64)
-    iowait = machine.floats("cpu_iowait_pct")
+    iowait, taken = machine.floats("cpu_iowait_pct"), stolen(machine) * 100
     busy = 100 - machine.floats("cpu_idle_pct") - np.nan_to_num(iowait)
-    yield Curve("cpu", "busy", t, busy)
-    yield Curve("cpu", "idle with I/O outstanding", t, iowait)
-    yield from _processes(system)
-    for column, name in MEMORY.items():
-        yield Curve("memory", name, t, machine.floats(column))
+    yield Curve("cpu", "busy", t, busy, 100.0)
+    yield Curve("cpu", "idle with I/O outstanding", t, iowait, 100.0)
+    if np.nan_to_num(taken).max(initial=0.0) >= LEAST_STOLEN_PCT:
+        yield Curve("cpu", "taken by the hypervisor", t, taken, 100.0)
     every = np.arange(machine.rows)
+    at, held_ns = _growth(machine, every, "cgroup_throttled_ns")
+    yield Curve("throttled", "throttled", at, held_ns / 1e7)
+    yield from _processes(system) if processes else ()
+    for column, (name, limit) in MEMORY.items():
+        top = peak(machine[limit]) if limit else None
+        yield Curve("memory", name, t, machine.floats(column), top)
     for column, name in TRAFFIC.items():
         yield Curve("io", name, *_growth(machine, every, column))
     names = {info.index: info.name for info in system.gpus}
     gpus = np.unique(system.gpu["gpu"]).tolist()[:MAX_GPUS]
-    for chart, column in (("gpu", "util_pct"), ("gpu-memory", "mem_used_bytes")):
+    for chart, (column, unit, limit) in GPU.items():
         for index in gpus:
             rows = system.gpu["gpu"] == index
             name = f"GPU {index} {names.get(index) or ''}".strip()
             at = system.gpu["t_ns"][rows].astype(np.float64)
-            yield Curve(chart, name, at, system.gpu.floats(column)[rows])
+            top = peak(system.gpu[limit][rows]) if limit else None
+            yield Curve(chart, name, at, system.gpu.floats(column)[rows] / unit, top)
 
 
 def _growth(columns: Columns, rows: npt.NDArray[np.intp], *names: str) -> tuple[Floats, Floats]:

@@ -1,10 +1,8 @@
-"""What goes on inside the stages, as rows of ready texts: functions, the user's lines,
-transforms."""
+"""What goes on inside the stages: what stacks and probes rest on, and what they lack."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from ...advisors.schema.report_model import (
     Code,
@@ -12,42 +10,14 @@ from ...advisors.schema.report_model import (
     HotSpot,
     LoaderReport,
     Report,
-    TransformTime,
 )
 from ...profiler.base.metadata import clean
-from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.run.run import Run
-from .storage_words import MAX_ROWS, unmeasured_storage
-from .units import count, duration, micros, percent, plural, rate, span
+from .storage_words import unmeasured_storage
+from .units import count, duration, percent, plural, rate
 
 # The stages in the order of the pipeline, as `CodeStage`s are named.
 STAGES = ("fetch", "collate", "pack", "pin", "wait", "compute")
-# Shares of fewer samples say nothing: of 10, a half may be a fifth or four fifths.
-LEAST_SAMPLES = 10
-# Functions and lines below these shares are not listed.
-LEAST_SHARE, LEAST_LINE_SHARE = 0.005, 0.01
-
-
-@dataclass(frozen=True)
-class HotRow:
-    """A function, or with `line` one line of the user's. `share` counts what it called, `itself`
-    does not.
-
-    `share` has the range that holds it 19 times in 20. `kind` is "yours", "library" or "compiled".
-    `where` is the commonest line of a function. Compiled code that a line of the user's calls
-    counts to that line itself.
-    """
-
-    share: str
-    itself: str
-    name: str
-    where: str
-    caller: str
-    kind: str
-    fraction: float  # as `share`
-    alone: float  # as `itself`
-    line: bool = False
-    code: str = ""  # the text of a line, where it is known
 
 
 def code_stages(code: Code | None) -> list[tuple[str, CodeStage]]:
@@ -62,44 +32,11 @@ def code_stages(code: Code | None) -> list[tuple[str, CodeStage]]:
     ]
 
 
-def hot_row(spot: HotSpot, line: bool = False) -> HotRow:
-    """One function, or one line of the user's; every text clean."""
+def function_name(spot: HotSpot) -> str:
+    """'PIL ImageFile.load': the function with its library."""
     function, library = clean(spot.function, 80), clean(spot.library or "", 40)
-    return HotRow(
-        share=f"{percent(spot.total_share)} ({span(spot.low, spot.high)})",
-        itself=percent(spot.share),
-        name=function
-        if not library or function.startswith(f"{library}.")
-        else f"{library} {function}",
-        where=place_of(spot.file, spot.line) if spot.file else "",
-        caller=clean(spot.called_from or "", 60),
-        kind="yours" if spot.own else "compiled" if spot.native else "library",
-        fraction=spot.total_share,
-        alone=spot.share,
-        line=line,
-        code=clean((spot.text or "").strip(), 80) if line else "",
-    )
-
-
-def own_lines(stage: CodeStage, besides: Iterable[HotRow] = ()) -> list[HotRow]:
-    """The user's own lines; not those of which one of the rows `besides` says the same."""
-    shown = {(row.where, row.share) for row in besides if row.kind == "yours"}
-    rows = [hot_row(spot, line=True) for spot in stage.lines]
-    return [row for row in rows if (row.where, row.share) not in shown]
-
-
-def hot_rows(stage: CodeStage, least: float) -> list[HotRow]:
-    """The functions in which at least this share was spent itself, the hottest first."""
-    return [row for row in map(hot_row, stage.hot) if row.alone >= least]
-
-
-def hottest(stage: CodeStage, functions: int = 10, lines: int = 6) -> list[HotRow]:
-    """The hottest functions, then the user's own lines; none of too few samples."""
-    if stage.samples < LEAST_SAMPLES:
-        return []
-    found = hot_rows(stage, LEAST_SHARE)[:functions]
-    own = [row for row in own_lines(stage, found) if row.fraction >= LEAST_LINE_SHARE]
-    return [*found, *own[:lines]]
+    named = not library or function.startswith(f"{library}.")
+    return function if named else f"{library} {function}"
 
 
 def basis_text(code: Code, stage: CodeStage | None = None) -> str:
@@ -115,21 +52,6 @@ def basis_text(code: Code, stage: CodeStage | None = None) -> str:
     elif stage is None and code.rate_hz:
         text += f", {rate(code.rate_hz)} a second"
     return text + ("; with compiled frames" if stage is None and code.native else "")
-
-
-def transform_rows(transforms: Iterable[TransformTime]) -> list[tuple[str, str, str, str, str]]:
-    """(callable, mean time a call, share of fetch, calls, where its chain hangs), in their
-    order."""
-    return [
-        (
-            f"{each.position + 1}. {clean(each.name, 80)}",
-            micros(each.mean_us),
-            percent(each.share),
-            count(each.calls),
-            clean(each.chain, 80),
-        )
-        for each in list(transforms)[:MAX_ROWS]
-    ]
 
 
 def inside_notes(loader: LoaderReport) -> list[str]:

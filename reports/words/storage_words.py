@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 
-from ...advisors.schema.report_model import Container, EpochReads, StorageSummary
+from ...advisors.schema.report_model import Container, EpochReads, Mount, StorageSummary
 from ...profiler.base.metadata import clean
 from .reasons import by_reason
-from .units import UNKNOWN, count, known, percent, plural, size
-
-Row = tuple[str, ...]
+from .units import count, known, percent, plural, size
 
 KINDS_NAMED = 3  # suffixes, file systems and containers named in a sentence
-MAX_ROWS = 100
 # What of a storage summary may be unmeasured, in words.
 _WORDS = {
     "opens_per_sample": "files a sample",
@@ -68,9 +65,7 @@ def _files(s: StorageSummary) -> str:
         f"{f' {size(kind.mean_bytes)} each' if kind.mean_bytes else ''}"
         for kind in sorted(s.kinds, key=lambda kind: -kind.opens)
     )
-    mounts = _first(
-        dict.fromkeys(_mount(m.type, m.kind) for m in sorted(s.mounts, key=lambda m: -m.opens))
-    )
+    mounts = _first(dict.fromkeys(map(mount_name, sorted(s.mounts, key=lambda m: -m.opens))))
     again = reopened is not None and reopened >= 0.05
     return known(
         "",
@@ -82,9 +77,9 @@ def _files(s: StorageSummary) -> str:
     )
 
 
-def _mount(type_: str, kind: str) -> str:
+def mount_name(mount: Mount) -> str:
     """'overlay', 'nfs4 (network)', 'ext4 (local)'."""
-    name, words = clean(type_, 30), clean(kind, 20)
+    name, words = clean(mount.type, 30), clean(mount.kind, 20)
     return name if name.startswith(words) or words == "other" else f"{name} ({words})"
 
 
@@ -142,40 +137,3 @@ def unmeasured_storage(storage: StorageSummary) -> str | None:
     """What could not be measured, with its reason."""
     found = by_reason((_WORDS.get(name, name), why) for name, why in storage.reasons.items())
     return f"storage: not measured: {found}" if found else None
-
-
-def storage_tables(s: StorageSummary) -> Iterator[tuple[str, Sequence[str], Sequence[Row]]]:
-    """(title, heads, rows) of what was read, in detail; empty tables too."""
-    kinds = sorted(s.kinds, key=lambda kind: -kind.opens)
-    yield (
-        "Files opened, by suffix",
-        ("suffix", "opens", "size, mean", "largest"),
-        [
-            (k.suffix or "no suffix", count(k.opens), size(k.mean_bytes), size(k.max_bytes))
-            for k in kinds[:MAX_ROWS]
-        ],
-    )
-    yield (
-        "File systems read from",
-        ("mounted at", "type", "opens"),
-        [(m.path, _mount(m.type, m.kind), count(m.opens)) for m in s.mounts[:MAX_ROWS]],
-    )
-    yield (
-        "Files that hold many samples",
-        ("kind", "file", "size"),
-        [(c.kind, c.path, size(c.bytes)) for c in s.containers[:MAX_ROWS]],
-    )
-    yield (
-        "Read a sample, epoch by epoch",
-        ("epoch", "samples looked at", "read", "of it from disk", "page faults"),
-        [
-            (
-                f"{e.epoch}",
-                count(e.samples),
-                size(e.read_bytes),
-                size(e.disk_bytes),
-                f"{e.major_faults:.2g}" if e.major_faults is not None else UNKNOWN,
-            )
-            for e in s.epochs[:MAX_ROWS]
-        ],
-    )

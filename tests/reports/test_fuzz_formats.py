@@ -42,7 +42,7 @@ DRAWN = (
     overview.verdict, overview.pace, flow.queue, flow.pipeline, overview.advice, overview.waiting,
     workers.summary, workers.timeline, workers.legend, machine.cores, machine.meters, batches.slowest,
     *(partial(batches.spread, number=number) for number in range(4)),
-    code.status, code.functions, code.own, code.transforms, code.reading,
+    code.status, code.inside,
 )  # fmt: skip
 
 

@@ -16,7 +16,6 @@ from dashboard_samples import sampled, train
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Finding, Plan, PlanStep, Range, Report
 from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.reports.words.inside import hottest
 from loaderscope.reports.words.storage_words import storage_rows
 from report_lint import contradictions, one_loader
 from report_samples import full_report, full_run
@@ -174,8 +173,3 @@ def test_a_data_set_in_memory_reads_nothing() -> None:
         mounts=(), containers=(), epochs=(), dataset_bytes=None, reading_share=0.0, decoding_share=1.0,
     )  # fmt: skip
     assert storage_rows(nothing) == []
-
-
-def test_few_samples_of_stacks_name_no_function() -> None:
-    stage = inside_samples.CODE.stages["fetch"]
-    assert hottest(stage) and hottest(replace(stage, samples=1)) == []

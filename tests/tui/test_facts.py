@@ -14,13 +14,14 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.store.run.follow import Follower
 from loaderscope.profiler.store.run.run import LoaderRun, Run, SystemRun
 from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.tui.draw import flow
-from loaderscope.tui.draw.batches import cause_of, histogram, slowest_rows
+from loaderscope.reports.document.stages import cause_of, slowest_rows
+from loaderscope.reports.words.curves import curves
+from loaderscope.tui.draw import flow, machine
+from loaderscope.tui.draw.batches import histogram
 from loaderscope.tui.draw.flow import limiting, nodes
-from loaderscope.tui.draw.machine import meters_of
 from loaderscope.tui.facts.lanes import BLOCKED, Lane, lanes
 from loaderscope.tui.facts.pace import pace
-from loaderscope.tui.snapshot import AdviceView
+from loaderscope.tui.snapshot import AdviceView, Snapshot
 from loaderscope.tui.snapshot_builder import SnapshotBuilder, ViewRequest, system_of
 
 
@@ -174,20 +175,20 @@ def test_workers_have_their_cpu_and_memory(runs_dir: Path) -> None:
     ]
 
 
-def test_every_meter_has_a_value_or_a_reason(runs_dir: Path) -> None:
+def test_meters_have_values_and_limits_or_a_reason(runs_dir: Path) -> None:
     builder = RunBuilder(runs_dir)
     train(builder)
     sampled(builder)
     run = open_run(builder.path)
     system = system_of(run, run.processes[0])
     assert isinstance(system, SystemRun)
-    found = list(meters_of(system))
-    assert all((meter.now is None) == (meter.reason is not None) for meter in found)
-    by_name = {(meter.group, meter.name): meter for meter in found}
-    assert by_name["GPU", "GPU"].reason == "no NVIDIA driver on this machine"
-    assert by_name["CPU", "busy"].share == pytest.approx(1 - 0.05 - 0.25)
-    assert by_name["I/O", "disk read"].now == "58.8 MB/s"
-    assert by_name["memory", "machine"].limit == "of 32.0 GB"
+    assert isinstance(system, SystemRun)
+    drawn = machine.meters(Snapshot("run", (), "finished", system=system), 100, 30).plain
+    rows = [" ".join(row.split()) for row in drawn.splitlines()]
+    assert rows[0].startswith("CPU busy 70 %") and rows[0].endswith("of 100 %")
+    assert any(row.startswith("I/O disk read 58.8 MB/s") for row in rows)
+    assert any("available 17.1 GB" in row and row.endswith("of 32.0 GB") for row in rows)
+    assert rows[-1] == "Not measured: gpus (no NVIDIA driver on this machine)."
 
 
 def test_time_the_hypervisor_took_has_a_meter_only_where_there_was_some(runs_dir: Path) -> None:
@@ -200,8 +201,8 @@ def test_time_the_hypervisor_took_has_a_meter_only_where_there_was_some(runs_dir
             machine=[{"t_ns": T0 + n * 10**9, **busy, "cpu_idle_pct": idle} for n in range(3)]
         )
         (system,) = open_run(builder.path).systems
-        found.append([meter.now for meter in meters_of(system) if meter.name == "stolen"])
-    assert found == [[], ["20 %"]]
+        found.append([each.values[-1] for each in curves(system) if "hypervisor" in each.name])
+    assert found == [[], [20.0]]
 
 
 def test_a_host_that_was_not_sampled_says_why(runs_dir: Path) -> None:

@@ -3,28 +3,30 @@ help."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from textual.content import Content
 
 from ...advisors.schema.report_model import LoaderReport, Recommendation
+from ...reports.document.advice import card, card_of, clean_code
+from ...reports.document.blocks import Block, Code, sentences
 from ...reports.words.advice_words import effect_text
-from ...reports.words.plan_words import PlanRow, plan_rows, plan_summary
+from ...reports.words.plan_words import plan_rows, plan_summary
 from ...reports.words.sentences import nothing_to_change
-from ...reports.words.units import bar, factor, figure
+from ...reports.words.units import factor
 from ..snapshot import AdviceView
-from .marks import DIM, FAIR, GOOD, SECOND, dim, line, lines, text
+from .document import blocks
+from .marks import DIM, FAIR, GOOD, line, text
 from .needs import no_advice
 
 # What an entry stands for: advice, a rule that could not be judged, or None for a heading.
 Target = Recommendation | str | None
 
-# A gain of this much fills the bar.
-_FULL = 4.0
-
 
 def conclusion(report: LoaderReport) -> str:
     """What the recommendations come to together; where nothing is advised, why."""
     said = plan_summary(report) if report.recommendations else nothing_to_change(report)
-    return text(said or ("" if report.recommendations else "Nothing is advised."))
+    return said or ("" if report.recommendations else "Nothing is advised.")
 
 
 def gain_of(each: Recommendation) -> str:
@@ -61,58 +63,20 @@ def detail(advice: AdviceView, target: Target, width: int, patch: str | None = N
     if report is None:
         return no_advice(advice)
     if target is None:
-        return dim(conclusion(report))
+        return blocks(sentences([conclusion(report)], "dim"), width)
     if isinstance(target, str):
-        why = line(text(report.unmeasured.get(target), 2000))
-        return Content("\n\n").join([line((text(target), "bold")), why, _more(target)])
-    row = next((row for row in plan_rows(report) if row.advice is target), None)
-    return _detail(target, row, width, patch)
-
-
-def _detail(r: Recommendation, row: PlanRow | None, width: int, patch: str | None) -> Content:
-    """`row`: its place in the plan; None for what would not help."""
-    rows = [line((text(r.title), "bold")), _gain(r, FAIR if row is None else GOOD)]
-    if row is not None:
-        step = None if row.left_out else f"step {row.number}"
-        effect = row.effect if row.effect != effect_text(r) else ""
-        said = ", ".join(filter(None, (step, effect, row.left_out or row.effort)))
-        rows.append(line(("in the plan ", DIM), said))
-    rows += [line(""), line(text(r.why, 4000))]
-    if r.evidence:
-        rows += [line(""), line(("Evidence", "bold underline"))]
-        wide = max(len(text(name, 40)) for name in r.evidence)
-        rows += [
-            line((f"  {text(name, 40):<{wide}}  ", DIM), text(figure(value)))
-            for name, value in r.evidence.items()
-        ]
-    code, title, keys = r.change.code, "The change", "   c copies it, d shows it as a patch"
-    if patch is not None:
-        code, title, keys = (
-            patch,
-            "The patch, not tried",
-            "   d goes back; loaderscope fix tries it",
-        )
-    elif row is None:
-        title = "The change (it would not help)"
-    if code:
-        rows += [line(""), line((title, "bold underline"), (keys, DIM)), line("")]
-        written = code.splitlines()
-        wide = min(max(map(len, written)) + 2, max(10, width - 4))
-        rows += [
-            line("  ", (f" {text(each, 300):<{wide}}", f"{SECOND} on $boost")) for each in written
-        ]
-    if r.caveat:
-        rows += [line(""), line(("Caveat  ", f"bold {FAIR}"), text(r.caveat, 2000))]
-    return lines([*rows, line(""), _more(r.rule)])
-
-
-def _gain(r: Recommendation, style: str) -> Content:
-    if r.kind != "speed":
-        return line((r.kind, f"bold {style}"), (": not about speed", DIM))
-    gain = r.predicted.mid - 1
-    shown = bar(gain / (_FULL - 1), 20) if gain > 0 and r.measured_range is None else ""
-    return line((effect_text(r), f"bold {style}"), "  ", (shown, style))
-
-
-def _more(rule: str) -> Content:
-    return dim(f"loaderscope rules {text(rule, 40)} explains the rule.")
+        found: list[Block] = sentences([target], "strong")
+        found += sentences([report.unmeasured.get(target)])
+        rule = target
+    else:
+        rule, row = target.rule, next((r for r in plan_rows(report) if r.advice is target), None)
+        shown = card_of(target) if row is None else card(row, full=True)
+        keys = "c copies the code, d shows it as a patch"
+        if patch is not None:
+            code = Code(clean_code(patch))
+            shown = replace(shown, body=[*(b for b in shown.body if not isinstance(b, Code)), code])
+            keys = "The patch is not tried: loaderscope fix tries it. d shows the code again"
+        found = [shown, *sentences([f"{keys}."], "dim")]
+    return blocks(
+        [*found, *sentences([f"loaderscope rules {rule} explains the rule."], "dim")], width
+    )

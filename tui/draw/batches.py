@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,10 @@ import numpy.typing as npt
 from textual.content import Content
 
 from ...advisors.stage_model.measured import measured
-from ...advisors.stage_model.verdict import first_of_epoch
-from ...advisors.stage_model.waiting import waiting
-from ...profiler.store.lanes.columns import Columns
-from ...profiler.store.lanes.compacted import Compacted
-from ...profiler.store.run.run import LoaderRun
-from ...reports.words.glosses import CAUSES
-from ...reports.words.units import UNKNOWN, count, duration, micros
+from ...reports.document.stages import slowest_batches
+from ...reports.words.units import UNKNOWN, duration, micros
 from ..snapshot import LoaderView
+from .document import blocks
 from .marks import BAD, DIM, GOOD, MARK, SECOND, course, dim, line, lines, text
 from .needs import needs_loader
 
@@ -65,40 +60,6 @@ def _time(ns: Any) -> str:
 
 @needs_loader
 def slowest(v: LoaderView, width: int, height: int, by: str = "wait") -> Content:
-    """The slowest of the newest batches by one stage: number, worker, times and cause."""
-    b, wide = v.loader.batches, width >= 110
-    names = "".join(f"{'▼' * (name == by) + name:>9}" for name in STAGES)
-    at = f"{'at':>11}" if wide else ""
-    rows = [dim(f"{'batch':>8}{'epoch':>6}{at}{'worker':>7}{names}  cause")]
-    for row in slowest_rows(b[f"{by}_ns"]):
-        worker = f"w{b['worker'][row]}" if b["worker"][row] >= 0 else UNKNOWN
-        handed_ns = max(0, b["t_ns"][row] + max(0, b["wait_ns"][row]) - v.begin_ns)
-        at = f"{_time(handed_ns):>11}" if wide else ""
-        times = {name: _time(b[f"{name}_ns"][row]) for name in STAGES}
-        cause = cause_of(v.loader, row)
-        rows.append(
-            line(
-                f"{count(b['seq'][row]):>8}{b['epoch'][row]:>6}{at}{worker:>7}",
-                *((f"{time:>9}", "bold" * (name == by)) for name, time in times.items()),
-                (f"  {text(cause, 14):<12}", BAD),
-                (f"  {CAUSES.get(cause, '')}" if wide else "", DIM),
-            )
-        )
-    return lines(rows if len(rows) > 1 else [*rows, dim(f"no batch has a measured {by}")])
-
-
-def slowest_rows(values: Ints) -> list[int]:
-    """Rows of the largest values, largest first."""
-    few = min(SLOWEST, len(values))
-    rows = np.argpartition(values, len(values) - few)[-few:] if few else values
-    return [int(row) for row in rows[np.argsort(-values[rows], kind="stable")] if values[row] >= 0]
-
-
-def cause_of(loader: LoaderRun, row: int) -> str:
-    """The largest part of a batch's wait."""
-    batches = loader.batches
-    one = Columns({name: values[row : row + 1] for name, values in batches.items()}, 1)
-    first = first_of_epoch(batches["epoch"])[row : row + 1]
-    found = waiting(replace(loader, batches=one, folded=Compacted()), first)
-    causes = found.causes if found is not None and found.total_s > 0 else {}
-    return max(causes, key=lambda name: causes[name].seconds, default="–")
+    """The slowest of the newest batches by one stage."""
+    found = slowest_batches(v.loader, by)
+    return blocks(found, width) if found else dim(f"no batch has a measured {by}")

@@ -8,26 +8,16 @@ import numpy as np
 from textual.content import Content
 
 from ...advisors.schema.report_model import LoaderReport
-from ...reports.words.advice_words import effect_text
+from ...reports.document.advice import card
+from ...reports.document.blocks import sentences
+from ...reports.document.stages import waiting_blocks
 from ...reports.words.findings import what_costs
-from ...reports.words.plan_words import PlanRow, plan_rows
-from ...reports.words.units import bar, count, duration, factor, percent, plural, rate, span
+from ...reports.words.plan_words import plan_rows
+from ...reports.words.units import count, factor, percent, plural, rate, span
 from ..snapshot import LoaderView, Snapshot
-from .advice import conclusion, gain_of
-from .marks import (
-    BAD,
-    DIM,
-    GOOD,
-    MARK,
-    SECOND,
-    VERDICTS,
-    dim,
-    fitted,
-    graph,
-    line,
-    lines,
-    text,
-)
+from .advice import conclusion
+from .document import blocks
+from .marks import BAD, MARK, VERDICTS, dim, graph, line, lines, text
 from .needs import needs_advice, needs_loader
 
 WAITING = "Waiting for the first batch."
@@ -82,33 +72,16 @@ def pace(v: LoaderView, width: int, height: int) -> Content:
 
 @needs_advice
 def advice(report: LoaderReport, width: int, height: int) -> Content:
-    """Recommendations, best first, one line each; with their reasons where there is room."""
-    rows, said = plan_rows(report), conclusion(report)
-    each = 2 if height > 2 * len(rows) else 1
-    shown = [part for row in rows for part in _lines(row, width)[:each]]
-    costs = what_costs(report)
-    if costs is not None and height > len(shown):
-        shown.insert(0, line((text(costs), BAD)))
-    if height > len(shown):
-        shown.append(line((said, "bold" if rows else DIM)))
-    if len(shown) > height > 0:
-        more = len(shown) - height + 1
-        shown = [*shown[: height - 1], dim(f"… and {more} more: press 2")]
-    return lines(shown)
-
-
-def _lines(row: PlanRow, width: int) -> tuple[Content, Content]:
-    """What to change and what it gains; why."""
-    advice = row.advice
-    why = advice.why if advice.measured_range is None else effect_text(advice)
-    said = ": ".join(filter(None, (text(advice.title), row.left_out)))
-    first = line(
-        (f"{row.number:>2} ", DIM),
-        (f"{gain_of(advice):<15}", DIM if row.left_out else f"bold {GOOD}"),
-        (f"{text(advice.rule, 20):<20} ", SECOND),
-        fitted(said, width - 40),
-    )
-    return first, dim(f"   {fitted(text(why), width - 3)}")
+    """What costs, then the recommendations, best first, and what they come to."""
+    rows = plan_rows(report)
+    costs, said = sentences([what_costs(report)], "bad", True), conclusion(report)
+    room = max(1, height - len(costs))
+    shown, more = rows[:room], ""
+    if len(rows) > room:
+        shown = rows[: room - 1]
+        more = f"… and {len(rows) - len(shown)} more: press 2"
+    ending = sentences([more, "" if more else said], "strong" if rows else "dim", True)
+    return blocks([*costs, *map(card, shown), *ending], width)
 
 
 @needs_loader
@@ -117,15 +90,4 @@ def waiting(v: LoaderView, width: int, height: int) -> Content:
     found = v.report.waiting
     if found is None or found.total_s <= 0:
         return dim("no waiting was recorded")
-    causes = sorted(found.causes.items(), key=lambda item: -item[1].share)[:height]
-    return lines(
-        [
-            line(
-                f"{text(name, 13):<13}",
-                (f"{duration(cause.seconds):>11}", DIM),
-                (f"{percent(cause.share):>8}  ", "bold"),
-                (bar(cause.share, min(40, width - 34)), BAD),
-            )
-            for name, cause in causes
-        ]
-    )
+    return blocks(waiting_blocks(v.report), width)

@@ -10,18 +10,21 @@ from textual.content import Content
 
 from ...advisors.schema.report_model import Range
 from ...profiler.store.run.tuning import Tried, Tuned, changed_words
+from ...reports.document.blocks import Column, Styled, Table
 from ...reports.words.advice_words import predicted_text, tried_text
-from ...reports.words.units import factor, plural, rate
+from ...reports.words.units import UNKNOWN, factor, rate
 from ..snapshot import Snapshot
-from .marks import BAD, DIM, FAIR, GOOD, MARK, course, dim, fitted, line, lines, text
+from .document import blocks
+from .marks import DIM, MARK, course, dim, line, lines, text
 
 _OUTCOMES = {
-    "proven": ("✓", GOOD),
-    "not faster": ("✗", DIM),
-    "undecided": ("?", FAIR),
-    "failed": ("!", BAD),
+    "proven": ("✓", "good"),
+    "not faster": ("✗", "dim"),
+    "undecided": ("?", "own"),
+    "failed": ("!", "bad"),
 }
 _COURSE = 12  # windows of a kind that are shown
+WHOLE_FROM, WIDE_FROM = 100, 150  # columns from which intervals, and more of them, have room
 
 
 def status(s: Snapshot, width: int, height: int) -> Content:
@@ -44,52 +47,57 @@ def status(s: Snapshot, width: int, height: int) -> Content:
 
 
 def table(s: Snapshot, width: int, height: int) -> Content:
-    """Each trial in two lines: its result in words, its prediction and interval on one scale for
-    all."""
+    """A row a trial: its result in words, its prediction, its interval on one scale for all."""
     tuned = s.tuning.tuned if s.tuning is not None else None
     if tuned is None or not (tuned.trials or tuned.waiting):
         return dim("nothing was tried" if tuned and tuned.decided else "nothing yet")
     at_work = _at_work(tuned, s.state == "live")
     known = [each for trial in tuned.trials for each in (trial.measured, trial.predicted) if each]
-    room = max(20, min(60, width - 46))
-    column = max(42, room + 4)  # of the intervals: below the results, where there is room for that
     scale = _Scale(
         max(0.01, min([0.8, *(low for low, _, _ in known)])),
         min(100.0, max([1.25, *(high for _, _, high in known)])),
-        max(12, min(48, width - column - 2)),
+        48 if width >= WIDE_FROM else 20,
+    )
+    columns = (
+        Column("", "name"),
+        Column("settings"),
+        Column("result"),
+        Column("predicted"),
+        Column("windows", "number", WIDE_FROM),
+        Column(scale.legend if known else "", "name", WHOLE_FROM),
     )
     rows = []
     for trial in tuned.trials:
         now = trial is at_work
-        found = Range(*trial.measured) if trial.measured is not None else None
-        mark, style = ("▸", MARK) if now else _OUTCOMES.get(trial.outcome or "", ("–", DIM))
-        name = (fitted(_name(tuned, trial), room), "bold" if now else "")
-        rows.append(line((f"{mark} ", style), name, f"  {_result(trial, found, now)}"))
-        if trial.why is not None and found is None:
-            rows.append(dim(f"    {text(trial.why, width - 4)}"))
-            continue
-        windows = plural(len(trial.base_rates) + len(trial.rates), "window", "windows")
-        before = f"    {_predicted(trial):<26}  {windows}"
-        rows.append(line((before.ljust(column), DIM), (scale.interval(found), style)))
-        rows += _rates(trial) if now else []
-    if known:
-        rows.append(dim(" " * column + scale.legend))
-    if tuned.waiting:
-        rows += [line(""), line(("To be tried", "bold"))]
-    rows += [
-        line(f"  {fitted(_name(tuned, each), room)}  ", (_predicted(each), DIM))
-        for each in tuned.waiting
+        mark, style = ("▸", "code") if now else _OUTCOMES.get(trial.outcome or "", ("–", "dim"))
+        rows.append(
+            (
+                Styled(mark, style),
+                Styled(_name(tuned, trial), "strong" if now else ""),
+                _result(trial, now),
+                _predicted(trial),
+                f"{len(trial.base_rates) + len(trial.rates)}",
+                Styled(scale.interval(trial.measured), style),
+            )
+        )
+    waiting = [
+        ("", _name(tuned, each), "to be tried", _predicted(each), "", "") for each in tuned.waiting
     ]
-    return lines(rows)
+    found = blocks([Table(columns, [*rows, *waiting])], width)
+    return lines([found, *(_rates(at_work) if at_work is not None else [])])
 
 
-def _result(trial: Tried, found: Range | None, now: bool) -> str:
-    """'proved ×1.63 (1.55–1.70) in 10 s', 'so far ×1.8 (1.4–2.3)', 'not tried'."""
-    if found is None:
-        return "not measured yet" if now else text(trial.outcome or "not decided")
-    if now:
-        return f"so far {predicted_text(found)}"
-    return tried_text(found, trial.seconds, trial.outcome)
+def _result(trial: Tried, now: bool) -> str:
+    """'proved ×1.63 (1.55–1.70) in 10 s', 'so far ×1.8 (1.4–2.3)', 'not tried: why'."""
+    if trial.measured is None:
+        said = "not measured yet" if now else trial.outcome or "not decided"
+        return f"{said}: {trial.why}" if trial.why else said
+    found = Range(*trial.measured)
+    return (
+        f"so far {predicted_text(found)}"
+        if now
+        else tried_text(found, trial.seconds, trial.outcome)
+    )
 
 
 def _rates(trial: Tried) -> list[Content]:
@@ -115,12 +123,12 @@ class _Scale:
         share = log(value / self.low) / log(self.high / self.low)
         return round(min(1.0, max(0.0, share)) * (self.width - 1))
 
-    def interval(self, found: Range | None) -> str:
+    def interval(self, found: tuple[float, float, float] | None) -> str:
         """Its ends and its likeliest value."""
         cells = ["·"] * self.width
         cells[self._at(1.0)] = "│"
         if found is not None:
-            low, mid, high = map(self._at, (found.low, found.mid, found.high))
+            low, mid, high = map(self._at, found)
             cells[low : high + 1] = "─" * (high + 1 - low)
             cells[low], cells[high], cells[mid] = "├", "┤", "●"
         return "".join(cells)
@@ -144,5 +152,5 @@ def _name(tuned: Tuned, trial: Tried) -> str:
 
 def _predicted(trial: Tried) -> str:
     if trial.predicted is None:
-        return "no prediction"
-    return f"predicted {predicted_text(Range(*trial.predicted))}"
+        return UNKNOWN
+    return predicted_text(Range(*trial.predicted))

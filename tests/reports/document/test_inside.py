@@ -28,14 +28,12 @@ from loaderscope.advisors.schema.report_model import (
 from loaderscope.profiler.record.inspect.uses import place_of
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.document.blocks import Block, Table
-from loaderscope.reports.document.inside import inside_parts
+from loaderscope.reports.document.inside import hottest, inside_parts
 from loaderscope.reports.words.inside import (
     basis_text,
     code_stages,
-    hot_row,
-    hottest,
+    function_name,
     inside_notes,
-    own_lines,
 )
 from loaderscope.reports.words.storage_words import storage_rows
 
@@ -61,7 +59,7 @@ def inside(loader: LoaderReport) -> dict[str, Sequence[Block]]:
 
 def test_functions_then_the_lines_of_the_user() -> None:
     rows = hottest(FETCH)
-    assert [row.name for row in rows if not row.line] == [
+    assert [function_name(spot) for spot, line in rows if not line] == [
         "PIL ImageFile.load",
         "libz inflate",
         "Patches.__getitem__",
@@ -69,26 +67,11 @@ def test_functions_then_the_lines_of_the_user() -> None:
         "PIL Image.open",
     ]
     # 52 is among the functions already.
-    assert [row.where for row in rows if row.line] == ["patches.py:41", "patches.py:40"]
-    assert not any(row.line for row in hottest(replace(FETCH, lines=())))
-
-
-def test_kinds_and_names() -> None:
-    rows = [hot_row(spot) for spot in FETCH.hot]
-    assert [row.kind for row in rows] == [
-        "library",
-        "compiled",
-        "yours",
-        "yours",
-        "library",
-        "library",
-    ]
+    assert [spot.line for spot, line in rows if line] == [41, 40]
+    assert not any(line for _, line in hottest(replace(FETCH, lines=())))
+    assert hottest(replace(FETCH, samples=1)) == []  # too few to name a function
     named = replace(FETCH.hot[0], function="PIL.ImageFile.load")
-    assert hot_row(named).name == "PIL.ImageFile.load"
-    assert [row.code for row in rows] == [""] * len(
-        rows
-    )  # the text is that of a line, not of a whole function
-    assert len(own_lines(FETCH)) == 3 and len(own_lines(FETCH, rows)) == 2
+    assert function_name(named) == "PIL.ImageFile.load"
 
 
 @pytest.mark.parametrize(
