@@ -16,8 +16,14 @@ from pathlib import Path
 from ...base.atomic_write import write_atomically
 from ...base.clock import now_ns
 from ...base.tolerant import as_json
-from ...store.stacks.burst_file import FORMAT, MAX_FILES, BurstFile
-from ...store.stacks.request_file import REQUEST, StackRequest, read_request
+from ...store.stacks.burst_file import (
+    FORMAT,
+    MAX_FILES,
+    REQUEST,
+    BurstFile,
+    StackRequest,
+    read_request,
+)
 from ..reasons import Reasons
 from ..registry import Main
 from .capture import PySpy, S, StackCapture

@@ -108,9 +108,7 @@ class LaneWindow:
         """The newest records with the totals of the others; with `t_ns`, those written until then,
         without totals."""
         parts = list(self._parts.values()) if t_ns is None else self._until(t_ns)
-        builder = ColumnsBuilder(
-            self.schema, sum(map(len, parts)), parts[0].dtype if parts else None
-        )
+        builder = ColumnsBuilder(self.schema)
         for part in parts:
             builder.add(part)
         return LaneContent(builder.columns(), self.compacted if t_ns is None else Compacted())

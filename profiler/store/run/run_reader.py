@@ -217,9 +217,7 @@ def _read_process(
     workers = Columns.empty(schema.WORKER)
     if whole or not summaries:
         workers = _note(read(path, "workers", schema.WORKER), notes).columns
-        loaders += (
-            _read_loader(path, index, pid, data.rank, read) for index in _loader_indices(path)
-        )
+        loaders += read_loaders(path, pid, data.rank, read)
     notes += (f"{loader.name}: {note}" for loader in loaders for note in loader.notes)
     return ProcessRun(
         **_told(data, ProcessRun) | {"pid": pid, "affinity": data.cores, "cpus": data.core_numbers},
@@ -248,18 +246,17 @@ def _state(data: EndedProcess, liveness: Liveness, loaders: list[LoaderRun]) -> 
     return "finished" if state == "crashed" and ray and loaders and through else state
 
 
-def _loader_indices(path: Path) -> list[int]:
-    names = _names(path)
+def read_loaders(
+    path: Path, pid: int = 0, rank: int | None = None, read: LaneSource = read_lane
+) -> Iterator[LoaderRun]:
+    """The loaders of the process with this folder: those that are described, or have batches."""
+    names = list[str]()
+    with suppress(OSError):
+        names = os.listdir(path)
     described = (re.fullmatch(r"loader(\d{1,9})\.json", name) for name in names)
     found = {int(match[1]) for match in described if match}
-    return sorted(found | {index for index, _ in batch_lanes(names)})[:MAX_LOADERS]
-
-
-def _names(path: Path) -> list[str]:
-    try:
-        return os.listdir(path)
-    except OSError:
-        return []
+    indices = found | {index for index, _ in batch_lanes(names)}
+    return (_read_loader(path, index, pid, rank, read) for index in sorted(indices)[:MAX_LOADERS])
 
 
 def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneSource) -> LoaderRun:
