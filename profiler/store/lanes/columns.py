@@ -233,15 +233,15 @@ class ColumnsBuilder:
     def add(self, records: Array) -> int:
         names = records.dtype.names or ()
         for f in self.schema.fields:
-            shape = records.dtype[f.name].shape if f.name in names else ()
-            if f.count > 1 and not self.rows and len(shape) == 1:
-                self.counts[f.name] = shape[0]
-            count = self.counts[f.name]
-            kind = np.dtype((TYPES[f.code], (count,) if f.count > 1 else ()))
-            values = _unmeasured(f, len(records), count)
+            found = records[f.name] if f.name in names else np.empty(0)
+            if f.count > 1:
+                found = found[:, None] if found.ndim == 1 else found
+                if not self.rows:
+                    self.counts[f.name] = found.shape[1]
+            values = _unmeasured(f, len(records), self.counts[f.name])
             # One that was recorded as something else is not what this field means.
-            if f.name in names and records.dtype[f.name] == kind and np.any(records[f.name] >= 0):
-                values = records[f.name].copy()
+            if (found.dtype, found.shape) == (values.dtype, values.shape) and np.any(found >= 0):
+                values = found.copy()
             self.parts[f.name].append(values)
         self.rows += len(records)
         return len(records)
