@@ -202,7 +202,6 @@ class Sampler:
         rows: list[tuple[int, int, Worker, Usage]] = []
         seen: set[int] = set()  # one process may have registered twice
         for main in self.registry.living:
-            assert main.probe is not None
             owner = main.probe.pid
             for pid, each in {owner: Worker(main.probe, -1, -1), **main.workers}.items():
                 usage = each.probe.usage()

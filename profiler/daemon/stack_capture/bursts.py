@@ -167,7 +167,7 @@ class Bursts:
         self._look_due_ns = now + every_ns
         computing = False
         due: list[tuple[Watcher, Main, Loop]] = []
-        wanted = [main for main in living if main.stacks != "off" and main.probe is not None]
+        wanted = [main for main in living if main.stacks != "off"]
         for main in wanted:
             eager, times = main.stacks == "eager", self._taken[main.directory]
             if times and (eager or len(times) >= 2 or now - times[-1] < AGAIN_NS):
@@ -218,15 +218,14 @@ class Bursts:
     def _answer(self, now: int, living: Sequence[Main], asked: StackRequest) -> None:
         if self.py_spy.program is None:  # installed meanwhile?
             self.py_spy = replace(self.py_spy, program=find_py_spy())
-        at_work = [main for main in living if main.probe is not None]
         if self.py_spy.program is None:
             self._refuse(now, asked, MISSING)
-        elif not at_work:
+        elif not living:
             self._refuse(now, asked, "no training process of this run is alive on this host")
         else:
             # The loop that waited longest for its data since the last look.
-            loops = [(main, it) for main in at_work for it in self._watcher(main).loops.values()]
-            first = at_work[0], None
+            loops = [(main, it) for main in living for it in self._watcher(main).loops.values()]
+            first = living[0], None
             main, loop = max(loops, key=lambda each: each[1].wait_ns, default=first)
             self._begin(now, main, loop, asked)
 

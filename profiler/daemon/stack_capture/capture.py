@@ -101,7 +101,6 @@ class StackCapture:
         py_spy: PySpy,
         now: int,
     ) -> None:
-        assert main.probe is not None
         self.number = number
         self.asked = asked
         self.native = asked is not None and asked.native
