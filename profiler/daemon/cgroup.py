@@ -18,13 +18,14 @@ from .procfs import read_all
 # Version 1 says "no limit" with a number near 2**63, rounded down to a page.
 NO_LIMIT_BYTES = 1 << 60
 
+# File and line of a figure in version 1, and in version 2.
+THROTTLED_TIME = "cpu.stat throttled_time", "cpu.stat throttled_usec"
+THROTTLED = ("cpu.stat nr_throttled",) * 2
+MEM_LIMIT = "memory.limit_in_bytes", "memory.max"
+MEM_USED = "memory.usage_in_bytes", "memory.current"
+MEM_CACHED = "memory.stat total_inactive_file", "memory.stat inactive_file"
 
-@dataclass(frozen=True)
-class Group:
-    """A controller's folders, from the process's own group up to the root of what can be seen."""
-
-    version: int
-    folders: tuple[Path, ...]
+At = tuple[int, Path]  # the version and the folder of a group
 
 
 @dataclass(frozen=True)
@@ -35,54 +36,39 @@ class Cgroup:
     version: int | None = None
     cpu_quota: float | None = None
     mem_limit_bytes: int | None = None
-    cpu: tuple[int, Path] | None = None
-    memory: tuple[int, Path] | None = None
+    cpu: At | None = None
+    memory: At | None = None
 
     def throttled(self) -> tuple[int, int]:
         """(ns throttled, periods throttled) since the group was made; -1 each where unknown."""
-        if self.cpu is None:
-            return -1, -1
-        version, folder = self.cpu
-        stat = _table(folder / "cpu.stat")
-        micros = _number(stat.get("throttled_usec", ""))
-        ns = micros * 1000 if micros >= 0 else -1
-        if version == 1:
-            ns = _number(stat.get("throttled_time", ""))
-        return ns, _number(stat.get("nr_throttled", ""))
+        time = _figure(self.cpu, THROTTLED_TIME)
+        micros = self.cpu is not None and self.cpu[0] == 2
+        return time * 1000 if micros and time > 0 else time, _figure(self.cpu, THROTTLED)
 
     def memory_bytes(self) -> int:
         """Memory charged to the group, page cache included; -1 where unknown."""
-        if self.memory is None:
-            return -1
-        version, folder = self.memory
-        return _number(
-            _text(folder / ("memory.current" if version == 2 else "memory.usage_in_bytes"))
-        )
+        return _figure(self.memory, MEM_USED)
 
     def cached_bytes(self) -> int:
         """Of that, page cache that is given up where memory is short; -1 where unknown."""
-        if self.memory is None:
-            return -1
-        version, folder = self.memory
-        key = "inactive_file" if version == 2 else "total_inactive_file"
-        return _number(_table(folder / "memory.stat").get(key, ""))
+        return _figure(self.memory, MEM_CACHED)
 
 
 def find(root: Path = Path("/"), pid: int | str = "self") -> Cgroup:
     """The cgroup of process `pid` as seen below `root`. Never raises: what cannot be read is
     None."""
-    cpu, memory = (controller(name, root, pid) for name in ("cpu", "memory"))
-    versions = [group.version for group in (cpu, memory) if group is not None]
+    cpu, memory = (_groups(name, root, pid) for name in ("cpu", "memory"))
     quota, cpu_at = _tightest(cpu, _cpu_quota)
     limit, memory_at = _tightest(memory, _mem_limit)
     return Cgroup(
-        min(versions, default=None), quota, None if limit is None else int(limit), cpu_at, memory_at
+        min((version for version, _ in (*cpu, *memory)), default=None),
+        *(quota, None if limit is None else int(limit), cpu_at, memory_at),
     )
 
 
-def controller(name: str, root: Path, pid: int | str) -> Group | None:
-    """Where the controller `name` keeps this process, None where it is not in use or not
-    mounted."""
+def _groups(name: str, root: Path, pid: int | str) -> tuple[At, ...]:
+    """The groups of this process for the controller `name`, from its own up to the root of what can
+    be seen; none where it is not in use or not mounted."""
     process = root / "proc" / str(pid)
     paths: dict[str, str] = {}
     for line in _text(process / "cgroup").split("\n"):
@@ -101,8 +87,8 @@ def controller(name: str, root: Path, pid: int | str) -> Group | None:
             mount_root, point = mounts[key]
             folders = _walk(root / point.lstrip("/"), mount_root.rstrip("/"), paths[key])
             if version == 1 or any(_offers(folder, name) for folder in folders):
-                return Group(version, folders)
-    return None
+                return tuple((version, folder) for folder in folders)
+    return ()
 
 
 def _walk(point: Path, mount_root: str, path: str) -> tuple[Path, ...]:
@@ -123,21 +109,18 @@ def _offers(folder: Path, name: str) -> bool:
 
 
 def _tightest(
-    group: Group | None, limit_of: Callable[[Group, Path], float | None]
-) -> tuple[float | None, tuple[int, Path] | None]:
-    """(the tightest limit, its version and folder); the process's own folder where there is no
-    limit."""
-    if group is None or not group.folders:
-        return None, None
-    limits = ((limit_of(group, folder), folder) for folder in group.folders)
-    known = [(limit, folder) for limit, folder in limits if limit is not None]
-    limit, at = min(known, key=lambda each: each[0], default=(None, group.folders[0]))
-    return limit, (group.version, at)
+    groups: tuple[At, ...], limit_of: Callable[[At], float | None]
+) -> tuple[float | None, At | None]:
+    """The tightest limit and its group; the process's own group where there is no limit."""
+    known = [(limit, at) for at in groups if (limit := limit_of(at)) is not None]
+    own = next(iter(groups), None)
+    return min(known, key=lambda each: each[0], default=(None, own))
 
 
-def _cpu_quota(group: Group, folder: Path) -> float | None:
+def _cpu_quota(at: At) -> float | None:
     """In cores."""
-    if group.version == 2:
+    version, folder = at
+    if version == 2:
         texts = _text(folder / "cpu.max").split()
     else:
         texts = [_text(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
@@ -145,16 +128,18 @@ def _cpu_quota(group: Group, folder: Path) -> float | None:
     return quota / period if quota > 0 and period > 0 else None
 
 
-def _mem_limit(group: Group, folder: Path) -> float | None:
-    name = "memory.max" if group.version == 2 else "memory.limit_in_bytes"
-    limit = _number(_text(folder / name))
+def _mem_limit(at: At) -> float | None:
+    limit = _figure(at, MEM_LIMIT)
     return limit if 0 <= limit < NO_LIMIT_BYTES else None
 
 
-def _table(path: Path) -> dict[str, str]:
-    """A file of `key number` lines."""
-    lines = (line.split() for line in _text(path).splitlines())
-    return {fields[0]: fields[1] for fields in lines if len(fields) > 1}
+def _figure(at: At | None, places: tuple[str, str]) -> int:
+    """A number of this group, -1 where it is unknown."""
+    if at is None:
+        return -1
+    file, _, key = places[at[0] - 1].partition(" ")
+    text = _text(at[1] / file)
+    return _number(f"\n{text}".partition(f"\n{key} ")[2].partition("\n")[0] if key else text)
 
 
 def _text(path: Path) -> str:

@@ -22,27 +22,8 @@ MESSAGE_BYTES = 4096
 LARGEST_CHUNK_BYTES = 64 << 20
 
 
-class _Kept:
-    """A chunk of memory of one process, whose folder it is."""
-
-    def __init__(self, directory: Path, fd: int, size: int) -> None:
-        """Raises OSError, or ValueError for memory that is no chunk."""
-        self.folder = directory.name
-        self.memory = mmap.mmap(fd, size)
-        self.chunk = memoryview(self.memory)
-        try:
-            self.copier = Copier(self.chunk, str(directory))
-        except ValueError:
-            self.release()
-            raise
-
-    def release(self) -> None:
-        self.chunk.release()
-        self.memory.close()
-
-
 class Keeper:
-    """The memory handed over on one socket, of the processes of one run."""
+    """The memory received on one socket, from the processes of one run."""
 
     def __init__(self, run: Path, system: Path, socket_fd: int | None) -> None:
         """`system`: the sampler's own folder, which holds the socket."""
@@ -53,29 +34,30 @@ class Keeper:
             with suppress(OSError):
                 self._socket = socket.socket(fileno=socket_fd)
                 self._socket.setblocking(False)
-        self._kept: list[_Kept] = []
+        self._kept: list[Copier] = []  # of chunks, which are mapped as long as they are here
 
     def round(self) -> None:
-        """Take what was handed over, and copy what is new. Never raises an OSError."""
+        """Receive new memory, and copy what is new in all. Never raises an OSError."""
         self._receive()
-        now = struct.pack("=q", now_ns())
+        now = now_ns()
         for one in self._kept:
-            one.chunk[KEPT_OFFSET : KEPT_OFFSET + 8] = now
-            one.copier.copy()
+            struct.pack_into("=q", one.chunk, KEPT_OFFSET, now)
+            one.copy()
 
     def drop(self, folder: str) -> None:
-        """The process of this folder has ended: copy what it has left, and let its memory go."""
+        """The process of this folder has ended: copy the rest of its memory, and unmap it."""
         self._receive()
-        for one in [one for one in self._kept if one.folder == folder]:
-            one.copier.copy()
-            self._kept.remove(one)
-            self._let_go(one)
+        kept, self._kept = self._kept, []
+        for one in kept:
+            if os.path.basename(one.directory) == folder:
+                one.copy()
+            else:
+                self._kept.append(one)
 
     def close(self) -> None:
         """One last round."""
         self.round()
-        while self._kept:
-            self._let_go(self._kept.pop())
+        self._kept = []
         if self._socket is not None:
             with suppress(OSError):  # tools that copy a run's folder may stumble over a socket
                 os.unlink(self._system / SOCKET_NAME)
@@ -93,10 +75,9 @@ class Keeper:
                 self._socket = None
                 return
             try:
-                if len(fds) == 1:
-                    self._take(message, fds[0])
-            except (OSError, ValueError, KeyError, TypeError):
-                pass  # not from a process of ours
+                # What is not from a process of ours is ignored.
+                with suppress(OSError, ValueError, KeyError, TypeError):
+                    self._take(message, *fds)
             finally:
                 for fd in fds:
                     os.close(fd)
@@ -107,9 +88,4 @@ class Keeper:
         # Memory that can shrink would be a bus error; raises OSError for what is no memfd.
         sealed = fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
         if 0 < size <= LARGEST_CHUNK_BYTES and directory.is_dir() and sealed:
-            self._kept.append(_Kept(directory, fd, size))
-
-    @staticmethod
-    def _let_go(one: _Kept) -> None:
-        one.copier.release()
-        one.release()
+            self._kept.append(Copier(memoryview(mmap.mmap(fd, size)), str(directory)))

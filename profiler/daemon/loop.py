@@ -1,5 +1,4 @@
-"""The sampler's life: let go of everything, say who it is, sample tick by tick, end when the
-training has ended."""
+"""The sampler's life: detach, write who it is, sample tick by tick, end with the training."""
 
 from __future__ import annotations
 
@@ -7,7 +6,6 @@ import gc
 import json
 import math
 import os
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -40,28 +38,29 @@ INTERVAL_S = 0.2
 NOBODY_NS = 10_000_000_000  # how long it waits for the first process to register
 SCAN_NS = 1_000_000_000
 SLOW_NS = 1_000_000_000
-KEEPING_NS = (
-    500_000_000  # should training process and sampler be killed together, no more than this is lost
-)
+KEEPING_NS = 500_000_000  # if training and sampler are killed together, no more than this is lost
 LISTENING_NS = 50_000_000
 LANES_BYTES = 24_000_000
 CPU_SHARE = 0.014  # of one core; the promise is 0.015
 CPU_BURST_NS = 400_000_000
 LONGEST_NS = 3_000_000_000  # however dear a tick is, the end of the training is noticed by then
-USAGE = "RUN_DIR SYSTEM_DIR [--interval SECONDS] [--keeper FD], of 0.01 to 3600 seconds"
 TOO_BIG = "a process is so large that walking its page tables would slow the training down"
 
 
 def main(argv: Sequence[str]) -> int:
-    """Arguments as in USAGE. Returns the exit status: 0, or 2 for arguments that are wrong."""
+    """RUN_DIR SYSTEM_DIR [--interval SECONDS] [--keeper FD], as the training process passes them.
+    Returns 0."""
+    run, system, *options = argv
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    keeper_fd = given.get("--keeper")
     try:
-        run, system, interval_s, keeper_fd = _arguments(*argv)
-    except (TypeError, ValueError):
-        print(f"loaderscope sampler: usage: {USAGE}", file=sys.stderr)
-        return 2
-    try:
-        detach(keeper_fd)
-        sampler = Sampler(run, system, interval_s, keeper_fd=keeper_fd)
+        detach()
+        sampler = Sampler(
+            Path(run),
+            Path(system),
+            float(given.get("--interval", INTERVAL_S)),
+            keeper_fd=None if keeper_fd is None else int(keeper_fd),
+        )
     except Exception:
         return 0  # a removed directory, a full disk: nobody could be informed
     try:
@@ -71,16 +70,6 @@ def main(argv: Sequence[str]) -> int:
     finally:
         sampler.close()
     return 0
-
-
-def _arguments(run: str, system: str, *options: str) -> tuple[Path, Path, float, int | None]:
-    given = dict(zip(options[::2], options[1::2], strict=True))
-    interval_s = float(given.pop("--interval", INTERVAL_S))
-    keeper_fd = given.pop("--keeper", None)
-    if given or not 0.01 <= interval_s <= 3600:
-        raise ValueError
-    fd = None if keeper_fd is None else int(keeper_fd)
-    return Path(run).absolute(), Path(system).absolute(), interval_s, fd
 
 
 class Sampler:
@@ -122,7 +111,9 @@ class Sampler:
         self.budget = Budget(LANES_BYTES)
         kinds = schema.MACHINE, schema.core_schema(self.machine.cores), schema.PROCESS, schema.GPU
         self.lanes = self.machine_lane, self.core_lane, self.process_lane, self.gpu_lane = tuple(
-            Lane(system, kind.name, kind, self.budget, _say_nothing, trimmed=True) for kind in kinds
+            # A lane that stops ends the sampler.
+            Lane(system, kind.name, kind, self.budget, lambda why: None, trimmed=True)
+            for kind in kinds
         )
         self._turns = Turns(now_ns, time.thread_time_ns)
         self._slow_due_ns = 0
@@ -142,10 +133,7 @@ class Sampler:
                 return
             due += allowance.wait_ns(self.interval_ns, LONGEST_NS, now_ns(), time.process_time_ns())
             late = now_ns() - due
-            if (
-                late > 0
-            ):  # the machine slept, or had no core for it: missed ticks are not made up for
-                due += late
+            due += max(0, late)  # ticks missed for want of a core, or asleep, stay missed
             # Ticks may be made rare, keeping may not, nor hearing who waits for a burst to end.
             while (left := due - now_ns()) > (pause := self._pause_ns()):
                 self.bursts.wait(pause / 1e9)
@@ -181,8 +169,8 @@ class Sampler:
         return not any(lane.stopped for lane in self.lanes)
 
     def close(self) -> None:
-        """Keep what is left, end a burst at work, seal the lanes and say that it has ended. Never
-        raises."""
+        """Copy what is left to the files, end a burst at work, close the lanes and write that it
+        has ended. Never raises."""
         self.keeper.close()
         self.bursts.close()
         if self.reasons.changed:
@@ -214,7 +202,6 @@ class Sampler:
         rows: list[tuple[int, int, Worker, Usage]] = []
         seen: set[int] = set()  # one process may have registered twice
         for main in self.registry.living:
-            assert main.probe is not None
             owner = main.probe.pid
             for pid, each in {owner: Worker(main.probe, -1, -1), **main.workers}.items():
                 usage = each.probe.usage()
@@ -245,7 +232,3 @@ class Sampler:
     def _tell_host(self) -> None:
         self.reasons.changed = False
         self._tell("host.json", as_json(replace(self._host, reasons=self.reasons.sentences)))
-
-
-def _say_nothing(why: str) -> None:
-    """A lane that stops ends the sampler."""

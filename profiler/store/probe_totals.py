@@ -129,12 +129,13 @@ class ProbeTotals:
                 self.reasons.setdefault(reason, sentence)
 
     def fetches(self) -> SampledFetches:
-        """The same, as advice has it."""
+        """The same, as advice has it; of the directories those with the most opens, most first."""
+        folders = sorted(self.folders.items(), key=lambda item: (-item[1], item[0]))
         return SampledFetches(
             **{name: getattr(self, name) for name in SUMS},
             directories=self.directories,
             suffixes={suffix: SuffixTotals(*row) for suffix, row in self.suffixes.items()},
-            folders=self.most_used_folders(),
+            folders=dict(folders[:MAX_FOLDERS]),
             mounts=tuple(MountTotals(*key, opens) for key, opens in self.mounts.items()),
             containers=tuple(ContainerFile(path, *row) for path, row in self.containers.items()),
             moved=tuple(sorted(self.moved)),
@@ -143,11 +144,6 @@ class ProbeTotals:
             fields=self.fields,
             reasons=dict(self.reasons),
         )
-
-    def most_used_folders(self) -> dict[str, int]:
-        """The directories with the most opens, most first."""
-        ranked = sorted(self.folders.items(), key=lambda item: (-item[1], item[0]))
-        return dict(ranked[:MAX_FOLDERS])
 
     def to_json(self) -> str:
         """As one file holds it, at most `MAX_CHARACTERS` long: what names most is left out

@@ -1,5 +1,5 @@
-"""When a burst of stack samples is due, by itself or because somebody asks, and the file each one
-ends in."""
+"""When a burst of stack samples is due, automatically or on request, and the file it is written
+to."""
 
 from __future__ import annotations
 
@@ -16,8 +16,14 @@ from pathlib import Path
 from ...base.atomic_write import write_atomically
 from ...base.clock import now_ns
 from ...base.tolerant import as_json
-from ...store.stacks.burst_file import FORMAT, MAX_FILES, BurstFile
-from ...store.stacks.request_file import REQUEST, StackRequest, read_request
+from ...store.stacks.burst_file import (
+    FORMAT,
+    MAX_FILES,
+    REQUEST,
+    BurstFile,
+    StackRequest,
+    read_request,
+)
 from ..reasons import Reasons
 from ..registry import Main
 from .capture import PySpy, S, StackCapture
@@ -25,20 +31,18 @@ from .py_spy import MISSING, Recording, find_py_spy
 from .when import WAITING_SHARE, Loop, Watcher
 
 MAX_AUTOMATIC = 8  # in a run
-# So many bursts of a run that a reader ended are made up for by another.
-MAX_CUT = 8
+MAX_CUT = 8  # bursts of a run that a reader ended, and that are taken again
 AGAIN_NS = 300 * S
-# A run younger than this is looked at so often.
+# (age of the run, how often it is looked at until then).
 LOOK_EVERY_NS = ((10 * S, S // 4), (60 * S, S), (math.inf, 5 * S))
-# Workers that hand over batch after batch map and unmap shared memory all the time, which a reading
-# holds up: at a step of 1 ms, 17 readings a second of three processes cost 9 %; at 3 ms, less than
-# 3 (benchmarks/stacks_cost.py).
+# Quick workers map and unmap shared memory all the time, which a reading holds up: at a step of
+# 1 ms, 17 readings a second of three processes cost 9 %; at 3 ms, less than 3
+# (benchmarks/stacks_cost.py).
 QUICK_STEP_NS = 3_500_000
-# What a burst costs the loop itself is seen on the spot: a loop whose steps take so much longer in
-# it than before gets no more of it than this long.
+# A burst ends after this long if the steps of its loop take so much longer than before.
 COST_SEEN_NS = 2 * S
 COSTLY = 1.1
-COST_STEPS = 100  # on both sides, for their means to say something
+COST_STEPS = 100  # on both sides, for a mean that can be compared
 
 OFF = (
     "stacks are switched off (LOADERSCOPE_STACKS=0, or stacks=False); `loaderscope stacks` takes "
@@ -55,8 +59,8 @@ COMPUTING = (
 
 
 class Bursts:
-    """Of one sampler. `tick` is called at each of its ticks and never raises; `close` at its
-    end."""
+    """The bursts of one sampler, which calls `tick` at each of its ticks and `close` at its end.
+    Neither raises."""
 
     def __init__(
         self,
@@ -68,7 +72,7 @@ class Bursts:
         program: str | None = None,
         start: Callable[..., Recording] = Recording,
     ) -> None:
-        """`cores`: how many the training may use. `program`: py-spy, looked for where it is not
+        """`cores`: how many the training may use. `program`: py-spy, searched for if it is not
         given."""
         self.system = system
         self._request = run / REQUEST
@@ -80,7 +84,7 @@ class Bursts:
         # When the automatic bursts of each training process were taken.
         self._taken: dict[Path, list[int]] = defaultdict(list)
         self._burst: StackCapture | None = None
-        # A loop whose burst may slow it down, its step before, and when to look.
+        # The loop whose burst may slow it down, its mean step before, and when to compare.
         self._uncosted: tuple[Watcher, Loop, float, int] | None = None
         self._waiting: StackRequest | None = None
         self._number = self._cut = 0
@@ -96,8 +100,8 @@ class Bursts:
         return self._burst is not None
 
     def listen(self) -> None:
-        """Take in a request, between two ticks too: a reader who wants what the burst at work has
-        waits for its end. Never raises."""
+        """Look for a request, between two ticks too: a reader may wait for the burst at work to
+        end. Never raises."""
         try:
             asked = self._heard()
             if asked is None or not asked.so_far:
@@ -139,7 +143,7 @@ class Bursts:
             self._abandon(error)
 
     def _cut_short(self, burst: StackCapture) -> None:
-        """End it with what it has. A loop that goes on for long enough has another."""
+        """End it with what it has. A loop that goes on for long enough gets another."""
         burst.close()
         self._finish(burst)
         watcher, times = self._watchers.get(burst.directory), self._taken[burst.directory]
@@ -162,28 +166,25 @@ class Bursts:
             every_ns = next(every for until, every in LOOK_EVERY_NS if age_ns < until)
         self._look_due_ns = now + every_ns
         computing = False
-        due: list[tuple[float, Watcher, Main, Loop]] = []
-        wanted = [main for main in living if main.stacks != "off" and main.probe is not None]
+        due: list[tuple[Watcher, Main, Loop]] = []
+        wanted = [main for main in living if main.stacks != "off"]
         for main in wanted:
             eager, times = main.stacks == "eager", self._taken[main.directory]
             if times and (eager or len(times) >= 2 or now - times[-1] < AGAIN_NS):
                 continue
             watcher = self._watcher(main)
-            loops = watcher.steady(eager)
-            due += [
-                (loop.waiting_share, watcher, main, loop)
-                for loop in loops
-                if loop.waiting_share >= WAITING_SHARE or eager
-            ]
-            computing = computing or bool(loops)
+            for loop in watcher.steady(eager):
+                computing = True
+                if loop.waiting_share >= WAITING_SHARE or eager:
+                    due.append((watcher, main, loop))
         if due:  # of several ranks the one that holds the others up
-            _, watcher, main, loop = max(due, key=lambda each: each[0])
+            watcher, main, loop = max(due, key=lambda each: each[2].waiting_share)
             self._taken[main.directory].append(now)
             step_ns = loop.step_mean_ns
             if step_ns is not None and main.stacks != "eager" and loop.batches >= COST_STEPS:
                 self._uncosted = watcher, loop, step_ns, now + COST_SEEN_NS
+            self._begin(now, main, loop, None)
             watcher.forget()
-            self._begin(now, main, loop.loader, step_ns, None)
         elif not taken:
             self._say(OFF if not wanted else COMPUTING if computing else YOUNG)
 
@@ -204,7 +205,7 @@ class Bursts:
             burst.end_early()
 
     def _heard(self) -> StackRequest | None:
-        """A new request; one from before this sampler is not answered."""
+        """A new request, if it was not made before this sampler began."""
         try:
             found = os.stat(self._request)
         except OSError:
@@ -217,31 +218,23 @@ class Bursts:
     def _answer(self, now: int, living: Sequence[Main], asked: StackRequest) -> None:
         if self.py_spy.program is None:  # installed meanwhile?
             self.py_spy = replace(self.py_spy, program=find_py_spy())
-        at_work = [main for main in living if main.probe is not None]
         if self.py_spy.program is None:
             self._refuse(now, asked, MISSING)
-        elif not at_work:
+        elif not living:
             self._refuse(now, asked, "no training process of this run is alive on this host")
         else:
             # The loop that waited longest for its data since the last look.
-            best: tuple[int, Main, int | None, float | None] = (-1, at_work[0], None, None)
-            for main in at_work:
-                for loop in self._watcher(main).loops.values():
-                    if loop.wait_ns > best[0]:
-                        best = loop.wait_ns, main, loop.loader, loop.step_mean_ns
-            self._begin(now, *best[1:], asked)
+            loops = [(main, it) for main in living for it in self._watcher(main).loops.values()]
+            first = living[0], None
+            main, loop = max(loops, key=lambda each: each[1].wait_ns, default=first)
+            self._begin(now, main, loop, asked)
 
-    def _begin(
-        self,
-        now: int,
-        main: Main,
-        loader: int | None,
-        step_ns: float | None,
-        asked: StackRequest | None,
-    ) -> None:
-        slower = self._slower
-        if main.workers and step_ns:
-            slower *= max(1.0, QUICK_STEP_NS / step_ns)
+    def _begin(self, now: int, main: Main, loop: Loop | None, asked: StackRequest | None) -> None:
+        slower, loader = self._slower, None
+        if loop is not None:
+            loader = loop.loader
+            if main.workers and loop.step_mean_ns:
+                slower *= max(1.0, QUICK_STEP_NS / loop.step_mean_ns)
         self._burst = StackCapture(
             self._next_number(), main, loader, asked, self._cores, slower, self.py_spy, now
         )
@@ -273,8 +266,7 @@ class Bursts:
         )
 
     def _abandon(self, error: Exception) -> None:
-        """Something failed that should not have: no burst is left at work, and the reason is
-        said."""
+        """An unexpected failure: no burst is left at work, and the reason is recorded."""
         burst, self._burst = self._burst, None
         if burst is not None:
             burst.abandon()

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...base.clock import now_ns
-from ...store.stacks.burst_file import FORMAT, BurstFile, ProcessRow
-from ...store.stacks.request_file import StackRequest
+from ...store.stacks.burst_file import FORMAT, BurstFile, ProcessRow, StackRequest
 from ..procfs import read_stat
 from ..registry import Main
 from .merge_stacks import Merged
@@ -102,7 +101,6 @@ class StackCapture:
         py_spy: PySpy,
         now: int,
     ) -> None:
-        assert main.probe is not None
         self.number = number
         self.asked = asked
         self.native = asked is not None and asked.native

@@ -33,16 +33,13 @@ MISSING = "py-spy is not installed here: pip install py-spy"
 def find_py_spy(
     environ: Mapping[str, str] = os.environ, executable: str = sys.executable
 ) -> str | None:
-    """The program: next to this Python, in its scripts folder, or on the PATH; None where there is
+    """The program next to this Python, in its scripts folder, or on the PATH; None if there is
     none."""
-    places = [os.path.dirname(executable), sysconfig.get_path("scripts")]
-    for place in places:
-        path = os.path.join(place or "/nowhere", "py-spy")
-        if os.access(path, os.X_OK) and os.path.isfile(path):
-            return path
     import shutil  # seldom needed, and loads modules that the sampler has no use for
 
-    return shutil.which("py-spy", path=environ.get("PATH", os.defpath))
+    places = os.path.dirname(executable), sysconfig.get_path("scripts")
+    path = [*(place or "/nowhere" for place in places), environ.get("PATH", os.defpath)]
+    return shutil.which("py-spy", path=os.pathsep.join(path))
 
 
 PATIENCE_S = 20.0

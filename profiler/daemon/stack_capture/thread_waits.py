@@ -1,10 +1,10 @@
 """What a thread does at a moment: it computes, or waits for something that has a name.
 
-/proc tells it with the permission that py-spy has (PTRACE_MODE_ATTACH): `syscall` has the system
-call that a thread is blocked in and its arguments, `fd` what a descriptor is, `mem` the descriptors
-of a poll, `maps` the file that a futex lies in, and `wchan` where the kernel waits (proc(5)). The
-numbers of the calls are those of x86-64 and of AArch64; on other machines `wchan` alone is looked
-at. A child or a server of this host that is waited for computes, or waits itself.
+The source is /proc, with the permission that py-spy has (PTRACE_MODE_ATTACH): `syscall` has the
+system call that blocks a thread and its arguments, `fd` what a descriptor is, `mem` the descriptors
+of a poll, `maps` the file that a futex lies in, and `wchan` where the kernel waits (proc(5)). Call
+numbers are known for x86-64 and AArch64; other machines use `wchan` alone. A child or a server of
+this host that is waited for computes, or waits itself.
 """
 
 from __future__ import annotations
@@ -19,29 +19,24 @@ from typing import NamedTuple
 from ..procfs import read, read_all
 from .peers import Peer, children, peer_of
 
-# By role: the numbers on x86-64, and on AArch64.
+# By role: the numbers on x86-64, and on AArch64. Of every other call, the first argument is taken
+# for a descriptor if the process has one of that number.
 _CALLS = {
-    "descriptor": (
-        (0, 1, 3, 5, 8, 16, 17, 18, 19, 20, 40, 42, 43, 44, 45, 46, 47, 74, 75, 77, 78, 187, 217,
-         221, 277, 285, 288, 295, 296, 299, 307, 326, 327),
-        (29, 46, 47, 57, 61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 71, 80, 82, 83, 84, 202, 203, 206,
-         207, 211, 212, 213, 223, 242, 243, 285, 286),
-    ),
     "path": (
-        (2, 4, 6, 21, 82, 83, 87, 89, 137, 257, 262, 263, 269, 316, 332, 437),
-        (34, 35, 43, 48, 56, 78, 79, 276, 291, 437),
+        "2 4 6 21 82 83 87 89 137 257 262 263 269 316 332 437",
+        "34 35 43 48 56 78 79 276 291 437",
     ),
-    "poll": ((7, 271), (73,)),
-    "select": ((23, 270), (72,)),
-    "epoll": ((232, 281, 441), (22, 441)),
-    "futex": ((202,), (98,)),
-    "file lock": ((72, 73), (25, 32)),
-    "semaphore": ((65, 220), (192, 193)),
-    "sleep": ((34, 35, 230), (101, 115)),
-    "child": ((56, 58, 61, 247, 435), (95, 220, 260, 435)),
-    "requests": ((208, 333, 426), (4, 292, 426)),
-    "memory": ((9, 10, 11, 12, 25, 26, 28), (214, 215, 216, 222, 226, 227, 233)),
-}  # fmt: skip
+    "poll": ("7 271", "73"),
+    "select": ("23 270", "72"),
+    "epoll": ("232 281 441", "22 441"),
+    "futex": ("202", "98"),
+    "file lock": ("72 73", "25 32"),
+    "semaphore": ("65 220", "192 193"),
+    "sleep": ("34 35 230", "101 115"),
+    "child": ("56 58 61 247 435", "95 220 260 435"),
+    "requests": ("208 333 426", "4 292 426"),
+    "memory": ("9 10 11 12 25 26 28", "214 215 216 222 226 227 233"),
+}
 _MACHINES = ("x86_64", "aarch64")
 _WAITID = (95, 247)  # whose second argument is the child
 FUTEX_PRIVATE = 128  # linux/futex.h
@@ -52,7 +47,7 @@ MAX_WHAT = 200
 _KERNEL_LOCKS = (b"rwsem", b"mutex", b"down_", b"schedule_preempt_disabled", b"locks_lock")
 _SLEEPS = (b"nanosleep", b"sigtimedwait")
 _PYTHON = re.compile(rb"(?:.*/)?(?:python[0-9.]*[td]*|libpython[0-9].*)")
-# Of several threads that a process waits for, what one that gets on does is told first.
+# Of several threads that a process waits for, the first of these that one of them does is given.
 _GETS_ON = ("threads", "child", "server", "disk", "network", "child waits", "server waits", "sleep")
 
 
@@ -72,11 +67,10 @@ class ThreadWaits:
     """Of the processes of one burst. What does not change while it is taken is remembered."""
 
     def __init__(self, machine: str = os.uname().machine) -> None:
-        place = _MACHINES.index(machine) if machine in _MACHINES else None
         self._roles = {
-            number: role
-            for role, numbers in _CALLS.items()
-            for number in (numbers[place] if place is not None else ())
+            int(number): role
+            for role, columns in _CALLS.items()
+            for number in dict(zip(_MACHINES, columns, strict=True)).get(machine, "").split()
         }
         self.known: set[int] = set()  # processes of the burst, which are looked at themselves
         self._peers: dict[tuple[int, str], Peer] = {}
@@ -88,7 +82,7 @@ class ThreadWaits:
         self.listings = 0  # of the threads of a process, that it has made itself
 
     def look(self, pid: int) -> Seen:
-        """What the main thread of this process does now. Raises OSError where that may not be
+        """What the main thread of this process does now. Raises OSError where it may not be
         read."""
         call = read(f"/proc/{pid}/syscall")
         if call.startswith(b"running"):
@@ -97,8 +91,8 @@ class ThreadWaits:
         return self._others(pid) if found.key == _OWN else found
 
     def _core(self, pid: int) -> Seen:
-        """Computing, or ready to compute without a core: as often as the kernel counts of both
-        (schedstat) since the last look say."""
+        """Computing, or ready to compute without a core: in the proportion in which the kernel
+        counted both since the last look (schedstat)."""
         used, delayed = map(int, read(f"/proc/{pid}/schedstat").split()[:2])
         before = self._delays.get(pid, (used, delayed))
         self._delays[pid] = used, delayed
@@ -120,25 +114,22 @@ class ThreadWaits:
             return self._futex(pid, a, b)
         if role in ("poll", "select", "epoll"):
             return self._polled(pid, role, a, b)
-        if role == "descriptor":
-            return self._in_kernel(pid, tid, self._descriptor(pid, a))
         if role == "file lock":
-            return (
-                Seen("lock", found.what, (found.what, 0))
-                if (found := self._descriptor(pid, a)).what
-                else Seen("lock")
-            )
+            file = self._descriptor(pid, a).what
+            return Seen("lock", file, (file, 0) if file else None)
         if role == "child":
             known = [b] if number in _WAITID else [a] if 0 < a < 1 << 31 else children(pid)
             return Seen("child" if any(map(_computes, known or [pid])) else "child waits")
-        if role in _PLAIN:
-            return self._in_kernel(pid, tid, _PLAIN[role])
-        at = _wchan(pid, tid)
-        return Seen("sleep") if any(name in at for name in _SLEEPS) else UNKNOWN
-
-    def _in_kernel(self, pid: int, tid: int, found: Seen) -> Seen:
-        """A file that another process holds in the kernel is a lock."""
-        if found.kind == "disk" and any(name in _wchan(pid, tid) for name in _KERNEL_LOCKS):
+        at = b""
+        with suppress(OSError):
+            at = read(f"/proc/{pid}/task/{tid}/wchan")
+        if any(name in at for name in _SLEEPS):
+            return Seen("sleep")
+        found = _PLAIN.get(role or "")
+        if found is None:
+            found = self._descriptor(pid, a) if self._roles else UNKNOWN
+        # A file that another process holds in the kernel is a lock.
+        if found.kind == "disk" and any(name in at for name in _KERNEL_LOCKS):
             return Seen("lock", found.what or "in the kernel")
         return found
 
@@ -155,8 +146,7 @@ class ThreadWaits:
         return self._locks[pid, address]
 
     def _others(self, pid: int) -> Seen:
-        """What a thread does that gets on, where the main thread waits for others of its
-        process."""
+        """What another thread does, where the main thread waits for others of its process."""
         found: dict[str, Seen] = {}
         self.listings += 1
         for tid in os.listdir(f"/proc/{pid}/task")[:MOST_THREADS]:
@@ -169,21 +159,24 @@ class ThreadWaits:
         return next((found[kind] for kind in _GETS_ON if kind in found), Seen("lock"))
 
     def _polled(self, pid: int, role: str, a: int, b: int) -> Seen:
-        """Descriptors that are waited for; for none of them it is a sleep. The first that is known
-        is told."""
+        """The first of the descriptors waited for that is known; a sleep where there are none."""
         if role == "epoll":
             told = read(f"/proc/{pid}/fdinfo/{a}")
             numbers = [int(each) for each in re.findall(rb"^tfd:\s*(\d+)", told, re.MULTILINE)]
         else:
-            many = b if role == "poll" else a
+            address, many = (a, b) if role == "poll" else (b, a)
             if many == 0:
                 return Seen("sleep")
-            size = 8 * min(many, MOST_POLLED) if role == "poll" else (many + 7) // 8
-            memory = _memory(pid, a if role == "poll" else b, min(size, 128)) if a and b else b""
+            data = b""
+            if address:
+                with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+                    memory.seek(address)
+                    size = 8 * min(many, MOST_POLLED) if role == "poll" else (many + 7) // 8
+                    data = memory.read(min(size, 128))
             if role == "poll":
-                numbers = [each[0] for each in struct.iter_unpack("<ihh", memory)]
+                numbers = [each[0] for each in struct.iter_unpack("<ihh", data)]
             else:
-                numbers = [at for at in range(8 * len(memory)) if memory[at // 8] >> at % 8 & 1]
+                numbers = [at for at in range(8 * len(data)) if data[at // 8] >> at % 8 & 1]
         found = (self._descriptor(pid, number) for number in numbers[:MOST_POLLED])
         return next((each for each in found if each != UNKNOWN), UNKNOWN)
 
@@ -197,7 +190,7 @@ class ThreadWaits:
             if peer is None:
                 peer = peer_of(pid, target)
                 self._missed[pid, target] += peer.pid is None
-                # A server may not have accepted yet, a child not have begun.
+                # A server may not have accepted yet, a child may not have begun.
                 if peer.pid is not None or self._missed[pid, target] >= MISSES:
                     self._peers[pid, target] = peer
             if peer.pid in self.known:
@@ -228,21 +221,6 @@ def _computes(pid: int) -> bool:
         return any(state.split(None, 1)[0] in (b"R", b"Z") for state in states)
     except (OSError, IndexError):
         return True
-
-
-def _wchan(pid: int, tid: int) -> bytes:
-    try:
-        return read(f"/proc/{pid}/task/{tid}/wchan")
-    except OSError:
-        return b""
-
-
-def _memory(pid: int, address: int, size: int) -> bytes:
-    fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.pread(fd, size, address)
-    finally:
-        os.close(fd)
 
 
 def _mappings(maps: bytes) -> list[tuple[int, int, list[bytes]]]:

@@ -18,14 +18,15 @@ from .block import (
     BLOCK,
     CHUNK,
     CHUNK_HEADER_BYTES,
+    COMMITTED,
     COMMITTED_OFFSET,
-    FIRST_OFFSET,
+    FIRST,
     FREE,
-    GENERATION_OFFSET,
+    GENERATION,
     IN_USE,
     KEPT_OFFSET,
     MAGIC,
-    PATCHES_OFFSET,
+    PATCHES,
     SOCKET_NAME,
     STATE_OFFSET,
     USED_OFFSET,
@@ -43,22 +44,20 @@ LARGEST_CHUNK_BYTES = 4 << 20
 SILENT_NS = 5_000_000_000
 
 _LONG = struct.Struct("=q")
-_INT = struct.Struct("=i")
 
 
 class Block:
     """One window's memory: `buf` is header and records, `committed[0]` the count that others
     see."""
 
-    __slots__ = ("at", "buf", "chunk", "committed", "size")
+    __slots__ = ("buf", "committed", "size", "words")
 
     def __init__(self, chunk: memoryview, at: int, size: int) -> None:
-        self.chunk = chunk
-        self.at = at
         self.size = size
         self.buf = chunk[at : at + size]
         # memoryview.cast stores a native 8-byte word in one go.
         self.committed = self.buf[COMMITTED_OFFSET : COMMITTED_OFFSET + 8].cast("Q")
+        self.words = self.buf[:STATE_OFFSET].cast("q")  # generation, committed, first, patches
 
     def begin(
         self,
@@ -74,32 +73,30 @@ class Block:
         one of the file."""
         generation = self._moving()
         kind = file.schema
-        _LONG.pack_into(self.buf, COMMITTED_OFFSET, 0)
+        self.words[COMMITTED] = 0
         self.buf[WINDOW_AT : WINDOW_AT + len(blanks)] = blanks
         BLOCK.pack_into(
             *(self.buf, 0, generation, 0, first, 0, IN_USE, kind.size, capacity, number, position),
             *(file.capacity, file.first_seq, self.size, name.encode(), kind.name.encode()),
         )
-        _LONG.pack_into(self.buf, GENERATION_OFFSET, generation + 1)
+        self.words[GENERATION] = generation + 1
 
     def end(self, following: int) -> None:
         """Nobody's window; whose it was, and how far that lane is on file, can still be seen (see
         `Copier`)."""
         generation = self._moving()
-        _LONG.pack_into(self.buf, FIRST_OFFSET, following)
-        _INT.pack_into(self.buf, STATE_OFFSET, FREE)
-        _LONG.pack_into(self.buf, GENERATION_OFFSET, generation + 1)
+        self.words[FIRST] = following
+        struct.pack_into("=i", self.buf, STATE_OFFSET, FREE)
+        self.words[GENERATION] = generation + 1
 
     def _moving(self) -> int:
         """Whoever reads the window from here on sees that it changes: an odd generation."""
-        generation: int = _LONG.unpack_from(self.buf, GENERATION_OFFSET)[0] | 1
-        _LONG.pack_into(self.buf, GENERATION_OFFSET, generation)
-        return generation
+        self.words[GENERATION] |= 1
+        return self.words[GENERATION]
 
     def patched(self) -> None:
         """A record that was counted before has changed."""
-        (patches,) = _LONG.unpack_from(self.buf, PATCHES_OFFSET)
-        _LONG.pack_into(self.buf, PATCHES_OFFSET, patches + 1)
+        self.words[PATCHES] += 1
 
 
 class Arena:

@@ -36,8 +36,8 @@ USED_OFFSET, KEPT_OFFSET = 24, 32
 # records of the file before the window, capacity of the file, first seq of the file, bytes of the
 # block, lane, schema
 BLOCK = struct.Struct("=qqqqiiiiqqqq64s16s")
-GENERATION_OFFSET, COMMITTED_OFFSET, FIRST_OFFSET, PATCHES_OFFSET = 0, 8, 16, 24
-STATE_OFFSET, SIZE_OFFSET = 32, 72
+GENERATION, COMMITTED, FIRST, PATCHES = range(4)  # words of 8 bytes
+COMMITTED_OFFSET, STATE_OFFSET, SIZE_OFFSET = 8, 32, 72
 SMALLEST_BLOCK = 1 << 10
 
 FREE, IN_USE = 0, 1
@@ -75,20 +75,18 @@ class Copier:
         _, version, self.pid, size, _, _ = CHUNK.unpack_from(chunk)
         if version != VERSION or size != len(chunk):
             raise ValueError("not a chunk of this version")
-        self._chunk = chunk
-        self._directory = directory
+        self.chunk = chunk
+        self.directory = directory
         # Block → generation, records and patches on file.
         self._copied: dict[int, tuple[int, int, int]] = {}
 
     def blocks(self) -> Iterator[int]:
         """Where the blocks begin."""
-        if not len(self._chunk):
-            return
-        (used,) = struct.unpack_from("=q", self._chunk, USED_OFFSET)
+        (used,) = struct.unpack_from("=q", self.chunk, USED_OFFSET)
         at = CHUNK_HEADER_BYTES
-        while at + SMALLEST_BLOCK <= min(used, len(self._chunk)):
+        while at + SMALLEST_BLOCK <= min(used, len(self.chunk)):
             yield at
-            (size,) = struct.unpack_from("=q", self._chunk, at + SIZE_OFFSET)
+            (size,) = struct.unpack_from("=q", self.chunk, at + SIZE_OFFSET)
             if size < SMALLEST_BLOCK:
                 return
             at += size
@@ -100,12 +98,8 @@ class Copier:
             with forgiving(OSError):
                 self._copy_block(at)
 
-    def release(self) -> None:
-        """Hold the memory no longer."""
-        self._chunk = memoryview(b"")
-
     def _head(self, at: int) -> Head:
-        return Head(*BLOCK.unpack_from(self._chunk, at))
+        return Head(*BLOCK.unpack_from(self.chunk, at))
 
     def _copy_block(self, at: int) -> None:
         for _ in range(TRIES):
@@ -119,13 +113,13 @@ class Copier:
                 kind is None
                 or kind.size != head.record_bytes
                 or not 0 < head.committed <= head.capacity
-                or WINDOW_AT + size > min(head.block_bytes, len(self._chunk) - at)
+                or WINDOW_AT + size > min(head.block_bytes, len(self.chunk) - at)
             ):
                 return
-            records = bytes(self._chunk[at + WINDOW_AT : at + WINDOW_AT + size])
+            records = bytes(self.chunk[at + WINDOW_AT : at + WINDOW_AT + size])
             if head.generation & 1 or self._head(at).generation != head.generation:
                 continue  # the window was moved on meanwhile
-            path = segment_path(self._directory, _text(head.name), head.number)
+            path = segment_path(self.directory, _text(head.name), head.number)
             file = SegmentFile(path, kind, head.file_capacity, head.file_first)
             file.write(head.position, records, head.position + head.committed, only_more=True)
             self._copied[at] = seen

@@ -1,8 +1,7 @@
-"""A lane as columns: one NumPy array a field, kept as narrow as it was recorded, read segment by
-segment.
+"""A lane as columns: one NumPy array a field, as narrow as recorded, read segment by segment.
 
-The records are never held as a whole: each segment (1 MiB) is copied into preallocated columns and
-let go. A column nothing was measured in takes no memory at all.
+The records are never held as a whole: the columns of each segment (1 MiB) are copied. A column in
+which nothing was measured takes no memory.
 """
 
 from __future__ import annotations
@@ -119,9 +118,7 @@ def _read_once(directory: Path, name: str, schema: Schema, last: bool) -> LaneCo
                 if not last:  # its header may be half written: look again
                     raise _Changed from error
             leave_out(error, path)
-    builder = ColumnsBuilder(
-        schema, sum(info.committed for info in plan), plan[0].dtype if plan else None
-    )
+    builder = ColumnsBuilder(schema)
     ends: list[tuple[int, int]] = []  # (first seq, rows) of each segment kept
     disbelieved = 0
     for info in plan:
@@ -185,10 +182,8 @@ def merge_lanes(contents: list[Columns], schema: Schema) -> Columns:
     order = np.argsort(np.concatenate([columns["t_ns"] for columns in contents]), kind="stable")
     arrays = {}
     for name in contents[0]:
-        parts = [columns[name] for columns in contents]
-        constant = all(part.strides[0] == 0 for part in parts)  # measured in none of them
-        whole = np.broadcast_to(parts[0][:1], (len(order),)) if constant else None
-        arrays[name] = np.concatenate(parts)[order] if whole is None else whole
+        whole = joined([columns[name] for columns in contents])
+        arrays[name] = whole[order] if whole.strides[0] else whole
     return Columns(arrays, len(order))
 
 
@@ -224,52 +219,48 @@ def _unmeasured(f: Field, rows: int, count: int) -> Array:
 
 
 class ColumnsBuilder:
-    """Columns being filled. A column is allocated when its first measured value arrives."""
+    """Columns being filled, segment by segment. A stretch without measured values takes no
+    memory."""
 
-    def __init__(self, schema: Schema, rows: int, dtype: np.dtype[Any] | None) -> None:
+    def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.rows = rows
-        self.at = 0
+        self.rows = 0
+        self.parts: dict[str, list[Array]] = {f.name: [] for f in schema.fields}
         # Arrays a field (a core's share) are as long as the file says: it was recorded on another
         # machine.
         self.counts = {f.name: f.count for f in schema.fields}
-        for name, count in self.counts.items():
-            shape = (
-                dtype[name].shape
-                if count > 1 and dtype is not None and name in (dtype.names or ())
-                else ()
-            )
-            self.counts[name] = shape[0] if len(shape) == 1 else count
-        self.arrays: dict[str, Array] = {}
 
     def add(self, records: Array) -> int:
-        start, end = self.at, self.at + len(records)
+        names = records.dtype.names or ()
         for f in self.schema.fields:
-            name, count = f.name, self.counts[f.name]
-            kind = np.dtype((TYPES[f.code], (count,) if f.count > 1 else ()))
-            array = self.arrays.get(name)
+            found = records[f.name] if f.name in names else np.empty(0)
+            if f.count > 1:
+                found = found[:, None] if found.ndim == 1 else found
+                if not self.rows:
+                    self.counts[f.name] = found.shape[1]
+            values = _unmeasured(f, len(records), self.counts[f.name])
             # One that was recorded as something else is not what this field means.
-            if name in (records.dtype.names or ()) and records.dtype[name] == kind:
-                values = records[name]
-                if array is None:
-                    if not np.any(values >= 0):
-                        continue
-                    array = self.arrays[name] = np.empty((self.rows, *kind.shape), TYPES[f.code])
-                    array[:start] = _unmeasured(f, start, count)
-                array[start:end] = values
-            elif array is not None:
-                array[start:end] = _unmeasured(f, end - start, count)
-        self.at = end
-        return end - start
+            if (found.dtype, found.shape) == (values.dtype, values.shape) and np.any(found >= 0):
+                values = found.copy()
+            self.parts[f.name].append(values)
+        self.rows += len(records)
+        return len(records)
 
     def columns(self) -> Columns:
-        """All rows that were added."""
-        return Columns(
-            {
-                f.name: self.arrays[f.name][: self.at]
-                if f.name in self.arrays
-                else _unmeasured(f, self.at, self.counts[f.name])
-                for f in self.schema.fields
-            },
-            self.at,
+        """All rows that were added. The builder is empty afterwards."""
+        arrays = {
+            f.name: joined(self.parts.pop(f.name) or [_unmeasured(f, 0, self.counts[f.name])])
+            for f in self.schema.fields
+        }
+        return Columns(arrays, self.rows)
+
+
+def joined(parts: list[Array]) -> Array:
+    """One array of several; one that holds the same value everywhere (not measured) takes no
+    memory."""
+    if all(part.strides[0] == 0 for part in parts):
+        rows = sum(map(len, parts))
+        return np.broadcast_to(
+            next((p[:1] for p in parts if len(p)), parts[0]), (rows, *parts[0].shape[1:])
         )
+    return np.concatenate(parts)

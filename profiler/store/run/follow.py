@@ -1,12 +1,12 @@
-"""Following a run while it goes on, or looking back at any moment of it, in bounded memory.
+"""Following a live run, or looking back at any moment of it, in bounded memory.
 
     follower = Follower(path)
     follower.poll()                       # True if there is anything new
     run = follower.run(follower.places()[0])
     run = follower.run(place, at_ns=...)  # as it was then
 
-The `Run` it gives is like that of `open_run`, but keeps in detail only the newest records of each
-lane; older batches of the chosen loader are in its totals, and other loaders have no batches.
+The `Run` is like that of `open_run`, but has in detail only the newest records of each lane. Older
+batches of the chosen loader are in its totals; other loaders have no batches.
 """
 
 from __future__ import annotations
@@ -42,11 +42,10 @@ ROWS = {
     "process": 8192,
 }
 
-# How often it is looked whether processes, loaders or hosts joined, and whether processes live.
+# How often to look for new processes, loaders and hosts, and whether processes live.
 LOOK_NS = 1_000_000_000
 
-# Of the newest runs, so many are asked whether they live.
-ASKED_RUNS = 50
+ASKED_RUNS = 50  # of the newest: searched for a live one
 
 
 @dataclass(frozen=True)

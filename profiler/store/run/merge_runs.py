@@ -14,6 +14,7 @@ from ...base.atomic_write import write_atomically
 from ...base.errors import LoaderscopeError, RunUnreadable, UsageError
 from ...base.metadata import clean
 from ...base.tolerant import as_json
+from ..lanes.block import SOCKET_NAME
 from .run_finder import find_run
 from .run_reader import read_run_json
 
@@ -48,7 +49,8 @@ def merge_runs(
                 for part in sorted(path.iterdir()):
                     match = _PART.fullmatch(part.name)
                     if match and part.is_dir() and not part.is_symlink():
-                        shutil.copytree(part, _free(out, match[1]), ignore=_no_files, symlinks=True)
+                        ignored = shutil.ignore_patterns(SOCKET_NAME)
+                        shutil.copytree(part, _free(out, match[1]), ignore=ignored, symlinks=True)
             merged = [facts.id or path.name for _, path, facts in earliest_first]
             write_atomically(
                 out / "run.json",
@@ -73,17 +75,6 @@ def _free(out: Path, stem: str) -> Path:
     while (out / f"{stem}{number}").exists():
         number += 1
     return out / f"{stem}{number}"
-
-
-def _no_files(folder: str, names: list[str]) -> list[str]:
-    """The sampler's socket, and whatever else holds nothing."""
-    return [
-        name
-        for name in names
-        if not (path := Path(folder, name)).is_symlink()
-        and not path.is_dir()
-        and not path.is_file()
-    ]
 
 
 @contextmanager

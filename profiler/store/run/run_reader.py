@@ -24,9 +24,8 @@ from ...base.schema import Schema
 from ...base.tolerant import read_as
 from ..flushing import flush
 from ..gaps import reasons_of_bare_worker, told_by_worker
-from ..lanes.columns import Columns, LaneContent, LaneSource, read_batches, read_lane
-from ..lanes.lane_reader import read_header
-from ..lanes.segment_file import batch_lanes, segments
+from ..lanes.columns import Columns, LaneSource, read_batches, read_lane
+from ..lanes.segment_file import batch_lanes
 from ..rundir import system_stem
 from ..stacks.stack_files import Collates, read_bursts
 from ..stacks.stack_stages import Collate, collate_of
@@ -216,10 +215,8 @@ def _read_process(
     loaders: list[LoaderRun] = []
     workers = Columns.empty(schema.WORKER)
     if whole or not summaries:
-        workers = _note(read(path, "workers", schema.WORKER), notes).columns
-        loaders += (
-            _read_loader(path, index, pid, data.rank, read) for index in _loader_indices(path)
-        )
+        workers = _lane(read, path, "workers", schema.WORKER, notes)
+        loaders += read_loaders(path, pid, data.rank, read)
     notes += (f"{loader.name}: {note}" for loader in loaders for note in loader.notes)
     return ProcessRun(
         **_told(data, ProcessRun) | {"pid": pid, "affinity": data.cores, "cpus": data.core_numbers},
@@ -248,18 +245,17 @@ def _state(data: EndedProcess, liveness: Liveness, loaders: list[LoaderRun]) -> 
     return "finished" if state == "crashed" and ray and loaders and through else state
 
 
-def _loader_indices(path: Path) -> list[int]:
-    names = _names(path)
+def read_loaders(
+    path: Path, pid: int = 0, rank: int | None = None, read: LaneSource = read_lane
+) -> Iterator[LoaderRun]:
+    """The loaders of the process with this folder: those that are described, or have batches."""
+    names = list[str]()
+    with suppress(OSError):
+        names = os.listdir(path)
     described = (re.fullmatch(r"loader(\d{1,9})\.json", name) for name in names)
     found = {int(match[1]) for match in described if match}
-    return sorted(found | {index for index, _ in batch_lanes(names)})[:MAX_LOADERS]
-
-
-def _names(path: Path) -> list[str]:
-    try:
-        return os.listdir(path)
-    except OSError:
-        return []
+    indices = found | {index for index, _ in batch_lanes(names)}
+    return (_read_loader(path, index, pid, rank, read) for index in sorted(indices)[:MAX_LOADERS])
 
 
 def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneSource) -> LoaderRun:
@@ -267,7 +263,7 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
     data = _optional(LoaderFacts, path / f"loader{index}.json", notes)
     batches, folded, found = read_batches(path, index, read)
     notes += found
-    epochs = _note(read(path, f"epochs{index}", schema.EPOCH), notes).columns
+    epochs = _lane(read, path, f"epochs{index}", schema.EPOCH, notes)
     config = dict(data.config)
     bare, tuning = told_by_worker(path, index), read_tuning(path, index, notes)
     reasons = {**data.reasons, **reasons_of_bare_worker(bare)}
@@ -321,31 +317,20 @@ def _read_system(path: Path, read: LaneSource, collates: Collates) -> SystemRun:
     notes += unreadable
     starting = not (path / "host.json").exists()  # the sampler begins a moment after the run
     data = HostFacts() if starting else _optional(HostFacts, path / "host.json", notes)
-    cores = _core_schema(path)
+    kinds = schema.MACHINE, schema.core_schema(schema.MAX_CORES), schema.PROCESS, schema.GPU
+    lanes: dict[str, Any] = {kind.name: _lane(read, path, kind.name, kind, notes) for kind in kinds}
     return SystemRun(
         **_told(data, SystemRun) | {"affinity": core_count(data.affinity)},
         path=path,
         cgroup_cpu_quota=data.cgroup.cpu_quota,
         cgroup_mem_limit_bytes=data.cgroup.mem_limit_bytes,
-        machine=_note(read(path, "machine", schema.MACHINE), notes).columns,
-        core=_note(read(path, "core", cores), notes).columns,
-        process=_note(read(path, "process", schema.PROCESS), notes).columns,
-        gpu=_note(read(path, "gpu", schema.GPU), notes).columns,
+        **lanes,
         notes=tuple(notes),
         bursts=bursts,
     )
 
 
-def _core_schema(path: Path) -> Schema:
-    """The schema of the core lane as it was recorded: the number of cores is the recording
-    machine's."""
-    for segment in segments(path, "core"):
-        with suppress(KeyError, RunUnreadable):
-            shape = read_header(segment).dtype["busy_pct"].shape
-            return schema.core_schema(shape[0] if len(shape) == 1 else 1)
-    return schema.core_schema(1)
-
-
-def _note(content: LaneContent, notes: list[str]) -> LaneContent:
+def _lane(read: LaneSource, path: Path, name: str, kind: Schema, notes: list[str]) -> Columns:
+    content = read(path, name, kind)
     notes += content.notes
-    return content
+    return content.columns

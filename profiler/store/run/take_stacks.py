@@ -66,21 +66,15 @@ def take_stacks(
 
 
 def with_burst_alone(run: Run, burst: StackCapture) -> Run:
-    """The run as if this burst were the only one: what it shows is then not mixed with what went on
-    before."""
-    found = [any(_same(each, burst) for each in system.bursts) for system in run.systems]
-    if not any(found) and found:
-        found[0] = True  # newer than what was read of the run
-    systems = (
-        replace(system, bursts=(burst,) if its else ())
-        for system, its in zip(run.systems, found, strict=True)
-    )
+    """The run as if this burst were the only one, so that it is not mixed with earlier ones."""
+
+    def key(one: StackCapture) -> tuple[int, int, int]:
+        return one.number, one.t_begin_ns, one.t_end_ns
+
+    systems = [
+        replace(system, bursts=tuple(each for each in system.bursts if key(each) == key(burst)))
+        for system in run.systems
+    ]
+    if systems and not any(system.bursts for system in systems):
+        systems[0] = replace(systems[0], bursts=(burst,))  # newer than what was read of the run
     return replace(run, systems=tuple(systems))
-
-
-def _same(one: StackCapture, other: StackCapture) -> bool:
-    return (one.number, one.t_begin_ns, one.t_end_ns) == (
-        other.number,
-        other.t_begin_ns,
-        other.t_end_ns,
-    )

@@ -1,18 +1,24 @@
-"""`stacks-<n>.json`: one burst of stack samples, as the sampler writes it and every reader gets it
-back."""
+"""The two files by which a reader and the sampler exchange stacks: `stacks.request` asks for a
+burst, `stacks-<n>.json` holds one. The sampler imports this, so it loads little."""
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from ...base.tolerant import Count, Share, Text
+from ...base.errors import RunUnreadable
+from ...base.tolerant import Count, Share, Text, read_as
 
 FORMAT = 1
 MAX_DEPTH = 512
 MAX_WAITS = 10_000
 MAX_FILES = 64
+REQUEST = "stacks.request"
+MAX_REQUEST_BYTES = 4096
+MAX_SECONDS = 30
 
 
 class ProcessRow(Struct):
@@ -62,3 +68,26 @@ class BurstFile(Struct, frozen=True, kw_only=True):
     waits_reason: Text | None = None
     stacks: tuple[StackRow, ...] = ()
     dropped: Count = 0
+
+
+class StackRequest(Struct, frozen=True):
+    """`seconds` is None for the usual length. `so_far` asks for nothing new: the burst at work is
+    to end, with what it has."""
+
+    nonce: Annotated[str, Meta(pattern=r"^[0-9a-zA-Z_-]{8,64}$")] = ""
+    native: bool = False
+    seconds: float | None = None
+    so_far: bool = False
+
+
+def read_request(path: Path) -> StackRequest | None:
+    """The request, its length 1 to 30 whole seconds; None for a file that holds none. Never
+    raises."""
+    try:
+        asked = read_as(StackRequest, path, max_bytes=MAX_REQUEST_BYTES)
+    except RunUnreadable:
+        return None
+    if not asked.nonce:
+        return None
+    bounded = None if asked.seconds is None else max(1.0, min(MAX_SECONDS, asked.seconds))
+    return StackRequest(asked.nonce, asked.native, bounded and math.ceil(bounded), asked.so_far)

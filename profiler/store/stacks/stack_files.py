@@ -10,15 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from msgspec import Struct
-
 from ...base.errors import RunUnreadable
-from ...base.metadata import Scalar, clean
+from ...base.metadata import clean
 from ...base.tolerant import fitted, read_as
-from ..inspection import Inspection
 from .burst_file import FORMAT, MAX_FILES, BurstFile, ProcessRow, StackRow
 from .stack_samples import WAITS, Frame, Stack, StackCapture, Wait
-from .stack_stages import Collate, Placed, collate_of, collating_frames, place
+from .stack_stages import Collate, Placed, collating_frames, place
 
 MAX_BYTES = 4 << 20  # twice what the sampler writes
 MAX_ITEMS = 20_000  # frames, or stacks
@@ -26,20 +23,12 @@ MAX_ITEMS = 20_000  # frames, or stacks
 # Of each training process, the collate functions of its loaders by the loaders' numbers.
 Collates = Mapping[int, Mapping[int, Collate]]
 _NAME = re.compile(r"stacks-(\d{1,4})\.json")
-_LOADER = re.compile(r"p(\d{1,12})-\d{1,9}/loader(\d{1,9})\.json")
 # The extension where it is loaded from a checkout, and its source where debug information names
 # that.
 _COMPILED = re.compile(r"(?:^|/)profiler/(?:native/|_hot\.|compiled/)")
 # The command was one file once: runs recorded then are still read.
 _OWN_PARTS = ("profiler/", "tuning/", "cli/", "cli.py", "__main__.py")
 _Key = tuple[tuple[int, tuple[tuple[int, Collate], ...]], ...]
-
-
-class _Loader(Struct, frozen=True):
-    """What tells a loader's collate function, of `loader<n>.json`."""
-
-    config: Mapping[str, Scalar] = {}
-    inspection: Inspection = Inspection()
 
 
 def read_bursts(
@@ -68,29 +57,14 @@ def read_burst(path: Path, collates: Collates) -> StackCapture:
     return _read(path, (found.st_ino, found.st_mtime_ns, found.st_size), key)
 
 
-def collates_in(run_path: Path) -> Collates:
-    """The collate functions of a run's loaders, from their JSON alone. Never raises."""
-    found: dict[int, dict[int, Collate]] = defaultdict(dict)
-    for path in run_path.glob("p*/loader*.json"):
-        match = _LOADER.fullmatch(f"{path.parent.name}/{path.name}")
-        try:
-            loader = read_as(_Loader, path) if match else None
-        except RunUnreadable:
-            continue
-        one = collate_of(loader.inspection.collate, loader.config) if loader else None
-        if match and one is not None:
-            found[int(match[1])][int(match[2])] = one
-    return found
-
-
 def answer_to(run_path: Path, nonce: str) -> StackCapture | None:
-    """The burst of this run that answers a request; None where there is none (yet). Never
-    raises."""
+    """The burst of this run that answers a request; None where there is none (yet). Its stages
+    are told without knowing the collate functions. Never raises."""
     for system in sorted(run_path.glob("system-*")):
         for path in reversed(files_of(system)):
             try:
                 if _load(path).nonce == nonce:
-                    return read_burst(path, collates_in(run_path))
+                    return read_burst(path, {})
             except RunUnreadable:
                 continue
     return None

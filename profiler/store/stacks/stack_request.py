@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ...base.atomic_write import write_atomically
 from ...base.tolerant import as_json
-from .request_file import REQUEST as REQUEST
-from .request_file import StackRequest
+from .burst_file import REQUEST as REQUEST
+from .burst_file import StackRequest
 from .stack_files import answer_to, files_of
 from .stack_samples import StackCapture
 

@@ -19,6 +19,7 @@ from loaderscope.profiler.base.errors import RunUnreadable
 from loaderscope.profiler.base.host import boot_id, host_name
 from loaderscope.profiler.daemon import loop
 from loaderscope.profiler.daemon.loop import Sampler
+from loaderscope.profiler.record.session.start_sampler import start_sampler
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
 from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
 
@@ -276,27 +277,21 @@ def test_a_dead_worker_is_no_longer_sampled(run, training, start):
     )
 
 
-def test_it_holds_nothing_open_and_imports_nothing_heavy(run, training, start, tmp_path):
+def test_it_holds_nothing_of_the_training_open_and_imports_nothing_heavy(run, training):
     reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
     try:
-        system, process = start(pass_fds=(writing,), stdout=subprocess.DEVNULL)
+        pid = start_sampler(run).pid
+        (system,) = until(lambda: list(run.glob("system-*")), "its folder")
         sampled(system)
-        folder = Path(f"/proc/{process.pid}")
-        held = {}
-        for fd in os.listdir(folder / "fd"):
-            try:
-                held[int(fd)] = os.readlink(folder / "fd" / fd)
-            except FileNotFoundError:
-                continue  # open for a moment, while it read
-        kept = {
-            fd: place
-            for fd, place in held.items()
-            if not place.startswith(("/proc/", "/sys/", str(run)))
-        }
-        assert kept == {0: "/dev/null", 1: "/dev/null", 2: "/dev/null"}
-        assert os.readlink(folder / "cwd") == "/"
-        assert os.getsid(process.pid) == process.pid
-        libraries = (folder / "maps").read_text()
+        held = set()
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with suppress(FileNotFoundError):  # open for a moment, while it read
+                held.add(os.readlink(f"/proc/{pid}/fd/{fd}").partition(":")[0])
+        kept = {place for place in held if not place.startswith(("/proc/", "/sys/", str(run)))}
+        assert kept <= {"/dev/null", "socket"}  # the socket is the keeper's
+        assert os.readlink(f"/proc/{pid}/cwd") == "/" and os.getsid(pid) == pid
+        libraries = Path(f"/proc/{pid}/maps").read_text()
         assert "numpy" not in libraries and "libtorch" not in libraries
     finally:
         os.close(reading)
@@ -347,17 +342,3 @@ def test_nobody_registers(run, monkeypatch):
     sampler.work()
     sampler.close()
     assert rows(system, "machine") and not rows(system, "process")
-
-
-@pytest.mark.parametrize(
-    "argv", [[], ["a"], ["a", "b", "c"], ["a", "b", "--interval"], ["a", "b", "--interval", "0"]]
-)
-def test_arguments_that_cannot_be_meant(argv, capfd):
-    assert loop.main(argv) == 2
-    assert "RUN_DIR" in (said := capfd.readouterr().err) or "--interval" in said
-
-
-def test_it_runs_as_a_module(tmp_path):
-    missing = str(tmp_path / "nowhere")
-    command = [sys.executable, "-m", "loaderscope.profiler.daemon", missing, missing]
-    assert subprocess.run(command, timeout=PATIENCE_S * 3, check=False).returncode == 0

@@ -37,8 +37,7 @@ from loaderscope.profiler.daemon.stack_capture.py_spy import (
 from loaderscope.profiler.daemon.stack_capture.thread_waits import Seen
 from loaderscope.profiler.daemon.stack_capture.when import AT_MOST, Watcher
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
-from loaderscope.profiler.store.stacks.burst_file import BurstFile, StackRow
-from loaderscope.profiler.store.stacks.request_file import REQUEST
+from loaderscope.profiler.store.stacks.burst_file import REQUEST, BurstFile, StackRow
 from loaderscope.profiler.store.stacks.stack_files import answer_to, read_bursts
 from loaderscope.profiler.store.stacks.stack_request import request_burst
 from loaderscope.profiler.store.stacks.stack_samples import Frame, Wait

@@ -14,9 +14,9 @@ from loaderscope.advisors.assemble.job import open_job
 from loaderscope.profiler.base.schema import BATCH
 from loaderscope.profiler.record.session import session
 from loaderscope.profiler.record.session.session import Session
-from loaderscope.profiler.store.run.loader_summary import read_summaries, summary_of
+from loaderscope.profiler.store.run.loader_summary import SUMMARY, read_summaries, summary_of
 from loaderscope.profiler.store.run.run_reader import LARGE, open_run
-from loaderscope.profiler.store.summary import LEAST_RANKS, SUMMARY, write_summary
+from loaderscope.profiler.store.summary import LEAST_RANKS, write_summary
 from rank_cases import rank
 
 
