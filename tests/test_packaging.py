@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import loaderscope
+from started import ran
 
 ROOT = Path(__file__).resolve().parents[1]
 FLOOR = (3, 10)
@@ -41,9 +42,7 @@ def sources() -> list[Path]:
         "--exclude-standard",
     ]
     try:
-        names = subprocess.run(listing, capture_output=True, text=True, check=True).stdout.split(
-            "\0"
-        )
+        names = ran(listing, check=True).stdout.split("\0")
         found = [Path(name) for name in names if name]
     except (OSError, subprocess.CalledProcessError):
         every = (path.relative_to(ROOT) for path in ROOT.rglob("*"))
@@ -61,9 +60,7 @@ def run(*command: object, cwd: Path, **env: str) -> str:
         k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
     }
     line, env = list(map(str, command)), {**inherited, **env}
-    result = subprocess.run(
-        line, cwd=cwd, env=env, capture_output=True, text=True, timeout=240, check=False
-    )
+    result = ran(line, cwd=cwd, env=env)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 
@@ -248,7 +245,7 @@ def test_the_version_has_release_notes(tmp_path: Path) -> None:
     notes = (sys.executable, ROOT / ".ci/release_notes.py")
     assert "### Added" in run(*notes, loaderscope.__version__, cwd=tmp_path)
     asked = [*map(str, notes), "9.9.9"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=False)
+    told = ran(asked)
     assert told.returncode == 1 and "9.9.9" in told.stderr
 
 

@@ -54,7 +54,10 @@ def _noted(
 ) -> None:
     data = sys.modules.get("torch.utils.data")
     worker = data and data.get_worker_info()  # which of two is first is chance
-    say(f"warning of worker {worker.id}" if worker else "warning", [category.__name__, str(message), filename, lineno])
+    say(
+        f"warning of worker {worker.id}" if worker else "warning",
+        [category.__name__, str(message), filename, lineno],
+    )
 
 
 def _count(number: int, frame: Any) -> None:
