@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -260,13 +261,9 @@ def _pss(process: psutil.Process) -> int:
 
 
 def _last_line(errors: Path) -> str:
-    """The last line of the last traceback, else the last line that says anything."""
+    """What the last traceback ends with, else the last line that says anything."""
     with errors.open("rb") as file:
         file.seek(max(0, errors.stat().st_size - 100_000))
-        lines = file.read().decode(errors="replace").replace("\r", "\n").splitlines()
-    at = max((n for n, line in enumerate(lines) if line.startswith("Traceback (")), default=None)
-    if at is not None:
-        for line in lines[at + 1 :]:
-            if line[:1].strip() and not line.startswith(("Traceback", "During", "The above")):
-                return line.strip()
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        text = file.read().decode(errors="replace").replace("\r", "\n").rstrip()
+    raised = re.findall(r"^Traceback \(.*\n(?:[ \t].*\n|\n)*(\S.*)", text, re.MULTILINE)
+    return (raised or text.split("\n"))[-1].strip()

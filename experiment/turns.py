@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ceil
 
 from .change import Options
 from .copies import Copies
 from .differences import batches_in, differs_at, first_difference, incomparable
 from .distributions import distributions_differ
-from .ratio import Pair, factor_of, is_narrow
+from .ratio import factor_of, is_narrow
 from .result import Difference, TryResult
 from .running import START_S, Failed, Script, Side, Turn
 from .scratch import Scratch
@@ -25,36 +25,33 @@ COMPARED_SHARE = 1 / 4  # of the budget, at most, for the batches of one side th
 STARTED_S, STARTED_FACTOR = 2.0, 1.2  # a start that takes longer by as much is told of
 
 
+@dataclass
 class Trial:
     """Of a script and the two copies of its project. Turns are taken as A B, B A, A B: what drifts,
     and what one side's reading leaves in the page cache for the other, then helps neither."""
 
-    def __init__(
-        self,
-        script: Script,
-        copies: Copies,
-        options: Options,
-        scratch: Scratch,
-        say: Callable[[str], None],
-    ) -> None:
-        self._script, self._copies, self._say = script, copies, say
-        self._options, self._scratch = options, scratch
+    script: Script
+    copies: Copies
+    options: Options
+    scratch: Scratch
+    say: Callable[[str], None]
+
+    def __post_init__(self) -> None:
         self._sides: list[Side] = []
-        self._pairs: list[Pair] = []
-        self._starts = 0
+        self._pairs: list[list[float]] = []
         self._spent_s = self._latest = 0.0
         self._memory = [0, 0]
         self._window = self._most = MOST_BATCHES  # of a window
-        self._handed = 0  # batches since the last start
+        self._starts = self._handed = 0  # and batches since the last one
         self._notes: list[str] = []
         self._first: list[Turn] = []
 
     def run(self) -> TryResult:
         began = time.monotonic()
-        found = TryResult(random=self._options.random)
+        found = TryResult(random=self.options.random)
         try:
             self._start()
-            self._latest = time.monotonic() + STARTS_FACTOR * self._options.budget_s
+            self._latest = time.monotonic() + STARTS_FACTOR * self.options.budget_s
             found = self._judge(found)
             self._time()
             self._end()
@@ -73,18 +70,18 @@ class Trial:
         )
 
     def _start(self) -> None:
-        self._say("starting the script with the change and without")
+        self.say("starting the script with the change and without")
         self._starts += 1
         self._handed = 0
-        folders = ((BEFORE, self._copies.before), (AFTER, self._copies.after))
+        folders = ((BEFORE, self.copies.before), (AFTER, self.copies.after))
         for name, folder in folders if self._starts % 2 else reversed(folders):
-            side = Side(name, self._script, folder, self._scratch)
+            side = Side(name, self.script, folder, self.scratch)
             self._sides.insert(len(self._sides) if self._starts % 2 else 0, side)
             if side.hello is None:
                 raise Failed(side.why_failed() or f"the script {name} iterates over no DataLoader")
             for module in side.hello["elsewhere"][:1]:
                 raise Failed(
-                    f"the script {name} imports {module} from {self._script.root}, not from its "
+                    f"the script {name} imports {module} from {self.script.root}, not from its "
                     "copy, so that the change would not be seen: put the project on PYTHONPATH"
                 )
 
@@ -92,13 +89,13 @@ class Trial:
         """Compare the first batches of both sides."""
         before, after = self._sides
         self._note_starts(before, after)
-        self._say("comparing batches")
+        self.say("comparing batches")
         how = "rows" if found.random else "values"
         first = self._turn(
-            before, self._options.batches, how, self._options.budget_s * COMPARED_SHARE
+            before, self.options.batches, how, self.options.budget_s * COMPARED_SHARE
         )
         count = batches_in(first.events)
-        second = self._turn(after, self._options.batches if first.ended else count, how)
+        second = self._turn(after, self.options.batches if first.ended else count, how)
         self._first = [first, second]
         steps = [
             turn.seconds / turn.batches for turn in self._first if turn.seconds and turn.batches
@@ -145,7 +142,7 @@ class Trial:
 
     def _set_window(self, step_s: float) -> None:
         """So many batches that a turn is as long as it is to be."""
-        wanted = ceil(min(WINDOW_S, self._options.budget_s * WINDOW_SHARE) / max(step_s, 1e-6))
+        wanted = ceil(min(WINDOW_S, self.options.budget_s * WINDOW_SHARE) / max(step_s, 1e-6))
         if not self._pairs or not wanted / 2 <= self._window <= wanted * 2:
             self._window = min(max(1, wanted), self._most)
 
@@ -171,7 +168,7 @@ class Trial:
 
     @property
     def _done(self) -> bool:
-        spent = self._spent_s > self._options.budget_s or time.monotonic() > self._latest
+        spent = self._spent_s > self.options.budget_s or time.monotonic() > self._latest
         return spent or is_narrow(factor_of(self._pairs, self._starts), len(self._pairs))
 
     def _windows(self, settle: bool) -> None:
@@ -180,8 +177,8 @@ class Trial:
         if settle and not self._took(min(ahead, 4 * self._window) + 1):
             return
         while not self._done and (seconds := self._took(self._window)):
-            self._pairs.append(Pair(*seconds))
-            self._say(f"timing both in turns: {len(self._pairs)} windows")
+            self._pairs.append(seconds)
+            self.say(f"timing both in turns: {len(self._pairs)} windows")
             self._set_window(max(seconds) / self._window)
 
     def _took(self, batches: int) -> list[float]:
@@ -209,7 +206,7 @@ class Trial:
         first, changed = (turn.events for turn in self._first)
         upto = differs_at(first, changed)
         with suppress(Failed):
-            again = Side(BEFORE, self._script, self._copies.before, self._scratch)
+            again = Side(BEFORE, self.script, self.copies.before, self.scratch)
             self._sides = [again]
             if again.hello is None or upto is None:
                 return
