@@ -14,21 +14,10 @@ from pathlib import Path
 
 from ..profiler.base.errors import UsageError
 from .change import Change
-from .git import add_repository, commit_of, files_of, git
+from .git import NOT_INSTALLED, add_repository, commit_of, files_of, git
 
-SOURCES = (
-    ".py",
-    ".pyi",
-    ".pyx",
-    ".ipynb",
-    ".yaml",
-    ".yml",
-    ".toml",
-    ".json",
-    ".cfg",
-    ".ini",
-    ".gin",
-)
+TEXTS = (".ipynb", ".yaml", ".yml", ".toml", ".json", ".cfg", ".ini", ".gin")
+SOURCES = (".py", ".pyi", ".pyx", *TEXTS)
 # Scripts that go on where they left off write these files again.
 WRITTEN = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".db", ".sqlite", ".log")
 SMALL_BYTES, MOST_BYTES = 8_000_000, 256_000_000  # of a file, and of all that are copied
@@ -59,7 +48,8 @@ def make_copies(change: Change, into: Path) -> Copies:
         commit = commit_of(root, change.revision)
         made.before.mkdir()
         add_repository(root, made.before, commit)
-        sources = {each for each in _untracked(root) if Path(each).suffix in SOURCES}
+        untracked = files_of(root, "--others", "--exclude-standard")
+        sources = [each for each in untracked if Path(each).suffix in SOURCES]
         lay(root, made.before, set(), {*files_of(root), *sources})
     else:
         _copy(root, made.before, touched, [])
@@ -74,10 +64,6 @@ def _copy(root: Path, into: Path, touched: Collection[str], linked: list[str]) -
     if (root / ".git").exists():
         add_repository(root, into)
     linked += lay(root, into, touched)
-
-
-def _untracked(root: Path) -> list[str]:
-    return files_of(root, "--others", "--exclude-standard")
 
 
 def lay(
@@ -152,13 +138,7 @@ def _lay_one(
 
 
 _FILES = re.compile(r"^(?:---|\+\+\+) (?:[ab]/)?([^\t\n]+)|^rename (?:from|to) (.+)", re.MULTILINE)
-
-
 _MAKES_LINK = re.compile(r"^new (?:file )?mode 120000", re.MULTILINE)
-
-
-def _lies_in(folder: Path, path: str) -> bool:
-    return (folder / path).parent.resolve().is_relative_to(folder.resolve())
 
 
 def touched_by(patch: str) -> set[str]:
@@ -168,24 +148,27 @@ def touched_by(patch: str) -> set[str]:
 
 def apply(patch: str, folder: Path) -> None:
     """Apply a unified diff there, as of git (a/, b/) or without prefixes. Raises UsageError."""
-    if not touched_by(patch):
+    files = sorted(touched_by(patch))
+    if not files:
         raise UsageError("this is no patch: no line begins with `+++`; make one with `git diff`")
     text = patch if patch.endswith("\n") else patch + "\n"
     # git alone follows links in a folder that is no repository.
-    beyond = [f for f in sorted(touched_by(patch)) if not _lies_in(folder, f)]
-    first = f"{beyond[0]} lies beyond a link or outside" if beyond else ""
-    first = "it makes a link" if _MAKES_LINK.search(patch) else first
+    within = folder.resolve()
+    first = "it makes a link" if _MAKES_LINK.search(patch) else ""
+    for file in files:
+        if not (folder / file).parent.resolve().is_relative_to(within):
+            first = first or f"{file} lies beyond a link or outside"
     if first:
         raise UsageError(f"the patch does not apply to a copy of the project: {first}")
     for level in ("-p1", "-p0"):
         told = git(folder, "apply", "--whitespace=nowarn", level, "-", given=text)
-        if told is None:
+        if told.returncode == NOT_INSTALLED:
             raise UsageError("a patch is applied by git, which is not installed here")
         if told.returncode == 0:
             return
         first = first or next(iter(told.stderr.splitlines()), "").removeprefix("error: ")
         undone = git(folder, "apply", "--check", "--reverse", level, "-", given=text)
-        if undone is not None and undone.returncode == 0:
+        if undone.returncode == 0:
             raise UsageError(
                 "the patch is applied already: take it back (`git stash`), or compare the project "
                 "as it is with the last commit by --against HEAD"

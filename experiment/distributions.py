@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import chain
 from math import exp
@@ -38,10 +38,12 @@ def distributions_differ(
     gone, new = _only_in(one, other, len(parts[0])), _only_in(other, one, len(parts[1]))
     if gone or new:
         return f"{next(iter(gone), 'nothing')} became {next(iter(new), 'nothing')}"
-    tests = []
-    for where, at in _tests(before, after):
-        a, b = (_figures(side, where, at) for side in (before, after))
-        tests.append((_bound(a, b), where, at, a, b))
+    sides = [_figures(side) for side in (before, after)]
+    tests = [
+        (_bound(figures, sides[1][test]), *test, figures, sides[1][test])
+        for test, figures in sides[0].items()
+        if test in sides[1]
+    ]
     if not tests:
         return None
     least, where, at, a, b = min(tests, key=lambda test: test[0])
@@ -70,28 +72,16 @@ def _only_in(one: Counter[str], other: Counter[str], batches: int) -> list[str]:
     ]
 
 
-def _tests(before: Sequence[Rows], after: Sequence[Rows]) -> list[tuple[str, int]]:
-    """(part, place of a figure) of what both sides have."""
-    sizes: list[dict[str, int]] = [
-        {where: len(rows[0]) for batch in side for where, rows in batch.items()}
-        for side in (before, after)
-    ]
-    return [
-        (where, at)
-        for where in sizes[0]
-        if where in sizes[1]
-        for at in range(min(sizes[0][where], sizes[1][where]))
-    ]
-
-
-def _figures(side: Sequence[Rows], where: str, at: int) -> list[Any]:
-    """One figure of each row of each batch; what is no number is less than all."""
-    rows = [np.array([row[at] for row in batch.get(where, ()) if at < len(row)]) for batch in side]
-    return [
-        np.nan_to_num(each, nan=-FARTHEST, posinf=FARTHEST, neginf=-FARTHEST)
-        for each in rows
-        if len(each)
-    ]
+def _figures(side: Sequence[Rows]) -> dict[tuple[str, int], list[Any]]:
+    """By part and place of a figure: that of each row, an array a batch; what is no number is less
+    than all."""
+    found = defaultdict(list)
+    for batch in side:
+        for where, rows in batch.items():
+            for at, values in enumerate(zip(*rows, strict=False)):
+                plain = np.nan_to_num(values, nan=-FARTHEST, posinf=FARTHEST, neginf=-FARTHEST)
+                found[where, at].append(plain)
+    return found
 
 
 def _bound(one: list[Any], other: list[Any]) -> float:

@@ -22,6 +22,7 @@ INCOMPARABLE = "cannot be compared"
 _TEXTS = ("str", "bytes", "PosixPath", "key")
 
 Part = tuple[str, str, str]  # where it is in the batch, what it is, the digest of its values
+Walked = tuple[str, str, bytes, Any]  # where, what, its values as bytes, and itself
 
 
 def fingerprint(batch: Any, copy: str = "", root: str = "") -> list[Part]:
@@ -34,7 +35,7 @@ def fingerprint(batch: Any, copy: str = "", root: str = "") -> list[Part]:
     """
     parts: list[Part] = []
     rest = hashlib.blake2b(digest_size=16)
-    for where, what, values in _parts(batch, "", 0):
+    for where, what, values, _ in _walk(batch, "", 0):
         text = copy and what in _TEXTS
         held = values.replace(copy.encode(), root.encode()) if text else values
         digest = hashlib.blake2b(held, digest_size=16)
@@ -47,41 +48,75 @@ def fingerprint(batch: Any, copy: str = "", root: str = "") -> list[Part]:
     return parts
 
 
-def _parts(value: Any, where: str, depth: int) -> Iterator[tuple[str, str, bytes]]:
+def rows_of(batch: Any) -> dict[str, list[list[float]]]:
+    """By part: of each of its first rows (of the first dimension) the mean and the standard
+    deviation. By part after `SIZE`: its shape."""
+    import torch
+
+    found: dict[str, list[list[float]]] = {}
+    for where, _, _, value in _walk(batch, "", 0):
+        if isinstance(value, list | tuple):
+            found[f"{SIZE}{where}"] = [[float(len(value))]]
+        elif isinstance(value, int | float | np.number) and not isinstance(value, bool):
+            found.setdefault(where, []).append([float(value)])
+        elif isinstance(value, torch.Tensor | np.ndarray) and len(value.shape):
+            found[f"{SIZE}{where}"] = [[float(each) for each in value.shape]]
+            if isinstance(value, np.ndarray) and value.dtype.kind not in "biufc":
+                continue
+            for row in map(torch.as_tensor, value[:ROWS]):
+                if row.numel():
+                    plain = (row.abs() if row.is_complex() else row).detach().double()
+                    figures = [float(plain.mean()), float(plain.std(correction=0))]
+                    found.setdefault(where, []).append(figures)
+    return found
+
+
+def _walk(value: Any, where: str, depth: int) -> Iterator[Walked]:
     import torch
 
     kind = type(value)
     name = kind.__qualname__
     if depth > MOST_DEPTH:
-        yield where, f"a {name}, nested too deeply, that {INCOMPARABLE}", b""
+        yield where, f"a {name}, nested too deeply, that {INCOMPARABLE}", b"", None
     elif is_one_of(kind, PLAIN):
-        yield where, name, repr(value).encode("utf-8", "surrogatepass")
+        yield where, name, _text(value), value
     elif inherits(kind, Path):
-        yield where, name, repr(str(value)).encode("utf-8", "surrogatepass")
+        yield where, name, _text(str(value)), None
     elif inherits(kind, torch.Tensor):
         yield from _tensor(value, where, name, depth)
     elif kind is np.ndarray or isinstance(value, np.generic):
-        yield from _array(np.asarray(value), where, name, depth)
+        array = np.asarray(value)
+        what = f"{name} {array.dtype} {array.shape}"
+        if array.dtype.hasobject:
+            yield where, what, b"", value
+            yield from _walk(array.tolist(), where, depth + 1)
+        else:
+            yield where, what, np.ascontiguousarray(array).tobytes(), value
     elif is_one_of(kind, (list, tuple)):
-        yield where, f"{name} of {len(value)}", b""
+        yield where, f"{name} of {len(value)}", b"", value
         for at, each in enumerate(value):
-            yield from _parts(each, f"{where}[{at}]", depth + 1)
+            yield from _walk(each, f"{where}[{at}]", depth + 1)
     elif is_one_of(kind, (dict,)):
-        yield where, f"{name} of {len(value)}", b""
+        yield where, f"{name} of {len(value)}", b"", None
         for key, each in value.items():
+            inner = f"{where}[{key!r:.40}]"
             if is_one_of(type(key), PLAIN):
-                yield f"{where}[{key!r:.40}]", "key", repr(key).encode("utf-8", "surrogatepass")
+                yield inner, "key", _text(key), None
             else:
-                yield from _parts(key, f"{where}.keys", depth + 1)
-            yield from _parts(each, f"{where}[{key!r:.40}]", depth + 1)
+                yield from _walk(key, f"{where}.keys", depth + 1)
+            yield from _walk(each, inner, depth + 1)
     elif is_one_of(kind, (set, frozenset)):
-        inside = sorted(repr(list(_parts(each, "", depth + 1))) for each in value)
-        yield where, f"{name} of {len(value)}", repr(inside).encode("utf-8", "surrogatepass")
+        inside = sorted(repr([part[:3] for part in _walk(each, "", depth + 1)]) for each in value)
+        yield where, f"{name} of {len(value)}", _text(inside), None
     else:
         yield from _object(value, where, name, depth)
 
 
-def _tensor(value: Any, where: str, name: str, depth: int) -> Iterator[tuple[str, str, bytes]]:
+def _text(value: Any) -> bytes:
+    return repr(value).encode("utf-8", "surrogatepass")
+
+
+def _tensor(value: Any, where: str, name: str, depth: int) -> Iterator[Walked]:
     import torch
 
     dtype, shape = str(value.dtype).removeprefix("torch."), tuple(value.shape)
@@ -90,26 +125,18 @@ def _tensor(value: Any, where: str, name: str, depth: int) -> Iterator[tuple[str
     with torch.no_grad():
         value = value.detach()
         if value.is_nested:
-            yield where, f"nested {what}", b""
-            yield from _parts(value.unbind(), where, depth + 1)
+            yield where, f"nested {what}", b"", None
+            yield from _walk(value.unbind(), where, depth + 1)
         elif value.is_quantized or value.layout is not torch.strided:
             yield from _object(value.cpu(), where, what, depth)
         else:
             plain = value.cpu().as_subclass(torch.Tensor).resolve_conj().resolve_neg()
             flat = plain.contiguous().reshape(-1)
-            yield where, what, flat.view(torch.uint8).numpy().tobytes() if len(flat) else b""
+            held = flat.view(torch.uint8).numpy().tobytes() if len(flat) else b""
+            yield where, what, held, plain
 
 
-def _array(value: Any, where: str, name: str, depth: int) -> Iterator[tuple[str, str, bytes]]:
-    what = f"{name} {value.dtype} {value.shape}"
-    if value.dtype.hasobject:
-        yield where, what, b""
-        yield from _parts(value.tolist(), where, depth + 1)
-    else:
-        yield where, what, np.ascontiguousarray(value).tobytes()
-
-
-def _object(value: Any, where: str, name: str, depth: int) -> Iterator[tuple[str, str, bytes]]:
+def _object(value: Any, where: str, name: str, depth: int) -> Iterator[Walked]:
     """What pickle takes apart; a class or a function is its name."""
     try:
         made = value.__reduce_ex__(4)
@@ -117,46 +144,13 @@ def _object(value: Any, where: str, name: str, depth: int) -> Iterator[tuple[str
         made = ""
     if isinstance(made, str):
         try:
-            yield where, name, pickle.dumps(value)
+            yield where, name, pickle.dumps(value), None
         except Exception:
-            yield where, f"a {name} that {INCOMPARABLE}", b""
+            yield where, f"a {name} that {INCOMPARABLE}", b"", None
         return
-    yield where, name, getattr(made[0], "__qualname__", "").encode()
+    yield where, name, getattr(made[0], "__qualname__", "").encode(), None
     inside = (made[1] or None, *made[2:5])
     for suffix, each in zip(("", "", ".items", ".values"), inside, strict=False):
         if each is not None:
             listed = list(each) if isinstance(each, Iterator) else each
-            yield from _parts(listed, f"{where}{suffix}", depth + 1)
-
-
-def rows_of(batch: Any) -> dict[str, list[list[float]]]:
-    """By part: of each of its first rows (of the first dimension) the mean and the standard
-    deviation. By part after `SIZE`: its shape."""
-    found: dict[str, list[list[float]]] = {}
-    _rows(batch, "", found, 0)
-    return found
-
-
-def _rows(value: Any, where: str, found: dict[str, list[list[float]]], depth: int) -> None:
-    import torch
-
-    if depth > MOST_DEPTH:
-        return
-    if isinstance(value, torch.Tensor | np.ndarray) and len(value.shape):
-        found[f"{SIZE}{where}"] = [[float(each) for each in value.shape]]
-        if isinstance(value, np.ndarray) and value.dtype.kind not in "biufc":
-            return
-        for row in map(torch.as_tensor, value[:ROWS]):
-            if row.numel() and not row.is_sparse and not row.is_quantized:
-                plain = (row.abs() if row.is_complex() else row).detach().double()
-                figures = [float(plain.mean()), float(plain.std(correction=0))]
-                found.setdefault(where, []).append(figures)
-    elif isinstance(value, int | float | np.number) and not isinstance(value, bool):
-        found.setdefault(where, []).append([float(value)])
-    elif isinstance(value, dict):
-        for key, each in value.items():
-            _rows(each, f"{where}[{key!r:.40}]", found, depth + 1)
-    elif isinstance(value, list | tuple):
-        found[f"{SIZE}{where}"] = [[float(len(value))]]
-        for at, each in enumerate(value):
-            _rows(each, f"{where}[{at}]", found, depth + 1)
+            yield from _walk(listed, f"{where}{suffix}", depth + 1)

@@ -14,12 +14,15 @@ _ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_C
 _QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_LFS_SKIP_SMUDGE": "1", "GIT_TERMINAL_PROMPT": "0"}
 
 
+NOT_INSTALLED = 127
+
+
 def git(
     folder: Path, *arguments: str, given: str | None = None
-) -> subprocess.CompletedProcess[str] | None:
-    """How this git command went in that folder; None where there is no git."""
+) -> subprocess.CompletedProcess[str]:
+    """How this git command went in that folder."""
     if shutil.which("git") is None:
-        return None
+        return subprocess.CompletedProcess("git", NOT_INSTALLED, "", "")
     env = {name: value for name, value in os.environ.items() if name not in _ELSEWHERE}
     ceiling = {"GIT_CEILING_DIRECTORIES": str(folder.parent)} if given is not None else {}
     return subprocess.run(
@@ -37,7 +40,7 @@ def git(
 def top_of(folder: Path) -> Path | None:
     """The work tree's root that this folder lies in."""
     told = git(folder, "rev-parse", "--show-toplevel")
-    return Path(told.stdout.rstrip("\n")) if told is not None and told.returncode == 0 else None
+    return None if told.returncode else Path(told.stdout.rstrip("\n"))
 
 
 def project_folder(here: Path) -> Path:
@@ -48,7 +51,7 @@ def project_folder(here: Path) -> Path:
 def files_of(root: Path, *options: str) -> list[str]:
     """What `git ls-files` lists, as paths from the root."""
     told = git(root, "ls-files", "-z", *options)
-    return list(filter(None, told.stdout.split("\0"))) if told and told.returncode == 0 else []
+    return [] if told.returncode else list(filter(None, told.stdout.split("\0")))
 
 
 def commit_of(root: Path, revision: str) -> str:
@@ -56,7 +59,7 @@ def commit_of(root: Path, revision: str) -> str:
     if top_of(root) is None:
         raise UsageError(f"--against needs a git repository, and {root} lies in none")
     told = git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", revision + "^{commit}")
-    if told is None or told.returncode:
+    if told.returncode:
         raise UsageError(f"there is no commit {revision!r} in {root}; see `git log`")
     return told.stdout.strip()
 
@@ -71,13 +74,13 @@ def add_repository(root: Path, into: Path, commit: str | None = None) -> None:
     told = git(
         into, "clone", "-q", "--shared", "--no-checkout", "--template=", str(root), cloned.name
     )
-    if told is None or told.returncode:
+    if told.returncode:
         shutil.rmtree(cloned, ignore_errors=True)
     else:
         (cloned / ".git").rename(into / ".git")
         cloned.rmdir()
         take = ("checkout", "-q", "--force", "--detach", commit) if commit else ("reset", "-q")
         told = git(into, *take)
-    if commit and (told is None or told.returncode):
-        why = told.stderr.strip().splitlines() if told is not None else []
-        raise UsageError(f"{commit[:12]} cannot be checked out: {' '.join(why[-1:])}")
+    if commit and told.returncode:
+        why = told.stderr.strip().splitlines()[-1:]
+        raise UsageError(f"{commit[:12]} cannot be checked out: {' '.join(why)}")

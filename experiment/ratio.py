@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import exp, hypot, log
 
 import numpy as np
@@ -21,24 +20,16 @@ OF_PROCESSES = 0.01
 NARROW, NARROW_SHARE = 0.04, 0.1
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Seconds that the two sides took for the same batches."""
-
-    before_s: float
-    after_s: float
-
-
-def factor_of(pairs: Sequence[Pair], starts: int) -> Range | None:
+def factor_of(pairs: Sequence[Sequence[float]], starts: int) -> Range | None:
     """The ratio of the totals, which is what the whole loop gains, with its range; None of too few.
 
-    `starts`: how many times both sides were started. The estimator of a ratio from pairs, and its
-    variance: Cochran 1977, "Sampling Techniques", 6.4.
+    `pairs`: seconds that the two sides took for the same batches. `starts`: how many times both
+    sides were started. The estimator of a ratio from pairs, and its variance: Cochran 1977,
+    "Sampling Techniques", 6.4.
     """
     if len(pairs) < FEWEST:
         return None
-    before = np.array([pair.before_s for pair in pairs])
-    after = np.array([pair.after_s for pair in pairs])
+    before, after = np.array(pairs).T
     ratio = float(before.sum() / after.sum())
     residuals = before - ratio * after
     count = len(pairs)

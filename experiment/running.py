@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -67,7 +68,7 @@ class Turn:
     batches: int = 0
     events: list[tuple[str, Any]] = field(default_factory=list)
     rows: list[dict[str, list[list[float]]]] = field(default_factory=list)
-    ended: bool = False
+    ended: bool = True
 
 
 class Side:
@@ -88,107 +89,92 @@ class Side:
         self._listener.bind("\0" + address)
         self._listener.listen()
         self._listener.settimeout(POLL_S)
-        self._said: Iterator[dict[str, Any]] = iter(())
         self._connection: socket.socket | None = None
         began = time.monotonic()
         told = {"socket": address, "root": str(script.root), "copy": str(copy)}
-        env = _environment(told, self._folder / "runs")
-        moved = [_moved(each, script.root, copy) for each in script.command]
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
-                moved,
+                [_moved(each, script.root, copy) for each in script.command],
                 cwd=copy / script.folder,
-                env=env,
+                env=_environment(told, self._folder / "runs"),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 start_new_session=True,
             )
-        scratch.began(self._process.pid)
-        self.hello = self._first()
+        scratch.tell(f"+{self._process.pid}")
+        self._said = self._lines()
+        self.hello = next(self._said, None)
         self.started_s = time.monotonic() - began
         self.memory_bytes = self._turns = 0
         if self.hello is not None:
             self._stop()
 
-    def _first(self) -> dict[str, Any] | None:
-        """What the script says of itself at its first batch; None if it has ended before."""
-        until = time.monotonic() + START_S
-        while time.monotonic() < until:
-            try:
-                connection, _ = self._listener.accept()
-            except TimeoutError:
-                if self._process.poll() is not None:
-                    return None
-                continue
-            if _user_of(connection) != os.getuid():
-                connection.close()
-                continue
-            self._connection = connection
-            self._listener.close()  # one process is listened to
-            self._said = self._lines(connection)
-            return next(self._said, None)
-        raise Failed(f"the script {self.name} asked for no batch within {START_S / 60:.0f} minutes")
-
-    def _lines(self, connection: socket.socket) -> Iterator[dict[str, Any]]:
-        """What the script says, until it has ended."""
-        connection.settimeout(POLL_S)
-        held = bytearray()
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        """What the script says, until it has ended; first of itself, at its first batch."""
+        held = b""
         heard = time.monotonic()
         while time.monotonic() < heard + START_S:
             try:
-                got = connection.recv(1 << 20)
+                if self._connection is None:
+                    self._accept()
+                    continue
+                got = self._connection.recv(1 << 20)
             except TimeoutError:
                 if self._process.poll() is None:
                     continue
-                got = b""
+                return
             except OSError:
-                got = b""
+                return
             if not got:
                 return
             heard = time.monotonic()
-            held += got
-            *lines, rest = held.split(b"\n")
-            held = rest
-            for line in lines:
-                yield json.loads(line)
+            *lines, held = (held + got).split(b"\n")
+            yield from map(json.loads, lines)
         raise Failed(f"the script {self.name} got no batch within {START_S / 60:.0f} minutes")
+
+    def _accept(self) -> None:
+        connection, _ = self._listener.accept()
+        # Names of abstract sockets can be listed, so anybody may connect.
+        size = struct.calcsize("3i")
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        if struct.unpack("3i", credentials)[1] != os.getuid():
+            connection.close()
+            return
+        connection.settimeout(POLL_S)
+        self._connection = connection
+        self._listener.close()  # one process is listened to
 
     def turn(self, batches: int, compare: str = "", most_s: float = START_S) -> Turn:
         """Let it have so many batches; `compare`: "" for none of them, "values", or "rows" too."""
         assert self._connection is not None
-        self._signal(signal.SIGCONT)
+        for process in processes_of(self._process.pid):
+            with suppress(psutil.Error):
+                process.resume()
         found = Turn()
         order = {"batches": batches, "compare": compare, "most_s": most_s}
-        try:
+        with suppress(OSError):
             self._connection.sendall(json.dumps(order).encode() + b"\n")
-        except OSError:
-            found.ended = True
-            return found
         for said in self._said:
             if "done" in said:
-                found.seconds, found.batches = said["done"], said["batches"]
+                found.seconds, found.batches, found.ended = said["done"], said["batches"], False
                 self._stop()
-                return found
+                break
             found.events += [(what, said[what]) for what in _EVENTS if what in said]
             found.rows += filter(None, [said.get("rows")])
-        found.ended = True
         return found
 
     def _stop(self) -> None:
         """Stop all its processes: workers would make batches ahead in the other side's turn."""
-        stopped: set[int] = set()
+        stopped: set[psutil.Process] = set()
         while new := processes_of(self._process.pid) - stopped:
-            self._signal(signal.SIGSTOP, new)
+            for process in new:
+                with suppress(psutil.Error):
+                    process.suspend()
             stopped |= new
         self._turns += 1
         if self._turns & (self._turns - 1) == 0:  # of many workers it takes a while
             self.memory_bytes = max(self.memory_bytes, sum(map(_pss, stopped)))
-
-    def _signal(self, number: int, pids: set[int] | None = None) -> None:
-        for pid in pids if pids is not None else processes_of(self._process.pid):
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
 
     def why_failed(self) -> str | None:
         """A sentence, where the script has failed; None where it has ended as it should."""
@@ -204,9 +190,9 @@ class Side:
 
     def end(self) -> None:
         """Kill it, if it has not ended."""
-        end_processes(self._process.pid, self._process.returncode is not None)
+        end_processes(self._process.pid)
         self._process.wait()
-        self._scratch.ended(self._process.pid)
+        self._scratch.tell(f"-{self._process.pid}")
         self._listener.close()
         if self._connection is not None:
             self._connection.close()
@@ -231,15 +217,9 @@ _EVENTS = ("begin", "batch", "end", "raised")
 
 def script_of(argv: list[str], root: Path, here: Path) -> Script:
     """The script as it is called from the folder `here` of the project. Raises UsageError."""
-    first = argv[0] if argv else ""
-    path = here / first
-    if first and path.is_file():
-        command = command_line([str(path), *argv[1:]])
-        command = [
-            first if each == str(path) and len(command) > len(argv) else each for each in command
-        ]
-    else:
-        command = command_line(argv)
+    if argv and (here / argv[0]).is_file():
+        argv = [str(here / argv[0]), *argv[1:]]
+    command = command_line(argv)
     folder = os.path.relpath(here, root) if here.is_relative_to(root) else "."
     return Script(tuple(command), root, folder)
 
@@ -272,30 +252,18 @@ def _moved(argument: str, root: Path, copy: Path) -> str:
     return f"{option}{equals}{copy / path.relative_to(root)}"
 
 
-def _user_of(connection: socket.socket) -> int:
-    """Names of abstract sockets can be listed, so anybody may connect."""
-    credentials = connection.getsockopt(
-        socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")
-    )
-    return int(struct.unpack("3i", credentials)[1])
-
-
-def _pss(pid: int) -> int:
+def _pss(process: psutil.Process) -> int:
     """Memory of a process, what it shares divided by those it shares it with."""
     try:
-        return int(psutil.Process(pid).memory_full_info().pss)
+        return int(process.memory_full_info().pss)
     except (psutil.Error, OSError):
         return 0
 
 
 def _last_line(errors: Path) -> str:
-    """The last line of the last traceback, else the last line that says anything."""
+    """What the last traceback ends with, else the last line that says anything."""
     with errors.open("rb") as file:
         file.seek(max(0, errors.stat().st_size - 100_000))
-        lines = file.read().decode(errors="replace").replace("\r", "\n").splitlines()
-    at = max((n for n, line in enumerate(lines) if line.startswith("Traceback (")), default=None)
-    if at is not None:
-        for line in lines[at + 1 :]:
-            if line[:1].strip() and not line.startswith(("Traceback", "During", "The above")):
-                return line.strip()
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+        text = file.read().decode(errors="replace").replace("\r", "\n").rstrip()
+    raised = re.findall(r"^Traceback \(.*\n(?:[ \t].*\n|\n)*(\S.*)", text, re.MULTILINE)
+    return (raised or text.split("\n"))[-1].strip()

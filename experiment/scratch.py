@@ -8,9 +8,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
+from typing import IO
 
 from . import janitor
 
@@ -19,54 +20,46 @@ LOCK = "lock"
 
 
 class Scratch:
+    """A folder, and a janitor that knows the processes of sides."""
+
+    def __init__(self, folder: Path, janitor: IO[str]) -> None:
+        self.folder, self._janitor = folder, janitor
+
+    def tell(self, change: str) -> None:
+        """`+PID`: a side's first process has started. `-PID`: it is gone."""
+        with suppress(OSError):
+            print(change, file=self._janitor, flush=True)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Scratch]:
     """A folder, removed with the processes of sides when this ends or its process dies. Folders
     whose trial and janitor were both killed are removed by the next trial. Raises OSError."""
-
-    def __enter__(self) -> Scratch:
-        _sweep(Path(tempfile.gettempdir()))
-        self.folder = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
-        # Inherited by the janitor, and held as long as one of the two lives.
-        new = self.folder / "new"
-        self._lock = os.open(new, os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        new.rename(self.folder / LOCK)  # a lock that has its name is held
-        command = [sys.executable, "-I", "-S", janitor.__file__, str(self.folder)]
-        self._janitor = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,
-            pass_fds=(self._lock,),
-        )
-        return self
-
-    def began(self, pid: int) -> None:
-        """A side's first process has started."""
-        self._tell(f"+{pid}")
-
-    def ended(self, pid: int) -> None:
-        """And is gone."""
-        self._tell(f"-{pid}")
-
-    def _tell(self, line: str) -> None:
-        assert self._janitor.stdin is not None
+    _sweep(Path(tempfile.gettempdir()))
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
+    # Inherited by the janitor, and held as long as one of the two lives.
+    new = folder / "new"
+    lock = os.open(new, os.O_CREAT | os.O_RDWR, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    new.rename(folder / LOCK)  # a lock that has its name is held
+    process = subprocess.Popen(
+        [sys.executable, "-m", janitor.__name__, str(folder)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+        pass_fds=(lock,),
+    )
+    assert process.stdin is not None
+    try:
+        yield Scratch(folder, process.stdin)
+    finally:
         with suppress(OSError):
-            self._janitor.stdin.write(line + "\n")
-            self._janitor.stdin.flush()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        assert self._janitor.stdin is not None
-        with suppress(OSError):
-            self._janitor.stdin.close()
-        self._janitor.wait()
-        os.close(self._lock)
+            process.stdin.close()
+        process.wait()
+        os.close(lock)
 
 
 def _sweep(where: Path) -> None:
@@ -75,9 +68,6 @@ def _sweep(where: Path) -> None:
         with suppress(OSError):
             if folder.lstat().st_uid != os.getuid() or folder.is_symlink():
                 continue
-            lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW)
-            try:
+            with (folder / LOCK).open("r+") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(lock)

@@ -11,7 +11,7 @@ from .copies import make_copies
 from .git import project_folder
 from .result import TryResult
 from .running import script_of
-from .scratch import Scratch
+from .scratch import scratch_folder
 from .turns import Trial
 
 
@@ -42,7 +42,7 @@ def try_change(
     told = script_of(list(script), root, place)
     say("copying the project")
     try:
-        with Scratch() as scratch:
+        with scratch_folder() as scratch:
             copies = make_copies(change, scratch.folder)
             ask(copies.linked)
             return Trial(told, copies, options or Options(), scratch, say).run()

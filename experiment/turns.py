@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from math import ceil
 
 from .change import Options
 from .copies import Copies
 from .differences import batches_in, differs_at, first_difference, incomparable
 from .distributions import distributions_differ
-from .ratio import Pair, factor_of, is_narrow
+from .ratio import factor_of, is_narrow
 from .result import Difference, TryResult
 from .running import START_S, Failed, Script, Side, Turn
 from .scratch import Scratch
@@ -24,103 +25,108 @@ COMPARED_SHARE = 1 / 4  # of the budget, at most, for the batches of one side th
 STARTED_S, STARTED_FACTOR = 2.0, 1.2  # a start that takes longer by as much is told of
 
 
+@dataclass
 class Trial:
     """Of a script and the two copies of its project. Turns are taken as A B, B A, A B: what drifts,
     and what one side's reading leaves in the page cache for the other, then helps neither."""
 
-    def __init__(
-        self,
-        script: Script,
-        copies: Copies,
-        options: Options,
-        scratch: Scratch,
-        say: Callable[[str], None],
-    ) -> None:
-        self._script, self._copies, self._say = script, copies, say
-        self._options, self._scratch = options, scratch
+    script: Script
+    copies: Copies
+    options: Options
+    scratch: Scratch
+    say: Callable[[str], None]
+
+    def __post_init__(self) -> None:
         self._sides: list[Side] = []
-        self._pairs: list[Pair] = []
-        self._starts = 0
+        self._pairs: list[list[float]] = []
         self._spent_s = self._latest = 0.0
         self._memory = [0, 0]
         self._window = self._most = MOST_BATCHES  # of a window
-        self._handed = 0  # batches since the last start
-        self.notes: list[str] = []
-        self.compared = 0
-        self.difference: Difference | None = None
-        self.same: bool | None = None
-        self.ended = False
+        self._starts = self._handed = 0  # and batches since the last one
+        self._notes: list[str] = []
         self._first: list[Turn] = []
 
     def run(self) -> TryResult:
         began = time.monotonic()
-        error = None
+        found = TryResult(random=self.options.random)
         try:
             self._start()
-            self._latest = time.monotonic() + STARTS_FACTOR * self._options.budget_s
-            self._compare()
+            self._latest = time.monotonic() + STARTS_FACTOR * self.options.budget_s
+            found = self._judge(found)
             self._time()
             self._end()
-            self._control()
+            self._control(found.first_difference)
+            found = replace(found, factor=factor_of(self._pairs, self._starts))
         except Failed as failure:
-            error = f"{failure}"
+            found = replace(found, same_batches=None, error=f"{failure}")
         finally:
             self._end()
-        return TryResult(
-            self.same if error is None else None,
-            self.compared,
-            self.difference,
-            factor_of(self._pairs, self._starts) if error is None else None,
-            error,
-            self._memory[1] - self._memory[0] if all(self._memory) else None,
-            self._options.random,
-            self.ended,
-            len(self._pairs),
-            time.monotonic() - began,
-            tuple(self.notes),
+        return replace(
+            found,
+            memory_bytes=self._memory[1] - self._memory[0] if all(self._memory) else None,
+            windows=len(self._pairs),
+            seconds=time.monotonic() - began,
+            notes=tuple(self._notes),
         )
 
     def _start(self) -> None:
-        self._say("starting the script with the change and without")
+        self.say("starting the script with the change and without")
         self._starts += 1
         self._handed = 0
-        folders = ((BEFORE, self._copies.before), (AFTER, self._copies.after))
+        folders = ((BEFORE, self.copies.before), (AFTER, self.copies.after))
         for name, folder in folders if self._starts % 2 else reversed(folders):
-            side = Side(name, self._script, folder, self._scratch)
+            side = Side(name, self.script, folder, self.scratch)
             self._sides.insert(len(self._sides) if self._starts % 2 else 0, side)
             if side.hello is None:
                 raise Failed(side.why_failed() or f"the script {name} iterates over no DataLoader")
             for module in side.hello["elsewhere"][:1]:
                 raise Failed(
-                    f"the script {name} imports {module} from {self._script.root}, not from its "
+                    f"the script {name} imports {module} from {self.script.root}, not from its "
                     "copy, so that the change would not be seen: put the project on PYTHONPATH"
                 )
 
-    def _compare(self) -> None:
+    def _judge(self, found: TryResult) -> TryResult:
+        """Compare the first batches of both sides."""
         before, after = self._sides
         self._note_starts(before, after)
-        self._say("comparing batches")
-        how = "rows" if self._options.random else "values"
-        most = self._options.batches
-        first = self._turn(before, most, how, self._options.budget_s * COMPARED_SHARE)
+        self.say("comparing batches")
+        how = "rows" if found.random else "values"
+        first = self._turn(
+            before, self.options.batches, how, self.options.budget_s * COMPARED_SHARE
+        )
         count = batches_in(first.events)
-        second = self._turn(after, most if first.ended else count, how)
+        second = self._turn(after, self.options.batches if first.ended else count, how)
         self._first = [first, second]
-        self.compared = min(count, batches_in(second.events))
-        self.ended = first.ended and second.ended
-        self._judge(first, second)
         steps = [
             turn.seconds / turn.batches for turn in self._first if turn.seconds and turn.batches
         ]
-        self._set_window(max(steps) if len(steps) == 2 else None)
+        compared = min(count, batches_in(second.events))
+        if len(steps) == 2:
+            self._set_window(max(steps))
+        else:
+            self._window = self._most = max(1, compared // WINDOWS)
+        ended = first.ended, second.ended
+        found = replace(found, compared=compared, ended=all(ended))
+        if not compared:
+            self._notes.append("no batch was handed over")
+            return found
+        difference = first_difference(first.events, second.events, any(ended))
+        if found.random:
+            parts = [[said for what, said in t.events if what == "batch"] for t in self._first]
+            other = distributions_differ(first.rows, second.rows, parts)
+            difference = Difference(None, other) if other is not None else None
+        unknown = incomparable(first.events) if difference is None else None
+        self._notes += filter(None, [unknown])
+        same = difference is None if unknown is None else None
+        return replace(found, same_batches=same, first_difference=difference)
 
     def _note_starts(self, before: Side, after: Side) -> None:
         assert before.hello is not None
         if not before.hello["seeded"]:
-            self.notes.append("the script sets no seed: random streams began alike on both sides")
+            self._notes.append("the script sets no seed: random streams began alike on both sides")
         times = before.started_s, after.started_s
         if max(times) > min(times) * STARTED_FACTOR and max(times) > min(times) + STARTED_S:
-            self.notes.append(
+            self._notes.append(
                 f"until the first batch is asked for, the script takes {times[0]:.1f} s, with the "
                 f"change {times[1]:.1f} s"
             )
@@ -134,30 +140,9 @@ class Trial:
             raise Failed(why)
         return turn
 
-    def _judge(self, first: Turn, second: Turn) -> None:
-        if not self.compared:
-            self.notes.append("no batch was handed over")
-            return
-        whole = first.ended or second.ended
-        self.difference = first_difference(first.events, second.events, whole)
-        if self._options.random:
-            parts = [
-                [said for what, said in turn.events if what == "batch"] for turn in self._first
-            ]
-            found = distributions_differ(first.rows, second.rows, parts)
-            self.difference = Difference(None, found) if found is not None else None
-        self.same = self.difference is None
-        unknown = incomparable(first.events)
-        if self.same and unknown is not None:
-            self.same = None
-            self.notes.append(unknown)
-
-    def _set_window(self, step_s: float | None) -> None:
+    def _set_window(self, step_s: float) -> None:
         """So many batches that a turn is as long as it is to be."""
-        if step_s is None:
-            self._window = self._most = max(1, self.compared // WINDOWS)
-            return
-        wanted = ceil(min(WINDOW_S, self._options.budget_s * WINDOW_SHARE) / max(step_s, 1e-6))
+        wanted = ceil(min(WINDOW_S, self.options.budget_s * WINDOW_SHARE) / max(step_s, 1e-6))
         if not self._pairs or not wanted / 2 <= self._window <= wanted * 2:
             self._window = min(max(1, wanted), self._most)
 
@@ -166,13 +151,10 @@ class Trial:
         settle = True
         fresh = not self._first[0].ended
         while not self._done:
-            before = len(self._pairs)
             if fresh:
+                before = len(self._pairs)
                 self._windows(settle)
-            if self._done:
-                break
-            if fresh:
-                if self._window == 1 and len(self._pairs) == before and not settle:
+                if self._done or (self._window == 1 and len(self._pairs) == before and not settle):
                     break
                 settle = self._window > 1
                 handed = self._handed // WINDOWS if self._handed else self._window // 2
@@ -182,11 +164,11 @@ class Trial:
             self._start()
             fresh = True
         if factor_of(self._pairs, self._starts) is None:
-            self.notes.append("too few batches were handed over to time them: raise --budget")
+            self._notes.append("too few batches were handed over to time them: raise --budget")
 
     @property
     def _done(self) -> bool:
-        spent = self._spent_s > self._options.budget_s or time.monotonic() > self._latest
+        spent = self._spent_s > self.options.budget_s or time.monotonic() > self._latest
         return spent or is_narrow(factor_of(self._pairs, self._starts), len(self._pairs))
 
     def _windows(self, settle: bool) -> None:
@@ -194,25 +176,22 @@ class Trial:
         ahead = max(side.hello["ahead"] for side in self._sides if side.hello is not None)
         if settle and not self._took(min(ahead, 4 * self._window) + 1):
             return
-        while not self._done:
-            seconds = self._took(self._window)
-            if seconds is None:
-                return
-            self._pairs.append(Pair(*seconds))
-            self._say(f"timing both in turns: {len(self._pairs)} windows")
+        while not self._done and (seconds := self._took(self._window)):
+            self._pairs.append(seconds)
+            self.say(f"timing both in turns: {len(self._pairs)} windows")
             self._set_window(max(seconds) / self._window)
 
-    def _took(self, batches: int) -> list[float] | None:
-        """Seconds of both sides for so many batches; None where a script has ended."""
-        turns = len(self._pairs) % 2
-        found = {}
-        for side in self._sides[:: -1 if turns else 1]:
-            turn = self._turn(side, batches)
-            if turn.seconds is None:
-                return None
-            found[side] = turn.seconds
+    def _took(self, batches: int) -> list[float]:
+        """Seconds of both sides for so many batches; none where a script has ended."""
+        order = -1 if len(self._pairs) % 2 else 1
+        found: list[float] = []
+        for side in self._sides[::order]:
+            seconds = self._turn(side, batches).seconds
+            if seconds is None:
+                return []
+            found.append(seconds)
         self._handed += batches
-        return [found[side] for side in self._sides]
+        return found[::order]
 
     def _end(self) -> None:
         for at, side in enumerate(self._sides):
@@ -220,21 +199,21 @@ class Trial:
             side.end()
         self._sides = []
 
-    def _control(self) -> None:
+    def _control(self, difference: Difference | None) -> None:
         """Whether batches differ without the change, too: a second run of the script as it is."""
-        if self.same is not False or self.difference is None or self.difference.batch is None:
+        if difference is None or difference.batch is None:
             return
         first, changed = (turn.events for turn in self._first)
         upto = differs_at(first, changed)
         with suppress(Failed):
-            again = Side(BEFORE, self._script, self._copies.before, self._scratch)
+            again = Side(BEFORE, self.script, self.copies.before, self.scratch)
             self._sides = [again]
             if again.hello is None or upto is None:
                 return
-            second = again.turn(self.difference.batch + 1, "values").events
+            second = again.turn(difference.batch + 1, "values").events
             found = first_difference(first[: upto + 1], second[: upto + 1], False)
             if found is not None:
-                self.notes.append(
+                self._notes.append(
                     "without the change they differ from run to run, too, from batch "
                     f"{found.batch} on ({found.what}): set the seeds, or compare with --random"
                 )

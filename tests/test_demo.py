@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from loaderscope.demo import QUICK, Pictures, Size, cache_directory, pictures
 from loaderscope.profiler.base.errors import UsageError
+from started import ran
 
 SMALL = Size(pictures=5, pixels=32, batch=2, epochs=1, channels=2)
 
@@ -65,7 +65,7 @@ def test_where_pictures_are_kept() -> None:
 def test_quick_demo_compares_what_it_measured() -> None:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     call = [sys.executable, "-m", "loaderscope", "demo", "--quick"]
-    done = subprocess.run(call, env=env, capture_output=True, text=True, timeout=250, check=False)
+    done = ran(call, env=env)
     assert done.returncode == 0, done.stderr
     batches = QUICK.pictures // QUICK.batch * QUICK.epochs
     lines = done.stdout.splitlines()

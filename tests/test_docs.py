@@ -6,13 +6,13 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from loaderscope.advisors.rules import all_rules
+from started import ran
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -20,13 +20,7 @@ GROUPS = ("profiler", "advisors", "reports")
 
 
 def tracked() -> list[Path]:
-    told = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    told = ran(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT)
     if told.returncode:
         pytest.skip("not a git checkout")
     return [path for name in told.stdout.splitlines() if (path := ROOT / name).is_file()]

@@ -4,13 +4,12 @@ everything."""
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
-HEAVY = (
+from started import here, python
+
+HEAVY = [
     "torch",
     "numpy",
     "textual",
@@ -22,7 +21,8 @@ HEAVY = (
     "platformdirs",
     "libcst",
     "msgspec",
-)
+]
+TRACKERS = ["tensorboard", "wandb", "mlflow", "opentelemetry", "prometheus_client", "IPython"]
 LOOK = (
     "import json, sys; {code}; print(json.dumps(sorted({{name.split('.')[0] for name in "
     "sys.modules}})))"
@@ -31,11 +31,7 @@ LOOK = (
 
 def loaded(code: str, *options: str) -> set[str]:
     """The top-level modules a fresh Python has after running `code`."""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, *options, "-c", LOOK.format(code=code)]
-    result = subprocess.run(
-        command, env=env, capture_output=True, text=True, check=True, timeout=200
-    )
+    result = python(*options, "-c", LOOK.format(code=code), env=here(), check=True)
     return set(json.loads(result.stdout))
 
 
@@ -45,63 +41,38 @@ def bare() -> set[str]:
     return loaded("pass")
 
 
-def test_import_loaderscope_loads_nothing_heavy(bare: set[str]) -> None:
-    got = loaded("import loaderscope") - bare
-    assert "loaderscope" in got
-    assert not got & set(HEAVY)
+# Under `run`, importing torch is what starts us. Whichever module of ours a process imports first (a
+# spawned worker unpickles its target before anything else), none may be in the middle of its own
+# import when torch comes.
+ALL_OF_THE_PROFILER = (
+    "import importlib, pkgutil, loaderscope.profiler as profiler; found = [m.name for m in "
+    "pkgutil.walk_packages(profiler.__path__, profiler.__name__ + '.')]; skipped = "
+    "('.__main__', '.sitecustomize'); [importlib.import_module(name) for name in found if not "
+    "name.endswith(skipped)]"
+)
+LOADS = {  # code: what it loads, and what it does not
+    "import loaderscope": ("loaderscope", HEAVY),
+    "import loaderscope; assert 'watch' in dir(loaderscope)": ("loaderscope", HEAVY),
+    "import loaderscope.cli": ("click", ["torch", "numpy", "textual", "plotly"]),
+    "import loaderscope.profiler.daemon.loop": ("psutil", ["torch", "numpy", "rich", "click"]),
+    ALL_OF_THE_PROFILER: ("psutil", ["torch", "torchdata"]),
+    "import loaderscope; loaderscope.watch; loaderscope.watch_all": (
+        "loaderscope",
+        ["rich", "click", "textual", "plotly"],
+    ),
+    "import loaderscope.integrations.scalars, loaderscope.integrations.notebook": (
+        "loaderscope",
+        ["torch", *TRACKERS],
+    ),
+}
 
 
-def test_the_public_names_are_listed_without_loading_them(bare: set[str]) -> None:
-    got = loaded("import loaderscope; assert 'watch' in dir(loaderscope)") - bare
-    assert not got & set(HEAVY)
-
-
-def test_the_commands_load_no_torch_before_they_need_it(bare: set[str]) -> None:
-    got = loaded("import loaderscope.cli") - bare
-    assert "click" in got
-    assert not got & {"torch", "numpy", "textual", "plotly"}
-
-
-def test_the_sampler_process_loads_neither_torch_nor_numpy(bare: set[str]) -> None:
-    got = loaded("import loaderscope.profiler.daemon.loop") - bare
-    assert "psutil" in got
-    assert not got & {"torch", "numpy", "rich", "click"}
-
-
-def test_no_module_of_the_profiler_loads_torch_by_itself(bare: set[str]) -> None:
-    """Under `run`, importing torch is what starts us. Whichever module of ours a process imports
-    first (a spawned worker unpickles its target before anything else), none may be in the middle of
-    its own import when torch comes."""
-    code = (
-        "import importlib, pkgutil, loaderscope.profiler as profiler; found = [m.name for m in "
-        "pkgutil.walk_packages(profiler.__path__, profiler.__name__ + '.')]; skipped = "
-        "('.__main__', '.sitecustomize'); [importlib.import_module(name) for name in found if not "
-        "name.endswith(skipped)]"
-    )
+@pytest.mark.parametrize("code", LOADS)
+def test_imports_are_light(code: str, bare: set[str]) -> None:
+    something, nothing = LOADS[code]
     got = loaded(code) - bare
-    assert "psutil" in got
-    assert not got & {"torch", "torchdata"}
-
-
-def test_watching_loads_no_user_interface(bare: set[str]) -> None:
-    code = "import loaderscope; loaderscope.watch; loaderscope.watch_all"
-    got = loaded(code) - bare
-    assert not got & {"rich", "click", "textual", "plotly"}
-
-
-def test_live_figures_load_no_tracker_and_no_torch(bare: set[str]) -> None:
-    got = (
-        loaded("import loaderscope.integrations.scalars, loaderscope.integrations.notebook") - bare
-    )
-    assert not got & {
-        "torch",
-        "tensorboard",
-        "wandb",
-        "mlflow",
-        "opentelemetry",
-        "prometheus_client",
-        "IPython",
-    }
+    assert something in got
+    assert not got.intersection(nothing)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

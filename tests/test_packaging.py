@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import loaderscope
+from started import ran
 
 ROOT = Path(__file__).resolve().parents[1]
 FLOOR = (3, 10)
@@ -25,25 +26,15 @@ SUBPACKAGES = (
     *("tui", "cli"),
 )
 BUILT = {"build", "dist", "__pycache__"}
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 
 
 def sources() -> list[Path]:
     """The files git tracks or would, relative to the root; outside a checkout, all but what is
     built."""
-    listing = [
-        "git",
-        "-C",
-        str(ROOT),
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-    ]
+    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
-        names = subprocess.run(listing, capture_output=True, text=True, check=True).stdout.split(
-            "\0"
-        )
+        names = ran(listing, cwd=ROOT, check=True).stdout.split("\0")
         found = [Path(name) for name in names if name]
     except (OSError, subprocess.CalledProcessError):
         every = (path.relative_to(ROOT) for path in ROOT.rglob("*"))
@@ -60,10 +51,8 @@ def run(*command: object, cwd: Path, **env: str) -> str:
     inherited = {
         k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
     }
-    line, env = list(map(str, command)), {**inherited, **env}
-    result = subprocess.run(
-        line, cwd=cwd, env=env, capture_output=True, text=True, timeout=240, check=False
-    )
+    env = {**inherited, **env}
+    result = ran(command, cwd=cwd, env=env)
     assert result.returncode == 0, result.stdout + result.stderr
     return result.stdout
 
@@ -71,17 +60,13 @@ def run(*command: object, cwd: Path, **env: str) -> str:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built without network: the build backend of the running environment is used."""
-    return built_wheel(tmp_path_factory.mktemp("wheel"))
+    return wheel_of(cloned(tmp_path_factory.mktemp("wheel")))
 
 
 @pytest.fixture(scope="module")
 def wheel_without_compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same, where the compiler is a program that only fails."""
-    return built_wheel(tmp_path_factory.mktemp("plain"), CC=str(shutil.which("false")))
-
-
-def built_wheel(folder: Path, **env: str) -> Path:
-    return wheel_of(cloned(folder), **env)
+    return wheel_of(cloned(tmp_path_factory.mktemp("plain")), CC=str(shutil.which("false")))
 
 
 def cloned(folder: Path) -> Path:
@@ -95,25 +80,8 @@ def cloned(folder: Path) -> Path:
 def wheel_of(source: Path, **env: str) -> Path:
     """Of a folder or a source distribution."""
     out = source.parent / "dist"
-    pip = (
-        sys.executable,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "wheel",
-        "--quiet",
-        "--no-index",
-    )
-    run(
-        *pip,
-        "--no-deps",
-        "--no-build-isolation",
-        "--wheel-dir",
-        out,
-        source,
-        cwd=source.parent,
-        **env,
-    )
+    wheel = ["wheel", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir"]
+    run(*PIP, *wheel, out, source, cwd=source.parent, **env)
     (built,) = out.glob("*.whl")
     return built
 
@@ -126,22 +94,10 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(place, with_pip=False, symlinks=True)
     bin_ = place / ("Scripts" if os.name == "nt" else "bin")
     python = bin_ / "python"
-    purelib = Path(
-        run(
-            python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=place
-        ).strip()
-    )
-    pip = (
-        sys.executable,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "--python",
-        python,
-        "install",
-        "--quiet",
-    )
-    run(*pip, "--no-index", "--no-deps", wheel, cwd=place)
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    purelib = Path(run(python, "-c", code, cwd=place).strip())
+    install = ["install", "--quiet", "--no-index", "--no-deps"]
+    run(*PIP, "--python", python, *install, wheel, cwd=place)
     # Folders named in a .pth file are added as they are: their own .pth files, ours among them, are
     # not read.
     paths = dict.fromkeys(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
@@ -208,12 +164,8 @@ def test_the_wheel_built_without_a_compiler_records_in_python(
     )
     paths = os.pathsep.join(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
     env = {"PYTHONPATH": os.pathsep.join([str(tmp_path / "unpacked"), paths])}
-    runs = str(tmp_path / "runs")
-    assert run(sys.executable, "-c", code, cwd=tmp_path, LOADERSCOPE_DIR=runs, **env).split() == [
-        "40",
-        "10",
-        "None",
-    ]
+    env["LOADERSCOPE_DIR"] = str(tmp_path / "runs")
+    assert run(sys.executable, "-c", code, cwd=tmp_path, **env).split() == ["40", "10", "None"]
 
 
 def test_the_wheel_is_typed_and_licensed(wheel: Path) -> None:
@@ -248,7 +200,7 @@ def test_the_version_has_release_notes(tmp_path: Path) -> None:
     notes = (sys.executable, ROOT / ".ci/release_notes.py")
     assert "### Added" in run(*notes, loaderscope.__version__, cwd=tmp_path)
     asked = [*map(str, notes), "9.9.9"]
-    told = subprocess.run(asked, capture_output=True, text=True, check=False)
+    told = ran(asked)
     assert told.returncode == 1 and "9.9.9" in told.stderr
 
 
@@ -281,19 +233,10 @@ def test_a_loop_is_recorded_and_reported_outside_the_checkout(
         "    print(sum(len(batch) for batch in DataLoader(range(40), batch_size=4, "
         "num_workers=1)))\n"
     )
-    runs = str(tmp_path / "runs")
-    assert (
-        run(
-            installed / "loaderscope", "run", "train.py", cwd=tmp_path, LOADERSCOPE_DIR=runs
-        ).strip()
-        == "40"
-    )
-    text = run(
-        installed / "loaderscope", "report", "--format", "json", cwd=tmp_path, LOADERSCOPE_DIR=runs
-    )
-    from loaderscope import Report
-
-    assert Report.from_json(text).loaders[0].batches == 10
+    command, env = installed / "loaderscope", {"LOADERSCOPE_DIR": str(tmp_path / "runs")}
+    assert run(command, "run", "train.py", cwd=tmp_path, **env).strip() == "40"
+    text = run(command, "report", "--format", "json", cwd=tmp_path, **env)
+    assert loaderscope.Report.from_json(text).loaders[0].batches == 10
 
 
 def package_files() -> list[Path]:
@@ -314,16 +257,8 @@ def test_other_pythons_compile_every_file(version: str, tmp_path: Path) -> None:
         "import sys\nfor path in sys.argv[1:]:\n compile(open(path, encoding='utf-8').read(), "
         "path, 'exec')"
     )
-    run(
-        python,
-        "-I",
-        "-W",
-        "error",
-        "-c",
-        code,
-        *(ROOT / path for path in package_files()),
-        cwd=tmp_path,
-    )
+    files = (ROOT / path for path in package_files())
+    run(python, "-I", "-W", "error", "-c", code, *files, cwd=tmp_path)
 
 
 def other_python(version: str) -> str | None:

@@ -10,10 +10,8 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -26,6 +24,7 @@ import pytest
 
 from loaderscope.cli import cli
 from loaderscope.profiler.daemon.stack_capture.py_spy import find_py_spy
+from started import going_on, python, ran
 from terminal import in_a_terminal
 
 pytestmark = [
@@ -261,29 +260,9 @@ def here(prepared: Here, tmp_path: Path) -> Here:
 @contextmanager
 def training(here: Here) -> Iterator[None]:
     """A run that goes on meanwhile."""
-    before = set(here.runs.iterdir())
     call = ["loaderscope", "run", "--quiet", "train.py", "--seconds", "600"]
-    process = subprocess.Popen(
-        call,
-        cwd=here.folder,
-        env=here.environment(),
-        start_new_session=True,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        deadline = time.monotonic() + 120
-        while not any(
-            list(run.glob("system-*/machine*")) and list(run.glob("p*/batches0*"))
-            for run in set(here.runs.iterdir()) - before
-        ):
-            assert process.poll() is None and time.monotonic() < deadline, (
-                "the training did not begin"
-            )
-            time.sleep(0.1)
+    with going_on(call, here.runs, cwd=here.folder, env=here.environment()):
         yield
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 AT_MOST = 3  # commands of a verb; `make test-slow` runs the rest, and the demo: tests/test_demo.py runs that for less
@@ -316,10 +295,7 @@ def test_it_runs_as_written(here: Here, command: str) -> None:
     if ("stacks" in verb or "speedscope" in verb) and find_py_spy() is None:
         pytest.skip("py-spy is not installed")
     with training(here) if live else nullcontext():
-        done = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", command], cwd=here.folder, env=here.environment(), capture_output=True,
-            text=True, timeout=PATIENCE_S, check=False,
-        )  # fmt: skip
+        done = ran(["bash", "-o", "pipefail", "-c", command], cwd=here.folder, env=here.environment(), timeout=PATIENCE_S)  # fmt: skip
     # There may be no patch for what these runs advise, and nobody is asked whether to run it:
     # tests/integration/test_fix_command.py has a run with one.
     said_why = done.returncode == 2 and verb.startswith("fix")
@@ -350,9 +326,6 @@ def test_the_readmes_python_runs(here: Here) -> None:
     (here.folder / "own.py").write_text(
         f"from train import DataLoader, Rows\nloader = {loader}\n{block}\n"
     )
-    done = subprocess.run(
-        [sys.executable, "own.py"], cwd=here.folder, env=here.environment(), capture_output=True, text=True,
-        timeout=PATIENCE_S, check=False,
-    )  # fmt: skip
+    done = python("own.py", cwd=here.folder, env=here.environment(), timeout=PATIENCE_S)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert '"name": "Rows"' in done.stdout

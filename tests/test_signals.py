@@ -3,9 +3,9 @@ started."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
+
+from started import python
 
 ROOT = Path(__file__).parent.parent
 SENDING = (
@@ -22,13 +22,6 @@ sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", {SENDING!r}]))
 
 def test_tests_that_send_signals_pass_where_signals_are_ignored() -> None:
     """As in a background job of a shell, under nohup, or below a supervisor that blocks signals."""
-    result = subprocess.run(
-        [sys.executable, "-c", IN_THE_BACKGROUND],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=250,
-        check=False,
-    )
+    result = python("-c", IN_THE_BACKGROUND, cwd=ROOT)
     assert result.returncode == 0, result.stdout
     assert "3 passed" in result.stdout

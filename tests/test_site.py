@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from loaderscope.advisors.rules import NAMES
 from loaderscope.cli import cli
+from started import ran
 
 pytest.importorskip("material")
 ROOT = Path(__file__).parents[1]
@@ -23,15 +23,7 @@ LOADED = r"<(?:script|img|iframe)[^>]+src=\"(https?://[^\"]+)|<link[^>]+rel=\"(?
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("site") / "site"
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(place)]
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    done = ran(command, cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
     assert done.returncode == 0, done.stdout + done.stderr
     return place
 

@@ -4,7 +4,6 @@ run."""
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from builders import RunBuilder, loop
+from started import ran
 from terminal import in_a_terminal
 
 FIRST, SECOND = "20250131-091500-abc123", "20250131-101500-abc124"
@@ -71,10 +71,7 @@ def command(*words: str) -> list[str]:
 
 @pytest.mark.parametrize(("words", "shown"), SHOWS, ids=[" ".join(words) for words, _ in SHOWS])
 def test_it_shows(place: Path, words: list[str], shown: str) -> None:
-    done = subprocess.run(
-        command(*words), cwd=place, env=environment(place), capture_output=True, text=True,
-        timeout=120, check=False,
-    )  # fmt: skip
+    done = ran(command(*words), cwd=place, env=environment(place))  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert shown in done.stdout
     if "-o" in words:
@@ -89,10 +86,7 @@ def test_the_dashboard_opens(place: Path) -> None:
 
 @pytest.mark.parametrize("words", RECORDS, ids=" ".join)
 def test_what_needs_torch_says_so_in_a_sentence(place: Path, words: list[str]) -> None:
-    done = subprocess.run(
-        command(*words), cwd=place, env=environment(place), capture_output=True, text=True,
-        timeout=120, check=False,
-    )  # fmt: skip
+    done = ran(command(*words), cwd=place, env=environment(place))  # fmt: skip
     assert done.returncode == 2
     assert "No module named 'torch'" in done.stderr
     assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from loaderscope.experiment import copies as copying
 from loaderscope.experiment.change import Change
 from loaderscope.experiment.copies import Copies, make_copies
 from loaderscope.profiler.base.errors import UsageError
+from started import ran
 
 DIFF = """\
 --- a/train.py
@@ -24,7 +24,7 @@ DIFF = """\
 
 def git(folder: Path, *arguments: str) -> str:
     named = ["-c", "user.email=a@b.example", "-c", "user.name=a", *arguments]
-    told = subprocess.run(["git", *named], cwd=folder, capture_output=True, text=True, check=True)
+    told = ran(["git", *named], cwd=folder, check=True)
     return told.stdout
 
 

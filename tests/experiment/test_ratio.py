@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from loaderscope.experiment.ratio import FEWEST, Pair, factor_of, is_narrow
+from loaderscope.experiment.ratio import FEWEST, factor_of, is_narrow
 from loaderscope.experiment.result import TryResult
 
 
-def pairs_of(rng: np.random.Generator, true: float, count: int, noise: float) -> list[Pair]:
+def pairs_of(rng: np.random.Generator, true: float, count: int, noise: float) -> list[list[float]]:
     """Windows of a loop whose own pace changes by much, which both sides share."""
     pace = rng.uniform(0.5, 3.0, count)
     both = pace[:, None] * np.array([1.0, 1.0 / true]) * np.exp(rng.normal(0, noise, (count, 2)))
-    return [Pair(*map(float, each)) for each in both]
+    return both.tolist()
 
 
 def trial(rng: np.random.Generator, true: float, noise: float, starts: int = 1) -> TryResult:
@@ -48,15 +48,15 @@ def test_a_tenth_is_called_rightly(true: float, noise: float) -> None:
 def test_the_ratio_is_that_of_whole_loops() -> None:
     """One window in four is long, and the change makes it short: what the loop gains counts, not
     the mean of the windows' factors."""
-    pairs = [Pair(1.0, 1.0), Pair(1.0, 1.0), Pair(1.0, 1.0), Pair(5.0, 1.0)] * 4
+    pairs = [(1.0, 1.0), (1.0, 1.0), (1.0, 1.0), (5.0, 1.0)] * 4
     found = factor_of(pairs, 1)
     assert found is not None and found.mid == pytest.approx(2.0)
     assert found.low < 2.0 < found.high
 
 
 def test_few_windows_tell_little() -> None:
-    assert factor_of([Pair(1, 1)] * (FEWEST - 1), 1) is None
-    alike = factor_of([Pair(1.1, 1.0)] * FEWEST, 1)
+    assert factor_of([(1, 1)] * (FEWEST - 1), 1) is None
+    alike = factor_of([(1.1, 1.0)] * FEWEST, 1)
     assert alike is not None and alike.low < 1 < alike.high
     assert not is_narrow(alike, FEWEST)
 

@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from loaderscope.cli.try_ import try_verb
+from started import ran
 
 PATIENCE_S = 120
 
@@ -110,16 +111,7 @@ def environment(root: Path) -> dict[str, str]:
 
 
 def tried(root: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        command(*arguments),
-        cwd=root,
-        env=environment(root),
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=290,
-        check=False,
-    )
+    done = ran(command(*arguments), cwd=root, env=environment(root), input=given)
     assert not list((root.parent / "tmp").glob("loaderscope-try-*"))
     assert "Traceback" not in done.stderr
     return done

@@ -16,6 +16,7 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
+from started import ran
 
 PROGRAMS = Path(__file__).parent / "programs"
 SECONDS = 240
@@ -72,8 +73,6 @@ def program(name: str, *arguments: str) -> list[str]:
 def _run(command: list[str], **environ: str) -> subprocess.CompletedProcess[str]:
     scripts = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
     env = {**os.environ, "PATH": scripts, "CUDA_VISIBLE_DEVICES": "", **environ}
-    done = subprocess.run(
-        command, env=env, capture_output=True, text=True, timeout=SECONDS, check=False
-    )
+    done = ran(command, env=env, timeout=SECONDS)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done

@@ -17,6 +17,7 @@ from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from running import needs, program, recorded, runs_in
 from slurm_cluster import NODES, cluster
+from started import LOADERSCOPE, ran
 
 pytestmark = pytest.mark.timeout(600)
 GROUP = "torch.distributed"
@@ -125,18 +126,8 @@ def test_srun_of_two_nodes(runs_dir: Path) -> None:
     """A real Slurm, whose nodes have host names of their own and share the folder of runs."""
     with tempfile.TemporaryDirectory(prefix="slurm-") as folder, cluster(Path(folder)) as found:
         env = {**os.environ, **found, "SLOW_RANK": "1", "GLOO_SOCKET_IFNAME": "lo"}
-        command = [
-            sys.executable,
-            "-m",
-            "loaderscope",
-            "run",
-            "--runs",
-            str(runs_dir),
-            *program("ddp.py", "FILE", "task"),
-        ]
-        done = subprocess.run(
-            ["srun", "-N2", "-n2", *command], env=env, capture_output=True, text=True, check=False
-        )
+        command = [*LOADERSCOPE, "run", "--runs", runs_dir, *program("ddp.py", "FILE", "task")]
+        done = ran(["srun", "-N2", "-n2", *command], env=env)
     assert done.returncode == 0, done.stderr
     run = open_run("latest", runs_dir)
     assert len(runs_in(runs_dir)) == 1 and run.state == "finished"
@@ -162,7 +153,7 @@ def test_mpirun(mpirun: str, runs_dir: Path) -> None:
         command = [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "2", *ours, *script]
     else:
         command = [*ours, mpirun, "-n", "2", sys.executable, *script]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    done = ran(command)
     assert done.returncode == 0, done.stderr
     run = open_run("latest", runs_dir)
     assert ranks(run) == BOTH and len(runs_in(runs_dir)) == 1 and run.state == "finished"

@@ -43,51 +43,29 @@ EXTENSIONS = (
 )
 PYTHON_FORM = "a hook in Python has a frame; the compiled form has none"
 
+ADOPTED = r"^(end )?children: bare \[\], watched \['loaderscope', 'python'\]$"
+TRACED = r"(?s)^(traceback( \(\d\))?|stderr):"
+WORKERS = "active children|children|waited for|threads"
+FRAMES = (
+    r"^(profiler|tracer): frames of ours: bare \[\], watched "
+    r"\[('(fetchers\.py __iter__|loader_kinds\.py (new|__getattr__)|imports\.py find_spec"
+    r"|making_place\.py __get__)'(, )?)+\]$"
+)
+
 KNOWN: list[Known] = [
-    Known(
-        ADOPTER,
-        "children/pid1-*",
-        r"^(end )?children: bare \[\], watched \['loaderscope', 'python'\]$",
-    ),
-    Known(
-        ADOPTER,
-        "children/subreaper-*",
-        r"^(end )?children: bare \[\], watched \['loaderscope', 'python'\]$",
-    ),
+    Known(ADOPTER, "children/pid1-*", ADOPTED),
+    Known(ADOPTER, "children/subreaper-*", ADOPTED),
     Known(SUPERVISOR, "children/supervised", r"^waited for: bare \[0\], watched \[0, 0\]$"),
-    Known(
-        PYTHON_FORM,
-        "*",
-        r"(?s)^(traceback( \(\d\))?|stderr): .*/profiler/native/python_\w+\.py",
-        "*-pure",
-    ),
-    Known(
-        SWITCHING,
-        "*",
-        r"(?s)^(traceback( \(\d\))?|stderr): .*/tuning/switch/switching\.py",
-        "tuned",
-    ),
+    Known(PYTHON_FORM, "*", rf"{TRACED} .*/profiler/native/python_\w+\.py", "*-pure"),
+    Known(SWITCHING, "*", rf"{TRACED} .*/tuning/switch/switching\.py", "tuned"),
     Known(SWITCHING, "loops/*-shown", r"^iterator: .*tuning\.switch\.turns\.Turns", "tuned"),
     Known(WORKERS_BATCH, "lo*/*-0*", r"^end descriptors: bare 4, watched 7$", "tuned"),
     Known(WORKERS_TRIED, "talk/*-0", rf"^end handlers: {int(SIGCHLD)}: bare '0', [^;]*$", "[dr]e*"),
-    Known(
-        KEPT_WORKERS,
-        "loops/persistent-*",
-        r"^end (active children|children|waited for|threads): bare ",
-        "tuned",
-    ),
+    Known(KEPT_WORKERS, "loops/persistent-*", rf"^end ({WORKERS}): bare ", "tuned"),
     Known(WORKERS_TRIED, "lo*/*-0*", rf"^end handlers: {int(SIGCHLD)}: bare [^;]*$", "tuned"),
+    Known(LISTED, "errors/listed-*", FRAMES),
     Known(
-        LISTED,
-        "errors/listed-*",
-        r"^(profiler|tracer): frames of ours: bare \[\], watched "
-        r"\[('(fetchers\.py __iter__|loader_kinds\.py (new|__getattr__)|imports\.py find_spec"
-        r"|making_place\.py __get__)'(, )?)+\]$",
-    ),
-    Known(
-        EXTENSIONS,
-        "errors/fatal",
-        r"(?s)^stderr: .*Extension modules: [^\n]*loaderscope\.profiler\.native",
+        EXTENSIONS, "errors/fatal", r"(?s)^stderr: .*Extension modules: [^\n]*\.profiler\.native"
     ),
     Known(PYTHON_FORM, "errors/stack-in-*", "^stack: ", "*-pure"),
     Known(PYTHON_FORM, "errors/recursion", r"^deeper( \(\d\))?: bare \d+, watched \d+$", "*-pure"),

@@ -10,10 +10,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from started import here, until
 
 from .catalogue import STILL, TUNED, Program
 
@@ -31,23 +33,13 @@ def bare_of(way: str) -> str:
 
 class Zygote:
     def __init__(self) -> None:
-        limits = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         # Zygotes start at any time, within a test or between two; all are given the same.
-        left_out = (
-            "LOADERSCOPE_",
-            "PYTEST_",
-            "PYTHONPATH",
-            "NO_COLOR",
-            "FORCE_COLOR",
-            "COLUMNS",
-            "LINES",
-        )
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
-        # Absolute: programs have folders of their own.
-        path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
+        ours = ("LOADERSCOPE_", "PYTEST_", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES")
+        env = {name: value for name, value in here().items() if not name.startswith(ours)}
+        threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "harmless.zygote"],
-            env={**inherited, **limits, "PYTHONPATH": path, "PYTHONHASHSEED": "0"},
+            env={**env, **dict.fromkeys(threads, "1"), "PYTHONHASHSEED": "0"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -82,9 +74,8 @@ class Stage:
         self._made = 0
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(AT_ONCE)
-        self._again = ThreadPoolExecutor(
-            1
-        )  # a test waits for it: it does not queue behind all that runs ahead
+        # A test waits for these: they do not queue behind all that runs ahead.
+        self._again = ThreadPoolExecutor(1)
         self._runs: dict[tuple[str, str, int], Future[Seen]] = {}
 
     def ask(self, program: Program, way: str, number: int = 0, **more: str) -> Future[Seen]:
@@ -105,20 +96,14 @@ class Stage:
         # A short name: sockets that multiprocessing makes under TMPDIR must fit theirs.
         folder = Path(tempfile.mkdtemp(prefix="", dir=self.folder))
         folder.chmod(0o777)
-        environment = {
-            "LOADERSCOPE_DIR": str(folder / "runs"),
-            "HOME": str(folder),
-            "TMPDIR": str(folder),
-            **more,
-        }
-        if way == "run":
-            environment |= _started_by_run(folder / "runs")
+        places = {"LOADERSCOPE_DIR": f"{folder}/runs", "HOME": str(folder), "TMPDIR": str(folder)}
+        started = _started_by_run(folder / "runs") if way == "run" else {}
         job = {
             "program": program.name,
             "module": program.module,
             "way": way,
             "folder": str(folder),
-            "environment": environment,
+            "environment": {**places, **more, **started},
             "options": program.options,
             "limit_s": program.limit_s,
         }
@@ -147,13 +132,9 @@ def _started_by_run(runs: Path) -> dict[str, str]:
     from loaderscope.profiler.launch import environment
     from loaderscope.profiler.store.rundir import create_run
 
-    path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
-    given = environment(create_run(runs, ["program.py"]), {"PYTHONPATH": path})
-    return {
-        name: value
-        for name, value in given.items()
-        if name.startswith("LOADERSCOPE_") or name == "PYTHONPATH"
-    }
+    given = environment(create_run(runs, ["program.py"]), {"PYTHONPATH": here()["PYTHONPATH"]})
+    names = [name for name in given if name.startswith("LOADERSCOPE_")]
+    return {name: given[name] for name in (*names, "PYTHONPATH")}
 
 
 def _read(folder: Path, ended: dict[str, Any]) -> Seen:
@@ -178,13 +159,14 @@ def _read(folder: Path, ended: dict[str, Any]) -> Seen:
 def was_recorded(folder: str) -> bool:
     """Whether any batch was recorded there. One is looked for, not all are read: some runs hold
     thousands of lanes."""
-    deadline = time.monotonic() + RECORDED_WITHIN_S
-    while True:
-        if any(map(_has_records, Path(folder, "runs").glob("2*/p*/batches*.seg"))):
-            return True
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
+    lanes = "2*/p*/batches*.seg"
+    with suppress(AssertionError):
+        return until(
+            lambda: any(map(_has_records, Path(folder, "runs").glob(lanes))),
+            "records",
+            RECORDED_WITHIN_S,
+        )
+    return False
 
 
 def _has_records(segment: Path) -> bool:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
 from harmless import catalogue
 from harmless.stage import BARE, Stage
-
-WITHIN_S = 30.0
+from started import until
 
 
 @pytest.mark.timeout(1800)  # for those that are still on the stage
@@ -23,10 +21,7 @@ def test_every_sampler_has_ended(stage: Stage) -> None:
         == -9
     )
     stage.wait_until_idle()
-    deadline = time.monotonic() + WITHIN_S
-    while (found := using(stage.folder)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not found
+    until(lambda: not using(stage.folder), "the end of all samplers")
 
 
 def using(folder: Path) -> list[str]:

@@ -5,11 +5,8 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import random
 import struct
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +20,7 @@ from loaderscope.profiler.store.lanes.segment_file import (
     SCHEMA_OFFSET,
 )
 from loaderscope.profiler.store.run.run_reader import open_run
+from started import here, python
 
 TRAINING = Path(__file__).parents[1] / "integration" / "small_training.py"
 
@@ -40,16 +38,8 @@ STACKS = {
 def record(runs: Path) -> Path:
     """A training with workers and files, really recorded, and beside it what not every machine can
     record: a second rank whose older batches made room, a GPU, stacks."""
-    environment = {
-        **os.environ, "LOADERSCOPE_DIR": str(runs), "LOADERSCOPE_STACKS": "eager",
-        "PYTHONPATH": os.pathsep.join(sys.path),
-    }  # fmt: skip
-    subprocess.run(
-        [sys.executable, str(TRAINING), str(runs.parent / "pictures")],
-        env=environment,
-        check=True,
-        timeout=120,
-    )
+    env = here(LOADERSCOPE_DIR=str(runs), LOADERSCOPE_STACKS="eager")
+    python(TRAINING, runs.parent / "pictures", env=env, check=True)
     (path,) = runs.glob("2*")
     recorded = open_run(path)
     assert recorded.loaders[0].batches.measured("worker"), "workers were not measured"

@@ -108,8 +108,12 @@ def scripted(
     loader: Any, plan: dict[int, Settings], kept: bool = True, at_once: bool = True
 ) -> Script:
     script = Script(loader, plan, kept, at_once)
-    hand_out(watch(loader), handing_out(script))
+    drive(loader, script)
     return script
+
+
+def drive(loader: Any, script: Script) -> None:
+    hand_out(watch(loader), handing_out(script))
 
 
 class Restless(Script):
@@ -144,7 +148,7 @@ def restless(loader: Any) -> Any:
     """As `watch`, and where the loader's settings can be changed, they are."""
     watched = watch(loader)
     if why_fixed(watched) is None:
-        hand_out(watched, handing_out(Restless(watched)))
+        drive(watched, Restless(watched))
     return watched
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 
 import loaderscope
+from started import python
 
 BENCHMARKS = Path(loaderscope.__file__).resolve().parent / "benchmarks"
 
@@ -29,10 +28,7 @@ Cases = dict[str, dict[str, Any]]
 
 def told(script: str, *arguments: str, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
     """The JSON that a script among the benchmarks prints."""
-    done = subprocess.run(
-        [sys.executable, str(BENCHMARKS / script), *arguments],
-        capture_output=True, text=True, timeout=LIMIT_S, check=False,
-    )  # fmt: skip
+    done = python(str(BENCHMARKS / script), *arguments, timeout=LIMIT_S)  # fmt: skip
     assert done.returncode in codes, done.stderr
     found = json.loads(done.stdout)
     assert isinstance(found, dict)

@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import pytest
 
 from loaderscope.cli import main
 from made_projects import PROJECTS, lay
+from started import LOADERSCOPE, ran
 
 PARSED = PROJECTS["parsed_each_time"]
 Capture = pytest.CaptureFixture[str]
@@ -25,18 +24,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project and its run, recorded once."""
     folder = tmp_path_factory.mktemp("fix")
     lay(folder / "project", PARSED.files)
-    command = [
-        sys.executable,
-        "-m",
-        "loaderscope",
-        "run",
-        "--runs",
-        str(folder / "runs"),
-        "train.py",
-    ]
-    done = subprocess.run(
-        command, cwd=folder / "project", capture_output=True, text=True, timeout=200, check=False
-    )
+    command = [*LOADERSCOPE, "run", "--runs", folder / "runs", "train.py"]
+    done = ran(command, cwd=folder / "project")
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -76,7 +65,7 @@ def test_the_patch_is_shown_for_patch(project: Path, run: Path, capsys: Capture)
     assert captured.out == expected()
     assert "not tried" in captured.err and "(made at train.py:4)" in captured.err
     assert (project / "data.py").read_text() == PARSED.files["data.py"]
-    subprocess.run(["patch", "-p1"], input=captured.out, text=True, check=True, capture_output=True)
+    ran(["patch", "-p1"], input=captured.out, check=True)
     assert "self._labels = json.load(file)" in (project / "data.py").read_text()
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from loaderscope import Report
 from loaderscope.profiler.base import liveness
+from started import ran
 
 TRAIN = """\
 import torch
@@ -54,10 +55,7 @@ def test_a_training_is_recorded_without_proc(tmp_path: Path) -> None:
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }  # fmt: skip
     for words in (["run", "--quiet", "train.py"], ["report", "--format", "json", "-o", "it.json"]):
-        done = subprocess.run(
-            [*ALONE, sys.executable, "-m", "loaderscope", *words], cwd=tmp_path, env=env,
-            capture_output=True, text=True, timeout=200, check=False,
-        )  # fmt: skip
+        done = ran([*ALONE, sys.executable, "-m", "loaderscope", *words], cwd=tmp_path, env=env)  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
     report = Report.from_json((tmp_path / "it.json").read_text())

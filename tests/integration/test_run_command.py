@@ -19,6 +19,7 @@ import pytest
 
 import loaderscope
 from loaderscope.profiler.launch import command_line, run_command
+from started import LOADERSCOPE, Ended, python, ran
 
 TRAIN = """
     import os, sys
@@ -92,22 +93,15 @@ def train(tmp_path: Path) -> Path:
     return path
 
 
-def bare(train: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=train.parent,
-        capture_output=True,
-        text=True,
-        timeout=250,
-        check=False,
-    )
+def bare(train: Path, *arguments: str) -> Ended:
+    return python(*arguments, cwd=train.parent)
 
 
-def recorded(train: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def recorded(train: Path, *arguments: str) -> Ended:
     return bare(train, "-m", "loaderscope", "run", "--quiet", *arguments)
 
 
-def said(result: subprocess.CompletedProcess[str]) -> list[str]:
+def said(result: Ended) -> list[str]:
     """Standard error, less what Python's resource tracker says at times, with or without us, as a
     script ends."""
     lines = result.stderr.splitlines()
@@ -160,14 +154,9 @@ def test_ranks_of_torchrun_record_into_one_run(tmp_path: Path, runs_dir: Path) -
     script.write_text(textwrap.dedent(RANKS))
     launcher = [
         sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--nproc-per-node",
-        "3",
-        "--standalone",
-        str(script),
+        *["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"],
     ]
-    code, directory, _ = run_command(launcher, runs_dir)
+    code, directory, _ = run_command([*launcher, str(script)], runs_dir)
     assert code == 0
     assert directory is not None
     run = loaderscope.open_run(directory)
@@ -198,7 +187,7 @@ def test_signals_reach_the_script(train: Path, number: signal.Signals) -> None:
         "print(1, flush=True)\ntime.sleep(60)"
     )
     process = subprocess.Popen(
-        [sys.executable, "-m", "loaderscope", "run", str(script)],
+        [*LOADERSCOPE, "run", str(script)],
         stdout=subprocess.PIPE,
         cwd=train.parent,
         start_new_session=True,  # without a terminal, as under a scheduler
@@ -246,7 +235,7 @@ def test_a_terminals_ctrl_c_reaches_the_script_once(train: Path) -> None:
     script.write_text(COUNTS)
     terminal, other_end = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "loaderscope", "run", str(script)], stdin=other_end, stdout=other_end, stderr=other_end,
+        [*LOADERSCOPE, "run", str(script)], stdin=other_end, stdout=other_end, stderr=other_end,
         start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 (no thread runs)
     )  # fmt: skip
     os.close(other_end)
@@ -276,11 +265,7 @@ def test_ignored_signals_stay_ignored(train: Path) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def said(*command: str) -> str:
-        result = subprocess.run(
-            [sys.executable, *command, str(script)], stdout=subprocess.PIPE, text=True, timeout=250, check=True,
-            cwd=train.parent, preexec_fn=ignore,
-        )  # fmt: skip
-        return result.stdout
+        return python(*command, script, check=True, cwd=train.parent, preexec_fn=ignore).stdout
 
     assert said() == "[1, 2]\n"
     assert said("-m", "loaderscope", "run") == "[1, 2]\n"
@@ -290,24 +275,12 @@ def test_the_environments_own_sitecustomize_still_runs(train: Path) -> None:
     site = train.parent / "site"
     site.mkdir()
     (site / "sitecustomize.py").write_text("print('their own', __name__)")
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])]),
-    }
-    command = [
-        sys.executable,
-        "-m",
-        "loaderscope",
-        "run",
-        "--quiet",
-        "-c",
-        "import sitecustomize as s; print(s.__file__)",
-    ]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert result.stdout.splitlines()[-2:] == [
-        "their own sitecustomize",
-        str(site / "sitecustomize.py"),
-    ]
+    paths = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
+    code = "import sitecustomize as s; print(s.__file__)"
+    command = [*LOADERSCOPE, "run", "--quiet", "-c", code]
+    result = ran(command, env={**os.environ, "PYTHONPATH": paths}, check=True)
+    expected = ["their own sitecustomize", str(site / "sitecustomize.py")]
+    assert result.stdout.splitlines()[-2:] == expected
     assert result.stderr == ""
 
 
@@ -332,12 +305,7 @@ def test_a_run_stays_within_its_limit_and_counts_every_batch(
     script.write_text(
         "import loaderscope\nfor _ in loaderscope.watch([0] * 50_000, name='many'):\n    pass\n"
     )
-    subprocess.run(
-        [sys.executable, str(script)],
-        env={**os.environ, "LOADERSCOPE_MAX_MB": "32"},
-        check=True,
-        timeout=250,
-    )
+    python(script, env={**os.environ, "LOADERSCOPE_MAX_MB": "32"}, check=True)
     (directory,) = runs_dir.glob("2*")
     size = sum(path.stat().st_size for path in directory.glob("p*/*.seg"))
     assert (

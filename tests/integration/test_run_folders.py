@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
-import sys
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 import loaderscope
+from started import Ended, here, python
 
 TRAIN = """
     import os, sys
@@ -66,21 +66,11 @@ def folder() -> Iterator[Path]:
 
 def started(
     folder: Path, *arguments: str, runs: str = "runs", limit: Callable[[], None] | None = None
-) -> subprocess.CompletedProcess[str]:
-    paths = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
-    own = {
-        "LOADERSCOPE_DIR": runs,
-        "TMPDIR": str(folder / "tmp"),
-        "HOME": str(folder),
-        "PYTHONPATH": paths,
-    }
-    environ = {
-        name: value for name, value in os.environ.items() if not name.startswith("LOADERSCOPE_")
-    }
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env={**environ, **own, "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True, text=True, timeout=120, check=False, preexec_fn=limit,
-    )  # fmt: skip
+) -> Ended:
+    env = {name: value for name, value in here().items() if not name.startswith("LOADERSCOPE_")}
+    env |= {"LOADERSCOPE_DIR": runs, "TMPDIR": str(folder / "tmp"), "HOME": str(folder)}
+    env["PYTHONDONTWRITEBYTECODE"] = "1"
+    return python(*arguments, cwd=folder, env=env, preexec_fn=limit)
 
 
 def left(folder: Path) -> dict[str, str]:
@@ -93,9 +83,7 @@ def left(folder: Path) -> dict[str, str]:
     }
 
 
-def assert_bare(
-    folder: Path, done: subprocess.CompletedProcess[str], *told: str, **more: Callable[[], None]
-) -> None:
+def assert_bare(folder: Path, done: Ended, *told: str, **more: Callable[[], None]) -> None:
     """The run `done` of the program is what a bare one is, but for one line of ours if there is
     one."""
     after = left(folder)
@@ -169,14 +157,8 @@ def refusing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("way", ["watch", "run", "run --runs", "tune --runs"])
 def test_a_folder_that_takes_no_run(folder: Path, refusing: str, way: str) -> None:
-    command, _ = WAYS[way]
-    done = started(
-        folder,
-        *(refusing if word == "runs" else word for word in command),
-        "",
-        "out",
-        runs=refusing,
-    )
+    command = [refusing if word == "runs" else word for word in WAYS[way][0]]
+    done = started(folder, *command, "", "out", runs=refusing)
     said = [line for line in done.stderr.splitlines() if "cannot be written" in line]
     assert len(said) == 1 and "recording to" in said[0], done.stderr
     assert way == "tune --runs" or done.stderr.count("\n") == 1
@@ -187,14 +169,8 @@ def test_a_folder_that_takes_no_run(folder: Path, refusing: str, way: str) -> No
 @pytest.mark.parametrize("way", ["watch", "run", "tune --runs"])
 def test_no_folder_that_takes_a_run(folder: Path, refusing: str, way: str) -> None:
     (folder / "tmp" / f"loaderscope-{os.getuid()}").write_text("in the way")
-    command, _ = WAYS[way]
-    done = started(
-        folder,
-        *(refusing if word == "runs" else word for word in command),
-        "",
-        "out",
-        runs=refusing,
-    )
+    command = [refusing if word == "runs" else word for word in WAYS[way][0]]
+    done = started(folder, *command, "", "out", runs=refusing)
     assert done.stderr.count("\n") == 1 and "nothing is recorded: " in done.stderr, done.stderr
     assert "LOADERSCOPE_DIR" in done.stderr
     (folder / "tmp" / f"loaderscope-{os.getuid()}").unlink()

@@ -8,14 +8,14 @@ function. Each is recorded and measured as any other.
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 
 import loaderscope
+from started import here
+from started import python as ended
 
 # No torch at the top of the program: in a spawned process it comes with the data set, or later
 # still.
@@ -86,25 +86,18 @@ NOTEBOOK = """
 """
 
 
-def python(folder: Path, *arguments: str, **environ: str) -> str:
+def python(folder: Path, *arguments: str, paths: tuple[Path, ...] = ()) -> str:
     """What it prints; it says nothing of ours."""
-    paths = os.pathsep.join([environ.pop("PYTHONPATH", ""), *sys.path]).lstrip(os.pathsep)
-    result = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env={**os.environ, **environ, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        timeout=250,
-        check=False,
-    )
+    env = here()
+    env["PYTHONPATH"] = os.pathsep.join([*map(str, paths), env["PYTHONPATH"]])
+    result = ended(*arguments, cwd=folder, env=env)
     assert "loaderscope:" not in result.stderr and "Error" not in result.stderr, result.stderr
     return result.stdout
 
 
-def ran(folder: Path, *arguments: str, **environ: str) -> str:
+def ran(folder: Path, *arguments: str, paths: tuple[Path, ...] = ()) -> str:
     """The same by `loaderscope run`."""
-    return python(folder, "-m", "loaderscope", "run", "--quiet", *arguments, **environ)
+    return python(folder, "-m", "loaderscope", "run", "--quiet", *arguments, paths=paths)
 
 
 def script(folder: Path, name: str, text: str) -> Path:
@@ -117,16 +110,8 @@ def assert_measured(loaders: int) -> None:
     assert len(run.loaders) == loaders
     for loader in run.loaders:
         assert loader.batches.rows == 6
-        for column in (
-            "wait_ns",
-            "index_ns",
-            "fetch_ns",
-            "collate_ns",
-            "pack_ns",
-            "queued_ns",
-            "unpack_ns",
-        ):
-            assert (loader.column(column) >= 0).all(), column
+        for stage in ["wait", "index", "fetch", "collate", "pack", "queued", "unpack"]:
+            assert (loader.column(f"{stage}_ns") >= 0).all(), stage
     assert loaderscope.report(run).missing == ()
 
 
@@ -156,7 +141,7 @@ def test_torch_imported_in_functions_only(tmp_path: Path, process: str, workers:
 def test_watched_as_torch_is_imported(tmp_path: Path, process: str) -> None:
     script(tmp_path, "sitecustomize.py", STARTED_BY_IMPORT)
     script(tmp_path, "late.py", LATE)
-    said = python(tmp_path, "late.py", process, "spawn", PYTHONPATH=str(tmp_path))
+    said = python(tmp_path, "late.py", process, "spawn", paths=(tmp_path,))
     assert said.split()[0] == "True"
     assert_measured(1)
 
@@ -191,6 +176,6 @@ def test_under_pytest(tmp_path: Path) -> None:
 
 def test_a_program_that_is_no_file(tmp_path: Path) -> None:
     script(tmp_path, "squares.py", IN_PYTEST)
-    said = ran(tmp_path, "-c", textwrap.dedent(NOTEBOOK), PYTHONPATH=str(tmp_path))
+    said = ran(tmp_path, "-c", textwrap.dedent(NOTEBOOK), paths=(tmp_path,))
     assert said.split() == ["24", "24", "24"]
     assert_measured(3)

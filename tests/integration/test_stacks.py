@@ -9,8 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.stacks.stack_request import request_burst, wait_for_burst
 from loaderscope.profiler.store.stacks.stack_samples import StackCapture
+from started import PATIENCE_S, here, python, until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="stacks are taken on Linux"),
@@ -31,23 +30,12 @@ pytestmark = [
 ]
 
 PROGRAM = Path(__file__).with_name("stacks_programs.py")
-PATIENCE_S = 60.0  # far above what is needed, so that a loaded machine fails no test
 
 
 def start(runs: Path, *arguments: str, stacks: str = "eager", **how: Any) -> subprocess.Popen[str]:
-    environment = {
-        **os.environ,
-        "LOADERSCOPE_DIR": str(runs),
-        "PYTHONPATH": os.pathsep.join(sys.path),
-    }
-    environment["LOADERSCOPE_STACKS"] = stacks
-    return subprocess.Popen(
-        [sys.executable, str(PROGRAM), *arguments],
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        **how,
-    )
+    env = here(LOADERSCOPE_DIR=str(runs), LOADERSCOPE_STACKS=stacks)
+    command = [sys.executable, str(PROGRAM), *arguments]
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True, **how)
 
 
 def run(runs: Path, *arguments: str, **how: Any) -> dict[str, Any]:
@@ -59,12 +47,12 @@ def run(runs: Path, *arguments: str, **how: Any) -> dict[str, Any]:
     return seen
 
 
-def until(condition: Callable[[], Any], what: str) -> Any:
-    deadline = time.monotonic() + PATIENCE_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"in vain: {what}"
-        time.sleep(0.02)
-    return found
+def at_work(runs: Path) -> Path:
+    """The run, once it has batches: before, nobody knows the workers, whose stacks would be
+    missing."""
+    (host,) = until(lambda: list(runs.glob("2*/system-*/host.json")), "a sampler")
+    until(lambda: any(loader.count for loader in open_run(host.parents[1]).loaders), "a batch")
+    return host.parents[1]
 
 
 def burst_of(runs: Path) -> tuple[Run, StackCapture]:
@@ -162,11 +150,7 @@ def test_it_can_be_switched_off_and_asked_for(tmp_path: Path) -> None:
     with start(tmp_path, "off", "2", "fork", "burst") as process:
         assert process.stdout is not None
         process.stdout.readline()
-        path = until(lambda: list(tmp_path.glob("2*/system-*/host.json")), "a sampler")[
-            0
-        ].parent.parent
-        # Before the first batches nobody knows the workers: their stacks would be missing.
-        until(lambda: any(loader.count for loader in open_run(path).loaders), "a batch")
+        path = at_work(tmp_path)
         until(lambda: open_run(path).systems[0].reasons.get("stacks") == OFF, "the reason")
         nonce = request_burst(path, seconds=1)
         burst = wait_for_burst(path, nonce, PATIENCE_S)
@@ -180,11 +164,7 @@ def test_native_frames_leave_no_process_stopped(tmp_path: Path) -> None:
     with start(tmp_path, "off", "1", "fork", "burst") as process:
         assert process.stdout is not None
         process.stdout.readline()
-        path = until(lambda: list(tmp_path.glob("2*/system-*/host.json")), "a sampler")[
-            0
-        ].parent.parent
-        # Before the first batches nobody knows the workers: their stacks would be missing.
-        until(lambda: any(loader.count for loader in open_run(path).loaders), "a batch")
+        path = at_work(tmp_path)
         burst = wait_for_burst(path, request_burst(path, native=True, seconds=1), PATIENCE_S)
         out, _ = process.communicate(timeout=200)
     assert burst is not None and burst.native and any(frame.native for frame in burst.frames), burst
@@ -244,42 +224,28 @@ def test_no_py_spy_outlives_a_killed_process(tmp_path: Path, victim: str) -> Non
             process.kill()
 
 
-def test_workers_and_sampler_know_each_other(tmp_path: Path) -> None:
+KNOWING = """
+import multiprocessing, sys, loaderscope
+from torch.utils.data import DataLoader
+class Told:
+    def __len__(self): return 4
+    def __getitem__(self, index):
+        return multiprocessing.current_process()._config.get("loaderscope_tracer", 0)
+if __name__ == "__main__":
+    loader = DataLoader(Told(), num_workers=1, multiprocessing_context=sys.argv[1])
+    print(*{int(batch) for batch in loaderscope.watch(loader)})
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_workers_and_sampler_know_each_other(tmp_path: Path, method: str) -> None:
     """Each process of a run names the sampler, and no other, as the one that may read it."""
-    for method in ("fork", "spawn"):
-        code = (
-            "import multiprocessing, loaderscope\n"
-            "from torch.utils.data import DataLoader\n"
-            "class Told:\n"
-            "    def __len__(self): return 4\n"
-            "    def __getitem__(self, index):\n"
-            "        return multiprocessing.current_process()._config.get('loaderscope_tracer', "
-            "0)\n"
-            "if __name__ == '__main__':\n"
-            f"    loader = DataLoader(Told(), num_workers=1, multiprocessing_context='{method}')\n"
-            "    print(*{int(batch) for batch in loaderscope.watch(loader)})\n"
-        )
-        program, runs = tmp_path / f"{method}.py", tmp_path / method
-        program.write_text(code)
-        environment = {
-            **os.environ,
-            "LOADERSCOPE_DIR": str(runs),
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        }
-        told = subprocess.run(
-            [sys.executable, str(program)],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=True,
-        )
-        (sampler,) = until(
-            lambda runs=runs: list(runs.glob("2*/system-*/sampler.json")), "the sampler"
-        )  # type: ignore[misc]
-        assert re.findall(r"\d+", told.stdout) == [str(json.loads(sampler.read_text())["pid"])], (
-            told.stderr
-        )
+    program, runs = tmp_path / "train.py", tmp_path / "runs"
+    program.write_text(KNOWING)
+    told = python(program, method, env=here(LOADERSCOPE_DIR=str(runs)), check=True)
+    (sampler,) = until(lambda: list(runs.glob("2*/system-*/sampler.json")), "the sampler")
+    expected = [str(json.loads(sampler.read_text())["pid"])]
+    assert re.findall(r"\d+", told.stdout) == expected, told.stderr
 
 
 def no_capabilities() -> None:

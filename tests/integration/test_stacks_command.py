@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from loaderscope.profiler.daemon.stack_capture.py_spy import find_py_spy
+from started import LOADERSCOPE, Ended, going_on, here, ran
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="stacks are taken on Linux"),
@@ -42,24 +39,14 @@ if __name__ == "__main__":
     for batch in DataLoader(Slow(), batch_size=4, num_workers=1):
         pass
 """
-PATIENCE_S = 60.0
 
 
-def command(runs: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    call = [sys.executable, "-m", "loaderscope", *args]
-    return subprocess.run(
-        call, env=environment(runs), capture_output=True, text=True, timeout=200, check=False
-    )
+def command(runs: Path, *args: str) -> Ended:
+    return ran([*LOADERSCOPE, *args], env=environment(runs))
 
 
 def environment(runs: Path) -> dict[str, str]:
-    path = os.pathsep.join(filter(None, sys.path))
-    return {
-        **os.environ,
-        "LOADERSCOPE_DIR": str(runs),
-        "PYTHONPATH": path,
-        "LOADERSCOPE_STACKS": "0",
-    }
+    return here(LOADERSCOPE_DIR=str(runs), LOADERSCOPE_STACKS="0")
 
 
 @pytest.fixture
@@ -67,25 +54,8 @@ def live(tmp_path: Path) -> Iterator[Path]:
     """The folder of a run that is going on, in which stacks are taken only when asked for."""
     script, runs = tmp_path / "train.py", tmp_path / "runs"
     script.write_text(TRAINING)
-    call = [sys.executable, "-m", "loaderscope", "run", "--quiet", str(script)]
-    process = subprocess.Popen(
-        call,
-        env=environment(runs),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        deadline = time.monotonic() + PATIENCE_S
-        while not list(runs.glob("*/system-*/machine*")) or not list(runs.glob("*/p*/batches0*")):
-            assert process.poll() is None and time.monotonic() < deadline, (
-                "the training did not begin"
-            )
-            time.sleep(0.05)
+    with going_on([*LOADERSCOPE, "run", "--quiet", str(script)], runs, env=environment(runs)):
         yield runs
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def test_a_live_run_is_asked_and_answers(live: Path, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pytest
 
 from builders import RunBuilder
 from dashboard_samples import train as train_run
+from started import LOADERSCOPE, going_on, here, ran, until
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed"),
@@ -67,8 +67,6 @@ NO_ADVICE = """
     sys.exit(main(["top", sys.argv[1]]))
 """
 
-WAIT_S = 120
-
 
 class Terminal:
     """One tmux server of our own with one window."""
@@ -79,14 +77,7 @@ class Terminal:
 
     def tmux(self, *arguments: str) -> str:
         command = ["tmux", "-f", "/dev/null", "-S", self.socket, *arguments]
-        return subprocess.run(
-            command,
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=30,
-            env={**os.environ, **self.environ},
-        ).stdout
+        return ran(command, check=True, env={**os.environ, **self.environ}).stdout
 
     def start(self, command: str, width: int = 80, height: int = 24) -> None:
         """Run a shell command; its exit code stays on the screen."""
@@ -96,19 +87,26 @@ class Terminal:
     def screen(self) -> str:
         return self.tmux("capture-pane", "-p", "-t", "it")
 
+    def resize(self, width: int, height: int) -> None:
+        self.tmux(*f"resize-window -t it -x {width} -y {height}".split())
+
     def press(self, *keys: str) -> None:
         self.tmux("send-keys", "-t", "it", *keys)
 
     def until(self, said: str | Callable[[str], bool]) -> str:
         """The screen, once it says this."""
         right = said if callable(said) else lambda screen: said in screen
-        end = time.monotonic() + WAIT_S
-        while time.monotonic() < end:
-            screen = self.screen()
-            if right(screen):
-                return screen
-            time.sleep(0.1)
-        raise AssertionError(f"never said {said!r}; at last:\n{self.screen()}")
+        screens = [""]
+
+        def seen() -> bool:
+            screens.append(self.screen())
+            return right(screens[-1])
+
+        try:
+            until(seen, f"{said!r}")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; at last:\n{screens[-1]}") from None
+        return screens[-1]
 
     def children(self) -> list[psutil.Process]:
         pid = int(self.tmux("list-panes", "-t", "it", "-F", "#{pane_pid}"))
@@ -124,16 +122,8 @@ def train(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def terminal(runs_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
-    paths = os.pathsep.join(filter(None, sys.path))
-    found = Terminal(
-        tmp_path_factory.mktemp("t"),
-        {
-            "LOADERSCOPE_DIR": str(runs_dir),
-            "PYTHONPATH": paths,
-            "TERM": "xterm-256color",
-            "LC_ALL": "C.UTF-8",
-        },
-    )
+    environ = here(LOADERSCOPE_DIR=str(runs_dir), TERM="xterm-256color", LC_ALL="C.UTF-8")
+    found = Terminal(tmp_path_factory.mktemp("t"), environ)
     yield found
     subprocess.run(
         ["tmux", "-S", found.socket, "kill-server"], check=False, capture_output=True, timeout=30
@@ -143,16 +133,9 @@ def terminal(runs_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture
 def training(train: Path, runs_dir: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A training that goes on until it is ended, once it has recorded something."""
-    command = [sys.executable, "-m", "loaderscope", "run", "-q", str(train), "1000000", "0"]
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-    end = time.monotonic() + WAIT_S
-    while not list(runs_dir.glob("2*/p*/batches*.seg")) and time.monotonic() < end:
-        time.sleep(0.1)
-    yield process
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    command = [*LOADERSCOPE, "run", "-q", str(train), "1000000", "0"]
+    with going_on(command, runs_dir) as process:
+        yield process
 
 
 def top() -> str:
@@ -166,27 +149,13 @@ def test_it_attaches_to_a_live_run_and_sees_it_die(
     screen = terminal.until("input-bound")
     assert "● live" in screen
     assert "Pictures" in screen
-    for key, word in (
-        ("3", "w1"),
-        ("4", "page cache"),
-        ("5", "Slowest"),
-        ("2", "predicted"),
-        ("1", "Verdict"),
-    ):
+    shown = {"3": "w1", "4": "page cache", "5": "Slowest", "2": "", "1": "Verdict"}
+    for key, word in shown.items():  # what the rules say of a run this short is not for this test
         terminal.press(key)
-        if key != "2":  # what the rules say of a run this short is not for this test
-            terminal.until(word)
+        terminal.until(word)
     for step in range(40):  # a storm of sizes
-        terminal.tmux(
-            "resize-window",
-            "-t",
-            "it",
-            "-x",
-            str(40 + step * 13 % 160),
-            "-y",
-            str(10 + step * 7 % 50),
-        )
-    terminal.tmux("resize-window", "-t", "it", "-x", "100", "-y", "30")
+        terminal.resize(40 + step * 13 % 160, 10 + step * 7 % 50)
+    terminal.resize(100, 30)
     terminal.until("Verdict")
     os.killpg(training.pid, signal.SIGKILL)
     terminal.until("the run died")
@@ -250,35 +219,33 @@ def test_run_live_runs_the_script_where_nothing_can_be_recorded(
     assert screen.count("loaderscope: ") == 1 and "nothing is recorded" in screen
 
 
-def test_run_live_hands_ctrl_c_on_and_may_be_left_early(terminal: Terminal, train: Path) -> None:
+def run_live(terminal: Terminal, train: Path) -> None:
     terminal.start(f"{sys.executable} -m loaderscope run --live -q {train} 1000000 0", 100, 40)
     terminal.until(lambda screen: "begins" in screen and "input-bound" in screen)
+
+
+def test_run_live_hands_ctrl_c_on_and_may_be_left_early(terminal: Terminal, train: Path) -> None:
+    run_live(terminal, train)
     terminal.press("q")
     terminal.until(lambda screen: "Verdict" not in screen)
     assert "CODE" not in terminal.screen()  # it goes on
     terminal.press("C-c")
-    screen = terminal.until("CODE=")
-    assert "KeyboardInterrupt" in screen
-    assert "CODE=1" in screen or "CODE=130" in screen
+    interrupted(terminal)
 
 
 def test_run_live_hands_on_an_interrupt_that_is_no_key(terminal: Terminal, train: Path) -> None:
     """As Ctrl-C is once the dashboard has put the terminal back, and before it has ended."""
-    terminal.start(f"{sys.executable} -m loaderscope run --live -q {train} 1000000 0", 100, 40)
-    terminal.until(lambda screen: "begins" in screen and "input-bound" in screen)
+    run_live(terminal, train)
     dashboard = next(process for process in terminal.children() if "--live" in process.cmdline())
     dashboard.send_signal(signal.SIGINT)
     screen = terminal.until(lambda screen: "exited with" in screen or "ended by signal" in screen)
     assert "Verdict" in screen  # the dashboard stays
     terminal.press("q")
-    screen = terminal.until("CODE=")
-    assert "KeyboardInterrupt" in screen
-    assert "CODE=1" in screen or "CODE=130" in screen
+    interrupted(terminal)
 
 
 def test_run_live_leaves_nothing_when_its_window_is_closed(terminal: Terminal, train: Path) -> None:
-    terminal.start(f"{sys.executable} -m loaderscope run --live -q {train} 1000000 0", 100, 40)
-    terminal.until(lambda screen: "begins" in screen and "input-bound" in screen)
+    run_live(terminal, train)
     ours = terminal.children()
     assert len(ours) >= 4  # the dashboard, the script, its workers
     terminal.tmux("kill-session", "-t", "it")
@@ -286,19 +253,28 @@ def test_run_live_leaves_nothing_when_its_window_is_closed(terminal: Terminal, t
     assert not alive
 
 
+def interrupted(terminal: Terminal) -> None:
+    screen = terminal.until("CODE=")
+    assert "KeyboardInterrupt" in screen
+    assert "CODE=1" in screen or "CODE=130" in screen
+
+
+def coloured(codes: str) -> bool:
+    return any(len(set(each)) > 1 for each in rgb(codes))
+
+
+def rgb(codes: str) -> list[tuple[str, ...]]:
+    """The true colours among escape codes."""
+    return re.findall(r"[34]8;2;(\d+);(\d+);(\d+)", codes)
+
+
 @pytest.mark.skipif(shutil.which("script") is None, reason="script (util-linux) is not installed")
 @pytest.mark.parametrize(
     ("environ", "right"),
     [
-        (
-            "NO_COLOR=1 TERM=xterm-256color",
-            lambda codes: all(len(set(each)) == 1 for each in rgb(codes)),
-        ),
+        ("NO_COLOR=1 TERM=xterm-256color", lambda codes: not coloured(codes)),
         ("TERM=linux", lambda codes: not rgb(codes) and "38;5" not in codes),
-        (
-            "TERM=xterm-256color COLORTERM=truecolor",
-            lambda codes: any(len(set(each)) > 1 for each in rgb(codes)),
-        ),
+        ("TERM=xterm-256color COLORTERM=truecolor", coloured),
     ],
     ids=["no-color", "ansi-16", "truecolor"],
 )
@@ -314,8 +290,3 @@ def test_colours_are_those_the_terminal_has(
     terminal.press("q")
     terminal.until("CODE=0")
     assert right(written.read_text(errors="replace"))
-
-
-def rgb(codes: str) -> list[tuple[str, ...]]:
-    """The true colours among escape codes."""
-    return re.findall(r"[34]8;2;(\d+);(\d+);(\d+)", codes)

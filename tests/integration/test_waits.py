@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from loaderscope.advisors.stage_model.wait_kinds import wait_kinds
 from loaderscope.advisors.whatif import WhatIf, workload_of
 from loaderscope.profiler.daemon.stack_capture.py_spy import find_py_spy
 from loaderscope.profiler.store.run.run_reader import open_run
+from started import here, python
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="stacks are taken on Linux"),
@@ -60,20 +59,10 @@ for count, batch in enumerate(loader):
 def test_more_workers_help_where_waits_overlap_and_not_behind_a_lock(
     tmp_path: Path, kind: str, workers: int, seen: str, gain: tuple[float, float]
 ) -> None:
-    environment = {
-        **os.environ,
-        "LOADERSCOPE_DIR": str(tmp_path),
-        "LOADERSCOPE_STACKS": "eager",
-        "PYTHONPATH": os.pathsep.join(sys.path),
-    }
     script = tmp_path / "train.py"
     script.write_text(PROGRAM)
-    subprocess.run(
-        [sys.executable, "-W", "ignore", str(script), kind, str(workers)],
-        env=environment,
-        check=True,
-        timeout=200,
-    )
+    env = here(LOADERSCOPE_DIR=str(tmp_path), LOADERSCOPE_STACKS="eager")
+    python("-W", "ignore", script, kind, workers, env=env, check=True)
     run = open_run("latest", tmp_path)
     process, loader = run.processes[0], run.loaders[0]
     kinds = wait_kinds(run, process, loader)

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +30,7 @@ from loaderscope.integrations.scalars import (
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.base.schema import BATCH
 from rule_rows import rows_of
+from started import LOADERSCOPE, ran
 
 SAMPLE = [
     Figure("wait_share", 0.25, {"loader": 'Ima"ges\n', "phase": "training", "rank": "1"}, 40),
@@ -245,22 +244,8 @@ print("trained")
 def test_run_hands_on_from_outside(tmp_path: Path) -> None:
     """Of the training process nothing is asked: it may end before the first reading."""
     (tmp_path / "train.py").write_text(SCRIPT)
-    command = [
-        sys.executable,
-        "-m",
-        "loaderscope",
-        "run",
-        "-q",
-        "--metrics",
-        f"prometheus:{tmp_path}/run.prom",
-    ]
-    done = subprocess.run(
-        [*command, str(tmp_path / "train.py")],
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=True,
-    )
+    command = [*LOADERSCOPE, "run", "-q", "--metrics", f"prometheus:{tmp_path}/run.prom"]
+    done = ran([*command, str(tmp_path / "train.py")], check=True)
     assert done.stdout == "trained\n" and done.stderr == ""
     text = (tmp_path / "run.prom").read_text()
     assert (

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from loaderscope.profiler.store.run.run_reader import open_run
+from started import Ended, python
 
 SHORT = """
 import os, sys
@@ -58,17 +57,8 @@ if __name__ == "__main__":
 """
 
 
-def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONWARNINGS": "ignore"}
-    return subprocess.run(
-        [sys.executable, *command],
-        cwd=folder,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
+def run(folder: Path, *command: str) -> Ended:
+    return python(*command, cwd=folder, env={**os.environ, "PYTHONWARNINGS": "ignore"})
 
 
 def test_a_line_for_each_loader_that_was_iterated_over(tmp_path: Path) -> None:

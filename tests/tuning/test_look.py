@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
+
+from started import python
 
 PREDICTS = """
     import sys, threading
@@ -28,11 +28,5 @@ PREDICTS = """
 
 
 def test_a_training_ends_as_it_would_while_something_is_predicted() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(PREDICTS)],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    done = python("-c", textwrap.dedent(PREDICTS))
     assert (done.returncode, done.stdout, done.stderr) == (3, "trained\n", "")

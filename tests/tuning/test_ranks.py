@@ -24,49 +24,21 @@ from loaderscope.tuning.candidates import Candidate
 from loaderscope.tuning.evidence.settings import Settings
 from loaderscope.tuning.ranks import Following, Leading, Word, meet
 from loaderscope.tuning.room import Room
-from loaderscope.tuning.switch.comparison import SpotChecks
+from played_loop import PlayedLoop
+from started import LOADERSCOPE
 from switch_data import Rows
 
 OWN, BETTER, OTHER = Settings(1), Settings(2), Settings(3)
 
 
-class Loop:
-    """One rank's iteration: its steps take what the rate of its settings says."""
-
-    def __init__(self, driver: Any, rates: dict[Settings, float]) -> None:
-        self.driver, self.rates = driver, rates
-        self.settings, self.step, self.given, self.pids = OWN, None, 0, []
-        self.seen: list[tuple[int, Settings]] = []
-        self.tidied, self.spot_checks, self.pids = 0, SpotChecks(), ()
-        self.waited_ns = None
-
-    @property
-    def pool(self) -> Any:
-        return self
+class Loop(PlayedLoop):
+    """One rank's iteration."""
 
     def switch(self, settings: Settings) -> None:
-        if settings == self.rates.get("fails"):  # type: ignore[call-overload]
+        if settings == self.rates.get("fails"):
             self.driver.failed(settings, ValueError("no such worker"))
         else:
             self.settings = settings
-
-    why_never = None
-
-    def why_not(self, settings: Settings) -> None: ...
-
-    def release_unwanted(self) -> None:
-        self.tidied += 1
-
-    @property
-    def pace_ns(self) -> int:
-        return int(1e9 / self.rates.get(self.settings, 10.0))
-
-    def hand_over(self) -> None:
-        self.given += 1
-        self.driver.handed(self, 0)
-        self.driver.look.wait()
-        if not self.seen or self.seen[-1][1] != self.settings:
-            self.seen.append((self.given, self.settings))
 
 
 class Job:
@@ -80,7 +52,8 @@ class Job:
         self.loops = []
         for rank, own in enumerate(rates):
             driver = tuner.Tuner(self._loaders[rank], budget_s=60.0, clock=lambda: self.now)
-            self.loops.append(Loop(driver, own))
+            self.loops.append(Loop(own))
+            self.loops[-1].driver = driver
             part = Following if rank else Leading
             driver.ranks = part(folder, rank, len(rates), 10**9, self.now)
             driver.begun(self.loops[-1])  # type: ignore[arg-type]
@@ -127,7 +100,7 @@ def test_all_have_the_same_settings_at_the_same_steps(job: Any) -> None:
     assert all(
         abs(a[0] - b[0]) <= 2 for a, b in zip(both.loops[0].seen, both.loops[1].seen, strict=True)
     )
-    assert follower.trials == [] and both.loops[1].tidied
+    assert follower.trials == [] and both.loops[1].released
     assert follower.ranks.leader.trials[0].outcome == "proven"
     for loop in both.loops:  # slower than the code's own, for long
         loop.rates[BETTER] = 10.0
@@ -235,14 +208,9 @@ def test_two_ranks_of_torchrun(tmp_path: Path, runs_dir: Path) -> None:
     script = str(Path(__file__).with_name("two_ranks.py"))
     launcher = [
         sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        script,
+        *["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"],
     ]
-    command = [sys.executable, "-m", "loaderscope", "tune", "-q", *launcher]
+    command = [*LOADERSCOPE, "tune", "-q", *launcher, script]
     # Not pipes: workers that start as their parent dies live on in torch too, and would hold them
     # open.
     with open(tmp_path / "out", "wb") as out, open(tmp_path / "err", "wb") as err:

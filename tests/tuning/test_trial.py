@@ -18,18 +18,20 @@ from loaderscope.tuning.candidates import Candidate, neighbours, ordered
 from loaderscope.tuning.evidence.settings import Settings
 from loaderscope.tuning.factor import Fit, Spread, product
 from loaderscope.tuning.room import Room
-from loaderscope.tuning.switch.comparison import SpotChecks
 from loaderscope.tuning.trial import DECISION_LEVEL, REPORT_LEVEL, SECOND_LOOK, Trial
 from loaderscope.tuning.window import Headroom, Window
+from played_loop import PlayedLoop
 from switch_data import Rows, same
 
 OWN, OTHER = Settings(0), Settings(2)
 
 
-def window(settings: Settings, rate: float) -> Window:
-    found = Window(settings, left_out=3)
+def window(settings: Settings, rate: float, wait_ms: float | None = None) -> Window:
+    """Of that rate; of the code's own settings, it may be known what the loop waits for."""
+    found = Window(settings, left_out=3 if wait_ms is None else 0)
+    wait_ns = None if wait_ms is None else int(wait_ms * 1e6)
     steps = itertools.count()
-    while not found.handed(int(next(steps) / rate * 1e9), None):
+    while not found.handed(int(next(steps) / rate * 1e9), wait_ns):
         pass
     return found
 
@@ -74,7 +76,7 @@ def test_the_interval_holds_what_is_true() -> None:
     assert 0.72 < held / 400 < 0.92
 
 
-def turns(trial: Trial, rates: dict[Settings, float], noise: float = 0.01) -> Trial:
+def turns(trial: Trial, rates: dict[Settings, float], noise: float = 0.01) -> Any:
     random = np.random.default_rng(1)
     while trial.outcome is None:
         trial.add(window(trial.turn, rates[trial.turn] * float(np.exp(random.normal(0, noise)))))
@@ -83,16 +85,10 @@ def turns(trial: Trial, rates: dict[Settings, float], noise: float = 0.01) -> Tr
 
 def test_trials_end_when_they_are_certain() -> None:
     better = turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 80})
-    assert (
-        better.outcome == "proven"
-        and better.measured is not None
-        and 1.5 < better.measured.mid < 1.7
-    )
+    assert better.outcome == "proven" and 1.5 < better.measured.mid < 1.7
     assert turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 50}).outcome == "not faster"
-    assert turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 55}, noise=0.4).outcome in (
-        "undecided",
-        "not faster",
-    )
+    noisy = turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 55}, noise=0.4)
+    assert noisy.outcome in ("undecided", "not faster")
 
 
 def test_what_is_much_slower_is_left_after_one_window() -> None:
@@ -118,25 +114,17 @@ def test_a_slow_window_says_as_much_as_windows_of_the_base_are_alike(
     assert (trial.outcome == "not faster") == left == (trial.measured is not None)
 
 
-def waiting(settings: Settings, wait_ms: float, own_ms: float) -> Window:
-    """A window of the code's own settings, of which it is known what the loop waits for."""
-    found, steps = Window(settings, left_out=0), itertools.count()
-    while not found.handed(int(next(steps) * (wait_ms + own_ms) * 1e6), int(wait_ms * 1e6)):
-        pass
-    return found
-
-
 def test_no_more_than_the_headroom_is_proven_without_a_second_look() -> None:
     """A loop that waits for half of its time is tried, and becomes six times as fast: at first, and
     looked at again."""
     for again, outcome in ((300.0, "proven"), (50.0, "not faster")):
         trial = trial_of(OWN, OTHER, headroom=Headroom(OWN))
         while trial.outcome is None and trial.first_look is None:
-            trial.add(waiting(OWN, 10, 10) if trial.turn == OWN else window(OTHER, 300.0))
+            trial.add(window(OWN, 50, wait_ms=10) if trial.turn == OWN else window(OTHER, 300.0))
         assert trial.outcome is None and trial.first_look is not None and trial.measured is None
         assert trial.window(None).long == SECOND_LOOK and trial.rates == {OWN: [], OTHER: []}
         while trial.outcome is None:
-            trial.add(waiting(OWN, 10, 10) if trial.turn == OWN else window(OTHER, again))
+            trial.add(window(OWN, 50, wait_ms=10) if trial.turn == OWN else window(OTHER, again))
         assert trial.outcome == outcome and trial.measured is not None
         assert trial.measured.mid == pytest.approx(again / 50, rel=0.05)
         assert trial.why is not None and "×6.0" in trial.why and "×2.0" in trial.why
@@ -145,7 +133,7 @@ def test_no_more_than_the_headroom_is_proven_without_a_second_look() -> None:
 def test_what_the_headroom_allows_is_proven_at_once() -> None:
     trial = trial_of(OWN, OTHER, headroom=Headroom(OWN))
     while trial.outcome is None:
-        trial.add(waiting(OWN, 10, 10) if trial.turn == OWN else window(OTHER, 100.0))
+        trial.add(window(OWN, 50, wait_ms=10) if trial.turn == OWN else window(OTHER, 100.0))
     assert trial.outcome == "proven" and trial.first_look is None and trial.why is None
 
 
@@ -214,43 +202,40 @@ def factor(value: float) -> Range:
     return Range(value * 0.9, value, value * 1.1)
 
 
-def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones() -> None:
-    def predict(**changes: Any) -> Range:
-        if "fetch" in changes:
-            return factor(5.0)
-        workers = min(changes.get("num_workers", 0), 3)
-        return factor(
-            (1 + workers) * (1.2 if changes.get("prefetch_factor", 2) == 4 and workers else 1)
-        )
+def chosen(own: Settings, predict: Any, cores: int = 2, *more: Any) -> list[Settings]:
+    """What is tried, in order, of which this is predicted: a factor, 5 if loading were free."""
 
-    found = [each.settings for each in ordered(OWN, False, predict, 4)]
+    def ranged(**changes: Any) -> Range:
+        return factor(5.0 if "fetch" in changes else predict(**changes))
+
+    return [each.settings for each in ordered(own, False, ranged, cores, *more)]
+
+
+def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones() -> None:
+    def predict(num_workers: int = 0, prefetch_factor: int = 2, **_: Any) -> float:
+        workers = min(num_workers, 3)
+        return (1 + workers) * (1.2 if prefetch_factor == 4 and workers else 1)
+
+    found = chosen(OWN, predict, 4)
     assert found[0] == Settings(3, 4) and len(found) == candidates.FIRST
     assert not any(each.pin_memory for each in found)
 
 
-def test_another_order_is_a_candidate_where_the_user_does_not_mind() -> None:
-    def predict(**changes: Any) -> Range:
-        return factor(
-            5.0 if "fetch" in changes else 1.4 if not changes.get("in_order", True) else 1.1
-        )
+@pytest.mark.parametrize("allowed", [True, False])
+def test_another_order_is_a_candidate_where_the_user_does_not_mind(allowed: bool) -> None:
+    def predict(in_order: bool = True, **_: Any) -> float:
+        return 1.1 if in_order else 1.4
 
-    for allowed in (True, False):
-        found = [each.settings for each in ordered(Settings(2), False, predict, 2, allowed)]
-        assert found and (not found[0].in_order) == allowed
+    found = chosen(Settings(2), predict, 2, allowed)
+    assert found and (not found[0].in_order) == allowed
 
 
-def test_workers_are_kept_where_starting_them_costs_much() -> None:
-    def predict(gain: float, **changes: Any) -> Range:
-        return factor(
-            5.0 if "fetch" in changes else 1.5 * gain ** changes.get("persistent_workers", False)
-        )
+@pytest.mark.parametrize(("gain", "worth"), [(1.4, True), (1.01, False)])
+def test_workers_are_kept_where_starting_them_costs_much(gain: float, worth: bool) -> None:
+    def predict(persistent_workers: bool = False, **_: Any) -> float:
+        return 1.5 * gain**persistent_workers
 
-    for gain, worth in ((1.4, True), (1.01, False)):
-        found = [
-            each.settings
-            for each in ordered(Settings(2), False, lambda g=gain, **kw: predict(g, **kw), 2)
-        ]
-        assert any(each.persistent_workers for each in found) == worth
+    assert any(each.persistent_workers for each in chosen(Settings(2), predict)) == worth
 
 
 def test_where_free_loading_would_gain_nothing_nothing_is_tried() -> None:
@@ -259,27 +244,19 @@ def test_where_free_loading_would_gain_nothing_nothing_is_tried() -> None:
 
 def test_fewer_workers_make_as_many_batches_ahead() -> None:
     """What hides uneven work is taken away by nothing but a setting that says so."""
-    found = [
-        each.settings for each in ordered(Settings(8, 2), False, lambda **changes: factor(1.0), 2)
-    ]
+    found = chosen(Settings(8, 2), lambda **_: 1.0)
     assert found[0] in (Settings(0), Settings(2, 8)) and Settings(2, 8) in found
     assert all(each.ahead >= 16 or each.num_workers < 2 for each in found)
 
 
 def test_what_makes_no_difference_is_not_tried() -> None:
-    found = [
-        each.settings for each in ordered(Settings(1), False, lambda **changes: factor(1.02), 2)
-    ]
-    assert all(each.num_workers != 1 for each in found) and all(
-        each.prefetch_factor > 1 for each in found
-    )
+    found = chosen(Settings(1), lambda **_: 1.02)
+    assert all(each.num_workers != 1 and each.prefetch_factor > 1 for each in found)
 
 
 def test_what_much_is_expected_of_has_more_turns() -> None:
-    base, flat = (
-        [100.0, 115.0, 95.0, 112.0, 100.0, 115.0, 95.0],
-        [101.0, 113.0, 99.0, 115.0, 97.0, 108.0],
-    )
+    base = [100.0, 115.0, 95.0, 112.0, 100.0, 115.0, 95.0]
+    flat = [101.0, 113.0, 99.0, 115.0, 97.0, 108.0]
 
     def turns(predicted: Any) -> int:
         trial = Trial(OWN, Settings(4), predicted)
@@ -303,16 +280,13 @@ def test_earlier_trials_tell_how_windows_differ() -> None:
 
 
 def test_neighbours_of_the_best_that_were_not_tried() -> None:
-    found = [
-        each.settings for each in neighbours(Settings(2), OWN, {Settings(3), Settings(0)}, cores=2)
-    ]
+    def near(best: Settings, own: Settings, *tried: Settings) -> list[Settings]:
+        return [each.settings for each in neighbours(best, own, {*tried}, cores=2)]
+
+    found = near(Settings(2), OWN, Settings(3), Settings(0))
     assert found == [Settings(2, 4), Settings(1, 4)]
-    crowded = [each.settings for each in neighbours(Settings(4), OWN, set(), cores=2)]
-    assert crowded == [Settings(2, 4), Settings(4, 4), Settings(5)]
-    fewer = [
-        each.settings
-        for each in neighbours(Settings(1, 8, persistent_workers=True), Settings(4), set(), cores=2)
-    ]
+    assert near(Settings(4), OWN) == [Settings(2, 4), Settings(4, 4), Settings(5)]
+    fewer = near(Settings(1, 8, persistent_workers=True), Settings(4))
     assert fewer[0] == Settings(0) and Settings(2, 8, persistent_workers=True) in fewer
 
 
@@ -323,53 +297,30 @@ def test_leaving_workers_is_tried_where_the_model_sees_no_great_loss(
 ) -> None:
     """After what is expected to gain, and before what is not."""
 
-    def predict(**changes: Any) -> Range:
-        if "fetch" in changes:
-            return factor(5.0)
-        return factor(
-            1.0 if "num_workers" not in changes else others if changes["num_workers"] else gain
-        )
+    def predict(num_workers: int | None = None, **_: Any) -> float:
+        return 1.0 if num_workers is None else others if num_workers else gain
 
-    found = [each.settings for each in ordered(Settings(4, 4), False, predict, 2)]
+    found = chosen(Settings(4, 4), predict)
     assert len(found) == candidates.FIRST
     assert (Settings(0) in found) == tried and (found[place] == Settings(0)) == tried
 
 
-class Loop:
-    """An iteration whose steps take what its settings' rate says, on a clock of its own."""
+class Loop(PlayedLoop):
+    """On a clock of its own."""
 
-    def __init__(self, rates: dict[Settings, float]) -> None:
-        self.rates, self.now = rates, 0
-        self.settings, self.step, self.given = Settings(1), None, 0
-        self.seen: list[Settings] = []
-        self.length = 10**6
-        self.spot_checks, self.pids = SpotChecks(), ()
-        self.waited_ns = None
-
-    @property
-    def pool(self) -> Any:
-        return self
+    now = 0
 
     def switch(self, settings: Settings) -> None:
         if settings != self.settings:
             self.settings = settings
             self.driver.switched(self, settings)
 
-    why_never = None
-
-    def why_not(self, settings: Settings) -> None: ...
-
-    def release_unwanted(self) -> None: ...
-
     def run(self, driver: Any, seconds: float) -> None:
         self.driver = driver
         end = self.now + seconds * 1e9
         while self.now < end:
-            self.now += int(1e9 / self.rates.get(self.settings, 10.0))
-            driver.handed(self, 0)
-            driver.look.wait()
-            if self.seen[-1:] != [self.settings]:
-                self.seen.append(self.settings)
+            self.now += self.pace_ns
+            self.hand_over()
 
 
 @pytest.fixture
@@ -440,7 +391,7 @@ def test_short_epochs_are_compared_whole(tuned: Any) -> None:
 def test_dry_tries_nothing_and_says_what_may_be_tried(tuned: Any) -> None:
     loop, driver = tuned({Settings(1): 20.0, Settings(2): 40.0}, [Settings(2)], dry=True)
     loop.run(driver, 100)
-    assert driver.decided and loop.seen == [Settings(1)] and driver.chosen == Settings(1)
+    assert driver.decided and loop.seen == [(1, Settings(1))] and driver.chosen == Settings(1)
     assert driver.said == "nothing was tried, as requested; may be tried: num_workers=2"
 
 
@@ -449,7 +400,9 @@ def test_a_loader_that_depends_on_more_than_its_indices_is_given_up_at_once(tune
     loop.why_never = "the loop changes Data.level between batches"
     loop.run(driver, 100)
     assert driver.said == "not tuned: the loop changes Data.level between batches"
-    assert loop.seen == [Settings(1)] and [each.outcome for each in driver.trials] == ["not tried"]
+    assert loop.seen == [(1, Settings(1))] and [each.outcome for each in driver.trials] == [
+        "not tried"
+    ]
 
 
 @pytest.mark.parametrize("options", [{"budget_s": 2.0}, {"steps": 500}])
@@ -468,7 +421,7 @@ def test_what_may_not_fit_is_not_tried(tuned: Any, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(trying, "room_left", lambda: Room(1e6, inf, inf))
     loop, driver = tuned({Settings(1): 20.0}, [Settings(64)])
     loop.run(driver, 30)
-    assert driver.decided and loop.seen == [Settings(1)]
+    assert driver.decided and loop.seen == [(1, Settings(1))]
     assert driver.trials[0].outcome == "not tried" and "of memory" in driver.trials[0].why
 
 

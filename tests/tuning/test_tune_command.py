@@ -3,11 +3,11 @@ nothing could be tuned."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from started import LOADERSCOPE, Ended, python, ran
 
 SCRIPT = """
 import sys
@@ -53,11 +53,8 @@ if __name__ == "__main__":
 """
 
 
-def tuned(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "loaderscope", "tune", *arguments]
-    return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=250, check=False
-    )
+def tuned(folder: Path, *arguments: str) -> Ended:
+    return ran([*LOADERSCOPE, "tune", *arguments], cwd=folder)
 
 
 def test_a_script_that_ends_before_anything_is_decided(tmp_path: Path) -> None:
@@ -95,23 +92,13 @@ def test_whole_batches_by_one_look_up_end_to_end(tmp_path: Path) -> None:
     """Rows in memory by two workers: what is proven stays, its code is in the report, and the
     training is the same."""
     (tmp_path / "train.py").write_text(ARRAYS)
-    bare = subprocess.run(
-        [sys.executable, "train.py", "0"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=250,
-        check=True,
-    )
+    bare = python("train.py", "0", cwd=tmp_path, check=True)
     result = tuned(tmp_path, "--quiet", "--runs", "runs", "train.py", "60")
     assert result.returncode == 0 and result.stdout.startswith(bare.stdout) and bare.stdout
     assert "whole batches by one look-up is faster, and stays" in result.stderr
     assert "take the code of the advice batched-getitems" in result.stderr
     (run,) = (tmp_path / "runs").iterdir()
-    report = [sys.executable, "-m", "loaderscope", "report", "--full", str(run)]
-    told = subprocess.run(
-        report, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=True
-    ).stdout
+    told = ran([*LOADERSCOPE, "report", "--full", run], cwd=tmp_path, check=True).stdout
     assert (
         "proved ×" in told and "batched-getitems" in told and "class BatchIndices(Sampler):" in told
     )

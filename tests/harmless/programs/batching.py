@@ -9,20 +9,20 @@ import torch
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SubsetRandomSampler
 
 from ..catalogue import Watch
-from .talkback import BATCH, LENGTH, Plain, going, workers_of
+from .talkback import BATCH, LENGTH, Samples, both, going
 
 
-@workers_of("batch-size")
+@both
 def batch_size(watch: Watch, workers: int) -> None:
     sampler = BatchSampler(RandomSampler(range(LENGTH)), BATCH, False)
 
     def larger(step: int, batch: Any) -> None:
         sampler.batch_size += step == 50
 
-    going(watch(DataLoader(Plain(), batch_sampler=sampler, num_workers=workers)), larger)
+    going(watch(DataLoader(Samples(), batch_sampler=sampler, num_workers=workers)), larger)
 
 
-@workers_of("subset-again")
+@both
 def subset_again(watch: Watch, workers: int) -> None:
     """Pseudo-labels: what was chosen is chosen anew in the middle of an epoch."""
     sampler = SubsetRandomSampler(range(LENGTH // 2))
@@ -31,4 +31,4 @@ def subset_again(watch: Watch, workers: int) -> None:
         if step % 25 == 0:
             sampler.indices = torch.arange(LENGTH // 2) + step
 
-    going(watch(DataLoader(Plain(), BATCH, sampler=sampler, num_workers=workers)), choose)
+    going(watch(DataLoader(Samples(), BATCH, sampler=sampler, num_workers=workers)), choose)

@@ -16,6 +16,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,14 @@ LENGTH, BATCH, EPOCHS = 144, 4, 3
 SAMPLE_S = 0.0004
 PER_EPOCH = LENGTH // BATCH
 
+After = Callable[[int, Any], Any]  # what the loop does with its so manieth batch
+
 
 class Samples(Dataset):
-    """Each sample takes a moment; what it is made of is `read`."""
+    """Each sample takes a moment; what it is made of is `read`. `held`: its attributes."""
+
+    def __init__(self, **held: Any) -> None:
+        vars(self).update(held)
 
     def __len__(self) -> int:
         return LENGTH
@@ -50,6 +56,39 @@ class Samples(Dataset):
     def __getitem__(self, index: int) -> Any:
         time.sleep(SAMPLE_S)
         return index, self.read(index)
+
+    def read(self, index: int) -> Any:
+        return index
+
+
+def going(loader: Any, after: After = lambda step, batch: None) -> None:
+    """All epochs; what the loop does after each batch."""
+    step = 0
+    for _ in range(EPOCHS):
+        for batch in loader:
+            say("batch", digest(batch))
+            step += 1
+            after(step, batch)
+
+
+def shuffled(data: Any, workers: int, **more: Any) -> DataLoader:
+    return DataLoader(data, BATCH, shuffle=True, num_workers=workers, **more)
+
+
+def talks(name: str, run: Callable[..., None], *workers: int) -> None:
+    """A program for each number of workers."""
+    for number in workers:
+
+        def watched(watch: Watch, number: int = number) -> None:
+            run(watch, number)
+
+        watched.__module__ = getattr(run, "func", run).__module__
+        program(f"talk/{name}-{number}", watched=(RESTLESS, DECIDES))(watched)
+
+
+def both(run: Callable[[Watch, int], None]) -> None:
+    """The same program, named as the function, without workers and with two."""
+    talks(run.__name__.replace("_", "-"), run, 0, 2)
 
 
 # Places where the loop may change what the data set reads: data sets, and what the loop does at step
@@ -59,9 +98,6 @@ class Samples(Dataset):
 class Attribute(Samples):
     level = 0
 
-    def __init__(self) -> None:
-        self.level = 1
-
     def read(self, index: int) -> Any:
         return index * self.level
 
@@ -70,17 +106,13 @@ class Attribute(Samples):
 
 
 class Scale:
-    def __init__(self) -> None:
-        self.factor = 1
+    factor = 1
 
     def __call__(self, value: int) -> int:
         return value * self.factor
 
 
 class Transformed(Samples):
-    def __init__(self) -> None:
-        self.transforms = [Scale(), Scale()]
-
     def read(self, index: int) -> Any:
         for each in self.transforms:
             index = each(index)
@@ -129,9 +161,6 @@ def scaled(value: int) -> int:
 
 
 class Calling(Samples):
-    def __init__(self, function: Callable[[int], Any]) -> None:
-        self.function = function
-
     def read(self, index: int) -> Any:
         return self.function(index)
 
@@ -146,7 +175,7 @@ def closure() -> Any:
         nonlocal level
         level += 1
 
-    return Calling(read), change
+    return Calling(function=read), change
 
 
 def default() -> Any:
@@ -158,13 +187,10 @@ def default() -> Any:
     def change(step: int) -> None:
         held["level"] += 1
 
-    return Calling(read), change
+    return Calling(function=read), change
 
 
 class Listed(Samples):
-    def __init__(self) -> None:
-        self.items = [1] * 300
-
     def read(self, index: int) -> Any:
         return self.items[100 + index]
 
@@ -173,9 +199,6 @@ class Listed(Samples):
 
 
 class Grown(Samples):
-    def __init__(self) -> None:
-        self.seen: Any = collections.deque(maxlen=1000)
-
     def read(self, index: int) -> Any:
         return index + len(self.seen)
 
@@ -199,8 +222,7 @@ class Annotated(Samples):
 class Arrays(Samples):
     def __init__(self, size: int = LENGTH) -> None:
         self.values = np.arange(size)
-        self.tensor = torch.arange(size)
-        self.more = torch.arange(size)
+        self.tensor, self.more = torch.arange(size), torch.arange(size)
 
     def read(self, index: int) -> Any:
         return int(self.values[index]), int(self.tensor[index]), int(self.more[index])
@@ -264,9 +286,6 @@ class Slotted:
 
 
 class WithSlots(Samples):
-    def __init__(self) -> None:
-        self.held = Slotted()
-
     def read(self, index: int) -> Any:
         return index * self.held.level
 
@@ -275,9 +294,6 @@ class WithSlots(Samples):
 
 
 class Reseeded(Samples):
-    def __init__(self) -> None:
-        self.seed = random.Random(1)
-
     def read(self, index: int) -> Any:
         return random.Random(hash((self.seed.getstate()[1][:3], index))).random()
 
@@ -286,15 +302,15 @@ class Reseeded(Samples):
 
 
 PLACES: dict[str, Callable[[], Any]] = {
-    "attribute": Attribute,
-    "transform": Transformed,
+    "attribute": lambda: Attribute(level=1),
+    "transform": lambda: Transformed(transforms=[Scale(), Scale()]),
     "class": Classed,
     "options": ByOptions,
     "global": Globalled,
     "closure": closure,
     "default": default,
-    "item": Listed,
-    "appended": Grown,
+    "item": lambda: Listed(items=[1] * 300),
+    "appended": lambda: Grown(seen=collections.deque(maxlen=1000)),
     "annotation": Annotated,
     "array": Arrays,
     "large-array": lambda: Arrays(200_000),
@@ -303,46 +319,39 @@ PLACES: dict[str, Callable[[], Any]] = {
     "weights": ByModel,
     "environment": OfEnvironment,
     "file": OfFile,
-    "slot": WithSlots,
-    "generator": Reseeded,
+    "slot": lambda: WithSlots(held=Slotted()),
+    "generator": lambda: Reseeded(seed=random.Random(1)),
 }
 
-# When the loop changes it: (step, epoch) → whether, after a batch; None for between epochs.
-WHEN: dict[str, Callable[[int], bool] | None] = {
+# When the loop changes it: at which steps, after a batch, or at ends of epochs.
+MIDDLE = PER_EPOCH * 3 // 2
+WHEN: dict[str, Callable[[int], bool]] = {
     "each": lambda step: True,
-    "late": lambda step: step >= PER_EPOCH * 3 // 2,
-    "once": lambda step: step == PER_EPOCH * 3 // 2,
-    "epoch": None,
+    "late": lambda step: step >= MIDDLE,
+    "once": lambda step: step == MIDDLE,
 }
 
 
-def loop_changes(
-    make: Callable[[], Any], when: Callable[[int], bool] | None, workers: int
-) -> Callable[[Watch], None]:
-    def run(watch: Watch) -> None:
-        made = make()
-        data, change = made if type(made) is tuple else (made, made.change)
-        loader = watch(DataLoader(data, batch_size=BATCH, shuffle=True, num_workers=workers))
-        step = 0
-        for _ in range(EPOCHS):
-            for batch in loader:
-                say("batch", digest(batch))
-                step += 1
-                if when is not None and when(step):
-                    change(step)
-            if when is None:
+def loop_changes(make: Callable[[], Any], when: str, watch: Watch, workers: int) -> None:
+    made = make()
+    data, change = made if type(made) is tuple else (made, made.change)
+    loader = watch(shuffled(data, workers))
+    step = 0
+    for _ in range(EPOCHS):
+        for batch in loader:
+            say("batch", digest(batch))
+            step += 1
+            if when != "epoch" and WHEN[when](step):
                 change(step)
-
-    return run
+        if when == "epoch":
+            change(step)
 
 
 for _place, _make in PLACES.items():
-    for _when, _at in WHEN.items():
+    for _when in (*WHEN, "epoch"):
         # A file that workers read while the loop writes it: what bare workers read is chance.
-        for _workers in (0, 2) if _place != "file" else (0,):
-            program(f"talk/{_place}-{_when}-{_workers}", watched=(RESTLESS, DECIDES))(
-                loop_changes(_make, _at, _workers)
-            )
+        _workers = (0, 2) if _place != "file" else (0,)
+        talks(f"{_place}-{_when}", partial(loop_changes, _make, _when), *_workers)
 
 
 # What a fetch changes.
@@ -372,9 +381,6 @@ class CountedInClass(Samples):
 
 
 class Remembering(Samples):
-    def __init__(self) -> None:
-        self.kept: dict[int, int] = {}
-
     def read(self, index: int) -> Any:
         if index not in self.kept:
             self.kept[index] = index * index
@@ -404,6 +410,9 @@ class Drawing(Samples):
         }[self.kind]()
 
 
+KINDS_DRAWN = ("torch", "numpy", "python", "late", "own-torch", "own-numpy", "own-python")
+
+
 class ReadingLines(Samples):
     def __init__(self) -> None:
         with open("lines", "w") as file:
@@ -419,17 +428,11 @@ class ReadingLines(Samples):
 
 
 class Stepping(Samples):
-    def __init__(self) -> None:
-        self.steps = itertools.count()
-
     def read(self, index: int) -> Any:
         return next(self.steps)
 
 
 class Logging(Samples):
-    def __init__(self) -> None:
-        self.file = open("log", "w")  # noqa: SIM115
-
     def read(self, index: int) -> Any:
         self.file.write(f"{index}\n")
         return index
@@ -475,9 +478,6 @@ class InSqlite(Samples):
 
 
 class InArray(Samples):
-    def __init__(self) -> None:
-        self.seen = np.zeros(LENGTH, int)
-
     def read(self, index: int) -> Any:
         self.seen[index] += 1
         return index
@@ -499,22 +499,9 @@ class Shared(Samples):
         return index
 
 
-def _lines(name: str) -> Any:
-    if not os.path.exists(name):
-        return None
-    with open(name) as file:
-        return sorted(file.read().split("\n"))
-
-
 def _written(data: Any) -> None:
-    held = vars(data)
-    say(
-        "count",
-        [
-            held.get("count") if isinstance(held.get("count"), int) else None,
-            type(data).__dict__.get("count"),
-        ],
-    )
+    held = vars(data).get("count")
+    say("count", [held if isinstance(held, int) else None, type(data).__dict__.get("count")])
     if isinstance(data, Shared):
         say("shared", data.count.value)
     if isinstance(data, Logging | LoggingLater) and data.file is not None:
@@ -526,11 +513,13 @@ def _written(data: Any) -> None:
     if isinstance(data, Remembering):
         say("kept", sorted(data.kept))
     if isinstance(data, Drawing):
-        say(
-            "own streams",
-            [str(data.pythons.getstate()), digest(data.torchs.get_state()), data.numpys.random()],
-        )
-    say("log", _lines("log"))
+        drawn = digest(data.torchs.get_state()), data.numpys.random()
+        say("own streams", [str(data.pythons.getstate()), *drawn])
+    log = None
+    if os.path.exists("log"):
+        with open("log") as file:
+            log = sorted(file.read().split("\n"))
+    say("log", log)
     say("last", os.environ.get("TALKBACK_LAST"))
 
 
@@ -538,46 +527,32 @@ FETCHES: dict[str, Callable[[], Any]] = {
     "counting": Counting,
     "numbered": Numbered,
     "counted-in-class": CountedInClass,
-    "remembering": Remembering,
-    **{f"draws-{kind}": (lambda kind=kind: Drawing(kind)) for kind in
-       ("torch", "numpy", "python", "late", "own-torch", "own-numpy", "own-python")},
+    "remembering": lambda: Remembering(kept={}),
+    **{f"draws-{kind}": partial(Drawing, kind) for kind in KINDS_DRAWN},
     "reading-lines": ReadingLines,
-    "stepping": Stepping,
-    "logging": Logging,
+    "stepping": lambda: Stepping(steps=itertools.count()),
+    "logging": lambda: Logging(file=open("log", "w")),  # noqa: SIM115
     "logging-later": LoggingLater,
     "logging-each": LoggingEach,
     "printing": Printing,
     "in-sqlite": InSqlite,
-    "in-array": InArray,
+    "in-array": lambda: InArray(seen=np.zeros(LENGTH, int)),
     "in-environment": InEnvironment,
     "shared": Shared,
-}  # fmt: skip
-NOT_IN_WORKERS = (
-    "in-sqlite",
-    "logging",
-    "logging-later",
-    "draws-own-torch",
-)  # wrong, or not to be sent, in bare workers too
+}
+# Wrong, or not to be sent, in bare workers too.
+NOT_IN_WORKERS = ("in-sqlite", "logging", "logging-later", "draws-own-torch")
 
 
-def fetch_changes(make: Callable[[], Any], workers: int) -> Callable[[Watch], None]:
-    def run(watch: Watch) -> None:
-        data = make()
-        loader = watch(DataLoader(data, batch_size=BATCH, shuffle=True, num_workers=workers))
-        for _ in range(EPOCHS):
-            for batch in loader:
-                say("batch", digest(batch))
-        _written(data)
-
-    return run
+def fetch_changes(make: Callable[[], Any], watch: Watch, workers: int) -> None:
+    data = make()
+    going(watch(shuffled(data, workers)))
+    _written(data)
 
 
-for _name, _data in FETCHES.items():
-    for _workers in (0, 2):
-        if not _workers or _name not in NOT_IN_WORKERS:
-            program(f"talk/fetch-{_name}-{_workers}", watched=(RESTLESS, DECIDES))(
-                fetch_changes(_data, _workers)
-            )
+for _name, _make in FETCHES.items():
+    _workers = (0,) if _name in NOT_IN_WORKERS else (0, 2)
+    talks(f"fetch-{_name}", partial(fetch_changes, _make), *_workers)
 
 
 # Collate functions.
@@ -586,16 +561,10 @@ for _name, _data in FETCHES.items():
 class Cutting:
     """Cuts to a length that the loop raises, as curricula of sequences do."""
 
-    def __init__(self) -> None:
-        self.length = 1
+    length = 1
 
     def __call__(self, samples: list[Any]) -> Any:
         return [(index, list(range(index))[: self.length]) for index, _ in samples]
-
-
-class Plain(Samples):
-    def read(self, index: int) -> Any:
-        return index
 
 
 class Batched:
@@ -608,52 +577,46 @@ class Batched:
         return torch.tensor([index for index, _ in samples]), self.made
 
 
-def workers_of(*names: str) -> Callable[[Callable[[Watch, int], None]], None]:
-    """The same program without workers and with two."""
-
-    def declare(function: Callable[[Watch, int], None]) -> None:
-        for name in names:
-            for workers in (0, 2):
-
-                def run(watch: Watch, workers: int = workers) -> None:
-                    function(watch, workers)
-
-                run.__module__ = function.__module__
-                program(f"talk/{name}-{workers}", watched=(RESTLESS, DECIDES))(run)
-
-    return declare
-
-
-def going(loader: Any, after: Callable[[int, Any], None] = lambda step, batch: None) -> None:
-    step = 0
-    for _ in range(EPOCHS):
-        for batch in loader:
-            say("batch", digest(batch))
-            step += 1
-            after(step, batch)
-
-
-@workers_of("collate-raised")
+@both
 def collate_raised(watch: Watch, workers: int) -> None:
     cutting = Cutting()
 
     def longer(step: int, batch: Any) -> None:
         cutting.length += step > 40
 
-    going(watch(DataLoader(Plain(), BATCH, True, num_workers=workers, collate_fn=cutting)), longer)
+    going(watch(shuffled(Samples(), workers, collate_fn=cutting)), longer)
 
 
-@workers_of("collate-counts")
+@both
 def collate_counts(watch: Watch, workers: int) -> None:
     counting = Batched()
-    going(watch(DataLoader(Plain(), BATCH, True, num_workers=workers, collate_fn=counting)))
+    going(watch(shuffled(Samples(), workers, collate_fn=counting)))
     say("made", counting.made)
 
 
 # Samplers.
 
 
-class Mining(Sampler[int]):
+class Drawn(Sampler[Any]):
+    """As long as the data, with indices from `drawn`."""
+
+    def __len__(self) -> int:
+        return LENGTH
+
+    def __iter__(self) -> Iterator[Any]:
+        for k in range(LENGTH):
+            yield self.drawn(k)
+
+
+def sampled(watch: Watch, workers: int, sampler: Any) -> Any:
+    return watch(DataLoader(Samples(), BATCH, sampler=sampler, num_workers=workers))
+
+
+def in_batches(watch: Watch, workers: int, sampler: Any) -> Any:
+    return watch(DataLoader(Samples(), batch_sampler=sampler, num_workers=workers))
+
+
+class Mining(Sampler[Any]):
     """Draws hard samples more often: each batch anew by weights that the loop writes."""
 
     def __init__(self) -> None:
@@ -668,14 +631,14 @@ class Mining(Sampler[int]):
             yield torch.multinomial(self.weights, BATCH, generator=self.draw).tolist()
 
 
-@workers_of("mining")
+@both
 def mining(watch: Watch, workers: int) -> None:
     sampler = Mining()
 
     def write(step: int, batch: Any) -> None:
         sampler.weights[batch[0]] += torch.rand(BATCH)
 
-    going(watch(DataLoader(Plain(), batch_sampler=sampler, num_workers=workers)), write)
+    going(in_batches(watch, workers, sampler), write)
 
 
 LOSSES: list[float] = []
@@ -692,38 +655,34 @@ class Adapting(BatchSampler):
             yield batch
 
 
-@workers_of("adapting")
+@both
 def adapting(watch: Watch, workers: int) -> None:
     LOSSES.clear()
     sampler = Adapting(RandomSampler(range(LENGTH)), BATCH, False)
     going(
-        watch(DataLoader(Plain(), batch_sampler=sampler, num_workers=workers)),
+        in_batches(watch, workers, sampler),
         lambda step, batch: LOSSES.append(float(torch.rand(1))),
     )
 
 
-class Curriculum(Sampler[int]):
+class Curriculum(Drawn):
     level = 24
 
-    def __len__(self) -> int:
-        return LENGTH
-
-    def __iter__(self) -> Iterator[int]:
-        for k in range(LENGTH):
-            yield k % self.level
+    def drawn(self, k: int) -> int:
+        return k % self.level
 
 
-@workers_of("curriculum")
+@both
 def curriculum(watch: Watch, workers: int) -> None:
     sampler = Curriculum()
 
     def harder(step: int, batch: Any) -> None:
         sampler.level = 24 + step // 4
 
-    going(watch(DataLoader(Plain(), BATCH, sampler=sampler, num_workers=workers)), harder)
+    going(sampled(watch, workers, sampler), harder)
 
 
-@workers_of("curriculum-late")
+@both
 def curriculum_late(watch: Watch, workers: int) -> None:
     sampler = Curriculum()
 
@@ -731,16 +690,13 @@ def curriculum_late(watch: Watch, workers: int) -> None:
         if step > 55:
             sampler.level = step
 
-    going(watch(DataLoader(Plain(), BATCH, sampler=sampler, num_workers=workers)), harder)
+    going(sampled(watch, workers, sampler), harder)
 
 
-class Resumable(Sampler[int]):
+class Resumable(Drawn):
     """Knows how far it is, for checkpoints, and which epoch it is in."""
 
     position = epoch = 0
-
-    def __len__(self) -> int:
-        return LENGTH
 
     def __iter__(self) -> Iterator[int]:
         while self.position < LENGTH:
@@ -750,27 +706,23 @@ class Resumable(Sampler[int]):
         self.epoch += 1
 
 
-@workers_of("resumable")
+@both
 def resumable(watch: Watch, workers: int) -> None:
     sampler = Resumable()
-    loader = watch(DataLoader(Plain(), BATCH, sampler=sampler, num_workers=workers))
+    loader = sampled(watch, workers, sampler)
     going(loader, lambda step, batch: say("position", [sampler.epoch, sampler.position]))
 
 
-class DrawingSampler(Sampler[int]):
+class DrawingSampler(Drawn):
     """Draws from the stream of the training itself."""
 
-    def __len__(self) -> int:
-        return LENGTH
-
-    def __iter__(self) -> Iterator[int]:
-        for _ in range(LENGTH):
-            yield int(torch.randint(LENGTH, ()))
+    def drawn(self, k: int) -> int:
+        return int(torch.randint(LENGTH, ()))
 
 
-@workers_of("sampler-draws")
+@both
 def sampler_draws(watch: Watch, workers: int) -> None:
-    loader = watch(DataLoader(Plain(), BATCH, sampler=DrawingSampler(), num_workers=workers))
+    loader = sampled(watch, workers, DrawingSampler())
     going(loader, lambda step, batch: say("noise", torch.rand(1).item()))
 
 
@@ -789,71 +741,67 @@ class Bucketing(Sampler[Any]):
             yield torch.randperm(LENGTH)[:BATCH].tolist()
 
 
-@workers_of("bucketing")
+@both
 def bucketing(watch: Watch, workers: int) -> None:
     sampler = Bucketing()
-    going(watch(DataLoader(Plain(), batch_sampler=sampler, num_workers=workers)))
+    going(in_batches(watch, workers, sampler))
     say("asked", sampler.asked)
 
 
-class Eager(Sampler[int]):
+class Eager(Drawn):
     """Draws when it is asked for an iterator, not when that is asked for an index."""
-
-    def __len__(self) -> int:
-        return LENGTH
 
     def __iter__(self) -> Iterator[int]:
         return iter(torch.randperm(LENGTH).tolist())
 
 
-@workers_of("eager-sampler")
+@both
 def eager_sampler(watch: Watch, workers: int) -> None:
-    loader = watch(
-        DataLoader(Plain(), batch_sampler=BatchSampler(Eager(), BATCH, False), num_workers=workers)
-    )
-    single = watch(DataLoader(Plain(), None, sampler=Eager(), num_workers=workers))
+    loader = in_batches(watch, workers, BatchSampler(Eager(), BATCH, False))
+    pairs(loader, watch(DataLoader(Samples(), None, sampler=Eager(), num_workers=workers)))
+
+
+def pairs(ones: Any, others: Any) -> None:
     for _ in range(EPOCHS):
-        for batch, one in zip(loader, single, strict=False):
-            say("batch", digest([batch, one]))
+        for one, other in zip(ones, others, strict=False):
+            say("batch", digest([one, other]))
 
 
-@workers_of("subset-sampler")
+@both
 def subset_sampler(watch: Watch, workers: int) -> None:
     """Active learning: samples are labelled between rounds."""
     sampler = SubsetRandomSampler(list(range(60)))
-    loader = watch(DataLoader(Plain(), BATCH, sampler=sampler, num_workers=workers))
+    loader = sampled(watch, workers, sampler)
     for epoch in range(EPOCHS):
         for batch in loader:
             say("batch", digest(batch))
         sampler.indices.extend(range(60 + 20 * epoch, 80 + 20 * epoch))
 
 
-@workers_of("weights")
+@both
 def weights(watch: Watch, workers: int) -> None:
     sampler = WeightedRandomSampler(torch.ones(LENGTH), LENGTH)
 
     def write(step: int, batch: Any) -> None:
         sampler.weights[batch[0]] += 1
 
-    going(watch(DataLoader(Plain(), BATCH, sampler=sampler, num_workers=workers)), write)
+    going(sampled(watch, workers, sampler), write)
 
 
-@workers_of("subset")
+@both
 def subset(watch: Watch, workers: int) -> None:
     """A subset whose indices the loop swaps."""
-    part = Subset(Plain(), list(range(LENGTH)))
+    part = Subset(Samples(), list(range(LENGTH)))
 
     def swap(step: int, batch: Any) -> None:
         if step > 50:
-            part.indices[0], part.indices[step % LENGTH] = (
-                part.indices[step % LENGTH],
-                part.indices[0],
-            )
+            at, held = step % LENGTH, part.indices
+            held[0], held[at] = held[at], held[0]
 
     going(watch(DataLoader(part, BATCH, num_workers=workers)), swap)
 
 
-@workers_of("pseudo-labels")
+@both
 def pseudo_labels(watch: Watch, workers: int) -> None:
     """From the second epoch on the loop writes its own labels into the data."""
     data = Arrays()
@@ -862,14 +810,10 @@ def pseudo_labels(watch: Watch, workers: int) -> None:
         if step > PER_EPOCH:
             data.values[batch[0]] = step
 
-    going(watch(DataLoader(ConcatDataset([data]), BATCH, True, num_workers=workers)), label)
+    going(watch(shuffled(ConcatDataset([data]), workers)), label)
 
 
 class Replay(Samples):
-    def __init__(self) -> None:
-        self.buffer: list[int] = list(range(LENGTH))
-        self.at = 0
-
     def read(self, index: int) -> Any:
         return self.buffer[index]
 
@@ -878,62 +822,50 @@ class Replay(Samples):
         self.at = (self.at + 1) % LENGTH
 
 
-@workers_of("replay")
+@both
 def replay(watch: Watch, workers: int) -> None:
-    data = Replay()
-    going(
-        watch(DataLoader(data, BATCH, True, num_workers=workers)),
-        lambda step, batch: data.push(1000 + step),
-    )
+    data = Replay(buffer=list(range(LENGTH)), at=0)
+    going(watch(shuffled(data, workers)), lambda step, batch: data.push(1000 + step))
 
 
 # Several loaders, and loops that are not `for batch in loader`.
 
 
-def _plain(workers: int, **more: Any) -> DataLoader:
-    return DataLoader(Plain(), BATCH, shuffle=True, num_workers=workers, **more)
-
-
-@workers_of("zipped")
+@both
 def zipped(watch: Watch, workers: int) -> None:
-    labelled, unlabelled = watch(_plain(workers)), watch(_plain(workers))
-    for _ in range(EPOCHS):
-        for one, other in zip(labelled, unlabelled, strict=False):
-            say("batch", digest([one, other]))
+    pairs(watch(shuffled(Samples(), workers)), watch(shuffled(Samples(), workers)))
 
 
-@workers_of("zipped-unlike")
+@both
 def zipped_unlike(watch: Watch, workers: int) -> None:
-    labelled, unlabelled = watch(_plain(workers)), watch(_plain(2 - workers))
-    for _ in range(EPOCHS):
-        for one, other in zip(labelled, unlabelled, strict=False):
-            say("batch", digest([one, other]))
+    pairs(watch(shuffled(Samples(), workers)), watch(shuffled(Samples(), 2 - workers)))
 
 
-@workers_of("fixmatch")
+@both
 def fixmatch(watch: Watch, workers: int) -> None:
     """Two iterators, begun anew as each comes to its end; steps are counted."""
-    labelled = watch(DataLoader(Subset(Plain(), range(60)), BATCH, True, num_workers=workers))
-    unlabelled = watch(_plain(workers))
-    ones, others = iter(labelled), iter(unlabelled)
+    loaders = [
+        watch(shuffled(Subset(Samples(), range(60)), workers)),
+        watch(shuffled(Samples(), workers)),
+    ]
+    begun = [iter(loader) for loader in loaders]
+
+    def following(which: int) -> Any:
+        try:
+            return next(begun[which])
+        except StopIteration:
+            begun[which] = iter(loaders[which])
+            return next(begun[which])
+
     weights = torch.rand(3)
     for _ in range(EPOCHS * PER_EPOCH):
-        try:
-            one = next(ones)
-        except StopIteration:
-            ones = iter(labelled)
-            one = next(ones)
-        try:
-            other = next(others)
-        except StopIteration:
-            others = iter(unlabelled)
-            other = next(others)
-        say("batch", [digest([one, other]), torch.rand(1).item(), weights.tolist()])
+        both_ = digest([following(0), following(1)])
+        say("batch", [both_, torch.rand(1).item(), weights.tolist()])
 
 
-@workers_of("model-after-iter")
+@both
 def model_after_iter(watch: Watch, workers: int) -> None:
-    loader = watch(_plain(workers))
+    loader = watch(shuffled(Samples(), workers))
     for _ in range(EPOCHS):
         batches = iter(loader)
         model = torch.nn.Linear(2, 2)
@@ -946,10 +878,10 @@ def _one_generator() -> torch.Generator:
     return torch.Generator().manual_seed(11)
 
 
-@workers_of("steps-counted")
+@both
 def steps_counted(watch: Watch, workers: int) -> None:
     """It never asks past the last batch."""
-    loader = watch(_plain(workers, generator=_one_generator()))
+    loader = watch(shuffled(Samples(), workers, generator=_one_generator()))
     for _ in range(EPOCHS):
         batches = iter(loader)
         for _ in range(len(loader)):
@@ -957,39 +889,39 @@ def steps_counted(watch: Watch, workers: int) -> None:
     say("generator", digest(loader.generator.get_state()))
 
 
-@workers_of("one-generator")
+@both
 def one_generator(watch: Watch, workers: int) -> None:
     """Two loaders and the loop draw from one generator."""
     drawn_from = _one_generator()
-    ones, others = (watch(_plain(workers, generator=drawn_from)) for _ in range(2))
+    ones, others = (watch(shuffled(Samples(), workers, generator=drawn_from)) for _ in range(2))
     for _ in range(EPOCHS):
         for one, other in zip(ones, others, strict=False):
             say("batch", [digest([one, other]), torch.rand(1, generator=drawn_from).item()])
 
 
-@workers_of("left-early")
+@both
 def left_early(watch: Watch, workers: int) -> None:
     drawn_from = _one_generator()
-    loader = watch(_plain(workers, generator=drawn_from))
+    loader = watch(shuffled(Samples(), workers, generator=drawn_from))
     for most in (30, 17, 36, 5):
         for batch in itertools.islice(loader, most):
             say("batch", [digest(batch), torch.rand(1).item()])
     say("generator", digest(drawn_from.get_state()))
 
 
-@workers_of("replacement")
+@both
 def replacement(watch: Watch, workers: int) -> None:
     drawn_from = _one_generator()
     sampler = RandomSampler(range(LENGTH), replacement=True, generator=drawn_from)
-    loader = watch(DataLoader(Plain(), BATCH, sampler=sampler, num_workers=workers))
+    loader = sampled(watch, workers, sampler)
     going(loader, lambda step, batch: say("noise", torch.rand(1, generator=drawn_from).item()))
 
 
-@workers_of("noise")
+@both
 def noise(watch: Watch, workers: int) -> None:
     """A GAN: the loop draws from the global stream with each batch, and a validation loader is
     iterated in between."""
-    loader, validation = watch(_plain(workers)), watch(_plain(workers))
+    loader, validation = (watch(shuffled(Samples(), workers)) for _ in range(2))
 
     def step_(step: int, batch: Any) -> None:
         say("noise", torch.randn(3).tolist())
@@ -1000,89 +932,90 @@ def noise(watch: Watch, workers: int) -> None:
     going(loader, step_)
 
 
-@workers_of("rebuilt")
+@both
 def rebuilt(watch: Watch, workers: int) -> None:
     """A loader anew for each epoch, of data that is each time another."""
     for epoch in range(EPOCHS + 1):
         data = Arrays()
         data.change(epoch)
-        for batch in watch(DataLoader(data, BATCH, True, num_workers=workers)):
+        for batch in watch(shuffled(data, workers)):
             say("batch", [digest(batch), torch.rand(1).item()])
 
 
-@workers_of("endless")
+@both
 def endless(watch: Watch, workers: int) -> None:
-    loader = watch(_plain(workers))
+    loader = watch(shuffled(Samples(), workers))
     batches = itertools.chain.from_iterable(iter(lambda: loader, None))
     for _ in range(EPOCHS * PER_EPOCH + 7):
         say("batch", [digest(next(batches)), torch.rand(1).item()])
 
 
-@workers_of("set-epoch")
+@both
 def set_epoch(watch: Watch, workers: int) -> None:
     """As usual: the data set is told the epoch between epochs, and workers are kept."""
-    data = Attribute()
-    loader = watch(
-        DataLoader(data, BATCH, True, num_workers=workers, persistent_workers=workers > 0)
-    )
+    data = Attribute(level=1)
+    loader = watch(shuffled(data, workers, persistent_workers=workers > 0))
     for epoch in range(EPOCHS + 1):
         data.level = epoch + 1
         for batch in loader:
             say("batch", digest(batch))
 
 
-@workers_of("counted-batches")
+@both
 def counted_batches(watch: Watch, workers: int) -> None:
-    loader = watch(_plain(workers))
+    loader = watch(shuffled(Samples(), workers))
     for _ in range(EPOCHS):
         batches = iter(loader)
         for batch in batches:
             say("batch", [digest(batch), batches._num_yielded, len(batches), len(loader)])
 
 
-@workers_of("child-trains-on")
+@both
 def child_trains_on(watch: Watch, workers: int) -> None:
-    loader = watch(_plain(workers))
-    for epoch in range(EPOCHS):
-        for number, batch in enumerate(loader):
-            say("batch", digest(batch))
-            if number == 25 and epoch == 1:
-                child = os.fork()
-                if child == 0:
-                    torch.manual_seed(5)
-                    for again in loader:
-                        say("of child", digest(again))
-                    os._exit(7)
-                say("child", os.waitpid(child, 0)[1])
+    loader = watch(shuffled(Samples(), workers))
+
+    def fork(step: int, batch: Any) -> None:
+        if step != PER_EPOCH + 26:
+            return
+        child = os.fork()
+        if child == 0:
+            torch.manual_seed(5)
+            for again in loader:
+                say("of child", digest(again))
+            os._exit(7)
+        say("child", os.waitpid(child, 0)[1])
+
+    going(loader, fork)
 
 
 # Batches that are not what a worker could send.
+
+ODD: dict[str, Callable[[torch.Tensor], Any]] = {
+    "history": lambda numbers: torch.ones(2, requires_grad=True) * numbers.float().mean(),
+    "lock": lambda numbers: threading.Lock(),
+    "function": lambda numbers: lambda: numbers,
+    "stepped": lambda numbers: (number for number in numbers.tolist()),
+}
 
 
 class Odd:
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self.weight = torch.ones(2, requires_grad=True)
 
     def __call__(self, samples: list[Any]) -> Any:
         numbers = torch.tensor([index for index, _ in samples])
-        return numbers, {
-            "history": lambda: self.weight * numbers.float().mean(),
-            "lock": threading.Lock,
-            "function": lambda: lambda: numbers,
-            "stepped": lambda: (number for number in numbers.tolist()),
-        }[self.kind]()
+        return numbers, ODD[self.kind](numbers)
 
 
-for _kind in ("history", "lock", "function", "stepped"):
+def odd(kind: str, watch: Watch, workers: int) -> None:
+    loader = watch(shuffled(Samples(), workers, collate_fn=Odd(kind)))
+    for _ in range(EPOCHS):
+        for numbers, _ in loader:
+            say("batch", digest(numbers))
 
-    def _odd(watch: Watch, kind: str = _kind) -> None:
-        loader = watch(DataLoader(Plain(), BATCH, True, collate_fn=Odd(kind)))
-        for _ in range(EPOCHS):
-            for numbers, _ in loader:
-                say("batch", digest(numbers))
 
-    program(f"talk/odd-{_kind}-0", watched=(RESTLESS, DECIDES))(_odd)
+for _kind in ODD:
+    talks(f"odd-{_kind}", partial(odd, _kind), 0)
 
 
 class Views(Samples):
@@ -1096,42 +1029,37 @@ class Views(Samples):
         return self.values[index]
 
 
-@workers_of("in-place")
+@both
 def in_place(watch: Watch, workers: int) -> None:
     """The loop normalises its batches in place, which are the data set's own memory without
     workers."""
     data = Views()
-    loader = watch(DataLoader(data, None, num_workers=workers))
-    step = 0
-    for _ in range(EPOCHS):
-        for batch in loader:
-            say("batch", digest(batch))
-            step += 1
-            if step > 60:
-                batch.mul_(0.5)
+
+    def halve(step: int, batch: Any) -> None:
+        if step > 60:
+            batch.mul_(0.5)
+
+    going(watch(DataLoader(data, None, num_workers=workers)), halve)
     say("data", digest(data.values))
 
 
 class OneBuffer(Samples):
-    def __init__(self) -> None:
-        self.buffer = torch.zeros(4)
-
     def __getitem__(self, index: int) -> Any:
         time.sleep(SAMPLE_S * BATCH)
         self.buffer.fill_(index)
         return self.buffer
 
 
-@program(
-    "talk/one-buffer-0", watched=(RESTLESS, DECIDES)
-)  # in bare workers it may be filled again before it is sent
-def one_buffer(watch: Watch) -> None:
-    data = OneBuffer()
+def one_buffer(watch: Watch, workers: int) -> None:
+    data = OneBuffer(buffer=torch.zeros(4))
     kept = []
     for batch in watch(DataLoader(data, None, sampler=SequentialSampler(range(LENGTH)))):
         kept.append(batch)
         say("batch", digest(kept[-2:]))
     say("buffer", digest(data.buffer))
+
+
+talks("one-buffer", one_buffer, 0)  # in bare workers it may be filled again before it is sent
 
 
 class Failing(Samples):
@@ -1143,28 +1071,20 @@ class Failing(Samples):
         return index
 
 
-def passes_over_errors(sampler: Callable[[], Any], workers: int) -> Callable[[Watch], None]:
-    def run(watch: Watch) -> None:
-        loader = watch(DataLoader(Failing(), BATCH, sampler=sampler(), num_workers=workers))
-        for _ in range(EPOCHS):
-            batches = iter(loader)
-            while True:
-                try:
-                    say("batch", digest(next(batches)))
-                except StopIteration:
-                    break
-                except ValueError as error:
-                    say("error", str(error).splitlines()[-1])
-
-    return run
+def passes_over_errors(sampler: Callable[[], Any], watch: Watch, workers: int) -> None:
+    loader = watch(DataLoader(Failing(), BATCH, sampler=sampler(), num_workers=workers))
+    for _ in range(EPOCHS):
+        batches = iter(loader)
+        while True:
+            try:
+                say("batch", digest(next(batches)))
+            except StopIteration:
+                break
+            except ValueError as error:
+                say("error", str(error).splitlines()[-1])
 
 
-SAMPLERS: dict[str, Callable[[], Any]] = {
-    "random": lambda: RandomSampler(range(LENGTH)),
-    "resumable": Resumable,
-}
-for _name, _sampler in SAMPLERS.items():
-    for _workers in (0, 2):
-        program(f"talk/errors-passed-{_name}-{_workers}", watched=(RESTLESS, DECIDES))(
-            passes_over_errors(_sampler, _workers)
-        )
+talks(
+    "errors-passed-random", partial(passes_over_errors, lambda: RandomSampler(range(LENGTH))), 0, 2
+)
+talks("errors-passed-resumable", partial(passes_over_errors, Resumable), 0, 2)

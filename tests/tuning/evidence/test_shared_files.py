@@ -26,7 +26,7 @@ from loaderscope.tuning.evidence.evidence import Evidence
 from loaderscope.tuning.evidence.settings import Settings
 from loaderscope.tuning.evidence.shared_files import SharedHandles, _received, handles, reopen_files
 from stored_rows import BYTES, LENGTH, Stored, row, store
-from switch_data import Script, same, scripted
+from switch_data import Script, drive, same, scripted
 
 
 class Zipped(Stored):
@@ -139,12 +139,9 @@ class Refusing(Script):
 
 
 def why_not(data: Dataset, own: int, other: Settings) -> Any:
-    from loaderscope.profiler.record.iterate.watch import hand_out, watch
-    from loaderscope.tuning.switch.switching import handing_out
-
     loader = DataLoader(data, batch_size=4, num_workers=own)
     script = Refusing(loader, {8: other})
-    hand_out(watch(loader), handing_out(script))
+    drive(loader, script)
     list(loader)
     loaderscope.unwatch(loader)
     return next(each for each in script.events if not isinstance(each, tuple))

@@ -30,7 +30,7 @@ from loaderscope.tuning.evidence.guards import Depends
 from loaderscope.tuning.evidence.settings import Settings
 from loaderscope.tuning.evidence.whole_batches import whole_batches
 from loaderscope.tuning.switch.switching import Switching
-from switch_data import Drawing, Script, scripted
+from switch_data import Drawing, Script, drive, scripted
 
 pytestmark = pytest.mark.filterwarnings("ignore:'set_vital' is deprecated:UserWarning")
 
@@ -336,16 +336,9 @@ def test_a_loader_made_anew_each_epoch() -> None:
         loader = loader_of(data)
         script = scripted(loader, {}) if script is None else script
         script.now = AT_ONCE
-        scripted_again(loader, script)
+        drive(loader, script)
         found += looped(loader, 1)
     assert all(map(same_batch, found, bare)) and script is not None and not script.failures
-
-
-def scripted_again(loader: Any, script: Script) -> None:
-    from loaderscope.profiler.record.iterate.watch import hand_out, watch
-    from loaderscope.tuning.switch.switching import handing_out
-
-    hand_out(watch(loader), handing_out(script))
 
 
 def test_whole_batches_are_a_candidate_with_what_their_look_up_costs() -> None:

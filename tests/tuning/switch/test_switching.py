@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -31,10 +31,8 @@ from loaderscope.tuning.evidence.settings import Settings, settings_of, why_fixe
 from loaderscope.tuning.switch.switching import Switching
 from switch_data import Drawing, FailsElsewhere, Rows, Script, same, scripted
 
-pytestmark = [
-    pytest.mark.filterwarnings(
-        "ignore:This DataLoader will create:UserWarning"
-    ),  # more workers than some machine has
+pytestmark = [  # more workers than some machine has
+    pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning"),
     pytest.mark.filterwarnings("ignore:'set_vital' is deprecated:UserWarning"),
 ]
 
@@ -52,24 +50,17 @@ some_settings = st.builds(Settings, st.integers(0, 3), st.integers(1, 4))
 
 
 @st.composite
-def loops(draw: Any) -> tuple[Callable[[], Any], int, dict[int, Settings], bool, bool]:
+def loops(draw: Any) -> Any:
     size, length = draw(st.integers(1, 5)), draw(st.integers(1, 60))
     own = draw(some_settings)
-    arguments = own.arguments()
+    arguments = {**own.arguments(), "batch_size": size, "drop_last": draw(st.booleans())}
     if own.num_workers:
         arguments["persistent_workers"] = draw(st.booleans())
-    drop, own_generator = draw(st.booleans()), draw(st.booleans())
+    own_generator = draw(st.booleans())
 
     def make() -> Any:
         generator = torch.Generator().manual_seed(5) if own_generator else None
-        return DataLoader(
-            Rows(length),
-            batch_size=size,
-            shuffle=True,
-            drop_last=drop,
-            generator=generator,
-            **arguments,
-        )
+        return DataLoader(Rows(length), shuffle=True, generator=generator, **arguments)
 
     epochs = draw(st.integers(1, 3))
     plan = draw(
@@ -84,7 +75,7 @@ def looped(loader: Any, epochs: int) -> list[Any]:
     return [(batch, torch.rand(1)) for _ in range(epochs) for batch in loader] + [torch.rand(1)]
 
 
-def holds(loop: tuple[Callable[[], Any], int, dict[int, Settings], bool, bool]) -> None:
+def holds(loop: Any) -> None:
     make, epochs, plan, kept, at_once = loop
     bare = looped(make(), epochs)
     loader = make()
@@ -126,31 +117,31 @@ class DrawsLate(Rows):
         return index, torch.zeros(1), np.zeros(2), 0.0
 
 
-def test_a_data_set_that_draws_late_draws_nothing_from_the_training_s_streams() -> None:
+@pytest.mark.parametrize(
+    ("data", "plan"),
+    [
+        (DrawsLate(100), {3: Settings(0)}),  # draws nothing from the training's streams
+        (Drawing(24), {3: Settings(0), 8: Settings(2), 15: Settings(0)}),  # from its own
+    ],
+)
+def test_a_data_set_draws_nothing_from_the_training_s_streams(
+    data: Any, plan: dict[int, Settings]
+) -> None:
     def after(plan: dict[int, Settings]) -> Any:
         torch.manual_seed(1)
         np.random.seed(1)
         random.seed(1)
-        loader = DataLoader(DrawsLate(100), batch_size=2, num_workers=1)
+        loader = DataLoader(data, batch_size=2, shuffle=len(data) < 100, num_workers=1)
         scripted(loader, plan)
-        drawn = [(torch.rand(1), np.random.rand(), random.random()) for _ in loader]
+        drawn = [
+            (batch[0], torch.rand(1), np.random.rand(), random.random())
+            for _ in range(2)
+            for batch in loader
+        ]
         loaderscope.unwatch(loader)
         return drawn, states()
 
-    assert same(after({}), after({3: Settings(0)}))
-
-
-def test_a_data_set_that_draws_in_the_training_process_draws_from_streams_of_its_own() -> None:
-    def after(plan: dict[int, Settings]) -> Any:
-        torch.manual_seed(1)
-        np.random.seed(1)
-        random.seed(1)
-        loader = DataLoader(Drawing(24), batch_size=2, shuffle=True, num_workers=1)
-        scripted(loader, plan)
-        indices = [batch[0] for _ in range(2) for batch in loader]
-        return indices, states()
-
-    assert same(after({}), after({3: Settings(0), 8: Settings(2), 15: Settings(0)}))
+    assert same(after({}), after(plan))
 
 
 @pytest.mark.usefixtures("trusted")
@@ -223,10 +214,6 @@ def test_settings_that_do_not_work_are_left_and_no_batch_is_lost(elsewhere: Sett
     loader = DataLoader(FailsElsewhere(40, workers=1), batch_size=2, num_workers=1)
     bare = list(DataLoader(Rows(40), batch_size=2))
     script = scripted(loader, {5: elsewhere})
-    script.failed = lambda tried, error: (
-        script.failures.append(error),
-        setattr(script, "now", Settings(1)),
-    )  # type: ignore[method-assign]
     assert same(list(loader), bare)
     assert len(script.failures) == 1 and "not in this process" in str(script.failures[0])
     assert script.events[-1][1] == settings_of(loader)
@@ -254,11 +241,7 @@ def test_an_error_of_the_data_set_s_own_reaches_the_loop_where_it_would(
                 return found
 
     loader = DataLoader(Failing(40), batch_size=2, num_workers=1)
-    script = scripted(loader, {5: elsewhere})
-    script.failed = lambda tried, error: (
-        script.failures.append(error),
-        setattr(script, "now", Settings(1)),
-    )  # type: ignore[method-assign]
+    scripted(loader, {5: elsewhere})
     bare = seen(DataLoader(Failing(40), batch_size=2, num_workers=1))
     assert bare.count("error") == 1 and same(seen(loader), bare)
 
@@ -436,8 +419,7 @@ def alive_now() -> list[psutil.Process]:
 
 def alive() -> list[psutil.Process]:
     """Children that are still there a moment later."""
-    children = [child for child in psutil.Process().children() if child.pid not in _others]
-    return psutil.wait_procs(children, timeout=5)[1]
+    return psutil.wait_procs(alive_now(), timeout=5)[1]
 
 
 @pytest.mark.usefixtures("trusted")
@@ -471,13 +453,9 @@ def test_the_iterator_passes_for_torch_s_own() -> None:
     scripted(loader, {2: Settings(0)})
     iterator: Any = iter(loader)
     torchs = torch.utils.data.dataloader._MultiProcessingDataLoaderIter
-    assert (
-        isinstance(iterator, torchs) and loader._iterator is iterator and iter(iterator) is iterator
-    )
-    assert (type(iterator).__name__, type(iterator).__module__) == (
-        torchs.__name__,
-        torchs.__module__,
-    )
+    assert isinstance(iterator, torchs) and loader._iterator is iterator is iter(iterator)
+    kind = type(iterator)
+    assert (kind.__name__, kind.__module__) == (torchs.__name__, torchs.__module__)
     assert len(iterator) == len(loader) == 6 and iterator._collate_fn is loader.collate_fn
     assert len(list(iterator)) == 6 and len(list(loader)) == 6
     loader._iterator._shutdown_workers()
@@ -513,10 +491,6 @@ class Dying(Rows):
 def test_a_worker_that_dies_under_settings_tried_ends_no_training() -> None:
     loader = DataLoader(Dying(40), batch_size=2, num_workers=1)
     script = scripted(loader, {3: Settings(2)})
-    script.failed = lambda tried, error: (
-        script.failures.append(error),
-        setattr(script, "now", Settings(1)),
-    )  # type: ignore[method-assign]
     assert same(list(loader), list(DataLoader(Rows(40), batch_size=2)))
     assert len(script.failures) == 1
 
@@ -591,10 +565,6 @@ def test_in_any_order_each_batch_comes_once(fails: bool, own_order: bool) -> Non
     script = scripted(
         loader, {4: Settings(3, in_order=False), **({} if fails else {40: Settings(3, 1)})}
     )
-    script.failed = lambda tried, error: (
-        script.failures.append(error),
-        setattr(script, "now", settings_of(loader)),
-    )  # type: ignore[method-assign]
     seen = [batch[0] if isinstance(batch[0], int) else int(batch[0][0][0]) for batch in loader]
     assert sorted(seen) == list(range(60)) and seen != sorted(seen)
     assert len(script.failures) == fails
