@@ -64,8 +64,8 @@ def probe_storage_verb(
       loaderscope probe-storage data/train
       loaderscope probe-storage latest --seconds 120
     """
-    from ..advisors.storage_probe import probe_storage
     from ..advisors.storage_probe.bounds import read_size
+    from ..advisors.storage_probe.run_probe import probe_storage
 
     limit = read_size(bytes_)
     with steps("choosing files", "copying and converting", "timing") as step:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
@@ -13,19 +13,17 @@ DEFAULT_FILES = 2_000
 DEFAULT_SECONDS = 60.0
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """The most bytes of each layout, files, and seconds in all. Raises UsageError."""
+class Bounds(NamedTuple):
+    """The most bytes of each layout, files, and seconds in all."""
 
     max_bytes: int = DEFAULT_BYTES
     max_files: int = DEFAULT_FILES
     max_seconds: float = DEFAULT_SECONDS
 
-    def __post_init__(self) -> None:
-        if self.max_bytes < 1 or self.max_files < 1:
-            raise UsageError("the sample needs at least one file and one byte: raise the bounds")
-        if not 0 < self.max_seconds < float("inf"):
-            raise UsageError("the probe needs some time: give a number of seconds above 0")
+    def check(self) -> None:
+        """Raises UsageError."""
+        if not (self.max_bytes > 0 < self.max_files and 0 < self.max_seconds < float("inf")):
+            raise UsageError("the probe needs a number of bytes, files and seconds above 0")
 
 
 def read_size(text: str) -> int:

@@ -5,12 +5,9 @@ The conversion time of a layout is what it would have taken alone.
 
 from __future__ import annotations
 
-import errno
 import time
-import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,174 +16,111 @@ import numpy as np
 
 from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
+from .bounds import Bounds
 from .decoders import Decoder
-from .layout import Layout, NotStorable
-from .page_cache import flush
-from .probe_model import Form
-from .sample import OutOfTime, Unreadable, read_original
+from .layout import Layout
 from .scratch import RESERVE_BYTES, free_bytes
+from .source import File
 
-# How often free space is checked: others write to the same file system.
-SPACE_EVERY_FILES = 16
-# Decoding may take this part of the time for copying.
-DECODING_SHARE = 0.6
-# If no layout takes decoded samples, this many are decoded to time it.
-ENOUGH_DECODED = 256
-# With less than this left, an error is attributed to the disk.
-FULL_BELOW_BYTES = 1_000_000
+# Reading and decoding may take this part of the time, decoding alone until this part of it.
+READING_SHARE, DECODING_SHARE = 0.5, 0.7
 
 
 @dataclass
-class Converted:
-    """What was copied. `checks` are checksums of the samples of each form, in order."""
+class Samples:
+    """What was read, of the files at the beginning also decoded (as far as the bound on bytes
+    allows), and the seconds that each took."""
 
-    count: int = 0
-    bytes: int = 0
-    decoded: int = 0  # the number of samples at the start that were decoded
+    encoded: list[bytes] = field(default_factory=list)
+    decoded: list[Any] = field(default_factory=list)
+    read_s: list[float] = field(default_factory=list)
+    decode_s: list[float] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
-    checks: dict[Form, list[int]] = field(default_factory=lambda: {"encoded": [], "decoded": []})
     stopped: str | None = None
 
 
-def check(sample: Any) -> int:
-    """A checksum of bytes, or of an array with its shape and type."""
-    if isinstance(sample, np.ndarray):
-        head = zlib.crc32(f"{sample.dtype.str}{sample.shape}".encode())
-        return zlib.crc32(np.ascontiguousarray(sample).tobytes(), head)
-    return zlib.crc32(sample)
+def read_samples(
+    files: Sequence[File], decoder: Decoder | None, max_bytes: int, deadline: float
+) -> Samples:
+    """The samples of these files, until the deadline. What cannot be read or decoded is counted."""
+    found, left, left_decoded = Samples(), max_bytes, max_bytes
+    decode_until = deadline - (1 - DECODING_SHARE) * (deadline - time.monotonic())
+    for path, _ in files:
+        begun = time.monotonic()
+        if begun > deadline:
+            found.stopped = "the time for copying was over"
+            break
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123 - a Path's open costs more
+                data = file.read(left + 1)
+        except OSError as error:
+            found.skipped[f"cannot be read ({error.strerror or error})"] += 1
+            continue
+        if len(data) > left:
+            found.skipped["has grown beyond the bound on bytes"] += 1
+            continue
+        read = time.monotonic()
+        if decoder is not None and read < decode_until and left_decoded >= 0:
+            try:
+                sample = decoder.decode(data)
+            except Exception as error:
+                found.skipped[f"does not decode ({type(error).__name__})"] += 1
+                continue
+            found.decode_s.append(time.monotonic() - read)
+            left_decoded -= getattr(sample, "nbytes", 0)
+            if left_decoded >= 0:
+                found.decoded.append(sample)
+        left -= len(data)
+        found.encoded.append(data)
+        found.read_s.append(read - begun)
+    return found
 
 
 def convert(
-    paths: Sequence[str],
+    files: Sequence[File],
     layouts: Sequence[Layout],
     decoder: Decoder | None,
-    max_bytes: int,
+    bounds: Bounds,
     deadline: float,
     free: Callable[[Path], int] = free_bytes,
-) -> Converted:
+) -> Samples:
     """Write the samples into all layouts that have no `reason`, until time or space ends.
 
-    A layout that cannot hold them gets its reason and is emptied. The first layout is the files.
-    Raises UsageError where the disk is full.
+    A layout that cannot hold them gets its reason. The first layout is the files. Raises UsageError
+    where there is no sample, or the disk is full.
     """
-    parent, budget_s = layouts[0].folder.parent, DECODING_SHARE * (deadline - time.monotonic())
-    work = _Conversion(layouts, decoder, max_bytes, deadline, budget_s)
-    with ExitStack() as opened:
-        for layout in layouts:
-            opened.callback(layout.close)
-        try:
-            for number, path in enumerate(paths):
-                if not number % SPACE_EVERY_FILES and free(parent) < RESERVE_BYTES // 2:
-                    work.done.stopped = "free space ran low"
-                    break
-                work.one(path)
-        except OutOfTime:
-            work.done.stopped = "the time for copying was over"
-        work.finish()
-    return work.done
+    now = time.monotonic()
+    read_until = now + READING_SHARE * (deadline - now)
+    found = read_samples(files, decoder, bounds.max_bytes, read_until)
+    if not found.encoded:
+        for why, number in found.skipped.most_common(1):
+            raise UsageError(
+                f"no file could be part of the sample: {clean(why, 200)}, for {number:,} of them"
+            )
+        raise UsageError("not one file could be copied in the time: raise --seconds")
+    share_s = max(0.0, deadline - time.monotonic()) / len(layouts)
+    for layout in layouts:
+        samples: list[Any] = found.encoded
+        before_s = found.read_s
+        if layout.format.form == "decoded":
+            samples = found.decoded
+            before_s = [r + d for r, d in zip(before_s, found.decode_s, strict=False)]
+        if layout.reason is None:
+            layout.reason = _why_not(samples, free(layout.folder.parent))
+        if layout.reason is None:
+            layout.fill(samples, time.monotonic() + share_s)
+            layout.convert_s += sum(before_s[: layout.count])
+            layout.source_bytes = sum(map(len, found.encoded[: layout.count]))
+    if layouts[0].reason is not None:
+        raise UsageError(f"the files cannot be copied: {layouts[0].reason}")
+    if layouts[0].count < len(found.encoded):
+        found.stopped = "the time for copying was over"
+    return found
 
 
-@dataclass
-class _Conversion:
-    layouts: Sequence[Layout]
-    decoder: Decoder | None
-    max_bytes: int
-    deadline: float
-    decode_budget_s: float
-    done: Converted = field(default_factory=Converted)
-
-    def alive(self, form: Form) -> list[Layout]:
-        """Layouts of this form without a reason against them."""
-        return [each for each in self.layouts if each.reason is None and form == each.format.form]
-
-    def one(self, path: str) -> None:
-        """One file into every layout."""
-        begun = time.perf_counter()
-        try:
-            data = read_original(path, self.max_bytes, self.deadline)
-        except Unreadable as error:
-            self.done.skipped[str(error)] += 1
-            return
-        read_s = time.perf_counter() - begun
-        if self.done.count and self.done.bytes + len(data) > self.max_bytes:
-            return  # it has grown since it was chosen
-        if self.decoder is not None and self.decode_budget_s > 0:
-            begun = time.perf_counter()
-            try:
-                sample = self.decoder.decode(data)
-            except Exception as error:
-                self.done.skipped[f"does not decode ({type(error).__name__})"] += 1
-                return
-            decode_s = time.perf_counter() - begun
-            self.decode_budget_s -= decode_s
-            self.add_decoded(sample, len(data), read_s + decode_s)
-        for layout in self.alive("encoded"):
-            self.add(layout, data, len(data), read_s)
-        self.done.count += 1
-        self.done.bytes += len(data)
-        self.done.checks["encoded"].append(check(data))
-
-    def add_decoded(self, sample: Any, source_bytes: int, before_s: float) -> None:
-        """One decoded sample into the decoded layouts, as far as their bound allows."""
-        self.done.decoded += 1
-        taking = 0
-        for layout in self.alive("decoded"):
-            if not isinstance(sample, np.ndarray):
-                layout.give_up("samples do not decode to one array each")
-                continue
-            layout.full = layout.full or layout.stored_bytes + sample.nbytes > self.max_bytes
-            if not layout.full:
-                self.add(layout, sample, source_bytes, before_s)
-                taking += layout.reason is None
-            elif not layout.count:
-                layout.give_up("a single decoded sample exceeds the bound on bytes: raise --bytes")
-        if taking:
-            self.done.checks["decoded"].append(check(sample))
-        elif self.done.decoded >= ENOUGH_DECODED:
-            self.decode_budget_s = 0.0
-
-    def add(self, layout: Layout, sample: Any, source_bytes: int, before_s: float) -> None:
-        if layout.first is None:
-            self.guarded(layout, layout.begin, sample)
-            layout.convert_s = 0.0  # opening takes as long for a larger data set
-        self.guarded(layout, layout.add, sample)
-        layout.convert_s += before_s
-        layout.source_bytes += source_bytes
-
-    def guarded(self, layout: Layout, step: Callable[..., object], *arguments: Any) -> None:
-        """One step of a layout. If it fails, that is the layout's reason; a full disk ends the
-        probe."""
-        if layout.reason is not None:
-            return
-        begun = time.perf_counter()
-        try:
-            step(*arguments)
-        except NotStorable as error:
-            layout.give_up(clean(error, 200))
-        except Exception as error:
-            if _full(error, layout.folder.parent):
-                raise UsageError(
-                    "the disk became full: lower --bytes, or name a roomier folder with --temp"
-                ) from error
-            layout.give_up(f"writing it failed ({type(error).__name__}: {clean(error, 160)})")
-        layout.convert_s += time.perf_counter() - begun
-
-    def finish(self) -> None:
-        """Close every layout and flush its files to the storage."""
-        for layout in self.layouts:
-            if layout.reason is None and not layout.count:
-                layout.give_up("no sample could be stored in it")
-            self.guarded(layout, layout.finish)
-            self.guarded(layout, lambda each=layout: flush(each.files))
-        if self.layouts[0].reason is not None and self.done.count:
-            raise UsageError(f"the files cannot be copied: {self.layouts[0].reason}")
-
-
-def _full(error: Exception, folder: Path) -> bool:
-    """Whether a full disk caused the error, which LMDB calls an I/O error."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return True
-    try:
-        return free_bytes(folder) < FULL_BELOW_BYTES
-    except OSError:
-        return False
+def _why_not(samples: Sequence[Any], free: int) -> str | None:
+    if not samples:
+        return "no decoded sample was within the bounds: raise --bytes or --seconds"
+    if not isinstance(samples[0], bytes | np.ndarray):
+        return "samples do not decode to one array each"
+    return "free space ran low" if free < RESERVE_BYTES // 2 else None

@@ -5,72 +5,71 @@ from __future__ import annotations
 import io
 import pickle
 import tarfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from .layout import Format, Layout, NotStorable, Read, Write
+from .layout import Format, Layout, NotStorable, Read
 
 # Large folders are slow on some file systems, and data sets avoid them.
 FILES_A_FOLDER = 1000
-# LMDB holds what a transaction wrote in memory until it is committed.
-TRANSACTION_BYTES = 16_000_000
-# Arrow keeps rows in groups of about this size.
+# LMDB holds what a transaction wrote in memory until it is committed, and a group of Arrow's rows
+# is made in memory.
 GROUP_BYTES = 4_000_000
+# Address space, not memory.
+LMDB_BYTES = 1 << 40
 
 
-@contextmanager
-def _write_files(layout: Layout) -> Iterator[Write]:
-    def write(sample: bytes) -> None:
-        folder = layout.folder / f"{layout.count // FILES_A_FOLDER:04d}"
+def _write_files(layout: Layout, samples: Iterable[bytes], most: int) -> None:
+    for number, sample in enumerate(samples):
+        folder = layout.folder / f"{number // FILES_A_FOLDER:04d}"
         folder.mkdir(exist_ok=True)
-        (folder / f"{layout.count:08d}").write_bytes(sample)
-
-    yield write
+        (folder / f"{number:08d}").write_bytes(sample)
 
 
 @contextmanager
-def _read_files(layout: Layout) -> Iterator[Read]:
+def _open_files(layout: Layout) -> Iterator[Read]:
     paths = [str(path) for path in layout.files]
 
-    def read(order: Sequence[int]) -> Iterator[bytes]:
-        for index in order:
-            with open(paths[index], "rb") as file:  # noqa: PTH123 - a Path's open costs more than a warm read
-                yield file.read()
+    def read(index: int) -> bytes:
+        with open(paths[index], "rb") as file:  # noqa: PTH123 - a Path's open costs more than a warm read
+            return file.read()
 
     yield read
 
 
-@contextmanager
-def _write_lmdb(layout: Layout) -> Iterator[Write]:
+def _grouped(samples: Iterable[bytes]) -> Iterator[list[bytes]]:
+    group: list[bytes] = []
+    waiting = 0
+    for sample in samples:
+        group.append(sample)
+        waiting += len(sample)
+        if waiting >= GROUP_BYTES:
+            yield group
+            group, waiting = [], 0
+    yield group
+
+
+def _write_lmdb(layout: Layout, samples: Iterable[Any], most: int) -> None:
     """Key: the sample's number; value: the file's bytes, or the pickled array."""
-    # Only address space: values are rounded up to pages, and the tree has pages of its own.
-    size = 4 * layout.max_bytes + 8192 * layout.max_samples + (64 << 20)
+    encoded, number = layout.format.form == "encoded", 0
+    values = samples if encoded else (pickle.dumps(sample, 5) for sample in samples)
     with import_module("lmdb").open(
-        str(layout.folder), map_size=size, sync=False, metasync=False
+        str(layout.folder), map_size=LMDB_BYTES, sync=False, metasync=False
     ) as opened:
-        transaction, waiting = opened.begin(write=True), 0
-
-        def write(sample: Any) -> None:
-            nonlocal transaction, waiting
-            value = sample if layout.format.form == "encoded" else pickle.dumps(sample, 5)
-            transaction.put(b"%08d" % layout.count, value, append=True)
-            waiting += len(value)
-            if waiting > TRANSACTION_BYTES:
-                transaction.commit()
-                transaction, waiting = opened.begin(write=True), 0
-
-        yield write
-        transaction.commit()
+        for group in _grouped(values):
+            with opened.begin(write=True) as transaction:
+                for value in group:
+                    transaction.put(b"%08d" % number, value, append=True)
+                    number += 1
         opened.sync(True)
 
 
 @contextmanager
-def _read_lmdb(layout: Layout) -> Iterator[Read]:
+def _open_lmdb(layout: Layout) -> Iterator[Read]:
     sample_of: Any = bytes if layout.format.form == "encoded" else pickle.loads
     with (
         import_module("lmdb").open(
@@ -78,126 +77,90 @@ def _read_lmdb(layout: Layout) -> Iterator[Read]:
         ) as opened,
         opened.begin(buffers=True) as transaction,
     ):
-        yield lambda order: (sample_of(transaction.get(b"%08d" % index)) for index in order)
+        yield lambda index: sample_of(transaction.get(b"%08d" % index))
 
 
-@contextmanager
-def _write_hdf5(layout: Layout) -> Iterator[Write]:
+def _write_hdf5(layout: Layout, samples: Iterable[Any], most: int) -> None:
     """One data set: of bytes of any length, or of arrays, chunked by sample."""
     h5py = import_module("h5py")
-    encoded = layout.format.form == "encoded"
-    shape = () if encoded else layout.first.shape
+    shape, dtype, chunks = (), h5py.vlen_dtype(np.uint8), None
+    if layout.format.form == "decoded":
+        shape, dtype = layout.first.shape, layout.first.dtype
+        chunks = (1, *shape)
     if 0 in shape:
         raise NotStorable("samples decode to empty arrays")
     with h5py.File(layout.folder / "data.h5", "w") as file:
-        rows = file.create_dataset(
-            "data",
-            (layout.max_samples, *shape),
-            h5py.vlen_dtype(np.uint8) if encoded else layout.first.dtype,
-            chunks=None if encoded else (1, *shape),
-        )
-
-        def write(sample: Any) -> None:
-            rows[layout.count] = np.frombuffer(sample, np.uint8) if encoded else sample
-
-        yield write
+        rows = file.create_dataset("data", (most, *shape), dtype, chunks=chunks)
+        for number, sample in enumerate(samples):
+            rows[number] = np.frombuffer(sample, np.uint8) if chunks is None else sample
 
 
 @contextmanager
-def _read_hdf5(layout: Layout) -> Iterator[Read]:
+def _open_hdf5(layout: Layout) -> Iterator[Read]:
     sample_of: Any = np.ndarray.tobytes if layout.format.form == "encoded" else np.asarray
     with import_module("h5py").File(layout.files[0], "r") as file:
         rows = file["data"]
-        yield lambda order: (sample_of(rows[index]) for index in order)
+        yield lambda index: sample_of(rows[index])
 
 
-@contextmanager
-def _write_arrow(layout: Layout) -> Iterator[Write]:
+def _write_arrow(layout: Layout, samples: Iterable[bytes], most: int) -> None:
     """One file of groups of rows, as Hugging Face datasets keeps its data."""
     pyarrow, ipc = import_module("pyarrow"), import_module("pyarrow.ipc")
     pyarrow.array([b""])  # the first array makes pyarrow look for pandas: no part of converting
     schema = pyarrow.schema([("data", pyarrow.binary())])
-    group: list[bytes] = []
     with ipc.new_file(str(layout.folder / "data.arrow"), schema) as sink:
-
-        def write_group() -> None:
+        for group in _grouped(samples):
             rows = pyarrow.array(group, pyarrow.binary())
             sink.write(pyarrow.record_batch([rows], schema=schema))
-            group.clear()
-
-        waiting = 0
-
-        def write(sample: bytes) -> None:
-            nonlocal waiting
-            group.append(sample)
-            waiting += len(sample)
-            if waiting >= GROUP_BYTES:
-                write_group()
-                waiting = 0
-
-        yield write
-        if group:
-            write_group()
 
 
 @contextmanager
-def _read_arrow(layout: Layout) -> Iterator[Read]:
+def _open_arrow(layout: Layout) -> Iterator[Read]:
     with import_module("pyarrow").memory_map(str(layout.files[0])) as source:
         opened = import_module("pyarrow.ipc").open_file(source)
         rows = opened.read_all().column(0)  # mapped: nothing is read yet
-        yield lambda order: (rows[index].as_py() for index in order)
+        yield lambda index: rows[index].as_py()
 
 
-@contextmanager
-def _write_tar(layout: Layout) -> Iterator[Write]:
+def _write_tar(layout: Layout, samples: Iterable[bytes], most: int) -> None:
     with tarfile.open(layout.folder / "data.tar", "w") as tar:
-
-        def write(sample: bytes) -> None:
-            member = tarfile.TarInfo(f"{layout.count:08d}.bin")
+        for number, sample in enumerate(samples):
+            member = tarfile.TarInfo(f"{number:08d}.bin")
             member.size = len(sample)
             tar.addfile(member, io.BytesIO(sample))
 
-        yield write
-
 
 @contextmanager
-def _read_tar(layout: Layout) -> Iterator[Read]:
-    def read(order: Sequence[int]) -> Iterator[bytes]:
-        with tarfile.open(layout.files[0], "r:") as tar:
-            for member in islice(tar, len(order)):
-                held = tar.extractfile(member)
-                assert held is not None
-                yield held.read()
-
-    yield read
+def _open_tar(layout: Layout) -> Iterator[Read]:
+    with tarfile.open(layout.files[0], "r:") as tar:
+        members: Any = map(tar.extractfile, tar)
+        yield lambda _: next(members).read()
 
 
-@contextmanager
-def _write_array(layout: Layout) -> Iterator[Write]:
+def _write_array(layout: Layout, samples: Iterable[Any], most: int) -> None:
     with (layout.folder / "data.bin").open("wb") as file:
-        yield lambda sample: file.write(np.ascontiguousarray(sample).data)
+        for sample in samples:
+            file.write(np.ascontiguousarray(sample).data)
 
 
 @contextmanager
-def _read_array(layout: Layout) -> Iterator[Read]:
+def _open_array(layout: Layout) -> Iterator[Read]:
     shape, dtype = (layout.count, *layout.first.shape), layout.first.dtype
     if 0 in shape:  # nothing can be mapped
         rows: np.ndarray[Any, Any] = np.empty(shape, dtype)
     else:  # indexing a memmap costs ten times that of an array
         rows = np.memmap(layout.files[0], dtype, "r", shape=shape).view(np.ndarray)
-    yield lambda order: (rows[index].copy() for index in order)
+    yield lambda index: rows[index].copy()
 
 
-FILES = Format("files", "files as they are", _write_files, _read_files)
+_LMDB, _HDF5 = (_write_lmdb, _open_lmdb), (_write_hdf5, _open_hdf5)
 FORMATS = (
-    FILES,
-    Format("lmdb", "LMDB", _write_lmdb, _read_lmdb, module="lmdb"),
-    Format("hdf5", "HDF5", _write_hdf5, _read_hdf5, module="h5py"),
-    Format("arrow", "Arrow", _write_arrow, _read_arrow, module="pyarrow"),
-    Format("tar", "tar", _write_tar, _read_tar, order="in sequence"),
-    Format("array", "mapped array", _write_array, _read_array, "decoded", one_shape=True),
-    Format("lmdb-decoded", "LMDB", _write_lmdb, _read_lmdb, "decoded", module="lmdb"),
-    Format(
-        "hdf5-decoded", "HDF5", _write_hdf5, _read_hdf5, "decoded", module="h5py", one_shape=True
-    ),
+    Format("files", "files as they are", _write_files, _open_files),
+    Format("lmdb", "LMDB", *_LMDB, module="lmdb"),
+    Format("hdf5", "HDF5", *_HDF5, module="h5py"),
+    Format("arrow", "Arrow", _write_arrow, _open_arrow, module="pyarrow"),
+    Format("tar", "tar", _write_tar, _open_tar, order="in sequence"),
+    Format("array", "mapped array", _write_array, _open_array, "decoded", one_shape=True),
+    Format("lmdb-decoded", "LMDB", *_LMDB, "decoded", module="lmdb"),
+    Format("hdf5-decoded", "HDF5", *_HDF5, "decoded", module="h5py", one_shape=True),
 )

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from .probe_model import Form, Order
+import numpy as np
 
-Write = Callable[[Any], object]
-Read = Callable[[Sequence[int]], Iterator[Any]]
+from ...profiler.base.errors import UsageError
+from ...profiler.base.metadata import clean
+from .page_cache import flush
+from .probe_model import Form, Order
+from .scratch import free_bytes
+
+Read = Callable[[int], Any]
+
+# This many samples are read back after writing.
+CHECKED_SAMPLES = 32
+# With less than this left, an error is attributed to the disk.
+FULL_BELOW_BYTES = 1_000_000
 
 
 class NotStorable(Exception):
@@ -24,15 +36,15 @@ class NotStorable(Exception):
 class Format:
     """A way to store samples: a row of `formats.FORMATS`.
 
-    `open_write` gives a function that stores the next sample, `open_read` one that yields the
-    samples of an order, in memory of their own. A format that is read in sequence yields as many
-    samples as the order has, from its beginning. Encoded formats hold bytes, decoded ones arrays.
+    `write` stores samples in the layout's folder, at most so many as its last argument says;
+    `open` gives a function from a sample's number to the sample, in memory of its own; a format
+    that is read in sequence gives the next one. Encoded formats hold bytes, decoded ones arrays.
     """
 
     name: str
     label: str
-    open_write: Callable[[Layout], AbstractContextManager[Write]]
-    open_read: Callable[[Layout], AbstractContextManager[Read]]
+    write: Callable[[Layout, Iterable[Any], int], object]
+    open: Callable[[Layout], AbstractContextManager[Read]]
     form: Form = "encoded"
     order: Order = "shuffled"
     module: str | None = None  # its library
@@ -41,7 +53,7 @@ class Format:
 
 @dataclass
 class Layout:
-    """The samples in one format. Life: `load`, `begin`, `add` each sample, `finish`, `reading`.
+    """The samples in one format: `fill` it, then read it.
 
     `fits_memory` is whether the whole data set does: reading ahead is of use only then. `cold_s`
     and `warm_s` are the seconds a sample of each round, None where a pass was not measured.
@@ -49,72 +61,83 @@ class Layout:
 
     format: Format
     folder: Path  # its own
-    max_bytes: int
-    max_samples: int
     fits_memory: bool = True
-    first: Any = None  # the first sample; others are alike
+    first: Any = None  # the first sample
     count: int = 0
-    stored_bytes: int = 0  # of the samples themselves
     source_bytes: int = 0  # of the original files of these samples
     convert_s: float = 0.0
-    full: bool = False
     reason: str | None = None  # why it has no figures
     files: tuple[Path, ...] = ()
     cold_s: list[float | None] = field(default_factory=list)
     warm_s: list[float | None] = field(default_factory=list)
-    _opened: ExitStack = field(default_factory=ExitStack)
 
     def load(self) -> None:
         """Import the library; without it, this is the layout's reason."""
-        module = self.format.module
         try:
-            if module is not None:
-                import_module(module)
-        except ImportError:
-            package = module and module.partition(".")[0]
-            self.reason = f'needs {package}: pip install "loaderscope[storage]"'
-        except Exception as error:  # whatever a broken installation raises
-            self.reason = f"{module} cannot be imported ({type(error).__name__})"
+            if self.format.module is not None:
+                import_module(self.format.module)
+        except Exception:  # whatever a broken installation raises
+            self.reason = f'needs {self.format.module}: pip install "loaderscope[storage]"'
 
-    def begin(self, first: Any) -> None:
-        """Open it for writing samples like `first`."""
-        self.first = first
-        self.folder.mkdir()
-        self._write = self._opened.enter_context(self.format.open_write(self))
+    def fill(self, samples: Sequence[Any], until: float) -> None:
+        """Store samples until the time ends (one at least), flush them, and read some back.
 
-    def add(self, sample: Any) -> None:
-        """Store the next sample. Raises NotStorable, or what its library raises."""
-        if self.format.form == "decoded" and sample.dtype.hasobject:
-            raise NotStorable("samples hold Python objects")
-        if self.format.one_shape:
-            here, there = (f"{each.shape} {each.dtype}" for each in (self.first, sample))
-            if here != there:
-                raise NotStorable(f"samples decode to different shapes, such as {here} and {there}")
-        self._write(sample)
-        self.count += 1
-        self.stored_bytes += len(sample) if self.format.form == "encoded" else sample.nbytes
+        What fails is the layout's reason, and its space is freed. Raises UsageError where the disk
+        is full.
+        """
+        try:
+            self.first = samples[0]
+            self.folder.mkdir()
+            self.format.write(self, self._taken(samples, until), len(samples))
+            self.files = tuple(sorted(path for path in self.folder.rglob("*") if path.is_file()))
+            flush(self.files)
+            self.convert_s = time.perf_counter() - self._begun
+            with self.format.open(self) as read:
+                numbers = range(min(self.count, CHECKED_SAMPLES))
+                if not all(_same(read(number), samples[number]) for number in numbers):
+                    raise NotStorable("it gave other samples than were stored")
+        except NotStorable as error:
+            self.reason = clean(error, 200)
+        except Exception as error:
+            if _full(error, self.folder.parent):
+                raise UsageError(
+                    "the disk became full: lower --bytes, or name a roomier folder with --temp"
+                ) from error
+            self.reason = f"storing samples failed ({type(error).__name__}: {clean(error, 160)})"
+        if self.reason is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
-    def finish(self) -> None:
-        """Write what is left, and close."""
-        self._opened.close()
-        self.files = tuple(sorted(path for path in self.folder.rglob("*") if path.is_file()))
-
-    def reading(self) -> AbstractContextManager[Read]:
-        """Open it for reading."""
-        return self.format.open_read(self)
+    def _taken(self, samples: Iterable[Any], until: float) -> Iterator[Any]:
+        # Opening a file takes as long for a larger data set: it is no part of converting.
+        self._begun = time.perf_counter()
+        for sample in samples:
+            if self.count and time.monotonic() > until:
+                return
+            if self.format.form == "decoded" and sample.dtype.hasobject:
+                raise NotStorable("samples hold Python objects")
+            if self.format.one_shape:
+                here, there = (f"{each.shape} {each.dtype}" for each in (self.first, sample))
+                if here != there:
+                    raise NotStorable(
+                        f"samples decode to different shapes, such as {here} and {there}"
+                    )
+            yield sample
+            self.count += 1
 
     def disk_bytes(self) -> int:
         """Allocated on disk, which for small files is more than they hold."""
         about = [path.stat() for path in self.files]
         return sum(each.st_blocks * 512 for each in about) or sum(each.st_size for each in about)
 
-    def close(self) -> None:
-        """Close all handles, also after a failure."""
-        with suppress(Exception):  # after a failed write, closing may fail too
-            self._opened.close()
 
-    def give_up(self, reason: str) -> None:
-        """Close and free the space; `reason` is what the result will say."""
-        self.reason = reason
-        self.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+def _same(got: Any, stored: Any) -> bool:
+    if isinstance(stored, np.ndarray):
+        got, stored = ((each.dtype, each.shape, each.tobytes()) for each in (got, stored))
+    return bool(got == stored)
+
+
+def _full(error: Exception, folder: Path) -> bool:
+    """Whether a full disk caused the error, which LMDB calls an I/O error."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    return free_bytes(folder) < FULL_BELOW_BYTES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any
 
@@ -37,38 +38,27 @@ def middle(times: Times) -> float | None:
 
 
 def _trial(layout: Layout, timed: Timed, data: Data, memory_bytes: int | None) -> LayoutTrial:
-    files = timed.layouts[0]
-    stored = layout.reason is None and layout.count > 0
-    scale = data.bytes / layout.source_bytes if stored and layout.source_bytes else None
-    disk = layout.disk_bytes() if stored else None
-    whole = disk * scale if disk is not None and scale is not None else None
-    convert_s = layout.convert_s if stored and layout is not files else None
-    whole_convert_s = convert_s * scale if convert_s is not None and scale is not None else None
+    kind, whole, convert_s = layout.format, float(data.bytes), None
+    trial = LayoutTrial(kind.name, kind.label, kind.form, kind.order, layout.reason)
+    if layout.reason is not None:
+        return trial
+    scale, disk = data.bytes / max(1, layout.source_bytes), layout.disk_bytes()
     # The page cache holds the bytes of the files, not their allocated blocks.
-    sizes = (data.bytes, data.bytes if layout is files else whole)
-    fit = [
-        size <= memory_bytes if size is not None and memory_bytes is not None else None
-        for size in sizes
-    ]
-    reason, found = layout.reason, {}
-    if reason is None and not timed.rounds:
-        reason = "time was over before it could be read"
-    elif reason is None:
-        found = _figures(layout, timed, fit, data.count, whole_convert_s)
-    return LayoutTrial(
-        name=layout.format.name,
-        label=layout.format.label,
-        form=layout.format.form,
-        order=layout.format.order,
-        reason=reason,
-        samples=layout.count if stored else 0,
+    if layout is not timed.layouts[0]:
+        whole, convert_s = disk * scale, layout.convert_s
+    fit = [None if memory_bytes is None else size <= memory_bytes for size in (data.bytes, whole)]
+    trial = replace(
+        trial,
+        samples=layout.count,
         bytes=disk,
-        whole_bytes=whole,
+        whole_bytes=disk * scale,
         convert_s=convert_s,
-        whole_convert_s=whole_convert_s,
+        whole_convert_s=convert_s * scale if convert_s is not None else None,
         fits_memory=fit[1],
-        **found,
     )
+    if not timed.rounds:
+        return replace(trial, reason="time was over before it could be read")
+    return replace(trial, **_figures(layout, timed, fit, data.count, trial.whole_convert_s))
 
 
 def _figures(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
 import psutil
@@ -15,14 +17,13 @@ from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
 from ...profiler.daemon import cgroup
 from ...profiler.store.run.run import Run
-from .bounds import Bounds
-from .convert import Converted, convert
+from .bounds import DEFAULT_BYTES, DEFAULT_FILES, DEFAULT_SECONDS, Bounds
+from .convert import Samples, convert
 from .decoders import Decoder, decoder_for
 from .formats import FORMATS
 from .layout import Format, Layout
-from .probe_model import LayoutTrial, StorageProbe
+from .probe_model import StorageProbe
 from .results import middle, trials
-from .sample import choose
 from .scratch import file_system, place, room, scratch
 from .source import Data, File, find_data
 from .timing import PLANNED_ROUNDS, Timed, time_layouts
@@ -38,103 +39,70 @@ OVERHEAD_A_FILE = 8192
 FEW_ROUNDS, FEW_SAMPLES = 3, 32
 
 
-def run_probe(
+def probe_storage(
     source: Run | str | os.PathLike[str],
-    bounds: Bounds,
-    temp: Path | None,
-    seed: int,
-    step: Callable[[], None],
+    *,
+    max_bytes: int = DEFAULT_BYTES,
+    max_files: int = DEFAULT_FILES,
+    max_seconds: float = DEFAULT_SECONDS,
+    temp: Path | None = None,
+    seed: int = 0,
+    step: Callable[[], None] = lambda: None,
 ) -> StorageProbe:
-    """See `probe_storage`."""
+    """Time the layouts on a sample of the files of `source`: a folder of data, or a run (value, id,
+    path, "latest").
+
+    Each layout takes at most `max_bytes`, the sample at most `max_files` files, and the probe about
+    `max_seconds`. The same `seed` takes the same sample. The data is only read. The copies are in a
+    new folder below `temp`, by default on the file system of the data, which is always removed.
+    `step` is called after choosing, copying and timing.
+
+    Raises UsageError (no files, no room, an invalid bound), RunNotFound and RunUnreadable.
+    """
+    bounds = Bounds(max_bytes, max_files, max_seconds)
+    bounds.check()
     begun = time.monotonic()
-    until = begun + TIMING_UNTIL * bounds.max_seconds
-    data = find_data(source, WALK_SHARE * bounds.max_seconds)
+    until = begun + TIMING_UNTIL * max_seconds
+    data, memory = find_data(source, WALK_SHARE * max_seconds), memory_bytes()
+    if memory is not None:  # samples are held in memory while they are converted
+        bounds = bounds._replace(max_bytes=min(max_bytes, memory // 8))
     decoder, why_not = decoder_for(data.suffix)
     formats = [each for each in FORMATS if each.form == "encoded" or decoder is not None]
-    bounds, chosen, parent, notes = _sample(data, bounds, temp, seed, formats)
-    if why_not is not None:
-        notes.append(why_not)
+    chosen, bounds, parent, notes = _sample(data, bounds, temp, seed, formats)
+    notes += [why_not] if why_not is not None else []
     step()
-    memory = memory_bytes()
     fits = data.bytes <= (memory or 0)
     with scratch(parent) as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of decoders and libraries
-        layouts = [
-            Layout(each, folder / each.name, bounds.max_bytes, len(chosen), fits)
-            for each in formats
-        ]
+        layouts = [Layout(each, folder / each.name, fits) for each in formats]
         for layout in layouts:
             layout.load()
         now = time.monotonic()
-        converted = convert(
-            [path for path, _ in chosen],
-            layouts,
-            decoder,
-            bounds.max_bytes,
-            now + COPY_SHARE * (until - now),
-        )
-        if not converted.count:
-            why, number = (*converted.skipped.most_common(1), ("", 0))[0]
-            if not number:
-                raise UsageError("not one file could be copied in the time: raise --seconds")
-            raise UsageError(
-                f"no file could be part of the sample: {clean(why, 200)}, for {number:,} of them"
-            )
+        samples = convert(chosen, layouts, decoder, bounds, now + COPY_SHARE * (until - now))
         step()
-        timed = time_layouts(layouts, converted, decoder, seed, until)
+        timed = time_layouts(layouts, decoder, len(samples.decode_s), seed, until)
         step()
-        if layouts[0] not in timed.layouts:
-            raise UsageError(
-                f"the copies could not be read again: {layouts[0].reason or 'time was over'}"
-            )
-        found = _result(data, layouts, converted, timed, decoder, memory)
+        found = _result(data, layouts, timed, decoder, memory)
         return replace(
             found,
-            notes=(*notes, *found.notes),
             file_system=file_system(folder),
             seconds=time.monotonic() - begun,
+            notes=(*notes, *_notes(samples, timed, found)),
+            skipped=dict(samples.skipped),
         )
-
-
-def _sample(
-    data: Data, bounds: Bounds, temp: Path | None, seed: int, formats: Sequence[Format]
-) -> tuple[Bounds, list[File], Path, list[str]]:
-    """Bounds, sample, the folder for the copies, and notes. With little room, bounds and sample are
-    made smaller."""
-    chosen, too_large = choose(data, bounds, seed)
-    if not chosen:
-        what = f"every {data.suffix or 'file'} of {clean(data.shown, 200)}"
-        raise UsageError(f"{what} is larger than the bound on bytes: raise --bytes")
-    needed = _needed(chosen, bounds, formats)
-    parent, notes = place(data.folders, temp, needed)
-    where, left = clean(parent, 200), room(parent)
-    if needed > left:
-        notes.append(f"{where} has little room: the sample was made smaller")
-    while _needed(chosen, bounds, formats) > left:
-        bounds = replace(bounds, max_bytes=bounds.max_bytes // 2)
-        chosen, too_large = choose(data, bounds, seed)
-        if not chosen:
-            raise UsageError(
-                f"there is no room for a probe in {where}: name a roomier folder with --temp"
-            )
-    if too_large:
-        notes.append(f"{too_large:,} files larger than the bound on bytes were left out")
-    return bounds, chosen, parent, [*notes, *data.notes]
 
 
 def _result(
     data: Data,
     layouts: Sequence[Layout],
-    converted: Converted,
     timed: Timed,
     decoder: Decoder | None,
     memory: int | None,
 ) -> StorageProbe:
+    files, decode_s = layouts[0], middle(timed.decode_s)
     found = trials(layouts, timed, data, memory)
-    files, decode_s = timed.layouts[0], middle(timed.decode_s)
     cold, warm = (_share(middle(each), decode_s) for each in (files.cold_s, files.warm_s))
     cold_reason = timed.cold_reason if middle(files.cold_s) is None else None
-    notes = tuple(_notes(converted, timed, found, cold_reason))
     if not timed.rounds:
         cold_reason = cold_reason or "time was over before it could be measured"
     return StorageProbe(
@@ -143,8 +111,8 @@ def _result(
         whole_files=data.count,
         whole_bytes=data.bytes,
         whole_is_lower_bound=data.partial,
-        samples=converted.count,
-        sample_bytes=converted.bytes,
+        samples=files.count,
+        sample_bytes=files.source_bytes,
         decoder=decoder.name if decoder is not None else None,
         decode_us=decode_s * 1e6 if decode_s is not None else None,
         reading_warm_share=warm,
@@ -156,9 +124,44 @@ def _result(
         seconds=0.0,
         layouts=found,
         verdict=tuple(sentences(found, decoder, warm, cold, memory)),
-        notes=notes,
-        skipped=dict(converted.skipped),
     )
+
+
+def _sample(
+    data: Data, bounds: Bounds, temp: Path | None, seed: int, formats: Sequence[Format]
+) -> tuple[list[File], Bounds, Path, list[str]]:
+    """The sample, its bounds, the folder for the copies, and notes. With little room, bounds and
+    sample are made smaller."""
+    chosen = choose(data, bounds, seed)
+    if not chosen:
+        what = f"every {data.suffix or 'file'} of {clean(data.shown, 200)}"
+        raise UsageError(f"{what} is larger than the bound on bytes: raise --bytes")
+    needed = _needed(chosen, bounds, formats)
+    parent, notes = place(data.folders, temp, needed)
+    where, left = clean(parent, 200), room(parent)
+    if needed > left:
+        notes.append(f"{where} has little room: the sample was made smaller")
+    while _needed(chosen, bounds, formats) > left:
+        bounds = bounds._replace(max_bytes=bounds.max_bytes // 2)
+        chosen = choose(data, bounds, seed)
+        if not chosen:
+            raise UsageError(
+                f"there is no room for a probe in {where}: name a roomier folder with --temp"
+            )
+    too_large = sum(size > bounds.max_bytes for _, size in data.files)
+    if too_large:
+        notes.append(f"{too_large:,} files larger than the bound on bytes were left out")
+    return chosen, bounds, parent, [*notes, *data.notes]
+
+
+def choose(data: Data, bounds: Bounds, seed: int) -> list[File]:
+    """Files in random order within the bounds: a part of it is a fair sample too if copying has to
+    stop."""
+    order = [file for file in data.files if file[1] <= bounds.max_bytes]
+    random.Random(seed).shuffle(order)
+    total = accumulate(size for _, size in order)
+    number = sum(size <= bounds.max_bytes for size in total)
+    return order[: min(number, bounds.max_files)]
 
 
 def _needed(chosen: Sequence[File], bounds: Bounds, formats: Sequence[Format]) -> int:
@@ -168,20 +171,18 @@ def _needed(chosen: Sequence[File], bounds: Bounds, formats: Sequence[Format]) -
     return round(OVERHEAD * data + len(formats) * OVERHEAD_A_FILE * len(chosen))
 
 
-def _notes(
-    converted: Converted, timed: Timed, found: Sequence[LayoutTrial], cold_reason: str | None
-) -> Iterator[str]:
-    if converted.stopped:
-        yield f"the sample is smaller than asked for: {converted.stopped}"
-    if timed.rounds and cold_reason and any(each.fits_memory is False for each in found):
+def _notes(samples: Samples, timed: Timed, found: StorageProbe) -> Iterator[str]:
+    if samples.stopped:
+        yield f"the sample is smaller than asked for: {samples.stopped}"
+    if timed.rounds and found.cold_reason and any(e.fits_memory is False for e in found.layouts):
         yield (
             "not every layout of the whole data set fits in memory, and cold reading could not be "
             "measured: factors are for warm reading, which later epochs may not have"
         )
     if 0 < timed.rounds < FEW_ROUNDS:
         yield f"only {timed.rounds} of {PLANNED_ROUNDS} rounds could be timed: raise --seconds"
-    if converted.count < FEW_SAMPLES:
-        yield f"{converted.count:,} samples say little about a whole data set"
+    if found.samples < FEW_SAMPLES:
+        yield f"{found.samples:,} samples say little about a whole data set"
     if timed.rounds and timed.cold_reason is None:
         yield (
             "cold: the files' pages were dropped, but names and inodes stayed in memory, so "

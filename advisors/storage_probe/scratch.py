@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-import platformdirs
-
 from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
 from ...profiler.base.mounts import Mounts
@@ -47,28 +45,22 @@ def place(
     The first with enough room is taken, else the one with the most. Raises UsageError.
     """
     folders = [folder.resolve() for folder in data]
-    device = _device(folders[0])
-    if temp is not None:
-        candidates = [temp.expanduser().resolve()]
-    else:  # on the data's file system; of the folders around the data the outermost last
-        usual = Path(tempfile.gettempdir())
-        near = (usual, Path(platformdirs.user_cache_dir()), Path.cwd(), *folders[0].parents)
-        resolved = [path.resolve() for path in near]
-        candidates = [*(path for path in resolved if _device(path) == device), resolved[0]]
-    outside = [path for path in candidates if not any(map(path.is_relative_to, folders))]
-    fit = [path for path in outside if path.is_dir() and os.access(path, os.W_OK | os.X_OK)]
-    if temp is not None and not outside:
+    device = folders[0].stat().st_dev
+    near = [Path(tempfile.gettempdir()), Path.cwd(), *folders[0].parents]
+    usable = [
+        path
+        for path in (each.expanduser().resolve() for each in ([temp] if temp is not None else near))
+        if path.is_dir() and os.access(path, os.W_OK | os.X_OK)
+        if not any(map(path.is_relative_to, folders))
+    ]
+    if not usable:
         raise UsageError(
-            f"{clean(temp, 200)} lies within the data, where nothing is written: name another "
-            "folder"
+            f"{clean(temp, 200)} is not a folder outside of the data that can be written to"
+            if temp is not None
+            else "no folder outside of the data can be written to: name one with --temp"
         )
-    if temp is not None and not fit:
-        raise UsageError(f"{clean(temp, 200)} is not a folder that can be written to")
-    if not fit:
-        raise UsageError("no folder outside of the data can be written to: name one with --temp")
-    best = next((path for path in fit if room(path, free) >= needed), None)
-    best = best or max(fit, key=lambda path: room(path, free))
-    if _device(best) == device:
+    best = max(usable, key=lambda e: (e.stat().st_dev == device, min(needed, room(e, free))))
+    if best.stat().st_dev == device:
         return best, []
     there, here = (file_system(path) or "unknown" for path in (folders[0], best))
     return best, [
@@ -102,13 +94,6 @@ def scratch(parent: Path) -> Iterator[Path]:
             # A second Ctrl-C or SIGTERM must not leave half of the folder behind.
             with _handling(signal.SIG_IGN, (signal.SIGINT, signal.SIGTERM)):
                 shutil.rmtree(folder, ignore_errors=True)
-
-
-def _device(path: Path) -> int | None:
-    try:
-        return path.stat().st_dev
-    except OSError:
-        return None
 
 
 @contextmanager

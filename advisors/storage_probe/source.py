@@ -6,10 +6,10 @@ Nothing is written, symbolic links are not followed, and hidden names are left o
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,6 +20,7 @@ from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import LoaderRun, Run
 from ...profiler.store.run.run_finder import find_run
 from ...profiler.store.run.run_reader import open_run
+from ..storage.files import SUFFIXES
 
 File = tuple[str, int]  # path, bytes
 
@@ -27,24 +28,9 @@ File = tuple[str, int]  # path, bytes
 MAX_ENTRIES = 200_000
 
 # Files that hold many samples, which are packed already.
-CONTAINERS = frozenset(
-    (
-        ".lmdb",
-        ".mdb",
-        ".h5",
-        ".hdf5",
-        ".he5",
-        ".parquet",
-        ".arrow",
-        ".feather",
-        ".tar",
-        ".tgz",
-        ".zip",
-        ".tfrecord",
-        ".sqlite",
-        ".db",
-    )
-)
+CONTAINERS = {
+    suffix for suffix, kind in SUFFIXES.items() if kind not in ("npz", "npy", "lines", "file")
+}
 
 
 @dataclass(frozen=True)
@@ -75,7 +61,7 @@ def find_data(source: Run | str | os.PathLike[str], seconds: float) -> Data:
     if isinstance(source, Run):
         return _of_run(source, deadline)
     path = Path(source)
-    if _is_folder(path) and not (path / "run.json").exists():
+    if os.path.isdir(path) and not (path / "run.json").exists():  # noqa: PTH112 - it never raises
         return _of_folder(path.absolute(), deadline)
     if path.is_file():
         raise UsageError(
@@ -116,7 +102,7 @@ def _of_run(run: Run, deadline: float) -> Data:
     plain = {name: number for name, number in opens.items() if name not in CONTAINERS}
     suffix = _commonest(plain or opens, f"run {run.id}")
     recorded = [Path(name) for name in loader.looks.folders]
-    folders = tuple(path for path in recorded if path.is_absolute() and _is_folder(path))
+    folders = tuple(path for path in recorded if path.is_absolute() and os.path.isdir(path))  # noqa: PTH112 - it never raises
     if not folders:
         some = f", such as {clean(recorded[0], 160)}," if recorded else ""
         raise UsageError(
@@ -151,8 +137,7 @@ def _of_suffix(walk: _Walk, suffix: str) -> tuple[File, ...]:
 
 def _opens(loader: LoaderRun) -> dict[str, int]:
     """How often files of each suffix were seen opened."""
-    suffixes = loader.looks.suffixes
-    return {name: totals.opens for name, totals in suffixes.items() if totals.opens > 0}
+    return {name: n.opens for name, n in loader.looks.suffixes.items() if n.opens > 0}
 
 
 def _commonest(numbers: Mapping[str, int], where: str) -> str:
@@ -174,13 +159,6 @@ def _length(loader: LoaderRun, suffix: str) -> int | None:
     return round(dataset.length * looks.suffixes[suffix].opens / looks.samples)
 
 
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False
-
-
 def suffix_of(name: str) -> str:
     """The suffix in lower case with its dot, "" for none."""
     return os.path.splitext(name)[1].lower()  # noqa: PTH122 - a Path for each of many files costs more than the walk
@@ -197,32 +175,28 @@ class _Walk:
 
 def _walk(roots: Iterable[Path], deadline: float, *, deep: bool) -> _Walk:
     """The regular files in these folders, or below them."""
-    found, entries_left = _Walk([]), MAX_ENTRIES
+    found, seen = _Walk([]), 0
     waiting = [os.fspath(root) for root in roots][::-1]
-    while waiting and not found.stopped:
+    while waiting:
         try:
             with os.scandir(waiting.pop()) as entries:
-                some = list(islice(entries, entries_left + 1))
+                some = sorted(islice(entries, MAX_ENTRIES + 1), key=lambda entry: entry.name)
         except OSError:
             found.unreadable += 1
             continue
-        found.stopped = len(some) > entries_left
-        some = some[:entries_left]
-        entries_left -= len(some)
         below = []
-        for entry in sorted(some, key=lambda entry: entry.name):
-            if entry.name.startswith("."):
-                continue
-            try:
+        for entry in some:
+            seen += 1
+            if seen > MAX_ENTRIES or (found.files and time.monotonic() > deadline):
+                found.stopped = True
+                return found
+            with suppress(OSError):  # gone meanwhile
+                if entry.name.startswith("."):
+                    continue
                 if entry.is_dir(follow_symlinks=False):
                     below.append(entry.path)
-                elif stat.S_ISREG((about := entry.stat(follow_symlinks=False)).st_mode):
-                    found.files.append((entry.path, about.st_size))
-            except OSError:  # gone meanwhile
-                continue
-            if found.files and time.monotonic() > deadline:
-                found.stopped = True
-                break
+                elif entry.is_file(follow_symlinks=False):
+                    found.files.append((entry.path, entry.stat(follow_symlinks=False).st_size))
         if deep:
             waiting += reversed(below)
     return found

@@ -6,13 +6,18 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
 
 from ...profiler.base.errors import UsageError
 from ...profiler.base.torch_parts import DEFAULT_PREFETCH
 from . import costs
 from .plan import Plan
 from .workload import Workload
+
+MOST = 1024  # workers, and batches ahead of each
 
 ARGUMENTS = (
     "num_workers",
@@ -42,9 +47,16 @@ STAGES = (
 TIMES = {"index_us": "index", "fetch_us": "fetch", "collate_us": "collate"}
 NAMES = (*ARGUMENTS, *TOGETHER, *STAGES, *TIMES, "cpus")
 
-MOST = 1024  # workers, and batches ahead of each
-
 Pair = tuple[float, float]
+# What each argument takes, as a type and in words; the others are true or false.
+_TYPES: dict[str, tuple[Any, str]] = {
+    "num_workers": (Annotated[int, Meta(ge=0, le=MOST)], f"a whole number from 0 to {MOST}"),
+    "prefetch_factor": (
+        Annotated[int, Meta(ge=1, le=MOST)] | None,
+        f"a whole number from 1 to {MOST}",
+    ),
+    "multiprocessing_context": (costs.StartMethod, f"one of {', '.join(costs.START_METHODS)}"),
+}
 
 
 @dataclass(frozen=True)
@@ -70,14 +82,14 @@ def plans(workload: Workload, changes: Mapping[str, Any], idle_kept: float = 1.0
     cpus = made.cpus, made.cpus
     for name, value in changes.items():
         stage = TIMES.get(name, name)
+        if name not in NAMES:
+            raise UsageError(f"predict() does not know {name!r}: it takes {', '.join(NAMES)}")
         if name in ARGUMENTS:
-            made = replace(made, **_argument(name, value, workload))
+            made = replace(made, **_argument(name, _checked(name, value), workload))
         elif name in TOGETHER:
-            made = _with_device(made, name, _truth(name, value))
+            made = _with_device(made, name, _checked(name, value))
         elif name == "cpus":
             cpus = _pair(name, value, least=0.01)
-        elif name not in NAMES:
-            raise UsageError(f"predict() does not know {name!r}: it takes {', '.join(NAMES)}")
         else:
             low, high = _pair(name, value)
             mean = _mean_ns(workload, stage, idle_kept) / 1e3 if name in TIMES else 1.0
@@ -125,19 +137,12 @@ def _middle(low: float, high: float) -> float:
 
 def _argument(name: str, value: Any, workload: Workload) -> dict[str, Any]:
     """The field of the plan that an argument sets."""
-    if name == "num_workers":
-        return {name: _whole(name, value, 0)}
-    if name == "prefetch_factor":
-        return {name: DEFAULT_PREFETCH if value is None else _whole(name, value, 1)}
+    if name == "prefetch_factor" and value is None:
+        return {name: DEFAULT_PREFETCH}
     if name == "multiprocessing_context":
-        if value not in costs.START_METHODS:
-            methods = ", ".join(costs.START_METHODS)
-            raise UsageError(
-                f"multiprocessing_context must be one of {methods}, not {_shown(value)}"
-            )
         return {"start_method": value}
     # torch pins nothing where there is no device
-    return {name: _truth(name, value) and (name != "pin_memory" or workload.device)}
+    return {name: value and workload.device if name == "pin_memory" else value}
 
 
 def _with_device(plan: Plan, name: str, value: bool) -> Plan:
@@ -184,34 +189,23 @@ def _mean_ns(workload: Workload, stage: str, idle_kept: float = 1.0) -> float:
     return float(getattr(workload, f"{stage}_ns").mean())
 
 
-def _truth(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise UsageError(f"{name} must be True or False, not {_shown(value)}")
-    return value
-
-
-def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= MOST:
-        raise UsageError(
-            f"{name} must be a whole number from {least} to {MOST}, not {_shown(value)}"
-        )
-    return value
+def _checked(name: str, value: Any) -> Any:
+    of, what = _TYPES.get(name, (bool, "True or False"))
+    try:
+        return msgspec.convert(value, of)
+    except msgspec.ValidationError:
+        raise UsageError(f"{name} must be {what}, not {_shown(value)}") from None
 
 
 def _pair(name: str, value: Any, least: float = 0.0) -> Pair:
     values = value if isinstance(value, tuple | list) else (value, value)
-    if len(values) != 2 or not all(_number(v) and v >= least for v in values):
+    numbers = [isinstance(v, float | int) and not isinstance(v, bool) for v in values]
+    if numbers != [True, True] or not all(least <= v <= sys.maxsize for v in values):
         meant = "a positive number" if least else "a number from 0"
         raise UsageError(
             f"{name} must be {meant}, or a pair (low, high) of such, not {_shown(value)}"
         )
     return ends(values)
-
-
-def _number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return math.isfinite(value) and value <= sys.maxsize
 
 
 def _shown(value: Any) -> str:

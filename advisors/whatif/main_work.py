@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
+from ...profiler.store.run.run import ProcessRun, Run
 from ..stage_model.block_error import Floats
 from ..stage_model.core_wait import loop_span_ns
 from ..stage_model.measured import mean
@@ -26,13 +26,10 @@ def receive_ns(seen: Recorded) -> float:
     """Time in main for a batch that no stage explains: torch's own code, sending the next task."""
     if not seen.loader.num_workers:
         return max(0.0, float(np.median(_unexplained(seen) - seen.time("unpack_ns"))))
-    wait, unpack, queued = (
-        seen.wait[seen.steady],
-        seen.time("unpack_ns"),
-        seen.of_steady("queued_ns"),
-    )
-    taken, awaited = queued + unpack + seen.time("pin_ns"), queued >= 0
-    ready = awaited & (taken >= wait)  # it was sent before main asked for it
+    unpack, queued = seen.time("unpack_ns"), seen.of_steady("queued_ns")
+    wait, awaited = seen.wait[seen.steady], queued >= 0
+    # It was sent before main asked for it.
+    ready = awaited & (queued + unpack + seen.time("pin_ns") >= wait)
     if np.count_nonzero(ready) >= ENOUGH:
         found = float(np.median((wait - seen.time("index_ns") - unpack)[ready]))
     elif awaited.any():  # the message arrives, main wakes up and takes it
@@ -48,8 +45,7 @@ def receive_ns(seen: Recorded) -> float:
 def speed_of(seen: Recorded) -> float:
     """`costs.speed_of` by torch's own lines around a batch; 1 with workers, and for loops that are
     too slow to show it."""
-    step = (seen.wait + seen.compute)[seen.steady]
-    if seen.loader.num_workers or float(np.median(step)) > costs.WARM_STEP_NS:
+    if seen.loader.num_workers or float(np.median(seen.step_ns)) > costs.WARM_STEP_NS:
         return 1.0
     return costs.speed_of(float(np.quantile(_unexplained(seen), 0.25)))
 
@@ -78,7 +74,7 @@ def compute_cores(run: Run, process: ProcessRun, seen: Recorded, in_main: Floats
     used = float((user[last] + kernel[last]) - (user[first] + kernel[first]))
     cores = used / float(max(1, t[last] - t[first]))
     computing = float(seen.compute[seen.steady].mean())
-    step, making = float((seen.wait + seen.compute)[seen.steady].mean()), float(in_main.mean())
+    step, making = float(seen.step_ns.mean()), float(in_main.mean())
     if computing <= LEAST_COMPUTING * step:
         return 1.0  # the rest of main's CPU time would be divided by next to nothing
     found = (cores * step - making) / computing
@@ -88,14 +84,14 @@ def compute_cores(run: Run, process: ProcessRun, seen: Recorded, in_main: Floats
     return min(max(1.0, float(process.torch_threads or 1)), max(0.0, found))
 
 
-def sizes(loader: LoaderRun, seen: Recorded) -> tuple[float, float, float]:
+def sizes(seen: Recorded) -> tuple[float, float, float]:
     """(tensors, bytes in tensors, bytes outside) of a typical batch."""
-    rows, leaves = seen.rows[seen.steady], loader.inspection.leaves
+    leaves = seen.loader.inspection.leaves
     found, bytes_, pickled = (
-        mean(loader.batches[name][rows]) for name in ("tensors", "bytes", "pickled_bytes")
+        mean(seen.of_steady(name)) for name in ("tensors", "bytes", "pickled_bytes")
     )
     tensors, total = 1.0 if found is None else found, bytes_ or 0.0
     outside = [leaf.nbytes or 0 for leaf in leaves if leaf.kind != "tensor"]
-    if not loader.num_workers:  # arrays and texts go through the pipe
+    if not seen.loader.num_workers:  # arrays and texts go through the pipe
         pickled = total if leaves and len(outside) == len(leaves) else float(sum(outside))
     return tensors, max(0.0, total - (pickled or 0.0)) if tensors else 0.0, pickled or 0.0

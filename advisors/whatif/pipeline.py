@@ -115,8 +115,8 @@ def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention, sharing:
     fetch, collate = made_in_main(w, plan, rows)
     work_cpu = fetch * f("fetch") + collate * f("collate")
     work_cpu = work_cpu + plan.constant_ns("fetch") + plan.constant_ns("collate")
-    made = w.fetch_cpu_ns[rows] + w.collate_cpu_ns[rows]
-    left = min(1.0, float(work_cpu.sum()) / float(made.sum())) if made.any() else 1.0
+    made = float(w.cpu_ns[rows].sum())
+    left = min(1.0, float(work_cpu.sum()) / made) if made else 1.0
     idle = w.fetch_idle_ns[rows] * f("fetch") + w.collate_idle_ns[rows] * f("collate")
     work_idle = idle * contention.fetch
     if not plan.num_workers:  # no feeder thread wants the interpreter any more
@@ -148,24 +148,10 @@ def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention, sharing:
             if w.on_device is None:
                 compute_cpu = warmed(compute_cpu, costs.COLD_COMPUTE * cold, costs.WARM_COMPUTE)
     in_pin_thread = unpack if plan.pin_memory else 0.0
-    return Times(
-        *(
-            values.tolist()
-            for values in (
-                work_cpu,
-                work_idle,
-                send,
-                index + receive + (unpack - in_pin_thread),
-                pin + in_pin_thread,
-                index,
-                compute_cpu,
-                compute_idle,
-                held_cpu,
-                held_idle,
-                *_on_device(w, plan, rows),
-            )
-        )
-    )
+    main, aside = index + receive + (unpack - in_pin_thread), pin + in_pin_thread
+    held = held_cpu, held_idle
+    every = (work_cpu, work_idle, send, main, aside, index, compute_cpu, compute_idle, *held)
+    return Times(*(values.tolist() for values in (*every, *_on_device(w, plan, rows))))
 
 
 def _handed_over(
@@ -219,10 +205,8 @@ def _warm(w: Workload, plan: Plan, rows: Rows, making_ns: float) -> float:
     It is exactly 0 where nothing changes."""
     if plan.num_workers or w.num_workers:
         return 0.0
-    stages = (w.fetch_cpu_ns, w.fetch_idle_ns, w.collate_cpu_ns, w.collate_idle_ns)
-    made = sum(values[rows] for values in stages)
-    computing = float(w.compute_ns[rows].mean())
-    return max(0.0, 1.0 - (making_ns + computing) / max(1.0, float(np.mean(made)) + computing))
+    made, computing = (w.cpu_ns + w.idle_ns)[rows].mean(), float(w.compute_ns[rows].mean())
+    return max(0.0, 1.0 - (making_ns + computing) / max(1.0, float(made) + computing))
 
 
 def warmed(values: Floats, cold_ns: float, least: float) -> Floats:
@@ -233,7 +217,7 @@ def warmed(values: Floats, cold_ns: float, least: float) -> Floats:
 def _compute(w: Workload, plan: Plan, rows: Rows, contention: Contention) -> tuple[Floats, Floats]:
     """CPU and idle time of main's computing: all of it CPU where that was not measured. With a
     timed device, main's own part of a step."""
-    share, factor = min(1.0, 1.0 if w.compute_cores is None else w.compute_cores), plan.factor
+    share, factor = w.own_cores, plan.factor
     if w.on_device is not None:
         calls = w.on_device.call_ns[rows] * (1 - min(1.0, factor("h2d")))
         compute = (w.on_device.issue_ns[rows] - calls) * factor("compute")
@@ -274,17 +258,13 @@ def _on_device(w: Workload, plan: Plan, rows: Rows) -> tuple[Floats, ...]:
 
 
 def _setting(w: Workload, plan: Plan) -> Setting:
-    workers = plan.num_workers
+    workers, was = plan.num_workers, w.plan
     start = _modelled_start(w, plan)
-    alike = (plan.persistent_workers, plan.start_method) == (
-        w.plan.persistent_workers,
-        w.plan.start_method,
-    )
-    if workers and w.num_workers and alike:
+    alike = plan.persistent_workers == was.persistent_workers
+    if workers and w.num_workers and alike and plan.start_method == was.start_method:
         # Measured; for another number of workers the model says in what proportion.
-        start = max(0.0, w.start_ns - w.draw_ns) * (
-            start / (_modelled_start(w, w.plan) or 1.0) if workers != w.num_workers else 1.0
-        )
+        changed = start / (_modelled_start(w, was) or 1.0) if workers != w.num_workers else 1.0
+        start = max(0.0, w.start_ns - w.draw_ns) * changed
     return Setting(
         workers=workers,
         prefetch=max(1, min(plan.prefetch_factor, 2 * BATCHES // max(1, workers))),

@@ -134,7 +134,7 @@ class WhatIf:
         w = self.workload
         if w.on_device is not None or not w.cold_lines_ns:
             return 0.0
-        cold = (self._computing_ns - self._computing_warm_ns).mean()
+        cold = (self._computing_ns(warm=False) - self._computing_ns(warm=True)).mean()
         return float(cold) / max(1.0, float(w.step_ns.mean()))
 
     @property
@@ -142,15 +142,10 @@ class WhatIf:
         w = self.workload
         return float(w.compute_ns.mean()) / max(1.0, float(w.step_ns.mean()))
 
-    @property
-    def _computing_ns(self) -> Floats:
-        w = self.workload
-        return w.compute_ns * min(1.0, 1.0 if w.compute_cores is None else w.compute_cores)
-
-    @property
-    def _computing_warm_ns(self) -> Floats:
+    def _computing_ns(self, *, warm: bool) -> Floats:
+        computing = self.workload.compute_ns * self.workload.own_cores
         cold = costs.COLD_COMPUTE * self.workload.cold_lines_ns
-        return warmed(self._computing_ns, cold, costs.WARM_COMPUTE)
+        return warmed(computing, cold, costs.WARM_COMPUTE) if warm else computing
 
     def _factor(self, plan: Plan, changed: Outcome) -> float:
         now, then = self._unchanged.batch_ns, max(1e-3, changed.batch_ns)
@@ -173,8 +168,8 @@ class WhatIf:
     @property
     def _idle_share(self) -> float:
         w = self.workload
-        idle = float((w.fetch_idle_ns + w.collate_idle_ns).mean())
-        return idle / max(1.0, idle + float((w.fetch_cpu_ns + w.collate_cpu_ns).mean()))
+        idle = float(w.idle_ns.mean())
+        return idle / max(1.0, idle + float(w.cpu_ns.mean()))
 
     def _at_worst(self, plan: Plan) -> float:
         """The factor if all that may be shared among workers is."""
@@ -215,7 +210,7 @@ class WhatIf:
         else:
             # Computing is averaged over all epochs, the measured time is not.
             measured = max(w.measured_batch_ns, w.measured_inner_ns)
-            computing = self._computing_ns if plan.num_workers else self._computing_warm_ns
+            computing = self._computing_ns(warm=not plan.num_workers)
             idle = w.compute_ns * w.compute_idle_share * self._contention.compute
             free = float((computing + idle).mean())
             free -= float(w.h2d_ns.mean()) * max(0.0, 1 - plan.factor("h2d"))
@@ -229,8 +224,8 @@ class WhatIf:
         found = run_plan(w, w.plan, rows, contention)
         if not w.num_workers:
             return contention, found
-        idle = float((w.fetch_idle_ns + w.collate_idle_ns)[rows].mean())
-        work = idle + float((w.fetch_cpu_ns + w.collate_cpu_ns)[rows].mean())
+        idle = float(w.idle_ns[rows].mean())
+        work = idle + float(w.cpu_ns[rows].mean())
         computing = float(w.compute_ns[rows].mean())
         compute = math.inf if w.on_device is not None else computing
         own = own_pack_ns(w, rows)  # a part of the simulated work, and none of the measured

@@ -30,7 +30,7 @@ class TooLittle(Exception):
 
 class Recorded:
     """At most MAX_ROWS batches of a loader, which all masks are over. `steady` batches are not the
-    first of an epoch or a worker, and warm nothing up."""
+    first of an epoch or a worker, and warm nothing up. Raises TooLittle."""
 
     def __init__(self, loader: LoaderRun) -> None:
         self.loader, workers = loader, loader.num_workers
@@ -56,7 +56,17 @@ class Recorded:
         if np.count_nonzero(steady) < MINIMUM_BATCHES:
             steady = self.usable & ~self.head
         self.steady = steady & ~_warming(self.work, steady)
-        self.count = int(np.count_nonzero(self.steady))
+        self.step_ns: Floats = (self.wait + self.compute)[self.steady]
+        self.count = len(self.step_ns)
+        took_ns = float((self.time("wait_ns") + self.time("compute_ns")).sum())
+        if self.count < MINIMUM_BATCHES and not long_enough(self.count, took_ns):
+            known = (self.wait >= 0) & (compute >= 0) & ~self.head
+            raise TooLittle(
+                "how long batches take to make was not measured"
+                if np.count_nonzero(known) >= MINIMUM_BATCHES
+                else f"only {self.count} steady batches were recorded, and a prediction needs "
+                f"{MINIMUM_BATCHES}"
+            )
 
     def column(self, name: str) -> Floats:
         return np.nan_to_num(self.loader.batches[name][self.rows].astype(np.float64))
@@ -74,19 +84,6 @@ class Recorded:
         """Those of the epochs that training repeats: of all but the first, if there are any."""
         found = chosen & (self.epoch != self.epoch[0])
         return found if found.any() else chosen
-
-    def check(self) -> None:
-        """Raises TooLittle."""
-        took_ns = float((self.time("wait_ns") + self.time("compute_ns")).sum())
-        if self.count >= MINIMUM_BATCHES or long_enough(self.count, took_ns):
-            return
-        known = (self.wait >= 0) & (self.compute >= 0) & ~self.head
-        if np.count_nonzero(known) >= MINIMUM_BATCHES:
-            raise TooLittle("how long batches take to make was not measured")
-        raise TooLittle(
-            f"only {self.count} steady batches were recorded, and a prediction needs "
-            f"{MINIMUM_BATCHES}"
-        )
 
 
 def spread(rows: int) -> Rows:

@@ -55,8 +55,8 @@ def _need(whatif: WhatIf, speed: float, batch_size: float | None) -> Need:
     # Taking a batch from a worker is the loop's own, however fast it was made.
     taking_ns = w.handover.receive_ns + w.handover.unpack_ns
     step_ns = 1e9 / (whatif.baseline_batches_per_s * free) + taking_ns
-    computes_ns = float((w.fetch_cpu_ns + w.collate_cpu_ns).mean()) + w.handover.pack_ns
-    idle_ns = float((w.fetch_idle_ns + w.collate_idle_ns).mean())
+    computes_ns = float(w.cpu_ns.mean()) + w.handover.pack_ns
+    idle_ns = float(w.idle_ns.mean())
     own = (w.compute_cores if w.compute_cores is not None else 1.0) * (step_ns - taking_ns)
     cores = SPARE * (computes_ns + own + taking_ns) / step_ns
     # Work is what it is, whatever the speed: of the model's errors, what does not grow with a gain.

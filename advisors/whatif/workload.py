@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
-
 import numpy as np
 
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
@@ -20,24 +16,13 @@ from .device_work import DeviceWork, device_work
 from .main_work import compute_cores, receive_ns, sizes, speed_of
 from .plan import Plan
 from .recorded import Recorded, TooLittle
-from .sharing import Sharing, sharing_of
+from .sharing import sharing_of
 
 # Two threads that compute take turns of this length with the interpreter (sys.getswitchinterval):
 # making a batch waits for it about as long as it computes, and one more turn.
 SWITCH_NS = 5e6
 
 
-class Work(NamedTuple):
-    """Making each steady batch."""
-
-    fetch_cpu_ns: Floats
-    fetch_idle_ns: Floats
-    collate_cpu_ns: Floats
-    collate_idle_ns: Floats
-    turn_share: Floats  # of idle time, spent while a worker's feeder thread packed
-
-
-@dataclass(frozen=True, repr=False)
 class Workload:
     """One loader's loop as it was measured. Arrays hold one value a steady batch, in ns, in the
     order of the run.
@@ -46,49 +31,104 @@ class Workload:
     share the cores, for a core: `Contention` in pipeline.py takes that last part out again).
     """
 
-    plan: Plan  # as it was recorded
-    device: bool
-    epoch_batches: int
-    index_ns: Floats
-    fetch_cpu_ns: Floats
-    fetch_idle_ns: Floats
-    collate_cpu_ns: Floats
-    collate_idle_ns: Floats
-    turn_share: Floats  # of idle time, spent while a worker's feeder thread packed
-    pack_ns: Floats
-    unpack_ns: Floats
-    pin_ns: Floats
-    h2d_ns: Floats
-    compute_ns: Floats  # hand-over to the next next(), and the part of `wait` the device worked
-    step_ns: Floats
-    compute_cores: float | None  # CPU that main used while computing; None: not measured
-    compute_idle_share: float  # of computing, spent waiting for something else than a core
-    # in main a batch, besides drawing indices and unpacking; without workers: besides all stages
-    receive_ns: float
-    measured_batch_ns: float  # of whole epochs after the first, their starts and ends included
-    measured_inner_ns: float  # the same of steady batches alone
-    start_ns: float  # iter() to the first fetch, an epoch after the first; 0 without workers
-    stop_ns: float  # the epoch's end: workers ended
-    cold_ns: float  # the extra time of a fresh worker's first batch
-    draw_ns: float  # the extra time of an epoch's first drawing, such as of a permutation
-    tensors: float
-    data_bytes: float
-    pickled_bytes: float  # outside tensors
-    speed: float  # times of this machine / times of the reference machine
-    # Workers and torch's own collate, which makes tensors in shared memory there.
-    shares_in_collate: bool
-    on_device: DeviceWork | None  # None: no device that was timed
-    core_wait: float  # of the time main or a worker could compute, the part it waited for a core
-    others: float  # without workers: of the cores, the share that other programs keep busy
-    sharing: Sharing  # what workers share
+    def __init__(self, run: Run, process: ProcessRun, seen: Recorded) -> None:
+        loader = seen.loader
+        self.num_workers = workers = loader.num_workers
+        self.epoch_batches = epoch_times.epoch_batches(loader)
+        self.rows, self.step_ns = seen.count, seen.step_ns
+        main_waits, worker_waits = (
+            core_wait_ratio(run, process, loader, in_main=main) or 0.0 for main in (True, False)
+        )
+        # Of the time main or a worker could compute, the part it waited for a core. The simulation
+        # adds main's waiting for a core beside its workers itself.
+        self.core_wait = max(main_waits, worker_waits)
+        beside = main_waits if workers else 0.0
+        # Times of this machine / times of the reference machine.
+        self.speed = speed_of(seen)
+        self.tensors, data_bytes, pickled = sizes(seen)
+        # Torch's own collate makes tensors in shared memory in a worker.
+        collate = str(loader.config.get("collate_fn") or "default_collate")
+        self.shares_in_collate = workers > 0 and collate.endswith("default_collate")
+        self.handover = costs.handover(self.tensors, data_bytes, pickled, self.speed)
+        self.pack_ns, self.unpack_ns = seen.time("pack_ns"), seen.time("unpack_ns")
+        self.pin_ns = seen.time("pin_ns")
+        self.index_ns = seen.time("index_ns") * (1.0 - beside)
+        # In main a batch, besides drawing indices and unpacking; without workers: besides all
+        # stages.
+        self.receive_ns = receive_ns(seen)
+        self._make(seen, worker_waits if workers else main_waits)
+        made_ns = self.receive_ns + self.unpack_ns if workers else self.cpu_ns
+        # Hand-over to the next next(), and the part of `wait` the device worked.
+        self.compute_ns = _compute(seen, self.index_ns + made_ns if workers else 0.0)
+        self.h2d_ns = np.minimum(seen.time("h2d_ns"), self.compute_ns)
+        # CPU that main used while computing; None: not measured. Of computing, the share spent
+        # waiting for something else than a core.
+        self.compute_cores = cores = compute_cores(run, process, seen, self.index_ns + made_ns)
+        idle = None if cores is None else waiting_share(max(0.0, 1.0 - cores), beside)
+        self.compute_idle_share = idle or 0.0
+        # None: no device that was timed.
+        self.on_device = device_work(loader, seen.rows[seen.steady])
+        self.plan = _plan(run, process, loader, self.on_device)  # as it was recorded
+        self.device = process.device is not None
+        # iter() to the first fetch, and ending workers, of an epoch after the first.
+        self.start_ns = epoch_times.start_ns(seen)
+        self.stop_ns = epoch_times.stop_ns(loader, self.speed)
+        # Time a batch: of whole epochs after the first, and of steady batches alone. The program
+        # may be far ahead of the device, which limits the loop then.
+        self.measured_batch_ns, self.measured_inner_ns = (
+            each if self.on_device is None else max(self.on_device.step_ns, each)
+            for each in epoch_times.measured_ns(seen, self.start_ns, self.stop_ns)
+        )
+        # The extra time of a fresh worker's first batch, and of an epoch's first drawing, such as
+        # of a permutation.
+        self.cold_ns = epoch_times.cold_ns(seen)
+        self.draw_ns = epoch_times.draw_ns(seen) * (1.0 - beside)
+        # Of the cores, the share that other programs keep busy. Workers that are started anew with
+        # each epoch are not seen to their ends.
+        self.others = 0.0 if workers else others_share(run, process, loader) or 0.0
+        self.sharing = sharing_of(
+            wait_kinds(run, process, loader),
+            workers,
+            float(self.step_ns.mean()),
+            float((self.cpu_ns + self.idle_ns).mean()),
+            float(self.idle_ns.mean()),
+            kernel_share(run, process, loader, in_main=not workers) or 0.0,
+        )
+
+    def _make(self, seen: Recorded, waits: float) -> None:
+        """Making the batches. `waits` is the share of waiting for a core in the time it could
+        compute. It is taken off, as the simulation adds its own."""
+        ready = 1 / (1 - waits)
+        made = []
+        for name in ("fetch", "collate"):
+            wall = seen.time(f"{name}_ns")
+            cpu = _cpu(wall, seen.of_steady(f"{name}_cpu_ns"))
+            busy = cpu * ready
+            if not self.num_workers:  # another program had the core, and will have it again
+                cpu = busy = np.minimum(wall, busy)
+            made.append((cpu, (wall - busy).clip(0)))
+        (self.fetch_cpu_ns, fetch_idle), (self.collate_cpu_ns, collate_idle) = made
+        self.cpu_ns = self.fetch_cpu_ns + self.collate_cpu_ns
+        before, turns = fetch_idle + collate_idle, np.zeros(seen.count)
+        if self.num_workers:
+            # A feeder thread packs one batch while the next is made. Both need the interpreter, so
+            # some idle time is waiting for it; in the simulation packing blocks the worker instead.
+            # A worker that computes little seldom needs the interpreter.
+            pack = np.minimum(self.pack_ns, self.handover.pack_ns)
+            own = np.minimum(pack, self.cpu_ns + SWITCH_NS)
+            collate_idle = (collate_idle - (own - fetch_idle).clip(0)).clip(0)
+            fetch_idle = (fetch_idle - own).clip(0)
+            idle = fetch_idle + collate_idle
+            turns = (_beside_packing(seen)[seen.steady] - (before - idle)).clip(0)
+            turns = np.minimum(idle, turns) / np.maximum(idle, 1.0)
+        self.fetch_idle_ns, self.collate_idle_ns = fetch_idle, collate_idle
+        self.idle_ns = fetch_idle + collate_idle
+        self.turn_share = turns  # of idle time, spent while a worker's feeder thread packed
 
     @property
-    def num_workers(self) -> int:
-        return self.plan.num_workers
-
-    @property
-    def rows(self) -> int:
-        return len(self.step_ns)
+    def own_cores(self) -> float:
+        """Cores that the loop's computing keeps busy, one at most."""
+        return min(1.0, 1.0 if self.compute_cores is None else self.compute_cores)
 
     @property
     def cold_lines_ns(self) -> float:
@@ -97,11 +137,6 @@ class Workload:
         usual = costs.SINGLE_OTHER_NS * self.speed
         return 0.0 if self.num_workers else max(0.0, self.receive_ns - usual)
 
-    @cached_property
-    def handover(self) -> costs.Handover:
-        """What handing these batches over costs by the model."""
-        return costs.handover(self.tensors, self.data_bytes, self.pickled_bytes, self.speed)
-
 
 def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     """The loader's loop. Raises TooLittle for an iterable that is no DataLoader, fewer than
@@ -109,75 +144,7 @@ def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     not timed."""
     if loader.kind == "iterable":
         raise TooLittle("it is not a DataLoader: how batches are made was not recorded")
-    seen = Recorded(loader)
-    seen.check()
-    workers = loader.num_workers
-    main_waits, worker_waits = (
-        core_wait_ratio(run, process, loader, in_main=main) or 0.0 for main in (True, False)
-    )
-    # The simulation adds main's waiting for a core beside its workers itself.
-    beside = main_waits if workers else 0.0
-    index, unpack = seen.time("index_ns") * (1.0 - beside), seen.time("unpack_ns")
-    receive, speed = receive_ns(seen), speed_of(seen)
-    tensors, data_bytes, pickled = sizes(loader, seen)
-    pack_ns = costs.handover(tensors, data_bytes, pickled, speed).pack_ns
-    work = _work(seen, worker_waits if workers else main_waits, pack_ns)
-    compute = _compute(seen, index + unpack + receive if workers else 0.0)
-    made_ns = receive + unpack if workers else work.fetch_cpu_ns + work.collate_cpu_ns
-    cores = compute_cores(run, process, seen, index + made_ns)
-    idle_share = waiting_share(max(0.0, 1.0 - cores), beside) if cores is not None else None
-    on_device = device_work(loader, seen.rows[seen.steady])
-    start, stop = epoch_times.start_ns(seen), epoch_times.stop_ns(loader, speed)
-    whole, inner = epoch_times.measured_ns(seen, start, stop)
-    return Workload(
-        _plan(run, process, loader, on_device),
-        process.device is not None,
-        epoch_times.epoch_batches(loader),
-        index,
-        *work,
-        pack_ns=seen.time("pack_ns"),
-        unpack_ns=unpack,
-        pin_ns=seen.time("pin_ns"),
-        h2d_ns=np.minimum(seen.time("h2d_ns"), compute),
-        compute_ns=compute,
-        step_ns=(seen.wait + seen.compute)[seen.steady],
-        compute_cores=cores,
-        compute_idle_share=idle_share or 0.0,
-        receive_ns=receive,
-        measured_batch_ns=_or_device(whole, on_device),
-        measured_inner_ns=_or_device(inner, on_device),
-        start_ns=start,
-        stop_ns=stop,
-        cold_ns=epoch_times.cold_ns(seen),
-        draw_ns=epoch_times.draw_ns(seen) * (1.0 - beside),
-        tensors=tensors,
-        data_bytes=data_bytes,
-        pickled_bytes=pickled,
-        speed=speed,
-        shares_in_collate=workers > 0 and _collates_by_default(loader),
-        on_device=on_device,
-        core_wait=max(main_waits, worker_waits),
-        # Workers that are started anew with each epoch are not seen to their ends.
-        others=(others_share(run, process, loader) or 0.0) if not workers else 0.0,
-        sharing=_sharing(run, process, seen, work),
-    )
-
-
-def _or_device(batch_ns: float, work: DeviceWork | None) -> float:
-    """The program may be far ahead of the device, which limits the loop then."""
-    return batch_ns if work is None else max(work.step_ns, batch_ns)
-
-
-def _sharing(run: Run, process: ProcessRun, seen: Recorded, work: Work) -> Sharing:
-    loader = seen.loader
-    return sharing_of(
-        wait_kinds(run, process, loader),
-        loader.num_workers,
-        float((seen.wait + seen.compute)[seen.steady].mean()),
-        float(sum(each.mean() for each in work[:4])),
-        float((work.fetch_idle_ns + work.collate_idle_ns).mean()),
-        kernel_share(run, process, loader, in_main=not loader.num_workers) or 0.0,
-    )
+    return Workload(run, process, Recorded(loader))
 
 
 def _plan(run: Run, process: ProcessRun, loader: LoaderRun, device: DeviceWork | None) -> Plan:
@@ -207,34 +174,6 @@ def _compute(seen: Recorded, in_main: Floats | float) -> Floats:
     return found
 
 
-def _work(seen: Recorded, waits: float, pack_ns: float) -> Work:
-    """Making the batches. `waits` is the share of waiting for a core in the time it could compute.
-    It is taken off, as the simulation adds its own."""
-    ready = 1 / (1 - waits)
-    made = []
-    for name in ("fetch", "collate"):
-        wall = seen.time(f"{name}_ns")
-        cpu = _cpu(wall, seen.of_steady(f"{name}_cpu_ns"))
-        busy = cpu * ready
-        if not seen.loader.num_workers:  # another program had the core, and will have it again
-            cpu = busy = np.minimum(wall, busy)
-        made.append((cpu, (wall - busy).clip(0)))
-    (fetch_cpu, fetch_idle), (collate_cpu, collate_idle) = made
-    if not seen.loader.num_workers:
-        return Work(fetch_cpu, fetch_idle, collate_cpu, collate_idle, np.zeros(seen.count))
-    # A feeder thread packs one batch while the next is made. Both need the interpreter, so some
-    # idle time is waiting for it; in the simulation packing blocks the worker instead. A worker
-    # that computes little seldom needs the interpreter.
-    own = np.minimum(np.minimum(seen.time("pack_ns"), pack_ns), fetch_cpu + collate_cpu + SWITCH_NS)
-    before = fetch_idle + collate_idle
-    collate_idle = (collate_idle - (own - fetch_idle).clip(0)).clip(0)
-    fetch_idle = (fetch_idle - own).clip(0)
-    idle = fetch_idle + collate_idle
-    turns = (_beside_packing(seen)[seen.steady] - (before - idle)).clip(0)
-    turns = np.minimum(idle, turns) / np.maximum(idle, 1.0)
-    return Work(fetch_cpu, fetch_idle, collate_cpu, collate_idle, turns)
-
-
 def _cpu(wall: Floats, cpu: Floats) -> Floats:
     """CPU time a batch: as measured, else by its share of the wall time of those measured (all of
     it if none was)."""
@@ -256,8 +195,3 @@ def _beside_packing(seen: Recorded) -> Floats:
         this, last = own[1:], own[:-1]
         found[this] = np.minimum(packed[last], end[this]) - np.maximum(end[last], begin[this])
     return found.clip(0)
-
-
-def _collates_by_default(loader: LoaderRun) -> bool:
-    name = loader.config.get("collate_fn")
-    return name is None or (isinstance(name, str) and name.rpartition(".")[2] == "default_collate")

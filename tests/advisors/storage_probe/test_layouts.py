@@ -3,8 +3,10 @@ own."""
 
 from __future__ import annotations
 
+import math
 import random
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,10 @@ import numpy as np
 import pytest
 
 from loaderscope.advisors.storage_probe.formats import FORMATS
-from loaderscope.advisors.storage_probe.layout import Format, Layout, NotStorable
+from loaderscope.advisors.storage_probe.layout import Format, Layout
 
 BY_NAME = {each.name: each for each in FORMATS}
 COUNT = 40
-BYTES = 1 << 20
 
 each_encoded, each_decoded, each_one_shape, each_library = (
     pytest.mark.parametrize(
@@ -31,8 +32,8 @@ each_encoded, each_decoded, each_one_shape, each_library = (
 )
 
 
-def made(kind: Format, folder: Path, count: int = COUNT) -> Layout:
-    layout = Layout(kind, folder / kind.name, BYTES, count)
+def made(kind: Format, folder: Path) -> Layout:
+    layout = Layout(kind, folder / kind.name)
     layout.load()
     if layout.reason is not None:
         pytest.skip(f"no {kind.module} here")
@@ -40,12 +41,15 @@ def made(kind: Format, folder: Path, count: int = COUNT) -> Layout:
 
 
 def filled(kind: Format, folder: Path, samples: list[Any]) -> Layout:
-    layout = made(kind, folder, len(samples))
-    layout.begin(samples[0])
-    for sample in samples:
-        layout.add(sample)
-    layout.finish()
+    layout = made(kind, folder)
+    layout.fill(samples, math.inf)
     return layout
+
+
+def read(layout: Layout, order: Iterable[int]) -> list[Any]:
+    assert layout.reason is None
+    with layout.format.open(layout) as reading:
+        return list(map(reading, order))
 
 
 def blobs(seed: int = 0) -> list[bytes]:
@@ -65,14 +69,12 @@ def test_the_bytes_are_the_files_own(kind: Format, tmp_path: Path) -> None:
     order = list(range(COUNT))
     if kind.order == "shuffled":
         random.Random(1).shuffle(order)
-    with layout.reading() as read:
-        assert list(read(order)) == [samples[index] for index in order]
-        first = order[:7]
-        assert list(read(first)) == [samples[index] for index in first]  # a second pass begins anew
-    assert all(type(sample) is bytes for sample in samples)
+    got = read(layout, order)
+    assert got == [samples[index] for index in order]
+    assert read(layout, order[:7]) == got[:7]  # a second pass begins anew
+    assert all(type(sample) is bytes for sample in got)
     assert layout.count == COUNT
-    assert layout.stored_bytes == sum(map(len, samples))
-    assert layout.disk_bytes() >= layout.stored_bytes // 2
+    assert layout.disk_bytes() >= sum(map(len, samples)) // 2
 
 
 @each_decoded
@@ -81,25 +83,26 @@ def test_the_arrays_are_the_decoders_own(kind: Format, dtype: str, tmp_path: Pat
     samples = arrays(dtype=dtype)
     layout = filled(kind, tmp_path, samples)
     order = random.Random(1).sample(range(COUNT), COUNT)
-    with layout.reading() as read:
-        got = list(read(order))
-    for index, array in zip(order, got, strict=True):
+    for index, array in zip(order, read(layout, order), strict=True):
         assert array.dtype == samples[index].dtype
         assert array.flags.writeable  # no view of a mapping that is closed by now
         np.testing.assert_array_equal(array, samples[index])
 
 
 @each_one_shape
-def test_one_array_needs_one_shape_and_says_which_differ(kind: Format, tmp_path: Path) -> None:
-    layout = made(kind, tmp_path)
-    layout.begin(np.zeros((2, 3), np.uint8))
-    layout.add(np.zeros((2, 3), np.uint8))
-    with pytest.raises(NotStorable, match=r"\(2, 3\) uint8 and \(2, 4\) uint8"):
-        layout.add(np.zeros((2, 4), np.uint8))
-    with pytest.raises(NotStorable, match="float32"):
-        layout.add(np.zeros((2, 3), np.float32))
-    assert layout.count == 1
-    layout.give_up("as it said")
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        (np.zeros((2, 4), np.uint8), "(2, 3) uint8 and (2, 4) uint8"),
+        (np.zeros((2, 3), np.float32), "float32"),
+    ],
+)
+def test_one_array_needs_one_shape_and_says_which_differ(
+    kind: Format, other: Any, says: str, tmp_path: Path
+) -> None:
+    layout = filled(kind, tmp_path, [np.zeros((2, 3), np.uint8), other])
+    assert layout.reason is not None
+    assert says in layout.reason
     assert not layout.folder.exists()
 
 
@@ -110,26 +113,21 @@ def test_lmdb_keeps_arrays_of_any_shape(tmp_path: Path) -> None:
         np.arange(6).reshape(1, 2, 3)[:, ::-1],
     ]
     layout = filled(BY_NAME["lmdb-decoded"], tmp_path, samples)
-    with layout.reading() as read:
-        for got, sample in zip(read(range(3)), samples, strict=True):
-            assert got.dtype == sample.dtype
-            np.testing.assert_array_equal(got, sample)
+    for got, sample in zip(read(layout, range(3)), samples, strict=True):
+        assert got.dtype == sample.dtype
+        np.testing.assert_array_equal(got, sample)
 
 
 @each_decoded
 def test_arrays_of_objects_are_never_stored(kind: Format, tmp_path: Path) -> None:
-    layout = made(kind, tmp_path)
-    layout.begin(np.zeros(1))
-    with pytest.raises(NotStorable, match="objects"):
-        layout.add(np.array([print], dtype=object))
-    layout.give_up("")
+    layout = filled(kind, tmp_path, [np.zeros(1), np.array([print], dtype=object)])
+    assert layout.reason == "samples hold Python objects"
 
 
 def test_arrow_keeps_several_groups(tmp_path: Path) -> None:
     samples = [bytes([n]) * 1_500_000 for n in range(7)]  # three a group
     layout = filled(BY_NAME["arrow"], tmp_path, samples)
-    with layout.reading() as read:
-        assert list(read([6, 0, 3, 2])) == [samples[n] for n in (6, 0, 3, 2)]
+    assert read(layout, [6, 0, 3, 2]) == [samples[n] for n in (6, 0, 3, 2)]
 
 
 @each_library

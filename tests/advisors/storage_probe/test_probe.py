@@ -6,18 +6,15 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from loaderscope.advisors.storage_probe import StorageProbe, convert, probe_storage, timing
 from loaderscope.advisors.storage_probe import run_probe as probe
-from loaderscope.advisors.storage_probe.formats import FORMATS
-from loaderscope.advisors.storage_probe.layout import Layout, Write
+from loaderscope.advisors.storage_probe import timing
+from loaderscope.advisors.storage_probe.layout import Layout
+from loaderscope.advisors.storage_probe.probe_model import StorageProbe
 from loaderscope.profiler.base.errors import UsageError
 
 SECONDS = 4.0
@@ -39,7 +36,7 @@ def arrays(folder: Path, number: int = 30, shape: tuple[int, ...] = (20, 20)) ->
 
 
 def run(data: Path, temp: Path, seconds: float = SECONDS, **bounds: int) -> StorageProbe:
-    return probe_storage(data, temp=temp, max_seconds=seconds, **bounds)
+    return probe.probe_storage(data, temp=temp, max_seconds=seconds, **bounds)
 
 
 def state(folder: Path) -> dict[str, tuple[int, int]]:
@@ -143,8 +140,8 @@ def test_nothing_is_left_when_it_is_broken_off(
             raise error
 
     if where == "copying":
-        read = convert.read_original
-        monkeypatch.setattr(convert, "read_original", lambda *a: (break_off(), read(*a))[1])
+        fill = Layout.fill
+        monkeypatch.setattr(Layout, "fill", lambda *a: (break_off(), fill(*a))[1])
     else:
         cold = timing.make_cold
         monkeypatch.setattr(timing, "make_cold", lambda paths: (break_off(), cold(paths))[1])
@@ -154,20 +151,6 @@ def test_nothing_is_left_when_it_is_broken_off(
         run(data, temp)
     assert os.listdir(temp) == []
     assert state(data) == before
-
-
-def test_a_layout_that_returns_something_else_gets_no_figures(
-    tmp_path: Path, temp: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    @contextmanager
-    def zeros(layout: Layout) -> Iterator[Write]:
-        with array.open_write(layout) as write:
-            yield lambda sample: write(sample * 0)
-
-    array = next(each for each in FORMATS if each.name == "array")
-    monkeypatch.setattr(probe, "FORMATS", (FORMATS[0], replace(array, open_write=zeros)))
-    wrong = run(arrays(tmp_path / "data"), temp, seconds=20).layouts[1]
-    assert (wrong.reason, wrong.read_warm) == ("it gave other samples than were stored", None)
 
 
 def test_data_that_cannot_be_written_to_is_probed_all_the_same(tmp_path: Path, temp: Path) -> None:

@@ -33,7 +33,7 @@ class Sized:
 
     def made(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
         kind = next(each for each in FORMATS if each.name == self.name)
-        layout = Layout(kind, folder, 1, 1)
+        layout = Layout(kind, folder)
         layout.count, layout.source_bytes, layout.convert_s = 100, 1_000_000, self.convert_s
         layout.reason = self.reason
         monkeypatch.setattr(layout, "disk_bytes", lambda: self.bytes_)

@@ -105,7 +105,6 @@ def test_the_place_is_on_the_datas_file_system_and_not_within_it(
     monkeypatch.setattr(tempfile, "tempdir", str(other))
     assert place([data], None, 0, lambda path: PLENTY) == (other, [])
     monkeypatch.setattr(tempfile, "tempdir", str(data / "tmp"))  # TMPDIR within the data
-    monkeypatch.setenv("XDG_CACHE_HOME", str(data / "tmp"))
     monkeypatch.chdir(data)
     chosen, _ = place([data], None, 0, lambda path: PLENTY)
     assert chosen == tmp_path
@@ -133,13 +132,15 @@ def test_a_folder_that_cannot_serve_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data/below").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "data/below")
     for name in ("data", "data/below", "link"):
-        with pytest.raises(UsageError, match="within the data"):
+        with pytest.raises(UsageError, match="not a folder outside of the data"):
             place([tmp_path / "data"], tmp_path / name, 0)
-    with pytest.raises(UsageError, match="not a folder that can be written to"):
+    with pytest.raises(UsageError, match="not a folder outside of the data that can be written to"):
         place([tmp_path / "data"], tmp_path / "gone", 0)
     (tmp_path / "sealed").mkdir(mode=0o500)
     if os.getuid() != 0:
-        with pytest.raises(UsageError, match="not a folder that can be written to"):
+        with pytest.raises(
+            UsageError, match="not a folder outside of the data that can be written to"
+        ):
             place([tmp_path / "data"], tmp_path / "sealed", 0)
 
 
