@@ -140,9 +140,11 @@ class _Loop:
         match over, [name for name in names(element) if name in rows]:
             case ast.Name(row), [] if row in rows:
                 self.row = self.whole = row
+                self.by_place = False
             case ast.Call(ast.Name("range"), [end], []), [row]:
                 self.row = row
                 self.whole = row + _cut(end, rows[row], method.args.args[0].arg)
+                self.by_place = True
             case _:
                 raise _Inexact
 
@@ -151,7 +153,9 @@ class _Loop:
 
     def term(self, node: ast.expr) -> _Term:
         match node:
-            case ast.Name(self.target) | ast.Subscript(ast.Name(self.row), ast.Name(self.target)):
+            case ast.Name(self.target) if not self.by_place:
+                return _Term(self.whole)
+            case ast.Subscript(ast.Name(self.row), ast.Name(self.target)) if self.by_place:
                 return _Term(self.whole)
             case ast.Constant(int() | float() as number) if not isinstance(number, bool):
                 return _number(number)

@@ -267,6 +267,11 @@ class Huge(Tensors):
         )
 
 
+class Placed(Tensors):
+    def __getitem__(self, i: int) -> Any:
+        return torch.tensor([float(self.t[i][j]) * j for j in range(7)])
+
+
 class Endless(Tensors):
     def __getitem__(self, i: int) -> Any:
         return torch.tensor([float(x) * (1e308 * 10 - 1e308 * 10) for x in self.t[i]])
@@ -281,7 +286,7 @@ class LastUsed(Tensors):
 
 
 AT_ONCE = [Limited, Crossed, Positive, Scaled, Wide, Steps, Leaky, Same, Two, BothKept]
-LISTED = [LastUsed, Huge, Endless, WholeNumbers, Divided, Thirds, AlsoListed]
+LISTED = [LastUsed, Huge, Endless, WholeNumbers, Divided, Thirds, AlsoListed, Placed]
 
 
 @pytest.mark.parametrize("numpy", [False, True], ids=["tensor", "array"])
