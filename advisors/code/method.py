@@ -82,10 +82,6 @@ class Method:
         return self.statements[self.statements.index(statement) + 1 :]
 
 
-def method_of(source: Sequence[str] | Method) -> Method:
-    return source if isinstance(source, Method) else Method(source)
-
-
 def linked(sources: Iterable[Sequence[str]]) -> list[Method]:
     """These functions, of which an argument varies only if one of the calls among them gives it
     what does; all arguments of those that nothing here calls."""
@@ -142,17 +138,19 @@ def parsed(source: str) -> ast.AST:
 
 def read_by(statement: ast.stmt) -> list[ast.expr]:
     """The expressions that this statement itself evaluates, not those of its body."""
-    fields = (
-        value for name, value in ast.iter_fields(statement) if name not in ("targets", "target")
-    )
-    found: list[ast.expr] = []
-    for value in fields:
+    found = []
+    for name, value in ast.iter_fields(statement):
         for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, ast.expr):
-                found.append(each)
-            elif isinstance(each, ast.withitem):
-                found.append(each.context_expr)
+            read = getattr(each, "context_expr", each)
+            if isinstance(read, ast.expr) and name not in ("targets", "target"):
+                found.append(read)
     return found
+
+
+def nodes_read(statement: ast.stmt | None) -> list[ast.AST]:
+    """All nodes of these expressions."""
+    read = read_by(statement) if statement is not None else []
+    return [node for each in read for node in ast.walk(each)]
 
 
 def bound_by(statement: ast.stmt) -> Iterator[str]:
