@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from ..advisors.code.collating import stacked
-from ..advisors.code.editable import Editable, names_of
-from ..advisors.code.method import called
+from ..advisors.code.editable import Editable
+from ..advisors.code.method import called, names_of
 from .call_text import added_arguments
 from .nodes import passed_as
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..advisors.code.dialects import EVALUATING
+from ..advisors.code.python_text import CannotEdit
 from ..advisors.schema.report_model import LoaderReport, Recommendation, Report
 from ..profiler.base.errors import UsageError
 from ..profiler.store.making import read_sources
@@ -19,7 +21,6 @@ from .project import CannotPatch, Project
 OTHER_BATCHES = ("batch-size", "drop-last", "in-order", "distributed-sampler", "sampler")
 
 # Advice about lines of the user's own.
-EVALUATING = ("validation", "evaluation", "test", "prediction")
 OF_LINES = ("hot-function", "storage-format", "page-cache", "batched-getitems")
 
 
@@ -98,8 +99,11 @@ def make_patch(run: Run, project: Project, loader: LoaderReport, advice: Recomme
     """Raises CannotPatch, with the reason as one sentence."""
     recorded = _recorded(run, loader)
     edits = Edits()
-    same = _edit(project, edits, loader, advice, recorded)
-    changes = edits.changes()
+    try:
+        same = _edit(project, edits, loader, advice, recorded)
+        changes = edits.changes()
+    except CannotEdit as error:
+        raise CannotPatch("where in the source it would be changed is not certain") from error
     if not changes:
         raise CannotPatch("the source says this already")
     place = recorded.made.place or "where it is watched"

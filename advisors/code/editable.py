@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from ...profiler.store.sampled_fetches import SampleField
-from .method import Method, called, calls_in, draws
+from .method import Method, called, calls_in, draws, names_of
 from .python_text import Piece, PythonText
 from .shapes import CHANGES
 
@@ -56,7 +56,8 @@ class Editable(Method):
         super().__init__(file.text.splitlines(), function=function)
         self.file, self.node, self.kinds = file, function, kinds or {}
         self.certain, self.copies, self.seen = certain, copies, seen or {}
-        self.owner = file.enclosing(function, ast.ClassDef)
+        outer = next(file.parents(function))
+        self.owner = outer if isinstance(outer, ast.ClassDef) else None
         self.pieces: list[Piece] = []
 
     @property
@@ -226,11 +227,6 @@ class Editable(Method):
             if any((each.asname or each.name) == name for each in node.names):
                 return
         self.pieces.append(self.file.imported(text))
-
-
-def names_of(*nodes: ast.AST) -> set[str]:
-    """The names in these expressions, not those behind dots or of keywords."""
-    return {each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def goes_once(node: ast.AST) -> bool:

@@ -153,14 +153,11 @@ def nodes_read(statement: ast.stmt | None) -> list[ast.AST]:
     return [node for each in read for node in ast.walk(each)]
 
 
-def bound_by(statement: ast.stmt) -> Iterator[str]:
+def bound_by(statement: ast.stmt) -> set[str]:
     """The names that it gives a value, or into which it writes."""
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
     targets += [each.optional_vars for each in getattr(statement, "items", ())]
-    for target in targets:
-        for node in ast.walk(target) if target is not None else ():
-            if isinstance(node, ast.Name):
-                yield node.id
+    return names_of(*filter(None, targets))
 
 
 def calls_in(tree: ast.AST) -> list[ast.Call]:
@@ -185,10 +182,14 @@ def named_as_drawing(function: str) -> bool:
     return moves_on or "random" in function or _DRAWS.search(name) is not None
 
 
+def names_of(*nodes: ast.AST) -> set[str]:
+    """The names in these nodes, not those behind dots or of keywords."""
+    return {each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
 def names_in(expressions: Iterable[ast.AST], names: set[str]) -> bool:
     """Whether one of these names stands in them."""
-    nodes = (node for each in expressions for node in ast.walk(each))
-    return any(isinstance(node, ast.Name) and node.id in names for node in nodes)
+    return bool(names_of(*expressions) & names)
 
 
 def grown_by(statement: ast.stmt) -> Iterator[str]:

@@ -152,18 +152,18 @@ class PythonText:
         return at, at, textwrap.indent(text, indent).replace("\n", self.newline)
 
     def imported(self, text: str) -> Piece:
-        """An import, beside those of the file."""
-        body = [each for each in self.tree.body if isinstance(each, ast.Import | ast.ImportFrom)]
-        future = [each for each in body if getattr(each, "module", "") == "__future__"]
-        if body and text.startswith("import") and not future:
-            return self.inserted(self._starts[body[0].lineno - 1], f"{text}\n")
-        if body:
-            above = future[-1] if text.startswith("import") else body[-1]
-            gap = "\n\n" if above in future else "\n"
-            return self.inserted(self.line_end(above.end_lineno or 0), f"{gap}{text}")
-        if ast.get_docstring(self.tree) is not None:
-            return self.inserted(self.line_end(self.tree.body[0].end_lineno or 0), f"\n\n{text}")
-        return self.inserted(0, f"{text}\n")
+        """An import below those at the beginning of the file."""
+        end, gap = 0, "\n"
+        for each in self.tree.body:
+            match each:
+                case ast.ImportFrom("__future__") | ast.Expr(ast.Constant()):
+                    gap = "\n\n"
+                case ast.Import() | ast.ImportFrom():
+                    gap = "\n"
+                case _:
+                    break
+            end = self.line_end(each.end_lineno or 0)
+        return self.inserted(end, f"{gap}{text}" if end else f"{text}\n")
 
     def free_name(self, wanted: str, between: str = "", taken: Iterable[str] = ()) -> str:
         """The wanted name, or with a number where the file has it."""

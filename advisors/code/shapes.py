@@ -316,7 +316,7 @@ def in_nested_loops(method: Method, statement: ast.stmt | None) -> str | None:
         for each in method.statements
         if isinstance(each, ast.For) and statement in ast.walk(each) and _counts(each.iter)
     ]
-    over = [{*bound_by(each)} for each in around]
+    over = [bound_by(each) for each in around]
     if len(over) < 2:
         return None
     for node in ast.walk(around[-1]):
@@ -353,15 +353,15 @@ def made_smaller(method: Method, statement: ast.stmt | None) -> str | None:
     crops it. None where there is none: this line then works on no more than is used."""
     if not isinstance(statement, ast.Assign):
         return None
-    made = {*bound_by(statement)}
+    made = bound_by(statement)
     for each in method.after(statement):
         if any(_is_smaller(node, made) for node in nodes_read(each)):
             return method.text(each)
         if isinstance(each, ast.Assign) and names_in([each.value], made) and _is_view(each.value):
-            made |= {*bound_by(each)}
+            made |= bound_by(each)
         elif isinstance(each, ast.Expr) and names_in([each.value], made):
             made |= {*grown_by(each)}
-        elif made & {*bound_by(each)}:  # something else from here on
+        elif made & bound_by(each):  # something else from here on
             return None
     return None
 

@@ -8,8 +8,8 @@ import re
 import textwrap
 from typing import Any
 
-from .editable import Editable, names_of
-from .method import called, calls_in
+from .editable import Editable
+from .method import called, calls_in, names_of
 from .shapes import NOT_NEEDED, taken_of_whole
 
 # Kinds of lists that hold nothing but values that have a hash.
