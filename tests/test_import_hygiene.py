@@ -20,7 +20,6 @@ HEAVY = (
     "psutil",
     "pynvml",
     "platformdirs",
-    "libcst",
     "msgspec",
 )
 LOOK = (

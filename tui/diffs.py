@@ -17,10 +17,6 @@ Diff = Callable[[Path, LoaderReport, Recommendation], str]
 
 def diff_of(path: Path, report: LoaderReport, advice: Recommendation) -> str:
     """The patch, or why there is none. A failure costs the patch, never the screen."""
-    from ..fixing import why_no_patches
-
-    if missing := why_no_patches():
-        return missing
     from ..experiment.git import project_folder
     from ..fixing.patch import make_patch, open_project
     from ..profiler.store.run.run_reader import open_run
