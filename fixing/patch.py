@@ -129,30 +129,32 @@ def _edit(
         change_dispatching(project, edits)
         return False
     evaluating = loader.config.get("phase") in EVALUATING
-    refused = CannotPatch("its code is to be fitted in by hand")
-    if advice.effort == "a conversion":
-        refused = CannotPatch("it converts the data, once, which is no change of the source")
-    stale = False
+    converts, same_batches = advice.effort == "a conversion", advice.rule not in OTHER_BATCHES
+    refused = CannotPatch(
+        "it converts the data, once, which is no change of the source"
+        if converts
+        else "its code is to be fitted in by hand"
+    )
+    stale = None
     if advice.rule in OF_LINES:
         try:
             same = change_lines(project, edits, loader, recorded)
         except CannotPatch as error:
-            same, refused, stale = None, error, True
+            same, stale = None, error
         if same is not None:
             return same
-    same_batches = advice.rule not in OTHER_BATCHES
-    if advice.effort != "a conversion" and has_definitions(advice.change.code):
+    if not converts and has_definitions(advice.change.code):
         try:
             arguments = arguments_of(project, edits, recorded.made, evaluating)
             paste(edits, arguments.site, arguments, advice.change.code)
         except CannotPatch as error:
-            raise (refused if stale else error) from None
-        return same_batches
-    if advice.change.params:
+            raise (stale or error) from None
+    elif advice.change.params:
         wanted = {name: repr(value) for name, value in advice.change.params.items()}
         change_arguments(project, edits, recorded.made, wanted, evaluating)
-        return same_batches
-    raise refused
+    else:
+        raise stale or refused
+    return same_batches
 
 
 def _recorded(run: Run, loader: LoaderReport) -> LoaderRun:

@@ -132,7 +132,7 @@ def _whole_with(method: Editable, around: ast.With) -> bool:
 
 
 def _uses_outside(method: Editable, name: str, moved: ast.stmt) -> list[ast.Name]:
-    return [each for each in method.uses(name) if moved not in method.file.parents(each)]
+    return [each for each in method.named(name) if moved not in method.file.parents(each)]
 
 
 def _keep(method: Editable, moved: ast.stmt, names: list[str]) -> bool:
