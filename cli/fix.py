@@ -59,10 +59,6 @@ def fix_verb(
       loaderscope fix --advice 2 --write
       loaderscope fix 20250131-0915 --no-check
     """
-    from ..fixing import why_no_patches
-
-    if missing := why_no_patches():
-        raise UsageError(missing)
     from ..advisors.assemble.build_report import build_report
     from ..advisors.assemble.job import open_job
     from ..experiment.git import project_folder

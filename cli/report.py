@@ -116,10 +116,6 @@ def _of_advice(report: Report, number: int, output: Path | None) -> Content:
 def _with_diffs(report: Report, recorded: Run) -> Report:
     """With advice as patches of the project that the command is called in."""
     from ..experiment.git import project_folder
-    from ..fixing import why_no_patches
-
-    if why_no_patches() is not None:
-        return report
     from ..fixing.patch import with_diffs
 
     return with_diffs(report, recorded, project_folder(Path.cwd()))

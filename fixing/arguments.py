@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
+from ..advisors.code.loader_code import POSITIONS
 from ..advisors.code.loader_form import NEEDS_WORKERS
 from .call_text import Argument, arguments_of, without_argument
 from .edits import Edits
@@ -12,13 +13,6 @@ from .follow import Follower, Literal
 from .nodes import is_dict, is_literal, last_name, spread_in
 from .project import CannotPatch, Project
 from .sites import Site
-
-# What DataLoader takes without a keyword, in this order.
-POSITIONS = (
-    *("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers"),
-    *("collate_fn", "pin_memory", "drop_last", "timeout", "worker_init_fn"),
-    "multiprocessing_context",
-)
 
 
 class Arguments:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ..advisors.code.python_text import Piece, edited
@@ -68,20 +69,10 @@ def unified_diff(changes: tuple[FileChange, ...]) -> str:
     return "".join(line for change in changes for line in _diff(change))
 
 
-def _diff(change: FileChange) -> list[str]:
+def _diff(change: FileChange) -> Iterator[str]:
     before, after = (
-        data.decode("utf-8", "surrogateescape").split("\n")
+        re.findall("[^\n]*\n|[^\n]+", data.decode("utf-8", "surrogateescape"))
         for data in (change.before, change.after)
     )
-    lines = difflib.unified_diff(
-        _lines(before), _lines(after), f"a/{change.path}", f"b/{change.path}"
-    )
-    return [
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
-    ]
-
-
-def _lines(parts: list[str]) -> list[str]:
-    """Lines with their ends; the last has none, and is left out where it is empty."""
-    *whole, last = parts
-    return [*(f"{line}\n" for line in whole), *([last] if last else [])]
+    for line in difflib.unified_diff(before, after, f"a/{change.path}", f"b/{change.path}"):
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"

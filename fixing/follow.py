@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..advisors.code.editable import names_of
+from ..advisors.code.method import names_of
 from .nodes import (
     assigned_to,
     calls_of,

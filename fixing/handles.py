@@ -47,7 +47,7 @@ def _keep(
         text += f"\n{file.moved(body, words)}"
     begin, end = file.rows(statement, above=False)
     method.pieces.append((begin, end, file.inserted(begin, text, margin)[2]))
-    for node in method.uses(name):
+    for node in method.named(name):
         if statement not in file.parents(node):
             method.replace(node, words[name])
     for each in method.statements:

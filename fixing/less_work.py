@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from ..advisors.code.collating import stacked
-from ..advisors.code.editable import Editable, names_of
-from ..advisors.code.method import called
+from ..advisors.code.editable import Editable
+from ..advisors.code.method import called, names_of
 from .call_text import added_arguments
 from .nodes import passed_as
 
@@ -28,7 +28,7 @@ def map_memory(method: Editable, statement: ast.stmt) -> bool:
     used: list[ast.expr] = [load]
     match statement:
         case ast.Assign([ast.Name(name)], value) if value is load:
-            used = [*method.uses(name)] if method.stays(name) else []
+            used = [*method.named(name)] if method.stays(name) else []
     parts = [next(method.file.parents(each)) for each in used]
     if not parts or not all(isinstance(each, ast.Subscript) for each in parts):
         return False

@@ -7,14 +7,14 @@ import ast
 import re
 from collections.abc import Iterable, Mapping
 
-from ..advisors.code.editable import names_of
+from ..advisors.code.loader_code import NOT_WITH_BATCHES
+from ..advisors.code.method import names_of
 from ..advisors.code.python_text import CannotEdit, PythonText
 from .arguments import Arguments
 from .edits import Edits
 from .project import CannotPatch, Source
 from .sites import Site
 
-_BESIDE_BATCHES = ("batch_size", "shuffle", "sampler", "drop_last")
 _BY_HAND = "its code is to be fitted in by hand"
 _Made = ast.ClassDef | ast.FunctionDef
 
@@ -38,7 +38,7 @@ def paste(edits: Edits, site: Site, arguments: Arguments, code: str) -> None:
     for name, value in given.items():
         arguments.replace(name, value)
     if "batch_sampler" in given:
-        for name in _BESIDE_BATCHES:
+        for name in NOT_WITH_BATCHES:
             arguments.remove(name)
     elif "sampler" in given:
         arguments.remove("shuffle")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..advisors.code.dialects import EVALUATING
+from ..advisors.code.python_text import CannotEdit
 from ..advisors.schema.report_model import LoaderReport, Recommendation, Report
 from ..profiler.base.errors import UsageError
 from ..profiler.store.making import read_sources
@@ -19,7 +21,6 @@ from .project import CannotPatch, Project
 OTHER_BATCHES = ("batch-size", "drop-last", "in-order", "distributed-sampler", "sampler")
 
 # Advice about lines of the user's own.
-EVALUATING = ("validation", "evaluation", "test", "prediction")
 OF_LINES = ("hot-function", "storage-format", "page-cache", "batched-getitems")
 
 
@@ -98,8 +99,11 @@ def make_patch(run: Run, project: Project, loader: LoaderReport, advice: Recomme
     """Raises CannotPatch, with the reason as one sentence."""
     recorded = _recorded(run, loader)
     edits = Edits()
-    same = _edit(project, edits, loader, advice, recorded)
-    changes = edits.changes()
+    try:
+        same = _edit(project, edits, loader, advice, recorded)
+        changes = edits.changes()
+    except CannotEdit as error:
+        raise CannotPatch("where in the source it would be changed is not certain") from error
     if not changes:
         raise CannotPatch("the source says this already")
     place = recorded.made.place or "where it is watched"
@@ -125,30 +129,32 @@ def _edit(
         change_dispatching(project, edits)
         return False
     evaluating = loader.config.get("phase") in EVALUATING
-    refused = CannotPatch("its code is to be fitted in by hand")
-    if advice.effort == "a conversion":
-        refused = CannotPatch("it converts the data, once, which is no change of the source")
-    stale = False
+    converts, same_batches = advice.effort == "a conversion", advice.rule not in OTHER_BATCHES
+    refused = CannotPatch(
+        "it converts the data, once, which is no change of the source"
+        if converts
+        else "its code is to be fitted in by hand"
+    )
+    stale = None
     if advice.rule in OF_LINES:
         try:
             same = change_lines(project, edits, loader, recorded)
         except CannotPatch as error:
-            same, refused, stale = None, error, True
+            same, stale = None, error
         if same is not None:
             return same
-    same_batches = advice.rule not in OTHER_BATCHES
-    if advice.effort != "a conversion" and has_definitions(advice.change.code):
+    if not converts and has_definitions(advice.change.code):
         try:
             arguments = arguments_of(project, edits, recorded.made, evaluating)
             paste(edits, arguments.site, arguments, advice.change.code)
         except CannotPatch as error:
-            raise (refused if stale else error) from None
-        return same_batches
-    if advice.change.params:
+            raise (stale or error) from None
+    elif advice.change.params:
         wanted = {name: repr(value) for name, value in advice.change.params.items()}
         change_arguments(project, edits, recorded.made, wanted, evaluating)
-        return same_batches
-    raise refused
+    else:
+        raise stale or refused
+    return same_batches
 
 
 def _recorded(run: Run, loader: LoaderReport) -> LoaderRun:

@@ -41,7 +41,7 @@ def site_at(project: Project, lines: tuple[Line, ...]) -> Site:
     """The call of the first of these lines, which the others led to. Raises CannotPatch."""
     line = lines[0]
     source = project.source(line.file)
-    calls = [node for node in source.find(ast.Call) if _lies(node, line.line)]
+    calls = [node for node in source.find(ast.Call) if node.lineno <= line.line <= node.end_lineno]
     place = (line.line, line.end_line, line.column, line.end_column)
     exact = [
         node
@@ -59,10 +59,6 @@ def site_at(project: Project, lines: tuple[Line, ...]) -> Site:
     if not calls:
         raise CannotPatch(f"{line.place} holds no call")
     raise CannotPatch(f"{line.place} holds several calls, and which made the loader is not known")
-
-
-def _lies(node: ast.Call, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or 0)
 
 
 def _made_before(site: Site) -> Site:

@@ -19,7 +19,6 @@ HEAVY = [
     "psutil",
     "pynvml",
     "platformdirs",
-    "libcst",
     "msgspec",
 ]
 TRACKERS = ["tensorboard", "wandb", "mlflow", "opentelemetry", "prometheus_client", "IPython"]

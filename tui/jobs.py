@@ -68,10 +68,6 @@ def taken(path: Path, take: Take) -> Taken:
 
 def diff_of(path: Path, report: LoaderReport, advice: Recommendation) -> str:
     """The advice as a patch of the user's source, not tried; or why there is none."""
-    from ..fixing import why_no_patches
-
-    if missing := why_no_patches():
-        return missing
     from ..experiment.git import project_folder
     from ..fixing.patch import make_patch, open_project
     from ..profiler.store.run.run_reader import open_run

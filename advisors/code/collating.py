@@ -4,7 +4,7 @@ what its samples were seen to be."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...profiler.store.sampled_fetches import SampleField
@@ -81,7 +81,7 @@ def of_lists(source: Sequence[str], fields: Iterable[SampleField]) -> Collating 
 
 
 def stacked(
-    file: PythonText, function: ast.FunctionDef, samples: str, seen: dict[str, SampleField]
+    file: PythonText, function: ast.FunctionDef, samples: str, seen: Mapping[str, SampleField]
 ) -> Iterator[tuple[str, list[Piece] | None]]:
     """Each field of which this function makes a tensor through a list, and the pieces that stack it
     in place of that. None where another value may come of it; where no field was seen, all are
@@ -173,12 +173,13 @@ def _comprehended(value: ast.expr, samples: str) -> _Listed | None:
 
 def _item(listed: _Listed) -> tuple[str | None, ast.expr | None, ast.AST | None]:
     """(which field of a sample this is, the field, the call that makes a list of it)."""
-    item, tolist, path = listed.item, None, ""
+    item, path = listed.item, ""
+    tolist: ast.expr | None = None
     match item:
         case ast.Call(ast.Attribute(value, "tolist"), [], []):
             tolist, item = item, value
-        case ast.Call(ast.Name("list") as tolist, [value], []):
-            item = value
+        case ast.Call(ast.Name("list") as func, [value], []):
+            tolist, item = func, value
     made = item
     while isinstance(item, ast.Subscript) and isinstance(item.slice, ast.Constant):
         path, item = f"[{item.slice.value!r}]{path}", item.value

@@ -112,7 +112,7 @@ DIALECTS = {
         otherwise="fastai's DataLoader has no such argument:",
     ),
 }
-_EVALUATING = ("validation", "evaluation", "test", "prediction")
+EVALUATING = ("validation", "evaluation", "test", "prediction")
 # Where the call of DataLoader is written with other frameworks.
 _AROUND = {
     "accelerate": "loader = accelerator.prepare({call})",
@@ -130,7 +130,7 @@ def in_options(case: Case, changes: Mapping[str, Any], drop: Any) -> str | None:
     dialect = DIALECTS.get(framework_of(case) or "")
     if dialect is None:
         return None
-    evaluating = config_text(case, "phase") in _EVALUATING
+    evaluating = config_text(case, "phase") in EVALUATING
 
     def named(text: str) -> str:
         """The Trainer has other names for evaluation."""

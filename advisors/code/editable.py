@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from ...profiler.store.sampled_fetches import SampleField
-from .method import Method, called, calls_in, draws
+from .method import Method, called, calls_in, draws, names_of
 from .python_text import Piece, PythonText
 from .shapes import CHANGES
 
@@ -56,7 +56,8 @@ class Editable(Method):
         super().__init__(file.text.splitlines(), function=function)
         self.file, self.node, self.kinds = file, function, kinds or {}
         self.certain, self.copies, self.seen = certain, copies, seen or {}
-        self.owner = file.enclosing(function, ast.ClassDef)
+        outer = next(file.parents(function))
+        self.owner = outer if isinstance(outer, ast.ClassDef) else None
         self.pieces: list[Piece] = []
 
     @property
@@ -94,14 +95,11 @@ class Editable(Method):
     def _bound(self) -> set[str]:
         """Names that stand for something else where this is moved to: all that the function binds;
         those that differ from sample to sample where it stays."""
-        nodes, moved = [*ast.walk(self.node)], self.constructor is not None
+        nodes, moved = ast.walk(self.node), self.constructor is not None
         bound = {each.arg for each in nodes if isinstance(each, ast.arg)} - {self.self_name}
-        for each in nodes:
-            if isinstance(each, ast.For | ast.AugAssign):
-                bound |= names_of(each.target)
-            elif isinstance(each, ast.Name) and moved and not isinstance(each.ctx, ast.Load):
-                bound.add(each.id)
-        return {*filter(None, bound)} | self.varying
+        if moved:
+            bound |= {each for each in names_of(self.node) if self.named(each, ast.Store)}
+        return {*filter(None, bound)} | self.varying | self._looped
 
     def is_same(self, node: ast.AST, known: set[str] | None = None) -> bool:
         """Whether this is the same for every sample: it reads nothing but attributes of the object
@@ -150,32 +148,37 @@ class Editable(Method):
                 return func is not node and "shuffle" in ast.unparse(func)
         return False
 
-    def uses(self, name: str) -> list[ast.Name]:
-        """Where this function reads the name."""
-        return [each for each in self._named(name) if isinstance(each.ctx, ast.Load)]
+    @cached_property
+    def _looped(self) -> set[str]:
+        """Names that stand for one value after another."""
+        kinds = ast.For | ast.AugAssign
+        return {
+            name
+            for each in ast.walk(self.node)
+            if isinstance(each, kinds)
+            for name in names_of(each.target)
+        }
 
-    def _named(self, name: str) -> list[ast.Name]:
-        nodes = ast.walk(self.node)
-        return [each for each in nodes if isinstance(each, ast.Name) and each.id == name]
+    def named(self, name: str, context: type[ast.expr_context] = ast.Load) -> list[ast.Name]:
+        """Where this function reads the name, or binds it."""
+        nodes = (each for each in ast.walk(self.node) if isinstance(each, ast.Name))
+        return [each for each in nodes if each.id == name and isinstance(each.ctx, context)]
 
     def changed_in_place(self, name: str) -> bool:
         """Whether the function changes what the name is bound to, for whoever else holds it."""
-        return any(map(self._changes, self.uses(name)))
+        return any(map(self._changes, self.named(name)))
 
     def stays(self, name: str) -> bool:
         """Whether the function binds this name once, and changes nothing of what it stands for."""
-        once = len(self._named(name)) == len(self.uses(name)) + 1
-        looped = any(name in names_of(each.target) for each in self._loops())
-        if not once or looped or name in self.arguments or self.changed_in_place(name):
+        once = len(self.named(name, ast.Store)) == 1 and not self.named(name, ast.Del)
+        other = name in self._looped or name in self.arguments
+        if not once or other or self.changed_in_place(name):
             return False
         return not self.certain or self._only_read(name, {name})
 
-    def _loops(self) -> list[ast.For]:
-        return [each for each in ast.walk(self.node) if isinstance(each, ast.For)]
-
     def _only_read(self, name: str, seen: set[str]) -> bool:
         """Whether nothing can change what this name stands for, or what is taken of it."""
-        return all(self._reads(node, seen) for node in self.uses(name))
+        return all(self._reads(node, seen) for node in self.named(name))
 
     def _reads(self, node: ast.AST, seen: set[str]) -> bool:
         outers = self.file.parents(node)
@@ -213,11 +216,8 @@ class Editable(Method):
 
     def add_to_end(self, function: ast.FunctionDef, text: str) -> None:
         """More statements at the end of a function."""
-        last = function.body[-1]
-        at, margin = self.file.line_end(last.end_lineno or 0), self.file.margin(function.body[0])
-        self.file.rows(last)
-        start, _, new = self.file.inserted(at, text, margin)
-        self.pieces.append((start, start, f"{self.file.newline}{new}"))
+        end, margin = self.file.rows(function.body[-1])[1], self.file.margin(function.body[0])
+        self.pieces.append(self.file.inserted(end, f"\n{text}", margin))
 
     def add_import(self, text: str) -> None:
         """Import a module, unless the file does."""
@@ -226,11 +226,6 @@ class Editable(Method):
             if any((each.asname or each.name) == name for each in node.names):
                 return
         self.pieces.append(self.file.imported(text))
-
-
-def names_of(*nodes: ast.AST) -> set[str]:
-    """The names in these expressions, not those behind dots or of keywords."""
-    return {each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def goes_once(node: ast.AST) -> bool:

@@ -18,18 +18,13 @@ LINE = 96
 
 DROP = Source("")  # as a value of `loader_code`: leave this argument out
 
-_NOT_BESIDE_BATCH_SAMPLER = ("batch_size", "shuffle", "sampler", "drop_last")
-_ORDER = (
-    "dataset",
-    "batch_size",
-    "shuffle",
-    "sampler",
-    "batch_sampler",
-    "num_workers",
-    "collate_fn",
-    "pin_memory",
-    "drop_last",
-    "timeout",
+# What DataLoader does not take together with a batch sampler.
+NOT_WITH_BATCHES = ("batch_size", "shuffle", "sampler", "drop_last")
+# What DataLoader takes without a keyword, in this order.
+POSITIONS = (
+    *("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers"),
+    *("collate_fn", "pin_memory", "drop_last", "timeout", "worker_init_fn"),
+    "multiprocessing_context",
 )
 
 
@@ -84,19 +79,19 @@ def _arguments(case: Case, form: LoaderForm, changes: dict[str, Any]) -> dict[st
         )
     without: list[str] = ["shuffle"] if sampler else []
     if arguments.get("batch_sampler"):
-        without += _NOT_BESIDE_BATCH_SAMPLER
+        without += NOT_WITH_BATCHES
     if not arguments.get("num_workers"):
         without += NEEDS_WORKERS
     return {
         name: arguments[name]
-        for name in (*_ORDER, *arguments)
+        for name in (*POSITIONS, *arguments)
         if name in arguments and name not in without and arguments[name] is not DROP
     }
 
 
 def _of_batches(changes: dict[str, Any]) -> bool:
     """Whether a change is of what a batch sampler says."""
-    return any(changes.get(name, DROP) is not DROP for name in _NOT_BESIDE_BATCH_SAMPLER)
+    return any(changes.get(name, DROP) is not DROP for name in NOT_WITH_BATCHES)
 
 
 def _cannot(form: LoaderForm, changes: dict[str, Any]) -> str | None:

@@ -82,10 +82,6 @@ class Method:
         return self.statements[self.statements.index(statement) + 1 :]
 
 
-def method_of(source: Sequence[str] | Method) -> Method:
-    return source if isinstance(source, Method) else Method(source)
-
-
 def linked(sources: Iterable[Sequence[str]]) -> list[Method]:
     """These functions, of which an argument varies only if one of the calls among them gives it
     what does; all arguments of those that nothing here calls."""
@@ -142,27 +138,26 @@ def parsed(source: str) -> ast.AST:
 
 def read_by(statement: ast.stmt) -> list[ast.expr]:
     """The expressions that this statement itself evaluates, not those of its body."""
-    fields = (
-        value for name, value in ast.iter_fields(statement) if name not in ("targets", "target")
-    )
-    found: list[ast.expr] = []
-    for value in fields:
+    found = []
+    for name, value in ast.iter_fields(statement):
         for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, ast.expr):
-                found.append(each)
-            elif isinstance(each, ast.withitem):
-                found.append(each.context_expr)
+            read = getattr(each, "context_expr", each)
+            if isinstance(read, ast.expr) and name not in ("targets", "target"):
+                found.append(read)
     return found
 
 
-def bound_by(statement: ast.stmt) -> Iterator[str]:
+def nodes_read(statement: ast.stmt | None) -> list[ast.AST]:
+    """All nodes of these expressions."""
+    read = read_by(statement) if statement is not None else []
+    return [node for each in read for node in ast.walk(each)]
+
+
+def bound_by(statement: ast.stmt) -> set[str]:
     """The names that it gives a value, or into which it writes."""
     targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
     targets += [each.optional_vars for each in getattr(statement, "items", ())]
-    for target in targets:
-        for node in ast.walk(target) if target is not None else ():
-            if isinstance(node, ast.Name):
-                yield node.id
+    return names_of(*filter(None, targets))
 
 
 def calls_in(tree: ast.AST) -> list[ast.Call]:
@@ -187,10 +182,14 @@ def named_as_drawing(function: str) -> bool:
     return moves_on or "random" in function or _DRAWS.search(name) is not None
 
 
+def names_of(*nodes: ast.AST) -> set[str]:
+    """The names in these nodes, not those behind dots or of keywords."""
+    return {each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
 def names_in(expressions: Iterable[ast.AST], names: set[str]) -> bool:
     """Whether one of these names stands in them."""
-    nodes = (node for each in expressions for node in ast.walk(each))
-    return any(isinstance(node, ast.Name) and node.id in names for node in nodes)
+    return bool(names_of(*expressions) & names)
 
 
 def grown_by(statement: ast.stmt) -> Iterator[str]:

@@ -64,8 +64,7 @@ class PythonText:
         )
 
     def _offset(self, line: int, column: int) -> int:
-        row = self.text[self._starts[line - 1] : self._starts[line]]
-        return self._starts[line - 1] + len(row.encode()[:column].decode())
+        return self._starts[line - 1] + len(self._row(line).encode()[:column].decode())
 
     def of(self, node: ast.AST) -> str:
         start, end = self.span(node)
@@ -101,23 +100,22 @@ class PythonText:
 
     def margin(self, statement: ast.AST) -> str:
         """The space in front of a statement."""
-        start = self._starts[first_line(statement) - 1]
-        return re.match(r"[ \t]*", self.text[start:])[0]  # type: ignore[index]
+        row = self._row(first_line(statement))
+        return row[: len(row) - len(row.lstrip())]
 
     def line_end(self, line: int) -> int:
         """Where a line ends, without its newline."""
-        row = self.text[self._starts[line - 1] : self._starts[line]]
-        return self._starts[line - 1] + len(row.rstrip("\r\n"))
+        return self._starts[line - 1] + len(self._row(line).rstrip("\r\n"))
 
     def rows(self, statement: Any, above: bool = True) -> tuple[int, int]:
         """The whole lines of a statement, with the comments above it. Raises CannotEdit where they
         hold something else."""
         first, last = first_line(statement), statement.end_lineno
+        start, after = self.span(statement)
         begin, end = self._starts[first - 1], self.line_end(last)
-        after = self.text[self.span(statement)[1] : end]
-        if self.text[begin : self.span(statement)[0]].lstrip()[:1] not in ("", "@") or not (
-            re.fullmatch(r"\s*(#.*)?", after)
-        ):
+        if self.text[begin:start].lstrip()[:1] not in ("", "@"):
+            raise CannotEdit
+        if self.text[after:end].lstrip()[:1] not in ("", "#"):
             raise CannotEdit
         while above and first > 1 and self._row(first - 1).lstrip().startswith("#"):
             first -= 1
@@ -152,18 +150,18 @@ class PythonText:
         return at, at, textwrap.indent(text, indent).replace("\n", self.newline)
 
     def imported(self, text: str) -> Piece:
-        """An import, beside those of the file."""
-        body = [each for each in self.tree.body if isinstance(each, ast.Import | ast.ImportFrom)]
-        future = [each for each in body if getattr(each, "module", "") == "__future__"]
-        if body and text.startswith("import") and not future:
-            return self.inserted(self._starts[body[0].lineno - 1], f"{text}\n")
-        if body:
-            above = future[-1] if text.startswith("import") else body[-1]
-            gap = "\n\n" if above in future else "\n"
-            return self.inserted(self.line_end(above.end_lineno or 0), f"{gap}{text}")
-        if ast.get_docstring(self.tree) is not None:
-            return self.inserted(self.line_end(self.tree.body[0].end_lineno or 0), f"\n\n{text}")
-        return self.inserted(0, f"{text}\n")
+        """An import below those at the beginning of the file."""
+        end, gap = 0, "\n"
+        for each in self.tree.body:
+            match each:
+                case ast.ImportFrom("__future__") | ast.Expr(ast.Constant()):
+                    gap = "\n\n"
+                case ast.Import() | ast.ImportFrom():
+                    gap = "\n"
+                case _:
+                    break
+            end = self.line_end(each.end_lineno or 0)
+        return self.inserted(end, f"{gap}{text}" if end else f"{text}\n")
 
     def free_name(self, wanted: str, between: str = "", taken: Iterable[str] = ()) -> str:
         """The wanted name, or with a number where the file has it."""

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, replace
 
 from .method import (
     Method,
@@ -16,10 +15,9 @@ from .method import (
     calls_in,
     draws,
     grown_by,
-    method_of,
     names_in,
+    nodes_read,
     parsed,
-    read_by,
 )
 
 Source = Sequence[str] | Method
@@ -79,101 +77,98 @@ class Shape:
     waste: bool = True
 
 
+_OTHER_PROCESS = Shape(
+    "other process",
+    "Read this in the process that needs it",
+    ", in another process, which is asked for each sample",
+    "make a plain dict or array of it, before training or in each worker.",
+    0.9,
+)
+_NOT_NEEDED = Shape(
+    "not needed", "Leave this out", ", and training does without it", "delete this call.", 1.0
+)
+_SAME = Shape(
+    "same",
+    "Do once what is the same for every sample",
+    ", and depends on nothing but `self`: every sample gets the same",
+    "make it once, in __init__ or at first use in each worker, and keep it in self.",
+    0.97,
+    "What it reads must not change while training goes on.",
+)
+_SEARCHED = Shape(
+    "searched",
+    "Look this up instead of searching for it",
+    ", and searches everything for one sample",
+    "make a dict, a set or a sorted index once in __init__.",
+    0.9,
+    costly=True,
+)
+_PART_READ = Shape(
+    "whole for a part",
+    "Read the part alone, not everything",
+    ", and reads everything for a part of it",
+    "leave out the [:], and use the index while the data are open.",
+    0.3,
+    "Where data are stored in chunks, those that hold the part are still read whole.",
+)
+# Their work is needed, but not done so. What is done stands in the place of {}.
+_UNDONE = Shape(
+    "back and forth",
+    "Leave out a conversion that is undone at once",
+    ", and converts there and back again: `{}`",
+    "use what it was made of, or copy that.",
+    0.6,
+    "Types may differ: torch.tensor makes float32 of Python's floats.",
+    waste=False,
+)
+_PART_USED = Shape(
+    "whole for a part",
+    "Work on what is used alone",
+    ", and only a part of what it makes is used: `{}`",
+    "take the part, or make the result small, before this.",
+    0.5,
+    "Values may differ a little where the order of the two matters.",
+    waste=False,
+)
+_ONE_BY_ONE = Shape(
+    "one by one",
+    "Do this for all values at once, not one by one",
+    ", in a loop, one by one (`{}`)",
+    "collect in a list and join once, or use one operation of NumPy or torch for all.",
+    0.6,
+    waste=False,
+)
+
+
 def shape_of(
-    source: Source, line: str, called_below: str = "", held: dict[str, str] | None = None
+    source: Source, line: str, called_below: str = "", held: Mapping[str, str] | None = None
 ) -> Shape | None:
     """The shape of this line of a method, and of the function that takes most of it. None where
     nothing is known to be wrong with it. `held` are the kinds of the data set's attributes."""
     if _PROXY in called_below:
-        return Shape(
-            "other process",
-            "Read this in the process that needs it",
-            ", in another process, which is asked for each sample",
-            "make a plain dict or array of it, before training or in each worker.",
-            0.9,
-        )
-    call = not_needed(line)
+        return _OTHER_PROCESS
+    call, held = not_needed(line), held or {}
     if call is not None:
-        return Shape(
-            "not needed",
-            "Leave this out",
-            ", and training does without it",
-            "delete this call.",
-            1.0,
-            costly=call in NOT_NEEDED,
-        )
-    if same_for_every_sample(source, line, held or {}):
-        return Shape(
-            "same",
-            "Do once what is the same for every sample",
-            ", and depends on nothing but `self`: every sample gets the same",
-            "make it once, in __init__ or at first use in each worker, and keep it in self.",
-            0.97,
-            "What it reads must not change while training goes on.",
-        )
-    nested = in_nested_loops(source, line)
-    if nested is not None:
-        return _one_by_one(nested, waste=True)
-    if searched(source, line, held or {}):
-        return Shape(
-            "searched",
-            "Look this up instead of searching for it",
-            ", and searches everything for one sample",
-            "make a dict, a set or a sorted index once in __init__.",
-            0.9,
-            costly=True,
-        )
-    method, smaller = method_of(source), made_smaller(source, line)
-    whole = taken_of_whole(method.at(line), method) or (_all_of(method.at(line)) and smaller)
-    if whole:
-        return Shape(
-            "whole for a part",
-            "Read the part alone, not everything",
-            ", and reads everything for a part of it",
-            "leave out the [:], and use the index while the data are open.",
-            0.3,
-            "Where data are stored in chunks, those that hold the part are still read whole.",
-        )
-    return _of_values(source, line)
-
-
-def _of_values(source: Source, line: str) -> Shape | None:
-    """The shapes of lines whose work is needed, but not done so."""
-    back = back_and_forth(line)
-    if back is not None:
-        return Shape(
-            "back and forth",
-            "Leave out a conversion that is undone at once",
-            f", and converts there and back again: `{back[:60]}`",
-            "use what it was made of, or copy that.",
-            0.6,
-            "Types may differ: torch.tensor makes float32 of Python's floats.",
-            waste=False,
-        )
-    smaller = made_smaller(source, line)
-    if smaller is not None:
-        return Shape(
-            "whole for a part",
-            "Work on what is used alone",
-            f", and only a part of what it makes is used: `{smaller[:80]}`",
-            "take the part, or make the result small, before this.",
-            0.5,
-            "Values may differ a little where the order of the two matters.",
-            waste=False,
-        )
-    single = one_by_one(source, line)
-    return _one_by_one(single) if single is not None else None
-
-
-def _one_by_one(loop: str, waste: bool = False) -> Shape:
-    return Shape(
-        "one by one",
-        "Do this for all values at once, not one by one",
-        f", in a loop, one by one (`{loop[:60]}`)",
-        "collect in a list and join once, or use one operation of NumPy or torch for all.",
-        0.6,
-        waste=waste,
-    )
+        return replace(_NOT_NEEDED, costly=call in NOT_NEEDED)
+    method = source if isinstance(source, Method) else Method(source)
+    statement = method.at(line)
+    if statement is not None and same_for_every_sample(method, statement, held):
+        return _SAME
+    nested, smaller = in_nested_loops(method, statement), made_smaller(method, statement)
+    if nested is None and searched(method, statement, held):
+        return _SEARCHED
+    whole = taken_of_whole(statement, method) or (_all_of(statement) and smaller)
+    if nested is None and whole:
+        return _PART_READ
+    for found, shape in (
+        (nested, replace(_ONE_BY_ONE, waste=True)),
+        (back_and_forth(line), _UNDONE),
+        (smaller, _PART_USED),
+        (one_by_one(method, statement), _ONE_BY_ONE),
+    ):
+        if found is not None:
+            return replace(shape, why=shape.why.format(found[:70]))
+    return None
 
 
 def not_needed(line: str) -> str | None:
@@ -188,33 +183,24 @@ def not_needed(line: str) -> str | None:
 
 
 def same_for_every_sample(
-    source: Source, line: str, held: Mapping[str, str] = MappingProxyType({})
+    method: Method, statement: ast.stmt | None, held: Mapping[str, str]
 ) -> bool:
     """Whether this line of a `__getitem__` depends on nothing but `self` and constants: what it
     makes could be made once. False where that cannot be told."""
-    method = method_of(source)
-    statement = method.at(line)
     if isinstance(statement, ast.Expr):
         return False  # it makes nothing that could be kept
-    made = read_by(statement) if statement is not None else []
-    nodes = [node for part in made for node in ast.walk(part)]
-    changed = any(isinstance(n, ast.Attribute) and held.get(n.attr) == CHANGES for n in nodes)
-    changed = changed or any(_unknown(node, held) for node in nodes)
-    works = any(isinstance(node, ast.Call) or _goes_through(node) for node in nodes)
-    return works and not changed and not method.varies(made) and not any(map(draws, made))
-
-
-def _goes_through(node: ast.AST) -> bool:
-    """Whether it goes through what this call has made; an attribute may move on as it is read."""
-    return isinstance(node, ast.comprehension) and isinstance(node.iter, ast.Name)
-
-
-def _unknown(node: ast.AST, held: Mapping[str, str]) -> bool:
-    """Whether it calls a method, or a function held, that may give something else each time."""
-    match node:
-        case ast.Call(ast.Attribute(ast.Name("self"), name)):
-            return held.get(name) != METHOD
-    return False
+    nodes, works = nodes_read(statement), False
+    for node in nodes:
+        match node:
+            case ast.Attribute(_, name) if held.get(name) == CHANGES:
+                return False
+            # A method, or a function held, may give something else each time.
+            case ast.Call(ast.Attribute(ast.Name("self"), name)) if held.get(name) != METHOD:
+                return False
+            # It goes through what this call has made; an attribute may move on as it is read.
+            case ast.Call() | ast.comprehension(iter=ast.Name()):
+                works = True
+    return works and not method.varies(nodes) and not any(map(draws, nodes))
 
 
 def changing(sources: Iterable[Sequence[str]]) -> set[str]:
@@ -235,30 +221,23 @@ def changing(sources: Iterable[Sequence[str]]) -> set[str]:
     return found
 
 
-def searched(source: Source, line: str, held: dict[str, str]) -> bool:
+def searched(method: Method, statement: ast.stmt | None, held: Mapping[str, str]) -> bool:
     """Whether this line compares all of something with what differs from sample to sample, to find
     where they are equal, or goes through it until it is met."""
-    method = method_of(source)
-    statement = method.at(line)
-    if statement is None:
-        return False
-    loop = method.loops.get(statement)
+    loop = method.loops.get(statement) if statement is not None else None
     if isinstance(loop, ast.For) and _until_met(loop, method):
         return True
-    for node in (node for part in read_by(statement) for node in ast.walk(part)):
+    for node in nodes_read(statement):
         match node:
-            case ast.Subscript():
-                if _compares(node.slice, method):
-                    return True
-            case ast.comprehension():
-                if any(_compares(test, method) for test in node.ifs):
-                    return True
+            case ast.Subscript(_, key) if _compares(key, method):
+                return True
+            case ast.comprehension(ifs=tests) if any(_compares(each, method) for each in tests):
+                return True
             case ast.Compare(left, [ast.In() | ast.NotIn()], [all_of]):
                 if method.varies([left]) and _is_list(all_of, method, held):
                     return True
-            case ast.Call():
-                if _searches(node, method):
-                    return True
+            case ast.Call() if _searches(node, method):
+                return True
     return False
 
 
@@ -315,26 +294,21 @@ def back_and_forth(line: str) -> str | None:
     return None
 
 
-def one_by_one(source: Source, line: str) -> str | None:
+def one_by_one(method: Method, statement: ast.stmt | None) -> str | None:
     """The head of the loop in which this line does little for one value after another; or the
     comprehension on it that does."""
-    method = method_of(source)
-    statement = method.at(line)
     loop = method.loops.get(statement) if statement is not None else None
     if loop is not None and _small(loop):
         return method.text(loop)
-    made = [node for part in read_by(statement) for node in ast.walk(part)] if statement else []
-    for node in made:
+    for node in nodes_read(statement):
         if isinstance(node, ast.ListComp | ast.GeneratorExp) and _small(node):
             return ast.unparse(node)
     return None
 
 
-def in_nested_loops(source: Source, line: str) -> str | None:
+def in_nested_loops(method: Method, statement: ast.stmt | None) -> str | None:
     """The head of the outermost of two loops or more whose variables this line, or one beside it,
     uses as subscripts of the same thing: it goes through a table element by element."""
-    method = method_of(source)
-    statement = method.at(line)
     if statement is None or statement not in method.loops:
         return None
     around = [
@@ -342,7 +316,7 @@ def in_nested_loops(source: Source, line: str) -> str | None:
         for each in method.statements
         if isinstance(each, ast.For) and statement in ast.walk(each) and _counts(each.iter)
     ]
-    over = [{*bound_by(each)} for each in around]
+    over = [bound_by(each) for each in around]
     if len(over) < 2:
         return None
     for node in ast.walk(around[-1]):
@@ -374,31 +348,27 @@ def _small(loop: ast.AST) -> bool:
     return all(called(call).lower() in _SMALL for call in inside)
 
 
-def made_smaller(source: Source, line: str) -> str | None:
+def made_smaller(method: Method, statement: ast.stmt | None) -> str | None:
     """The later line that makes what this line makes smaller: it takes a part of it, resizes or
     crops it. None where there is none: this line then works on no more than is used."""
-    method = method_of(source)
-    statement = method.at(line)
     if not isinstance(statement, ast.Assign):
         return None
-    made = {*bound_by(statement)}
+    made = bound_by(statement)
     for each in method.after(statement):
-        for node in (node for part in read_by(each) for node in ast.walk(part)):
-            if _is_smaller(node, made):
-                return method.text(each)
+        if any(_is_smaller(node, made) for node in nodes_read(each)):
+            return method.text(each)
         if isinstance(each, ast.Assign) and names_in([each.value], made) and _is_view(each.value):
-            made |= {*bound_by(each)}
+            made |= bound_by(each)
         elif isinstance(each, ast.Expr) and names_in([each.value], made):
             made |= {*grown_by(each)}
-        elif made & {*bound_by(each)}:  # something else from here on
+        elif made & bound_by(each):  # something else from here on
             return None
     return None
 
 
 def taken_of_whole(statement: ast.stmt | None, method: Method) -> ast.Subscript | None:
     """`self.data[:][z]` in this statement, whose `[:]` reads all of the data."""
-    read = read_by(statement) if statement is not None else []
-    for node in (node for part in read for node in ast.walk(part)):
+    for node in nodes_read(statement):
         match node:
             case ast.Subscript(ast.Subscript(of, every), key, ast.Load()) if _is_all(every):
                 if not isinstance(of, ast.Name) and method.varies([key]):

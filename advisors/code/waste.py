@@ -8,8 +8,8 @@ import re
 import textwrap
 from typing import Any
 
-from .editable import Editable, names_of
-from .method import called, calls_in
+from .editable import Editable
+from .method import called, calls_in, names_of
 from .shapes import NOT_NEEDED, taken_of_whole
 
 # Kinds of lists that hold nothing but values that have a hash.
@@ -132,7 +132,7 @@ def _whole_with(method: Editable, around: ast.With) -> bool:
 
 
 def _uses_outside(method: Editable, name: str, moved: ast.stmt) -> list[ast.Name]:
-    return [each for each in method.uses(name) if moved not in method.file.parents(each)]
+    return [each for each in method.named(name) if moved not in method.file.parents(each)]
 
 
 def _keep(method: Editable, moved: ast.stmt, names: list[str]) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loaderscope.fixing.arguments import POSITIONS
+from loaderscope.advisors.code.loader_code import POSITIONS
 from loaderscope.fixing.deciding_call import change_arguments, change_dispatching
 from loaderscope.fixing.edits import Edits, unified_diff
 from loaderscope.fixing.project import CannotPatch, Project
@@ -125,7 +125,7 @@ def test_an_expression_of_options_is_not_replaced() -> None:
     [
         (
             "from accelerate import Accelerator\naccelerator = Accelerator(cpu=True)\n",
-            "import accelerate.utils\nfrom accelerate import Accelerator\n"
+            "from accelerate import Accelerator\nimport accelerate.utils\n"
             "accelerator = Accelerator(cpu=True, "
             "dataloader_config=accelerate.utils.DataLoaderConfiguration(dispatch_batches=False))\n",
         ),

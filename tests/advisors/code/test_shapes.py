@@ -20,6 +20,13 @@ from loaderscope.advisors.code.shapes import (
     shape_of,
 )
 
+
+def at(source: Any, line: str) -> tuple[Method, Any]:
+    """A method and a statement of it."""
+    method = source if isinstance(source, Method) else Method(source)
+    return method, method.at(line)
+
+
 SOURCE = """\
 def __getitem__(self, index):
     files = sorted(glob.glob(self.pattern))
@@ -58,13 +65,13 @@ def __getitem__(self, index):
     ],
 )
 def test_what_depends_on_no_sample_is_the_same_for_each(line: str, same: bool) -> None:
-    assert same_for_every_sample(SOURCE, line) is same
+    assert same_for_every_sample(*at(SOURCE, line), {}) is same
 
 
 def test_source_that_cannot_be_read_says_nothing() -> None:
-    assert not same_for_every_sample(["def broken(:"], "x = f()")
-    assert not same_for_every_sample(["x = f()"], "x = f()")
-    assert not same_for_every_sample(["def __getitem__():", "    x = f()"], "x = f()")
+    assert not same_for_every_sample(*at(["def broken(:"], "x = f()"), {})
+    assert not same_for_every_sample(*at(["x = f()"], "x = f()"), {})
+    assert not same_for_every_sample(*at(["def __getitem__():", "    x = f()"], "x = f()"), {})
 
 
 @pytest.mark.parametrize(
@@ -120,7 +127,7 @@ def __getitem__(self, index):
     ],
 )
 def test_what_is_made_smaller_later(line: str, later: str | None) -> None:
-    assert made_smaller(WHOLE, line) == later
+    assert made_smaller(*at(WHOLE, line)) == later
 
 
 @pytest.mark.parametrize(
@@ -145,7 +152,7 @@ def test_what_is_made_smaller_later(line: str, later: str | None) -> None:
 def test_what_is_searched_for_each_sample(line: str, found: bool) -> None:
     source = ["def __getitem__(self, index):", "    key = str(index)", f"    {line}"]
     source += ["        pass"] * (line == "if index == 3:")
-    assert searched(source, line, {"names": "texts", "places": "dict"}) is found
+    assert searched(*at(source, line), {"names": "texts", "places": "dict"}) is found
 
 
 @pytest.mark.parametrize(
@@ -160,7 +167,7 @@ def test_what_is_searched_for_each_sample(line: str, found: bool) -> None:
 )
 def test_what_is_another_each_time_or_makes_nothing_is_not_made_once(line: str) -> None:
     source = ["def __getitem__(self, index):", f"    {line}", "    return index"]
-    assert not same_for_every_sample(source, line)
+    assert not same_for_every_sample(*at(source, line), {})
 
 
 def test_a_line_of_no_shape_has_none() -> None:
@@ -211,7 +218,7 @@ def test_what_is_converted_there_and_back(line: str, found: bool) -> None:
 )  # fmt: skip
 def test_what_is_done_for_one_value_after_another(lines: list[str], hot: int, found: Any) -> None:
     source = ["def __getitem__(self, index):", *(f"    {line}" for line in lines)]
-    assert one_by_one(source, lines[hot]) == found
+    assert one_by_one(*at(source, lines[hot])) == found
 
 
 @pytest.mark.parametrize(
@@ -230,16 +237,16 @@ def test_what_methods_change_is_not_the_same_for_every_sample() -> None:
     getitem = ["def __getitem__(self, index):", "    self.place = index", "    return self.load()"]
     load = ["def load(self):", "    rows = decode(self.files[self.place])", "    return rows"]
     grows = ["def grows(self):", "    self.seen.append(1)", "    self.table[0] = 1"]
-    assert same_for_every_sample(load, "rows = decode(self.files[self.place])")
+    assert same_for_every_sample(*at(load, "rows = decode(self.files[self.place])"), {})
     held = dict.fromkeys(changing([getitem, load, grows]), CHANGES)
     assert set(held) == {"place", "seen", "table", "grows", "__getitem__"}
-    assert not same_for_every_sample(load, "rows = decode(self.files[self.place])", held)
+    assert not same_for_every_sample(*at(load, "rows = decode(self.files[self.place])"), held)
 
 
 def test_all_arguments_of_a_function_differ_from_sample_to_sample() -> None:
     source = ["def smooth(image, k=9):", "    out = blurred(image)", "    kernel = made(K)"]
-    assert not same_for_every_sample(source, "out = blurred(image)")
-    assert same_for_every_sample(source, "kernel = made(K)")
+    assert not same_for_every_sample(*at(source, "out = blurred(image)"), {})
+    assert same_for_every_sample(*at(source, "kernel = made(K)"), {})
 
 
 def test_all_of_a_data_set_read_for_an_index_is_read_whole() -> None:
@@ -285,7 +292,7 @@ def __getitem__(self, index):
     ],
 )
 def test_what_is_made_in_this_call_of_what_is_the_same_is_the_same(line: str, same: bool) -> None:
-    assert same_for_every_sample(READS_ALL, line) is same
+    assert same_for_every_sample(*at(READS_ALL, line), {}) is same
 
 
 def test_an_argument_varies_if_a_call_gives_it_what_does() -> None:
@@ -304,7 +311,7 @@ def test_an_argument_varies_if_a_call_gives_it_what_does() -> None:
     assert found["__getitem__"] == {"index"}
     twice = linked([*sources, ["def opened(other):", "    pass"]])
     assert twice[2].varying == {"path"}  # which of the two is called is not known
-    assert same_for_every_sample(linked(sources)[1], "return opened(path)")
+    assert same_for_every_sample(*at(linked(sources)[1], "return opened(path)"), {})
 
 
 @pytest.mark.parametrize(
@@ -323,7 +330,7 @@ def test_a_value_that_differs_is_searched_in_a_list(
 ) -> None:
     source = ["def __getitem__(self, name):", "    used = self.users[name]",
               "    value = random.randrange(9)", f"    {line}"]  # fmt: skip
-    assert searched(source, line, held) is found
+    assert searched(*at(source, line), held) is found
 
 
 @pytest.mark.parametrize(
@@ -342,7 +349,7 @@ def test_loops_through_a_table_go_one_by_one(
     source = ["def drawn(out, h, w):"]
     source += [f"{'    ' * n}for {each}:" for n, each in enumerate(loops, 1)]
     source.append("    " * (len(loops) + 1) + line)
-    assert (in_nested_loops(source, line) is not None) is found
+    assert (in_nested_loops(*at(source, line)) is not None) is found
     shape = shape_of(Method(source), line)
     assert not found or (shape is not None and shape.waste and shape.key == "one by one")
 
@@ -351,4 +358,4 @@ def test_of_a_list_filled_in_a_loop_one_element_is_used() -> None:
     source = ["def frame(self, path, at):", "    frames = []", "    while True:",
               "        ok, image = capture.read()", "        frames.append(image)",
               "    return frames[at]"]  # fmt: skip
-    assert made_smaller(source, "ok, image = capture.read()") == "return frames[at]"
+    assert made_smaller(*at(source, "ok, image = capture.read()")) == "return frames[at]"
