@@ -126,7 +126,7 @@ class _Inspector:
                 cls = type(value.__self__)
             elif called is underlying(value):
                 cls = None
-            self._place(called, facts)
+            facts |= _place(called)
             facts["call"] = list(self._sources.lines(called))
             facts["names"] = self._names([called], cls)
         return facts
@@ -139,7 +139,7 @@ class _Inspector:
             if method is None or is_known(method.__module__):
                 continue
             if not used:
-                self._place(method, facts)
+                facts |= _place(method)
             used.append(method)
             facts[key] = list(self._sources.lines(method))
         own = len(used)
@@ -151,23 +151,18 @@ class _Inspector:
         self._names_remaining -= len(names)
         return names
 
-    @staticmethod
-    def _place(function: Any, facts: dict[str, Any]) -> None:
-        facts["file"], facts["line"] = (
-            function.__code__.co_filename,
-            function.__code__.co_firstlineno,
-        )
-
     def _children(self, own: dict[str, Any], depth: int) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         for value in _wrapped(own):
-            if (
-                len(self._seen) < MAX_PARTS
-                and len(found) < MAX_CHILDREN
-                and id(value) not in self._seen
-            ):
+            room = len(self._seen) < MAX_PARTS and len(found) < MAX_CHILDREN
+            if room and id(value) not in self._seen:
                 found.append(self.part(value, depth + 1))
         return found
+
+
+def _place(function: types.FunctionType) -> dict[str, Any]:
+    code = function.__code__
+    return {"file": code.co_filename, "line": code.co_firstlineno}
 
 
 def _identity(value: Any) -> dict[str, Any]:
