@@ -30,7 +30,7 @@ _ROUNDS = 12
 
 class _Fetcher:
     def __init__(self) -> None:
-        self.collate_fn = lambda data: data
+        self.collate_fn: Callable[[Any], Any] = lambda data: data
 
     def fetch(self, index: Any) -> Any:
         return self.collate_fn(index)

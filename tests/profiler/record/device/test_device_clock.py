@@ -93,6 +93,13 @@ def hand_over(clock: DeviceClock, lane: Lane, batch: Any = None) -> None:
     clock.handed_over(lane, lane.count - 1, batch)
 
 
+def steps(clock: DeviceClock, lane: Lane, number: int) -> None:
+    for _ in range(number):
+        clock.entered()
+        hand_over(clock, lane)
+    clock.entered()
+
+
 def records(lane: Lane) -> Any:
     return read_segment(lane.directory / "batches0x0-000000.seg")[0]
 
@@ -126,10 +133,7 @@ def test_a_stall_is_never_longer_than_the_wait(
 
 def test_nothing_is_read_before_it_is_done(device: Device, clock: DeviceClock, lane: Lane) -> None:
     device.done_ms = -1
-    for _ in range(20):
-        clock.entered()
-        hand_over(clock, lane)
-    clock.entered()
+    steps(clock, lane, 20)
     assert (records(lane)["compute_device_ns"] == -1).all()
     device.done_ms = float("inf")
     clock.drain()
@@ -137,9 +141,7 @@ def test_nothing_is_read_before_it_is_done(device: Device, clock: DeviceClock, l
 
 
 def test_events_are_used_again(device: Device, clock: DeviceClock, lane: Lane) -> None:
-    for _ in range(200):
-        clock.entered()
-        hand_over(clock, lane)
+    steps(clock, lane, 200)
     assert device.made < 2 * APART[1] + 10
 
 
@@ -147,9 +149,7 @@ def test_a_device_that_never_answers_holds_no_events_for_ever(
     device: Device, clock: DeviceClock, lane: Lane
 ) -> None:
     device.done_ms = -1
-    for _ in range(2000):
-        clock.entered()
-        hand_over(clock, lane)
+    steps(clock, lane, 2000)
     assert len(clock.log) <= step_log.MAX_PENDING + APART[1] + 1 <= LATE_ROWS
     # It had work of an earlier step whenever a batch was handed over: that is certain, whatever
     # became of it.
@@ -185,18 +185,14 @@ class Slow(Event):
 def test_copies_between_events(device: Device, clock: DeviceClock, lane: Lane) -> None:
     clock._device._event = lambda enable_timing: Slow(device)
     device.done_ms = -1.0  # of a stream that lags behind
-    copies.install("meta")
-    try:
-        batch = [torch.ones(1024), torch.ones(8)]
-        for _ in range(2):
-            clock.entered()
-            hand_over(clock, lane, batch)
-            for tensor in batch:
-                tensor.to("meta", non_blocking=True)
-        device.done_ms = float("inf")
+    batch = [torch.ones(1024), torch.ones(8)]
+    for _ in range(2):
         clock.entered()
-    finally:
-        copies.uninstall()
+        hand_over(clock, lane, batch)
+        for tensor in batch:
+            tensor.to("meta", non_blocking=True)
+    device.done_ms = float("inf")
+    clock.entered()
     got = records(lane)
     assert list(got["h2d_copies"]) == [2, 2]
     assert list(got["h2d_bytes"]) == [1032 * 4] * 2
@@ -238,25 +234,19 @@ def test_on_an_idle_stream_issuing_is_no_copying(
 def test_a_copy_that_is_waited_for_takes_no_longer_than_its_call(
     device: Device, clock: DeviceClock, lane: Lane
 ) -> None:
-    copies.install("meta")
     batch = torch.ones(1024)
-    try:
-        clock.entered()
-        hand_over(clock, lane, batch)
-        copies._issuing_ns["to"] = 10
-        batch.to("meta")
-        clock._open.events[0][1].at_ms = 50_000.0  # the program came to record it much later
-        clock.entered()
-    finally:
-        copies.uninstall()
+    clock.entered()
+    hand_over(clock, lane, batch)
+    copies._issuing_ns["to"] = 10
+    batch.to("meta")
+    clock._open.events[0][1].at_ms = 50_000.0  # the program came to record it much later
+    clock.entered()
     assert records(lane)["h2d_ns"][0] == records(lane)["h2d_host_ns"][0] - 10 > 0
 
 
 def test_no_event_is_recorded_into_a_graph(device: Device, clock: DeviceClock, lane: Lane) -> None:
     device.capturing = True
-    clock.entered()
-    hand_over(clock, lane)
-    clock.entered()
+    steps(clock, lane, 1)
     assert device.made == 0
     assert records(lane)["compute_device_ns"][0] == -1
 
@@ -276,19 +266,15 @@ def test_a_broken_device_switches_the_clock_off(step: Iteration, clock: DeviceCl
 def test_a_thread_copies_when_the_loop_has_gone_on(
     device: Device, clock: DeviceClock, lane: Lane
 ) -> None:
-    copies.install("meta")
     batches = [torch.ones(1024 + k) for k in range(8)]
-    try:
-        for batch in batches:
-            clock.entered()
-            hand_over(clock, lane, [batch])
-        assert (records(lane)["h2d_copies"][:-1] == 0).all()
-        thread = threading.Thread(target=lambda: [batch.to("meta") for batch in batches])
-        thread.start()
-        thread.join()
+    for batch in batches:
         clock.entered()
-    finally:
-        copies.uninstall()
+        hand_over(clock, lane, [batch])
+    assert (records(lane)["h2d_copies"][:-1] == 0).all()
+    thread = threading.Thread(target=lambda: [batch.to("meta") for batch in batches])
+    thread.start()
+    thread.join()
+    clock.entered()
     got = records(lane)
     # Of the older batches the memory may be another's by now.
     assert list(got["h2d_copies"]) == [0, 0, 0, 0, 1, 1, 1, 1]
@@ -300,20 +286,16 @@ def test_a_thread_copies_when_the_loop_has_gone_on(
 def test_copies_not_done_yet_are_waited_for_by_nobody(
     device: Device, clock: DeviceClock, lane: Lane
 ) -> None:
-    copies.install("meta")
     batch = torch.ones(1024)
-    try:
-        clock.entered()
-        hand_over(clock, lane, batch)
-        device.now_ms, device.done_ms = 20.0, 1.0  # on a stream that lags behind
-        batch.to("meta", non_blocking=True)
-        clock._open.events[0][1].at_ms = 70.0
-        clock.entered()
-        assert records(lane)["h2d_ns"][0] == -1
-        device.done_ms = 80.0
-        clock.drain()
-    finally:
-        copies.uninstall()
+    clock.entered()
+    hand_over(clock, lane, batch)
+    device.now_ms, device.done_ms = 20.0, 1.0  # on a stream that lags behind
+    batch.to("meta", non_blocking=True)
+    clock._open.events[0][1].at_ms = 70.0
+    clock.entered()
+    assert records(lane)["h2d_ns"][0] == -1
+    device.done_ms = 80.0
+    clock.drain()
     assert records(lane)["h2d_ns"][0] == 50 * MS  # issued before the stream came to its first event
 
 
@@ -326,16 +308,12 @@ def test_events_without_times_leave_copies_counted(
 
     clock._device._event = lambda enable_timing: Untimed(device)
     step.device = clock
-    copies.install("meta")
     batch = torch.ones(1024)
-    try:
-        for _ in range(4):
-            clock.entered()
-            hand_over(clock, lane, batch)
-            batch.to("meta")
+    for _ in range(4):
         clock.entered()
-    finally:
-        copies.uninstall()
+        hand_over(clock, lane, batch)
+        batch.to("meta")
+    clock.entered()
     assert step.device is clock
     got = records(lane)
     assert list(got["h2d_copies"]) == [1, 1, 1, 1]
@@ -348,10 +326,7 @@ def test_what_the_device_reaches_after_the_epoch_is_read_with_the_next(
     device: Device, clock: DeviceClock, lane: Lane
 ) -> None:
     device.done_ms = -1
-    for _ in range(5):
-        clock.entered()
-        hand_over(clock, lane)
-    clock.entered()
+    steps(clock, lane, 5)
     clock.drain()
     assert (records(lane)["compute_device_ns"] == -1).all()
     device.done_ms = float("inf")
@@ -365,9 +340,7 @@ def test_a_forked_child_leaves_the_parents_records_alone(
     device: Device, clock: DeviceClock, lane: Lane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device.done_ms = -1
-    clock.entered()
-    hand_over(clock, lane)
-    clock.entered()
+    steps(clock, lane, 1)
     clock.drain()
     device.done_ms = float("inf")
     monkeypatch.setattr(os, "getpid", lambda: -5)
