@@ -217,8 +217,7 @@ def test_the_first_batch_of_a_loader_is_looked_at(workers: int) -> None:
     data = TensorDataset(pictures(), torch.arange(8))
     loader = loaderscope.watch(DataLoader(data, batch_size=4, num_workers=workers))
     for _ in range(2):
-        for _ in loader:
-            pass
+        list(loader)
     seen = loaderscope.open_run("latest").loaders[0].inspection
     assert seen.structure == "list"
     assert [(f.path, f.dtype, f.whole_255ths) for f in seen.leaves] == [
@@ -228,7 +227,6 @@ def test_the_first_batch_of_a_loader_is_looked_at(workers: int) -> None:
 
 
 def test_other_iterables_have_leaves_too() -> None:
-    for _ in loaderscope.watch([torch.zeros(2)] * 3):
-        pass
+    list(loaderscope.watch([torch.zeros(2)] * 3))
     seen = loaderscope.open_run("latest").loaders[0].inspection
     assert (seen.dataset, [f.kind for f in seen.leaves]) == (None, ["tensor"])

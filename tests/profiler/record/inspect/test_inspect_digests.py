@@ -48,8 +48,7 @@ def digests(loader: Any, epochs: int = 1) -> list[dict[int, int]]:
     """An epoch: digest by task, or by place where there are no tasks."""
     loader = loaderscope.watch(loader)
     for _ in range(epochs):
-        for _ in loader:
-            pass
+        list(loader)
     batches = loaderscope.open_run("latest").loaders[-1].batches
     found: list[dict[int, int]] = [{} for _ in range(epochs)]
     places = [0] * epochs
@@ -151,8 +150,7 @@ def test_a_stream_found_at_work_has_none() -> None:
     iterator = iter(DataLoader(Stream(), batch_size=4))
     next(iterator)
     loaderscope.watch_all()
-    for _ in iterator:
-        pass
+    list(iterator)
     loader = loaderscope.open_run("latest").loaders[0]
     assert loader.count == 11
     assert not loader.batches.measured("digest")

@@ -460,8 +460,7 @@ def test_a_program_without_a_file() -> None:
         class Rows(Dataset):
             def __len__(self): return 3
             def __getitem__(self, i): return torch.zeros(1)
-        for _ in loaderscope.watch(DataLoader(Rows(), collate_fn=lambda samples: samples)):
-            pass
+        list(loaderscope.watch(DataLoader(Rows(), collate_fn=lambda samples: samples)))
         seen = loaderscope.open_run("latest").loaders[0].inspection
         print(json.dumps([seen.dataset.getitem, seen.dataset.names, seen.dataset.file, seen.collate.call]))
         """
@@ -649,8 +648,7 @@ def test_a_watched_loader_is_inspected_once_it_is_used(workers: int, tmp_path: P
         DataLoader(Pictures(tmp_path), batch_size=8, num_workers=workers, collate_fn=careful)
     )
     for _ in range(2):
-        for _ in loader:
-            pass
+        list(loader)
     seen = recorded()
     assert seen.dataset is not None
     assert seen.dataset.attribute("paths") is not None
@@ -665,8 +663,7 @@ def test_deep_parts_survive_the_reader() -> None:
     data: Any = TensorDataset(torch.zeros(6, 2))
     for _ in range(4):
         data = Subset(data, range(6))
-    for _ in loaderscope.watch(DataLoader(data, batch_size=2)):
-        pass
+    list(loaderscope.watch(DataLoader(data, batch_size=2)))
     part = recorded().dataset
     for _ in range(4):
         assert part is not None
@@ -677,8 +674,7 @@ def test_deep_parts_survive_the_reader() -> None:
 
 def test_inspection_can_be_turned_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LOADERSCOPE_INSPECT", "0")
-    for _ in loaderscope.watch(DataLoader(Pictures(tmp_path), batch_size=8)):
-        pass
+    list(loaderscope.watch(DataLoader(Pictures(tmp_path), batch_size=8)))
     loader = loaderscope.open_run("latest").loaders[0]
     assert loader.inspection == Inspection()
     assert "LOADERSCOPE_INSPECT" in loader.reasons["inspection"]
@@ -703,8 +699,7 @@ def test_a_failing_inspection_does_not_stop_the_recording(monkeypatch: pytest.Mo
         raise MemoryError
 
     monkeypatch.setattr(module, "_identity", fails)
-    for _ in loaderscope.watch(DataLoader(TensorDataset(torch.zeros(4)))):
-        pass
+    list(loaderscope.watch(DataLoader(TensorDataset(torch.zeros(4)))))
     loader = loaderscope.open_run("latest").loaders[0]
     assert loader.count == 4
     assert loader.inspection.dataset is None
