@@ -7,15 +7,19 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
-    """Replace `path` in one step: a reader sees the old text or the new, never a part. Who may read
-    it: `mode`."""
+    """Replace `path` in one step: a reader sees the old text or the new one. `mode` says who may
+    read it. A failure leaves the old text alone."""
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.{os.getpid()}")
     data = memoryview(text.encode())
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
-        while data:
-            data = data[os.write(fd, data) :]
-    finally:
-        os.close(fd)
-    os.replace(temporary, path)
+        try:
+            while data:
+                data = data[os.write(fd, data) :]
+        finally:
+            os.close(fd)
+        os.replace(temporary, path)
+    except OSError:  # a full disk, say
+        os.unlink(temporary)
+        raise

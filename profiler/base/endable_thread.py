@@ -1,5 +1,5 @@
-"""Threads end before the interpreter does. One that it finds at work in C++ ends the process:
-"terminate called"."""
+"""Threads that end before the interpreter does. A thread that is still in C++ code at its end would
+end the process with "terminate called"."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ import threading
 import time
 from contextlib import suppress
 
-# Between two tries: what is raised in a thread may be lost in it, in a `__del__` for one.
+# Between two tries: an error raised in a thread may be lost, for example in a `__del__`.
 AGAIN_S = 0.2
-# A file system that does not answer holds a thread for ever; it does no harm there.
+# A file system that does not answer may hold a thread for ever. It does no harm there.
 PATIENCE_S = 20.0
 
 
 class GivenUp(SystemExit):
-    """Raised in a thread, between two steps of it, that is to end."""
+    """Raised in a thread that shall end, between two of its steps."""
 
 
 class EndableThread(threading.Thread):
-    """A thread whose work is given up by `end`."""
+    """A thread that `end` interrupts."""
 
     def run(self) -> None:
         with suppress(GivenUp):
             self.work()
 
     def work(self) -> None:
-        """What it is for; by default its target."""
+        """The thread's work, by default its target."""
         super().run()
 
     def end(self) -> None:
-        """Give up what it is at, and wait until it has ended. Nothing where it has not begun."""
+        """Interrupt the work and wait for the end. Does nothing before the thread has begun."""
         import ctypes
 
         deadline = time.monotonic() + PATIENCE_S

@@ -1,8 +1,7 @@
-"""What runs, processes and hosts say of themselves, as it stands in `run.json`, `process.json` and
-`host.json`.
+"""The facts of runs, processes and hosts: `run.json`, `process.json` and `host.json`.
 
-The recording side writes these types and every reader gets them back (see `tolerant`); None is what
-is not known.
+The recording side writes these types, and readers get them back (see `tolerant`). None means
+unknown.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ Texts = tuple[str, ...]
 
 
 class Facts(Struct, frozen=True, kw_only=True):
-    """What all of them say."""
+    """The facts that all of them have."""
 
     format: int | None = None
     host: Text | None = None
@@ -41,7 +40,7 @@ class RunFacts(Facts, frozen=True, kw_only=True):
 
 
 class ProcessFacts(Facts, frozen=True, kw_only=True):
-    """`process.json` as long as its process records."""
+    """`process.json` while its process records."""
 
     pid: int | None = None
     create_time: float | None = None
@@ -68,7 +67,7 @@ class ProcessFacts(Facts, frozen=True, kw_only=True):
 
 
 class EndedProcess(ProcessFacts, frozen=True, kw_only=True):
-    """`process.json`, with what is added while it records and when it ends."""
+    """`process.json`, with the facts that are added while it records and when it ends."""
 
     stacks: str = "on"  # whether bursts of stacks are taken by themselves: "on", "off" or "eager"
     ended_clock_ns: int | None = None
@@ -82,7 +81,7 @@ class EndedProcess(ProcessFacts, frozen=True, kw_only=True):
 
     @property
     def core_numbers(self) -> frozenset[int]:
-        """Which they are; empty where that is not known."""
+        """Their numbers, empty if unknown."""
         return cpus_of(self.cpus or "")
 
 
@@ -122,5 +121,5 @@ class HostFacts(Facts, frozen=True, kw_only=True):
 
 
 def core_count(affinity: int | tuple[int, ...] | None) -> int | None:
-    """An affinity as a number of cores, whether it was stored as one or as the list of cores."""
+    """The number of cores in an affinity, which is stored as a number or as a list."""
     return len(affinity) if isinstance(affinity, tuple) else affinity

@@ -20,8 +20,8 @@ CREATE_TIME_TOLERANCE_S = 2.0
 
 
 def created(pid: int) -> float | None:
-    """When the process of this id was created, seconds since 1970; None where there is none
-    (zombies included), NaN where there is one and nothing says when."""
+    """When the process of this id was created, in seconds since 1970. None if there is none, or a
+    zombie. NaN if the time is unknown."""
     import psutil
 
     try:
@@ -36,13 +36,13 @@ def created(pid: int) -> float | None:
 
 
 def created_here() -> float | None:
-    """When this process was created; None if nothing says so, as on Linux without /proc."""
+    """When this process was created. None if unknown, as on Linux without /proc."""
     since = created(os.getpid())
     return None if since is None or math.isnan(since) else since
 
 
 def _exists(pid: int) -> bool:
-    """Whether signals would reach a process of this id, though psutil knows none."""
+    """Whether signals would reach a process of this id that psutil does not know."""
     if os.name != "posix":
         return False
     try:
@@ -54,7 +54,7 @@ def _exists(pid: int) -> bool:
 
 @dataclass(frozen=True)
 class Liveness:
-    """This host's facts; passed in so that tests need none of them."""
+    """This host's facts. They are passed in, so that tests can choose them."""
 
     host: str = field(default_factory=host_name)
     boot_id: str | None = field(default_factory=boot_id)

@@ -1,8 +1,8 @@
-"""Reading the JSON files of a run directory: bounded, typed, and clean enough to print.
+"""Reads the JSON files of a run directory: bounded, typed, and clean enough to print.
 
-Nothing in a run directory is trusted: it may come from another machine, be torn by a crash, or have
-been written by someone who wishes the reader ill. Texts lose their control characters, sizes are
-capped, numbers are checked.
+Nothing in a run directory is trusted. It may come from another machine, be torn by a crash, or be
+written to harm its reader. Texts lose their control characters, sizes are capped, and numbers are
+checked.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Scalar = str | int | float | bool | None
 
 
 def clean(text: object, limit: int = MAX_TEXT) -> str:
-    """One printable line: control, format and unpaired characters are replaced, what is too long is
-    cut."""
+    """One printable line. Control, format and unpaired characters are replaced. A text longer than
+    `limit` is cut."""
     line = str(text)[: limit + 1]
     if not line.isprintable():
         spaced = line.replace("\n", " ").replace("\t", " ").replace("\r", " ")
@@ -41,10 +41,10 @@ def read_json(
     max_bytes: int = MAX_JSON_BYTES,
     max_items: int = MAX_ITEMS,
 ) -> dict[str, Any]:
-    """The object in a JSON file, cleaned; raises RunUnreadable, with FileNotFoundError as cause
-    where there is none.
+    """The object in a JSON file, cleaned. Raises RunUnreadable, caused by FileNotFoundError if
+    there is no file.
 
-    An impossible number is None, and `notes` says which those were.
+    Impossible numbers become None, and `notes` gets their names.
     """
     disbelieved: dict[str, None] = {}
 
@@ -73,8 +73,7 @@ def read_json(
 
 
 def read_object(path: Path, max_bytes: int) -> dict[str, Any]:
-    """The object in a JSON file, as it stands there: whoever uses it bounds and cleans it. Raises
-    as `read_json`."""
+    """The object in a JSON file, neither bounded nor cleaned. Raises as `read_json`."""
     shown = clean(path)
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a FIFO would wait for ever

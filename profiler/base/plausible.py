@@ -1,10 +1,8 @@
-"""What the numbers of a run directory can be: what lies outside was not measured but made by
-damage.
+"""The range of the numbers in a run directory. Numbers outside of it come from damage.
 
-One table for all that is read: columns of lanes, totals, JSON files. Readers take what cannot be
-believed as not measured and say so, so that nothing above them meets infinite, negative or
-astronomic figures. Limits lie far above whatever a machine does; names end in their unit, and that
-is what most limits go by.
+One table covers columns of lanes, totals and JSON files. Readers take impossible numbers as not
+measured and say so, so that no later code meets infinite, negative or astronomic figures. Limits
+are far above what any machine does. Most follow from the unit at the end of a name.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ _LONGEST_CPU_NS = 1 << 62  # 146 years of one core
 _MOST_BYTES = 1 << 60
 _MOST_OF_ANY = 1 << 62
 
-# Single names, of columns and of JSON keys, by the largest number that they can hold.
+# Columns and JSON keys by the largest number that they can hold.
 _PID = (1 << 31) - 1
 _BY_LIMIT: tuple[tuple[float, tuple[str, ...]], ...] = (
     (1, ("padding_share",)),
@@ -44,7 +42,7 @@ _BY_LIMIT: tuple[tuple[float, tuple[str, ...]], ...] = (
     (math.inf, ("digest",)),
 )
 _NAMED = {name: most for most, names in _BY_LIMIT for name in names}
-# CPU time and the like since a process or a machine began: of all its cores.
+# CPU times of all cores since a process or machine began.
 _SINCE_NS = frozenset(
     {"cpu_user_ns", "cpu_system_ns", "run_delay_ns", "cgroup_throttled_ns", "sampler_cpu_ns"}
 )
@@ -52,7 +50,7 @@ _SINCE_NS = frozenset(
 
 @cache
 def limit(name: str) -> float | None:
-    """The largest number that a column or key of this name can hold, the smallest being 0; None for
+    """The largest number that a column or key of this name can hold; the smallest is 0. None for
     other names."""
     if name in _NAMED:
         return _NAMED[name]
@@ -68,34 +66,27 @@ def limit(name: str) -> float | None:
 
 
 def believable(name: str, value: float) -> bool:
-    """Whether a key of this name can have this value. Of other names, any finite number that fits
-    in 63 bits."""
+    """Whether a key of this name can have this value. Other names may have any finite number of 63
+    bits."""
     most = limit(name)
-    return (
-        0 <= value <= most if most is not None else abs(value) < _MOST_OF_ANY
-    )  # both false of NaN
+    # Both are false for NaN.
+    return 0 <= value <= most if most is not None else abs(value) < _MOST_OF_ANY
 
 
 def believed(records: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], int]:
-    """The records with what cannot be set to not measured (-1, NaN), and how many values that were.
+    """The records with impossible values set to not measured (-1, NaN), and the number of those.
 
-    A lane says "not measured" with anything negative: that alone is not counted.
+    Negative values also mean "not measured", and are not counted.
     """
     import numpy as np
 
     changed, count = records, 0
     for name in records.dtype.names or ():
         values, most = records[name], limit(name) or _MOST_OF_ANY
-        if name == "seq" or not values.size:
-            continue
         whole = values.dtype.kind == "i"
-        if values.max() <= most and values.min() >= (
-            -1 if whole else 0
-        ):  # false where there is a NaN
-            continue
         beyond = values > most
         wrong = beyond | (values < (-1 if whole else 0))
-        if not wrong.any():
+        if name == "seq" or not wrong.any():
             continue
         if changed is records:
             changed = records.copy()

@@ -1,10 +1,9 @@
-"""Letting the sampler's stack reader look at this process where Yama forbids it (`ptrace_scope` 1,
-as on Ubuntu).
+"""Lets the sampler's stack reader read this process where Yama forbids it (`ptrace_scope` 1, as on
+Ubuntu).
 
-Yama lets a process be read by its ancestors and by one process it names, with that one's
-descendants. So a training process and its workers name the sampler, and nobody else: py-spy runs as
-the sampler's child. Nothing else of a process's protection is changed. The permission is not
-inherited, so each worker gives its own.
+With Yama, a process can be read by its ancestors, and by one process that it names with that one's
+descendants. A training process and its workers name the sampler, whose child py-spy is. Nothing
+else of their protection changes. The permission is not inherited, so each worker gives its own.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ _KEY = "loaderscope_tracer"
 
 
 def allow(pid: int | None) -> None:
-    """Let process `pid` and its descendants read this process's memory; does nothing where there is
-    no Yama (the kernel then says EINVAL) and no such rule (other systems). Never raises."""
+    """Let process `pid` and its descendants read this process's memory. Does nothing without Yama
+    (the kernel answers EINVAL) and on other systems. Never raises."""
     if not sys.platform.startswith("linux") or not pid or pid <= 1:
         return
     with suppress(Exception):
@@ -31,10 +30,9 @@ def allow(pid: int | None) -> None:
 
 
 def pass_on(pid: int | None) -> None:
-    """Have the workers that this process will start know whom to allow.
+    """Tell the workers that this process will start whom to allow.
 
-    It travels in the configuration that `multiprocessing` hands from process to process, however
-    they are started.
+    `multiprocessing` passes its configuration from process to process with every start method.
     """
     with suppress(Exception):
         config = processes.current_process()._config  # type: ignore[attr-defined]
@@ -45,6 +43,6 @@ def pass_on(pid: int | None) -> None:
 
 
 def allow_as_told() -> None:
-    """In a worker: allow whom the process that started it names. Never raises."""
+    """In a worker, allow the process that its parent names. Never raises."""
     with suppress(Exception):
         allow(int(processes.current_process()._config.get(_KEY, 0)))  # type: ignore[attr-defined]

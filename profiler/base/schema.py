@@ -1,8 +1,8 @@
 """The records of every lane: names, types, units and how to read them.
 
 A field's struct code is native and naturally aligned ('q' int64, 'i' int32, 'h' int16, 'f'
-float32). Integer fields that were not measured hold -1, float fields hold NaN; never 0. The first
-field of every record is `seq`, its 1-based number in the lane.
+float32). Fields that were not measured hold -1 or, if float, NaN; never 0. The first field of every
+record is `seq`, its number in the lane, from 1.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The folder that the program was started in, as far as it is known: it may change its folder
-later, as Hydra does.
+"""The folder in which the program was started, if known. It may change its folder later, as Hydra
+does.
 
-It is noted when this package is imported, and multiprocessing, where that was imported earlier, has
-noted it too. In children that multiprocessing starts anew it hands on what it noted in their
-parent, whose folder they begin in.
+It is noted when this package is imported. If multiprocessing was imported earlier, it has noted the
+folder too, and it passes the parent's folder on to the children that it starts.
 """
 
 from __future__ import annotations
@@ -13,7 +12,8 @@ import sys
 
 
 def _noted() -> str | None:
-    """What multiprocessing has noted; None where nothing imported it, or the folder was gone."""
+    """The folder that multiprocessing has noted. None if it is not imported or the folder was
+    gone."""
     folder = getattr(sys.modules.get("multiprocessing.process"), "ORIGINAL_DIR", None)
     return folder if type(folder) is str else None
 
@@ -29,7 +29,7 @@ _FOLDER = _noted() or _now()
 
 
 def started_in() -> str | None:
-    """None where the folder was gone."""
+    """None if the folder was gone."""
     process = sys.modules.get("multiprocessing.process")
     if process is not None and process.parent_process() is not None:
         return _noted() or _FOLDER

@@ -1,9 +1,9 @@
-"""Run files as the `msgspec` types that they are written from, read with tolerance.
+"""Reads run files into the `msgspec` types that they were written from, with tolerance.
 
-A run directory may be torn by a crash, come from another version or machine, or have been written
-to harm its reader. So no value is refused as a whole: a field that is missing, or does not fit its
-type, has its default; an item that does not fit is left out; what is longer than its type's
-`max_length` is cut. A list of numbers is whole or nothing, since each one's place has a meaning.
+A run directory may be torn by a crash, come from another version or machine, or be written to harm
+its reader. So no file is refused as a whole. A field that is missing or does not fit its type gets
+its default. An item that does not fit is left out, and what is longer than `max_length` is cut. A
+list of numbers must fit as a whole, since each position has a meaning.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 def read_as(kind: type[S], path: Path, notes: list[str] | None = None, **bounds: int) -> S:
-    """The object in a JSON file, see `fitted`. Raises RunUnreadable as `read_json`, of which
-    `notes` and `bounds` are too."""
+    """The object in a JSON file, see `fitted`. `notes`, `bounds` and the error RunUnreadable are
+    those of `read_json`."""
     return fitted(read_json(path, notes, **bounds), kind)
 
 
 def fitted(data: Any, kind: type[S]) -> S:
-    """As this kind of Struct, all of whose fields have defaults. Never raises."""
+    """The data as this kind of Struct, whose fields must all have defaults. Never raises."""
     found: S = _fit(data, kind)
     return kind() if found is UNSET else found
 
 
 def _fit(value: Any, kind: Any) -> Any:
-    """The value as this type, UNSET where nothing of it fits."""
+    """The value as this type, UNSET if nothing of it fits."""
     try:
-        return convert(value, kind)  # what is whole, that is nearly everything, costs this alone
+        return convert(value, kind)  # nearly all values fit
     except (ValidationError, ValueError, TypeError):
         pass
     origin, args = get_origin(kind), get_args(kind)
@@ -51,12 +51,8 @@ def _fit(value: Any, kind: Any) -> Any:
         return next((found for each in args if (found := _fit(value, each)) is not UNSET), UNSET)
     if isinstance(kind, type) and issubclass(kind, Struct):
         return _fit_struct(value, kind)
-    if (
-        origin is tuple
-        and args[1:] == (...,)
-        and isinstance(value, list)
-        and not _is_number(args[0])
-    ):
+    many = origin is tuple and args[1:] == (...,)
+    if many and isinstance(value, list) and not _is_number(args[0]):
         return tuple(found for each in value if (found := _fit(each, args[0])) is not UNSET)
     if origin in (dict, Mapping) and isinstance(value, dict):
         return {
@@ -88,10 +84,7 @@ def _fit_struct(value: Any, kind: type[Struct]) -> Any:
     found = {field.name: _fit(value.get(field.encode_name, UNSET), field.type) for field in fields}
     try:
         return kind(**{name: each for name, each in found.items() if each is not UNSET})
-    except (
-        ValueError,
-        TypeError,
-    ):  # a field without a default is missing, or fields contradict each other
+    except (ValueError, TypeError):  # a field is missing, or fields contradict each other
         return UNSET
 
 
@@ -101,7 +94,7 @@ def _is_number(kind: Any) -> bool:
 
 
 def as_json(value: Struct) -> dict[str, Any]:
-    """As `json.dumps` takes it. (msgspec's own encoder refuses texts that are no UTF-8, and writes
-    NaN as null.)"""
+    """For `json.dumps`. (msgspec's own encoder refuses texts that are not UTF-8, and writes NaN as
+    null.)"""
     data: dict[str, Any] = msgspec.to_builtins(value)
     return data

@@ -116,7 +116,7 @@ def short_name(value: Any) -> str:
     value = underlying(value)
     if is_one_of(type(value), _FUNCTIONS):
         return str(value.__name__)[:MAX_NAME]
-    return str(_name_of(value if inherits(type(value), type) else type(value)))[:MAX_NAME]
+    return str(_name_of(_own_class(value)))[:MAX_NAME]
 
 
 def qualified_name(value: Any) -> str:
@@ -127,7 +127,13 @@ def qualified_name(value: Any) -> str:
     value = underlying(value)
     if is_one_of(type(value), _FUNCTIONS):
         return _qualified(getattr(value, "__module__", None), value.__qualname__)
-    return class_name(value if inherits(type(value), type) else type(value))
+    return class_name(_own_class(value))
+
+
+def _own_class(value: Any) -> type:
+    """A class itself, the class of any other object."""
+    found: type = value if inherits(type(value), type) else type(value)
+    return found
 
 
 def underlying(value: Any) -> Any:

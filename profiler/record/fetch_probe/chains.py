@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 from ...guard.error_origin import forgiving
 from ...guard.static_access import (
+    PLAIN,
+    contents,
     in_class,
     inherits,
     instance_vars,
@@ -39,14 +41,9 @@ MAX_PATH = 120
 _USUAL = ("transforms", "_modules")
 # Never opened: values, code, and what is large or not the user's.
 _LEAVES = (
-    str,
+    *PLAIN,
     bytes,
     bytearray,
-    int,
-    float,
-    bool,
-    complex,
-    type(None),
     range,
     slice,
     set,
@@ -118,7 +115,6 @@ class Chains:
     def stop(self) -> list[Step]:
         """Put the chains back; returns the times of each callable. Safe to call at any time."""
         under_way = self._under_way[:]
-        found: list[Step] = []
         while self._under_way:
             # Removed last: a signal handler may raise before, and `stop` be called again.
             link, stand_in, items, times = self._under_way[-1]
@@ -129,12 +125,12 @@ class Chains:
                     object.__setattr__(link.owner, link.attribute, link.held)
                     _carry_over(stand_in, link.held, items)
             self._under_way.pop()
-        for link, _, items, times in under_way:
-            for position, (calls, total_ns) in enumerate(times.steps):
-                if calls:
-                    name = short_name(items[position])
-                    found.append((link.chain, position, name, calls, total_ns))
-        return found
+        return [
+            (link.chain, position, short_name(items[position]), calls, total_ns)
+            for link, _, items, times in under_way
+            for position, (calls, total_ns) in enumerate(times.steps)
+            if calls
+        ]
 
     def _links(self) -> Iterator[Link]:
         """The known chains that are still there. (A new one at the same address counts too.)"""
@@ -195,25 +191,22 @@ def _is_chain(attribute: str, held: Any, owner: Any) -> bool:
             return False
     elif not is_one_of(kind, (list, tuple)):
         return False
-    items = _items(held) if 2 <= len(held) <= MAX_ITEMS else []
-    return bool(items) and all(map(_is_step, items))
-
-
-def _is_step(item: Any) -> bool:
-    return is_callable(item) and not inherits(type(item), type)
+    return 2 <= len(held) <= MAX_ITEMS and all(
+        is_callable(item) and not inherits(type(item), type) for item in _items(held)
+    )
 
 
 def _below(value: Any, path: str) -> Iterator[tuple[Any, str]]:
     """What an object holds, and how code reaches it."""
     kind = type(value)
-    if is_one_of(kind, (list, tuple)):
+    if is_one_of(kind, _CONTAINERS):
         if len(value) <= MAX_ITEMS:
-            yield from ((item, f"{path}[{i}]") for i, item in enumerate(value))
-    elif kind is dict:
-        if len(value) <= MAX_ITEMS:
-            yield from (
-                (item, _path(path, name)) for name, item in list(value.items()) if type(name) is str
-            )
+            items = value.items() if kind is dict else enumerate(value)
+            for name, item in list(items):
+                if type(name) is str:
+                    yield item, _path(path, name)
+                elif kind is not dict:
+                    yield item, f"{path}[{name}]"
     elif kind is functools.partial:
         yield value.func, path
         yield from ((item, path) for item in [*value.args, *value.keywords.values()])
@@ -245,11 +238,9 @@ def _is_open(value: Any) -> bool:
     if is_one_of(kind, _LEAVES) or inherits(kind, type) or inherits(kind, torch.Tensor):
         return False
     module = in_class(kind, "__module__")
+    name = module if type(module) is str else ""
     # torch's own wrapper of a compiled module checks that what is inside stays what it was.
-    return not (
-        type(module) is str
-        and (module.partition(".")[0] in _FOREIGN or module.startswith("torch._dynamo"))
-    )
+    return name.partition(".")[0] not in _FOREIGN and not name.startswith("torch._dynamo")
 
 
 def _is_plain_owner(value: Any) -> bool:
@@ -275,12 +266,11 @@ def _carry_over(stand_in: Any, original: Any, before: list[Any]) -> None:
     """Changes made to the stand-in during the sample are made to the original."""
     if type(original) is tuple:
         return
-    is_dict = type(original) is dict
-    now = list(dict.values(stand_in) if is_dict else list.__iter__(stand_in))
-    if list(map(id, now)) == list(map(id, before)):
+    now = contents(stand_in) or ()
+    if [id(item) for _, item in now] == list(map(id, before)):
         return
-    if is_dict:
+    if type(original) is dict:
         original.clear()
         original.update(dict.items(stand_in))
     else:
-        original[:] = now
+        original[:] = list.__iter__(stand_in)

@@ -53,13 +53,11 @@ class PathSums:
 
     def add(self, opened: Iterable[Any], samples: int) -> int:
         """Add what fetching one batch opened, in that order; returns the number of opens."""
-        paths = [path for path in map(_text, opened) if path is not None]
-        if not all(path.startswith("/") for path in paths):
-            here = _working_directory()
-            paths = [os.path.join(here, path) for path in paths]
+        here = "/"
+        with forgiving(OSError):
+            here = os.getcwd()
+        paths = [os.path.join(here, path) for path in map(_text, opened) if path is not None]
         paths = [path for path in paths if self._is_theirs(path)]
-        if not paths:
-            return 0
         for path in paths:
             self._count(path)
         self._totals.directories = len(self._directories)
@@ -119,7 +117,7 @@ class PathSums:
     def _sizes(self, paths: list[str]) -> None:
         """Sizes of some of them, spread evenly."""
         until = now_ns() + MAX_SIZING_NS
-        for path in paths[:: -(-len(paths) // MAX_SIZED)]:
+        for path in paths[:: -(-len(paths) // MAX_SIZED) or 1]:
             with forgiving(OSError, ValueError):
                 size = os.stat(path).st_size
                 self._totals.add_suffix(suffix_of(path), 0, 1, size, size)
@@ -128,11 +126,10 @@ class PathSums:
 
     def _containers(self, paths: list[str], samples: int) -> None:
         """A container is opened repeatedly for the samples of one batch."""
-        counts = Counter(path for path in paths if kind_of(path) is not None)
+        counts = Counter((path, kind) for path in paths if (kind := kind_of(path)) is not None)
         if len(counts) <= samples / 2:
-            for path, count in counts.items():
-                kind = kind_of(path)
-                if kind is not None and count >= 2:
+            for (path, kind), count in counts.items():
+                if count >= 2:
                     self._totals.add_container(path, kind, size_of(path, kind))
 
 
@@ -148,9 +145,3 @@ def _text(path: Any) -> str | None:
     else:
         return None
     return None if path.endswith(_NOT_DATA) else path
-
-
-def _working_directory() -> str:
-    with forgiving(OSError):
-        return os.getcwd()
-    return "/"

@@ -39,7 +39,6 @@ DESCRIBED = 2
 # The samples at which descriptors and maps are searched, which takes about a millisecond.
 SCANS = (2, 16, 128)
 WRITE_EVERY_NS = 5_000_000_000
-MAX_FAILED_WRITES = 3
 
 NO_COUNTERS = "this platform does not count what a process reads"
 NO_HOOK = "opens are not seen: another audit hook keeps ours out"
@@ -78,7 +77,6 @@ class FetchProbe:
         self._born_ns = now_ns()
         self._written_ns = 0
         self._unwritten = 0
-        self._failed_writes = 0
         self._off = False
         self._undescribed = 0 if self._later else DESCRIBED
         self._chains = Chains()
@@ -248,24 +246,15 @@ class FetchProbe:
             self._write()
 
     def _write(self) -> None:
-        if self._failed_writes >= MAX_FAILED_WRITES:
-            return
         if self._before is None:
             self._before = read_fetches(self._file)
         whole = ProbeTotals()
         whole.add(self._before)
         whole.add(self.totals.fetches())
-        try:
-            write_atomically(self._file, whole.to_json())
-        except OSError as error:  # a full disk, a folder that is gone
-            if not is_ours(error):
-                raise
-            self._failed_writes += 1
-            with forgiving(OSError):
-                self._file.with_name(f".{self._file.name}.{os.getpid()}").unlink()
-            return
-        self._unwritten = 0
         self._written_ns = now_ns()
+        with forgiving(OSError):  # a full disk, a folder that is gone
+            write_atomically(self._file, whole.to_json())
+            self._unwritten = 0
 
 
 class _Guarded:

@@ -27,7 +27,7 @@ from ...guard.static_access import (
     unseen,
 )
 from ...store.inspection import MAX_CHILDREN, MAX_DEPTH
-from .inspect_attributes import describe_attributes, is_dataset
+from .inspect_attributes import Facts, describe_attributes, is_dataset
 from .inspect_source import Sources, function_of, is_known, names_used
 from .lengths import known_length
 from .samplers import own_of, sampling_of
@@ -53,10 +53,10 @@ def inspection_wanted() -> bool:
     return os.environ.get(INSPECT_VARIABLE, "").strip() != "0"
 
 
-def inspect_loader(loader: Any) -> dict[str, Any]:
+def inspect_loader(loader: Any) -> Facts:
     """What is known of the loader's data set, samplers and functions; {} if it keeps them in an
     unknown way."""
-    found: dict[str, Any] = {}
+    found: Facts = {}
     with suppress(Exception), unseen():
         own = own_of(loader)
         inspector = _Inspector()
@@ -73,7 +73,7 @@ def inspect_loader(loader: Any) -> dict[str, Any]:
     return found
 
 
-def _parts(own: dict[str, Any]) -> dict[str, Any]:
+def _parts(own: Facts) -> Facts:
     """The loader's parts. Torch makes an unused sampler beside a user's batch sampler, which is
     left out."""
     drawn, batch_sampler = sampling_of(own), own.get("batch_sampler")
@@ -98,7 +98,7 @@ class _Inspector:
         self._attributes_remaining = MAX_ALL_ATTRIBUTES
         self._names_remaining = MAX_ALL_NAMES
 
-    def part(self, value: Any, depth: int = 0) -> dict[str, Any]:
+    def part(self, value: Any, depth: int = 0) -> Facts:
         """A data set or sampler, with those it wraps."""
         self._seen.add(id(value))
         cls = type(value)
@@ -116,7 +116,7 @@ class _Inspector:
                 facts["children"] = self._children(own, depth)
         return facts
 
-    def function(self, value: Any) -> dict[str, Any]:
+    def function(self, value: Any) -> Facts:
         """A function, or an object that is called like one."""
         facts = _identity(value)
         called = function_of(value)
@@ -126,12 +126,12 @@ class _Inspector:
                 cls = type(value.__self__)
             elif called is underlying(value):
                 cls = None
-            self._place(called, facts)
+            facts |= _place(called)
             facts["call"] = list(self._sources.lines(called))
             facts["names"] = self._names([called], cls)
         return facts
 
-    def _access(self, cls: type, facts: dict[str, Any]) -> None:
+    def _access(self, cls: type, facts: Facts) -> None:
         """Source and names of the methods that give samples."""
         used: list[types.FunctionType] = []
         for key, name in _ACCESS.items():
@@ -139,7 +139,7 @@ class _Inspector:
             if method is None or is_known(method.__module__):
                 continue
             if not used:
-                self._place(method, facts)
+                facts |= _place(method)
             used.append(method)
             facts[key] = list(self._sources.lines(method))
         own = len(used)
@@ -151,26 +151,21 @@ class _Inspector:
         self._names_remaining -= len(names)
         return names
 
-    @staticmethod
-    def _place(function: Any, facts: dict[str, Any]) -> None:
-        facts["file"], facts["line"] = (
-            function.__code__.co_filename,
-            function.__code__.co_firstlineno,
-        )
-
-    def _children(self, own: dict[str, Any], depth: int) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+    def _children(self, own: Facts, depth: int) -> list[Facts]:
+        found: list[Facts] = []
         for value in _wrapped(own):
-            if (
-                len(self._seen) < MAX_PARTS
-                and len(found) < MAX_CHILDREN
-                and id(value) not in self._seen
-            ):
+            room = len(self._seen) < MAX_PARTS and len(found) < MAX_CHILDREN
+            if room and id(value) not in self._seen:
                 found.append(self.part(value, depth + 1))
         return found
 
 
-def _identity(value: Any) -> dict[str, Any]:
+def _place(function: types.FunctionType) -> Facts:
+    code = function.__code__
+    return {"file": code.co_filename, "line": code.co_firstlineno}
+
+
+def _identity(value: Any) -> Facts:
     held = underlying(value)
     cls = held if inherits(type(held), type) else type(held)
     bases = [class_name(base) for base in mro(cls)]
@@ -182,7 +177,7 @@ def _identity(value: Any) -> dict[str, Any]:
     }
 
 
-def _wrapped(own: dict[str, Any]) -> list[Any]:
+def _wrapped(own: Facts) -> list[Any]:
     """Data sets and samplers among these attributes, and in sequences among them."""
     from torch.utils.data import Sampler
 

@@ -42,14 +42,12 @@ def function_of(value: Any) -> types.FunctionType | None:
     value = underlying(value)
     if type(value) is not types.FunctionType:
         value = underlying(in_class(type(value), "__call__"))
+    found = None
     for _ in range(MAX_WRAPPED):
         if type(value) is not types.FunctionType:
-            return None
-        wrapped = underlying(vars(value).get("__wrapped__"))
-        if type(wrapped) is not types.FunctionType:
             break
-        value = wrapped
-    return value if type(value) is types.FunctionType else None
+        found, value = value, underlying(vars(value).get("__wrapped__"))
+    return found
 
 
 def is_known(module: Any) -> bool:

@@ -20,19 +20,13 @@ MAX_DEPTH = 8
 MAX_INSTRUCTIONS = 64
 
 _SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray, range)
+# By symbol; before Python 3.11 each had an instruction of its own.
 _OPERATORS = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "//": operator.floordiv,
-}
-# Before Python 3.11 each operator had an instruction of its own.
-_OLD_OPERATORS = {
-    "BINARY_ADD": "+",
-    "BINARY_SUBTRACT": "-",
-    "BINARY_MULTIPLY": "*",
-    "BINARY_FLOOR_DIVIDE": "//",
-    "BINARY_SUBSCR": "[]",
+    **dict.fromkeys(("+", "BINARY_ADD"), operator.add),
+    **dict.fromkeys(("-", "BINARY_SUBTRACT"), operator.sub),
+    **dict.fromkeys(("*", "BINARY_MULTIPLY"), operator.mul),
+    **dict.fromkeys(("//", "BINARY_FLOOR_DIVIDE"), operator.floordiv),
+    **dict.fromkeys(("[]", "BINARY_SUBSCR"), operator.getitem),
 }
 _NOTHING = (
     "RESUME",
@@ -73,9 +67,8 @@ def _length(value: Any, depth: int) -> int:
     return found
 
 
-def _arrays() -> list[Any]:
-    found = (loaded("torch").get("Tensor"), loaded("numpy").get("ndarray"))
-    return [kind for kind in found if kind is not None]
+def _arrays() -> tuple[Any, ...]:
+    return loaded("torch").get("Tensor"), loaded("numpy").get("ndarray")
 
 
 def _result(method: types.FunctionType, owner: Any, depth: int) -> Any:
@@ -103,10 +96,22 @@ def _result(method: types.FunctionType, owner: Any, depth: int) -> Any:
             stack.append(_attribute(stack.pop(), value))
         elif name in ("CALL", "CALL_FUNCTION") and step.arg == 1:
             argument, function = stack.pop(), stack.pop()
-            stack.append(_called(function, argument, depth))
-        elif name == "BINARY_OP" or name in _OLD_OPERATORS:
+            if function is len:
+                argument = _length(argument, depth)
+            elif function is not int or type(argument) is not int:
+                raise LookupError
+            stack.append(argument)
+        elif name == "BINARY_OP" or name in _OPERATORS:
             right, left = stack.pop(), stack.pop()
-            stack.append(_combined(left, _OLD_OPERATORS.get(name, step.argrepr), right))
+            operation = _OPERATORS[step.argrepr if name == "BINARY_OP" else name]
+            kinds = (
+                (list, tuple, loaded("torch").get("Size"))
+                if operation is operator.getitem
+                else (int,)
+            )
+            if type(right) is not int or not is_one_of(type(left), kinds):
+                raise LookupError
+            stack.append(operation(left, right))
         elif name not in _NOTHING:
             break
     raise LookupError
@@ -124,20 +129,3 @@ def _attribute(value: Any, name: str) -> Any:
     if not is_one_of(type(in_type), (int, *_SIZED)):
         raise LookupError  # a property, or another descriptor
     return own.get(name, in_type)
-
-
-def _called(function: Any, argument: Any, depth: int) -> Any:
-    if function is len:
-        return _length(argument, depth)
-    if function is int and type(argument) is int:
-        return argument
-    raise LookupError
-
-
-def _combined(left: Any, operation: str, right: Any) -> Any:
-    if type(right) is int:
-        if operation == "[]" and is_one_of(type(left), (list, tuple, loaded("torch").get("Size"))):
-            return left[right]
-        if type(left) is int:
-            return _OPERATORS[operation](left, right)
-    raise LookupError

@@ -15,15 +15,11 @@ from ...guard.static_access import class_name, instance_vars
 MAX_WRAPPERS = 8
 
 # By class: the attributes that may hold the wrapped sampler. The first one found counts.
-_ENDLESS = ("sampler",)
-_SHARD = ("batch_sampler",)
 _WRAPPERS = {
     "torch.utils.data.sampler.BatchSampler": ("sampler",),
     "torchdata.stateful_dataloader.sampler.BatchSampler": ("sampler",),
-    "accelerate.data_loader.BatchSamplerShard": _SHARD,
-    "accelerate.data_loader.SkipBatchSampler": _SHARD,
-    "timm.data.loader._RepeatSampler": _ENDLESS,
-    "ultralytics.data.build._RepeatSampler": _ENDLESS,
+    "accelerate.data_loader.BatchSamplerShard": ("batch_sampler",),
+    "accelerate.data_loader.SkipBatchSampler": ("batch_sampler",),
     "DistributedSamplerWrapper": ("dataset",),
     "UnrepeatedDistributedSamplerWrapper": ("dataset",),
     "_DatasetSamplerWrapper": ("_sampler",),
@@ -104,8 +100,8 @@ def _unwrapped(found: Sampling) -> Sampling:
     name = class_name(type(found.sampler))
     short = _last(name)
     roles = _WRAPPERS.get(name) or (_WRAPPERS.get(short) if _root(name) in LIGHTNING else None)
-    if roles is None and short == "_RepeatSampler":  # copied into many code bases
-        roles = _ENDLESS
+    if short == "_RepeatSampler":  # endless; of timm, and copied into many code bases
+        roles = ("sampler",)
     held = instance_vars(found.sampler) if roles else {}
     role = next((each for each in roles or () if held.get(each) is not None), None)
     if role is None:

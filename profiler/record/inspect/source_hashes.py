@@ -59,9 +59,8 @@ def module_run() -> str:
 def _digest(path: str, latest: float) -> str | None:
     try:
         status = os.stat(path)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
-            return None
-        if status.st_mtime > latest:
+        small = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES
+        if not small or status.st_mtime > latest:
             return None
         with open(path, "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import timeit
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ _ROUNDS = 12
 
 class _Fetcher:
     def __init__(self) -> None:
-        self.collate_fn = lambda data: data
+        self.collate_fn: Callable[[Any], Any] = lambda data: data
 
     def fetch(self, index: Any) -> Any:
         return self.collate_fn(index)
@@ -97,14 +98,7 @@ class _IdleMulti(_IdleSingle):
 
 def _best_ns(call: Callable[[], Any], begin: Callable[[], None] = lambda: None) -> float:
     """ns per call, of the best round."""
-    rounds = []
-    for _ in range(_ROUNDS):
-        begin()
-        start = now_ns()
-        for _ in range(_BATCHES):
-            call()
-        rounds.append((now_ns() - start) / _BATCHES)
-    return min(rounds)
+    return min(timeit.repeat(call, begin, repeat=_ROUNDS, number=_BATCHES)) * 1e9 / _BATCHES
 
 
 def _cost_ns(watched: Any, bare: Any) -> float:

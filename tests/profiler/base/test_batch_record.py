@@ -1,26 +1,23 @@
 """Fields of records by name: where they are written is where the schema, and so a reader, says."""
 
-from __future__ import annotations
-
 import struct
-from typing import Any
 
 import numpy as np
 import pytest
 
 from loaderscope.profiler.base import batch_record
 from loaderscope.profiler.base.batch_record import Part
-from loaderscope.profiler.base.schema import BATCH, EPOCH, Schema
+from loaderscope.profiler.base.schema import BATCH, EPOCH
 
 PARTS = {name: part for name, part in vars(batch_record).items() if isinstance(part, Part)}
 
 
-def value_at(schema: Schema, record: bytes, name: str) -> Any:
+def value_at(schema, record, name):
     (field,) = (field for field in schema.fields if field.name == name)
     return struct.unpack_from("@" + field.code, record, schema.offset(name))[0]
 
 
-def test_every_field_is_written_where_it_is_read() -> None:
+def test_every_field_is_written_where_it_is_read():
     for schema in (BATCH, EPOCH):
         names = [field.name for field in schema.fields]
         for first in range(len(names)):
@@ -41,14 +38,14 @@ def test_every_field_is_written_where_it_is_read() -> None:
                 assert record[:at] == b"\x77" * at and set(record[at + len(patch) :]) <= {0x77}
 
 
-def test_fields_with_a_gap_between_them_are_refused() -> None:
+def test_fields_with_a_gap_between_them_are_refused():
     with pytest.raises(ValueError, match="as one struct does"):
         Part(
             BATCH, "epoch", "compute_ns"
         )  # the first is half of eight bytes, the second begins the next eight
 
 
-def test_what_every_batch_writes_costs_no_call_of_ours() -> None:
+def test_what_every_batch_writes_costs_no_call_of_ours():
     assert all(
         type(PARTS[name].put).__name__ == "builtin_function_or_method"
         for name in ("HEAD", "RECEIVED")

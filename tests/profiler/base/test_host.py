@@ -1,14 +1,9 @@
 """This machine has one name, whoever asks: what a process says of itself is what the sampler and
 readers compare."""
 
-from __future__ import annotations
-
 import os
 import platform
 import socket
-from pathlib import Path
-
-import pytest
 
 from loaderscope.profiler.base.host import (
     allowed_cores,
@@ -21,31 +16,31 @@ from loaderscope.profiler.base.liveness import Liveness
 from loaderscope.profiler.record.session.process_facts import process_facts
 
 
-def test_one_name() -> None:
+def test_one_name():
     told = process_facts()
     assert told["host"] == host_name() == Liveness().host == socket.gethostname() == platform.node()
     assert told["boot_id"] == boot_id() == Liveness().boot_id
 
 
-def test_no_boot_id_where_there_is_none(tmp_path: Path) -> None:
+def test_no_boot_id_where_there_is_none(tmp_path):
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     (tmp_path / "empty").write_text("\n")
     assert [boot_id(tmp_path / name) for name in ("missing", "binary", "empty")] == [None] * 3
 
 
-def test_both_clocks_are_of_one_moment() -> None:
+def test_both_clocks_are_of_one_moment():
     told = both_clocks()
     again = both_clocks()
     drift = (again["unix_ns"] - told["unix_ns"]) - (again["clock_ns"] - told["clock_ns"])
     assert abs(drift) < 1_000_000_000
 
 
-def test_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cores(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 3, 7}, raising=False)
     assert (allowed_cores(), usable_cores()) == (3, 3)
     monkeypatch.setattr(os, "cpu_count", lambda: 12)
 
-    def refused(pid: int) -> set[int]:
+    def refused(pid):
         raise OSError
 
     monkeypatch.setattr(os, "sched_getaffinity", refused)

@@ -1,10 +1,7 @@
 """The kernel's table of mounts: names may hold any byte, and some of them are written as octal
 numbers."""
 
-from __future__ import annotations
-
 import os
-from pathlib import Path
 
 import pytest
 
@@ -24,7 +21,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize(("written", "name"), NAMES.items())
-def test_names_of_mounts(tmp_path: Path, written: bytes, name: bytes) -> None:
+def test_names_of_mounts(tmp_path, written, name):
     file = tmp_path / "mountinfo"
     file.write_bytes(
         b"22 27 0:21 / / rw - ext4 /dev/x rw\n23 22 0:22 / %s rw shared:1 - nfs4 host:/y rw\n"
@@ -34,7 +31,7 @@ def test_names_of_mounts(tmp_path: Path, written: bytes, name: bytes) -> None:
     assert Mounts(str(file)).of(os.fsdecode(name + b"-other"))[:2] == ("/", "ext4")
 
 
-def test_every_part_of_a_line(tmp_path: Path) -> None:
+def test_every_part_of_a_line(tmp_path):
     file = tmp_path / "mountinfo"
     file.write_bytes(
         b"30 23 0:26 /a\\040b /sys/fs/cgroup/cpu rw,nosuid shared:4 master:1 - cgroup cgroup "
@@ -51,9 +48,7 @@ def test_every_part_of_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("written", "name"), NAMES.items())
-def test_limits_of_groups_and_mounts_with_such_names(
-    tmp_path: Path, written: bytes, name: bytes
-) -> None:
+def test_limits_of_groups_and_mounts_with_such_names(tmp_path, written, name):
     """A container started by a user whose name, and so whose group, is not ASCII."""
     group = b"/" + name.rsplit(b"/", 1)[1].replace(
         b"\n", b""

@@ -1,10 +1,7 @@
 """What cannot have been measured counts as not measured, with a note, however a run is read."""
 
-from __future__ import annotations
-
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +15,7 @@ from loaderscope.profiler.store.run.run_reader import open_run
 
 
 @pytest.mark.parametrize("hook_ns", [math.inf, -math.inf, math.nan, 1e308, 10**400, -1, 1e10])
-def test_what_recording_cost_is_never_absurd(runs_dir: Path, hook_ns: float) -> None:
+def test_what_recording_cost_is_never_absurd(runs_dir, hook_ns):
     run = RunBuilder(runs_dir)
     run.process().loader(loop(50), overhead={"hook_ns": hook_ns})
     recorded = open_run(run.path)
@@ -41,7 +38,7 @@ def test_what_recording_cost_is_never_absurd(runs_dir: Path, hook_ns: float) -> 
         ("bytes", [(1 << 60) + 1, 1 << 62, -2]),
     ],
 )
-def test_values_of_a_lane_that_cannot_be(runs_dir: Path, column: str, values: list[float]) -> None:
+def test_values_of_a_lane_that_cannot_be(runs_dir, column, values):
     run = RunBuilder(runs_dir)
     rows = loop(20, fetch_ns=5, t_fetch_ns=T0, bytes=64, own_ns=700.0)
     for row, value in zip(rows[3:], values, strict=False):
@@ -58,7 +55,7 @@ def test_values_of_a_lane_that_cannot_be(runs_dir: Path, column: str, values: li
     assert np.array_equal(followed.column(column), loader.column(column), equal_nan=True)
 
 
-def test_good_records_are_not_copied() -> None:
+def test_good_records_are_not_copied():
     records = np.zeros(5, dtype=[("seq", "<i8"), ("wait_ns", "<i8"), ("own_ns", "<f4")])
     records["own_ns"][2] = np.nan
     records["wait_ns"][1] = -1
@@ -66,7 +63,7 @@ def test_good_records_are_not_copied() -> None:
     assert believed(records)[1] == 0
 
 
-def test_a_torn_description_of_the_process_costs_the_dashboard_nothing_else(runs_dir: Path) -> None:
+def test_a_torn_description_of_the_process_costs_the_dashboard_nothing_else(runs_dir):
     run = RunBuilder(runs_dir)
     process = run.process()
     process.loader(loop(50))
@@ -77,7 +74,7 @@ def test_a_torn_description_of_the_process_costs_the_dashboard_nothing_else(runs
     assert [loader.batches.rows for loader in found.loaders] == [50]
 
 
-def test_every_column_has_a_limit_that_real_figures_fit() -> None:
+def test_every_column_has_a_limit_that_real_figures_fit():
     for each in (
         schema.BATCH,
         schema.EPOCH,

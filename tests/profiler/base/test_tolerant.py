@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pytest
 from msgspec import Meta, Struct
@@ -24,7 +23,7 @@ class Span(Struct, frozen=True):
     low: float
     high: float
 
-    def __post_init__(self) -> None:
+    def __post_init__(self):
         if self.low > self.high:
             raise ValueError("low is above high")
 
@@ -48,7 +47,7 @@ WHOLE = {
 }  # fmt: skip
 
 
-def test_what_is_whole_arrives() -> None:
+def test_what_is_whole_arrives():
     found = fitted(WHOLE, Facts)
     rows = (Row("read", 2, 7),)
     inside = (Facts("y"),)
@@ -83,7 +82,7 @@ def test_what_is_whole_arrives() -> None:
         ("nobody knows it", 1, None),
     ],
 )
-def test_what_does_not_fit_costs_itself_alone(field: str, value: Any, expected: Any) -> None:
+def test_what_does_not_fit_costs_itself_alone(field, value, expected):
     found = fitted({**WHOLE, field: value}, Facts)
     assert getattr(found, field, None) == expected
     assert all(
@@ -94,14 +93,14 @@ def test_what_does_not_fit_costs_itself_alone(field: str, value: Any, expected: 
 
 
 @pytest.mark.parametrize("value", [None, 3, "x", [], [[]], {}, True])
-def test_another_value_altogether_is_as_if_nothing_were_known(value: Any) -> None:
+def test_another_value_altogether_is_as_if_nothing_were_known(value):
     assert fitted(value, Facts) == Facts()
 
 
-def test_a_file_is_cleaned_and_its_impossible_numbers_are_told(tmp_path: Path) -> None:
+def test_a_file_is_cleaned_and_its_impossible_numbers_are_told(tmp_path):
     path = tmp_path / "facts.json"
     path.write_text('{"name": "\\u001b[31mred", "share": NaN, "reasons": {"x": "\\ud800"}}')
-    notes: list[str] = []
+    notes = []
     found = read_as(Facts, path, notes)
     assert found.name.isprintable() and "red" in found.name
     assert found.share is None and found.reasons["x"].isprintable()

@@ -1,13 +1,9 @@
 """A torch that calls its parts otherwise: it works as it does bare, and reports begin with what is
 missing."""
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import types
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,22 +27,22 @@ TODAY = f"torch {torch.__version__}"
 
 
 class Data(Dataset[Any]):
-    def __len__(self) -> int:
+    def __len__(self):
         return 24
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index):
         return torch.full((2,), float(index))
 
 
 @pytest.fixture(autouse=True)
-def known_again() -> Iterator[None]:
+def known_again():
     """What was found missing here is not missing for the tests that follow."""
     yield
     for family in KINDS:
         family.gaps = {}
 
 
-def renamed(loop: Any, before: str, after: str) -> Any:
+def renamed(loop, before, after):
     """The worker loop with another name for one of its parameters."""
     code = loop.__code__
     names = tuple(after if name == before else name for name in code.co_varnames)
@@ -55,18 +51,18 @@ def renamed(loop: Any, before: str, after: str) -> Any:
     )
 
 
-def values(loader: Any) -> list[float]:
+def values(loader):
     return [float(value) for batch in loader for value in batch[:, 0]]
 
 
-def record(workers: int, epochs: int = 1) -> Any:
+def record(workers, epochs=1):
     loader = loaderscope.watch(DataLoader(Data(), batch_size=4, num_workers=workers), name="data")
     for _ in range(epochs):
         assert values(loader) == [float(i) for i in range(24)]
     return loader
 
 
-def first_line(run: Any) -> str:
+def first_line(run):
     """What the text report says before the first loader, its lines joined."""
     result = CliRunner().invoke(cli, ["report", str(run.path)])
     assert result.exit_code in (0, None), result.output
@@ -74,15 +70,13 @@ def first_line(run: Any) -> str:
     return " ".join(itertools.takewhile(lambda line: line and line[0] not in "●*", lines))
 
 
-def open_now() -> Any:
+def open_now():
     directory = current_run_directory()
     assert directory is not None
     return loaderscope.open_run(directory)
 
 
-def test_a_worker_loop_with_another_name(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_worker_loop_with_another_name(monkeypatch, capfd):
     monkeypatch.setattr(
         torch_worker, "_worker_loop", renamed(torch_worker._worker_loop, "data_queue", "outgoing")
     )
@@ -106,9 +100,7 @@ def test_a_worker_loop_with_another_name(
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_an_iterator_without_one_of_its_parts(
-    monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
+def test_an_iterator_without_one_of_its_parts(monkeypatch, workers):
     name = "_MultiProcessingDataLoaderIter" if workers else "_SingleProcessDataLoaderIter"
     part = "_send_idx" if workers else "_sampler_iter"
     found = torch_parts.names_used
@@ -127,10 +119,8 @@ def test_an_iterator_without_one_of_its_parts(
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_fetchers_that_collate_in_another_way(
-    monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
-    def fetch(self: Any, indices: Any) -> Any:
+def test_fetchers_that_collate_in_another_way(monkeypatch, workers):
+    def fetch(self, indices):
         return getattr(self, "collate" + "_fn")([self.dataset[i] for i in indices])
 
     monkeypatch.setattr(torch_fetch._MapDatasetFetcher, "fetch", fetch)
@@ -138,11 +128,11 @@ def test_fetchers_that_collate_in_another_way(
     assert "its _MapDatasetFetcher works in another way" in first_line(open_now())
 
 
-def test_loaders_that_make_another_iterator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loaders_that_make_another_iterator(monkeypatch):
     class Threaded(dataloader._SingleProcessDataLoaderIter):
         pass
 
-    def _get_iterator(self: Any) -> Any:
+    def _get_iterator(self):
         if self.num_workers == 0:
             return Threaded(self)
         return dataloader._MultiProcessingDataLoaderIter(self)
@@ -155,8 +145,8 @@ def test_loaders_that_make_another_iterator(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_times_of_drawing_do_not_pile_up_where_nobody_fetches_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     monkeypatch.setattr("loaderscope.profiler.record.iterate.iterators.MOST_DRAWN", 8)
     monkeypatch.setattr(torch_parts, "missing_of_worker", lambda kind: ("it is another",))
     loader = loaderscope.watch(DataLoader(list(range(200)), num_workers=1))
@@ -164,15 +154,15 @@ def test_times_of_drawing_do_not_pile_up_where_nobody_fetches_them(
     assert max(len(iterator._ls.drawn) for _ in iterator) < 16
 
 
-def test_torch_goes_on_where_the_check_itself_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_goes_on_where_the_check_itself_fails(monkeypatch):
     monkeypatch.setattr(torch_parts, "missing_of_worker", lambda kind: 1 / 0)
     record(1)
     assert "ZeroDivisionError" in first_line(open_now())
 
 
 def test_an_iterator_found_at_work_without_one_of_its_parts_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     running = iter(DataLoader(Data(), batch_size=4))
     next(running)
     monkeypatch.setattr(torch_parts, "missing_of_iterator", lambda cls: ("its parts are gone",))
@@ -180,10 +170,8 @@ def test_an_iterator_found_at_work_without_one_of_its_parts_goes_on(
     assert len(values(running)) == 20
 
 
-def test_a_worker_that_fails_to_measure_stands_in_every_format(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    def broken(*args: Any) -> Any:
+def test_a_worker_that_fails_to_measure_stands_in_every_format(tmp_path, monkeypatch, capfd):
+    def broken(*args):
         raise OSError("no clock")
 
     monkeypatch.setattr("loaderscope.profiler.record.transit.worker._instrument", broken)
@@ -216,13 +204,13 @@ def test_a_worker_that_fails_to_measure_stands_in_every_format(
     assert _said(Snapshot("id", (), "live", missing=report.missing)) == sentence
 
 
-def test_only_the_first_worker_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_first_worker_says_why(tmp_path, capsys):
     for number in range(3):
         tell_from_worker((str(tmp_path), 0, 0), OSError(f"worker {number}"))
     assert capsys.readouterr().err == "loaderscope: workers are not measured: OSError: worker 0\n"
 
 
-def test_workers_that_say_nothing_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_say_nothing_are_noticed(monkeypatch):
     monkeypatch.setenv("LOADERSCOPE_LOOKS", "0")  # the worker knows no place where it could say so
     monkeypatch.setattr(
         "loaderscope.profiler.record.transit.worker._instrument", lambda *args: 1 / 0
@@ -233,7 +221,7 @@ def test_workers_that_say_nothing_are_noticed(monkeypatch: pytest.MonkeyPatch) -
     )
 
 
-def test_a_known_torch_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_known_torch_says_nothing(monkeypatch):
     record(workers=1)
     record(workers=0)
     run = open_now()
@@ -242,7 +230,7 @@ def test_a_known_torch_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert first_line(run) == ""
 
 
-def test_torch_as_it_is_installed_is_known() -> None:
+def test_torch_as_it_is_installed_is_known():
     for kind in (torch_parts.TORCH, torch_parts.TORCHDATA):
         module = pytest.importorskip(kind.module)
         assert torch_parts.missing_of_worker(kind) == ()
@@ -257,7 +245,7 @@ def test_torch_as_it_is_installed_is_known() -> None:
         ("strange", True), ("2.14.1", False), ("2.16.0.dev20261101+cu132", False), ("3.0", False), ("2.40", False),
     ],
 )  # fmt: skip
-def test_a_torch_never_tried_is_named(version: str | None, tried: bool) -> None:
+def test_a_torch_never_tried_is_named(version, tried):
     said = torch_parts.untried(version)
     assert (said is None) is tried
     if said is not None:
@@ -268,7 +256,7 @@ def test_a_torch_never_tried_is_named(version: str | None, tried: bool) -> None:
         )
 
 
-def test_a_report_names_a_torch_never_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_names_a_torch_never_tried(monkeypatch):
     monkeypatch.setattr(torch, "__version__", "2.16.0")
     record(workers=0)
     notes = loaderscope.report(open_now()).notes

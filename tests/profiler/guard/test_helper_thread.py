@@ -1,8 +1,6 @@
 """Work in a thread of its own: given up on where it hangs, and taken up again once it is over after
 all."""
 
-from __future__ import annotations
-
 import threading
 import time
 
@@ -12,15 +10,15 @@ from loaderscope.profiler.guard import helper_thread
 from loaderscope.profiler.guard.helper_thread import in_helper_thread, is_late
 
 
-def test_what_it_returns_and_raises_arrives() -> None:
+def test_what_it_returns_and_raises_arrives():
     assert in_helper_thread(lambda: threading.current_thread() is threading.main_thread()) is False
     with pytest.raises(ZeroDivisionError):
         in_helper_thread(lambda: 1 // 0)
 
 
 def test_what_was_given_up_on_is_in_the_way_only_while_it_lasts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     go_on = threading.Event()
     monkeypatch.setattr(helper_thread, "PATIENCE_S", 0.02)
     with pytest.raises(RuntimeError, match="took more than"):

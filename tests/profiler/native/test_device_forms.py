@@ -20,31 +20,31 @@ compiled = pytest.param(
 
 
 @pytest.fixture(params=[python_device, compiled], ids=["python", "compiled"])
-def hooks(request: pytest.FixtureRequest) -> Any:
+def hooks(request):
     return request.param
 
 
 class Device:
-    def __init__(self) -> None:
+    def __init__(self):
         self.index, self.capturing, self.made = 0, False, 0
 
-    def event(self) -> Any:
+    def event(self):
         self.made += 1
         return SimpleNamespace(number=self.made, record=lambda: None)
 
 
-def clock_of(hooks: Any, device: Device) -> Any:
-    class Clock(hooks.StepMarks):  # type: ignore[misc]
+def clock_of(hooks, device):
+    class Clock(hooks.StepMarks):
         told: list[Any]
 
-        def due(self) -> None:
+        def due(self):
             self.told.append(("due", self.batches))
 
-        def look(self, window: Any, at: int, data: Any) -> Any:
+        def look(self, window, at, data):
             self.told.append(("look", window, at, data))
             return "looked"
 
-        def failed(self, error: BaseException) -> None:
+        def failed(self, error):
             self.told.append(repr(error))
             if isinstance(error, KeyboardInterrupt):
                 raise error
@@ -57,7 +57,7 @@ def clock_of(hooks: Any, device: Device) -> Any:
 LANE = SimpleNamespace(window="window")
 
 
-def steps(clock: Any, count: int) -> list[Any]:
+def steps(clock, count):
     """What so many steps leave in the log; events by their numbers, waiting as whether it is
     known."""
     for n in range(count):
@@ -75,11 +75,11 @@ def steps(clock: Any, count: int) -> list[Any]:
     ]
 
 
-def at(n: int) -> int:
+def at(n):
     return WINDOW_AT + n * RECORD_BYTES
 
 
-def test_each_step_has_its_three_events(hooks: Any) -> None:
+def test_each_step_has_its_three_events(hooks):
     clock = clock_of(hooks, Device())
     clock.until, clock.until_ns = 2, 1 << 62
     assert steps(clock, 2) == [
@@ -93,14 +93,14 @@ def test_each_step_has_its_three_events(hooks: Any) -> None:
     assert len(clock.log) == 2  # no batch was handed over in between
 
 
-def test_a_batch_that_is_looked_at(hooks: Any) -> None:
+def test_a_batch_that_is_looked_at(hooks):
     clock = clock_of(hooks, Device())
     clock.until, clock.until_ns, clock.looking = 9, 1 << 62, True
     assert steps(clock, 1) == [(1, 2, 3, "window", at(0), True, "looked")]
     assert clock.told == [("look", "window", at(0), "data")]
 
 
-def test_events_are_used_again_on_their_own_device_only(hooks: Any) -> None:
+def test_events_are_used_again_on_their_own_device_only(hooks):
     device = Device()
     clock = clock_of(hooks, device)
     clock.pool.append(clock.mark())
@@ -114,11 +114,11 @@ def test_events_are_used_again_on_their_own_device_only(hooks: Any) -> None:
     assert clock.mark() is None and device.made == 3
 
 
-def test_what_goes_wrong_is_told_and_a_users_error_raised(hooks: Any) -> None:
-    def broken() -> Any:
+def test_what_goes_wrong_is_told_and_a_users_error_raised(hooks):
+    def broken():
         raise errors.pop()
 
-    errors: list[BaseException] = [ValueError("lost"), KeyboardInterrupt(), ValueError("lost")]
+    errors = [ValueError("lost"), KeyboardInterrupt(), ValueError("lost")]
     clock = clock_of(hooks, Device())
     clock.make = broken
     clock.entered()
@@ -129,7 +129,7 @@ def test_what_goes_wrong_is_told_and_a_users_error_raised(hooks: Any) -> None:
     assert not clock.log
 
 
-def test_a_clock_in_a_circle_goes_away(hooks: Any) -> None:
+def test_a_clock_in_a_circle_goes_away(hooks):
     clock = clock_of(hooks, Device())
     clock.until, clock.until_ns = 9, 1 << 62
     steps(clock, 2)
@@ -144,15 +144,15 @@ def test_a_clock_in_a_circle_goes_away(hooks: Any) -> None:
 class Method:
     """What stands for a method in the tests of what stands for it."""
 
-    def of(self, *args: Any, **kwargs: Any) -> Any:
+    def of(self, *args, **kwargs):
         """Its own words."""
         return ("itself", args, kwargs)
 
 
-def test_a_method_is_called_or_noticed(hooks: Any) -> None:
-    asked: list[Any] = []
+def test_a_method_is_called_or_noticed(hooks):
+    asked = []
 
-    def ask(*args: Any) -> bool:
+    def ask(*args):
         asked.append(args)
         return "subclass" in args
 
@@ -160,7 +160,7 @@ def test_a_method_is_called_or_noticed(hooks: Any) -> None:
         pass
 
     method = hooks.Noticing(Method.of, ask, lambda *args, **kwargs: ("noticed", args[1:], kwargs))
-    Tensor.of = method  # type: ignore[method-assign]
+    Tensor.of = method
     tensor = Tensor()
     assert tensor.of(1, b=2) == ("itself", (1,), {"b": 2})
     assert asked == [(tensor, 1, 2)]
@@ -173,7 +173,7 @@ def test_a_method_is_called_or_noticed(hooks: Any) -> None:
     assert bound(b=3) == ("itself", (), {"b": 3})
 
 
-def test_in_all_else_it_is_the_method(hooks: Any) -> None:
+def test_in_all_else_it_is_the_method(hooks):
     method = hooks.Noticing(str.upper, lambda *args: False, None)
     assert method == str.upper and str.upper == method and method != str.lower and method != hooks
     assert method in {str.upper} and str.upper in {method}

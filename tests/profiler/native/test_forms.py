@@ -11,7 +11,6 @@ import itertools
 import struct
 import tracemalloc
 import weakref
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,20 +28,20 @@ SEQ = struct.Struct("@q")
 
 
 @pytest.fixture(params=two_forms.available())
-def house(request: pytest.FixtureRequest) -> Iterator[Any]:
+def house(request):
     """What is tested, in one form."""
     with two_forms.form(request.param) as imported:
         yield parts(imported)
 
 
 @pytest.fixture
-def compiled_house() -> Iterator[Any]:
+def compiled_house():
     """What is tested, compiled."""
     with two_forms.form(two_forms.COMPILED) as imported:
         yield parts(imported)
 
 
-def parts(imported: Any) -> Any:
+def parts(imported):
     rooms = {"native": ("form",), "record.iterate": ("iterators", "iteration", "recorder"), "store.lanes": ("lane",),
              "record.transit": ("envelope", "fetchers", "worker")}  # fmt: skip
     return SimpleNamespace(
@@ -57,20 +56,20 @@ class Idle:
     _auto_collation = True
     _pin_memory: Any = False
 
-    def __init__(self, answers: Iterator[Any]) -> None:
+    def __init__(self, answers):
         self.answers = answers
 
-    def __iter__(self) -> Idle:
+    def __iter__(self):
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self):
         answer = next(self.answers)
         if isinstance(answer, BaseException):
             raise answer
         return answer
 
 
-def lane_of(house: Any, records: int) -> Any:
+def lane_of(house, records):
     lane = house.lane.Lane(Path(), "test", BATCH, house.lane.Budget(0), lambda text: None)
     lane.buf = bytearray(WINDOW_AT + records * RECORD_BYTES)
     lane.committed = memoryview(bytearray(8)).cast("Q")
@@ -78,10 +77,10 @@ def lane_of(house: Any, records: int) -> Any:
     return lane
 
 
-def stepping(house: Any, answers: Iterator[Any], records: int = 1000) -> tuple[Any, Any]:
+def stepping(house, answers, records=1000):
     """An iterator that records what it gives, and its iteration."""
     on_end, on_failure = house.iterators.on_end, house.iterators.on_failure
-    cls: Any = type(
+    cls = type(
         "Stepped",
         (Idle,),
         {"__next__": house.form.hooks.stepping(Idle.__next__, on_end, on_failure)},
@@ -94,7 +93,7 @@ def stepping(house: Any, answers: Iterator[Any], records: int = 1000) -> tuple[A
     return iterator, step
 
 
-def test_one_form_is_used_everywhere(house: Any) -> None:
+def test_one_form_is_used_everywhere(house):
     hooks = house.form.hooks
     assert (
         (house.form.why_python == "")
@@ -110,7 +109,7 @@ def test_one_form_is_used_everywhere(house: Any) -> None:
         assert issubclass(ours, theirs)
 
 
-def declared() -> dict[str, list[str]]:
+def declared():
     """What the type stub says: functions and their arguments."""
     tree = ast.parse(Path(form.__file__).with_name("_native.pyi").read_text())
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
@@ -118,7 +117,7 @@ def declared() -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("module", [form.native, python_form])
-def test_both_forms_have_what_the_stub_declares(module: Any) -> None:
+def test_both_forms_have_what_the_stub_declares(module):
     if module is None:
         pytest.skip(form.why_python)
     hooks = {
@@ -143,13 +142,13 @@ def test_both_forms_have_what_the_stub_declares(module: Any) -> None:
 
 
 @pytest.mark.parametrize(("value", "pure"), [("1", True), ("", False), ("0", False)])
-def test_the_variable_chooses(value: str, pure: bool) -> None:
+def test_the_variable_chooses(value, pure):
     found, why = form.load({form.PURE_VARIABLE: value})
     assert ("LOADERSCOPE_PURE" in why) == pure
     assert (found is None) >= pure
 
 
-def test_records_are_written_where_the_schema_says(house: Any) -> None:
+def test_records_are_written_where_the_schema_says(house):
     iterator, step = stepping(house, iter("abc"))
     step.t_index, step.t_fetch, step.t_collate, step.t_collated = 10, 30, 60, 100
     step.samples, step.epoch = 5, 7
@@ -174,7 +173,7 @@ def test_records_are_written_where_the_schema_says(house: Any) -> None:
     }
 
 
-def test_errors_of_the_base_pass_unchanged(house: Any) -> None:
+def test_errors_of_the_base_pass_unchanged(house):
     for error in (ValueError("bad"), KeyboardInterrupt(), StopIteration("said"), SystemExit(3)):
         iterator, step = stepping(house, iter([1, error, 2]))
         assert next(iterator) == 1
@@ -188,9 +187,7 @@ def test_errors_of_the_base_pass_unchanged(house: Any) -> None:
         assert next(iterator) == 2  # the iterator goes on, recorded or not
 
 
-def test_a_failure_of_ours_costs_nothing_but_the_recording(
-    house: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failure_of_ours_costs_nothing_but_the_recording(house, capsys):
     iterator, step = stepping(house, iter(range(5)))
     step.lane.capacity = 10**6  # the lane claims room it does not have
     step.lane.count = 10**5
@@ -199,10 +196,8 @@ def test_a_failure_of_ours_costs_nothing_but_the_recording(
     assert "recording of test stopped" in capsys.readouterr().err
 
 
-def test_an_interrupt_in_our_part_reaches_the_loop(
-    house: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*args: object) -> None:
+def test_an_interrupt_in_our_part_reaches_the_loop(house, monkeypatch):
+    def interrupted(*args):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(house.iteration.Iteration, "finish", interrupted)
@@ -218,8 +213,8 @@ def test_an_interrupt_in_our_part_reaches_the_loop(
     assert isinstance(caught.value.__context__, StopIteration)
 
 
-def test_a_lane_closed_by_a_batch_s_own_code_is_left_alone(house: Any) -> None:
-    def answers() -> Iterator[int]:
+def test_a_lane_closed_by_a_batch_s_own_code_is_left_alone(house):
+    def answers():
         yield 1
         lane.close()
         yield 2
@@ -233,7 +228,7 @@ def test_a_lane_closed_by_a_batch_s_own_code_is_left_alone(house: Any) -> None:
     assert lane.capacity == 0
 
 
-def test_one_batch_in_so_many_is_looked_at(house: Any) -> None:
+def test_one_batch_in_so_many_is_looked_at(house):
     iterator, step = stepping(house, itertools.repeat(1))
     for _ in range(63):
         next(iterator)
@@ -242,7 +237,7 @@ def test_one_batch_in_so_many_is_looked_at(house: Any) -> None:
     assert step.special and step.detailed
 
 
-def test_indices_are_stamped_one_by_one(house: Any) -> None:
+def test_indices_are_stamped_one_by_one(house):
     indices = house.fetchers.TimedIndices([3, 1, 2])
     assert list(indices) == [3, 1, 2]
     assert len(indices.stamps) == 4 and sorted(indices.stamps) == indices.stamps
@@ -257,7 +252,7 @@ def test_indices_are_stamped_one_by_one(house: Any) -> None:
 
 
 @compiled
-def test_a_layout_it_does_not_know_is_refused() -> None:
+def test_a_layout_it_does_not_know_is_refused():
     form.tell(form.native)
     for other in ({"record": EPOCH}, {"every": 63}, {"mark": b"short"}):
         with pytest.raises(ValueError, match="not as expected"):
@@ -266,7 +261,7 @@ def test_a_layout_it_does_not_know_is_refused() -> None:
 
 
 @compiled
-def test_memory_is_held_while_it_is_the_lane_s_and_no_longer(compiled_house: Any) -> None:
+def test_memory_is_held_while_it_is_the_lane_s_and_no_longer(compiled_house):
     lane = lane_of(compiled_house, 3)
     buf = lane.buf
     with pytest.raises(BufferError):
@@ -282,7 +277,7 @@ def test_memory_is_held_while_it_is_the_lane_s_and_no_longer(compiled_house: Any
     assert len(lane.buf) == WINDOW_AT + RECORD_BYTES
 
 
-def test_the_garbage_collector_may_take_it_all(house: Any) -> None:
+def test_the_garbage_collector_may_take_it_all(house):
     # Python 3.10 crashes where a memoryview is cleared while its memory is in use.
     freed = []
     for _ in range(20):
@@ -297,7 +292,7 @@ def test_the_garbage_collector_may_take_it_all(house: Any) -> None:
 
 
 @compiled
-def test_counts_that_are_not_memory_are_set_as_items(compiled_house: Any) -> None:
+def test_counts_that_are_not_memory_are_set_as_items(compiled_house):
     class Counted(list[int]):
         pass
 
@@ -315,7 +310,7 @@ def test_counts_that_are_not_memory_are_set_as_items(compiled_house: Any) -> Non
 
 
 @compiled
-def test_hooks_bind_as_functions_do(compiled_house: Any) -> None:
+def test_hooks_bind_as_functions_do(compiled_house):
     iterator, _ = stepping(compiled_house, iter(range(3)))
     bound = iterator.__next__
     assert bound() == 0
@@ -327,16 +322,16 @@ def test_hooks_bind_as_functions_do(compiled_house: Any) -> None:
         iterator.__next__(1)
 
 
-def repeated(house: Any, times: int) -> None:
+def repeated(house, times):
     """Every path, good and bad, many times."""
 
     class Held:
         message: Any = None
 
-        def get(self) -> Any:
+        def get(self):
             return 5, [1, 2]
 
-        def put(self, message: Any) -> None:
+        def put(self, message):
             self.message = message
 
     held, timer = Held(), house.worker._Timer(0, stateful=False)
@@ -360,7 +355,7 @@ def repeated(house: Any, times: int) -> None:
         )
 
 
-def test_nothing_leaks(house: Any) -> None:
+def test_nothing_leaks(house):
     repeated(house, 200)
     gc.collect()
     tracemalloc.start()
@@ -377,8 +372,8 @@ def test_nothing_leaks(house: Any) -> None:
     assert after[1] - before[1] < 20
 
 
-def test_what_is_sent_says_when_and_how_much(house: Any) -> None:
-    sent: list[bytes] = []
+def test_what_is_sent_says_when_and_how_much(house):
+    sent = []
     send = house.envelope.sender(lambda message: sent.append(bytes(message)))
     from multiprocessing.reduction import ForkingPickler
 

@@ -40,36 +40,36 @@ DETAIL = ("fetch_cpu_ns", "collate_cpu_ns", "bytes", "tensors", "own_ns", "sampl
 class Slow(torch.utils.data.Dataset[torch.Tensor]):
     """Of which every sample takes long enough for all batches to be looked at in detail."""
 
-    def __len__(self) -> int:
+    def __len__(self):
         return 50
 
-    def __getitem__(self, index: int) -> torch.Tensor:
+    def __getitem__(self, index):
         time.sleep(0.0006)  # two of them: longer than ALWAYS_DETAILED_NS
         return torch.full((4,), float(index))
 
 
-def plain(rows: Any, workers: int) -> Any:
+def plain(rows, workers):
     return DataLoader(rows, batch_size=BATCH_SIZE, num_workers=workers)
 
 
-def pinned(rows: Any, workers: int) -> Any:
+def pinned(rows, workers):
     return DataLoader(rows, batch_size=BATCH_SIZE, num_workers=workers, pin_memory=True)
 
 
-def any_order(rows: Any, workers: int) -> Any:
+def any_order(rows, workers):
     return DataLoader(rows, batch_size=BATCH_SIZE, num_workers=workers, in_order=False)
 
 
-def stateful(rows: Any, workers: int) -> Any:
+def stateful(rows, workers):
     return StatefulDataLoader(rows, batch_size=BATCH_SIZE, num_workers=workers)
 
 
-def unbatched(rows: Any, workers: int) -> Any:
+def unbatched(rows, workers):
     return DataLoader(rows, batch_size=None, num_workers=workers)
 
 
 @pytest.fixture
-def pinning(monkeypatch: pytest.MonkeyPatch) -> None:
+def pinning(monkeypatch):
     """A device that is none: torch pins what it hands over, and pinning copies."""
     for name, value in {
         "is_available": lambda: True, "current_accelerator": lambda *more: torch.device("cuda"),
@@ -80,7 +80,7 @@ def pinning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor, *device: tensor.clone())
 
 
-def recorded(form: str, make: Any, rows: Any, workers: int) -> tuple[list[Any], Any]:
+def recorded(form, make, rows, workers):
     """(the batches, their records), in this form."""
     with two_forms.form(form) as imported:
         watch = imported("profiler.record.iterate.watch")
@@ -92,14 +92,14 @@ def recorded(form: str, make: Any, rows: Any, workers: int) -> tuple[list[Any], 
         return values, np.concatenate([read_segment(path)[0] for path in lanes])
 
 
-def measured(column: Any) -> Any:
+def measured(column):
     return ~np.isnan(column) if column.dtype.kind == "f" else column != -1
 
 
 @pytest.mark.filterwarnings("ignore:'set_vital':UserWarning")  # torchdata calls it
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("make", [plain, pinned, any_order, stateful, unbatched])
-def test_every_field_of_every_record(make: Any, workers: int, pinning: None) -> None:
+def test_every_field_of_every_record(make, workers, pinning):
     rows = torch.arange(ROWS * 4, dtype=torch.float32).reshape(ROWS, 4)
     (values, got), (values_too, got_too) = (
         recorded(form, make, rows, workers) for form in two_forms.available()
@@ -138,7 +138,7 @@ def test_every_field_of_every_record(make: Any, workers: int, pinning: None) -> 
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_every_field_where_all_batches_are_looked_at(workers: int) -> None:
+def test_every_field_where_all_batches_are_looked_at(workers):
     (values, got), (values_too, got_too) = (
         recorded(form, plain, Slow(), workers) for form in two_forms.available()
     )
@@ -159,31 +159,31 @@ class Received:
     _num_workers = 2
     _worker_result_queue: Any = None
 
-    def __init__(self, arrivals: list[Any], pins: bool) -> None:
+    def __init__(self, arrivals, pins):
         self._arrivals = arrivals
         self._pin_memory = pins
         self._worker_result_queue, self._data_queue = queue.Queue(), queue.Queue()
         self._send_idx, self._rcvd_idx, self._tasks_outstanding = 9, 2, 4
         self._in_order = True
 
-    def _reset(self, loader: Any, first_iter: bool = False) -> None: ...
+    def _reset(self, loader, first_iter=False): ...
 
-    def _next_index(self) -> Any:
+    def _next_index(self):
         return [1, 2, 3]
 
-    def _process_data(self, data: Any, worker: int) -> Any:
+    def _process_data(self, data, worker):
         self._worker_result_queue.queue.clear()  # whoever asks how many wait must have done so
         self._next_index()
         return data
 
-    def __next__(self) -> Any:
+    def __next__(self):
         return self._process_data(self._arrivals.pop(0), 1)
 
 
 @pytest.mark.parametrize("form", two_forms.available())
 @pytest.mark.parametrize("pins", [False, True])
 @pytest.mark.parametrize("in_order", [False, True])
-def test_a_received_record_field_by_field(form: str, pins: bool, in_order: bool) -> None:
+def test_a_received_record_field_by_field(form, pins, in_order):
     with two_forms.form(form) as imported:
         layout, lanes = imported("profiler.native.layout"), imported("profiler.store.lanes.lane")
         recorder = imported("profiler.record.iterate.recorder")
@@ -197,9 +197,7 @@ def test_a_received_record_field_by_field(form: str, pins: bool, in_order: bool)
             envelope.unwrap((layout.SEAL, "batch", each), 70) for each in (meta, unsent)
         )
         arrived.pin_ns = 80 if pins else -1
-        made: Any = imported("profiler.record.iterate.iterators").instrumented(
-            Received, quiet=False
-        )
+        made = imported("profiler.record.iterate.iterators").instrumented(Received, quiet=False)
         iterator = made([arrived, waits, "bare"], pins)
         iterator._in_order = in_order
         iterator._worker_result_queue.queue.extend("ab")
@@ -233,7 +231,7 @@ def test_a_received_record_field_by_field(form: str, pins: bool, in_order: bool)
     assert fields(bare) == nothing | {"seq": 3, "epoch": 5}
 
 
-def dtype() -> Any:
+def dtype():
     offsets = [BATCH.offset(field.name) for field in BATCH.fields]
     formats = [np.dtype(field.code) for field in BATCH.fields]
     names = [field.name for field in BATCH.fields]
@@ -243,13 +241,13 @@ def dtype() -> Any:
 
 
 class _NaN(float):
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other):
         return isinstance(other, float) and math.isnan(other)
 
     __hash__ = float.__hash__
 
 
-def fields(record: Any) -> dict[str, Any]:
+def fields(record):
     """Its values; when it was asked for and how long that took counts as unmeasured, once it is
     seen to be measured."""
     values = {name: record[name].item() for name in record.dtype.names}

@@ -1,9 +1,6 @@
 """Which device is in use, with modules that were made up in the place of torch's."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
@@ -12,10 +9,10 @@ from loaderscope.profiler.record.device.accelerator import Accelerator, in_use
 
 
 @pytest.fixture
-def current(monkeypatch: pytest.MonkeyPatch) -> Any:
+def current(monkeypatch):
     """Sets torch's accelerator, and the module that speaks for it."""
 
-    def to(kind: str, **parts: Any) -> None:
+    def to(kind, **parts):
         monkeypatch.setattr(
             torch.accelerator, "current_accelerator", lambda: SimpleNamespace(type=kind)
         )
@@ -24,8 +21,8 @@ def current(monkeypatch: pytest.MonkeyPatch) -> Any:
     return to
 
 
-def test_nothing_is_in_use_before_the_program_uses_it(current: Any) -> None:
-    def never() -> int:
+def test_nothing_is_in_use_before_the_program_uses_it(current):
+    def never():
         raise AssertionError("this would initialise it")
 
     current("npu", is_initialized=lambda: False, current_device=never, Event=never)
@@ -36,19 +33,19 @@ def test_nothing_is_in_use_before_the_program_uses_it(current: Any) -> None:
     assert (device.kind, device.current_device(), device.name()) == ("npu", 3, "npu")
 
 
-def test_a_backend_that_does_not_tell_whether_it_is_in_use(current: Any) -> None:
+def test_a_backend_that_does_not_tell_whether_it_is_in_use(current):
     current("mps", Event=lambda enable_timing: None)
     assert in_use() == "torch.mps does not tell whether the program uses it"
 
 
-def test_cuda_beside_another_accelerator(current: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cuda_beside_another_accelerator(current, monkeypatch):
     current("npu", is_initialized=lambda: False)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     device = in_use()
     assert isinstance(device, Accelerator) and device.kind == "cuda"
 
 
-def test_a_torch_before_there_were_accelerators(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_torch_before_there_were_accelerators(monkeypatch):
     monkeypatch.delattr(torch, "accelerator")
     assert in_use() is None
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
@@ -56,11 +53,11 @@ def test_a_torch_before_there_were_accelerators(monkeypatch: pytest.MonkeyPatch)
     assert isinstance(device, Accelerator) and device.kind == "cuda" and device.lacks is None
 
 
-def test_what_a_module_lacks_is_taken_from_torch_or_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_module_lacks_is_taken_from_torch_or_said(monkeypatch):
     bare = Accelerator("npu", SimpleNamespace())
     assert bare.lacks is None  # torch.Event
     assert bare.capturing() is False
-    made: list[tuple[Any, ...]] = []
+    made = []
     monkeypatch.setattr(torch, "Event", lambda *args, **kwargs: made.append((*args, kwargs)))
     bare.event()
     assert made == [("npu", {"enable_timing": True})]

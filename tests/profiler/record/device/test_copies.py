@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import UserDict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,28 +16,28 @@ from torch_modes import seen_by_modes
 class Listener:
     """Stands for a batch that was handed over."""
 
-    def __init__(self) -> None:
-        self.seen: list[tuple[int, bool, bool]] = []
+    def __init__(self):
+        self.seen = []
         self.started = 0
 
-    def before_copy(self) -> None:
+    def before_copy(self):
         self.started += 1
 
     def after_copy(
         self,
-        start: object,
-        host_ns: int,
-        nbytes: int,
-        pinned: bool,
-        blocking: bool,
-        issuing_ns: int,
-    ) -> None:
+        start,
+        host_ns,
+        nbytes,
+        pinned,
+        blocking,
+        issuing_ns,
+    ):
         assert host_ns > 0 and 0 < issuing_ns < 1_000_000
         self.seen.append((nbytes, pinned, blocking))
 
 
 @pytest.fixture
-def listener() -> Iterator[Any]:
+def listener():
     copies.install("meta")
     copies.install("cuda")
     listener = Listener()
@@ -51,7 +50,7 @@ def listener() -> Iterator[Any]:
 X = 4096
 
 
-def test_every_way_of_copying(listener: Any) -> None:
+def test_every_way_of_copying(listener):
     batch = {"x": torch.ones(X), "more": [torch.ones(2, dtype=torch.int64)]}
     copies.expect(listener, batch)
     on_meta = torch.empty(X, device="meta")
@@ -79,7 +78,7 @@ def test_every_way_of_copying(listener: Any) -> None:
     assert listener.started == 8
 
 
-def test_what_is_no_copy_of_the_batch(listener: Any) -> None:
+def test_what_is_no_copy_of_the_batch(listener):
     batch = torch.ones(X)
     batch.to("meta")  # before the hand-over
     copies.expect(listener, batch)
@@ -97,7 +96,7 @@ def test_what_is_no_copy_of_the_batch(listener: Any) -> None:
     assert len(listener.seen) == 1
 
 
-def test_another_thread_copies_for_the_batch(listener: Any) -> None:
+def test_another_thread_copies_for_the_batch(listener):
     import threading
 
     batch = torch.ones(X)
@@ -108,7 +107,7 @@ def test_another_thread_copies_for_the_batch(listener: Any) -> None:
     assert listener.seen == [(X * 4, False, True)]
 
 
-def test_odd_arguments_get_torchs_own_answer(listener: Any) -> None:
+def test_odd_arguments_get_torchs_own_answer(listener):
     calls = (
         lambda t: t.to("nowhere"),
         lambda t: t.to(),
@@ -118,7 +117,7 @@ def test_odd_arguments_get_torchs_own_answer(listener: Any) -> None:
         lambda t: t.cuda("nowhere"),
     )
 
-    def answers() -> list[str]:
+    def answers():
         found = []
         for call in calls:
             try:
@@ -134,8 +133,8 @@ def test_odd_arguments_get_torchs_own_answer(listener: Any) -> None:
     copies.install("meta")
 
 
-def test_a_failing_listener_costs_no_copy(listener: Any) -> None:
-    def fail(*args: object) -> None:
+def test_a_failing_listener_costs_no_copy(listener):
+    def fail(*args):
         raise ValueError("broken")
 
     listener.before_copy = fail
@@ -145,14 +144,12 @@ def test_a_failing_listener_costs_no_copy(listener: Any) -> None:
     assert batch.to("meta").shape == (X,)
 
 
-def test_subclasses_keep_their_class(listener: Any) -> None:
+def test_subclasses_keep_their_class(listener):
     class Own(torch.Tensor):
         asked: ClassVar[list[Any]] = []
 
         @classmethod
-        def __torch_function__(
-            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
             cls.asked.append(func)
             return super().__torch_function__(func, types, args, kwargs)
 
@@ -168,7 +165,7 @@ def test_subclasses_keep_their_class(listener: Any) -> None:
     assert doubled.dtype is torch.float64
 
 
-def test_what_stands_for_a_method_is_found_where_the_method_is(listener: Any) -> None:
+def test_what_stands_for_a_method_is_found_where_the_method_is(listener):
     method, ours = torch._C.TensorBase.to, torch.Tensor.to
     assert ours is not method
     assert method in {ours} and ours in {method} and ours != torch.Tensor.copy_
@@ -180,7 +177,7 @@ def test_what_stands_for_a_method_is_found_where_the_method_is(listener: Any) ->
     assert torch.Tensor.to(torch.ones(2), torch.float64).dtype is torch.float64
 
 
-def test_tensors_that_dispatch_themselves_are_left_alone(listener: Any) -> None:
+def test_tensors_that_dispatch_themselves_are_left_alone(listener):
     from torch.testing._internal.two_tensor import TwoTensor
 
     two = TwoTensor(torch.ones(X), torch.ones(X))
@@ -190,11 +187,11 @@ def test_tensors_that_dispatch_themselves_are_left_alone(listener: Any) -> None:
     assert len(listener.seen) in (0, 2)
 
 
-def test_modes_of_the_program_see_nothing_of_ours(listener: Any) -> None:
+def test_modes_of_the_program_see_nothing_of_ours(listener):
     batch = {"x": torch.ones(X)}
     there = torch.empty(X, device="meta")
 
-    def copied() -> list[Any]:
+    def copied():
         with seen_by_modes() as seen:
             batch["x"].to("meta")
             batch["x"].to(there)
@@ -215,7 +212,7 @@ class Sample:
     x: torch.Tensor
     more: list[Any]
 
-    def to(self, device: str) -> Sample:
+    def to(self, device):
         return Sample(
             self.x.to(device), [{k: v.to(device) for k, v in each.items()} for each in self.more]
         )
@@ -224,24 +221,24 @@ class Sample:
 class Encoding(UserDict[str, Any]):
     """As a tokeniser's BatchEncoding holds its tensors."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         raise AssertionError(f"asked for {name}")
 
 
 class Store:
     """As a graph library's batch, which refers to itself."""
 
-    def __init__(self, owner: Any) -> None:
+    def __init__(self, owner):
         self._mapping = {"edges": torch.ones(2, dtype=torch.int64)}
         self.owner = owner
 
 
 class Graph:
-    def __init__(self) -> None:
+    def __init__(self):
         self._store = Store(self)
 
 
-def test_nested_batches_of_all_kinds(listener: Any) -> None:
+def test_nested_batches_of_all_kinds(listener):
     small = torch.ones(3)
     encoding, graph = Encoding(ids=torch.ones(2)), Graph()
     batch = [Sample(torch.ones(4), [{"y": small}]), (encoding, {"graph": graph})]
@@ -253,10 +250,8 @@ def test_nested_batches_of_all_kinds(listener: Any) -> None:
     assert [nbytes for nbytes, _, _ in listener.seen] == [16, 12, 8, 16]
 
 
-def test_a_backend_without_page_locked_memory(
-    listener: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(self: torch.Tensor) -> bool:
+def test_a_backend_without_page_locked_memory(listener, monkeypatch):
+    def refuse(self):
         raise NotImplementedError("register hooks first")
 
     monkeypatch.setattr(torch.Tensor, "is_pinned", refuse)
@@ -266,10 +261,10 @@ def test_a_backend_without_page_locked_memory(
     assert listener.seen == [(X * 4, None, True)]
 
 
-def test_a_compiler_sees_no_wrapper(listener: Any) -> None:
+def test_a_compiler_sees_no_wrapper(listener):
     import torch._dynamo as dynamo
 
-    def step(x: torch.Tensor) -> torch.Tensor:
+    def step(x):
         y = x.to(torch.float64)
         z = torch.zeros_like(y)
         z.copy_(y)
@@ -277,7 +272,7 @@ def test_a_compiler_sees_no_wrapper(listener: Any) -> None:
 
     x = torch.arange(X, dtype=torch.float32)
 
-    def run() -> tuple[float, int, int]:
+    def run():
         dynamo.reset()
         dynamo.utils.counters.clear()
         value = torch.compile(step, backend="eager", fullgraph=True)(x).item()
@@ -292,7 +287,7 @@ def test_a_compiler_sees_no_wrapper(listener: Any) -> None:
     copies.install("meta")
 
 
-def test_installing_leaves_another_wrapper_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installing_leaves_another_wrapper_alone(monkeypatch):
     theirs = lambda self, *args, **kwargs: self  # noqa: E731
     monkeypatch.setattr(torch.Tensor, "to", theirs, raising=False)
     copies.install("meta")

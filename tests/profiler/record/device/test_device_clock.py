@@ -1,12 +1,7 @@
 """What the device clock makes of events, with events whose times are given: no hardware."""
 
-from __future__ import annotations
-
 import os
 import threading
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -28,76 +23,81 @@ class Device:
     """A device as `torch.cuda` shows it: `now_ms` is what it stamps on an event, `done_ms` how far
     it has come."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now_ms = 0.0
         self.done_ms = float("inf")
         self.capturing = False
         self.made = 0
 
-    def current_device(self) -> int:
+    def current_device(self):
         return 0
 
-    def is_current_stream_capturing(self) -> bool:
+    def is_current_stream_capturing(self):
         return self.capturing
 
-    def Event(self, enable_timing: bool) -> Event:
+    def Event(self, enable_timing):
         assert enable_timing
         self.made += 1
         return Event(self)
 
 
 class Event:
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device):
         self.device = device
         self.at_ms = -1.0
 
-    def record(self) -> None:
+    def record(self):
         self.at_ms = self.device.now_ms
 
-    def query(self) -> bool:
+    def query(self):
         return self.at_ms <= self.device.done_ms
 
-    def elapsed_time(self, end: Event) -> float:
+    def elapsed_time(self, end):
         assert self.query(), "reading an event that is not done would wait for it"
         assert end.query(), "reading an event that is not done would wait for it"
         return end.at_ms - self.at_ms
 
 
 @pytest.fixture
-def device() -> Device:
+def device():
     return Device()
 
 
 @pytest.fixture
-def lane(tmp_path: Path) -> Lane:
+def lane(tmp_path):
     return Lane(tmp_path, "batches0x0", BATCH, Budget(1 << 24), pytest.fail)
 
 
 @pytest.fixture
-def step() -> Iteration:
+def step():
     return Iteration(Recorder("test", {}))
 
 
 @pytest.fixture
-def clock(
-    device: Device, step: Iteration, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[DeviceClock]:
+def clock(device, step, monkeypatch):
     monkeypatch.setattr(copies, "_issuing_ns", {"to": ISSUING})
     copies.install("meta")
     yield DeviceClock(step, Accelerator("meta", device))
     copies.uninstall()
 
 
-def hand_over(clock: DeviceClock, lane: Lane, batch: Any = None) -> None:
+def hand_over(clock, lane, batch=None):
     lane.append(*[-1] * (len(BATCH.fields) - 1))
     clock.handed_over(lane, lane.count - 1, batch)
 
 
-def records(lane: Lane) -> Any:
+def steps(clock, lane, number):
+    for _ in range(number):
+        clock.entered()
+        hand_over(clock, lane)
+    clock.entered()
+
+
+def records(lane):
     return read_segment(lane.directory / "batches0x0-000000.seg")[0]
 
 
-def test_stall_and_compute_by_events(device: Device, clock: DeviceClock, lane: Lane) -> None:
+def test_stall_and_compute_by_events(device, clock, lane):
     clock.t_entered = 0
     clock.entered()
     clock.t_entered -= 1000 * MS  # next() took a second of host time
@@ -114,9 +114,7 @@ def test_stall_and_compute_by_events(device: Device, clock: DeviceClock, lane: L
     assert list(got["stall_ns"]) == [0, 3 * MS]
 
 
-def test_a_stall_is_never_longer_than_the_wait(
-    device: Device, clock: DeviceClock, lane: Lane
-) -> None:
+def test_a_stall_is_never_longer_than_the_wait(device, clock, lane):
     clock.entered()
     device.now_ms = 500  # the host's own work between the two, on a slow machine
     hand_over(clock, lane)
@@ -124,41 +122,30 @@ def test_a_stall_is_never_longer_than_the_wait(
     assert 0 <= records(lane)["stall_ns"][0] < 400 * MS
 
 
-def test_nothing_is_read_before_it_is_done(device: Device, clock: DeviceClock, lane: Lane) -> None:
+def test_nothing_is_read_before_it_is_done(device, clock, lane):
     device.done_ms = -1
-    for _ in range(20):
-        clock.entered()
-        hand_over(clock, lane)
-    clock.entered()
+    steps(clock, lane, 20)
     assert (records(lane)["compute_device_ns"] == -1).all()
     device.done_ms = float("inf")
     clock.drain()
     assert (records(lane)["compute_device_ns"] >= 0).all()
 
 
-def test_events_are_used_again(device: Device, clock: DeviceClock, lane: Lane) -> None:
-    for _ in range(200):
-        clock.entered()
-        hand_over(clock, lane)
+def test_events_are_used_again(device, clock, lane):
+    steps(clock, lane, 200)
     assert device.made < 2 * APART[1] + 10
 
 
-def test_a_device_that_never_answers_holds_no_events_for_ever(
-    device: Device, clock: DeviceClock, lane: Lane
-) -> None:
+def test_a_device_that_never_answers_holds_no_events_for_ever(device, clock, lane):
     device.done_ms = -1
-    for _ in range(2000):
-        clock.entered()
-        hand_over(clock, lane)
+    steps(clock, lane, 2000)
     assert len(clock.log) <= step_log.MAX_PENDING + APART[1] + 1 <= LATE_ROWS
     # It had work of an earlier step whenever a batch was handed over: that is certain, whatever
     # became of it.
     assert (records(lane)["stall_ns"][: 2000 - len(clock.log) - 1] == 0).all()
 
 
-def test_what_is_certain_is_written_when_a_run_closes(
-    device: Device, step: Iteration, clock: DeviceClock, lane: Lane
-) -> None:
+def test_what_is_certain_is_written_when_a_run_closes(device, step, clock, lane):
     for now_ms in range(8):
         device.now_ms = now_ms
         clock.entered()
@@ -177,26 +164,22 @@ def test_what_is_certain_is_written_when_a_run_closes(
 class Slow(Event):
     """Half a millisecond passes before each."""
 
-    def record(self) -> None:
+    def record(self):
         self.device.now_ms += 0.5
         super().record()
 
 
-def test_copies_between_events(device: Device, clock: DeviceClock, lane: Lane) -> None:
+def test_copies_between_events(device, clock, lane):
     clock._device._event = lambda enable_timing: Slow(device)
     device.done_ms = -1.0  # of a stream that lags behind
-    copies.install("meta")
-    try:
-        batch = [torch.ones(1024), torch.ones(8)]
-        for _ in range(2):
-            clock.entered()
-            hand_over(clock, lane, batch)
-            for tensor in batch:
-                tensor.to("meta", non_blocking=True)
-        device.done_ms = float("inf")
+    batch = [torch.ones(1024), torch.ones(8)]
+    for _ in range(2):
         clock.entered()
-    finally:
-        copies.uninstall()
+        hand_over(clock, lane, batch)
+        for tensor in batch:
+            tensor.to("meta", non_blocking=True)
+    device.done_ms = float("inf")
+    clock.entered()
     got = records(lane)
     assert list(got["h2d_copies"]) == [2, 2]
     assert list(got["h2d_bytes"]) == [1032 * 4] * 2
@@ -207,12 +190,12 @@ def test_copies_between_events(device: Device, clock: DeviceClock, lane: Lane) -
 
 @pytest.mark.parametrize("pinned", [True, False, None])
 def test_on_an_idle_stream_issuing_is_no_copying(
-    device: Device,
-    clock: DeviceClock,
-    lane: Lane,
-    monkeypatch: pytest.MonkeyPatch,
-    pinned: bool | None,
-) -> None:
+    device,
+    clock,
+    lane,
+    monkeypatch,
+    pinned,
+):
     clock._device._event = lambda enable_timing: Slow(device)
     monkeypatch.setattr(torch.Tensor, "is_pinned", lambda self: pinned)
     copies._issuing_ns["to"] = 10
@@ -235,36 +218,28 @@ def test_on_an_idle_stream_issuing_is_no_copying(
     )
 
 
-def test_a_copy_that_is_waited_for_takes_no_longer_than_its_call(
-    device: Device, clock: DeviceClock, lane: Lane
-) -> None:
-    copies.install("meta")
+def test_a_copy_that_is_waited_for_takes_no_longer_than_its_call(device, clock, lane):
     batch = torch.ones(1024)
-    try:
-        clock.entered()
-        hand_over(clock, lane, batch)
-        copies._issuing_ns["to"] = 10
-        batch.to("meta")
-        clock._open.events[0][1].at_ms = 50_000.0  # the program came to record it much later
-        clock.entered()
-    finally:
-        copies.uninstall()
+    clock.entered()
+    hand_over(clock, lane, batch)
+    copies._issuing_ns["to"] = 10
+    batch.to("meta")
+    clock._open.events[0][1].at_ms = 50_000.0  # the program came to record it much later
+    clock.entered()
     assert records(lane)["h2d_ns"][0] == records(lane)["h2d_host_ns"][0] - 10 > 0
 
 
-def test_no_event_is_recorded_into_a_graph(device: Device, clock: DeviceClock, lane: Lane) -> None:
+def test_no_event_is_recorded_into_a_graph(device, clock, lane):
     device.capturing = True
-    clock.entered()
-    hand_over(clock, lane)
-    clock.entered()
+    steps(clock, lane, 1)
     assert device.made == 0
     assert records(lane)["compute_device_ns"][0] == -1
 
 
-def test_a_broken_device_switches_the_clock_off(step: Iteration, clock: DeviceClock) -> None:
+def test_a_broken_device_switches_the_clock_off(step, clock):
     step.device = clock
 
-    def broken() -> bool:
+    def broken():
         raise RuntimeError("device lost")
 
     clock.capturing = broken
@@ -273,22 +248,16 @@ def test_a_broken_device_switches_the_clock_off(step: Iteration, clock: DeviceCl
     assert "device lost" in step.recorder.facts["reasons"]["h2d"]
 
 
-def test_a_thread_copies_when_the_loop_has_gone_on(
-    device: Device, clock: DeviceClock, lane: Lane
-) -> None:
-    copies.install("meta")
+def test_a_thread_copies_when_the_loop_has_gone_on(device, clock, lane):
     batches = [torch.ones(1024 + k) for k in range(8)]
-    try:
-        for batch in batches:
-            clock.entered()
-            hand_over(clock, lane, [batch])
-        assert (records(lane)["h2d_copies"][:-1] == 0).all()
-        thread = threading.Thread(target=lambda: [batch.to("meta") for batch in batches])
-        thread.start()
-        thread.join()
+    for batch in batches:
         clock.entered()
-    finally:
-        copies.uninstall()
+        hand_over(clock, lane, [batch])
+    assert (records(lane)["h2d_copies"][:-1] == 0).all()
+    thread = threading.Thread(target=lambda: [batch.to("meta") for batch in batches])
+    thread.start()
+    thread.join()
+    clock.entered()
     got = records(lane)
     # Of the older batches the memory may be another's by now.
     assert list(got["h2d_copies"]) == [0, 0, 0, 0, 1, 1, 1, 1]
@@ -297,45 +266,33 @@ def test_a_thread_copies_when_the_loop_has_gone_on(
     assert (got["compute_device_ns"] >= 0).all()
 
 
-def test_copies_not_done_yet_are_waited_for_by_nobody(
-    device: Device, clock: DeviceClock, lane: Lane
-) -> None:
-    copies.install("meta")
+def test_copies_not_done_yet_are_waited_for_by_nobody(device, clock, lane):
     batch = torch.ones(1024)
-    try:
-        clock.entered()
-        hand_over(clock, lane, batch)
-        device.now_ms, device.done_ms = 20.0, 1.0  # on a stream that lags behind
-        batch.to("meta", non_blocking=True)
-        clock._open.events[0][1].at_ms = 70.0
-        clock.entered()
-        assert records(lane)["h2d_ns"][0] == -1
-        device.done_ms = 80.0
-        clock.drain()
-    finally:
-        copies.uninstall()
+    clock.entered()
+    hand_over(clock, lane, batch)
+    device.now_ms, device.done_ms = 20.0, 1.0  # on a stream that lags behind
+    batch.to("meta", non_blocking=True)
+    clock._open.events[0][1].at_ms = 70.0
+    clock.entered()
+    assert records(lane)["h2d_ns"][0] == -1
+    device.done_ms = 80.0
+    clock.drain()
     assert records(lane)["h2d_ns"][0] == 50 * MS  # issued before the stream came to its first event
 
 
-def test_events_without_times_leave_copies_counted(
-    device: Device, step: Iteration, clock: DeviceClock, lane: Lane
-) -> None:
+def test_events_without_times_leave_copies_counted(device, step, clock, lane):
     class Untimed(Event):
-        def elapsed_time(self, end: Event) -> float:
+        def elapsed_time(self, end):
             raise RuntimeError("Backend doesn't support elapsedTime.")
 
     clock._device._event = lambda enable_timing: Untimed(device)
     step.device = clock
-    copies.install("meta")
     batch = torch.ones(1024)
-    try:
-        for _ in range(4):
-            clock.entered()
-            hand_over(clock, lane, batch)
-            batch.to("meta")
+    for _ in range(4):
         clock.entered()
-    finally:
-        copies.uninstall()
+        hand_over(clock, lane, batch)
+        batch.to("meta")
+    clock.entered()
     assert step.device is clock
     got = records(lane)
     assert list(got["h2d_copies"]) == [1, 1, 1, 1]
@@ -344,14 +301,9 @@ def test_events_without_times_leave_copies_counted(
     assert "carry no times: Backend doesn't" in step.recorder.facts["reasons"]["h2d"]
 
 
-def test_what_the_device_reaches_after_the_epoch_is_read_with_the_next(
-    device: Device, clock: DeviceClock, lane: Lane
-) -> None:
+def test_what_the_device_reaches_after_the_epoch_is_read_with_the_next(device, clock, lane):
     device.done_ms = -1
-    for _ in range(5):
-        clock.entered()
-        hand_over(clock, lane)
-    clock.entered()
+    steps(clock, lane, 5)
     clock.drain()
     assert (records(lane)["compute_device_ns"] == -1).all()
     device.done_ms = float("inf")
@@ -361,13 +313,9 @@ def test_what_the_device_reaches_after_the_epoch_is_read_with_the_next(
     assert not any(log is clock.steps for _, log in step_log._logs)
 
 
-def test_a_forked_child_leaves_the_parents_records_alone(
-    device: Device, clock: DeviceClock, lane: Lane, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_forked_child_leaves_the_parents_records_alone(device, clock, lane, monkeypatch):
     device.done_ms = -1
-    clock.entered()
-    hand_over(clock, lane)
-    clock.entered()
+    steps(clock, lane, 1)
     clock.drain()
     device.done_ms = float("inf")
     monkeypatch.setattr(os, "getpid", lambda: -5)

@@ -1,11 +1,7 @@
 """Steps looked at closely: which lines wait for the device, on what stream copies go; on the
 stand-in."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -22,26 +18,26 @@ CALLS = ("item", "cpu", "tolist", "__float__", "__int__", "__bool__")
 
 
 @pytest.fixture
-def device(standin_on: Any) -> Any:
+def device(standin_on):
     module = standin_on()
     module.init()
     return module
 
 
-def seen(runs: Path) -> DeviceSteps | None:
+def seen(runs):
     (path,) = runs.rglob("loader0.json")
     return fitted(json.loads(path.read_text()), LoaderFacts).device_steps
 
 
-def watched(batches: int = 16) -> Any:
+def watched(batches=16):
     return loaderscope.watch(DataLoader([torch.ones(300)] * batches, batch_size=None))
 
 
-def untouched() -> bool:
+def untouched():
     return not set(CALLS) & set(vars(torch.Tensor))
 
 
-def test_lines_that_wait_are_found_and_counted(device: Any, runs_dir: Path) -> None:
+def test_lines_that_wait_are_found_and_counted(device, runs_dir):
     inside = 0
     for number, batch in enumerate(watched()):
         there = batch.to("standin")
@@ -65,8 +61,8 @@ def test_lines_that_wait_are_found_and_counted(device: Any, runs_dir: Path) -> N
     }
 
 
-def test_what_is_read_is_the_same_and_so_are_errors(device: Any) -> None:
-    def values(x: torch.Tensor) -> Any:
+def test_what_is_read_is_the_same_and_so_are_errors(device):
+    def values(x):
         try:
             x.item()
         except RuntimeError as error:
@@ -83,10 +79,10 @@ def test_what_is_read_is_the_same_and_so_are_errors(device: Any) -> None:
     assert found == [values(torch.ones(300).to("standin"))] * 16 and untouched()
 
 
-def test_modes_of_the_program_see_what_they_see_bare(device: Any) -> None:
+def test_modes_of_the_program_see_what_they_see_bare(device):
     there = torch.ones(2).to("standin")
 
-    def found() -> list[Any]:
+    def found():
         with seen_by_modes() as seen:
             there[0].item(), there.tolist(), float(there[1])
         return seen
@@ -95,7 +91,7 @@ def test_modes_of_the_program_see_what_they_see_bare(device: Any) -> None:
     assert bare and [found() for _ in watched()] == [bare] * 16
 
 
-def test_copies_on_a_stream_of_their_own(device: Any, runs_dir: Path) -> None:
+def test_copies_on_a_stream_of_their_own(device, runs_dir):
     side = device.Stream()
     for batch in watched():
         with device.stream(side):
@@ -104,9 +100,7 @@ def test_copies_on_a_stream_of_their_own(device: Any, runs_dir: Path) -> None:
     assert found is not None and (found.aside_share, found.waits) == (1.0, ())
 
 
-def test_a_loop_that_is_left_takes_the_wrappers_along(
-    device: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loop_that_is_left_takes_the_wrappers_along(device, monkeypatch):
     monkeypatch.setattr(waits, "MOST_NS", 0)  # a time limit
     for number, batch in enumerate(loader := watched()):
         batch.to("standin")
@@ -122,7 +116,7 @@ def test_a_loop_that_is_left_takes_the_wrappers_along(
 
 
 @pytest.mark.parametrize("stored", [None, [], {}, {"steps": 0}, {"steps": "8", "waits": []}])
-def test_rubbish_is_nothing(stored: Any) -> None:
+def test_rubbish_is_nothing(stored):
     assert fitted({"device_steps": stored}, LoaderFacts).device_steps is None
     some = {"steps": 8, "waits": [3, {"call": "item"}, None], "copies": [1, {"place": "a"}]}
     assert fitted({"device_steps": some}, LoaderFacts).device_steps == DeviceSteps(8, None, ())

@@ -18,15 +18,15 @@ from loaderscope.profiler.record.fetch_probe.chains import MAX_CHAINS, Chains, f
 
 
 class Object:
-    def __init__(self, **attributes: Any) -> None:
+    def __init__(self, **attributes):
         self.__dict__.update(attributes)
 
 
 class Compose:
-    def __init__(self, transforms: Any) -> None:
+    def __init__(self, transforms):
         self.transforms = transforms
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value):
         for t in self.transforms:
             value = t(value)
         return value
@@ -35,31 +35,31 @@ class Compose:
 class Clock:
     """Every reading is 10 ns later than the one before."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 0
 
-    def __call__(self) -> int:
+    def __call__(self):
         self.now += 10
         return self.now
 
 
 @pytest.fixture(autouse=True)
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(chain_timing, "now_ns", clock)
     return clock
 
 
-def double(value: Any) -> Any:
+def double(value):
     return value * 2
 
 
-def found(dataset: Any) -> list[tuple[str, list[Any]]]:
+def found(dataset):
     return [(link.chain, list(link.held)) for link in find_chains(dataset)]
 
 
-def closing_over(chain: Any) -> Any:
-    def apply(value: Any) -> Any:
+def closing_over(chain):
+    def apply(value):
         return chain(value)
 
     return apply
@@ -82,7 +82,7 @@ PAIR = [double, abs]
         (Object(transform=closing_over(Compose(list(PAIR)))), "dataset.transform"),
     ],
 )  # fmt: skip
-def test_where_chains_are_found(dataset: Any, chain: str) -> None:
+def test_where_chains_are_found(dataset, chain):
     assert found(dataset) == [(chain, PAIR)]
 
 
@@ -100,13 +100,13 @@ def test_where_chains_are_found(dataset: Any, chain: str) -> None:
         torch.ones(3),
     ],
 )
-def test_what_is_no_chain(dataset: Any) -> None:
+def test_what_is_no_chain(dataset):
     assert found(dataset) == []
 
 
-def test_modules_are_those_of_a_sequential() -> None:
+def test_modules_are_those_of_a_sequential():
     class Net(torch.nn.Module):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.one, self.two = torch.nn.ReLU(), torch.nn.ReLU()
 
@@ -118,8 +118,8 @@ def test_modules_are_those_of_a_sequential() -> None:
     ]  # fmt: skip
 
 
-def test_the_search_runs_no_code_and_ends() -> None:
-    def fail(*args: Any, **kwargs: Any) -> Any:
+def test_the_search_runs_no_code_and_ends():
+    def fail(*args, **kwargs):
         raise AssertionError("code of the user's was run")
 
     body = dict.fromkeys(
@@ -140,31 +140,31 @@ def test_the_search_runs_no_code_and_ends() -> None:
 class Slots:
     __slots__ = ("transforms",)
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.transforms = list(PAIR)
 
 
 class Setter(Compose):
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name, value):
         object.__setattr__(self, name, value)
 
 
 class Property(Object):
     @property
-    def transforms(self) -> Any:
+    def transforms(self):
         return self.__dict__["transforms"]
 
     @transforms.setter
-    def transforms(self, value: Any) -> None:
+    def transforms(self, value):
         raise AssertionError("set")
 
 
 @pytest.mark.parametrize("owner", [Slots(), Setter(list(PAIR)), Property(transforms=list(PAIR))])
-def test_owners_left_alone(owner: Any) -> None:
+def test_owners_left_alone(owner):
     assert found(Object(transform=owner)) == []
 
 
-def run(dataset: Any, call: Any = None) -> list[Any]:
+def run(dataset, call=None):
     chains = Chains()
     chains.start(dataset)
     try:
@@ -175,7 +175,7 @@ def run(dataset: Any, call: Any = None) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", [list, tuple])
-def test_each_callable_is_timed(kind: Any) -> None:
+def test_each_callable_is_timed(kind):
     held = kind([double, abs, double])
     dataset = Object(transform=Compose(held))
     steps = run(dataset, lambda: [dataset.transform(3) for _ in range(2)])
@@ -187,7 +187,7 @@ def test_each_callable_is_timed(kind: Any) -> None:
     assert dataset.transform.transforms is held
 
 
-def test_results_and_items_are_the_same() -> None:
+def test_results_and_items_are_the_same():
     dataset = Object(transform=Compose([double, double]))
     chains = Chains()
     assert chains.start(dataset)
@@ -209,33 +209,33 @@ def test_results_and_items_are_the_same() -> None:
 
 
 @pytest.mark.parametrize("chain", [[double, abs], (double, abs), {"0": double, "1": abs}])
-def test_what_others_make_of_the_type_is_plain(chain: Any) -> None:
+def test_what_others_make_of_the_type_is_plain(chain):
     stand_in = timed(chain, Times(2))
     made = type(stand_in)(chain)
     assert type(made) is type(chain) and made == chain
     assert type(copy.copy(stand_in)) is type(pickle.loads(pickle.dumps(stand_in))) is type(chain)
 
 
-def test_a_dataclass_of_chains_can_be_taken_apart() -> None:
+def test_a_dataclass_of_chains_can_be_taken_apart():
     @dataclasses.dataclass
     class Settings:
         steps: list[Any]
 
     settings = Settings([double, abs])
-    taken: list[Any] = []
+    taken = []
     run(Object(settings=settings), lambda: taken.append(dataclasses.asdict(settings)))
     assert taken == [{"steps": [double, abs]}]
     assert type(taken[0]["steps"]) is list
 
 
-def test_slices_keep_their_places() -> None:
+def test_slices_keep_their_places():
     dataset = Object(steps=(double, abs, double))
     steps = run(dataset, lambda: [step(1) for step in dataset.steps[1:]])
     assert [(step[1], step[3]) for step in steps] == [(1, 1), (2, 1)]
 
 
-def test_an_exception_passes_and_all_is_put_back() -> None:
-    def fail(value: Any) -> Any:
+def test_an_exception_passes_and_all_is_put_back():
+    def fail(value):
         raise KeyError(value)
 
     held = [double, fail, double]
@@ -251,7 +251,7 @@ def test_an_exception_passes_and_all_is_put_back() -> None:
     assert names[-2:] == ["__call__", "fail"]
 
 
-def test_changes_during_a_look_stay() -> None:
+def test_changes_during_a_look_stay():
     held = [double, abs]
     dataset = Object(transform=Compose(held))
     run(dataset, lambda: dataset.transform.transforms.append(double))
@@ -260,14 +260,14 @@ def test_changes_during_a_look_stay() -> None:
     assert dataset.transform.transforms == [abs]
 
 
-def test_a_change_through_another_name_stays() -> None:
+def test_a_change_through_another_name_stays():
     held = [double, abs]
     dataset = Object(transform=Compose(held))
     run(dataset, lambda: held.append(abs))
     assert dataset.transform.transforms is held == [double, abs, abs]
 
 
-def test_changes_of_modules_stay() -> None:
+def test_changes_of_modules_stay():
     net = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.ReLU())
     modules = net._modules
     dataset = Object(transform=net)
@@ -277,11 +277,11 @@ def test_changes_of_modules_stay() -> None:
     assert net._modules is modules and len(modules) == 3
 
 
-def test_other_threads_are_not_timed() -> None:
+def test_other_threads_are_not_timed():
     dataset = Object(transform=Compose([double, double]))
-    results: list[Any] = []
+    results = []
 
-    def elsewhere() -> None:
+    def elsewhere():
         thread = threading.Thread(target=lambda: results.append(dataset.transform(1)))
         thread.start()
         thread.join()
@@ -290,7 +290,7 @@ def test_other_threads_are_not_timed() -> None:
     assert results == [4]
 
 
-def test_a_loop_that_outlives_its_look_goes_on_untimed(clock: Clock) -> None:
+def test_a_loop_that_outlives_its_look_goes_on_untimed(clock):
     times = Times(2)
     loop = iter(timed([double, abs], times))
     assert next(loop) is double
@@ -299,7 +299,7 @@ def test_a_loop_that_outlives_its_look_goes_on_untimed(clock: Clock) -> None:
     assert times.steps == [[0, 0], [0, 0]]
 
 
-def test_a_chain_made_late_is_found_and_a_replaced_one_again() -> None:
+def test_a_chain_made_late_is_found_and_a_replaced_one_again():
     dataset = Object(transform=None)
     chains = Chains()
     assert not chains.start(dataset)

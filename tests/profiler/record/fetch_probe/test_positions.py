@@ -1,9 +1,5 @@
 """Where files that are open are read, and which of them fetching goes on in."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 from torch.utils.data import DataLoader
 
 import loaderscope
@@ -11,7 +7,7 @@ from loaderscope.profiler.record.fetch_probe.positions import moved, positions
 from stored_rows import Stored, store
 
 
-def test_reading_moves_the_position_of_what_stays_open(tmp_path: Path) -> None:
+def test_reading_moves_the_position_of_what_stays_open(tmp_path):
     path = store(tmp_path / "rows.bin")
     with path.open("rb") as read, path.open("r+b") as log, path.open("rb") as idle:
         before = positions()
@@ -28,7 +24,7 @@ def test_reading_moves_the_position_of_what_stays_open(tmp_path: Path) -> None:
         assert moved(before, positions()) == set()
 
 
-def test_a_file_that_fetching_goes_on_in_is_in_the_run(tmp_path: Path) -> None:
+def test_a_file_that_fetching_goes_on_in_is_in_the_run(tmp_path):
     """In the training process: workers have theirs to themselves."""
     path = store(tmp_path / "rows.bin")
     for workers, seen in ((0, (str(path),)), (2, ())):
@@ -41,11 +37,11 @@ def test_a_file_that_fetching_goes_on_in_is_in_the_run(tmp_path: Path) -> None:
         assert loaderscope.open_run("latest").loaders[-1].looks.moved == seen
 
 
-def test_files_opened_for_each_sample_are_none_of_them(tmp_path: Path) -> None:
+def test_files_opened_for_each_sample_are_none_of_them(tmp_path):
     path = store(tmp_path / "rows.bin")
 
     class Each(Stored):
-        def read(self, index: int) -> bytes:
+        def read(self, index):
             with path.open("rb") as file:
                 self.source = None
                 return file.read(512)

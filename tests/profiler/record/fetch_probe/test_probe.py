@@ -1,15 +1,12 @@
 """The parts of looking inside fetching: what is opened, read, held and mounted, when to look, and
 the sums on disk."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,12 +24,7 @@ from loaderscope.profiler.record.fetch_probe.chains import Chains
 from loaderscope.profiler.record.fetch_probe.opened_paths import PathSums
 from loaderscope.profiler.record.fetch_probe.probe import FetchProbe
 from loaderscope.profiler.record.fetch_probe.read_counters import Counters, between
-from loaderscope.profiler.store.probe_totals import (
-    MAX_CHARACTERS,
-    OTHER,
-    ProbeTotals,
-    read_fetches,
-)
+from loaderscope.profiler.store.probe_totals import MAX_CHARACTERS, OTHER, ProbeTotals, read_fetches
 from loaderscope.profiler.store.run.sampled_fetches_reader import read_sampled_fetches
 from loaderscope.profiler.store.sampled_fetches import (
     MAX_EPOCHS,
@@ -50,9 +42,7 @@ MS = 1_000_000
 
 
 @pytest.mark.parametrize("form", ["in use", "python"])
-def test_opens_of_this_thread_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
-) -> None:
+def test_opens_of_this_thread_alone(tmp_path, monkeypatch, form):
     if form == "python" and opens.native is not None:
         monkeypatch.setattr(opens, "native", None)
         monkeypatch.setattr(opens, "_installed", False)
@@ -95,7 +85,7 @@ def test_opens_of_this_thread_alone(
 # Paths.
 
 
-def mounts_of(tmp_path: Path, text: str) -> Mounts:
+def mounts_of(tmp_path, text):
     file = tmp_path / "mountinfo"
     file.write_text(text)
     return Mounts(str(file))
@@ -110,7 +100,7 @@ broken
 """
 
 
-def test_a_mount_made_later_is_found(tmp_path: Path) -> None:
+def test_a_mount_made_later_is_found(tmp_path):
     mounts = mounts_of(tmp_path, "1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / /net rw - autofs y rw\n")
     assert mounts.of("/net/set")[:2] == ("/net", "autofs")
     mounts_of(
@@ -121,12 +111,12 @@ def test_a_mount_made_later_is_found(tmp_path: Path) -> None:
     assert mounts.of("/net/set")[:2] == ("/net/set", "nfs")
 
 
-def sums(tmp_path: Path) -> tuple[ProbeTotals, PathSums]:
+def sums(tmp_path):
     totals = ProbeTotals()
     return totals, PathSums(totals, mounts=mounts_of(tmp_path, MOUNTS))
 
 
-def test_what_is_summed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_summed_up(tmp_path, monkeypatch):
     totals, paths = sums(tmp_path)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a10.PNG").write_bytes(b"x" * 10)
@@ -148,7 +138,7 @@ def test_what_is_summed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert totals.mounts == {("/", "overlay"): 1, ("/data", "lustre"): 3}
 
 
-def test_files_in_shared_memory_are_files_but_for_ours(tmp_path: Path) -> None:
+def test_files_in_shared_memory_are_files_but_for_ours(tmp_path):
     totals = ProbeTotals()
     paths = PathSums(
         totals,
@@ -161,12 +151,12 @@ def test_files_in_shared_memory_are_files_but_for_ours(tmp_path: Path) -> None:
     assert totals.mounts == {("/dev/shm", "tmpfs"): 1}
 
 
-def test_a_path_of_a_class_of_the_users_is_asked_nothing(tmp_path: Path) -> None:
+def test_a_path_of_a_class_of_the_users_is_asked_nothing(tmp_path):
     class Named(str):
-        def __str__(self) -> str:
+        def __str__(self):
             raise AssertionError("code of the user's was run")
 
-        startswith = endswith = __hash__ = __eq__ = __str__  # type: ignore[assignment]
+        startswith = endswith = __hash__ = __eq__ = __str__
 
     totals, paths = sums(tmp_path)
     paths.add([Named("/data/x.png")], 1)
@@ -182,14 +172,14 @@ def test_a_path_of_a_class_of_the_users_is_asked_nothing(tmp_path: Path) -> None
         ([f"/d/{i:03}/x.png" for i in range(50)], 1.0),
     ],
 )
-def test_order(tmp_path: Path, names: list[str], share: float) -> None:
+def test_order(tmp_path, names, share):
     totals, paths = sums(tmp_path)
     for start in range(0, len(names), 8):  # looks
         paths.add(names[start : start + 8], 8)
     assert totals.sequential / totals.opens == pytest.approx(share, abs=0.011)
 
 
-def test_what_is_remembered_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_remembered_is_bounded(tmp_path, monkeypatch):
     monkeypatch.setattr(opened_paths, "MAX_KNOWN", 100)
     monkeypatch.setattr(opened_paths, "MAX_DIRECTORIES", 50)
     totals, paths = sums(tmp_path)
@@ -206,13 +196,13 @@ def test_what_is_remembered_is_bounded(tmp_path: Path, monkeypatch: pytest.Monke
 # Reading.
 
 
-def test_our_own_reading_is_no_part_of_it() -> None:
+def test_our_own_reading_is_no_part_of_it():
     first = Counters(1000, 10, 0, 3, 100)
     assert between(first, Counters(1100, 11, 0, 3, 99)) == Counters(0, 0, 0, 0)
     assert between(first, Counters(5100, 15, 4096, 5, 99)) == Counters(4000, 4, 4096, 2)
 
 
-def test_a_kernel_that_does_not_count_says_nothing() -> None:
+def test_a_kernel_that_does_not_count_says_nothing():
     assert between(Counters(0, 0, 0, 1, 100), Counters(0, 0, 0, 2, 100)) == Counters(-1, -1, -1, 1)
     assert between(Counters(-1, -1, -1, -1, 0), Counters(-1, -1, -1, -1, 0)) == Counters(
         -1, -1, -1, -1
@@ -220,7 +210,7 @@ def test_a_kernel_that_does_not_count_says_nothing() -> None:
 
 
 @pytest.mark.parametrize("whole_process", [False, True])
-def test_reading_a_file_is_counted(tmp_path: Path, whole_process: bool) -> None:
+def test_reading_a_file_is_counted(tmp_path, whole_process):
     file = tmp_path / "x"
     file.write_bytes(b"x" * 12345)
     first = read_counters.counters(whole_process)
@@ -233,7 +223,7 @@ def test_reading_a_file_is_counted(tmp_path: Path, whole_process: bool) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "rchar: x\n", "rchar: 1\nwchar: 2\n", "a b c d e f g h i j"])
-def test_counters_of_another_kind(tmp_path: Path, text: str) -> None:
+def test_counters_of_another_kind(tmp_path, text):
     (tmp_path / "self").mkdir()
     (tmp_path / "self" / "io").write_text(text)
     assert read_counters.counters(True, str(tmp_path))[:3] == (-1, -1, -1)
@@ -242,7 +232,7 @@ def test_counters_of_another_kind(tmp_path: Path, text: str) -> None:
 # Containers.
 
 
-def test_containers_open_or_mapped(tmp_path: Path) -> None:
+def test_containers_open_or_mapped(tmp_path):
     process, run = tmp_path / "process", tmp_path / "run"
     (process / "fd").mkdir(parents=True)
     for number, target in enumerate(
@@ -269,7 +259,7 @@ def test_containers_open_or_mapped(tmp_path: Path) -> None:
     assert containers.held_containers("", str(tmp_path / "none")) == {}
 
 
-def test_a_sparse_lmdb_file_is_as_large_as_what_it_holds(tmp_path: Path) -> None:
+def test_a_sparse_lmdb_file_is_as_large_as_what_it_holds(tmp_path):
     file = tmp_path / "data.mdb"
     with file.open("wb") as made:
         made.write(b"x" * 4096)
@@ -282,7 +272,7 @@ def test_a_sparse_lmdb_file_is_as_large_as_what_it_holds(tmp_path: Path) -> None
 # Totals.
 
 
-def some_totals() -> ProbeTotals:
+def some_totals():
     totals = ProbeTotals()
     totals.batches, totals.samples, totals.fetch_ns, totals.opens = 2, 8, 100, 8
     totals.add_suffix(".png", 8, 4, 400, 120)
@@ -295,7 +285,7 @@ def some_totals() -> ProbeTotals:
     return totals
 
 
-def test_there_and_back(tmp_path: Path) -> None:
+def test_there_and_back(tmp_path):
     totals = some_totals()
     (tmp_path / "looks-0-m.json").write_text(totals.to_json())
     looks = read_sampled_fetches(tmp_path, 0, "dataloader", {})
@@ -304,7 +294,7 @@ def test_there_and_back(tmp_path: Path) -> None:
     assert looks.epochs == (EpochTotals(0, 2, 8, 100, 50, 8, 400, 16, -1, 0),)
 
 
-def test_adding_up() -> None:
+def test_adding_up():
     totals = some_totals()
     totals.add(some_totals().fetches())
     assert totals.samples == 16
@@ -316,7 +306,7 @@ def test_adding_up() -> None:
     assert totals.epochs[MAX_EPOCHS - 1] == [2] * 9
 
 
-def test_a_file_is_bounded(tmp_path: Path) -> None:
+def test_a_file_is_bounded(tmp_path):
     totals = some_totals()
     for i in range(2000):
         name = f"/{i}" + "ü" * 400
@@ -341,7 +331,7 @@ FIELDS = [*json.loads(some_totals().to_json())]
 
 
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON))
-def test_any_file_is_read(data: dict[str, Any]) -> None:
+def test_any_file_is_read(data):
     """Asserts that any JSON gives totals: no error, no negative count, no name that cannot be
     printed."""
     with tempfile.TemporaryDirectory() as folder:
@@ -355,7 +345,7 @@ def test_any_file_is_read(data: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"{", b"[]", b"\xff\x00", b'{"format": 2, "opens": 5}', b'{"opens": 5}']
 )
-def test_torn_and_foreign_files_count_for_nothing(tmp_path: Path, content: bytes) -> None:
+def test_torn_and_foreign_files_count_for_nothing(tmp_path, content):
     (tmp_path / "looks-3-w0.json").write_bytes(content)
     (tmp_path / "looks-3-w1.json").write_text(some_totals().to_json())
     (tmp_path / "looks-3-m.json").mkdir()
@@ -364,7 +354,7 @@ def test_torn_and_foreign_files_count_for_nothing(tmp_path: Path, content: bytes
     assert read_sampled_fetches(tmp_path, 3, "dataloader", {}).opens == 8
 
 
-def test_nothing_recorded(tmp_path: Path) -> None:
+def test_nothing_recorded(tmp_path):
     assert read_sampled_fetches(tmp_path / "none", 0, "dataloader", {}) == SampledFetches()
     assert read_sampled_fetches(tmp_path, 0, "dataloader", {"looks": "off"}).reasons == {
         "looks": "off"
@@ -377,7 +367,7 @@ def test_nothing_recorded(tmp_path: Path) -> None:
 class Host:
     """A clock that is set, and counters that say how much was read."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch):
         self.now = 0
         self.read = 0
         self.counting = True
@@ -388,18 +378,16 @@ class Host:
         monkeypatch.setattr(opens, "end", lambda: ["/proc/self/io"])
         monkeypatch.setattr(probe, "held_containers", lambda without: {})
 
-    def counters(self) -> Counters:
+    def counters(self):
         return Counters(self.read, 0, 0, 0, 0) if self.counting else Counters(-1, -1, -1, 0, 0)
 
 
 @pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch) -> Host:
+def host(monkeypatch):
     return Host(monkeypatch)
 
 
-def batches(
-    host: Host, one: FetchProbe, number: int, read: int = 100, fetch_ns: int = 10 * MS
-) -> list[int]:
+def batches(host, one, number, read=100, fetch_ns=10 * MS):
     """Loop over so many batches looked at in detail; returns which were looked inside."""
     looked = []
     for i in range(number):
@@ -413,19 +401,17 @@ def batches(
     return looked
 
 
-def test_the_first_and_then_one_in_sixteen(tmp_path: Path, host: Host) -> None:
+def test_the_first_and_then_one_in_sixteen(tmp_path, host):
     looked = batches(host, FetchProbe(tmp_path / "p" / "looks-0-m.json"), 60)
     assert looked == [0, 1, 2, 3, 4, 5, 21, 37, 53]
 
 
-def test_a_later_worker_begins_with_fewer(tmp_path: Path, host: Host) -> None:
+def test_a_later_worker_begins_with_fewer(tmp_path, host):
     looked = batches(host, FetchProbe(tmp_path / "p" / "looks-0-w0.json", 3, in_worker=True), 40)
     assert looked == [0, 1, 17, 33]
 
 
-def test_looks_take_a_thousandth_of_the_time(
-    tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_looks_take_a_thousandth_of_the_time(tmp_path, host, monkeypatch):
     one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     batches(host, one, 6)
     one._own_ns = 10 * MS
@@ -433,7 +419,7 @@ def test_looks_take_a_thousandth_of_the_time(
     assert len(batches(host, one, 200)) >= 1
 
 
-def test_each_epoch_is_looked_at(tmp_path: Path, host: Host) -> None:
+def test_each_epoch_is_looked_at(tmp_path, host):
     one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     batches(host, one, 8)
     one.epoch = 1
@@ -441,7 +427,7 @@ def test_each_epoch_is_looked_at(tmp_path: Path, host: Host) -> None:
     assert [*one.totals.epochs] == [0, 1]
 
 
-def test_a_look_given_up_counts_for_nothing(tmp_path: Path, host: Host) -> None:
+def test_a_look_given_up_counts_for_nothing(tmp_path, host):
     one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     assert one.begin(None, 4)
     one.abandon()
@@ -452,7 +438,7 @@ def test_a_look_given_up_counts_for_nothing(tmp_path: Path, host: Host) -> None:
     one.abandon()
 
 
-def test_one_look_at_a_time(tmp_path: Path, host: Host) -> None:
+def test_one_look_at_a_time(tmp_path, host):
     one, two = FetchProbe(tmp_path / "p" / "a.json"), FetchProbe(tmp_path / "p" / "b.json")
     assert one.begin(None, 4)
     assert not two.begin(None, 4)
@@ -463,9 +449,9 @@ def test_one_look_at_a_time(tmp_path: Path, host: Host) -> None:
     two.abandon()
 
 
-def test_a_failure_of_ours_ends_the_looking_and_says_why(tmp_path: Path, host: Host) -> None:
+def test_a_failure_of_ours_ends_the_looking_and_says_why(tmp_path, host):
     class Broken(Chains):
-        def start(self, dataset: Any, epoch: int = 0) -> bool:
+        def start(self, dataset, epoch=0):
             raise ZeroDivisionError("ours")
 
     (tmp_path / "p").mkdir()
@@ -482,9 +468,9 @@ def test_a_failure_of_ours_ends_the_looking_and_says_why(tmp_path: Path, host: H
     probe._let_go()
 
 
-def test_an_interrupt_leaves_nothing_behind(tmp_path: Path, host: Host) -> None:
+def test_an_interrupt_leaves_nothing_behind(tmp_path, host):
     class Interrupted(Chains):
-        def start(self, dataset: Any, epoch: int = 0) -> bool:
+        def start(self, dataset, epoch=0):
             super().start(dataset, epoch)
             raise KeyboardInterrupt
 
@@ -501,7 +487,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path, host: Host) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_child_forked_during_a_look_is_not_looked_at(tmp_path: Path) -> None:
+def test_a_child_forked_during_a_look_is_not_looked_at(tmp_path):
     owner = type("Owner", (), {})()
     owner.steps = [abs, abs]
     one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
@@ -515,11 +501,9 @@ def test_a_child_forked_during_a_look_is_not_looked_at(tmp_path: Path) -> None:
     assert type(owner.steps) is list
 
 
-def test_without_counters_the_training_process_gets_no_hook(
-    tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_counters_the_training_process_gets_no_hook(tmp_path, host, monkeypatch):
     host.counting = False
-    installed: list[int] = []
+    installed = []
     monkeypatch.setattr(opens, "_installed", False)
     monkeypatch.setattr(opens, "install", lambda: installed.append(1))
     one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
@@ -531,9 +515,7 @@ def test_without_counters_the_training_process_gets_no_hook(
     assert installed
 
 
-def test_a_hook_kept_out_by_another_is_noticed(
-    tmp_path: Path, host: Host, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hook_kept_out_by_another_is_noticed(tmp_path, host, monkeypatch):
     monkeypatch.setattr(opens, "end", list)
     one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     batches(host, one, 1)
@@ -541,7 +523,7 @@ def test_a_hook_kept_out_by_another_is_noticed(
     assert one.totals.epochs[0][4] == -1
 
 
-def test_a_later_worker_goes_on_from_the_file(tmp_path: Path, host: Host) -> None:
+def test_a_later_worker_goes_on_from_the_file(tmp_path, host):
     (tmp_path / "p").mkdir()
     file = tmp_path / "p" / "looks-0-w1.json"
     for epoch in range(3):
@@ -553,7 +535,7 @@ def test_a_later_worker_goes_on_from_the_file(tmp_path: Path, host: Host) -> Non
     assert looks.batches == 6
 
 
-def test_a_folder_that_cannot_be_written_is_borne(tmp_path: Path, host: Host) -> None:
+def test_a_folder_that_cannot_be_written_is_borne(tmp_path, host):
     one = FetchProbe(tmp_path / "none" / "looks-0-m.json")
     batches(host, one, 100)
     one.close()

@@ -1,11 +1,7 @@
 """Looking at a batch: its leaves, what their values show, and that nobody notices."""
 
-from __future__ import annotations
-
 import json
 from collections import OrderedDict, UserDict, namedtuple
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,22 +14,22 @@ from loaderscope.profiler.record.inspect.inspect_batch import (
     padding_share,
     whole_255ths,
 )
-from loaderscope.profiler.store.inspection import Inspection, Leaf, read_inspection
+from loaderscope.profiler.store.inspection import read_inspection
 from torch_modes import seen_by_modes
 
 Pair = namedtuple("Pair", "left right")
 
 
-def look(batch: Any) -> Inspection:
+def look(batch):
     return read_inspection(json.loads(json.dumps({"inspection": inspect_batch(batch)})))
 
 
-def leaf(batch: Any) -> Leaf:
+def leaf(batch):
     (only,) = look(batch).leaves
     return only
 
 
-def test_paths_reach_the_leaves() -> None:
+def test_paths_reach_the_leaves():
     batch = {
         "image": torch.zeros(2, 3),
         "meta": [OrderedDict(size=1), Pair("a", np.zeros(2, np.int16))],
@@ -65,20 +61,20 @@ def test_paths_reach_the_leaves() -> None:
         eval(f"batch{found.path}", {"batch": batch})  # it is how code reaches the leaf
 
 
-def test_a_batch_that_is_one_tensor() -> None:
+def test_a_batch_that_is_one_tensor():
     seen = look(torch.zeros(4))
     assert (seen.structure, seen.leaves[0].path) == ("torch.Tensor", "")
 
 
-def test_long_and_deep_batches_are_cut() -> None:
+def test_long_and_deep_batches_are_cut():
     assert len(look(["x"] * 10_000).leaves) == 128
-    nested: Any = []
+    nested = []
     nested.append(nested)
     assert len(look(nested).leaves) <= 1
     assert len(look([[[["x"] * 100] * 100] * 100] * 100).leaves) == 128
 
 
-def pictures(kind: Any = torch.float32) -> torch.Tensor:
+def pictures(kind=torch.float32):
     return (
         torch.randint(0, 256, (8, 3, 32, 32), generator=torch.Generator().manual_seed(0)).double()
         / 255
@@ -86,7 +82,7 @@ def pictures(kind: Any = torch.float32) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("kind", [torch.float16, torch.float32, torch.float64])
-def test_pictures_divided_by_255_are_known(kind: torch.dtype) -> None:
+def test_pictures_divided_by_255_are_known(kind):
     assert leaf(pictures(kind)).whole_255ths is True
     assert leaf(pictures(kind).permute(0, 2, 3, 1)).whole_255ths is True
     assert leaf(pictures(kind).numpy()).whole_255ths is True
@@ -103,15 +99,15 @@ def test_pictures_divided_by_255_are_known(kind: torch.dtype) -> None:
         torch.full((8, 100), float("nan")),
     ],
 )
-def test_other_floats_are_not(values: torch.Tensor) -> None:
+def test_other_floats_are_not(values):
     assert leaf(values).whole_255ths is False
 
 
-def test_integers_are_not_asked() -> None:
+def test_integers_are_not_asked():
     assert leaf(torch.zeros(8, 8, dtype=torch.uint8)).whole_255ths is None
 
 
-def padded(lengths: list[int], longest: int, filler: int = 0) -> torch.Tensor:
+def padded(lengths, longest, filler=0):
     rows = torch.full((len(lengths), longest), filler)
     for row, length in zip(rows, lengths, strict=True):
         row[:length] = torch.arange(100, 100 + length)
@@ -119,7 +115,7 @@ def padded(lengths: list[int], longest: int, filler: int = 0) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("filler", [0, -100, 2])
-def test_padding_is_the_share_of_fillers_at_the_ends(filler: int) -> None:
+def test_padding_is_the_share_of_fillers_at_the_ends(filler):
     tokens = padded([10, 5, 5, 8], 10, filler)
     assert leaf(tokens).padding_share == pytest.approx(12 / 40)
     assert leaf(tokens.float()).padding_share == pytest.approx(12 / 40)
@@ -129,7 +125,7 @@ def test_padding_is_the_share_of_fillers_at_the_ends(filler: int) -> None:
     assert leaf(vectors).padding_share == pytest.approx(12 / 40)
 
 
-def test_data_is_no_padding() -> None:
+def test_data_is_no_padding():
     assert leaf(torch.nn.functional.one_hot(torch.arange(10), 10)).padding_share == 0
     assert leaf(torch.arange(40).reshape(4, 10)).padding_share == 0
     assert leaf(torch.zeros(4, 10)).padding_share == 0
@@ -138,7 +134,7 @@ def test_data_is_no_padding() -> None:
     assert leaf(torch.zeros(1, 10)).padding_share is None
 
 
-def test_a_large_batch_is_sampled() -> None:
+def test_a_large_batch_is_sampled():
     rows = padded([50] * 600 + [100] * 400, 100)
     assert leaf(rows).padding_share == pytest.approx(0.3, abs=0.03)
     wide = np.zeros((256, 3, 300, 300), np.float32)
@@ -146,7 +142,7 @@ def test_a_large_batch_is_sampled() -> None:
     assert whole_255ths(wide) is False
 
 
-def test_no_torch_mode_sees_us() -> None:
+def test_no_torch_mode_sees_us():
     batch = [torch.zeros(4, 3, requires_grad=True), torch.zeros(4, 2, dtype=torch.bfloat16)]
     with seen_by_modes() as seen:
         found = inspect_batch(batch)
@@ -154,34 +150,32 @@ def test_no_torch_mode_sees_us() -> None:
     assert seen == []
 
 
-def test_containers_and_tensors_with_a_will_of_their_own_are_not_asked() -> None:
+def test_containers_and_tensors_with_a_will_of_their_own_are_not_asked():
     asked = []
 
-    class Keyed(dict):  # type: ignore[type-arg]
-        def items(self) -> Any:
+    class Keyed(dict):
+        def items(self):
             asked.append("items")
             return super().items()
 
-        def __iter__(self) -> Iterator[Any]:
+        def __iter__(self):
             asked.append("iter")
             return super().__iter__()
 
     class Wrapping(torch.Tensor):
         @staticmethod
-        def __new__(cls) -> Any:
+        def __new__(cls):
             return torch.Tensor._make_wrapper_subclass(
                 cls, (3,), dispatch_sizes_strides_policy="sizes"
             )
 
         @classmethod
-        def __torch_dispatch__(
-            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
             asked.append(func)
             raise NotImplementedError
 
     class Thing:
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name):
             asked.append(name)
             raise AttributeError(name)
 
@@ -192,7 +186,7 @@ def test_containers_and_tensors_with_a_will_of_their_own_are_not_asked() -> None
     assert asked == []
 
 
-def test_the_batch_is_unchanged() -> None:
+def test_the_batch_is_unchanged():
     grad = torch.rand(3, 4, requires_grad=True)
     inner = grad * 2
     version, made_by = inner._version, inner.grad_fn
@@ -213,12 +207,11 @@ def test_the_batch_is_unchanged() -> None:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_the_first_batch_of_a_loader_is_looked_at(workers: int) -> None:
+def test_the_first_batch_of_a_loader_is_looked_at(workers):
     data = TensorDataset(pictures(), torch.arange(8))
     loader = loaderscope.watch(DataLoader(data, batch_size=4, num_workers=workers))
     for _ in range(2):
-        for _ in loader:
-            pass
+        list(loader)
     seen = loaderscope.open_run("latest").loaders[0].inspection
     assert seen.structure == "list"
     assert [(f.path, f.dtype, f.whole_255ths) for f in seen.leaves] == [
@@ -227,8 +220,7 @@ def test_the_first_batch_of_a_loader_is_looked_at(workers: int) -> None:
     ]
 
 
-def test_other_iterables_have_leaves_too() -> None:
-    for _ in loaderscope.watch([torch.zeros(2)] * 3):
-        pass
+def test_other_iterables_have_leaves_too():
+    list(loaderscope.watch([torch.zeros(2)] * 3))
     seen = loaderscope.open_run("latest").loaders[0].inspection
     assert (seen.dataset, [f.kind for f in seen.leaves]) == (None, ["tensor"])

@@ -13,7 +13,6 @@ import textwrap
 import time
 import warnings
 import weakref
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,29 +35,29 @@ from torch.utils.data import (
 
 import loaderscope
 from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
-from loaderscope.profiler.store.inspection import Inspection, Part, read_inspection
+from loaderscope.profiler.store.inspection import Inspection, read_inspection
 from torch_modes import seen_by_modes
 
 
-def look(loader: Any) -> Inspection:
+def look(loader):
     """What the reader makes of what the inspection found, after a journey through JSON."""
     return read_inspection(json.loads(json.dumps({"inspection": inspect_loader(loader)})))
 
 
-def dataset_of(dataset: Any, **kwargs: Any) -> Part:
+def dataset_of(dataset, **kwargs):
     part = look(DataLoader(dataset, **kwargs)).dataset
     assert part is not None
     return part
 
 
-def helper(path: str) -> torch.Tensor:
+def helper(path):
     return torch.tensor([float(len(path))])
 
 
 class Pictures(Dataset[Any]):
     """Some of everything."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.paths = [f"{folder}/{i}.png" for i in range(40)] + ["odd.txt"]
         self.samples = [(Path(f"{i}.nii.gz"), i) for i in range(30)]
         self.pixels = np.zeros((41, 3), np.uint8)
@@ -71,13 +70,13 @@ class Pictures(Dataset[Any]):
         self.lazy = None
         self.mapped = np.memmap(folder / "map", np.float32, "w+", shape=(8, 2))
 
-    def __len__(self) -> int:
+    def __len__(self):
         return 41
 
-    def _load(self, path: str) -> torch.Tensor:
+    def _load(self, path):
         return self.transform(path.upper())
 
-    def __getitem__(self, index: int) -> torch.Tensor:
+    def __getitem__(self, index):
         # A comment of its own.
         return (
             self._load(self.paths[index])
@@ -85,7 +84,7 @@ class Pictures(Dataset[Any]):
         )  # fmt: skip
 
 
-def test_attributes_are_named_by_kind_shape_and_size(tmp_path: Path) -> None:
+def test_attributes_are_named_by_kind_shape_and_size(tmp_path):
     part = dataset_of(Pictures(tmp_path))
     found = {a.name: a for a in part.attributes}
     assert {name: a.kind for name, a in found.items()} == {
@@ -112,15 +111,15 @@ def test_attributes_are_named_by_kind_shape_and_size(tmp_path: Path) -> None:
     assert part.is_a("dataset.Dataset")
 
 
-def test_no_value_is_recorded(tmp_path: Path) -> None:
+def test_no_value_is_recorded(tmp_path):
     text = json.dumps(inspect_loader(DataLoader(Pictures(tmp_path / ".."))))
     assert "/0.png" not in text
     assert "a first sentence" not in text
 
 
-def test_source_is_dedented_and_names_reach_what_the_method_calls(tmp_path: Path) -> None:
+def test_source_is_dedented_and_names_reach_what_the_method_calls(tmp_path):
     part = dataset_of(Pictures(tmp_path))
-    assert part.getitem[0] == "def __getitem__(self, index: int) -> torch.Tensor:"
+    assert part.getitem[0] == "def __getitem__(self, index):"
     assert part.getitem[1] == "    # A comment of its own."
     assert part.getitem[-1].startswith("    )")
     assert {"_load", "paths", "transform", "upper"} <= set(part.names)
@@ -129,15 +128,15 @@ def test_source_is_dedented_and_names_reach_what_the_method_calls(tmp_path: Path
     assert Path(__file__).read_text().splitlines()[(part.line or 0) - 1].strip() == part.getitem[0]
 
 
-def test_functions_of_the_same_module_count_as_reached() -> None:
+def test_functions_of_the_same_module_count_as_reached():
     class Reading(Dataset[Any]):
-        def __getitem__(self, index: int) -> Any:
+        def __getitem__(self, index):
             return [helper(text) for text in ("a", "b")]
 
     assert {"helper", "tensor", "len"} <= set(dataset_of(Reading(), sampler=[0]).names)
 
 
-def test_wrapped_sets_are_children() -> None:
+def test_wrapped_sets_are_children():
     inner = TensorDataset(torch.zeros(5, 3), torch.zeros(5, dtype=torch.int64))
     part = dataset_of(Subset(ConcatDataset([inner, TensorDataset(torch.ones(7, 3))]), [1, 2, 3]))
     assert part.length == 3
@@ -154,18 +153,18 @@ def test_wrapped_sets_are_children() -> None:
     assert part.getitem == ()  # torch's own code is no news
 
 
-def test_a_cycle_and_a_long_chain_end() -> None:
+def test_a_cycle_and_a_long_chain_end():
     class Wrapping(Dataset[Any]):
-        def __init__(self, inner: Any) -> None:
+        def __init__(self, inner):
             self.inner = inner
 
-        def __len__(self) -> int:
+        def __len__(self):
             return 1
 
     loop = Wrapping(None)
     loop.inner = [loop]
     assert dataset_of(loop).children == ()
-    chain: Any = None
+    chain = None
     for _ in range(50):
         chain = Wrapping(chain)
     part, depth = dataset_of(chain), 0
@@ -174,21 +173,21 @@ def test_a_cycle_and_a_long_chain_end() -> None:
     assert depth == 4
 
 
-def test_slots_and_dataclasses() -> None:
+def test_slots_and_dataclasses():
     class Slots(Dataset[Any]):
         __slots__ = ("rows",)
 
-        def __init__(self) -> None:
+        def __init__(self):
             self.rows = torch.zeros(3)
 
-        def __len__(self) -> int:
+        def __len__(self):
             return 3
 
     @dataclass
     class Fields(Dataset[Any]):
         rows: Any
 
-        def __len__(self) -> int:
+        def __len__(self):
             return 3
 
     assert dataset_of(Slots()).attributes == ()
@@ -200,102 +199,102 @@ class Watchful(type):
 
     calls: list[str]
 
-    def __getattribute__(cls, name: str) -> Any:
+    def __getattribute__(cls, name):
         if name not in ("calls", "__class__"):
             _told.append(f"type.{name}")
         return super().__getattribute__(name)
 
-    def __eq__(cls, other: object) -> bool:
+    def __eq__(cls, other):
         _told.append("type.__eq__")
         return cls is other
 
-    def __hash__(cls) -> int:
+    def __hash__(cls):
         _told.append("type.__hash__")
         return id(cls)
 
-    def __instancecheck__(cls, instance: object) -> bool:
+    def __instancecheck__(cls, instance):
         _told.append("type.__instancecheck__")
         return False
 
 
-_told: list[str] = []
+_told = []
 
 
 class Touchy(metaclass=Watchful):
     """An object all of whose doors have bells."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         object.__setattr__(self, "hidden", [1, 2])
 
-    def __getattribute__(self, name: str) -> Any:
+    def __getattribute__(self, name):
         _told.append(name)
         return object.__getattribute__(self, name)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         _told.append(name)
         raise AttributeError(name)
 
-    def __len__(self) -> int:
+    def __len__(self):
         _told.append("__len__")
         raise RuntimeError("len")
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self):
         _told.append("__iter__")
         raise RuntimeError("iter")
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index):
         _told.append("__getitem__")
         return torch.zeros(1)
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         _told.append("__repr__")
         return ""
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other):
         _told.append("__eq__")
         return False
 
-    def __hash__(self) -> int:
+    def __hash__(self):
         _told.append("__hash__")
         return 1
 
-    def __bool__(self) -> bool:
+    def __bool__(self):
         _told.append("__bool__")
         return False
 
     @property
-    def shape(self) -> Any:
+    def shape(self):
         _told.append("shape")
         return ()
 
     @property
-    def __class__(self) -> Any:
+    def __class__(self):
         _told.append("__class__")
         return Dataset
 
 
-class TouchyList(list):  # type: ignore[type-arg]
-    def __len__(self) -> int:
+class TouchyList(list):
+    def __len__(self):
         _told.append("list.__len__")
         return 0
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self):
         _told.append("list.__iter__")
         return iter(())
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index):
         _told.append("list.__getitem__")
         return None
 
 
-def test_nothing_of_the_users_runs() -> None:
+def test_nothing_of_the_users_runs():
     touchy = Touchy()
     loader = DataLoader([1], sampler=[0], collate_fn=default_collate)
     vars(loader)["dataset"] = touchy
     vars(loader)["sampler"] = TouchyList([touchy])
     vars(loader)["batch_sampler"] = touchy
     vars(loader)["collate_fn"] = touchy
-    plain = DataLoader(Subset([touchy, TouchyList()], [0]))  # type: ignore[arg-type]
+    plain = DataLoader(Subset([touchy, TouchyList()], [0]))
     _told.clear()
     found = inspect_loader(loader)
     inside = inspect_loader(plain)
@@ -306,16 +305,16 @@ def test_nothing_of_the_users_runs() -> None:
     assert inside["dataset"]["attributes"][0]["items"].endswith("Touchy")
 
 
-def test_a_dict_of_its_own_making_is_left_alone() -> None:
+def test_a_dict_of_its_own_making_is_left_alone():
     asked = []
 
     class Own(Dataset[Any]):
         @property
-        def __dict__(self) -> Any:
+        def __dict__(self):
             asked.append(1)
             return {"a": 1}
 
-        def __len__(self) -> int:
+        def __len__(self):
             return 1
 
     loader = DataLoader(Own())
@@ -326,7 +325,7 @@ def test_a_dict_of_its_own_making_is_left_alone() -> None:
     assert asked == []
 
 
-def test_no_torch_mode_sees_us() -> None:
+def test_no_torch_mode_sees_us():
     loader = DataLoader(TensorDataset(torch.zeros(4, 3), torch.zeros(4)))
     with seen_by_modes() as seen:
         found = inspect_loader(loader)
@@ -334,31 +333,29 @@ def test_no_torch_mode_sees_us() -> None:
     assert seen == []
 
 
-def test_a_tensor_subclass_is_not_asked() -> None:
+def test_a_tensor_subclass_is_not_asked():
     class Asked(torch.Tensor):
         @classmethod
-        def __torch_function__(
-            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
             raise AssertionError("asked")
 
     with torch._C.DisableTorchFunction():
         held = torch.zeros(3).as_subclass(Asked)
     loader = DataLoader([0])
-    vars(loader)["dataset"] = Subset([held], [0])  # type: ignore[arg-type]
+    vars(loader)["dataset"] = Subset([held], [0])
     attribute = inspect_loader(loader)["dataset"]["attributes"][0]
     assert (attribute["nbytes"], attribute["kind"]) == (12, "list")
 
 
 class MyBatches(Sampler[list[int]]):
-    def __init__(self, sampler: Any) -> None:
+    def __init__(self, sampler):
         self.wrapped = sampler
 
-    def __iter__(self) -> Iterator[list[int]]:
+    def __iter__(self):
         yield from BatchSampler(self.wrapped, 2, False)
 
 
-def test_samplers() -> None:
+def test_samplers():
     data = TensorDataset(torch.zeros(8))
     spread = DistributedSampler(data, num_replicas=2, rank=0)
     seen = look(DataLoader(data, sampler=spread, batch_size=2))
@@ -372,9 +369,9 @@ def test_samplers() -> None:
     assert [child.name for child in own.batch_sampler.children] == ["DistributedSampler"]
 
 
-def test_iterable_sets_show_their_iter() -> None:
+def test_iterable_sets_show_their_iter():
     class Stream(IterableDataset[Any]):
-        def __iter__(self) -> Iterator[int]:
+        def __iter__(self):
             yield from range(torch.utils.data.get_worker_info().num_workers)
 
     part = dataset_of(Stream())
@@ -383,32 +380,32 @@ def test_iterable_sets_show_their_iter() -> None:
 
 
 class Collate:
-    def __call__(self, samples: list[Any]) -> Any:
+    def __call__(self, samples):
         return self.stack(samples)
 
-    def stack(self, samples: list[Any]) -> Any:
+    def stack(self, samples):
         return np.vstack(samples)
 
 
-def start(worker: int, seed: int = 0) -> None:
+def start(worker, seed=0):
     torch.manual_seed(seed + worker)
 
 
-def decorated(function: Any) -> Any:
+def decorated(function):
     @functools.wraps(function)
-    def call(*args: Any) -> Any:
+    def call(*args):
         return function(*args)
 
     return call
 
 
 @decorated
-def careful(samples: Any) -> Any:
+def careful(samples):
     return default_collate(samples)
 
 
-def test_functions_of_every_sort() -> None:
-    def seen(collate_fn: Any) -> Part:
+def test_functions_of_every_sort():
+    def seen(collate_fn):
         part = look(DataLoader([1], collate_fn=collate_fn)).collate
         assert part is not None
         return part
@@ -421,7 +418,7 @@ def test_functions_of_every_sort() -> None:
     assert seen(Collate()).call[0].startswith("def __call__")
     assert "vstack" in seen(Collate()).names
     assert "vstack" in seen(Collate().__call__).names
-    assert seen(careful).call[:2] == ("@decorated", "def careful(samples: Any) -> Any:")
+    assert seen(careful).call[:2] == ("@decorated", "def careful(samples):")
     own = seen(default_collate)
     assert (own.name, own.call, own.names) == ("default_collate", (), ())
     assert seen(max).name == "max"
@@ -440,19 +437,19 @@ class Rows:
 
 
 @pytest.mark.parametrize("way", ["<string>", "gone.py", "changed.py", "folder"])
-def test_source_that_cannot_be_had(way: str, tmp_path: Path) -> None:
+def test_source_that_cannot_be_had(way, tmp_path):
     place = way if way == "<string>" else str(tmp_path / way)
     if way == "changed.py":
         Path(place).write_text("something else\n" * 20)
     elif way == "folder":
         Path(place).mkdir()
-    space: dict[str, Any] = {"__name__": "__main__", "torch": torch}
+    space = {"__name__": "__main__", "torch": torch}
     exec(compile(ROWS, place, "exec"), space)
     part = dataset_of(space["Rows"]())
     assert (part.getitem, part.names, part.name) == ((), ("torch", "zeros"), "Rows")
 
 
-def test_a_program_without_a_file() -> None:
+def test_a_program_without_a_file():
     program = textwrap.dedent(
         """
         import json, torch, loaderscope
@@ -460,8 +457,7 @@ def test_a_program_without_a_file() -> None:
         class Rows(Dataset):
             def __len__(self): return 3
             def __getitem__(self, i): return torch.zeros(1)
-        for _ in loaderscope.watch(DataLoader(Rows(), collate_fn=lambda samples: samples)):
-            pass
+        list(loaderscope.watch(DataLoader(Rows(), collate_fn=lambda samples: samples)))
         seen = loaderscope.open_run("latest").loaders[0].inspection
         print(json.dumps([seen.dataset.getitem, seen.dataset.names, seen.dataset.file, seen.collate.call]))
         """
@@ -480,18 +476,18 @@ def test_a_program_without_a_file() -> None:
     assert len(call) <= 1
 
 
-def test_linecache_is_left_as_it_was(tmp_path: Path) -> None:
+def test_linecache_is_left_as_it_was(tmp_path):
     before = {name: id(entry) for name, entry in linecache.cache.items()}
     assert dataset_of(Pictures(tmp_path)).getitem
     assert {name: id(entry) for name, entry in linecache.cache.items()} == before
 
 
-def test_what_a_notebook_keeps_is_read() -> None:
+def test_what_a_notebook_keeps_is_read():
     text = (
         "class Cell:\n    def __getitem__(self, i):\n        return i\n    def __len__(self):\n    "
         "    return 1\n"
     )
-    space: dict[str, Any] = {"__name__": "__main__"}
+    space = {"__name__": "__main__"}
     exec(compile(text, "<cell 1>", "exec"), space)
     linecache.cache["<cell 1>"] = (len(text), None, text.splitlines(keepends=True), "<cell 1>")
     try:
@@ -500,14 +496,14 @@ def test_what_a_notebook_keeps_is_read() -> None:
         del linecache.cache["<cell 1>"]
 
 
-def test_long_sources_are_cut(tmp_path: Path) -> None:
+def test_long_sources_are_cut(tmp_path):
     body = "".join(f"        x{i} = '{'y' * 600}'\n" for i in range(300))
     script = tmp_path / "long.py"
     script.write_text(
         "class Long:\n    def __len__(self):\n        return 1\n    def __getitem__(self, "
         f"i):\n{body}"
     )
-    space: dict[str, Any] = {"__name__": "long"}
+    space = {"__name__": "long"}
     exec(compile(script.read_text(), str(script), "exec"), space)
     lines = dataset_of(space["Long"]()).getitem
     assert max(map(len, lines)) == 400
@@ -515,18 +511,18 @@ def test_long_sources_are_cut(tmp_path: Path) -> None:
     assert sum(map(len, lines)) <= 8_000
 
 
-def test_many_parts_stay_bounded() -> None:
+def test_many_parts_stay_bounded():
     sets = [TensorDataset(torch.zeros(1)) for _ in range(500)]
     part = look(DataLoader(ConcatDataset(sets))).dataset
     assert part is not None
     assert 50 < len(part.children) <= 64
 
     class Wide(Dataset[Any]):
-        def __init__(self) -> None:
+        def __init__(self):
             for i in range(1000):
                 setattr(self, f"field{i}", np.zeros(3))
 
-        def __len__(self) -> int:
+        def __len__(self):
             return 1
 
     many = inspect_loader(DataLoader(ConcatDataset([Wide() for _ in range(100)])))
@@ -539,18 +535,18 @@ def test_many_parts_stay_bounded() -> None:
     assert time.process_time() - began < 1
 
 
-def test_strangers_are_known_when_imported(tmp_path: Path) -> None:
+def test_strangers_are_known_when_imported(tmp_path):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame({"a": [1, 2, 3], "b": [0.5, 1.5, 2.5], "c": ["x", "y", "z"]})
     part = dataset_of(Subset([0], [0]))
     assert part.attributes[0].kind == "numbers"
 
     class Rows(Dataset[Any]):
-        def __init__(self) -> None:
+        def __init__(self):
             self.table = table
             self.column = table["a"]
 
-        def __len__(self) -> int:
+        def __len__(self):
             return 3
 
     found = {a.name: a for a in dataset_of(Rows()).attributes}
@@ -559,9 +555,9 @@ def test_strangers_are_known_when_imported(tmp_path: Path) -> None:
     assert (found["table"].nbytes or 0) >= 48
 
 
-def _stores(folder: Path) -> dict[str, Any]:
+def _stores(folder):
     """One attribute of each kind of storage that is installed."""
-    made: dict[str, Any] = {}
+    made = {}
     try:
         import h5py
 
@@ -592,16 +588,16 @@ def _stores(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_storage_is_known(tmp_path: Path) -> None:
+def test_storage_is_known(tmp_path):
     made = _stores(tmp_path)
     if not made:
         pytest.skip("no storage library is installed")
 
     class Stored(Dataset[Any]):
-        def __init__(self) -> None:
+        def __init__(self):
             vars(self).update(made)
 
-        def __len__(self) -> int:
+        def __len__(self):
             return 2
 
     with warnings.catch_warnings():
@@ -613,7 +609,7 @@ def test_storage_is_known(tmp_path: Path) -> None:
     assert shapes == {name: shape for name, shape in wanted.items() if name in made}
 
 
-def test_nothing_is_imported_or_warned_or_drawn() -> None:
+def test_nothing_is_imported_or_warned_or_drawn():
     program = textwrap.dedent(
         """
         import random, sys, torch
@@ -639,18 +635,17 @@ def test_nothing_is_imported_or_warned_or_drawn() -> None:
     assert (result.stdout, result.stderr) == ("[]\n", "")
 
 
-def recorded() -> Inspection:
+def recorded():
     return loaderscope.open_run("latest").loaders[0].inspection
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_watched_loader_is_inspected_once_it_is_used(workers: int, tmp_path: Path) -> None:
+def test_a_watched_loader_is_inspected_once_it_is_used(workers, tmp_path):
     loader = loaderscope.watch(
         DataLoader(Pictures(tmp_path), batch_size=8, num_workers=workers, collate_fn=careful)
     )
     for _ in range(2):
-        for _ in loader:
-            pass
+        list(loader)
     seen = recorded()
     assert seen.dataset is not None
     assert seen.dataset.attribute("paths") is not None
@@ -661,12 +656,11 @@ def test_a_watched_loader_is_inspected_once_it_is_used(workers: int, tmp_path: P
     assert [(leaf.path, leaf.kind, leaf.shape) for leaf in seen.leaves] == [("", "tensor", (8, 1))]
 
 
-def test_deep_parts_survive_the_reader() -> None:
-    data: Any = TensorDataset(torch.zeros(6, 2))
+def test_deep_parts_survive_the_reader():
+    data = TensorDataset(torch.zeros(6, 2))
     for _ in range(4):
         data = Subset(data, range(6))
-    for _ in loaderscope.watch(DataLoader(data, batch_size=2)):
-        pass
+    list(loaderscope.watch(DataLoader(data, batch_size=2)))
     part = recorded().dataset
     for _ in range(4):
         assert part is not None
@@ -675,10 +669,9 @@ def test_deep_parts_survive_the_reader() -> None:
     assert part.attributes[0].shape == (6, 2)
 
 
-def test_inspection_can_be_turned_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_inspection_can_be_turned_off(monkeypatch, tmp_path):
     monkeypatch.setenv("LOADERSCOPE_INSPECT", "0")
-    for _ in loaderscope.watch(DataLoader(Pictures(tmp_path), batch_size=8)):
-        pass
+    list(loaderscope.watch(DataLoader(Pictures(tmp_path), batch_size=8)))
     loader = loaderscope.open_run("latest").loaders[0]
     assert loader.inspection == Inspection()
     assert "LOADERSCOPE_INSPECT" in loader.reasons["inspection"]
@@ -686,7 +679,7 @@ def test_inspection_can_be_turned_off(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert loader.count == 6
 
 
-def test_no_part_is_kept_alive(tmp_path: Path) -> None:
+def test_no_part_is_kept_alive(tmp_path):
     loader = loaderscope.watch(DataLoader(Pictures(tmp_path), batch_size=8, collate_fn=Collate()))
     for batch in loader:
         del batch
@@ -696,41 +689,40 @@ def test_no_part_is_kept_alive(tmp_path: Path) -> None:
     assert [ref() for ref in held] == [None] * 4
 
 
-def test_a_failing_inspection_does_not_stop_the_recording(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_inspection_does_not_stop_the_recording(monkeypatch):
     from loaderscope.profiler.record.inspect import inspect_loader as module
 
-    def fails(*_: Any) -> Any:
+    def fails(*_):
         raise MemoryError
 
     monkeypatch.setattr(module, "_identity", fails)
-    for _ in loaderscope.watch(DataLoader(TensorDataset(torch.zeros(4)))):
-        pass
+    list(loaderscope.watch(DataLoader(TensorDataset(torch.zeros(4)))))
     loader = loaderscope.open_run("latest").loaders[0]
     assert loader.count == 4
     assert loader.inspection.dataset is None
     assert loader.inspection.structure == "list"
 
 
-def doubled(value: Any) -> Any:
+def doubled(value):
     return value * 2
 
 
 class Helped(Dataset[Any]):
-    def load(self, index: int) -> Any:
+    def load(self, index):
         return doubled(index)
 
-    def unused(self) -> None: ...
+    def unused(self): ...
 
-    def __len__(self) -> int:
+    def __len__(self):
         return 3
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index):
         return self.load(index)
 
 
-def test_functions_that_give_samples_are_kept_with_their_source() -> None:
+def test_functions_that_give_samples_are_kept_with_their_source():
     found = inspect_loader(DataLoader(Helped()))["dataset"]
     assert [lines[0] for lines in found["helpers"]] == [
-        "def load(self, index: int) -> Any:",
-        "def doubled(value: Any) -> Any:",
+        "def load(self, index):",
+        "def doubled(value):",
     ]

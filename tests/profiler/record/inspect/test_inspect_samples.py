@@ -1,8 +1,5 @@
 """What the samples of a batch are, before they are collated."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,15 +12,13 @@ from loaderscope.profiler.record.inspect.inspect_samples import inspect_samples
 from loaderscope.profiler.store.sampled_fetches import SampleField
 
 
-def field(path: str, kind: str, name: str, *more: Any, alike: bool = True) -> SampleField:
+def field(path, kind, name, *more, alike=True):
     return SampleField(path, kind, name, *more, alike=alike)
 
 
 class Own(torch.Tensor):
     @classmethod
-    def __torch_function__(
-        cls, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
         raise AssertionError("never called")
 
 
@@ -50,27 +45,25 @@ FLOATS = field("", "tensor", "torch.Tensor", "float32", (2,))
         ([], []),
     ],
 )  # fmt: skip
-def test_fields_are_alike_where_all_samples_have_the_same(samples: Any, fields: Any) -> None:
+def test_fields_are_alike_where_all_samples_have_the_same(samples, fields):
     assert list(inspect_samples(samples)) == fields
 
 
 class Ragged(Dataset[Any]):
-    def __len__(self) -> int:
+    def __len__(self):
         return 16
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index):
         return {"x": torch.zeros(2), "ids": np.arange(1 + index % 3), "name": str(index)}
 
 
-def lengths(samples: Any) -> Any:
+def lengths(samples):
     assert type(samples[0]) is dict
     return torch.tensor([len(each["ids"]) for each in samples])
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_recorded_loader_has_its_samples_described(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
-) -> None:
+def test_a_recorded_loader_has_its_samples_described(tmp_path, monkeypatch, workers):
     monkeypatch.setenv("LOADERSCOPE_DIR", str(tmp_path))
     loader = DataLoader(Ragged(), 4, num_workers=workers, collate_fn=lengths)
     bare = [batch.tolist() for batch in loader]

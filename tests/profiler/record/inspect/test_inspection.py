@@ -1,10 +1,6 @@
 """Reading what was seen of a loader: complete, partial, or hostile."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -37,7 +33,7 @@ KEYS = [
 ]
 
 
-def test_everything_arrives(runs_dir: Path) -> None:
+def test_everything_arrives(runs_dir):
     seen = {
         "dataset": {
             "type": "train.Pictures", "name": "Pictures", "bases": ["train.Pictures", "torch.utils.data.Dataset"],
@@ -65,14 +61,14 @@ def test_everything_arrives(runs_dir: Path) -> None:
     assert (found.structure, found.sampler) == ("list", None)
 
 
-def test_a_run_without_one(runs_dir: Path) -> None:
+def test_a_run_without_one(runs_dir):
     run = RunBuilder(runs_dir)
     run.process().loader(loop(3))
     assert open_run(run.path).loaders[0].inspection == Inspection()
 
 
 @pytest.mark.parametrize("wrong", [None, 3, "x", [], [[]], True])
-def test_wrong_types_are_left_out(wrong: Any) -> None:
+def test_wrong_types_are_left_out(wrong):
     assert read({"inspection": wrong}) == Inspection()
     assert read({"inspection": {"dataset": wrong, "leaves": wrong}}).dataset is None
     part = read(
@@ -85,8 +81,8 @@ def test_wrong_types_are_left_out(wrong: Any) -> None:
     assert leaf == Leaf("", "other")
 
 
-def test_size_is_bounded() -> None:
-    raw: dict[str, Any] = {"attributes": [{}] * 1000, "children": [{}] * 1000}
+def test_size_is_bounded():
+    raw = {"attributes": [{}] * 1000, "children": [{}] * 1000}
     part = read({"inspection": {"dataset": raw, "leaves": [{}] * 1000}})
     assert part.dataset is not None
     assert len(part.dataset.attributes) == MAX_ATTRIBUTES
@@ -94,7 +90,7 @@ def test_size_is_bounded() -> None:
     assert len(part.leaves) == MAX_LEAVES
 
 
-def test_control_characters_do_not_pass(runs_dir: Path) -> None:
+def test_control_characters_do_not_pass(runs_dir):
     run = RunBuilder(runs_dir)
     run.process().loader(loop(3), inspection={"dataset": {"getitem": ["\x1b[31mred"]}})
     part = open_run(run.path).loaders[0].inspection.dataset
@@ -113,7 +109,7 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_anything_can_be_read(value: Any) -> None:
+def test_anything_can_be_read(value):
     """Asserts that any JSON as a loader's inspection is read without an error, and that what was
     read can be written."""
     found = read({"inspection": value})

@@ -1,13 +1,10 @@
 """Where a loader was made is the user's own line, whatever lies between; nobody can tell that it was
 noted."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,25 +14,25 @@ from torch.utils.data import DataLoader
 
 import loaderscope
 from loaderscope.profiler.record.inspect.making_place import making_of, note_makings
-from loaderscope.profiler.store.making import MAX_LINES, Making, read_making
+from loaderscope.profiler.store.making import MAX_LINES, read_making
 from loaderscope.profiler.store.run.run_reader import open_run
 
 ROWS = list(range(8))
 
 
 @pytest.fixture
-def noting() -> Iterator[None]:
+def noting():
     end = note_makings()
     yield
     end()
 
 
 @pytest.fixture
-def package(tmp_path: Path) -> Iterator[Callable[[str, str], ModuleType]]:
+def package(tmp_path):
     """Makes a module of an installed package."""
-    made: list[str] = []
+    made = []
 
-    def install(name: str, source: str) -> ModuleType:
+    def install(name, source):
         folder = tmp_path / "lib/site-packages" / name
         folder.mkdir(parents=True)
         file = folder / "__init__.py"
@@ -51,23 +48,23 @@ def package(tmp_path: Path) -> Iterator[Callable[[str, str], ModuleType]]:
         del sys.modules[name]
 
 
-def here() -> int:
+def here():
     """The line that calls this."""
     frame = inspect.currentframe()
     assert frame is not None and frame.f_back is not None
     return frame.f_back.f_lineno
 
 
-def made(loader: Any) -> Making:
+def made(loader):
     return read_making(making_of(loader))
 
 
-def build(**more: Any) -> DataLoader[Any]:
-    return DataLoader(ROWS, **more)  # type: ignore[arg-type]
+def build(**more):
+    return DataLoader(ROWS, **more)
 
 
 @pytest.mark.usefixtures("noting")
-def test_the_lines_that_led_to_a_loader() -> None:
+def test_the_lines_that_led_to_a_loader():
     loader, line = build(batch_size=2), here()
     innermost, outer, *_ = made(loader).lines
     source, first = inspect.getsourcelines(build)
@@ -82,9 +79,9 @@ def test_the_lines_that_led_to_a_loader() -> None:
 
 
 @pytest.mark.usefixtures("noting")
-def test_a_subclass_leads_to_its_own_call() -> None:
+def test_a_subclass_leads_to_its_own_call():
     class Loader(DataLoader[Any]):
-        def __init__(self, data: Any) -> None:
+        def __init__(self, data):
             super().__init__(data, batch_size=2)
 
     loader = Loader(ROWS)
@@ -95,7 +92,7 @@ def test_a_subclass_leads_to_its_own_call() -> None:
 
 
 @pytest.mark.usefixtures("noting")
-def test_frames_of_packages_are_passed_over(package: Callable[[str, str], ModuleType]) -> None:
+def test_frames_of_packages_are_passed_over(package):
     maker = package(
         "makers",
         """\
@@ -119,8 +116,8 @@ def test_frames_of_packages_are_passed_over(package: Callable[[str, str], Module
 
 @pytest.mark.usefixtures("noting")
 def test_a_loader_that_a_package_makes_of_the_users(
-    package: Callable[[str, str], ModuleType],
-) -> None:
+    package,
+):
     source = (
         "from torch.utils.data import DataLoader\ndef again(it): return DataLoader(it.dataset)\n"
     )
@@ -129,22 +126,22 @@ def test_a_loader_that_a_package_makes_of_the_users(
     class Rows(list[int]):
         """A data set that can be told from an equal one."""
 
-    mine, line = DataLoader(Rows(ROWS)), here()  # type: ignore[arg-type]
-    DataLoader(Rows(ROWS))  # type: ignore[arg-type]
+    mine, line = DataLoader(Rows(ROWS)), here()
+    DataLoader(Rows(ROWS))
     found = made(maker.again(mine))
     assert (found.lines[0].line, found.through, found.again) == (line, "makers", True)
 
 
 @pytest.mark.usefixtures("noting")
-def test_torch_warns_at_the_line_it_would_warn_at() -> None:
+def test_torch_warns_at_the_line_it_would_warn_at():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        DataLoader(ROWS, num_workers=4096)  # type: ignore[arg-type]
+        DataLoader(ROWS, num_workers=4096)
     assert [Path(each.filename).name for each in caught] == ["dataloader.py"]
     assert DataLoader.check_worker_number_rationality.__module__ == "torch.utils.data.dataloader"
 
 
-def test_what_is_noted_ends_without_a_trace() -> None:
+def test_what_is_noted_ends_without_a_trace():
     before = vars(DataLoader)["check_worker_number_rationality"]
     end = note_makings()
     loader = build()
@@ -154,11 +151,11 @@ def test_what_is_noted_ends_without_a_trace() -> None:
     assert making_of(loader) is None
 
 
-def test_a_run_says_where_its_loaders_were_made_and_what_ran(runs_dir: Path) -> None:
+def test_a_run_says_where_its_loaders_were_made_and_what_ran(runs_dir):
     loaderscope.watch_all()
     loader, line = build(batch_size=2), here()
     list(loader)
-    later = DataLoader(ROWS)  # type: ignore[arg-type]
+    later = DataLoader(ROWS)
     loaderscope.unwatch()
     assert making_of(later) is None
     run = open_run(next(runs_dir.iterdir()))
@@ -169,7 +166,7 @@ def test_a_run_says_where_its_loaders_were_made_and_what_ran(runs_dir: Path) -> 
     assert f"made at test_making_place.py:{first + 1}" in str(report)
 
 
-def test_a_loader_that_was_made_before_says_where_it_is_watched(runs_dir: Path) -> None:
+def test_a_loader_that_was_made_before_says_where_it_is_watched(runs_dir):
     loader = build(batch_size=2)
     loaderscope.watch(loader)
     line = here() - 1

@@ -1,13 +1,10 @@
 """How a loader draws its samples, told through the wrappers around its sampler."""
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import multiprocessing
 import sys
 import warnings
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -32,22 +29,22 @@ TORCH = "torch.utils.data.sampler."
 
 
 class Rows(Dataset[Any]):
-    def __len__(self) -> int:
+    def __len__(self):
         return 20
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index):
         return torch.tensor([float(index)])
 
 
 class Stream(IterableDataset[Any]):
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self):
         return iter(range(20))
 
 
 DATA = Rows()
 
 
-def told(loader: Any, *names: str) -> tuple[Any, ...]:
+def told(loader, *names):
     found = describe_loader(loader)
     return tuple(found[name] for name in names)
 
@@ -72,19 +69,19 @@ def told(loader: Any, *names: str) -> tuple[Any, ...]:
     ],
 )  # fmt: skip
 def test_torchs_own(
-    loader: Any,
-    sampler: str,
-    batching: str,
-    size: int | None,
-    shuffle: bool,
-    plain: bool,
-    path: str,
-) -> None:
+    loader,
+    sampler,
+    batching,
+    size,
+    shuffle,
+    plain,
+    path,
+):
     names = ("sampler", "batching", "batch_size", "shuffle", "sampler_plain", "sampler_path")
     assert told(loader, *names) == (TORCH + sampler, batching, size, shuffle, plain, path)
 
 
-def test_the_last_batch_of_a_batch_sampler() -> None:
+def test_the_last_batch_of_a_batch_sampler():
     loader = DataLoader(DATA, batch_sampler=BatchSampler(SequentialSampler(DATA), 8, True))
     assert told(loader, "drop_last", "sampler_wrappers") == (True, "BatchSampler")
     assert told(DataLoader(DATA, 8, drop_last=True), "drop_last", "sampler_wrappers") == (
@@ -93,13 +90,13 @@ def test_the_last_batch_of_a_batch_sampler() -> None:
     )
 
 
-def test_a_stream_has_no_order_to_tell() -> None:
+def test_a_stream_has_no_order_to_tell():
     assert told(DataLoader(Stream(), 4), "batching", "batch_size", "shuffle", "sampler_plain") == (
         "batch_size", 4, None, True,
     )  # fmt: skip
 
 
-def test_a_distributed_sampler_tells_its_order_and_its_ranks() -> None:
+def test_a_distributed_sampler_tells_its_order_and_its_ranks():
     loader = DataLoader(DATA, 8, sampler=DistributedSampler(DATA, 4, 1, shuffle=False))
     name = "torch.utils.data.distributed.DistributedSampler"
     assert told(loader, "sampler", "shuffle", "replicas", "sampler_plain") == (
@@ -113,15 +110,15 @@ def test_a_distributed_sampler_tells_its_order_and_its_ranks() -> None:
 class Twice(Sampler[int]):
     """A wrapper that nobody knows: what it draws is its own."""
 
-    def __init__(self, sampler: Any) -> None:
+    def __init__(self, sampler):
         self.sampler = sampler
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self):
         for index in self.sampler:
             yield from (index, index)
 
 
-def test_an_unknown_wrapper_is_named_as_it_is() -> None:
+def test_an_unknown_wrapper_is_named_as_it_is():
     loader = DataLoader(DATA, 8, sampler=Twice(RandomSampler(DATA)))
     own = f"{Twice.__module__}.Twice"
     assert told(loader, "sampler", "shuffle", "sampler_plain", "batch_size") == (
@@ -137,10 +134,10 @@ def test_an_unknown_wrapper_is_named_as_it_is() -> None:
 class Repeat:
     """As timm's and ultralytics' _RepeatSampler."""
 
-    def __init__(self, sampler: Any) -> None:
+    def __init__(self, sampler):
         self.sampler = sampler
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self):
         while True:
             yield from iter(self.sampler)
 
@@ -149,17 +146,17 @@ Repeat.__qualname__ = Repeat.__name__ = "_RepeatSampler"
 
 
 class EndlessLoader(DataLoader[Any]):
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, *args, **options):
         super().__init__(*args, **options)
         object.__setattr__(self, "batch_sampler", Repeat(self.batch_sampler))
 
 
 class OwnLoader(DataLoader[Any]):
-    def __init__(self, dataset: Any, tokens: int) -> None:
+    def __init__(self, dataset, tokens):
         super().__init__(dataset, batch_size=tokens // 10)
 
 
-def test_an_endless_repeater_is_looked_through() -> None:
+def test_an_endless_repeater_is_looked_through():
     found = told(
         EndlessLoader(DATA, 8, shuffle=True),
         "sampler",
@@ -175,13 +172,13 @@ def test_an_endless_repeater_is_looked_through() -> None:
     ("given", "name"),
     [("spawn", "spawn"), (None, None), (multiprocessing.get_context("fork"), "fork")],
 )
-def test_how_workers_start(given: Any, name: str | None) -> None:
+def test_how_workers_start(given, name):
     assert told(
         DataLoader(DATA, num_workers=1, multiprocessing_context=given), "multiprocessing_context"
     ) == (name,)
 
 
-def test_whose_constructor() -> None:
+def test_whose_constructor():
     assert told(DataLoader(DATA), "own_constructor") == (False,)
     assert told(EndlessLoader(DATA), "own_constructor") == (False,)  # it hands everything on
     assert told(OwnLoader(DATA, 40), "own_constructor", "batch_size") == (True, 4)
@@ -190,17 +187,17 @@ def test_whose_constructor() -> None:
 class Touchy(Sampler[int]):
     """Any look at it that runs its code is an error."""
 
-    def __getattribute__(self, name: str) -> Any:
+    def __getattribute__(self, name):
         raise AssertionError(name)
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self):
         raise AssertionError
 
-    def __len__(self) -> int:
+    def __len__(self):
         raise AssertionError
 
 
-def test_no_code_of_the_users_runs() -> None:
+def test_no_code_of_the_users_runs():
     loader = DataLoader(DATA, 8)
     vars(loader)["sampler"] = touchy = Touchy()
     vars(loader)["batch_sampler"] = BatchSampler.__new__(BatchSampler)
@@ -208,7 +205,7 @@ def test_no_code_of_the_users_runs() -> None:
     assert told(loader, "sampler", "batch_size") == (f"{Touchy.__module__}.Touchy", 8)
 
 
-def a_module(name: str, **classes: Any) -> ModuleType:
+def a_module(name, **classes):
     module = ModuleType(name)
     for key, value in classes.items():
         value.__module__, value.__qualname__, value.__name__ = name, key, key
@@ -219,7 +216,7 @@ def a_module(name: str, **classes: Any) -> ModuleType:
 class BatchSamplerShard(BatchSampler):
     """As Accelerate's."""
 
-    def __init__(self, batch_sampler: Any, num_processes: int, split_batches: bool = False) -> None:
+    def __init__(self, batch_sampler, num_processes, split_batches=False):
         self.batch_sampler, self.num_processes, self.split_batches = (
             batch_sampler,
             num_processes,
@@ -231,7 +228,7 @@ class BatchSamplerShard(BatchSampler):
 class SkipBatchSampler(BatchSampler):
     """As Accelerate's."""
 
-    def __init__(self, batch_sampler: Any) -> None:
+    def __init__(self, batch_sampler):
         self.batch_sampler, self.skip_batches = batch_sampler, 1
 
 
@@ -242,11 +239,11 @@ class SeedableRandomSampler(RandomSampler):
 class DataLoaderShard:
     """As Accelerate's: the loader that works is inside."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options):
         self.base_dataloader = DataLoader(**options)
 
 
-def seed_worker(worker_id: int, num_workers: int = 0) -> None:
+def seed_worker(worker_id, num_workers=0):
     """As the one of transformers' Trainer."""
 
 
@@ -256,7 +253,7 @@ seed_worker.__module__ = "transformers.trainer_utils"
 
 
 @pytest.mark.parametrize(("split", "size"), [(False, 8), (True, 4)])
-def test_accelerates_shards(split: bool, size: int) -> None:
+def test_accelerates_shards(split, size):
     inner = BatchSampler(SeedableRandomSampler(DATA), 8, True)
     loader = DataLoaderShard(
         dataset=DATA, batch_sampler=SkipBatchSampler(BatchSamplerShard(inner, 2, split))
@@ -276,7 +273,7 @@ def test_accelerates_shards(split: bool, size: int) -> None:
     assert (seen["sampler"]["name"], seen["dataset"]["name"]) == ("SeedableRandomSampler", "Rows")
 
 
-def test_the_trainers_loaders() -> None:
+def test_the_trainers_loaders():
     init = functools.partial(seed_worker, num_workers=2)
     batches = BatchSampler(SeedableRandomSampler(DATA), 8, False)
     loader = DataLoaderShard(dataset=DATA, batch_sampler=batches, worker_init_fn=init)
@@ -284,20 +281,20 @@ def test_the_trainers_loaders() -> None:
 
 
 class _DatasetSamplerWrapper(Dataset[Any]):
-    def __init__(self, sampler: Any) -> None:
+    def __init__(self, sampler):
         self._sampler = sampler
 
-    def __len__(self) -> int:
+    def __len__(self):
         return len(self._sampler)
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index):
         return list(self._sampler)[index]
 
 
 class DistributedSamplerWrapper(DistributedSampler[Any]):
     """As Lightning's, around a sampler of the user's."""
 
-    def __init__(self, sampler: Any, **options: Any) -> None:
+    def __init__(self, sampler, **options):
         super().__init__(_DatasetSamplerWrapper(sampler), **options)
 
 
@@ -305,7 +302,7 @@ a_module("lightning.fabric.utilities.distributed", DistributedSamplerWrapper=Dis
          _DatasetSamplerWrapper=_DatasetSamplerWrapper)  # fmt: skip
 
 
-def test_lightnings_injected_samplers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lightnings_injected_samplers(monkeypatch):
     weighted = WeightedRandomSampler([1.0] * 20, 20)
     loader = DataLoader(
         DATA, 8, sampler=DistributedSamplerWrapper(weighted, num_replicas=2, rank=0)
@@ -322,7 +319,7 @@ def test_lightnings_injected_samplers(monkeypatch: pytest.MonkeyPatch) -> None:
     )  # it may be Lightning's, so code does not name it
 
 
-def here(name: str) -> Any:
+def here(name):
     """A module of a real package, with its own warnings left to it; skips where the package is not
     installed."""
     if importlib.util.find_spec(name.partition(".")[0]) is None:
@@ -333,14 +330,14 @@ def here(name: str) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore:'set_vital':UserWarning")
-def test_torchdatas_stateful_loader() -> None:
+def test_torchdatas_stateful_loader():
     loader = here("torchdata.stateful_dataloader").StatefulDataLoader(DATA, 8, shuffle=True)
     assert told(loader, "batching", "batch_size", "shuffle", "sampler_plain", "own_constructor") == (
         "batch_size", 8, True, True, False,
     )  # fmt: skip
 
 
-def test_the_real_accelerate() -> None:
+def test_the_real_accelerate():
     prepare = here("accelerate.data_loader").prepare_data_loader
     loader = prepare(
         DataLoader(DATA, 8, shuffle=True), num_processes=2, process_index=1, put_on_device=False
@@ -350,7 +347,7 @@ def test_the_real_accelerate() -> None:
     assert told(loader, *names) == (TORCH + "RandomSampler", 8, 2, "accelerate", path)
 
 
-def test_the_real_timm() -> None:
+def test_the_real_timm():
     loader = here("timm.data.loader").MultiEpochsDataLoader(DATA, batch_size=8, shuffle=True)
     assert told(loader, "batching", "batch_size", "sampler_plain", "own_constructor") == (
         "batch_size",
@@ -360,7 +357,7 @@ def test_the_real_timm() -> None:
     )
 
 
-def test_the_real_lightning() -> None:
+def test_the_real_lightning():
     wrapper = here("lightning.fabric.utilities.distributed").DistributedSamplerWrapper
     loader = DataLoader(DATA, 8, sampler=wrapper(SequentialSampler(DATA), num_replicas=2, rank=0))
     assert told(loader, "sampler", "made_by", "shuffle") == (
@@ -370,7 +367,7 @@ def test_the_real_lightning() -> None:
     )
 
 
-def test_the_real_trainer(tmp_path: Any) -> None:
+def test_the_real_trainer(tmp_path):
     transformers = here("transformers")
     here("accelerate")
     arguments = transformers.TrainingArguments(str(tmp_path), use_cpu=True, report_to=[])

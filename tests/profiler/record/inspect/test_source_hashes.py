@@ -1,12 +1,9 @@
 """What a process runs of the user's source, by hash."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -16,11 +13,11 @@ from loaderscope.profiler.store.making import MAX_FILES, Sources, read_sources
 
 
 @pytest.fixture
-def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def module(tmp_path, monkeypatch):
     """A module of the user's whose attributes must not be asked for."""
 
     class Lazy(ModuleType):
-        def __getattr__(self, name: str) -> object:
+        def __getattr__(self, name):
             raise AssertionError(f"{name} was asked for")
 
     (tmp_path / "mine.py").write_text("x = 1\n")
@@ -31,7 +28,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return found
 
 
-def test_imported_modules_of_the_user_are_hashed(module: ModuleType, tmp_path: Path) -> None:
+def test_imported_modules_of_the_user_are_hashed(module, tmp_path):
     path = str(tmp_path / "mine.py")
     written = os.stat(path).st_mtime
     found = hashes_of_sources(written, ())
@@ -40,9 +37,7 @@ def test_imported_modules_of_the_user_are_hashed(module: ModuleType, tmp_path: P
     assert path not in hashes_of_sources(written, found)
 
 
-def test_what_was_written_after_the_start_is_not_what_runs(
-    module: ModuleType, tmp_path: Path
-) -> None:
+def test_what_was_written_after_the_start_is_not_what_runs(module, tmp_path):
     path = tmp_path / "mine.py"
     started = os.stat(path).st_mtime
     os.utime(path, (started + 60, started + 60))
@@ -50,7 +45,7 @@ def test_what_was_written_after_the_start_is_not_what_runs(
 
 
 @pytest.mark.parametrize("gone", ["missing", "folder"])
-def test_what_cannot_be_read_is_left_out(gone: str, module: ModuleType, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_left_out(gone, module, tmp_path):
     path = tmp_path / "mine.py"
     path.unlink()
     if gone == "folder":
@@ -58,18 +53,18 @@ def test_what_cannot_be_read_is_left_out(gone: str, module: ModuleType, tmp_path
     assert str(path) not in hashes_of_sources(1e12, ())
 
 
-def test_a_script_is_no_module() -> None:
+def test_a_script_is_no_module():
     assert isinstance(module_run(), str)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"files": 3}', '{"files": {"a": 1}}', "{", "null"])
-def test_damaged_files_are_read_as_nothing(text: str, tmp_path: Path) -> None:
+def test_damaged_files_are_read_as_nothing(text, tmp_path):
     (tmp_path / "sources.json").write_text(text)
     assert read_sources(tmp_path) == Sources()
     assert read_sources(tmp_path / "nowhere") == Sources()
 
 
-def test_too_many_files_are_cut(tmp_path: Path) -> None:
+def test_too_many_files_are_cut(tmp_path):
     files = {f"/p/{number}.py": "0" for number in range(MAX_FILES + 9)}
     (tmp_path / "sources.json").write_text(json.dumps({"format": 1, "files": files}))
     assert len(read_sources(tmp_path).files) == MAX_FILES

@@ -1,12 +1,7 @@
 """What a loader is iterated over for, by the stack."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 import torch
@@ -18,11 +13,11 @@ from loaderscope.profiler.record.inspect.uses import Use, joined, use_now
 from loaderscope.profiler.store.run.run_reader import open_run
 
 
-def through(*steps: tuple[str, str]) -> Use:
+def through(*steps):
     """(file, function) a step, the outermost first."""
-    inner: Callable[[], Use] = use_now
+    inner = use_now
     for path, name in reversed(steps):
-        held: dict[str, Any] = {"inner": inner}
+        held = {"inner": inner}
         exec(compile(f"def {name}():\n    return inner()\n", path, "exec"), held)
         inner = held[name]
     return inner()
@@ -62,47 +57,45 @@ TRAINER = SITE + "transformers/trainer.py"
         ([(SITE + "other/loop.py", "train")], None, None),
     ],
 )
-def test_frameworks_tell_the_phase(
-    steps: list[tuple[str, str]], phase: str | None, framework: str | None
-) -> None:
+def test_frameworks_tell_the_phase(steps, phase, framework):
     use = through(*steps)
     assert (use.phase, use.framework) == (phase, framework)
 
 
-def test_gradients_tell_it_elsewhere() -> None:
+def test_gradients_tell_it_elsewhere():
     assert use_now(shuffle=True).phase == "training"
     assert use_now(shuffle=False).phase is None
     with torch.no_grad():
         assert use_now(shuffle=True).phase == "evaluation"
 
 
-def test_the_place_is_the_users() -> None:
+def test_the_place_is_the_users():
     use = through(("/home/me/train.py", "main"), (LIGHTNING, "_fit_impl"))
     assert use.place == "train.py:2"
     assert use.key[:2] == ("lightning:_fit_impl", "/home/me/train.py:2")
 
 
-def test_cells_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_of_a_notebook(monkeypatch):
     class Shell:
         class _instance:
             class compile:
                 _filename_map = {"/tmp/ipykernel_7/99.py": 3}  # noqa: RUF012
 
     module = ModuleType("IPython.core.interactiveshell")
-    module.InteractiveShell = Shell  # type: ignore[attr-defined]
+    module.InteractiveShell = Shell
     monkeypatch.setitem(sys.modules, module.__name__, module)
     assert uses.place_of("/tmp/ipykernel_7/99.py", 6) == "cell 3, line 6"
     assert uses.place_of("/tmp/train.py", 6) == "train.py:6"
 
 
-def test_several_phases() -> None:
+def test_several_phases():
     assert joined(["sanity check", "validation"]) == "validation"
     assert joined(["training", "validation"]) == "training and validation"
     assert joined([]) is None
 
 
-def test_a_sanity_check_is_a_validations() -> None:
-    def use(phase: str | None) -> Use:
+def test_a_sanity_check_is_a_validations():
+    def use(phase):
         return Use(phase, None, None, ())
 
     assert use("sanity check").same_phase(use("validation"))
@@ -113,7 +106,7 @@ def test_a_sanity_check_is_a_validations() -> None:
 # What is recorded of it
 
 
-def loaders(runs: Path) -> list[tuple[str, str | None, int, int]]:
+def loaders(runs):
     """(name, phase, batches, times built) a loader."""
     found = open_run("latest", runs).loaders
     return [
@@ -130,7 +123,7 @@ def loaders(runs: Path) -> list[tuple[str, str | None, int, int]]:
 DATA = list(range(12))
 
 
-def evaluate(kept: list[Any], data: Any = DATA) -> None:
+def evaluate(kept, data=DATA):
     loader = DataLoader(data, batch_size=4)
     kept.append(loader)
     with torch.no_grad():
@@ -139,18 +132,18 @@ def evaluate(kept: list[Any], data: Any = DATA) -> None:
 
 
 @pytest.mark.usefixtures("nothing_left_over")
-def test_a_loader_built_for_each_evaluation_is_one_even_if_the_last_is_kept(runs_dir: Path) -> None:
+def test_a_loader_built_for_each_evaluation_is_one_even_if_the_last_is_kept(runs_dir):
     loaderscope.watch_all()
-    kept: list[Any] = []
+    kept = []
     for _ in range(3):
         evaluate(kept)
     assert loaders(runs_dir) == [("list", "evaluation", 9, 3)]
 
 
 @pytest.mark.usefixtures("nothing_left_over")
-def test_other_data_another_place_or_being_at_work_make_another_loader(runs_dir: Path) -> None:
+def test_other_data_another_place_or_being_at_work_make_another_loader(runs_dir):
     loaderscope.watch_all()
-    kept: list[Any] = []
+    kept = []
     for data in (DATA, list(DATA)):
         evaluate(kept, data)
     evaluate(kept)
@@ -160,7 +153,7 @@ def test_other_data_another_place_or_being_at_work_make_another_loader(runs_dir:
     assert len(loaders(runs_dir)) == 5
 
 
-def test_training_and_evaluation_are_not_one_loader_built_again(runs_dir: Path) -> None:
+def test_training_and_evaluation_are_not_one_loader_built_again(runs_dir):
     loaderscope.watch_all()
     for enabled in (True, False):
         with torch.set_grad_enabled(enabled):
@@ -174,11 +167,11 @@ def test_training_and_evaluation_are_not_one_loader_built_again(runs_dir: Path) 
     ]
 
 
-def test_the_loop_s_name_for_a_loader_and_what_a_subset_is_of(runs_dir: Path) -> None:
+def test_the_loop_s_name_for_a_loader_and_what_a_subset_is_of(runs_dir):
     class Rows(list[int]):
         pass
 
-    def loader() -> Any:
+    def loader():
         part = torch.utils.data.Subset(torch.utils.data.Subset(Rows(range(8)), range(6)), range(4))
         return loaderscope.watch(DataLoader(part, batch_size=2))
 

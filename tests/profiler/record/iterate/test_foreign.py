@@ -1,10 +1,6 @@
 """Loaders that are no DataLoader, under `watch_all`."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -20,23 +16,23 @@ MODULE = "fastai.data.load"
 class Own:
     """As fastai's."""
 
-    def __init__(self, batches: int) -> None:
+    def __init__(self, batches):
         self.batches = batches
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self):
         yield from range(self.batches)
 
 
 class Itself:
     """As DALI's: its own iterator."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.left = 3
 
-    def __iter__(self) -> Itself:
+    def __iter__(self):
         return self
 
-    def __next__(self) -> int:
+    def __next__(self):
         if not self.left:
             raise StopIteration
         self.left -= 1
@@ -44,7 +40,7 @@ class Itself:
 
 
 @pytest.fixture
-def module(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def module(monkeypatch):
     made = ModuleType(MODULE)
     for cls in (Own, Itself):
         monkeypatch.setattr(cls, "__module__", MODULE)
@@ -57,7 +53,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     assert Own.__iter__ is before
 
 
-def test_it_is_recorded_as_an_iterable(module: ModuleType, runs_dir: Path) -> None:
+def test_it_is_recorded_as_an_iterable(module, runs_dir):
     loaderscope.watch_all()
     loader = Own(5)
     for _ in range(2):
@@ -72,19 +68,19 @@ def test_it_is_recorded_as_an_iterable(module: ModuleType, runs_dir: Path) -> No
     assert told.config["made_by"] == "fastai"
 
 
-def test_one_made_of_another_is_recorded_once(module: ModuleType, runs_dir: Path) -> None:
+def test_one_made_of_another_is_recorded_once(module, runs_dir):
     class Outer(Own):
-        def __iter__(self) -> Iterator[int]:
+        def __iter__(self):
             return iter(Own(self.batches))
 
     Outer.__module__ = MODULE
-    module.Missing = Outer  # type: ignore[attr-defined]
+    module.Missing = Outer
     loaderscope.watch_all()
     assert list(Outer(3)) == [0, 1, 2]
     assert [each.name for each in open_run("latest", runs_dir).loaders] == ["Outer"]
 
 
-def test_its_own_iterator_stays_itself_and_is_named(module: ModuleType, runs_dir: Path) -> None:
+def test_its_own_iterator_stays_itself_and_is_named(module, runs_dir):
     loaderscope.watch_all()
     loader = Itself()
     assert iter(loader) is loader
@@ -94,71 +90,71 @@ def test_its_own_iterator_stays_itself_and_is_named(module: ModuleType, runs_dir
     assert any("iterates over fastai's Itself" in sentence for sentence in report.missing)
 
 
-def test_what_it_raises_arrives(module: ModuleType) -> None:
+def test_what_it_raises_arrives(module):
     class Broken(Own):
-        def __iter__(self) -> Iterator[int]:
+        def __iter__(self):
             raise KeyError("mine")
 
     Broken.__module__ = MODULE
-    module.Missing = Broken  # type: ignore[attr-defined]
+    module.Missing = Broken
     loaderscope.watch_all()
     with pytest.raises(KeyError, match="mine"):
         iter(Broken(3))
 
 
-def test_an_iterator_passes_for_what_it_is(module: ModuleType) -> None:
+def test_an_iterator_passes_for_what_it_is(module):
     """Who saves a pipeline's state asks that first."""
 
     class Resumable:
         left = 3
 
-        def __iter__(self) -> Resumable:
+        def __iter__(self):
             return self
 
-        def __next__(self) -> int:
+        def __next__(self):
             self.left -= 1
             if self.left < 0:
                 raise StopIteration
             return self.left
 
-        def get_state(self) -> int:
+        def get_state(self):
             return self.left
 
     class Saved(Own):
-        def __iter__(self) -> Iterator[int]:
+        def __iter__(self):
             return Resumable()
 
     Saved.__module__ = MODULE
-    module.Missing = Saved  # type: ignore[attr-defined]
+    module.Missing = Saved
     loaderscope.watch_all()
     iterator = iter(Saved(3))
     assert type(iterator) is not Resumable, "it is measured"
     assert isinstance(iterator, Resumable) and next(iterator) == 2 and iterator.get_state() == 2
 
 
-def test_what_is_put_around_a_loader_is_not_the_loader(module: ModuleType, runs_dir: Path) -> None:
+def test_what_is_put_around_a_loader_is_not_the_loader(module, runs_dir):
     """As in Grain, where that happens the first time alone, and parts of a pipeline are of the same
     classes."""
 
     class Pipeline(Own):
         wrapped = False
 
-        def __iter__(self) -> Iterator[int]:
+        def __iter__(self):
             if not self.wrapped:
                 self.wrapped = True
                 return iter(_OutputIterDataset(self))
             return iter(range(self.batches))
 
     class _OutputIterDataset(Own):
-        def __init__(self, inner: Own) -> None:
+        def __init__(self, inner):
             self._parents = (inner,)
 
-        def __iter__(self) -> Iterator[int]:
+        def __iter__(self):
             return iter(self._parents[0])
 
     before = Pipeline.__iter__
     _OutputIterDataset.__module__ = MODULE
-    module.Missing = _OutputIterDataset  # type: ignore[attr-defined]
+    module.Missing = _OutputIterDataset
     loaderscope.watch_all()
     loader, part = Pipeline(3), Pipeline(2)
     part.wrapped = True
@@ -170,13 +166,13 @@ def test_what_is_put_around_a_loader_is_not_the_loader(module: ModuleType, runs_
     assert Pipeline.__iter__ is before
 
 
-def test_unwatched_it_is_as_before(module: ModuleType) -> None:
+def test_unwatched_it_is_as_before(module):
     loaderscope.watch_all()
     loaderscope.unwatch()
     assert type(iter(Own(1))).__name__ == "generator"
 
 
-def test_nobody_is_waited_for_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_is_waited_for_after_the_end(monkeypatch):
     before = list(sys.meta_path)
     monkeypatch.setattr(foreign, "KNOWN", {"not_imported_yet": ("Loader",)})
     for _ in range(2):

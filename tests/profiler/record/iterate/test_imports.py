@@ -1,22 +1,17 @@
 """Being told of an import leaves the import as it is."""
 
-from __future__ import annotations
-
 import importlib
 import sys
-from pathlib import Path
-
-import pytest
 
 from loaderscope.profiler.record.iterate.imports import after_import
 
 
-def test_several_may_wait_for_one_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_may_wait_for_one_module(tmp_path, monkeypatch):
     (tmp_path / "awaited_by_many.py").write_text(
         "loaded = hasattr(__spec__.loader, 'exec_module'), vars(__loader__)\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    called: list[int] = []
+    called = []
     finders = list(sys.meta_path)
     for number in range(3):
         after_import("awaited_by_many", lambda number=number: called.append(number))

@@ -1,10 +1,6 @@
 """The kinds of loaders: which are known, what becomes of their iterators, and what stays torch's
 own."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset, dataloader
@@ -17,42 +13,42 @@ from loaderscope.profiler.record.iterate.running import is_measuring
 
 
 @pytest.fixture(autouse=True)
-def no_sampler(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_sampler(monkeypatch):
     """None of these asks for it, and each would start one."""
     monkeypatch.setenv("LOADERSCOPE_SYSTEM", "0")
 
 
-def stateful() -> Any:
+def stateful():
     return pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
 
 
-def own_iterator(loader: type) -> Any:
+def own_iterator(loader):
     return vars(loader)["_get_iterator"]
 
 
 @pytest.mark.parametrize(("made", "kind"), [(lambda: DataLoader, TORCH), (stateful, TORCHDATA)])
-def test_each_kind_is_known_by_its_class_and_fits_this_torch(made: Any, kind: Any) -> None:
+def test_each_kind_is_known_by_its_class_and_fits_this_torch(made, kind):
     owner = made()
     found = kind_that_makes(owner, own_iterator(owner))
     assert found is not None and found.kind is kind and found in KINDS
     assert found.gaps == {}
 
 
-def test_a_class_of_the_same_name_elsewhere_is_none() -> None:
+def test_a_class_of_the_same_name_elsewhere_is_none():
     class Other:
-        def _get_iterator(self) -> Any: ...
+        def _get_iterator(self): ...
 
     Other.__name__ = "DataLoader"
     assert kind_that_makes(Other, Other._get_iterator) is None
 
 
-def test_a_get_iterator_of_the_user_s_own_is_left_alone() -> None:
-    def own(self: Any) -> Any: ...
+def test_a_get_iterator_of_the_user_s_own_is_left_alone():
+    def own(self): ...
 
     assert kind_that_makes(DataLoader, own) is None
 
 
-def test_iterators_keep_their_names_and_only_watched_ones_measure() -> None:
+def test_iterators_keep_their_names_and_only_watched_ones_measure():
     watched, other = (
         loaderscope.watch(DataLoader([1, 2, 3, 4], batch_size=2)),
         DataLoader([1, 2, 3, 4], batch_size=2),
@@ -73,7 +69,7 @@ def test_iterators_keep_their_names_and_only_watched_ones_measure() -> None:
     )
 
 
-def test_what_cannot_be_prepared_stays_torchs_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_prepared_stays_torchs_own(monkeypatch):
     monkeypatch.setattr(loader_kinds, "instrumented", lambda *args: 1 / 0)
     loader = loaderscope.watch(DataLoader([1, 2, 3, 4], batch_size=2))
     assert [batch.tolist() for batch in loader] == [[1, 2], [3, 4]]
@@ -81,9 +77,7 @@ def test_what_cannot_be_prepared_stays_torchs_own(monkeypatch: pytest.MonkeyPatc
     assert family is None or "ZeroDivisionError" in str(family.gaps["single"].missing)
 
 
-def test_a_failure_of_ours_at_the_start_costs_the_loop_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failure_of_ours_at_the_start_costs_the_loop_nothing(monkeypatch, capsys):
     monkeypatch.setattr(loader_kinds, "mark_parts", lambda *args: 1 / 0)
     for workers in (0, 1):
         loader = loaderscope.watch(DataLoader(torch.arange(8), batch_size=4, num_workers=workers))
@@ -92,14 +86,14 @@ def test_a_failure_of_ours_at_the_start_costs_the_loop_nothing(
 
 
 class Short(IterableDataset[int]):
-    def __iter__(self) -> Any:
+    def __iter__(self):
         return iter(range(12))
 
-    def __len__(self) -> int:
+    def __len__(self):
         return 4
 
 
-def test_the_iterator_that_warns_of_a_wrong_length_is_known_too() -> None:
+def test_the_iterator_that_warns_of_a_wrong_length_is_known_too():
     """torch counts what comes once somebody has asked for the length, and warns from the loop's own
     line."""
     loader = loaderscope.watch(DataLoader(Short(), batch_size=2))

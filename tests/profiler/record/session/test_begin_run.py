@@ -1,8 +1,6 @@
 """Where a run is recorded: what is tried, in which order, and what is left of what was tried in
 vain."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal
@@ -16,17 +14,17 @@ from loaderscope.profiler.store.rundir import create_run
 
 
 @pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def temporary(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path / f"loaderscope-{os.getuid()}" / "runs"
 
 
-def test_the_folder_asked_for_comes_first_and_nothing_is_said(runs_dir: Path) -> None:
+def test_the_folder_asked_for_comes_first_and_nothing_is_said(runs_dir):
     begun, said = begin_run(lambda: runs_dir, ["train.py"], lambda directory: directory)
     assert begun is not None and begun.parent == runs_dir and said == ""
 
 
-def test_a_run_that_is_there_is_joined(runs_dir: Path) -> None:
+def test_a_run_that_is_there_is_joined(runs_dir):
     joined = create_run(runs_dir, ["train.py"])
     assert begin_run(lambda: runs_dir, ["train.py"], lambda directory: directory, joined) == (
         joined,
@@ -34,8 +32,8 @@ def test_a_run_that_is_there_is_joined(runs_dir: Path) -> None:
     )
 
 
-def test_what_cannot_begin_leaves_no_run(runs_dir: Path, temporary: Path) -> None:
-    def begin(directory: Path) -> Path:
+def test_what_cannot_begin_leaves_no_run(runs_dir, temporary):
+    def begin(directory):
         if directory.parent == runs_dir:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return directory
@@ -49,7 +47,7 @@ def test_what_cannot_begin_leaves_no_run(runs_dir: Path, temporary: Path) -> Non
     assert not list(runs_dir.iterdir())
 
 
-def test_nowhere_is_said_with_the_first_reason(tmp_path: Path, temporary: Path) -> None:
+def test_nowhere_is_said_with_the_first_reason(tmp_path, temporary):
     blocked = tmp_path / "file"
     blocked.write_text("no folder")
     temporary.parent.write_text("in the way")
@@ -60,10 +58,8 @@ def test_nowhere_is_said_with_the_first_reason(tmp_path: Path, temporary: Path) 
     )
 
 
-def test_no_folder_for_temporary_files_is_no_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def none() -> str:
+def test_no_folder_for_temporary_files_is_no_error(tmp_path, monkeypatch):
+    def none():
         raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
 
     monkeypatch.setattr(tempfile, "gettempdir", none)
@@ -72,11 +68,11 @@ def test_no_folder_for_temporary_files_is_no_error(
     )
 
 
-def test_what_a_signal_s_handler_raises_arrives(runs_dir: Path) -> None:
-    def handler(number: int, frame: object) -> None:
+def test_what_a_signal_s_handler_raises_arrives(runs_dir):
+    def handler(number, frame):
         raise TimeoutError("time is up")
 
-    def begin(directory: Path) -> Path:
+    def begin(directory):
         signal.raise_signal(signal.SIGUSR1)
         return directory
 

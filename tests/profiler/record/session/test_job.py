@@ -1,10 +1,7 @@
 """Processes that were started apart meet in one run, by the job's name and nothing else."""
 
-from __future__ import annotations
-
 import os
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +11,7 @@ from loaderscope.profiler.record.session.job import job_of, join_run
 from loaderscope.profiler.store.run.run_finder import run_ids
 
 
-def slurm(task: int, **more: str) -> dict[str, str]:
+def slurm(task, **more):
     return {
         "SLURM_JOB_ID": "77",
         "SLURM_STEP_ID": "0",
@@ -24,7 +21,7 @@ def slurm(task: int, **more: str) -> dict[str, str]:
     }
 
 
-def torchrun(rank: int, id_: str = "abc") -> dict[str, str]:
+def torchrun(rank, id_="abc"):
     return {"TORCHELASTIC_RUN_ID": id_, "RANK": str(rank), "WORLD_SIZE": "4", "LOCAL_RANK": "0"}
 
 
@@ -57,14 +54,12 @@ OPEN_MPI = {"PMIX_NAMESPACE": "prte-1@1", "OMPI_COMM_WORLD_RANK": "1", "OMPI_COM
         ({}, ("torchrun", "--nnodes", "2", "train.py"), None),
     ],
 )
-def test_what_names_a_job(
-    environ: dict[str, str], command: tuple[str, ...], name: str | None
-) -> None:
+def test_what_names_a_job(environ, command, name):
     found = job_of(environ, command)
     assert (found.name if found is not None else None) == name
 
 
-def test_tasks_meet_in_one_run_and_the_next_step_in_another(tmp_path: Path) -> None:
+def test_tasks_meet_in_one_run_and_the_next_step_in_another(tmp_path):
     first, made = join_run(tmp_path, ["a.py"], slurm(0))
     assert made and join_run(tmp_path, ["a.py"], slurm(1)) == (first, False)
     other, made = join_run(tmp_path, ["a.py"], slurm(0, SLURM_STEP_ID="1"))
@@ -73,19 +68,19 @@ def test_tasks_meet_in_one_run_and_the_next_step_in_another(tmp_path: Path) -> N
     assert len(alone) == 2 and len(run_ids(tmp_path)) == 4
 
 
-def test_what_a_task_starts_next_is_another_run_in_which_all_meet(tmp_path: Path) -> None:
+def test_what_a_task_starts_next_is_another_run_in_which_all_meet(tmp_path):
     runs = [[join_run(tmp_path, ["a.py"], slurm(task))[0] for _ in range(2)] for task in range(3)]
     assert runs[0] == runs[1] == runs[2] and runs[0][0] != runs[0][1]
 
 
-def test_all_at_once(tmp_path: Path) -> None:
+def test_all_at_once(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda task: join_run(tmp_path, ["a.py"], slurm(task)), range(24)))
     assert len({run for run, _ in found}) == 1 and sum(made for _, made in found) == 1
     assert len(run_ids(tmp_path)) == 1
 
 
-def test_a_run_that_was_deleted_is_not_joined(tmp_path: Path) -> None:
+def test_a_run_that_was_deleted_is_not_joined(tmp_path):
     import shutil
 
     first, _ = join_run(tmp_path, ["a.py"], slurm(0))
@@ -94,17 +89,15 @@ def test_a_run_that_was_deleted_is_not_joined(tmp_path: Path) -> None:
     assert made and again.is_dir()
 
 
-def test_a_folder_without_links_gives_each_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*_: object) -> None:
+def test_a_folder_without_links_gives_each_its_own(tmp_path, monkeypatch):
+    def refused(*_):
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(job.os, "symlink", refused)
     assert len({join_run(tmp_path, ["a.py"], slurm(task))[0] for task in range(2)}) == 2
 
 
-def test_a_link_that_leads_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_that_leads_out_of_the_folder_is_not_followed(tmp_path):
     """Whoever may write there may make one: only a run in the folder itself is joined."""
     runs = tmp_path / "runs"
     first, _ = join_run(runs, ["a.py"], slurm(0))
@@ -117,7 +110,7 @@ def test_a_link_that_leads_out_of_the_folder_is_not_followed(tmp_path: Path) -> 
     assert made and found.parent == first.parent and not list(outside.iterdir())
 
 
-def test_the_command_of_each_node_joins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_of_each_node_joins(tmp_path, monkeypatch):
     script = tmp_path / "train.py"
     script.touch()
     runs = []

@@ -1,12 +1,8 @@
 """Which rank this process is, by who tells it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
@@ -51,19 +47,17 @@ SLURM = {
         ({"RANK": "x", "WORLD_SIZE": "-1"}, Ranks()),
     ],
 )  # fmt: skip
-def test_what_launchers_leave_in_the_environment(
-    environ: Mapping[str, str], expected: Ranks
-) -> None:
+def test_what_launchers_leave_in_the_environment(environ, expected):
     assert ranks(environ) == expected
 
 
-def test_torch_distributed_knows_better_than_a_sampler_and_that_than_the_environment() -> None:
+def test_torch_distributed_knows_better_than_a_sampler_and_that_than_the_environment():
     told = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
     assert ranks(told, group=(2, 4), sampler=(1, 3)) == Ranks(2, 4, rank_source="torch.distributed")
     assert ranks(told, sampler=(1, 3)) == Ranks(1, 3, rank_source="sampler")
 
 
-def test_a_launcher_tells_the_hosts_part_only_of_the_same_job() -> None:
+def test_a_launcher_tells_the_hosts_part_only_of_the_same_job():
     told = {**SLURM, "SLURM_NODEID": "1", "SLURM_STEP_TASKS_PER_NODE": "4(x2)"}
     assert ranks(told, group=(5, 8)) == Ranks(5, 8, 1, 4, "torch.distributed")
     assert ranks(told, group=(5, 16)) == Ranks(5, 16, rank_source="torch.distributed")
@@ -72,13 +66,13 @@ def test_a_launcher_tells_the_hosts_part_only_of_the_same_job() -> None:
     assert ranks(node, group=(9, 12)) == Ranks(9, 12, 1, None, "torch.distributed")
 
 
-def test_the_share_of_a_sampler() -> None:
+def test_the_share_of_a_sampler():
     assert share_of_sampler({"replica": 1, "replicas": 4}) == (1, 4)
     for told in ({}, {"replica": 0, "replicas": 1}, {"replica": 4, "replicas": 4}, {"replicas": 4}):
         assert share_of_sampler(told) is None
 
 
-def test_no_group_is_no_rank() -> None:
+def test_no_group_is_no_rank():
     assert group_of_process() is None
 
 
@@ -114,11 +108,11 @@ if "group" in sys.argv:
     ],
 )
 def test_a_rank_unknown_at_the_start_is_filled_in(
-    tmp_path: Path,
-    runs_dir: Path,
-    say: tuple[str, ...],
-    expected: tuple[int | None, int | None, str | None],
-) -> None:
+    tmp_path,
+    runs_dir,
+    say,
+    expected,
+):
     script = tmp_path / "train.py"
     script.write_text(LATE_GROUP)
     command = [sys.executable, str(script), *say, str(tmp_path / "group")]
@@ -129,7 +123,7 @@ def test_a_rank_unknown_at_the_start_is_filled_in(
     assert {loader.rank for loader in process.loaders} == {expected[0]}
 
 
-def test_facts_name_the_cpus(tmp_path: Path) -> None:
+def test_facts_name_the_cpus(tmp_path):
     session = sessions.Session(tmp_path)
     try:
         told = json.loads((session.directory / "process.json").read_text())

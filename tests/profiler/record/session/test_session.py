@@ -1,14 +1,10 @@
 """A session: this process's part of a run, from its first loop to its end, and what of it a forked
 child keeps."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 from torch.utils.data import DataLoader
@@ -20,34 +16,34 @@ from loaderscope.profiler.store.rundir import create_run
 
 
 @pytest.fixture(autouse=True)
-def no_sampler(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_sampler(monkeypatch):
     """None of these asks for it, and each would start one."""
     monkeypatch.setenv("LOADERSCOPE_SYSTEM", "0")
 
 
-def facts(opened: session.Session) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((opened.directory / "process.json").read_text())
+def facts(opened):
+    found = json.loads((opened.directory / "process.json").read_text())
     return found
 
 
-def open_one() -> session.Session:
+def open_one():
     opened = session.open_session()
     assert opened is not None
     return opened
 
 
-def test_watching_leaves_no_trace_before_the_first_loop(runs_dir: Path) -> None:
+def test_watching_leaves_no_trace_before_the_first_loop(runs_dir):
     loader = loaderscope.watch(DataLoader([1, 2, 3, 4], batch_size=2))
     assert session.current() is None and not runs_dir.exists()
     assert len(list(loader)) == 2
     assert session.current() is not None and len(list(runs_dir.glob("2*/p*/process.json"))) == 1
 
 
-def test_a_process_has_one() -> None:
+def test_a_process_has_one():
     assert open_one() is open_one() is session.current()
 
 
-def test_its_end_is_noted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_end_is_noted_once(monkeypatch):
     opened = open_one()
     assert "ended_clock_ns" not in facts(opened)
     opened.finish()
@@ -57,12 +53,12 @@ def test_its_end_is_noted_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_at_exit_an_interrupt_does_not_keep_the_end_from_being_noted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     opened = open_one()
     write, interrupts = opened.flush, [KeyboardInterrupt, SystemExit]
 
-    def interrupted() -> None:
+    def interrupted():
         if interrupts:
             raise interrupts.pop()
         write()
@@ -75,9 +71,7 @@ def test_at_exit_an_interrupt_does_not_keep_the_end_from_being_noted(
 @pytest.mark.parametrize(
     ("error", "outcome"), [(KeyboardInterrupt, "interrupted"), (ValueError, "failed")]
 )
-def test_what_an_error_ended_says_so(
-    error: type[BaseException], outcome: str, runs_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_an_error_ended_says_so(error, outcome, runs_dir, monkeypatch):
     monkeypatch.setattr(sys, "last_type", error, raising=False)
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
     opened = open_one()
@@ -86,7 +80,7 @@ def test_what_an_error_ended_says_so(
     assert open_run(opened.run_directory).outcome == outcome
 
 
-def test_after_its_end_the_next_loop_opens_a_run_of_its_own(runs_dir: Path) -> None:
+def test_after_its_end_the_next_loop_opens_a_run_of_its_own(runs_dir):
     first = open_one().run_directory
     session.close_session()
     assert session.current() is None
@@ -94,17 +88,13 @@ def test_after_its_end_the_next_loop_opens_a_run_of_its_own(runs_dir: Path) -> N
     assert len(list(runs_dir.glob("2*"))) == 2
 
 
-def test_a_run_named_in_the_environment_is_joined(
-    runs_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_named_in_the_environment_is_joined(runs_dir, monkeypatch):
     run = create_run(runs_dir, ["train.py"])
     monkeypatch.setenv(session.RUN_VARIABLE, str(run))
     assert open_one().run_directory == run
 
 
-def test_a_run_that_is_gone_is_said_and_another_made(
-    runs_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_is_gone_is_said_and_another_made(runs_dir, monkeypatch, capsys):
     monkeypatch.setenv(session.RUN_VARIABLE, str(runs_dir / "gone"))
     assert open_one().run_directory.parent == runs_dir
     said = capsys.readouterr().err
@@ -113,14 +103,14 @@ def test_a_run_that_is_gone_is_said_and_another_made(
     )
 
 
-def test_a_worker_opens_none(monkeypatch: pytest.MonkeyPatch, runs_dir: Path) -> None:
+def test_a_worker_opens_none(monkeypatch, runs_dir):
     monkeypatch.setattr(session._process, "in_worker", False)  # set back afterwards
     session.leave_worker_alone()
     assert session.in_worker() and not session.may_open()
     assert session.open_session() is None and not runs_dir.exists()
 
 
-def test_a_forked_child_joins_the_run_with_a_folder_of_its_own(runs_dir: Path) -> None:
+def test_a_forked_child_joins_the_run_with_a_folder_of_its_own(runs_dir):
     parent = open_one()
     reading, writing = os.pipe()
     child = os.fork()
@@ -147,15 +137,13 @@ def test_a_forked_child_joins_the_run_with_a_folder_of_its_own(runs_dir: Path) -
 
 
 @pytest.mark.parametrize(("text", "limit_mb"), [("", 256), ("64", 64), ("1", 32), ("a lot", 256)])
-def test_the_limit_of_the_environment(
-    text: str, limit_mb: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_limit_of_the_environment(text, limit_mb, monkeypatch, capsys):
     monkeypatch.setenv(session.LIMIT_VARIABLE, text)
     assert open_one().budget.max_bytes == limit_mb * 1_000_000 - session.SYSTEM_LIMIT_BYTES
     assert ("is not a number" in capsys.readouterr().err) is (text == "a lot")
 
 
-def test_the_processes_of_a_run_divide_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_processes_of_a_run_divide_its_limit(monkeypatch):
     monkeypatch.setenv(session.LIMIT_VARIABLE, "32")
     opened = open_one()
     for number in range(3):
@@ -164,7 +152,7 @@ def test_the_processes_of_a_run_divide_its_limit(monkeypatch: pytest.MonkeyPatch
     assert opened.budget.admit(2_000_000) and not opened.budget.admit(1)
 
 
-def test_why_something_is_not_measured_is_in_its_facts() -> None:
+def test_why_something_is_not_measured_is_in_its_facts():
     opened = open_one()
     opened.note_reason("device", "there is none")
     assert facts(opened)["reasons"]["device"] == "there is none"
@@ -174,26 +162,24 @@ def test_why_something_is_not_measured_is_in_its_facts() -> None:
 @pytest.mark.parametrize(
     ("variable", "wanted"), [("", "on"), ("0", "off"), ("eager", "eager"), ("EAGER ", "eager")]
 )
-def test_stacks_are_wanted_as_the_environment_says(
-    variable: str, wanted: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stacks_are_wanted_as_the_environment_says(variable, wanted, monkeypatch):
     monkeypatch.setenv(session.STACKS_VARIABLE, variable)
     assert facts(open_one())["stacks"] == wanted
 
 
-def test_stacks_may_be_taken_back_while_it_is_open() -> None:
+def test_stacks_may_be_taken_back_while_it_is_open():
     opened = open_one()
     session.take_no_stacks()
     assert facts(opened)["stacks"] == "off"
 
 
-def test_what_is_told_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_told_is_told_once(capsys):
     for _ in range(2):
         session.tell("something to say")
     assert capsys.readouterr().err == "loaderscope: something to say\n"
 
 
-def test_telling_raises_nothing_without_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_telling_raises_nothing_without_standard_error(monkeypatch):
     closed = io.StringIO()
     closed.close()
     for stream in (None, closed):

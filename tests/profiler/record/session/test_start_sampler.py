@@ -1,8 +1,6 @@
 """The system sampler is nobody's child: what waits, counts or is told of children sees what it
 would without it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -10,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from pathlib import Path
 
 import pytest
 
@@ -61,7 +58,7 @@ print(json.dumps(seen))
 """
 
 
-def run(tmp_path: Path, *arguments: str, before: tuple[str, ...] = ()) -> dict:
+def run(tmp_path, *arguments, before=()):
     directory = tmp_path / "run"
     directory.mkdir()
     command = [*before, sys.executable, "-c", textwrap.dedent(PROGRAM), str(directory), *arguments]
@@ -74,7 +71,7 @@ def run(tmp_path: Path, *arguments: str, before: tuple[str, ...] = ()) -> dict:
     return json.loads(done.stdout)
 
 
-def ended(tmp_path: Path) -> bool:
+def ended(tmp_path):
     (told,) = tmp_path.glob("run/system-*/sampler.json")
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
@@ -84,7 +81,7 @@ def ended(tmp_path: Path) -> bool:
     return False
 
 
-def test_nothing_of_it_is_seen(tmp_path: Path) -> None:
+def test_nothing_of_it_is_seen(tmp_path):
     seen = run(tmp_path)
     assert seen["started"] and seen["keeps"] and seen["reason"] is None
     assert seen["waited"] == [[True, 7]]
@@ -94,7 +91,7 @@ def test_nothing_of_it_is_seen(tmp_path: Path) -> None:
     assert ended(tmp_path)
 
 
-def test_a_process_that_adopts_orphans_can_wait_for_all_its_children(tmp_path: Path) -> None:
+def test_a_process_that_adopts_orphans_can_wait_for_all_its_children(tmp_path):
     seen = run(tmp_path, "subreaper")
     assert seen["started"] and seen["keeps"]
     assert seen["waited"] == [[True, 7]]
@@ -103,7 +100,7 @@ def test_a_process_that_adopts_orphans_can_wait_for_all_its_children(tmp_path: P
     assert ended(tmp_path)
 
 
-def test_process_1_of_a_container_can_wait_for_all_its_children(tmp_path: Path) -> None:
+def test_process_1_of_a_container_can_wait_for_all_its_children(tmp_path):
     unshare = shutil.which("unshare")
     inside = (str(unshare), "--pid", "--fork", "--mount-proc")
     if (
@@ -117,9 +114,7 @@ def test_process_1_of_a_container_can_wait_for_all_its_children(tmp_path: Path) 
     assert seen["told"] == 1
 
 
-def test_without_the_extension_one_who_listens_for_children_gets_no_sampler(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_extension_one_who_listens_for_children_gets_no_sampler(tmp_path, monkeypatch):
     import signal
 
     monkeypatch.setitem(sys.modules, "loaderscope.profiler.native._spawn", None)
@@ -132,9 +127,7 @@ def test_without_the_extension_one_who_listens_for_children_gets_no_sampler(
     assert started.reason is not None and "seen as a child" in started.reason
 
 
-def test_a_python_that_does_not_know_itself_gets_no_sampler(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_python_that_does_not_know_itself_gets_no_sampler(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", "")
     started = start_sampler.start_sampler(tmp_path)
     assert started.pid is None

@@ -5,13 +5,9 @@ Each loop is torch's, shortened to what the hooks hold on to. They run in this p
 plain queues.
 """
 
-from __future__ import annotations
-
 import os
 import queue
 import weakref
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,23 +24,23 @@ from loaderscope.profiler.store.gaps import told_by_worker
 
 
 class Transform:
-    def __init__(self) -> None:
+    def __init__(self):
         self.transforms = [torch.neg, torch.abs]
 
-    def __call__(self, value: Any) -> Any:
+    def __call__(self, value):
         for each in self.transforms:
             value = each(value)
         return value
 
 
 class Data(Dataset[Any]):
-    def __init__(self) -> None:
+    def __init__(self):
         self.transform = Transform()
 
-    def __len__(self) -> int:
+    def __len__(self):
         return 8
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index):
         return self.transform(torch.full((3,), float(index)))
 
 
@@ -120,20 +116,20 @@ def without_names(
 
 
 @pytest.fixture(autouse=True)
-def as_in_a_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def as_in_a_worker(monkeypatch):
     """What a worker changes for good in its own process is put back in this one."""
     before = _DatasetKind.__dict__["create_fetcher"]
     monkeypatch.setattr(sessions._process, "in_worker", False)
     yield
-    _DatasetKind.create_fetcher = before  # type: ignore[method-assign]
+    _DatasetKind.create_fetcher = before
 
 
-def run_worker(loop: Callable[..., None], args: tuple[Any, ...], place: Any = None) -> None:
+def run_worker(loop, args, place=None):
     """As `worker_target.Target` does it."""
     hooks.working(lambda: (loop, *prepared(loop, args, place)))()
 
 
-def arguments(loop: Callable[..., None], dataset: Any, tasks: Any, results: Any) -> tuple[Any, ...]:
+def arguments(loop, dataset, tasks, results):
     given = [dataset] if loop is with_holder else dataset
     state = (None,) if loop is with_state else ()
     kind = _DatasetKind.Map
@@ -156,12 +152,10 @@ def arguments(loop: Callable[..., None], dataset: Any, tasks: Any, results: Any)
     )
 
 
-def run(
-    loop: Callable[..., None], dataset: Any, batches: list[list[int]], place: Any = None
-) -> list[Any]:
+def run(loop, dataset, batches, place=None):
     """What the loop puts on its queue, in order."""
-    tasks: queue.Queue[Any] = queue.Queue()
-    results: queue.Queue[Any] = queue.Queue()
+    tasks = queue.Queue()
+    results = queue.Queue()
     for number, indices in enumerate(batches):
         tasks.put((number, (indices, False) if loop is with_state else indices))
     tasks.put(None)
@@ -176,7 +170,7 @@ BATCHES = [[0, 1], [2, 3], [4, 5], [6, 7]]
 
 
 @pytest.mark.parametrize("loop", [with_dataset, with_holder, with_state])
-def test_every_known_loop_is_measured(loop: Callable[..., None]) -> None:
+def test_every_known_loop_is_measured(loop):
     got = run(loop, Data(), BATCHES)
     assert [task for task, _ in got] == [0, 1, 2, 3]
     for (task, content), indices in zip(got, BATCHES, strict=True):
@@ -194,13 +188,11 @@ def test_every_known_loop_is_measured(loop: Callable[..., None]) -> None:
 
 @pytest.mark.parametrize("loop", [with_dataset, with_holder])
 @pytest.mark.parametrize("looked_at", [False, True])
-def test_no_reference_of_ours_keeps_the_data_set(
-    loop: Callable[..., None], looked_at: bool, tmp_path: Path
-) -> None:
+def test_no_reference_of_ours_keeps_the_data_set(loop, looked_at, tmp_path):
     dataset = Data()
     gone = weakref.ref(dataset)
     place = (str(tmp_path), 0, 0) if looked_at else None
-    tasks: queue.Queue[Any] = queue.Queue()
+    tasks = queue.Queue()
     tasks.put((0, [0, 1]))
     tasks.put(None)
     given = arguments(loop, dataset, tasks, queue.Queue())
@@ -214,9 +206,9 @@ def test_no_reference_of_ours_keeps_the_data_set(
     assert gone() is None
 
 
-def test_the_holder_is_emptied_by_the_loop_alone() -> None:
+def test_the_holder_is_emptied_by_the_loop_alone():
     holder = [Data()]
-    tasks: queue.Queue[Any] = queue.Queue()
+    tasks = queue.Queue()
     tasks.put(None)
     given = list(arguments(with_holder, None, tasks, queue.Queue()))
     given[1] = holder
@@ -224,9 +216,7 @@ def test_the_holder_is_emptied_by_the_loop_alone() -> None:
     assert holder == []
 
 
-def test_an_unknown_loop_runs_bare_and_the_reason_is_kept_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_loop_runs_bare_and_the_reason_is_kept_once(tmp_path, capsys):
     for _ in range(2):
         got = run(without_names, Data(), BATCHES, (str(tmp_path), 7, 0))
         assert [batch[:, 0].tolist() for _, batch in got] == [
@@ -237,10 +227,8 @@ def test_an_unknown_loop_runs_bare_and_the_reason_is_kept_once(
 
 
 @pytest.mark.parametrize("loop", [with_dataset, with_holder, with_state])
-def test_a_fetcher_that_cannot_be_marked_leaves_the_worker_bare(
-    loop: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*args: Any) -> Any:
+def test_a_fetcher_that_cannot_be_marked_leaves_the_worker_bare(loop, tmp_path, monkeypatch):
+    def broken(*args):
         raise TypeError("no twin")
 
     monkeypatch.setattr("loaderscope.profiler.record.transit.fetchers.mark_collate", broken)
@@ -252,13 +240,13 @@ def test_a_fetcher_that_cannot_be_marked_leaves_the_worker_bare(
     assert told_by_worker(tmp_path, 0) == "TypeError: no twin"
 
 
-def test_messages_of_another_shape_pass_as_they_are() -> None:
-    def loop(dataset_kind: Any, index_queue: Any, data_queue: Any, worker_id: Any) -> None:
+def test_messages_of_another_shape_pass_as_they_are():
+    def loop(dataset_kind, index_queue, data_queue, worker_id):
         data_queue.put((1, "a batch", "something new"))
         data_queue.put(index_queue.get())
 
-    tasks: queue.Queue[Any] = queue.Queue()
-    results: queue.Queue[Any] = queue.Queue()
+    tasks = queue.Queue()
+    results = queue.Queue()
     tasks.put((1, [2], "something new"))
     run_worker(loop, (0, tasks, results, 0))
     assert [results.get(), results.get()] == [
@@ -267,7 +255,7 @@ def test_messages_of_another_shape_pass_as_they_are() -> None:
     ]
 
 
-def test_roles_of_the_loop_that_is_installed() -> None:
+def test_roles_of_the_loop_that_is_installed():
     loop = torch_parts.worker_loop(torch_parts.TORCH)
     roles = torch_parts.loop_roles(loop)
     assert not roles.stateful
