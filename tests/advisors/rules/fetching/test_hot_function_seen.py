@@ -19,7 +19,7 @@ from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
 from loaderscope.advisors.schema.report_model import Range, TransformTime
 from loaderscope.profiler.base.host import host_name
 from loaderscope.profiler.store.inspection import Attribute, Part
-from rule_cases import FakeWhatIf, advice, case_of, outcomes, rejection, unmeasured
+from rule_cases import FakeWhatIf, advice, case_of, outcomes, unmeasured
 from rule_rows import US, rows_of
 from stack_cases import OWN, seen
 
@@ -420,17 +420,6 @@ def test_waiting_is_no_work(tmp_path: Path, frames: str, text: str | None) -> No
     assert "more workers" in reason and "90 % of fetch" in reason
 
 
-def test_a_gain_that_cannot_be_is_advised_against(tmp_path: Path) -> None:
-    whatif = FakeWhatIf(Range(1.0, 1.01, 1.02))
-    made = case(tmp_path, whatif=whatif)
-
-    found = rejection(
-        NAME, seen(made, (f"{GETITEM} > deepcopy std/copy.py:146", 50), (GETITEM, 50))
-    )
-
-    assert "not worth it" in found.title and "×1.01" in found.why
-
-
 def test_storing_is_not_free_where_the_part_is_short(tmp_path: Path) -> None:
     whatif = FakeWhatIf()
     made = case(tmp_path, sample_us=12.0, whatif=whatif)
@@ -465,12 +454,9 @@ def test_it_is_silent_one_step_away(tmp_path: Path, options: dict[str, Any]) -> 
 def test_what_is_hardly_waited_for_is_advised_on_only_if_that_gains(tmp_path: Path) -> None:
     stacks = (f"{GETITEM} > deepcopy std/copy.py:146", 100)
 
-    gains = advice(NAME, seen(case(tmp_path, more_ms=80.0), stacks))
-    none = rejection(
-        NAME, seen(case(tmp_path, more_ms=80.0, whatif=FakeWhatIf(Range(1.0, 1.1, 1.2))), stacks)
-    )
-
-    assert "deepcopy" in gains.why and "only 9.1 % of what the loop waits for" in none.why
+    assert "deepcopy" in advice(NAME, seen(case(tmp_path, more_ms=80.0), stacks)).why
+    unsure = case(tmp_path, more_ms=80.0, whatif=FakeWhatIf(Range(1.0, 1.1, 1.2)))
+    assert outcomes(NAME, seen(unsure, stacks)) == []
 
 
 def test_few_samples_prove_nothing(tmp_path: Path) -> None:
