@@ -34,8 +34,6 @@ When not to
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ....profiler.base.metadata import clean
 from ...case.advice import Advice, Outcome, Outcomes, Unmeasured
 from ...case.case import Case
@@ -68,7 +66,7 @@ from ...code.layouts.kept import opener_of
 from ...code.layouts.stored import StoredForm, stored_form
 from ...code.shape_code import kinds_of, shape_code
 from ...code.shapes import Shape, shape_of
-from ...schema.evidence import Evidence, count, percent, size, times, us
+from ...schema.evidence import Evidence, count, percent, size, us
 from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage, Range
 from ...stacks.code_summary import wilson
@@ -95,7 +93,6 @@ NOT_SEEN = (0.1, 0.9)
 # A line that takes this part of what its function takes is named in its place.
 MOST_OF = 0.8
 WAITS = " Fetching mostly waits: more workers, or threads inside __getitems__, overlap that."
-NOTHING = "# nothing to change\n"
 NOT_MEASURED = "How much of fetch it takes was not measured: the range is wide."
 ONCE = "Never store what follows a random change."
 
@@ -120,9 +117,6 @@ def examine(case: Case) -> Outcomes:
         # What is hardly waited for may still take the cores of what is. The prediction decides.
         if part >= SEEN_PART or _gains(outcome):
             yield outcome
-        elif isinstance(outcome, Advice):
-            why = f"{outcome.why} But fetching is only {percent(part)} of what the loop waits for."
-            yield replace(outcome, why=why, code=NOTHING, rejected=True)
 
 
 def _advised(outcomes: list[Outcome]) -> bool:
@@ -246,10 +240,8 @@ def _known(
 ) -> Advice:
     kind = hot.family
     form = _whole_samples(case) if kind.once else None
-    change = case.change(
-        code=kind.code(case, hot) if form is None else form.code,
-        fetch=(hot if form is None else form).left(sample_us),
-    )
+    code = kind.code(case, hot) if form is None else form.code
+    change = case.change(code=code, fetch=(form or hot).left(sample_us))
     takes, caveat = "may take much of fetch: its source does it", f"{NOT_MEASURED} {kind.caveat}"
     part: Evidence = {"part of fetch": "not measured: called in the source of the data set"}
     if stage is not None:
@@ -263,17 +255,8 @@ def _known(
         "called from": f"line {hot.place}" if hot.place is not None else None,
         **_stored(form),
     }
-    why = f"{_capital(kind.name)} {takes}. "
-    if change.predicted.high < LEAST_GAIN:
-        free = case.predict(fetch=1 - hot.high)
-        return replace(change, code=NOTHING).would_not_help(
-            f"{why}Even if it cost nothing, the loop would run {times(free.mid)}.",
-            evidence,
-            title=f"{kind.title}: not worth it here",
-        )
-    return change.advise(
-        kind.title, why + kind.why + also, evidence, caveat=caveat, effort=kind.effort
-    )
+    why = f"{_capital(kind.name)} {takes}. {kind.why}{also}"
+    return change.advise(kind.title, why, evidence, caveat=caveat, effort=kind.effort)
 
 
 def _of_line(case: Case, stage: CodeStage, other: Unknown, sample_us: float) -> Advice:

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from builders import MS, RUN_ID, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.evidence import Figure
-from loaderscope.advisors.schema.report_model import Change, Range, Recommendation, Report
+from loaderscope.advisors.schema.report_model import Change, Report
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.words.system_words import system_rows
+from report_samples import advice
 
 
 def report_of(run: RunBuilder) -> Report:
@@ -231,13 +232,10 @@ def test_a_folder_whose_name_is_no_utf_8_gives_a_report_that_can_be_read(tmp_pat
 
 
 def test_recommendations_survive_the_round_trip(report: Report) -> None:
-    advice = Recommendation(
-        "num-workers", "Use 4 workers", "fetch takes 20 ms", {"fetch": Figure(20_000.0, "us")}, Range(1.5, 2.0, 2.5), None,
-        Change({"num_workers": 4, "persistent_workers": True, "timeout": 1.5, "x": None}, "DataLoader(...)"),
-        None, None,
-    )  # fmt: skip
+    params = {"num_workers": 4, "persistent_workers": True, "timeout": 1.5, "x": None}
+    made = advice(change=Change(params, "DataLoader(...)"))
     changed = replace(
-        report, loaders=(replace(report.loaders[0], recommendations=(advice,), rejected=(advice,)),)
+        report, loaders=(replace(report.loaders[0], recommendations=(made,), rejected=(made,)),)
     )
     again = Report.from_json(changed.to_json())
     assert again == changed
@@ -245,18 +243,8 @@ def test_recommendations_survive_the_round_trip(report: Report) -> None:
 
 
 def test_a_report_of_schema_1_is_read_with_its_evidence_as_text(report: Report) -> None:
-    advice = Recommendation(
-        "num-workers",
-        "Use 4 workers",
-        "fetch takes 20 ms",
-        {"fetch": Figure("20 ms", "text")},
-        Range(1.5, 2.0, 2.5),
-        None,
-        Change({}, "DataLoader(...)"),
-        None,
-        None,
-    )
-    changed = replace(report, loaders=(replace(report.loaders[0], rejected=(advice,)),))
+    made = advice(evidence={"fetch": Figure("20 ms", "text")})
+    changed = replace(report, loaders=(replace(report.loaders[0], rejected=(made,)),))
     data = json.loads(changed.to_json())
     data["schema"] = 1
     data["loaders"][0]["rejected"][0]["evidence"] = {"fetch": "20 ms"}

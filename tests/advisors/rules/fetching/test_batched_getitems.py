@@ -105,23 +105,6 @@ def test_it_speaks_where_samples_are_looked_up_one_by_one(tmp_path: Path, datase
     assert asked["num_workers"] == 0 and 1 < low < 5 < high < 30 and asked["collate_us"][1] < 5
 
 
-def test_its_code_runs_as_it_is(tmp_path: Path) -> None:
-    dataset = Points()
-    found = advice(NAME, case(tmp_path, dataset, whatif=FakeWhatIf()))
-    scope: dict[str, Any] = {"dataset": dataset}
-
-    exec(found.code, scope)
-
-    torch.manual_seed(5)
-    batches = list(scope["loader"])
-    torch.manual_seed(5)
-    assert all(
-        torch.equal(a, b)
-        for one, other in zip(batches, DataLoader(dataset, 100, shuffle=True), strict=True)
-        for a, b in zip(one, other, strict=True)
-    )
-
-
 def test_workers_are_let_go_where_they_only_hand_over(tmp_path: Path) -> None:
     columns = {
         "t_fetch_ns": lambda number, t, wait: t - 10 * US, "pack_ns": 400 * US, "unpack_ns": 200 * US,
@@ -150,13 +133,6 @@ def test_it_is_silent_one_step_away(tmp_path: Path, dataset: Any, options: dict[
     assert outcomes(NAME, case(tmp_path, dataset, **options)) == []
 
 
-def test_it_is_silent_without_a_model(tmp_path: Path) -> None:
-    seen = case(tmp_path, Points())
-    object.__setattr__(seen, "whatif", None)
-
-    assert outcomes(NAME, seen) == []
-
-
 def test_decoding_is_not_helped(tmp_path: Path) -> None:
     whatif = FakeWhatIf()
 
@@ -174,17 +150,8 @@ def test_reading_files_is_not_helped(tmp_path: Path) -> None:
 
 
 def test_cheap_samples_that_cannot_be_looked_up_at_once_are_kept(tmp_path: Path) -> None:
-    dataset = Summed()
-    found = advice(NAME, case(tmp_path, dataset))
-    scope: dict[str, Any] = {"dataset": dataset}
-
-    exec(found.code, scope)
-
-    torch.manual_seed(5)
-    batches = list(scope["loader"])
-    torch.manual_seed(5)
-    for one, other in zip(batches, DataLoader(dataset, 100, shuffle=True), strict=True):
-        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+    found = advice(NAME, case(tmp_path, Summed()))
+    assert found.params == {"batch_size": None, "num_workers": 0}
     assert str(found.evidence["memory to keep them"]) == "168 kB"
 
 
@@ -244,11 +211,9 @@ def test_a_hugging_face_data_set_is_indexed_with_batches(tmp_path: Path) -> None
     dataset = Arrow()
     found = advice(NAME, case(tmp_path, dataset, sample_us=40.0))
     scope: dict[str, Any] = {"dataset": dataset}
-
     exec(found.code, scope)
-
-    assert 'with_format("torch")' in found.code
-    assert len(scope["loader"]) == 6 and found.params == {"batch_size": None}
+    assert 'with_format("torch")' in found.code and found.params == {"batch_size": None}
+    assert len(scope["loader"]) == 6
 
 
 @pytest.mark.parametrize("leaf", [{"path": "['x'][0]"}, {"path": "['x']", "dtype": "float64"}])

@@ -33,6 +33,14 @@ LOOP = ["def join(samples):", "    out = torch.zeros(8, 9)", "    for i, s in en
 PADS = ["def join(samples):", "    return pad_sequence(samples, batch_first=True)"]
 PLAIN = ["def join(samples):", "    return torch.stack(samples)"]
 
+PADDED = {
+    "path": "",
+    "kind": "tensor",
+    "dtype": "torch.float32",
+    "nbytes": 1000,
+    "padding_share": 0.5,
+}
+
 
 def slow_case(
     path: Path, source: list[str], leaves: Any = (), workers: int = 0, collate_ms: float = 8.0
@@ -77,14 +85,7 @@ def test_a_chain_of_operations(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("share", "fires"), [(0.4, True), (0.1, False)])
 def test_padding(tmp_path: Path, share: float, fires: bool) -> None:
-    leaf = {
-        "path": "",
-        "kind": "tensor",
-        "dtype": "torch.float32",
-        "nbytes": 1000,
-        "padding_share": share,
-    }
-    case = slow_case(tmp_path, PADS, [leaf])
+    case = slow_case(tmp_path, PADS, [{**PADDED, "padding_share": share}])
     if not fires:
         assert unmeasured(NAME, case)
         return
@@ -165,14 +166,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def test_the_buckets_cover_every_sample_once(tmp_path: Path) -> None:
-    leaf = {
-        "path": "",
-        "kind": "tensor",
-        "dtype": "torch.float32",
-        "nbytes": 1000,
-        "padding_share": 0.5,
-    }
-    code = advice(NAME, slow_case(tmp_path, PADS, [leaf])).code
+    code = advice(NAME, slow_case(tmp_path, PADS, [PADDED])).code
     data = [(torch.zeros(n % 17 + 1), 0) for n in range(103)]
     space: dict[str, Any] = {"dataset": data, "join": lambda samples: [len(x) for x, _ in samples]}
     exec(code, space)
@@ -183,14 +177,10 @@ def test_the_buckets_cover_every_sample_once(tmp_path: Path) -> None:
     assert len(batches) == len(space["loader"]) == 26
 
 
-@pytest.mark.parametrize("collate_ms", [0.5])
-def test_silent_where_collating_is_little(tmp_path: Path, collate_ms: float) -> None:
-    assert outcomes(NAME, slow_case(tmp_path, FROM_LIST, collate_ms=collate_ms)) == []
-
-
-def test_silent_for_torchs_own(tmp_path: Path) -> None:
-    case = case_of(tmp_path, main_loop(100, fetch=4.0, collate=8.0), whatif=FakeWhatIf())
-    assert outcomes(NAME, case) == []
+def test_silent_where_collating_is_little_or_torchs_own(tmp_path: Path) -> None:
+    torchs = case_of(tmp_path / "a", main_loop(100, fetch=4.0, collate=8.0), whatif=FakeWhatIf())
+    little = slow_case(tmp_path / "b", FROM_LIST, collate_ms=0.5)
+    assert outcomes(NAME, torchs) == outcomes(NAME, little) == []
 
 
 @pytest.mark.parametrize("source", [[], PLAIN])

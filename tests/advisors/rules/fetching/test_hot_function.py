@@ -106,21 +106,6 @@ def test_rows_of_a_data_frame_become_arrays(tmp_path: Path) -> None:
     assert whatif.asked == [{"fetch": (pytest.approx(0.05), 0.7)}]
 
 
-def test_the_arrays_stand_in_for_the_frame(tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"a": [1, 2, 3], "b": [0.5, 1.5, 2.5], "c": ["x", "y", "z"]})
-    dataset = Frame()
-    dataset.frame = frame
-    found = advice(NAME, with_frame(tmp_path))
-    before = [dataset[n] for n in range(3)]
-
-    exec(found.code, {"dataset": dataset})
-
-    assert [dataset[n] for n in range(3)] == before
-    assert dataset.frame.iloc[1, 2] == frame.iloc[1, 2] and dataset.frame.loc[1, "c"] == "y"
-    assert len(dataset.frame) == 3
-
-
 def test_a_row_that_is_a_small_part_of_a_sample_promises_little(tmp_path: Path) -> None:
     whatif = FakeWhatIf()
 
@@ -144,16 +129,6 @@ def test_known_slow_calls_are_named(tmp_path: Path, dataset: Any, word: str) -> 
     assert word in found.why.lower()
     low, high = whatif.asked[0]["fetch"]
     assert 0 < low < high < 1
-
-
-def test_elements_are_read_from_an_array_afterwards(tmp_path: Path) -> None:
-    dataset = Elements()
-    found = advice(NAME, case(tmp_path, dataset, 900.0))
-    before = dataset[3]
-
-    exec(found.code, {"dataset": dataset})
-
-    assert dataset[3] == before and type(dataset).__getitem__.__name__ == "rows_at_once"
 
 
 def test_what_the_source_does_not_prove_is_left_to_stacks(tmp_path: Path) -> None:

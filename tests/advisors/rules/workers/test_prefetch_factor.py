@@ -3,7 +3,6 @@ busy."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,17 +49,6 @@ def test_rejected_where_workers_are_always_busy(tmp_path: Path) -> None:
     assert rejected.title == "prefetch_factor=4 would not help"
     assert rejected.predicted is not None and rejected.predicted.mid == 1.0
     assert "4.00 MB more" in rejected.why
-
-
-def test_silent_without_workers_or_model(tmp_path: Path) -> None:
-    rows = worker_loop(200, wait_ms=3.0, compute_ms=10.0, fetch_ms=uneven)
-    assert (
-        outcomes(
-            NAME, replace(case_of(tmp_path / "a", rows, config=workers_config(2)), whatif=None)
-        )
-        == []
-    )
-    assert outcomes(NAME, case_of(tmp_path / "b", rows, whatif=FakeWhatIf())) == []
 
 
 @pytest.mark.parametrize(("factor", "lowered"), [(16, True), (2, False)])

@@ -75,10 +75,6 @@ def test_two_samples_of_uss_count_where_rss_grows_to_the_end(
     assert bool(outcomes(NAME, case)) is fires
 
 
-def test_silent_without_workers(tmp_path: Path) -> None:
-    assert outcomes(NAME, growing(tmp_path, workers=0)) == []
-
-
 def test_without_a_sampler_it_says_so(tmp_path: Path) -> None:
     assert unmeasured(NAME, case_of(tmp_path, worker_loop(100), config=workers_config(2)))
 

@@ -12,7 +12,7 @@ import torch
 
 from loaderscope.advisors.case.case import Case
 from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, workers_config
-from rule_rows import main_loop, worker_loop
+from rule_rows import worker_loop
 
 NAME = "worker-transfer"
 
@@ -46,14 +46,18 @@ def test_many_tiny_tensors(tmp_path: Path) -> None:
     assert arguments(found.code)["collate_fn"] == "collate_packed"
 
 
-def test_pickled_objects(tmp_path: Path) -> None:
-    assert "Python objects" in advice(NAME, costly(tmp_path, pickled_bytes=5_000_000)).title
+WIDE = {"path": "[0]", "kind": "tensor", "dtype": "torch.float64", "nbytes": 19_000_000}
 
 
-def test_float64(tmp_path: Path) -> None:
-    leaf = {"path": "[0]", "kind": "tensor", "dtype": "torch.float64", "nbytes": 19_000_000}
-    case = costly(tmp_path, bytes=20_000_000, leaves=[leaf])
-    assert "float32" in advice(NAME, case).title
+@pytest.mark.parametrize(
+    ("change", "title"),
+    [
+        ({"pickled_bytes": 5_000_000}, "Python objects"),
+        ({"bytes": 20_000_000, "leaves": [WIDE]}, "float32"),
+    ],
+)
+def test_other_causes(tmp_path: Path, change: dict[str, Any], title: str) -> None:
+    assert title in advice(NAME, costly(tmp_path, **change)).title
 
 
 @pytest.mark.parametrize(
@@ -68,11 +72,6 @@ def test_float64(tmp_path: Path) -> None:
 )
 def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
     assert outcomes(NAME, costly(tmp_path, **change)) == []
-
-
-def test_silent_without_workers(tmp_path: Path) -> None:
-    case = case_of(tmp_path, main_loop(100, fetch=3.0), whatif=FakeWhatIf())
-    assert outcomes(NAME, case) == []
 
 
 def samples(make: Callable[[int], Any]) -> list[dict[str, Any]]:
