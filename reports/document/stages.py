@@ -17,9 +17,8 @@ from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.lanes.compacted import Compacted
 from ...profiler.store.run.run import LoaderRun
 from ..words.glosses import CAUSES, GLOSSES, GROUPS, label_of
-from ..words.reasons import by_reason
 from ..words.sentences import CAPACITIES
-from ..words.units import UNKNOWN, duration, micros, percent, plural, rate
+from ..words.units import UNKNOWN, by_reason, duration, micros, percent, plural, rate
 from .blocks import Bar, Block, Cell, Column, Folded, Styled, Table, sentences, table
 
 # Widths of a terminal from which percentiles, bars and explanations have room.

@@ -7,8 +7,7 @@ from pathlib import PurePath
 
 from ...advisors.schema.report_model import Container, EpochReads, Mount, StorageSummary
 from ...profiler.base.metadata import clean
-from .reasons import by_reason
-from .units import count, known, percent, plural, size
+from .units import by_reason, count, known, percent, plural, size
 
 KINDS_NAMED = 3  # suffixes, file systems and containers named in a sentence
 # What of a storage summary may be unmeasured, in words.

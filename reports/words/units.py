@@ -1,6 +1,8 @@
-"""Figures as people read them, also where there is none."""
+"""Figures as people read them, and the reasons where there is none."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from ...advisors.schema import figures
 from ...advisors.schema.evidence import Figure
@@ -71,3 +73,11 @@ def bar(share: float | None, width: int) -> str:
         return " " * max(0, width)
     eighths = max(1, round(min(share, 1.0) * width * 8))
     return ("█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()).ljust(width)
+
+
+def by_reason(found: Iterable[tuple[str, str]]) -> str:
+    """'pack, queued (no workers); pin (pin_memory is off)' of (name, reason) pairs."""
+    together: dict[str, list[str]] = {}
+    for name, reason in found:
+        together.setdefault(clean(reason, 300), []).append(clean(name, 60))
+    return "; ".join(f"{', '.join(names)} ({reason})" for reason, names in together.items())

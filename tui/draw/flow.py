@@ -8,10 +8,9 @@ from textual.content import Content
 
 from ...advisors.schema.report_model import LoaderReport
 from ...reports.words.units import bar, micros, percent
-from ..facts.pace import NOW_NS
+from ..facts import NOW_NS
 from ..snapshot import LoaderView
-from .marks import BAD, DIM, FAIR, GOOD, MARK, fitted, graph, line, lines, text
-from .needs import needs_loader
+from .marks import BAD, DIM, FAIR, GOOD, MARK, fitted, graph, line, lines, needs_loader, text
 
 # The queue, by the share of it that is ready: below these it is empty, or nearly.
 _EMPTY, _LOW = 0.15, 0.4

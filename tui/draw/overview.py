@@ -17,8 +17,7 @@ from ...reports.words.units import count, factor, percent, plural, rate, span
 from ..snapshot import LoaderView, Snapshot
 from .advice import conclusion
 from .document import blocks
-from .marks import BAD, MARK, VERDICTS, dim, graph, line, lines, text
-from .needs import needs_advice, needs_loader
+from .marks import BAD, MARK, VERDICTS, dim, graph, line, lines, needs_advice, needs_loader, text
 
 WAITING = "Waiting for the first batch."
 _MOST_LINES = 8  # of one of the pace's graphs
