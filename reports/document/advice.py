@@ -74,7 +74,7 @@ def card(row: PlanRow, full: bool = False) -> Card:
         effect = effect.removeprefix("predicted ").partition("; predicted")[0]
         ending = ending.partition(":")[0]
     return Card(
-        clean(advice.title, 200),
+        advice.title,
         advice.kind,
         effect,
         ending,
@@ -88,7 +88,7 @@ def card(row: PlanRow, full: bool = False) -> Card:
 
 def card_of(advice: Recommendation) -> Card:
     """Advice that is no part of a plan: what would not help."""
-    title, inside = clean(advice.title, 200), body(advice, "Evidence against")
+    title, inside = advice.title, body(advice, "Evidence against")
     return Card(title, advice.kind, effect_text(advice), "", advice.rule, inside)
 
 

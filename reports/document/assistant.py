@@ -140,9 +140,7 @@ def _advice(loader: LoaderReport) -> Iterator[Part]:
     rows = [row for row in plan_rows(loader) if row.left_out is None][:MOST_ADVICE]
     for row in rows:
         advice = row.advice
-        said = f"{row.number}. {clean(advice.title, 200)}" + (
-            f" — {row.effect}" if row.effect else ""
-        )
+        said = f"{row.number}. {advice.title}" + (f" — {row.effect}" if row.effect else "")
         lines = clean_code(advice.change.code).split("\n")
         whole = f"# … all of it: loaderscope report --advice {row.number}"
         more = [whole] if len(lines) > MOST_CODE else []

@@ -88,7 +88,7 @@ def headline(loader: LoaderComparison) -> str:
 def followed_lines(loader: LoaderComparison) -> Iterator[str]:
     """'Followed: Use 4 workers, predicted ×2.4 (2.0–2.8). Measured: ×5.9.'"""
     for each in loader.followed:
-        yield f"Followed: {clean(each.title, 120)}, predicted {predicted_text(each.predicted)}."
+        yield f"Followed: {each.title}, predicted {predicted_text(each.predicted)}."
     found = loader.throughput
     if not loader.followed or found.factor is None or found.low is None or found.high is None:
         return
@@ -153,7 +153,7 @@ def _judged(
 ) -> Styled:
     said = NO_DIFFERENCE if not real else good if better else bad
     if real is None:
-        said = clean(reason or UNKNOWN, 120)
+        said = reason or UNKNOWN
     return Styled(said, _STYLES.get(said, ""))
 
 

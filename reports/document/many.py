@@ -75,4 +75,4 @@ def summary(report: Report, groups: list[Group]) -> Section:
 
 def _first_step(advice: Recommendation) -> str:
     gain = f"{predicted_text(advice.predicted)}  " if advice.kind == "speed" else ""
-    return f"{gain}{clean(advice.title, 120)}"
+    return f"{gain}{advice.title}"

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from ...advisors.schema.report_model import Range
 from ...advisors.storage_probe.probe_model import LayoutTrial, Rate, StorageProbe
-from ...profiler.base.metadata import clean
 from ..words.units import UNKNOWN, count, duration, factor, micros, plural, rate, size
 from .blocks import Block, Bullets, Column, Part, Section, Table, sentences
 
@@ -40,11 +39,11 @@ def _parts(probe: StorageProbe) -> Iterator[Part]:
 
 def _about(probe: StorageProbe) -> Iterator[str]:
     least = "at least " if probe.whole_is_lower_bound else ""
-    kind = clean(probe.suffix, 20) or "files without a suffix"
+    kind = probe.suffix or "files without a suffix"
     yield (
         f"{kind}: {least}{plural(probe.whole_files, 'file', 'files')}, {size(probe.whole_bytes)}; "
         f"tried on {count(probe.samples)} of them, {size(probe.sample_bytes)}, copied to "
-        f"{clean(probe.file_system or 'an unknown file system', 40)}"
+        f"{(probe.file_system or 'an unknown file system')}"
     )
     decoding = ""
     if probe.decode_us:

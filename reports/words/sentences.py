@@ -61,7 +61,7 @@ def limit_sentence(loader: LoaderReport) -> str | None:
 
 
 def _words(capacity: str) -> str:
-    return CAPACITIES.get(capacity) or f"{clean(capacity, 40)} can do"
+    return CAPACITIES.get(capacity) or f"{capacity} can do"
 
 
 TUNE = "`loaderscope tune`"  # named where trying alone can tell
@@ -80,7 +80,7 @@ def nothing_to_change(loader: LoaderReport) -> str | None:
     certain = "No change is certain to help"
     candidate = next(may_help(loader), None)
     if candidate is not None:
-        certain += f"; one may: {clean(candidate.title, 100)}, {effect_text(candidate)}"
+        certain += f"; one may: {candidate.title}, {effect_text(candidate)}"
         if TUNE in candidate.why:
             certain += f" ({TUNE} tells)"
     return f"{certain}. {what_limits(loader)}".rstrip()

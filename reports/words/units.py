@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from ...advisors.schema import figures
 from ...advisors.schema.evidence import Figure
-from ...profiler.base.metadata import clean
 
 UNKNOWN = "–"
 
@@ -59,7 +58,7 @@ def factor(number: float | None) -> str:
 
 def figure(found: Figure) -> str:
     """A figure of advice with its unit, as all formats show it."""
-    return clean(str(found), 200)
+    return str(found)
 
 
 def known(between: str, *parts: tuple[str, object]) -> str:
@@ -79,5 +78,5 @@ def by_reason(found: Iterable[tuple[str, str]]) -> str:
     """'pack, queued (no workers); pin (pin_memory is off)' of (name, reason) pairs."""
     together: dict[str, list[str]] = {}
     for name, reason in found:
-        together.setdefault(clean(reason, 300), []).append(clean(name, 60))
+        together.setdefault(reason, []).append(name)
     return "; ".join(f"{', '.join(names)} ({reason})" for reason, names in together.items())
