@@ -18,7 +18,7 @@ def size_sections(found: Size) -> Iterator[Section]:
     device = found.device if found.device else "the computing of this run with cores enough"
     heads = ("speed", "samples/s", "CPUs", "workers", "read", "waits as it is now")
     rows = [_row(each, found) for each in found.needs]
-    now = plural(found.now_workers, "worker", "workers")
+    now = plural(found.now_workers, "worker")
     title = f"{found.loader}: for loading to be no limit"
     yield section(title, "size", [table(heads, rows, "wnnnnn", title)])
     said = [

@@ -57,7 +57,7 @@ def stage_table(loader: LoaderReport, least: float | None = None) -> list[Block]
     workers = loader.config.get("num_workers")
     where = "in the training process"
     if isinstance(workers, int) and workers > 0:
-        where = f"in {plural(workers, 'worker', 'workers')}"
+        where = f"in {plural(workers, 'worker')}"
     known = {name for _, names in GROUPS for name in names}
     others = tuple(name for name in loader.stages if name not in known)
     rows: list[tuple[Cell, ...] | str] = []

@@ -46,7 +46,7 @@ def basis_text(code: Code, stage: CodeStage | None = None) -> str:
     bursts = f"1 burst of {duration(code.seconds)}"
     if code.bursts != 1:
         bursts = f"{count(code.bursts)} bursts, {duration(code.seconds)} in all"
-    text = f"{plural(samples, 'sample', 'samples')} in {bursts}"
+    text = f"{plural(samples, 'sample')} in {bursts}"
     if stage is not None and stage.gil_share is not None:
         text += f"; the GIL was held in {percent(stage.gil_share)} of them"
     elif stage is None and code.rate_hz:

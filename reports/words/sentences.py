@@ -128,8 +128,8 @@ def throughput_line(loader: LoaderReport) -> str:
     return known(
         " · ",
         (plural(loader.batches, "batch", "batches"), loader.batches),
-        (plural(loader.samples or 0, "sample", "samples"), loader.samples),
-        (plural(loader.epochs, "epoch", "epochs"), loader.epochs),
+        (plural(loader.samples or 0, "sample"), loader.samples),
+        (plural(loader.epochs, "epoch"), loader.epochs),
         (f"in {duration(loader.wall_s)}", loader.wall_s),
         (f"{rate(loader.batches_per_s)} batches/s", loader.batches_per_s),
         (f"{rate(loader.samples_per_s)} samples/s", loader.samples_per_s),

@@ -69,7 +69,7 @@ def _files(s: StorageSummary) -> str:
         "",
         (f"{few} {files} a sample", opens or None),
         (f" ({kinds})", kinds or None),
-        (f", in {plural(s.directories or 0, 'folder', 'folders')}", s.directories or None),
+        (f", in {plural(s.directories or 0, 'folder')}", s.directories or None),
         (f", on {mounts}", mounts or None),
         (f"; {percent(reopened)} of them opened before", again or None),
     )

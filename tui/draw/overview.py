@@ -47,7 +47,7 @@ def _basis(report: LoaderReport) -> Iterator[str]:
     spread = f", {span(low, high)}" if low is not None and high is not None else ""
     yield f"confidence {basis.confidence} ({count(basis.steady_batches)} steady{spread})"
     yield plural(report.batches, "batch", "batches")
-    yield plural(report.epochs, "epoch", "epochs")
+    yield plural(report.epochs, "epoch")
 
 
 @needs_loader
