@@ -196,7 +196,7 @@ def _throughput(before: Side | None, after: Side | None, of_samples: bool) -> Di
             f"fewer than {MINIMUM_BATCHES} steady batches were recorded (the first of an epoch is "
             "not one)"
         )
-    return Difference(None, None, None, None, None, None, reason)
+    return Difference(reason=reason)
 
 
 def _spread(z: float, errors: tuple[float, float], a: Mean, b: Mean) -> float:
@@ -206,10 +206,9 @@ def _spread(z: float, errors: tuple[float, float], a: Mean, b: Mean) -> float:
 def _stall(a: Basis, b: Basis) -> ShareDifference:
     shares = (a.stall_share, b.stall_share)
     if a.stall_share is None or b.stall_share is None:
-        return ShareDifference(*shares, None, None, None, None, "too short to say")
+        return ShareDifference(*shares, reason="too short to say")
     if a.lost != b.lost:
-        why = "measured by device events in one run only"
-        return ShareDifference(*shares, None, None, None, None, why)
+        return ShareDifference(*shares, reason="measured by device events in one run only")
     change, spread = b.stall_share - a.stall_share, math.hypot(_half_range(a), _half_range(b))
     real = abs(change) > spread and abs(change) >= SMALLEST
     return ShareDifference(*shares, change, change - spread, change + spread, real)
@@ -230,19 +229,14 @@ def _stages(before: Side, after: Side, by_sample: bool) -> Iterator[tuple[str, S
             values = side.loader.batches[f"{name}_ns"]
             means.append(side.mean(values.astype(np.float64), by_sample, values >= 0))
         a, b = means
-        figures: list[float | None] = [mean.value if mean is not None else None for mean in means]
-        real = None
+        found = [each.value / 1e3 if each is not None else None for each in means]
         if a is not None and b is not None:
-            change = b.value - a.value
-            spread = _spread(_Z_MANY, (a.error, b.error), a, b)
-            figures += [change, change - spread, change + spread]
+            change, spread = b.value - a.value, _spread(_Z_MANY, (a.error, b.error), a, b)
             real = abs(change) > spread and abs(change) >= SMALLEST * max(a.value, b.value)
-        elif a is b:
-            continue
-        else:
-            figures += [None] * 3
-        us = [each / 1e3 if each is not None else None for each in figures]
-        yield name, StageDifference(us[0], us[1], us[2], us[3], us[4], real)
+            us = [each / 1e3 for each in (change, change - spread, change + spread)]
+            yield name, StageDifference(*found, *us, real)
+        elif a is not b:
+            yield name, StageDifference(*found)
 
 
 def _differing(before: Mapping[str, Scalar], after: Mapping[str, Scalar]) -> Iterator[Setting]:
