@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from ..profiler.base.errors import UsageError
-from .output import format_option, need_file, output_option, show
-from .progress import steps
+from .output import format_option, need_file, output_option, show, steps
 
 FAILED = 1
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ..profiler.base.errors import UsageError
-from .trials import ask_to_run, budget_option, saying, yes_option
+from .output import saying
+from .trials import ask_to_run, budget_option, yes_option
 
 if TYPE_CHECKING:
     from ..experiment.result import TryResult

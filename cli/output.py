@@ -1,10 +1,12 @@
-"""How text reaches a stream: as wide, as coloured and in such characters as it can show."""
+"""What verbs share: which run is meant, what is being done, and how text reaches a stream: as wide,
+as coloured and in such characters as it can show."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -136,3 +138,44 @@ def _color(stream: TextIO) -> bool:
 
 def _unicode(stream: TextIO) -> bool:
     return "utf" in (stream.encoding or "").lower()
+
+
+@contextmanager
+def saying() -> Iterator[tuple[Callable[[str], None], Callable[[Callable[[], None]], None]]]:
+    """How to say on standard error what is being done, if that is a terminal; and how to ask in
+    between."""
+    if not sys.stderr.isatty():
+        yield (lambda what: None), (lambda ask: ask())
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+
+        def pause(ask: Callable[[], None]) -> None:
+            status.stop()
+            ask()
+            status.start()
+
+        yield status.update, pause
+
+
+@contextmanager
+def steps(*names: str) -> Iterator[Callable[[], None]]:
+    """Says which step is at work. Each call of what it yields ends one."""
+    left = iter(names)
+    with saying() as (say, _):
+        say(next(left))
+        yield lambda: say(next(left, names[-1]))
+
+
+def live_or_named(run: str | None) -> Path:
+    """The run of that name; without one, the newest that is live, else the newest. Raises
+    RunNotFound."""
+    from ..profiler.store.run.run_finder import find_run
+
+    if run is not None:
+        return find_run(run)
+    from ..profiler.store.run.follow import newest_run
+    from ..profiler.store.rundir import runs_directory
+
+    return newest_run(runs_directory()) or find_run("latest")

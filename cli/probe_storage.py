@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from .output import deliver, format_option, output_option, show
-from .progress import steps
+from .output import deliver, format_option, output_option, show, steps
 
 
 @click.command("probe-storage", short_help="Try other layouts of the data on a copy of a sample.")

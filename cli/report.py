@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..profiler.base.errors import UsageError
-from .output import deliver, fitted, format_option, need_file, output_option
-from .progress import steps
+from .output import deliver, fitted, format_option, need_file, output_option, steps
 
 if TYPE_CHECKING:
     from ..advisors.case.probe_result import ProbeResult

@@ -52,8 +52,6 @@ def run_verb(
       loaderscope run -m package.train --epochs 2
       loaderscope run torchrun --nproc-per-node 2 train.py
     """
-    if not command:
-        raise UsageError("which script? For example: loaderscope run train.py --lr 0.1")
     beside = _exports(metrics)
     if live:
         need_terminal("run --live", "without --live the script runs just the same")

@@ -10,30 +10,33 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..profiler.base.errors import LoaderscopeError
+from ..profiler.base.errors import LoaderscopeError, UsageError
 from .output import show
 
 if TYPE_CHECKING:
     from ..profiler.launch import Ended
 
 
+MODULE_OR_CODE = ("-m", "-c")  # Python's own options that stand for a script
+
+
 class ScriptCommand(click.Command):
     """Leaves everything from the script's name (or -m, or -c) on to the script."""
 
+    allow_interspersed_args = False
+    ignore_unknown_options = True  # -m and -c
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        takes_value = {
-            name
-            for p in self.params
-            if isinstance(p, click.Option) and not p.is_flag
-            for name in p.opts
-        }
-        at = 0
-        while (
-            at < len(args) and args[at].startswith("-") and args[at] not in ("-m", "-c", "--", "-")
-        ):
-            at += 2 if args[at] in takes_value else 1
-        if at < len(args) and args[at] != "--":
-            args = [*args[:at], "--", *args[at:]]
+        left = self.parse_own(ctx, args)
+        command = ctx.params["command"]
+        if not command:
+            raise UsageError(f"which script? For example: loaderscope {self.name} train.py")
+        if command[0].startswith("-") and command[0] not in MODULE_OR_CODE:
+            raise click.NoSuchOption(command[0], ctx=ctx)
+        return left
+
+    def parse_own(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Its own options; what is left is the script's `command`."""
         return super().parse_args(ctx, args)
 
 

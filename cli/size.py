@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from .output import deliver, format_option, output_option, show
-from .progress import steps
+from .output import deliver, format_option, output_option, show, steps
 
 
 @click.command("size", short_help="Say how many CPUs, how much disk and memory a GPU needs.")

@@ -7,9 +7,7 @@ from pathlib import Path
 import click
 
 from ..profiler.base.errors import UsageError
-from .choose_run import live_or_named
-from .output import deliver, output_option, show
-from .progress import steps
+from .output import deliver, live_or_named, output_option, show, steps
 
 
 @click.command("stacks", short_help="Say which functions the time goes to: now, or as recorded.")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from .choose_run import live_or_named
-from .output import need_terminal
+from .output import live_or_named, need_terminal
 
 
 @click.command("top", short_help="Watch a run live, or look at one again, in the terminal.")

@@ -1,11 +1,10 @@
-"""What verbs that try a change have in common: they ask before a script runs, and say what they
-do."""
+"""What verbs that try a change have in common: they ask before a script runs, and what a
+budget is."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -38,21 +37,3 @@ def ask_to_run(root: Path, linked: Sequence[str], yes: bool) -> None:
     click.echo(f"loaderscope: {said}.", err=True)
     if not click.confirm("Run it?", err=True):
         raise UsageError("not tried")
-
-
-@contextmanager
-def saying() -> Iterator[tuple[Callable[[str], None], Callable[[Callable[[], None]], None]]]:
-    """How to say what is being done, on a terminal; and how to ask in between."""
-    if not sys.stderr.isatty():
-        yield (lambda what: None), (lambda ask: ask())
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("") as status:
-
-        def pause(ask: Callable[[], None]) -> None:
-            status.stop()
-            ask()
-            status.start()
-
-        yield status.update, pause

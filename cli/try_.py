@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ..profiler.base.errors import UsageError
-from .output import format_option, show
-from .script import ScriptCommand
-from .trials import ask_to_run, budget_option, saying, yes_option
+from .output import format_option, saying, show
+from .script import MODULE_OR_CODE, ScriptCommand
+from .trials import ask_to_run, budget_option, yes_option
 
 if TYPE_CHECKING:
     from ..experiment.change import Change
@@ -26,49 +26,23 @@ WORSE, NOT_TRIED = 1, 2
 class TryCommand(ScriptCommand):
     """Takes its own options before the script, or between the script and `--`."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        own = {
-            name: isinstance(p, click.Option) and not p.is_flag
-            for p in self.get_params(ctx)
-            for name in p.opts
-            if name.startswith("-")
-        }
-        begin, rest = _split(args, own, until_script=True)
-        if rest[:1] == ["--"]:
-            return super().parse_args(ctx, args)
-        script = rest[: 2 if rest[:1] in (["-m"], ["-c"]) else 1]
-        others = rest[len(script) :]
-        options: list[str] = []
-        if others[:1] == ["--"]:
-            del others[0]
-        elif not any(each.partition("=")[0] in _CHANGES for each in begin):
-            options, others = _split(others, own)
-        return click.Command.parse_args(self, ctx, [*begin, *options, "--", *script, *others])
+    def parse_own(self, ctx: click.Context, args: list[str]) -> list[str]:
+        found, _, given = self.make_parser(ctx).parse_args(list(args))
+        command = list(found["command"]) if isinstance(found["command"], tuple) else []
+        own = args[: len(args) - len(command)]
+        at = 2 if command[:1] and command[0] in MODULE_OR_CODE else 1
+        script, others = command[:at], command[at:]
+        if "--" in own or any(each.name in _CHANGES for each in given):
+            # All that follows the script is its own.
+            rest = others[1:] if others[:1] == ["--"] else others
+            return super().parse_own(ctx, [*own, *script, *rest])
+        ctx.allow_interspersed_args = True
+        left = super().parse_own(ctx, [*own, *others])
+        ctx.params["command"] = (*script, *ctx.params["command"])
+        return left
 
 
-_CHANGES = ("--patch", "--against", "--a", "--b")
-
-
-def _split(
-    args: Sequence[str], own: dict[str, bool], until_script: bool = False
-) -> tuple[list[str], list[str]]:
-    """Own options with their values, and the rest."""
-    options: list[str] = []
-    others: list[str] = []
-    left = list(args)
-    while left:
-        name = left[0].partition("=")[0]
-        if name not in own or left[0] == "--":
-            if until_script:
-                return options, left
-            if left[0] == "--":
-                return options, [*others, *left[1:]]
-            others.append(left.pop(0))
-            continue
-        takes = 2 if own[name] and "=" not in left[0] else 1
-        options += left[:takes]
-        del left[:takes]
-    return options, others
+_CHANGES = ("patch", "against", "a", "b")
 
 
 @click.command(
@@ -117,8 +91,6 @@ def try_verb(
       loaderscope try train.py --against HEAD -- --epochs 3
       loaderscope try --a old --b new train.py --epochs 3
     """
-    if not command:
-        raise UsageError("which script? For example: loaderscope try train.py --patch change.diff")
     from ..experiment.change import Options
     from ..experiment.result import TryResult
     from ..experiment.try_change import project_of, try_change

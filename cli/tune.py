@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from ..profiler.base.errors import LoaderscopeError, UsageError
+from ..profiler.base.errors import LoaderscopeError
 from .output import runs_option, show
 from .script import ScriptCommand, exit_code, report_after
 
@@ -70,8 +70,6 @@ def tune_verb(
       loaderscope tune train.py --lr 0.1
       loaderscope tune --budget 30 --dry train.py
     """
-    if not command:
-        raise UsageError("which script? For example: loaderscope tune train.py --lr 0.1")
     from ..profiler.launch import BEGIN_VARIABLE, run_command
     from ..tuning.tune import VARIABLE, Options, tune_as_told
 

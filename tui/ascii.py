@@ -8,7 +8,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from ..reports.text.terminal import ascii_of
+from ..reports.text.draw import ascii_of
 
 
 def needed() -> bool:

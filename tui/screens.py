@@ -13,7 +13,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from ..advisors.schema.report_model import Recommendation
-from .draw import advice, batches, flow, machine, overview, ranks, trials, workers
+from .draw import advice, batches, flow, machine, overview, trials, workers
 from .draw import code_screen as code
 from .jobs import Taken
 from .panel import Panel
@@ -151,7 +151,7 @@ class Workers(View):
     def compose(self) -> ComposeResult:
         yield Panel("Order", workers.summary, id="orders")
         with VerticalScroll():
-            yield Panel("Ranks: waiting for data", ranks.heat_map, auto=True, id="ranks")
+            yield Panel("Ranks: waiting for data", workers.heat_map, auto=True, id="ranks")
             yield Panel("Lanes: the newest batches", workers.timeline, auto=True, id="lanes")
         yield Panel("", workers.legend, id="legend")
 

@@ -11,8 +11,7 @@ from ..profiler.store.run.history import Course
 from ..profiler.store.run.rank_waits import RankWait
 from ..profiler.store.run.run import LoaderRun, SystemRun
 from ..profiler.store.run.tuning import Tuned
-from .facts.lanes import Lanes
-from .facts.pace import Pace
+from .facts import Lanes, Pace
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.missing_figures import missing_figures
 from ..profiler.store.run.rank_waits import RankWaits
 from ..profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
-from .facts.lanes import lanes
-from .facts.pace import pace
+from .facts import lanes, pace
 from .snapshot import AdviceView, Choice, LoaderView, Snapshot, Times, TuningView
 
 

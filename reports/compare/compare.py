@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ...advisors.schema.report_model import Basis, LoaderReport, Report, Scalar
-from ...advisors.stage_model.verdict import MINIMUM_BATCHES
+from ...advisors.stage_model.block_error import Floats, block_sums, ratio
+from ...advisors.stage_model.verdict import MINIMUM_BATCHES, Lost, lost_time
 from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import LoaderRun, Run
-from ..words.matching import recorded
-from ..words.uses import run_facts
-from .compare_blocks import Mean, Side, quantile
+from ..words.uses import recorded, run_facts
 from .compare_model import (
     SCHEMA,
     Comparison,
@@ -195,7 +196,7 @@ def _throughput(before: Side | None, after: Side | None, of_samples: bool) -> Di
             f"fewer than {MINIMUM_BATCHES} steady batches were recorded (the first of an epoch is "
             "not one)"
         )
-    return Difference(None, None, None, None, None, None, reason)
+    return Difference(reason=reason)
 
 
 def _spread(z: float, errors: tuple[float, float], a: Mean, b: Mean) -> float:
@@ -205,10 +206,9 @@ def _spread(z: float, errors: tuple[float, float], a: Mean, b: Mean) -> float:
 def _stall(a: Basis, b: Basis) -> ShareDifference:
     shares = (a.stall_share, b.stall_share)
     if a.stall_share is None or b.stall_share is None:
-        return ShareDifference(*shares, None, None, None, None, "too short to say")
+        return ShareDifference(*shares, reason="too short to say")
     if a.lost != b.lost:
-        why = "measured by device events in one run only"
-        return ShareDifference(*shares, None, None, None, None, why)
+        return ShareDifference(*shares, reason="measured by device events in one run only")
     change, spread = b.stall_share - a.stall_share, math.hypot(_half_range(a), _half_range(b))
     real = abs(change) > spread and abs(change) >= SMALLEST
     return ShareDifference(*shares, change, change - spread, change + spread, real)
@@ -229,19 +229,14 @@ def _stages(before: Side, after: Side, by_sample: bool) -> Iterator[tuple[str, S
             values = side.loader.batches[f"{name}_ns"]
             means.append(side.mean(values.astype(np.float64), by_sample, values >= 0))
         a, b = means
-        figures: list[float | None] = [mean.value if mean is not None else None for mean in means]
-        real = None
+        found = [each.value / 1e3 if each is not None else None for each in means]
         if a is not None and b is not None:
-            change = b.value - a.value
-            spread = _spread(_Z_MANY, (a.error, b.error), a, b)
-            figures += [change, change - spread, change + spread]
+            change, spread = b.value - a.value, _spread(_Z_MANY, (a.error, b.error), a, b)
             real = abs(change) > spread and abs(change) >= SMALLEST * max(a.value, b.value)
-        elif a is b:
-            continue
-        else:
-            figures += [None] * 3
-        us = [each / 1e3 if each is not None else None for each in figures]
-        yield name, StageDifference(us[0], us[1], us[2], us[3], us[4], real)
+            us = [each / 1e3 for each in (change, change - spread, change + spread)]
+            yield name, StageDifference(*found, *us, real)
+        elif a is not b:
+            yield name, StageDifference(*found)
 
 
 def _differing(before: Mapping[str, Scalar], after: Mapping[str, Scalar]) -> Iterator[Setting]:
@@ -260,3 +255,56 @@ def _run_facts(report: Report) -> dict[str, Scalar]:
         "memory": system.mem_total_bytes,
     }
     return {**run_facts(report.run), **machine}
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A ratio of sums with its standard error between blocks, and the blocks' degrees of
+    freedom."""
+
+    value: float
+    error: float
+    freedom: int
+
+
+class Side:
+    """The steady batches of one loader."""
+
+    def __init__(self, loader: LoaderRun) -> None:
+        self.loader = loader
+        self.lost: Lost = lost_time(loader)
+        self.steady = self.lost.known & ~self.lost.first
+        samples = loader.batches["samples"]
+        known = bool(self.steady.any()) and bool(np.all(samples[self.steady] > 0))
+        self.samples: Floats | None = samples.astype(np.float64) if known else None
+
+    @property
+    def samples_per_batch(self) -> float | None:
+        return float(self.samples[self.steady].mean()) if self.samples is not None else None
+
+    def mean(
+        self, values: Floats, by_sample: bool, where: npt.NDArray[np.bool_] | None = None
+    ) -> Mean | None:
+        """Σ values / Σ batches (or samples) over the steady rows; None where there are too few of
+        them."""
+        rows = self.steady if where is None else self.steady & where
+        top = values[rows]
+        if len(top) < MINIMUM_BATCHES:
+            return None
+        below = self.samples[rows] if by_sample and self.samples is not None else np.ones(len(top))
+        blocks = block_sums(top)
+        value, error = ratio(blocks, block_sums(below))
+        return Mean(value, error, len(blocks) - 1)
+
+
+def quantile(z: float, errors: tuple[float, float], freedom: tuple[int, int]) -> float:
+    """Student's t for the normal quantile `z`, with the degrees of freedom of two means (Welch and
+    Satterthwaite).
+
+    The expansion is Abramowitz and Stegun's 26.7.5; from three degrees on it is within a percent or
+    two.
+    """
+    squares = [error**2 for error in errors]
+    below = sum(square**2 / n for square, n in zip(squares, freedom, strict=True))
+    n = sum(squares) ** 2 / below if below > 0 else float(sum(freedom))
+    return z + (z**3 + z) / (4 * n) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2)

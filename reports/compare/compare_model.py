@@ -20,13 +20,20 @@ class Difference:
     `real` is None where it cannot be said, and `reason` says why.
     """
 
-    before: float | None
-    after: float | None
-    factor: float | None
-    low: float | None
-    high: float | None
-    real: bool | None
+    before: float | None = None
+    after: float | None = None
+    factor: float | None = None
+    low: float | None = None
+    high: float | None = None
+    real: bool | None = None
     reason: str | None = None
+
+    @property
+    def range(self) -> Range | None:
+        """The factor with its ends; None where it cannot be said."""
+        if self.factor is None or self.low is None or self.high is None:
+            return None
+        return Range(self.low, self.factor, self.high)
 
 
 @dataclass(frozen=True)
@@ -39,10 +46,10 @@ class ShareDifference:
 
     before: float | None
     after: float | None
-    change: float | None
-    low: float | None
-    high: float | None
-    real: bool | None
+    change: float | None = None
+    low: float | None = None
+    high: float | None = None
+    real: bool | None = None
     reason: str | None = None
 
 
@@ -53,10 +60,10 @@ class StageDifference:
 
     before_us: float | None
     after_us: float | None
-    change_us: float | None
-    low_us: float | None
-    high_us: float | None
-    real: bool | None
+    change_us: float | None = None
+    low_us: float | None = None
+    high_us: float | None = None
+    real: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from ...advisors.schema.report_model import LoaderReport, Recommendation
 from ...profiler.base.metadata import clean
-from ..words.advice_words import effect_text, evidence_rows
+from ..words.advice_words import effect_text
 from ..words.plan_words import PlanRow, plan_rows, plan_summary
 from ..words.sentences import nothing_to_change
 from ..words.tuned_words import tried_lines, tuned_lead
+from ..words.units import figure
 from .blocks import (
     Block,
     Bullets,
@@ -20,9 +21,7 @@ from .blocks import (
     Pairs,
     Part,
     Sentence,
-    Table,
     sentences,
-    table,
 )
 
 MAX_CODE = 20_000
@@ -41,8 +40,7 @@ def advice_parts(loader: LoaderReport) -> Iterator[Part]:
     """All that the rules and tuning said of a loader."""
     rows = plan_rows(loader)
     cards: list[Block] = [card(row, full=True) for row in rows]
-    plan = [Folded("The plan", [_plan(rows)])] if len(rows) > 1 else []
-    yield Part("What to change", [*plan, *cards, *sentences([plan_summary(loader)], "strong")])
+    yield Part("What to change", [*cards, *sentences([plan_summary(loader)], "strong")])
     if not rows:
         yield Part("", sentences([nothing_to_change(loader)], "strong"))
     yield Part("What would not help", list(map(_rejected, loader.rejected)))
@@ -52,21 +50,6 @@ def advice_parts(loader: LoaderReport) -> Iterator[Part]:
         yield Part(f"What {other}was tried", [Bullets(lines)] if lines else [])
 
 
-def _plan(rows: list[PlanRow]) -> Table:
-    heads = ("step", "what to do", "gain", "effort", "left out")
-    cells = [
-        (
-            str(row.number),
-            row.advice.title,
-            row.effect or row.advice.kind,
-            row.effort,
-            row.left_out or "",
-        )
-        for row in rows
-    ]
-    return table(heads, cells, label="The plan")
-
-
 def card(row: PlanRow, full: bool = False) -> Card:
     """One step, or what the plan leaves out: in full, or its title in one line."""
     advice, effect, ending = row.advice, row.effect, row.left_out or row.effort
@@ -74,7 +57,7 @@ def card(row: PlanRow, full: bool = False) -> Card:
         effect = effect.removeprefix("predicted ").partition("; predicted")[0]
         ending = ending.partition(":")[0]
     return Card(
-        clean(advice.title, 200),
+        advice.title,
         advice.kind,
         effect,
         ending,
@@ -88,7 +71,7 @@ def card(row: PlanRow, full: bool = False) -> Card:
 
 def card_of(advice: Recommendation) -> Card:
     """Advice that is no part of a plan: what would not help."""
-    title, inside = clean(advice.title, 200), body(advice, "Evidence against")
+    title, inside = advice.title, body(advice, "Evidence against")
     return Card(title, advice.kind, effect_text(advice), "", advice.rule, inside)
 
 
@@ -100,7 +83,8 @@ def _rejected(advice: Recommendation) -> Card:
 
 def body(advice: Recommendation, evidence: str = "Evidence") -> list[Block]:
     """Why, the evidence, the code to paste, and what to mind."""
-    rows, code = evidence_rows(advice), clean_code(advice.change.code)
+    rows = [(name, figure(value)) for name, value in advice.evidence.items()]
+    code = clean_code(advice.change.code)
     return [
         Sentence(advice.why),
         *([Pairs(rows, f"{evidence}: {advice.title}", inline=True)] if rows else []),

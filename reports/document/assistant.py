@@ -15,11 +15,11 @@ from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.inspection import Part as Inspected
 from ...profiler.store.run.run import LoaderRun, Run
 from ..words.findings import finding_text
-from ..words.matching import recorded
 from ..words.plan_words import plan_rows
 from ..words.ranks import title_of
 from ..words.sentences import config_line, headroom_sentence, what_limits
 from ..words.units import count
+from ..words.uses import recorded
 from .advice import clean_code
 from .blocks import Block, Bullets, Code, Part, Section, Sentence, section, sentences, table
 
@@ -140,9 +140,7 @@ def _advice(loader: LoaderReport) -> Iterator[Part]:
     rows = [row for row in plan_rows(loader) if row.left_out is None][:MOST_ADVICE]
     for row in rows:
         advice = row.advice
-        said = f"{row.number}. {clean(advice.title, 200)}" + (
-            f" — {row.effect}" if row.effect else ""
-        )
+        said = f"{row.number}. {advice.title}" + (f" — {row.effect}" if row.effect else "")
         lines = clean_code(advice.change.code).split("\n")
         whole = f"# … all of it: loaderscope report --advice {row.number}"
         more = [whole] if len(lines) > MOST_CODE else []

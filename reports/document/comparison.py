@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...advisors.schema.report_model import Range
 from ...profiler.base.metadata import clean
 from ..compare.compare_model import Comparison, LoaderComparison, Setting, StageDifference
 from ..words.advice_words import predicted_text
@@ -88,24 +87,20 @@ def headline(loader: LoaderComparison) -> str:
 def followed_lines(loader: LoaderComparison) -> Iterator[str]:
     """'Followed: Use 4 workers, predicted ×2.4 (2.0–2.8). Measured: ×5.9.'"""
     for each in loader.followed:
-        yield f"Followed: {clean(each.title, 120)}, predicted {predicted_text(each.predicted)}."
-    found = loader.throughput
-    if not loader.followed or found.factor is None or found.low is None or found.high is None:
+        yield f"Followed: {each.title}, predicted {predicted_text(each.predicted)}."
+    found = loader.throughput.range
+    if not loader.followed or found is None:
         return
     last = loader.followed[-1].together
     together = f"Together predicted {predicted_text(last)}, m" if len(loader.followed) > 1 else "M"
-    inside = last.low <= found.factor <= last.high
-    where = "" if inside else " That is outside of the predicted range."
-    measured = predicted_text(Range(found.low, found.factor, found.high))
-    yield f"{together}easured {measured}.{where}"
+    where = "" if last.low <= found.mid <= last.high else " That is outside of the predicted range."
+    yield f"{together}easured {predicted_text(found)}.{where}"
 
 
 def _rows(loader: LoaderComparison) -> Iterator[tuple[Cell, ...]]:
     """Throughput, lost share, verdict, then the stages."""
     found, stall = loader.throughput, loader.stall_share
-    spread = points = UNKNOWN
-    if found.factor is not None and found.low is not None and found.high is not None:
-        spread = predicted_text(Range(found.low, found.factor, found.high))
+    points = UNKNOWN
     if stall.change is not None and stall.low is not None and stall.high is not None:
         shares = (stall.low, stall.change, stall.high)
         low, mid, high = (f"{share * 100:+.1f}".replace("-", "−") for share in shares)
@@ -114,7 +109,7 @@ def _rows(loader: LoaderComparison) -> Iterator[tuple[Cell, ...]]:
         loader.unit,
         rate(found.before),
         rate(found.after),
-        spread,
+        predicted_text(found.range) if found.range is not None else UNKNOWN,
         _judged(found.real, (found.factor or 1) > 1, "faster", "slower", found.reason),
     )
     yield (
@@ -153,7 +148,7 @@ def _judged(
 ) -> Styled:
     said = NO_DIFFERENCE if not real else good if better else bad
     if real is None:
-        said = clean(reason or UNKNOWN, 120)
+        said = reason or UNKNOWN
     return Styled(said, _STYLES.get(said, ""))
 
 

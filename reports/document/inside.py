@@ -60,15 +60,15 @@ def inside_parts(loader: LoaderReport, key: str) -> Iterator[Part]:
     for number, (name, stage) in enumerate(code_stages(code)):
         plots = [Plots(f"{key}-flame")] if not number else []
         if code is not None:
-            yield Part(f"Inside {clean(name, 40)}", [*plots, *stage_blocks(name, code, stage)])
+            yield Part(f"Inside {name}", [*plots, *stage_blocks(name, code, stage)])
     if loader.transforms:
         rows = [
             (
-                f"{each.position + 1}. {clean(each.name, 80)}",
+                f"{each.position + 1}. {each.name}",
                 micros(each.mean_us),
                 percent(each.share),
                 count(each.calls),
-                clean(each.chain, 80),
+                each.chain,
             )
             for each in loader.transforms[:MAX_ROWS]
         ]
@@ -85,7 +85,7 @@ def stage_blocks(name: str, code: Code, stage: CodeStage) -> list[Block]:
     found = Table(HOT_COLUMNS, rows, f"The hottest functions and lines of {name}")
     libraries = sorted(stage.libraries.items(), key=lambda item: -item[1])[:LIBRARIES]
     shares = ", ".join(
-        f"{clean(library, 40) or 'your own code'} {percent(share)}"
+        f"{library or 'your own code'} {percent(share)}"
         for library, share in libraries
         if share > 0
     )
@@ -194,5 +194,5 @@ def _stack_parts(code: Code) -> Iterator[Part]:
     shares = "shares of a stage, with the range that holds them 19 times in 20"
     yield Part("", sentences([f"{basis_text(code)}; {shares}"], "dim"))
     for name, stage in code_stages(code):
-        yield Part(clean(name, 40), stage_blocks(name, code, stage))
+        yield Part(name, stage_blocks(name, code, stage))
     yield Part("", [Bullets([code.reason])] if code.reason else [])

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from ...advisors.rules import Rule
 from ...advisors.schema.gains import LEAST_GAIN
 from ...advisors.schema.report_model import Report
-from ...profiler.base.metadata import clean
 from ...profiler.doctor import Check
 from ...profiler.store.run.run_list import RunEntry
 from ..words.accuracy import ALL, AccuracyRow, unsure_trials
@@ -102,7 +101,7 @@ def run_list(
 def _run_row(entry: RunEntry, leading: Leading | None) -> tuple[Cell, ...]:
     loader = verdict = gain = ""
     if leading is not None:
-        named = clean(leading.name, 60)
+        named = leading.name
         loader = named if entry.loaders < 2 else f"{named} of {entry.loaders}"
         verdict = leading.verdict
         if (leading.gain or 1.0) >= LEAST_GAIN:
@@ -176,4 +175,4 @@ def _speeds(before: Report, after: Report) -> Iterator[tuple[str, str]]:
     advised = [each for loader in before.loaders[:1] for each in loader.recommendations]
     workers = next((each for each in advised if "num_workers" in each.change.params), None)
     if workers is not None and workers.kind == "speed":
-        yield "predicted", f"{clean(workers.title, 80)}: {predicted_text(workers.predicted)}"
+        yield "predicted", f"{workers.title}: {predicted_text(workers.predicted)}"

@@ -36,7 +36,7 @@ def groups_of(report: Report) -> list[Group]:
 def title_of_group(title: str, group: Group) -> str:
     """'Rows, training (train.py:8), and 19 loaders like it'"""
     more = len(group) - 1
-    return f"{title}, and {plural(more, 'loader', 'loaders')} like it" if more else title
+    return f"{title}, and {plural(more, 'loader')} like it" if more else title
 
 
 def summary(report: Report, groups: list[Group]) -> Section:
@@ -75,4 +75,4 @@ def summary(report: Report, groups: list[Group]) -> Section:
 
 def _first_step(advice: Recommendation) -> str:
     gain = f"{predicted_text(advice.predicted)}  " if advice.kind == "speed" else ""
-    return f"{gain}{clean(advice.title, 120)}"
+    return f"{gain}{advice.title}"

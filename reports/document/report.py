@@ -9,7 +9,6 @@ from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import LoaderRun, Run
 from ..words.findings import finding_text, what_costs
 from ..words.inside import inside_notes
-from ..words.matching import recorded
 from ..words.ranks import RANK_HEAD, rank_rows, rank_sentences, title_of
 from ..words.sentences import (
     config_line,
@@ -20,7 +19,7 @@ from ..words.sentences import (
 )
 from ..words.system_words import system_rows
 from ..words.units import duration, factor, percent, rate
-from ..words.uses import run_facts
+from ..words.uses import recorded, run_facts
 from .advice import advice_parts, tuned_blocks
 from .blocks import (
     Block,

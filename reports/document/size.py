@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from ...advisors.assemble.size import Size
 from ...advisors.whatif.size import Need
-from ...profiler.base.metadata import clean
 from ..words.units import UNKNOWN, percent, plural, rate, size
 from .blocks import Section, Sentence, section, sentences, table
 
@@ -16,13 +15,11 @@ LEAST_READ_BYTES = 64  # a sample; less is no data
 
 def size_sections(found: Size) -> Iterator[Section]:
     """The table, then the disk and the memory."""
-    device = (
-        clean(found.device, 60) if found.device else "the computing of this run with cores enough"
-    )
+    device = found.device if found.device else "the computing of this run with cores enough"
     heads = ("speed", "samples/s", "CPUs", "workers", "read", "waits as it is now")
     rows = [_row(each, found) for each in found.needs]
-    now = plural(found.now_workers, "worker", "workers")
-    title = f"{clean(found.loader, 60)}: for loading to be no limit"
+    now = plural(found.now_workers, "worker")
+    title = f"{found.loader}: for loading to be no limit"
     yield section(title, "size", [table(heads, rows, "wnnnnn", title)])
     said = [
         f"×1 is {device}. The run had {found.now_cpus:g} CPUs and {now}. CPUs include the training "
@@ -31,7 +28,7 @@ def size_sections(found: Size) -> Iterator[Section]:
         _disk(found),
     ]
     yield section("", "", sentences(said))
-    reasons = [f"Not known: {clean(why, 200)}." for why in dict.fromkeys(found.reasons.values())]
+    reasons = [f"Not known: {why}." for why in dict.fromkeys(found.reasons.values())]
     yield section("", "", [Sentence(each, "dim") for each in reasons])
 
 

@@ -12,14 +12,12 @@ from ...advisors.case.workers import WAITS_FOR
 from ...advisors.schema.report_model import Cause, LoaderReport
 from ...advisors.stage_model.verdict import first_of_epoch
 from ...advisors.stage_model.waiting import waiting
-from ...profiler.base.metadata import clean
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.lanes.compacted import Compacted
 from ...profiler.store.run.run import LoaderRun
 from ..words.glosses import CAUSES, GLOSSES, GROUPS, label_of
-from ..words.reasons import by_reason
 from ..words.sentences import CAPACITIES
-from ..words.units import UNKNOWN, duration, micros, percent, plural, rate
+from ..words.units import UNKNOWN, by_reason, duration, micros, percent, plural, rate
 from .blocks import Bar, Block, Cell, Column, Folded, Styled, Table, sentences, table
 
 # Widths of a terminal from which percentiles, bars and explanations have room.
@@ -59,7 +57,7 @@ def stage_table(loader: LoaderReport, least: float | None = None) -> list[Block]
     workers = loader.config.get("num_workers")
     where = "in the training process"
     if isinstance(workers, int) and workers > 0:
-        where = f"in {plural(workers, 'worker', 'workers')}"
+        where = f"in {plural(workers, 'worker')}"
     known = {name for _, names in GROUPS for name in names}
     others = tuple(name for name in loader.stages if name not in known)
     rows: list[tuple[Cell, ...] | str] = []
@@ -91,7 +89,7 @@ def _matters(name: str, loader: LoaderReport, least: float) -> bool:
 
 def _stage_row(name: str, loader: LoaderReport) -> tuple[Cell, ...]:
     stage = loader.stages[name]
-    label, short, long = GLOSSES.get(name, (clean(name, 40), "", ""))
+    label, short, long = GLOSSES.get(name, (name, "", ""))
     figures = [micros(each) for each in (stage.mean_us, stage.p50_us, stage.p95_us, stage.p99_us)]
     whole = loader.stages.get(name.removesuffix("_cpu"))
     part = stage.share if whole is not stage else None
@@ -123,7 +121,7 @@ def waiting_line(loader: LoaderReport) -> str | None:
     if waits is None or waits.total_s <= 0:
         return None
     named = [
-        f"{clean(name, 40)} {percent(each.share)}"
+        f"{name} {percent(each.share)}"
         for name, each in causes(loader)
         if each.share >= LEAST_NAMED
     ]
@@ -142,7 +140,7 @@ def waiting_blocks(loader: LoaderReport) -> list[Block]:
     found = causes(loader)
     rows = [
         (
-            clean(name, 40),
+            name,
             duration(each.seconds),
             percent(each.share),
             Bar(each.share, "bad"),
@@ -161,7 +159,7 @@ def waiting_sentences(loader: LoaderReport) -> Iterator[str]:
     if "workers-busy" in waits.causes:
         verbs = {"fetch": "fetching", "collate": "collating", "pack": "packing"}
         work = ", ".join(
-            f"{verbs.get(name, clean(name, 20))} {percent(share)}"
+            f"{verbs.get(name, name)} {percent(share)}"
             for name, share in sorted(waits.work.items(), key=lambda item: -item[1])
             if share >= 0.005
         )
@@ -199,9 +197,9 @@ def capacities(loader: LoaderReport) -> list[Block]:
     """What each stage could sustain, for formats that fold it away."""
     rows = [
         (
-            (CAPACITIES.get(name) or clean(name, 40)) + (" (the limit)" * (name == loader.limit)),
+            (CAPACITIES.get(name) or name) + (" (the limit)" * (name == loader.limit)),
             f"{rate(each.batches_per_s)} batches/s" if each.batches_per_s is not None else UNKNOWN,
-            clean(each.how, 300),
+            each.how,
         )
         for name, each in loader.capacities.items()
     ]

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from ...advisors.schema.report_model import Range
 from ...advisors.storage_probe.probe_model import LayoutTrial, Rate, StorageProbe
-from ...profiler.base.metadata import clean
 from ..words.units import UNKNOWN, count, duration, factor, micros, plural, rate, size
 from .blocks import Block, Bullets, Column, Part, Section, Table, sentences
 
@@ -32,7 +31,7 @@ def _parts(probe: StorageProbe) -> Iterator[Part]:
     yield Part("", sentences((pays, ordered if in_sequence else None), "dim"))
     yield Part("What this means", [Bullets(probe.verdict)])
     not_tried = [f"{_label(each)}: {each.reason}" for each in probe.layouts if each.reason]
-    skipped = (f"{plural(n, 'file', 'files')} left out: {why}" for why, n in probe.skipped.items())
+    skipped = (f"{plural(n, 'file')} left out: {why}" for why, n in probe.skipped.items())
     cold = [f"cold not measured, because {probe.cold_reason}"] if probe.cold_reason else []
     for title, lines in (("Not tried", not_tried), ("Notes", [*cold, *skipped, *probe.notes])):
         yield Part(title, [Bullets(lines)] if lines else [])
@@ -40,16 +39,16 @@ def _parts(probe: StorageProbe) -> Iterator[Part]:
 
 def _about(probe: StorageProbe) -> Iterator[str]:
     least = "at least " if probe.whole_is_lower_bound else ""
-    kind = clean(probe.suffix, 20) or "files without a suffix"
+    kind = probe.suffix or "files without a suffix"
     yield (
-        f"{kind}: {least}{plural(probe.whole_files, 'file', 'files')}, {size(probe.whole_bytes)}; "
+        f"{kind}: {least}{plural(probe.whole_files, 'file')}, {size(probe.whole_bytes)}; "
         f"tried on {count(probe.samples)} of them, {size(probe.sample_bytes)}, copied to "
-        f"{clean(probe.file_system or 'an unknown file system', 40)}"
+        f"{(probe.file_system or 'an unknown file system')}"
     )
     decoding = ""
     if probe.decode_us:
         decoding = f"decoding with {probe.decoder} {micros(probe.decode_us)} a sample; "
-    rounds = plural(probe.rounds, "round", "rounds")
+    rounds = plural(probe.rounds, "round")
     yield f"{decoding}one process, {rounds}, {duration(probe.seconds)} in all"
 
 

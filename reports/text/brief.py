@@ -171,7 +171,7 @@ def _in_full(row: PlanRow, form: _Form) -> Card:
         if isinstance(each, Code) and form.code:
             blocks.append(Code(_BLANK_LINES.sub("\n\n", each.text)))
         elif isinstance(each, Code):
-            lines = plural(each.text.count("\n") + 1, "line", "lines")
+            lines = plural(each.text.count("\n") + 1, "line")
             where = f"Its code, {lines}: loaderscope report --advice {row.number}"
             blocks.append(Sentence(where, "code", True))
         elif isinstance(each, Sentence) and form.details:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.table import Table as Grid
@@ -28,7 +29,6 @@ from ..document.blocks import (
     Table,
 )
 from ..words.units import bar
-from .terminal import fitting_width, printed
 
 INDENT, BODY = 2, 5  # where text begins, and where that of a card does, after "  1. "
 LONG_BARS_FROM = 126
@@ -216,3 +216,52 @@ def _cell(cell: Cell, kind: str, length: int) -> Text:
     cut = kind in ("line", "gloss")
     shown = (clean(text), STYLES.get(style, ""))
     return Text.assemble(shown, no_wrap=cut, overflow="ellipsis" if cut else "fold")
+
+
+MIN_WIDTH = 40
+MAX_WIDTH = 140
+
+# For terminals without Unicode; one character for one, so that columns stay aligned.
+_ASCII = str.maketrans(
+    "█▉▊▋▌▍▎▏▁▂▃▄▅▆▇●·µ×–—…→←↑↓─━│┃┌┐└┘├┤┬┴┼╭╮╰╯’“”−▶◀▲▼■○",
+    "#######" + "._.--==%*-ux--.><^v--||+++++++++++++" + "'" + '""' + "-><^v#o",
+)
+
+
+def fitting_width(width: int, most: int = MAX_WIDTH) -> int:
+    """The width of the text in a terminal of so many columns."""
+    return max(MIN_WIDTH, min(width, most))
+
+
+def console(width: int, color: bool = True) -> Console:
+    """Lays texts out in `width` columns. None of them is read as markup."""
+    return Console(
+        file=io.StringIO(),
+        width=width,
+        color_system="standard" if color else None,
+        force_terminal=color,
+        force_jupyter=False,  # it would show there what is to be returned
+        no_color=not color,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ={},
+    )
+
+
+def printed(parts: Iterable[RenderableType], width: int, color: bool, unicode: bool) -> str:
+    """The parts below each other, without spaces at the ends of lines."""
+    output = console(width, color)
+    with output.capture() as capture:
+        for part in parts:
+            # Code is shown whole, however long its lines; all else wraps.
+            output.print(part, crop=False)
+    lines = (line.rstrip() for line in capture.get().splitlines())
+    text = "\n".join(lines).rstrip("\n") + "\n"
+    return text if unicode else ascii_of(text)
+
+
+def ascii_of(text: str) -> str:
+    """The text in as many characters of ASCII."""
+    return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")

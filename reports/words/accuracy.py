@@ -61,6 +61,4 @@ def _row(host: str | None, changed: str, found: Sequence[Outcome]) -> AccuracyRo
 
 def unsure_trials(number: int) -> str:
     """'2 trials with a prediction, too short to tell how good it was'."""
-    return (
-        f"{plural(number, 'trial', 'trials')} with a prediction, too short to tell how good it was"
-    )
+    return f"{plural(number, 'trial')} with a prediction, too short to tell how good it was"

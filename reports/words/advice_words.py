@@ -5,8 +5,6 @@ from __future__ import annotations
 from ...advisors.schema.figures import times
 from ...advisors.schema.report_model import Range, Recommendation
 from ...advisors.schema.tuning_model import certain
-from ...profiler.base.metadata import clean
-from .units import figure
 
 SHORT_S = 5.0  # of trying: about as long as the shortest trial that can tell anything
 
@@ -43,8 +41,3 @@ def predicted_text(predicted: Range) -> str:
     low, high = (times(value, wide)[1:] for value in (predicted.low, predicted.high))
     middle = times(predicted.mid, wide)
     return middle if low == high else f"{middle} ({low}–{high})"
-
-
-def evidence_rows(advice: Recommendation) -> list[tuple[str, str]]:
-    """(what was measured, the figure) of each."""
-    return [(clean(name, 100), figure(value)) for name, value in advice.evidence.items()]

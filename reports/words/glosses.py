@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from ...profiler.base.metadata import clean
-
 # Stage → (shown as, few words for 80 columns, more for wide terminals).
 GLOSSES: dict[str, tuple[str, str, str]] = {
     "wait": ("wait", "inside next()", "inside next(): what the loop lost to loading"),
@@ -57,4 +55,4 @@ def label_of(stage: str) -> str:
     """A stage as a reader knows it; anything else (a cause, say) by its own name."""
     if stage.endswith("_cpu"):
         return f"{label_of(stage.removesuffix('_cpu'))} CPU"
-    return GLOSSES[stage][0] if stage in GLOSSES else clean(stage, 40)
+    return GLOSSES[stage][0] if stage in GLOSSES else stage

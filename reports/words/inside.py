@@ -46,7 +46,7 @@ def basis_text(code: Code, stage: CodeStage | None = None) -> str:
     bursts = f"1 burst of {duration(code.seconds)}"
     if code.bursts != 1:
         bursts = f"{count(code.bursts)} bursts, {duration(code.seconds)} in all"
-    text = f"{plural(samples, 'sample', 'samples')} in {bursts}"
+    text = f"{plural(samples, 'sample')} in {bursts}"
     if stage is not None and stage.gil_share is not None:
         text += f"; the GIL was held in {percent(stage.gil_share)} of them"
     elif stage is None and code.rate_hz:
@@ -58,7 +58,7 @@ def inside_notes(loader: LoaderReport) -> list[str]:
     """Why functions were not seen, and what of storage was not: a sentence each."""
     code, storage = loader.code, loader.storage
     notes = [
-        f"functions: {clean(code.reason, 300)}" if code is not None and code.reason else None,
+        f"functions: {code.reason}" if code is not None and code.reason else None,
         unmeasured_storage(storage) if storage is not None else None,
     ]
     return [note for note in notes if note]
@@ -74,7 +74,7 @@ def why_no_stacks(report: Report, run: Run) -> str:
     )
     found = next((reason for reason in reasons if reason), None)
     if found is not None:
-        return clean(found, 300)
+        return found
     if run.state == "live":
         return "none were taken yet; `loaderscope stacks` takes some"
     return "none were taken; while a run goes on, `loaderscope stacks` takes some"

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from ...advisors.schema.gains import LEAST_GAIN
 from ...advisors.schema.report_model import LeftOut, LoaderReport, Recommendation
-from ...profiler.base.metadata import clean
 from .advice_words import effect_text, predicted_text
 
 
@@ -54,9 +53,7 @@ def plan_rows(loader: LoaderReport) -> list[PlanRow]:
 
 
 def _why(each: LeftOut) -> str:
-    return (
-        f"{'instead of' if each.excluded else 'not after'} {each.step + 1}: {clean(each.why, 200)}"
-    )
+    return f"{'instead of' if each.excluded else 'not after'} {each.step + 1}: {each.why}"
 
 
 def plan_summary(loader: LoaderReport) -> str | None:
@@ -73,7 +70,7 @@ def plan_summary(loader: LoaderReport) -> str | None:
         named = f"{', '.join(numbers[:-1])} and {numbers[-1]}"
         parts.append(f"{named} together {predicted_text(steps[-1].together)}.")
     if plan.stop and plan.steps:
-        parts.append(f"After step {plan.steps[-1].advice + 1} {clean(plan.stop, 200)}")
+        parts.append(f"After step {plan.steps[-1].advice + 1} {plan.stop}")
     return " ".join(parts) or None
 
 

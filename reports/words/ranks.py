@@ -22,7 +22,7 @@ def who(loader: LoaderReport, several: bool) -> str | None:
     """'4 ranks, figures of rank 2', 'rank 2', 'process 4000': whose figures a section shows; None
     where it is clear."""
     if loader.ranks is not None:
-        return f"{plural(len(loader.ranks.each), 'rank', 'ranks')}, figures of rank {loader.rank}"
+        return f"{plural(len(loader.ranks.each), 'rank')}, figures of rank {loader.rank}"
     if loader.rank is not None:
         return f"rank {loader.rank}"
     return f"process {loader.pid}" if several else None

@@ -61,7 +61,7 @@ def limit_sentence(loader: LoaderReport) -> str | None:
 
 
 def _words(capacity: str) -> str:
-    return CAPACITIES.get(capacity) or f"{clean(capacity, 40)} can do"
+    return CAPACITIES.get(capacity) or f"{capacity} can do"
 
 
 TUNE = "`loaderscope tune`"  # named where trying alone can tell
@@ -80,7 +80,7 @@ def nothing_to_change(loader: LoaderReport) -> str | None:
     certain = "No change is certain to help"
     candidate = next(may_help(loader), None)
     if candidate is not None:
-        certain += f"; one may: {clean(candidate.title, 100)}, {effect_text(candidate)}"
+        certain += f"; one may: {candidate.title}, {effect_text(candidate)}"
         if TUNE in candidate.why:
             certain += f" ({TUNE} tells)"
     return f"{certain}. {what_limits(loader)}".rstrip()
@@ -128,8 +128,8 @@ def throughput_line(loader: LoaderReport) -> str:
     return known(
         " · ",
         (plural(loader.batches, "batch", "batches"), loader.batches),
-        (plural(loader.samples or 0, "sample", "samples"), loader.samples),
-        (plural(loader.epochs, "epoch", "epochs"), loader.epochs),
+        (plural(loader.samples or 0, "sample"), loader.samples),
+        (plural(loader.epochs, "epoch"), loader.epochs),
         (f"in {duration(loader.wall_s)}", loader.wall_s),
         (f"{rate(loader.batches_per_s)} batches/s", loader.batches_per_s),
         (f"{rate(loader.samples_per_s)} samples/s", loader.samples_per_s),

@@ -7,8 +7,7 @@ from pathlib import PurePath
 
 from ...advisors.schema.report_model import Container, EpochReads, Mount, StorageSummary
 from ...profiler.base.metadata import clean
-from .reasons import by_reason
-from .units import count, known, percent, plural, size
+from .units import by_reason, count, known, percent, plural, size
 
 KINDS_NAMED = 3  # suffixes, file systems and containers named in a sentence
 # What of a storage summary may be unmeasured, in words.
@@ -61,8 +60,7 @@ def _files(s: StorageSummary) -> str:
     few = f"{opens:.1f}" if opens < 9.95 else count(opens)
     files = "file" if 0.95 <= opens < 1.05 else "files"
     kinds = _first(
-        f"{clean(kind.suffix, 20) or 'no suffix'}"
-        f"{f' {size(kind.mean_bytes)} each' if kind.mean_bytes else ''}"
+        f"{kind.suffix or 'no suffix'}{f' {size(kind.mean_bytes)} each' if kind.mean_bytes else ''}"
         for kind in sorted(s.kinds, key=lambda kind: -kind.opens)
     )
     mounts = _first(dict.fromkeys(map(mount_name, sorted(s.mounts, key=lambda m: -m.opens))))
@@ -71,7 +69,7 @@ def _files(s: StorageSummary) -> str:
         "",
         (f"{few} {files} a sample", opens or None),
         (f" ({kinds})", kinds or None),
-        (f", in {plural(s.directories or 0, 'folder', 'folders')}", s.directories or None),
+        (f", in {plural(s.directories or 0, 'folder')}", s.directories or None),
         (f", on {mounts}", mounts or None),
         (f"; {percent(reopened)} of them opened before", again or None),
     )
@@ -79,7 +77,7 @@ def _files(s: StorageSummary) -> str:
 
 def mount_name(mount: Mount) -> str:
     """'overlay', 'nfs4 (network)', 'ext4 (local)'."""
-    name, words = clean(mount.type, 30), clean(mount.kind, 20)
+    name, words = mount.type, mount.kind
     return name if name.startswith(words) or words == "other" else f"{name} ({words})"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...advisors.schema.report_model import GpuSummary, SystemSummary
-from ...profiler.base.metadata import clean
 from .units import known, percent, plural, size
 
 # A note on what is not there is worth a line only where a reader would look for it.
@@ -24,7 +23,7 @@ def machine_line(s: SystemSummary) -> str | None:
         (f"{percent(s.cpu_stolen_mean_share)} stolen", _large(s.cpu_stolen_mean_share, 0.01)),
         (f"throttled {percent(s.throttled_share)} of the time", s.throttled_share or None),
         (f"{size(s.mem_available_min_bytes)} of memory free", s.mem_available_min_bytes),
-        (f"{plural(len(s.gpus), 'GPU', 'GPUs')} {percent(use)} in use", use),
+        (f"{plural(len(s.gpus), 'GPU')} {percent(use)} in use", use),
         (f"disk {size(s.disk_read_bytes_s)}/s", _large(s.disk_read_bytes_s, 1e6)),
     )
     others = f" {_others(s)}" if s.crowded_by_others else ""
@@ -43,7 +42,7 @@ def _large(value: float | None, least: float) -> float | None:
 
 
 def _cores(s: SystemSummary) -> str:
-    return plural(s.cores_logical or 0, "core", "cores")
+    return plural(s.cores_logical or 0, "core")
 
 
 def _limit(s: SystemSummary) -> str | None:
@@ -113,14 +112,14 @@ def _rows(s: SystemSummary) -> Iterator[tuple[str, str]]:
     for gpu in s.gpus:
         yield f"GPU {gpu.index}", _gpu(gpu) or "nothing was measured"
     for name, label in _WORTH_SAYING.items():
-        yield label, clean(s.reasons.get(name, ""), 200)
+        yield label, s.reasons.get(name, "")
 
 
 def _gpu(gpu: GpuSummary) -> str:
     used, total, power = gpu.mem_peak_bytes, gpu.mem_total_bytes, gpu.power_mean_w
     return known(
         " · ",
-        (clean(gpu.name, 60), gpu.name or None),
+        (gpu.name or "", gpu.name or None),
         (f"some kernel running {percent(gpu.util_mean_share)} of the time", gpu.util_mean_share),
         (f"{size(used)} of {size(total)} in use at most", used),
         (f"{power or 0:.0f} W", power),

@@ -1,27 +1,26 @@
-"""Figures as people read them, also where there is none."""
+"""Figures as people read them, and the reasons where there is none."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from ...advisors.schema import figures
 from ...advisors.schema.evidence import Figure
-from ...profiler.base.metadata import clean
 
 UNKNOWN = "–"
 
 
-def duration(seconds: float | None) -> str:
-    """'27 µs', '1.32 ms', '4.10 s', '12 min 5 s', '3 h 20 min'."""
-    return UNKNOWN if seconds is None else figures.duration(seconds)
+def _or_unknown(shown: Callable[[float], str]) -> Callable[[float | None], str]:
+    return lambda value: UNKNOWN if value is None else shown(value)
 
 
-def micros(value: float | None) -> str:
-    """A duration given in microseconds."""
-    return UNKNOWN if value is None else figures.us(value)
-
-
-def percent(share: float | None) -> str:
-    """'49 %', '0.4 %', '< 0.1 %'."""
-    return UNKNOWN if share is None else figures.percent(share)
+duration = _or_unknown(figures.duration)  # of seconds: '27 µs', '4.10 s', '12 min 5 s'
+micros = _or_unknown(figures.us)  # a duration given in microseconds
+percent = _or_unknown(figures.percent)  # of a share: '49 %', '0.4 %', '< 0.1 %'
+size = _or_unknown(figures.size)  # '787 kB', '23.5 GB': decimal, as disks and `watch` say it
+count = _or_unknown(figures.count)  # '1,280'
+rate = _or_unknown(figures.three)  # '124', '1,981', '0.52': three digits are enough
+factor = _or_unknown(figures.times)  # '×0.21', '×1.8', '×24'
 
 
 def span(low: float, high: float) -> str:
@@ -30,34 +29,14 @@ def span(low: float, high: float) -> str:
     return first if first == second else f"{first.removesuffix(' %')}–{second}"
 
 
-def size(number: float | None) -> str:
-    """'787 kB', '23.5 GB': decimal, as disks and `watch` say it."""
-    return UNKNOWN if number is None else figures.size(number)
-
-
-def count(number: float | None) -> str:
-    """'1,280'."""
-    return UNKNOWN if number is None else figures.count(number)
-
-
-def plural(number: int, one: str, many: str) -> str:
-    """'1 batch', '1,280 batches'."""
-    return f"{count(number)} {one if number == 1 else many}"
-
-
-def rate(number: float | None) -> str:
-    """'124', '1,981', '0.52': three digits are enough for a rate."""
-    return UNKNOWN if number is None else figures.three(number)
-
-
-def factor(number: float | None) -> str:
-    """'×0.21', '×1.8', '×24'."""
-    return UNKNOWN if number is None else figures.times(number)
+def plural(number: int, one: str, many: str = "") -> str:
+    """'1 sample', '1,280 samples'; `many` is the plural that is more than an s."""
+    return f"{count(number)} {one if number == 1 else many or f'{one}s'}"
 
 
 def figure(found: Figure) -> str:
     """A figure of advice with its unit, as all formats show it."""
-    return clean(str(found), 200)
+    return str(found)
 
 
 def known(between: str, *parts: tuple[str, object]) -> str:
@@ -71,3 +50,11 @@ def bar(share: float | None, width: int) -> str:
         return " " * max(0, width)
     eighths = max(1, round(min(share, 1.0) * width * 8))
     return ("█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()).ljust(width)
+
+
+def by_reason(found: Iterable[tuple[str, str]]) -> str:
+    """'pack, queued (no workers); pin (pin_memory is off)' of (name, reason) pairs."""
+    together: dict[str, list[str]] = {}
+    for name, reason in found:
+        together.setdefault(reason, []).append(name)
+    return "; ".join(f"{', '.join(names)} ({reason})" for reason, names in together.items())

@@ -19,8 +19,7 @@ from loaderscope.reports.words.curves import curves
 from loaderscope.tui.draw import flow, machine
 from loaderscope.tui.draw.batches import histogram
 from loaderscope.tui.draw.flow import limiting, nodes
-from loaderscope.tui.facts.lanes import BLOCKED, Lane, lanes
-from loaderscope.tui.facts.pace import pace
+from loaderscope.tui.facts import BLOCKED, Lane, lanes, pace
 from loaderscope.tui.snapshot import AdviceView, Snapshot
 from loaderscope.tui.snapshot_builder import SnapshotBuilder, ViewRequest, system_of
 

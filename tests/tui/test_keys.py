@@ -23,6 +23,7 @@ from loaderscope.tui.app import Dashboard
 from loaderscope.tui.bars import Banner, Scrubber
 from loaderscope.tui.help import KEYS, HelpScreen
 from loaderscope.tui.screens import Advice, Batches, Workers
+from screen_text import screen_text
 
 Act = Callable[[Dashboard, Pilot[None]], Awaitable[None]]
 
@@ -40,12 +41,6 @@ def with_dashboard(path: Path, act: Act, size: tuple[int, int] = (100, 30)) -> N
 async def press(app: Dashboard, pilot: Pilot[None], *keys: str) -> None:
     await pilot.press(*keys)
     await refresh(app, pilot)
-
-
-def shown(app: Dashboard) -> str:
-    """The words of the screen."""
-    strips = app.screen._compositor.render_strips()
-    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
 
 
 @pytest.fixture
@@ -66,7 +61,7 @@ def test_screens_by_number_and_by_click(path: Path) -> None:
         for key, word in words.items():
             await press(app, pilot, key)
             assert switcher.current == f"view{int(key) - 1}"
-            assert word in shown(app)
+            assert word in screen_text(app)
         await pilot.click("Tabs", offset=(16, 0))
         assert switcher.current == "view1"
 
@@ -95,9 +90,9 @@ def test_help_opens_closes_and_names_every_key(path: Path) -> None:
 def test_loaders_and_ranks_switch(path: Path) -> None:
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
         assert app.snapshot is not None
-        assert "rank 0 · Pictures (1/3)" in shown(app)
+        assert "rank 0 · Pictures (1/3)" in screen_text(app)
         await press(app, pilot, "l")
-        assert "rank 0 · Validation (2/3)" in shown(app)
+        assert "rank 0 · Validation (2/3)" in screen_text(app)
         await press(app, pilot, "l", "r")
         choice = app.snapshot.choice
         assert choice is not None
@@ -119,7 +114,7 @@ def test_the_time_line_goes_back_and_on(path: Path) -> None:
 
         assert batches() == 400
         await press(app, pilot, "left")
-        assert "◀ looking" in shown(app)
+        assert "◀ looking" in screen_text(app)
         assert 390 < batches() < 400
         before = batches()
         await press(app, pilot, "shift+left", "shift+left")
@@ -167,7 +162,7 @@ def test_code_is_copied(path: Path) -> None:
         app.copy_to_clipboard("nothing")
         await press(app, pilot, "down")
         assert view.target == "h2d-copies"
-        assert "copies were not seen" in shown(app)
+        assert "copies were not seen" in screen_text(app)
         await press(app, pilot, "c")
         assert app.clipboard == "nothing"
 
@@ -187,13 +182,13 @@ def test_advice_is_shown_as_a_patch(path: Path) -> None:
         await press(app, pilot, "d")
         assert not asked  # another screen
         await press(app, pilot, "2", "d")
-        await wait_for(pilot, lambda: "+workers=8" in shown(app))
-        assert "-workers=[bold]0" in shown(app) and CODE not in shown(app)
+        await wait_for(pilot, lambda: "+workers=8" in screen_text(app))
+        assert "-workers=[bold]0" in screen_text(app) and CODE not in screen_text(app)
         await press(app, pilot, "d")
-        assert "+workers=8" not in shown(app) and asked == ["num-workers"]
+        assert "+workers=8" not in screen_text(app) and asked == ["num-workers"]
         await press(app, pilot, "d", "down")  # what is looked at now has another patch
         await wait_for(pilot, lambda: not app.jobs.threads)
-        assert "+workers=8" not in shown(app)
+        assert "+workers=8" not in screen_text(app)
 
     with_dashboard(path, act)
 
@@ -201,7 +196,7 @@ def test_advice_is_shown_as_a_patch(path: Path) -> None:
 def test_a_patch_that_cannot_be_made_says_why(path: Path) -> None:
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
         await press(app, pilot, "2", "d")
-        await wait_for(pilot, lambda: "no patch: its code is to be" in shown(app))
+        await wait_for(pilot, lambda: "no patch: its code is to be" in screen_text(app))
 
     with_dashboard(path, act)
 
@@ -229,11 +224,11 @@ def test_advice_keeps_what_is_looked_at_when_it_is_worked_out_again(path: Path) 
 def test_lanes_zoom(path: Path) -> None:
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
         await press(app, pilot, "3")
-        before = shown(app)
+        before = screen_text(app)
         await press(app, pilot, "plus")
-        assert shown(app) != before
+        assert screen_text(app) != before
         await press(app, pilot, "minus")
-        assert shown(app) == before
+        assert screen_text(app) == before
         view = app.view
         assert isinstance(view, Workers)
         await press(app, pilot, *["minus"] * 20)
@@ -248,7 +243,7 @@ def test_the_slowest_are_sorted_by_each_stage(path: Path) -> None:
         assert isinstance(app.view, Batches)
         for stage in ("fetch", "collate", "compute", "wait"):
             await press(app, pilot, "s")
-            assert f"Slowest batches by {stage}" in shown(app)
+            assert f"Slowest batches by {stage}" in screen_text(app)
 
     with_dashboard(path, act)
 
@@ -272,17 +267,17 @@ def test_s_takes_stacks_of_a_live_run(path: Path) -> None:
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
         app.take = take
         await press(app, pilot, "6")
-        assert "2,410 samples in 2 bursts" in shown(app)
+        assert "2,410 samples in 2 bursts" in screen_text(app)
         seen_live(app)
         await pilot.press("s")
         await pilot.press("s")  # once is enough
         await pilot.pause()
-        assert "taking stacks…" in shown(app)
+        assert "taking stacks…" in screen_text(app)
         go.set()
         while app.jobs.threads:
             await pilot.pause(0.02)
         await pilot.pause()
-        assert "taken: 399 samples of 2 processes" in shown(app)
+        assert "taken: 399 samples of 2 processes" in screen_text(app)
         assert asked == [path]
 
     with_dashboard(path, act)
@@ -307,7 +302,7 @@ def test_stacks_that_cannot_be_taken_say_why(path: Path, error: Exception, said:
         while app.jobs.threads:
             await pilot.pause(0.02)
         await pilot.pause()
-        assert said in shown(app)
+        assert said in screen_text(app)
 
     with_dashboard(path, act)
 
@@ -315,11 +310,11 @@ def test_stacks_that_cannot_be_taken_say_why(path: Path, error: Exception, said:
 def test_a_run_that_ended_shows_what_was_recorded(path: Path) -> None:
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
         await press(app, pilot, "6")
-        assert "recorded; stacks can be taken of a live run only" in shown(app)
+        assert "recorded; stacks can be taken of a live run only" in screen_text(app)
         await press(app, pilot, "s")
         assert not app.jobs.threads
-        assert "stacks can be taken of a live run only" in shown(app)
-        assert "the GIL was held in 31 % of them" in shown(app)
+        assert "stacks can be taken of a live run only" in screen_text(app)
+        assert "the GIL was held in 31 % of them" in screen_text(app)
 
     with_dashboard(path, act)
 
@@ -328,7 +323,7 @@ def test_s_still_sorts_batches(path: Path) -> None:
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
         await press(app, pilot, "6", "5", "s")
         assert not app.jobs.threads
-        assert "Slowest batches by fetch" in shown(app)
+        assert "Slowest batches by fetch" in screen_text(app)
 
     with_dashboard(path, act)
 
@@ -340,7 +335,7 @@ def test_themes_switch_and_every_one_draws(path: Path) -> None:
         for theme in ("ansi-dark", "ansi-light", "textual-dark"):
             app.theme = theme
             await pilot.pause()
-            assert "input-bound" in shown(app)
+            assert "input-bound" in screen_text(app)
 
     with_dashboard(path, act)
 
@@ -367,8 +362,8 @@ def test_a_run_removed_while_shown_stays(path: Path) -> None:
         await refresh(app, pilot)
         assert app.snapshot is not None
         assert app.snapshot.state == "removed"
-        assert "directory was removed" in shown(app)
-        assert "input-bound" in shown(app)
+        assert "directory was removed" in screen_text(app)
+        assert "input-bound" in screen_text(app)
         for key in ("2", "3", "4", "5", "6", "1", "left", "space", "l"):
             await press(app, pilot, key)
 
@@ -381,7 +376,7 @@ def test_a_run_that_died_says_so(runs_dir: Path) -> None:
 
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
         assert app.query_one(Banner).display
-        assert "the run died" in shown(app)
+        assert "the run died" in screen_text(app)
 
     with_dashboard(run.path, act)
 
@@ -413,7 +408,7 @@ def test_an_empty_run_waits(runs_dir: Path) -> None:
                 assert snapshot is not None
                 app.on_fresh(type("M", (), {"snapshot": snapshot})())
                 await pilot.pause()
-            assert "Waiting for the first batch" in shown(app)
+            assert "Waiting for the first batch" in screen_text(app)
 
     asyncio.run(whole())
 
@@ -437,7 +432,7 @@ def test_it_draws_at_any_size_and_through_a_storm_of_them(
             )
         await pilot.resize_terminal(80, 24)
         await press(app, pilot, "1")
-        assert "input-bound" in shown(app)
+        assert "input-bound" in screen_text(app)
 
     with_dashboard(path, act, size)
 

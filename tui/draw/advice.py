@@ -16,8 +16,7 @@ from ...reports.words.sentences import nothing_to_change
 from ...reports.words.units import factor
 from ..snapshot import AdviceView
 from .document import blocks
-from .marks import DIM, FAIR, GOOD, line, text
-from .needs import no_advice
+from .marks import DIM, FAIR, GOOD, line, no_advice, text
 
 # What an entry stands for: advice, a rule that could not be judged, or None for a heading.
 Target = Recommendation | str | None

@@ -13,8 +13,7 @@ from ...reports.document.stages import slowest_batches
 from ...reports.words.units import UNKNOWN, duration, micros
 from ..snapshot import LoaderView
 from .document import blocks
-from .marks import BAD, DIM, GOOD, MARK, SECOND, course, dim, line, lines, text
-from .needs import needs_loader
+from .marks import BAD, DIM, GOOD, MARK, SECOND, course, dim, line, lines, needs_loader, text
 
 STAGES = ("wait", "fetch", "collate", "compute")
 _STYLES = (BAD, MARK, SECOND, GOOD)

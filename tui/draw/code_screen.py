@@ -10,8 +10,7 @@ from ...reports.words.inside import basis_text, code_stages
 from ..jobs import Taken
 from ..snapshot import Snapshot
 from .document import parts
-from .marks import BAD, DIM, FAIR, GOOD, dim, line, lines, text
-from .needs import needs_advice, no_advice
+from .marks import BAD, DIM, FAIR, GOOD, dim, line, lines, needs_advice, no_advice, text
 
 _TAKEN = {None: FAIR, True: GOOD, False: BAD}
 

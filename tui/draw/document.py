@@ -10,8 +10,7 @@ from rich.style import Style
 from textual.content import Content
 
 from ...reports.document.blocks import Block, Part
-from ...reports.text.draw import drawn_parts
-from ...reports.text.terminal import console
+from ...reports.text.draw import console, drawn_parts
 from .marks import BAD, FAIR, GOOD, MARK, lines
 
 _COLORS = {"green": GOOD, "yellow": FAIR, "red": BAD, "cyan": MARK}

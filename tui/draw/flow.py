@@ -8,10 +8,9 @@ from textual.content import Content
 
 from ...advisors.schema.report_model import LoaderReport
 from ...reports.words.units import bar, micros, percent
-from ..facts.pace import NOW_NS
+from ..facts import NOW_NS
 from ..snapshot import LoaderView
-from .marks import BAD, DIM, FAIR, GOOD, MARK, fitted, graph, line, lines, text
-from .needs import needs_loader
+from .marks import BAD, DIM, FAIR, GOOD, MARK, fitted, graph, line, lines, needs_loader, text
 
 # The queue, by the share of it that is ready: below these it is empty, or nearly.
 _EMPTY, _LOW = 0.15, 0.4
@@ -124,7 +123,7 @@ def limiting(report: LoaderReport, found: list[Node]) -> str | None:
     if report.verdict == "compute-bound":
         return "compute"
     limit = "fetch" if report.limit == "workers" else report.limit
-    loading = [node for node in found if node.name != "compute"]
-    told = next((node.name for node in loading if limit in _NODES[node.name]), None)
-    known = {node.name: node.used_share for node in loading if node.used_share is not None}
-    return told or max(known, key=lambda name: known[name], default=None)
+    known = {node.name: node.used_share for node in found if node.name != "compute"}
+    busiest = max(known, key=lambda name: known[name] or 0.0)
+    named = (name for name in known if limit in _NODES[name])
+    return next(named, busiest if known[busiest] else None)

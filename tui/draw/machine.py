@@ -10,8 +10,7 @@ from textual.content import Content
 from ...profiler.store.run.run import SystemRun
 from ...reports.document.blocks import sentences
 from ...reports.words.curves import Curve, curves
-from ...reports.words.reasons import by_reason
-from ...reports.words.units import percent, size
+from ...reports.words.units import by_reason, percent, size
 from ..snapshot import Snapshot
 from .document import blocks
 from .marks import BAD, DIM, EIGHTHS_UP, MARK, course, dim, fitted, heat, line, lines, text

@@ -1,16 +1,18 @@
-"""Small drawings in text: courses and columns. Every mark is a shape, so that none needs its
-colour."""
+"""Small drawings in text: courses and columns, and words in place of what a snapshot lacks. Every
+mark is a shape, so that none needs its colour."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from textual.content import Content
 
 from ...profiler.base.metadata import clean
+from ..snapshot import AdviceView, Snapshot
 
 # Styles by meaning; the theme says which colours these are.
 GOOD, FAIR, BAD = "$text-success", "$text-warning", "$text-error"
@@ -113,3 +115,30 @@ def fitted(value: str, width: int) -> str:
     if len(value) > width:
         return value[: width - 1] + "…" if width > 0 else ""
     return value.ljust(width)
+
+
+Drawing = Callable[..., Content]
+
+
+def needs_loader(draw: Drawing) -> Drawing:
+    """Makes a drawing of a snapshot out of one of its LoaderView."""
+
+    def drawn(s: Snapshot, *room: int, **options: Any) -> Content:
+        return dim("no batches yet") if s.loader is None else draw(s.loader, *room, **options)
+
+    return drawn
+
+
+def needs_advice(draw: Drawing) -> Drawing:
+    """Makes a drawing of a snapshot out of one of its last report with advice."""
+
+    def drawn(s: Snapshot, *room: int, **options: Any) -> Content:
+        report = s.advice.report
+        return no_advice(s.advice) if report is None else draw(report, *room, **options)
+
+    return drawn
+
+
+def no_advice(advice: AdviceView) -> Content:
+    """Why there is none."""
+    return line((text(advice.problem), BAD)) if advice.problem else dim("no advice yet")

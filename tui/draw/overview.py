@@ -17,8 +17,7 @@ from ...reports.words.units import count, factor, percent, plural, rate, span
 from ..snapshot import LoaderView, Snapshot
 from .advice import conclusion
 from .document import blocks
-from .marks import BAD, MARK, VERDICTS, dim, graph, line, lines, text
-from .needs import needs_advice, needs_loader
+from .marks import BAD, MARK, VERDICTS, dim, graph, line, lines, needs_advice, needs_loader, text
 
 WAITING = "Waiting for the first batch."
 _MOST_LINES = 8  # of one of the pace's graphs
@@ -48,7 +47,7 @@ def _basis(report: LoaderReport) -> Iterator[str]:
     spread = f", {span(low, high)}" if low is not None and high is not None else ""
     yield f"confidence {basis.confidence} ({count(basis.steady_batches)} steady{spread})"
     yield plural(report.batches, "batch", "batches")
-    yield plural(report.epochs, "epoch", "epochs")
+    yield plural(report.epochs, "epoch")
 
 
 @needs_loader

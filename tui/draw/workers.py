@@ -1,8 +1,10 @@
-"""The third screen: a lane a worker, and the loop's own, over the newest batches."""
+"""The third screen: a lane a worker, and the loop's own, over the newest batches; and the ranks of
+the job as a heat map."""
 
 from __future__ import annotations
 
 from itertools import groupby
+from statistics import median
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +12,9 @@ from textual.content import Content
 
 from ...reports.words.timeline import Slices
 from ...reports.words.units import UNKNOWN, duration, percent, size
-from ..facts.lanes import BLOCKED, Lane
-from ..snapshot import LoaderView
-from .marks import BAD, DIM, FAIR, GOOD, MARK, SECOND, Part, dim, fitted, line, lines
-from .needs import needs_loader
+from ..facts import BLOCKED, Lane
+from ..snapshot import LoaderView, Snapshot
+from .marks import BAD, DIM, FAIR, GOOD, MARK, SECOND, Part, dim, fitted, line, lines, needs_loader
 
 # Stage → (mark, style, what it is). The marks differ in shape, so that none needs its colour.
 KINDS = {
@@ -122,3 +123,48 @@ def _covered(spans: Slices, edges: Floats) -> Floats:
         return np.zeros(len(edges) - 1)
     covered: Floats = np.diff(np.interp(edges, places, values))
     return covered
+
+
+# From which share of the step on: mark, style and what they mean. Marks differ in shape, so that
+# none needs its colour. Below 0 is what is not known.
+_HEAT: tuple[tuple[float, str, str, str], ...] = (
+    (0.5, "██", BAD, "from 50 %"),
+    (0.1, "▓▓", FAIR, "from 10 %"),
+    (0.05, "▒▒", GOOD, "from 5 %"),
+    (0.0, "░░", GOOD, "below 5 %"),
+    (-1.0, "··", DIM, "not known"),
+)
+_LOOKED_AT = ("◂", f"bold {MARK}")
+_CELL, _LABEL = 3, 7
+
+
+def heat_map(s: Snapshot, width: int, height: int) -> Content:
+    """Who waits longest, in a sentence; then the cells, a line for each few ranks, the one looked
+    at marked."""
+    known = [(each.share, -each.rank) for each in s.ranks if each.share is not None]
+    if not known:
+        return dim("no steps of the ranks yet")
+    share, rank = max(known)
+    head = line(
+        f"Rank {-rank} waits longest for data: ",
+        (percent(share), f"bold {_heat(share)[1]}"),
+        f" of its step time; median {percent(median(each for each, _ in known))}",
+    )
+    room = max(1, (width - _LABEL) // _CELL)
+    a_line = next((many for many in (64, 32, 16, 8) if many <= room), room)
+    looked_at = s.choice.rank if s.choice is not None else None
+    rows = []
+    for start in range(0, len(s.ranks), a_line):
+        parts: list[str | Part] = [(f"{s.ranks[start].rank:>{_LABEL - 2}}  ", DIM)]
+        for each in s.ranks[start : start + a_line]:
+            parts += [_heat(each.share), _LOOKED_AT if each.rank == looked_at else " "]
+        rows.append(line(*parts))
+    legend: list[str | Part] = [" " * _LABEL]
+    for _, mark, style, meaning in _HEAT[::-1]:
+        legend += [(mark, style), f" {meaning}  "]
+    return lines([head, *rows, line(*legend, _LOOKED_AT, " looked at")])
+
+
+def _heat(share: float | None) -> Part:
+    level = -1.0 if share is None else share
+    return next((mark, style) for least, mark, style, _ in _HEAT if level >= least)

@@ -17,8 +17,7 @@ from builders import MS, RunBuilder, epoch_row, loop
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.reports.compare.compare import compare, slowest_factor
-from loaderscope.reports.compare.compare_blocks import quantile
+from loaderscope.reports.compare.compare import compare, quantile, slowest_factor
 from loaderscope.reports.compare.compare_model import Comparison, Setting
 from loaderscope.reports.document.comparison import followed_lines
 from loaderscope.reports.formats import render_comparison

@@ -13,7 +13,7 @@ from loaderscope.profiler.store.run.device_steps import DeviceSteps
 from loaderscope.profiler.store.run.run import LoaderRun, Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.words.timeline import Window
-from loaderscope.tui.facts.lanes import lanes
+from loaderscope.tui.facts import lanes
 
 LOAD, HOST, COPIED, STEP = 6, 1, 2, 5  # ms; the device's step has the copy in it
 

@@ -1,4 +1,5 @@
-"""What the loop, each worker and the device did when: a lane each, over the newest batches."""
+"""What the reader works out of a `Run` for the screens: what the loop, each worker and the device
+did when, a lane each, over the newest batches; and the pace of a loop now."""
 
 from __future__ import annotations
 
@@ -8,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...advisors.stage_model.shares import blocked_share
-from ...profiler.store.lanes.columns import Columns
-from ...profiler.store.run.run import LoaderRun
-from ...reports.words.timeline import Slices, Window
+from ..advisors.stage_model.shares import blocked_share, waiting_share
+from ..advisors.stage_model.verdict import lost_time
+from ..profiler.store.lanes.columns import Columns
+from ..profiler.store.run.run import LoaderRun
+from ..reports.words.timeline import Slices, Window
 
 # Newest batches drawn, at most; at 10,000 batches a second that is still more than a screen
 # resolves.
@@ -127,3 +129,41 @@ def _span(window: Window) -> int:
     step = float(np.mean((window.wait + window.lengths("compute").clip(0))[-USUAL:]))
     workers = len(np.unique(window.column("worker")[window.from_worker]))
     return max(1_000, round(step * max(1, workers) * BATCHES_SHOWN))
+
+
+# "Now" is so long; long enough that a steady loop of one batch a second shows a steady figure.
+NOW_NS = 5_000_000_000
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Over the last moments: batches and samples a second, and the share of the time lost to
+    loading."""
+
+    batches_s: float | None = None
+    samples_s: float | None = None
+    lost_share: float | None = None
+
+
+def pace(loader: LoaderRun, now_ns: int | None) -> Pace:
+    """The pace over the last NOW_NS before `now_ns`; before the newest batch where that is None."""
+    batches = loader.batches
+    if batches.rows < 2:
+        return Pace()
+    samples, lost = batches["samples"], lost_time(loader)
+    handed = batches["t_ns"] + batches["wait_ns"].clip(0)
+    now = max(int(handed[-1]), now_ns or 0)
+    count = int(np.count_nonzero(handed > now - NOW_NS))
+    if not count:
+        return Pace(0.0, 0.0 if np.any(samples >= 0) else None)
+    # The newest step's end is not known yet: it counts from its beginning.
+    first = max(1, len(handed) - count)
+    seconds = (now - int(handed[first - 1])) / 1e9
+    if seconds <= 0:
+        return Pace()
+    samples = samples[first:]
+    return Pace(
+        (len(handed) - first) / seconds,
+        float(samples[samples >= 0].sum()) / seconds if np.any(samples >= 0) else None,
+        waiting_share(lost.lost[first:], lost.step[first:]),
+    )

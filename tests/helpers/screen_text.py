@@ -1,0 +1,27 @@
+"""What a dashboard shows, as text, and the files it is compared with."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from loaderscope.tui.app import Dashboard
+
+GOLDEN = Path(__file__).parents[1] / "tui" / "golden"
+UPDATE = os.environ.get("LOADERSCOPE_UPDATE_GOLDEN") == "1"
+
+
+def screen_text(app: Dashboard) -> str:
+    """The words of the screen, without spaces at the ends of lines."""
+    strips = app.screen._compositor.render_strips()
+    rows = ("".join(segment.text for segment in strip).rstrip() for strip in strips)
+    return "\n".join(rows).rstrip("\n") + "\n"
+
+
+def check_golden(name: str, found: str) -> None:
+    """Compares with a file, which LOADERSCOPE_UPDATE_GOLDEN=1 writes."""
+    path = GOLDEN / name
+    if UPDATE:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(found)
+    assert found == path.read_text(), f"{name} has changed: look at it, then update it"

@@ -1,1 +1,0 @@
-"""What the reading thread works out of a `Run` for the screens: pure functions, frozen values."""
