@@ -127,14 +127,14 @@ class Bursts:
             self._abandon(error)
 
     def wait(self, seconds: float) -> None:
-        """Sleep for so long; while a burst is taken, look at what it reads. Never raises."""
+        """Sleep, and see what a burst at work reads meanwhile. Never raises."""
         if self._burst is not None:
             self._burst.readings.wait(seconds)
         else:
             time.sleep(seconds)
 
     def close(self) -> None:
-        """End what is at work, keeping what it has seen. Never raises."""
+        """End a burst at work with what it has. Never raises."""
         try:
             if self._burst is not None:
                 self._burst.close()
@@ -189,7 +189,7 @@ class Bursts:
             self._say(OFF if not wanted else COMPUTING if computing else YOUNG)
 
     def _watcher(self, main: Main) -> Watcher:
-        """What the loops of this process did until now."""
+        """The loops of this process, as they are now."""
         watcher = self._watchers.setdefault(main.directory, Watcher(main.directory))
         watcher.look()
         return watcher
@@ -251,7 +251,7 @@ class Bursts:
             self._say(burst.reason)
 
     def _refuse(self, now: int, asked: StackRequest, reason: str) -> None:
-        """Answer a request by saying why there are no stacks."""
+        """Answer a request with the reason why there are no stacks."""
         self._write(
             BurstFile(
                 format=FORMAT,

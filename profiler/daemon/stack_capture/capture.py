@@ -1,10 +1,10 @@
-"""One burst of stack samples: its recordings side by side, and what they have seen together.
+"""One burst of stack samples, from several recordings at a time.
 
 py-spy runs as the sampler's child, one for main and one for each of a few workers (workers of a
-loader are alike). With `--subprocesses` one would do for all, at 1.5 times the cost: it looks
-through /proc for new children ten times a second (measured: 0.6 ms of CPU a reading of a process
-with three Python threads, 1.0 ms with that option). A burst has two parts: the stacks with idle
-threads, and then, shorter, who holds the GIL. Nothing here waits: each tick looks at what is new.
+loader are alike). A single one with `--subprocesses` would cost 1.5 times as much, because it
+searches /proc for new children ten times a second (1.0 ms instead of 0.6 ms of CPU a reading of a
+process with three Python threads). A burst has two parts: stacks with idle threads, and then,
+shorter, who holds the GIL. Nothing here waits: each tick handles what is new.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from .readings import Readings
 
 MAX_WORKERS = 4
 
-# A reading costs 0.4 to 0.8 ms of CPU: so many a second and core take 1 to 2 % of it.
-READINGS_A_CORE_HZ = 25
+READINGS_A_CORE_HZ = 25  # 1 to 2 % of a core: a reading costs 0.4 to 0.8 ms of CPU
 CPU_SHARE = 0.03  # of the cores at hand: a burst that takes more ends early
 CPU_START_NS = 150_000_000  # of each py-spy, to find its way in the process
 S = 1_000_000_000
@@ -39,7 +38,7 @@ NATIVE_SECONDS, NATIVE_HZ, NATIVE_WORKERS = 2, 10, 1
 MAX_TARGETS = 64
 RELIEF_NS = 2 * S  # for less of a burst than this, the workers of a new epoch are not read
 HUNG_NS, NATIVE_HUNG_NS = 10 * S, 30 * S
-LEAVING_S = 1.5  # what a burst gets to write what it has when the training has ended
+LEAVING_S = 1.5  # how long a burst may write its data when the training has ended
 
 
 @dataclass(frozen=True)
@@ -65,8 +64,8 @@ class Plan:
 def plan(
     cores: float, processes: int, asked: StackRequest | None, eager: bool, slower: float
 ) -> Plan:
-    """For so many processes on so many cores; `slower` divides the rate where a burst cost more
-    than allowed."""
+    """For a number of processes and cores; `slower` divides the rate where a burst cost more than
+    allowed."""
     seconds = EAGER_SECONDS if eager else SECONDS
     rate = EAGER_HZ if eager else min(MOST_HZ, READINGS_A_CORE_HZ * cores / processes) / slower
     gil_seconds = EAGER_GIL_SECONDS if eager else GIL_SECONDS
@@ -80,7 +79,7 @@ def plan(
 
 
 def workers_of(main: Main, owner: int, loader: int | None, most: int) -> list[ProcessRow]:
-    """At most so many of the workers of a training process, those of `loader` first."""
+    """At most `most` workers of a training process, those of `loader` first."""
     ranked = sorted(
         main.workers.items(), key=lambda item: (item[1].loader != loader, item[1].worker)
     )
@@ -88,7 +87,7 @@ def workers_of(main: Main, owner: int, loader: int | None, most: int) -> list[Pr
 
 
 class StackCapture:
-    """One at work: `go_on` at each tick until it says that it is over, then `file`."""
+    """A burst at work: call `go_on` at each tick until it returns True, then `file`."""
 
     def __init__(
         self,
@@ -163,7 +162,7 @@ class StackCapture:
         return not self._recordings
 
     def close(self) -> None:
-        """End it now, keeping what it has seen."""
+        """End it now with what it has."""
         for _, one in self._recordings:
             one.end()
         deadline = time.monotonic() + LEAVING_S
@@ -228,7 +227,7 @@ class StackCapture:
             self._recordings.append((target, one))
 
     def _restrain(self, now: int) -> None:
-        """One that hangs is killed, one that costs more than it may ends with what it has."""
+        """Kill recordings that hang, and end a burst that costs more than allowed."""
         if now > self._deadline_ns:
             self._failures.append("py-spy did not end in time and was stopped")
             for _, one in self._recordings:
@@ -240,7 +239,7 @@ class StackCapture:
         return sum(one.cpu_ns() for _, one in self._recordings)
 
     def end_early(self) -> None:
-        """What it has seen is kept."""
+        """End it now with what it has, without the part about the GIL."""
         self.early = True
         self._gil_seconds = 0
         for _, one in self._recordings:
@@ -266,7 +265,7 @@ class StackCapture:
             self._read(target, left_ns // S, self._plan.rate_hz, gil=False)
 
     def _take_in(self) -> None:
-        """What the recordings that have ended say."""
+        """Read what the ended recordings wrote."""
         if not any(one.gil for _, one in self._recordings):
             self._t_end_ns = now_ns()
         for target, one in self._recordings:

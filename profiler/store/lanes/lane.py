@@ -5,8 +5,8 @@ memory: a block of this process's `Arena`, which the keeper (the system sampler)
 copies to the files several times a second and once more when this process has ended, however that
 came. A window that is full is flushed here, by one `pwrite` for some hundred batches, and used
 again. So the loop makes no system call, nothing is lost with a killed process, and no file is ever
-mapped: whoever truncates or removes one causes an error at worst, never a bus error in the middle
-of training.
+mapped: to truncate or remove one causes an error at worst, never a bus error in the middle of
+training.
 
 Where there is no keeper (no Linux, the sampler switched off or gone), each record is written to the
 file at once.

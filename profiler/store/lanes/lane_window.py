@@ -32,8 +32,8 @@ class LaneWindow:
     """One lane: `poll` it, then ask for its `content`. Not thread-safe; never raises for what it
     reads.
 
-    `keep_rows` is the least number of newest records in memory, where there are so many. Older ones
-    are dropped without `totals`. `on_older` gets every stretch of records that becomes totals, with
+    At least the `keep_rows` newest records are in memory. Older ones are dropped without `totals`.
+    `on_older` gets every stretch of records that becomes totals, with
     its compute times.
     """
 
@@ -64,7 +64,7 @@ class LaneWindow:
 
     @property
     def newest_seq(self) -> int:
-        """Number of the newest record, 0 before the first: so many were ever written."""
+        """Number of the newest record, 0 before the first."""
         newest = self._edge(-1)
         return self.compacted.records if newest is None else int(newest["seq"][0])
 
@@ -206,8 +206,7 @@ class LaneWindow:
             self.on_older(records, compute)
 
     def _until(self, t_ns: int) -> list[Records]:
-        """At least `keep_rows` records that end with the newest at or before this time, where there
-        are so many."""
+        """At least `keep_rows` records, as far as there are, up to the newest at this time."""
 
         def begins_ns(number: int) -> int:
             begun = self._time_of(self._first_record(number))

@@ -1,6 +1,5 @@
-"""A lane's files: `NAME-000000.seg`, `NAME-000001.seg`, … Written by `pwrite` alone, so that
-nothing that happens to a file can be more than an error: no bus error, whoever truncates it, and on
-whatever file system it lies.
+"""A lane's files: `NAME-000000.seg`, `NAME-000001.seg`, … They are written by `pwrite` alone, so a
+file that is truncated causes an error, never a bus error, on any file system.
 
 Each has a 4,096-byte header (magic, format version, record size, capacity, number of the first
 record, count of committed records, the schema as JSON) and then its records. Records are written
@@ -37,7 +36,7 @@ Bytes = bytes | bytearray | memoryview
 
 
 class SegmentFile:
-    """One file of a lane, which need not exist yet: whoever writes first makes it."""
+    """One file of a lane. The first write makes it."""
 
     __slots__ = ("capacity", "first_seq", "path", "schema")
 

@@ -41,8 +41,7 @@ from .tuning import read_tuning
 # A run has one folder a process and one a host; more entries than this are not read.
 MAX_PARTS = 10_000
 MAX_LOADERS = 10_000
-# From so many processes on, most of them are read by their summaries where that is enough.
-LARGE = 16
+LARGE = 16  # with this many processes, most are read by their summaries where that is enough
 
 _RAY_WORKER = re.compile(r"[/\\\\]ray[/\\\\].*default_worker\.py$")
 
@@ -104,7 +103,7 @@ def read_run(
     notes += (note for part in parts for note in part.notes)
     return Run(
         path=path,
-        **_told(data, Run) | {"id": data.id or clean(path.name)},
+        **_shared(data, Run) | {"id": data.id or clean(path.name)},
         state=run_state(data, [process.state for process in processes], liveness),
         processes=with_ranks_counted(processes),
         systems=systems,
@@ -112,8 +111,8 @@ def read_run(
     )
 
 
-def _told(facts: Struct, kind: type[Recorded]) -> dict[str, Any]:
-    """What the file says that is asked of the run, under the same names."""
+def _shared(facts: Struct, kind: type[Recorded]) -> dict[str, Any]:
+    """The fields of the file that the run has under the same names."""
     return {
         each.name: getattr(facts, each.name)
         for each in fields(kind)
@@ -219,7 +218,8 @@ def _read_process(
         loaders += read_loaders(path, pid, data.rank, read)
     notes += (f"{loader.name}: {note}" for loader in loaders for note in loader.notes)
     return ProcessRun(
-        **_told(data, ProcessRun) | {"pid": pid, "affinity": data.cores, "cpus": data.core_numbers},
+        **_shared(data, ProcessRun)
+        | {"pid": pid, "affinity": data.cores, "cpus": data.core_numbers},
         path=path,
         state=_state(data, liveness, loaders),
         loaders=tuple(loaders),
@@ -320,7 +320,7 @@ def _read_system(path: Path, read: LaneSource, collates: Collates) -> SystemRun:
     kinds = schema.MACHINE, schema.core_schema(schema.MAX_CORES), schema.PROCESS, schema.GPU
     lanes: dict[str, Any] = {kind.name: _lane(read, path, kind.name, kind, notes) for kind in kinds}
     return SystemRun(
-        **_told(data, SystemRun) | {"affinity": core_count(data.affinity)},
+        **_shared(data, SystemRun) | {"affinity": core_count(data.affinity)},
         path=path,
         cgroup_cpu_quota=data.cgroup.cpu_quota,
         cgroup_mem_limit_bytes=data.cgroup.mem_limit_bytes,
