@@ -146,7 +146,8 @@ class Bursts:
         """End it with what it has. A loop that goes on for long enough gets another."""
         burst.close()
         self._finish(burst)
-        watcher, times = self._watchers.get(burst.directory), self._taken[burst.directory]
+        directory = burst.main.directory
+        watcher, times = self._watchers.get(directory), self._taken[directory]
         if watcher is not None and times and self._cut < MAX_CUT:
             watcher.look()
             watcher.forget()

@@ -26,6 +26,7 @@ from ..flushing import flush
 from ..gaps import reasons_of_bare_worker, told_by_worker
 from ..lanes.columns import Columns, LaneSource, read_batches, read_lane
 from ..lanes.segment_file import batch_lanes
+from ..probe_totals import read_sampled_fetches
 from ..rundir import system_stem
 from ..stacks.stack_files import Collates, read_bursts
 from ..stacks.stack_stages import Collate, collate_of
@@ -35,7 +36,6 @@ from .loader_facts import LoaderFacts
 from .loader_summary import read_summaries, summary_of
 from .run import LoaderRun, ProcessRun, Recorded, Run, SystemRun
 from .run_finder import find_run
-from .sampled_fetches_reader import read_sampled_fetches
 from .tuning import read_tuning
 
 # A run has one folder a process and one a host; more entries than this are not read.
@@ -261,8 +261,9 @@ def read_loaders(
 def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneSource) -> LoaderRun:
     notes: list[str] = []
     data = _optional(LoaderFacts, path / f"loader{index}.json", notes)
-    batches, folded, found = read_batches(path, index, read)
-    notes += found
+    content = read_batches(path, index, read)
+    batches, folded = content.columns, content.compacted
+    notes += content.notes
     epochs = _lane(read, path, f"epochs{index}", schema.EPOCH, notes)
     config = dict(data.config)
     bare, tuning = told_by_worker(path, index), read_tuning(path, index, notes)

@@ -32,8 +32,8 @@ from loaderscope.profiler.store.probe_totals import (
     OTHER,
     ProbeTotals,
     read_fetches,
+    read_sampled_fetches,
 )
-from loaderscope.profiler.store.run.sampled_fetches_reader import read_sampled_fetches
 from loaderscope.profiler.store.sampled_fetches import (
     MAX_EPOCHS,
     MAX_FOLDERS,
