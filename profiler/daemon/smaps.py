@@ -31,18 +31,15 @@ class Turns:
         self.ns_a_page = NS_A_PAGE
 
     def choose(self, candidates: list[tuple[object, int]]) -> object | None:
-        """Of [(identity, resident bytes)] the one that has waited longest and may be read now; None
+        """Of [(process, resident bytes)] the one that has waited longest and may be read now; None
         for none."""
-        self._last = {who: self._last[who] for who, _ in candidates if who in self._last}
-        now = self._wall_ns()
+        now, last = self._wall_ns(), {who: self._last.get(who, 0) for who, _ in candidates}
         if not self._all.due(now):
             return None
-        waiting = [
-            (self._last.get(who, -EVERY_NS), index)
-            for index, (who, rss_bytes) in enumerate(candidates)
-            if now - self._last.get(who, now - EVERY_NS) >= EVERY_NS and not self.too_big(rss_bytes)
-        ]
-        return candidates[min(waiting)[1]][0] if waiting else None
+        self._last = last
+        fit = [who for who, rss_bytes in candidates if not self.too_big(rss_bytes)]
+        waiting = (who for who in fit if now - last[who] >= EVERY_NS)
+        return min(waiting, key=last.__getitem__, default=None)
 
     def too_big(self, rss_bytes: int) -> bool:
         """Whether the walk is expected to take too long."""

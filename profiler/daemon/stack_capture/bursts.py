@@ -16,6 +16,7 @@ from pathlib import Path
 from ...base.atomic_write import write_atomically
 from ...base.clock import now_ns
 from ...base.tolerant import as_json
+from ...store.lanes.loop_tail import WAITING_SHARE, Loop, Watcher
 from ...store.stacks.burst_file import (
     FORMAT,
     MAX_FILES,
@@ -28,7 +29,6 @@ from ..reasons import Reasons
 from ..registry import Main
 from .capture import PySpy, S, StackCapture
 from .py_spy import MISSING, Recording, find_py_spy
-from .when import WAITING_SHARE, Loop, Watcher
 
 MAX_AUTOMATIC = 8  # in a run
 MAX_CUT = 8  # bursts of a run that a reader ended, and that are taken again

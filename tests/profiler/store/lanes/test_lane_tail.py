@@ -1,8 +1,8 @@
 import struct
 
 from loaderscope.profiler.base.schema import BATCH, WORKER
-from loaderscope.profiler.daemon.lane_tail import LaneTail
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
+from loaderscope.profiler.store.lanes.lane_tail import LaneTail
 from loaderscope.profiler.store.lanes.segment_file import COMMITTED_OFFSET, HEADER_BYTES
 
 

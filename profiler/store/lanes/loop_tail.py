@@ -1,4 +1,5 @@
-"""Whether a training process is steady and waits for its data, from the tail of its batch lanes."""
+"""What the loops of a live process do now, from the newest records of their batches: how much of
+a step is waiting, and whether they can be judged."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...base.schema import BATCH
-from ...store.lanes.segment_file import batch_lanes
-from ..lane_tail import LaneTail
+from .lane_tail import LaneTail
+from .segment_file import batch_lanes
 
 WAITING_SHARE = 0.1  # of a step; with less, faster loading would not be noticed
 S = 1_000_000_000
@@ -52,9 +53,11 @@ class Loop:
             self.last_ns = handed
             if self._previous is not None and self._previous[:2] == (seq - 1, epoch):
                 # Without the first batch of an epoch, which waits for the workers to start.
-                self.wait_ns += wait_ns
-                self.step_ns += max(0, handed - self._previous[2])
-                self._steps += 1
+                step_ns = handed - self._previous[2]
+                if wait_ns <= step_ns:
+                    self.wait_ns += wait_ns
+                    self.step_ns += step_ns
+                    self._steps += 1
             self._previous = seq, epoch, handed
 
     @property
