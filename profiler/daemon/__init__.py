@@ -1,8 +1,8 @@
 """The system sampler: a small process that records CPU, memory, I/O and GPU while training runs, a
 few times a second, and copies the training's batches to files.
 
-It is a process and not a thread, so it takes no share of the training's interpreter lock. It imports
-neither torch nor NumPy. It ends by itself after the training, even if that was killed.
+It is a process and not a thread, so it takes no share of the training's interpreter lock. It
+imports neither torch nor NumPy. It ends by itself after the training, even if that was killed.
 
     loop.py           a tick, and when it ends
     detach.py         a session of its own, and signals

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -28,6 +29,7 @@ PATCHED = ("batch", "epoch")  # records that may change after they were counted
 OnOlder = Callable[[Records, npt.NDArray[np.int64] | None], None]
 
 
+@dataclass(eq=False)
 class LaneWindow:
     """One lane: `poll` it, then ask for its `content`. Not thread-safe; never raises for what it
     reads.
@@ -37,25 +39,16 @@ class LaneWindow:
     its compute times.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        name: str,
-        schema: Schema,
-        keep_rows: int,
-        totals: bool,
-        on_older: OnOlder | None = None,
-    ) -> None:
-        self.directory = directory
-        self.name = name
-        self.schema = schema
-        self.keep_rows = keep_rows
-        self.totals = totals
-        self.on_older = on_older
-        self.compacted = Compacted()
-        self.version = 0  # grows whenever there is something new to see
-        self._behind = 0  # number of the segment to add to the totals next
-        self._parts: dict[int, Records] = {}  # the segments in the window, oldest first
+    directory: Path
+    name: str
+    schema: Schema
+    keep_rows: int
+    totals: bool
+    on_older: OnOlder | None = None
+    compacted: Compacted = field(default_factory=Compacted)
+    version: int = 0  # grows whenever there is something new to see
+    _behind: int = 0  # number of the segment to add to the totals next
+    _parts: dict[int, Records] = field(default_factory=dict)  # the segments, oldest first
 
     @property
     def rows(self) -> int:

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...base.schema import Schema
 
@@ -35,16 +35,13 @@ _BATCHES = re.compile(r"(batches(\d{1,9})x\d{1,9})-\d+\.seg")
 Bytes = bytes | bytearray | memoryview
 
 
-class SegmentFile:
+class SegmentFile(NamedTuple):
     """One file of a lane. The first write makes it."""
 
-    __slots__ = ("capacity", "first_seq", "path", "schema")
-
-    def __init__(self, path: str, schema: Schema, capacity: int, first_seq: int) -> None:
-        self.path = path
-        self.schema = schema
-        self.capacity = capacity
-        self.first_seq = first_seq
+    path: str
+    schema: Schema
+    capacity: int
+    first_seq: int
 
     def header(self, committed: int) -> bytes:
         """Raises ValueError for a schema that does not fit."""
@@ -69,7 +66,7 @@ class SegmentFile:
         except FileNotFoundError:
             if position:
                 raise
-            self._make()
+            self._create()
             fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         try:
             write_all(fd, records, HEADER_BYTES + position * self.schema.size)
@@ -87,7 +84,7 @@ class SegmentFile:
         finally:
             os.close(fd)
 
-    def _make(self) -> None:
+    def _create(self) -> None:
         """It appears complete, with no records; another process or thread may have made it in the
         meantime."""
         folder, name = os.path.split(self.path)
