@@ -199,22 +199,21 @@ class Sampler:
         slow = now >= self._slow_due_ns
         if slow:
             self._slow_due_ns = now + SLOW_NS
-        rows: list[tuple[int, int, Worker, Usage]] = []
-        seen: set[int] = set()  # one process may have registered twice
+        rows: dict[int, tuple[int, int, Worker, Usage]] = {}  # a process may register twice
         for main in self.registry.living:
             owner = main.probe.pid
             for pid, each in {owner: Worker(main.probe, -1, -1), **main.workers}.items():
                 usage = each.probe.usage()
-                if usage is not None and pid not in seen:
-                    seen.add(pid)
-                    rows.append((now_ns(), owner, each, usage))
-                elif usage is None and pid == owner:
+                if usage is not None:
+                    rows.setdefault(pid, (now_ns(), owner, each, usage))
+                elif pid != owner:
+                    del main.workers[pid]
+                else:
                     self.registry.drop(main)
                     break
-                elif usage is None:
-                    del main.workers[pid]
-        chosen = self._turns.choose([(each.probe, used.rss_bytes) for _, _, each, used in rows])
-        for t_ns, owner, each, usage in rows:
+        sizes = [(each.probe, used.rss_bytes) for _, _, each, used in rows.values()]
+        chosen = self._turns.choose(sizes)
+        for t_ns, owner, each, usage in rows.values():
             probe, rss = each.probe, usage.rss_bytes
             if self._turns.too_big(rss):
                 self.reasons.add(TOO_BIG, "uss_bytes", "pss_bytes")

@@ -23,7 +23,7 @@ from ...base.metadata import clean
 from ...base.schema import Schema
 from ...base.tolerant import read_as
 from ..flushing import flush
-from ..gaps import reasons_of_bare_worker, told_by_worker
+from ..gaps import INSIDE_WORKERS, told_by_worker
 from ..lanes.columns import Columns, LaneSource, read_batches, read_lane
 from ..lanes.segment_file import batch_lanes
 from ..probe_totals import read_sampled_fetches
@@ -267,7 +267,9 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
     epochs = _lane(read, path, f"epochs{index}", schema.EPOCH, notes)
     config = dict(data.config)
     bare, tuning = told_by_worker(path, index), read_tuning(path, index, notes)
-    reasons = {**data.reasons, **reasons_of_bare_worker(bare)}
+    reasons = dict(data.reasons)
+    if bare is not None:
+        reasons |= dict.fromkeys(INSIDE_WORKERS, f"workers are not measured: {bare}")
     if config.get("batching") == "none" and config.get("dataset_kind") == "iterable":
         # One was asked for and one came, of which nobody knows how many samples it holds.
         batches = Columns(
