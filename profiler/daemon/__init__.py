@@ -1,19 +1,18 @@
 """The system sampler: a small process that records CPU, memory, I/O and GPU while training runs, a
 few times a second, and copies the training's batches to files.
 
-It is a process and not a thread, so that it takes no share of the training's interpreter lock. It
-imports neither torch nor NumPy. It ends by itself when the training has ended, however that ended.
+It is a process and not a thread, so it takes no share of the training's interpreter lock. It
+imports neither torch nor NumPy. It ends by itself after the training, even if that was killed.
 
     loop.py           a tick, and when it ends
-    detach.py         letting go of the terminal and of everything it inherited
+    detach.py         a session of its own, and signals
     host.py           host.json: what stays the same for a whole run
     registry.py       which training processes and workers there are
     keeper.py         the memory of training processes, copied to their files
-    lane_tail.py      reading a lane that is still being written
     processes.py      the use of one process; smaps.py: its memory in detail, rarely
     machine.py        the use of the machine; cgroup.py: of the container
     gpu.py            GPUs, by NVML
     stack_capture/    bursts of py-spy
-    pace.py           bounds on what all this may cost
+    pace.py           limits to what all this may cost
     reasons.py        why a figure is missing
 """

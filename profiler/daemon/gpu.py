@@ -1,5 +1,5 @@
-"""NVIDIA devices through NVML: use, memory, power, clocks. What a device does not report is asked
-only once."""
+"""NVIDIA devices through NVML: use, memory, power, clocks. A figure that a device does not report
+is requested only once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from .pace import Pace
 from .reasons import Reasons, said
 
 CLOCK_SM, CLOCK_MEM = 1, 2  # nvmlClockType_t
-# A reading is cheap on most machines and dear on some (many devices, no persistence mode).
+# Of a core. A reading is cheap on most machines and expensive on some (many devices, no persistence
+# mode).
 SHARE = 0.004
 # The driver blocks for 20 ms a direction (NVML API reference, nvmlDeviceGetPcieThroughput).
 NO_PCIE = "PCIe throughput is not sampled: the driver takes 40 ms for each measurement"
@@ -98,7 +99,7 @@ class Gpus:
         return found
 
     def rows(self, now_ns: int) -> list[tuple[int, ...]]:
-        """The fields of `gpu` after t_ns, a device; empty when it is too early after a dear
+        """The fields of `gpu` after t_ns, a device; empty if it is too early after an expensive
         reading. Never raises."""
         if not self._pace.due(now_ns):
             return []
@@ -127,8 +128,8 @@ class Gpus:
         )
 
     def _ask(self, gpu: int, metric: str, function: str, *args: object) -> Any:
-        """What the NVML function gives, None where it fails; what a device never reports is not
-        asked again."""
+        """The result of an NVML function, None where it fails. What a device never reports is not
+        requested again."""
         if (gpu, metric) in self._silent:
             return None
         try:

@@ -1,7 +1,8 @@
-"""Keeping what the training processes of this host record: their memory is mapped here too, and
-copied to their files.
+"""Copies what the training processes of this host record to files, from memory that is mapped here
+too.
 
-A training process that is killed loses nothing: the last round comes after its end. See `..block`.
+A training process that is killed loses nothing: the last round comes after its end. See
+`store/lanes/block.py`.
 """
 
 from __future__ import annotations

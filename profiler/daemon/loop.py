@@ -43,7 +43,7 @@ LISTENING_NS = 50_000_000
 LANES_BYTES = 24_000_000
 CPU_SHARE = 0.014  # of one core; the promise is 0.015
 CPU_BURST_NS = 400_000_000
-LONGEST_NS = 3_000_000_000  # however dear a tick is, the end of the training is noticed by then
+LONGEST_NS = 3_000_000_000  # the end of the training is noticed by then, at any cost of a tick
 TOO_BIG = "a process is so large that walking its page tables would slow the training down"
 
 
@@ -104,7 +104,7 @@ class Sampler:
         boot = boot_id(root / "proc/sys/kernel/random/boot_id")
         self.registry = Registry(run, host_name(), boot, lambda pid: open_probe(pid, self.reasons))
         self._host = host.facts(root, container, self.gpus.facts())
-        # How many cores a training process may use, as far as it is under the same limits.
+        # How many cores a training process may use, if it has the same limits.
         cores = min(float(usable_cores()), container.cpu_quota or math.inf)
         self.bursts = Bursts(run, system, self.reasons, cores, root)
         self._tell_host()
@@ -134,7 +134,7 @@ class Sampler:
             due += allowance.wait_ns(self.interval_ns, LONGEST_NS, now_ns(), time.process_time_ns())
             late = now_ns() - due
             due += max(0, late)  # ticks missed for want of a core, or asleep, stay missed
-            # Ticks may be made rare, keeping may not, nor hearing who waits for a burst to end.
+            # Ticks may become rare; copying memory and hearing requests may not.
             while (left := due - now_ns()) > (pause := self._pause_ns()):
                 self.bursts.wait(pause / 1e9)
                 self.keeper.round()
@@ -182,9 +182,9 @@ class Sampler:
             self._tell("sampler.json", {**self._identity, "ended_clock_ns": now_ns()})
 
     def _over(self) -> bool:
-        # Whoever registers looks for a living sampler afterwards. So it says first that it ends,
-        # and looks once more: either it sees the newcomer here, or the newcomer sees that a new
-        # sampler is needed.
+        # A process registers first and then looks for a living sampler. So this one first writes
+        # that it ends, and then looks again: either it sees the new process, or that process sees
+        # that it needs another sampler.
         try:
             self._tell("sampler.json", {**self._identity, "ended_clock_ns": now_ns()})
             self.registry.scan()
@@ -199,22 +199,21 @@ class Sampler:
         slow = now >= self._slow_due_ns
         if slow:
             self._slow_due_ns = now + SLOW_NS
-        rows: list[tuple[int, int, Worker, Usage]] = []
-        seen: set[int] = set()  # one process may have registered twice
+        rows: dict[int, tuple[int, int, Worker, Usage]] = {}  # a process may register twice
         for main in self.registry.living:
             owner = main.probe.pid
             for pid, each in {owner: Worker(main.probe, -1, -1), **main.workers}.items():
                 usage = each.probe.usage()
-                if usage is not None and pid not in seen:
-                    seen.add(pid)
-                    rows.append((now_ns(), owner, each, usage))
-                elif usage is None and pid == owner:
+                if usage is not None:
+                    rows.setdefault(pid, (now_ns(), owner, each, usage))
+                elif pid != owner:
+                    del main.workers[pid]
+                else:
                     self.registry.drop(main)
                     break
-                elif usage is None:
-                    del main.workers[pid]
-        chosen = self._turns.choose([(each.probe, used.rss_bytes) for _, _, each, used in rows])
-        for t_ns, owner, each, usage in rows:
+        sizes = [(each.probe, used.rss_bytes) for _, _, each, used in rows.values()]
+        chosen = self._turns.choose(sizes)
+        for t_ns, owner, each, usage in rows.values():
             probe, rss = each.probe, usage.rss_bytes
             if self._turns.too_big(rss):
                 self.reasons.add(TOO_BIG, "uss_bytes", "pss_bytes")

@@ -1,12 +1,11 @@
-"""Bounds on what sampling may cost: one for a reading that is sometimes dear, one for the whole
-process."""
+"""Limits to the cost of sampling: one for an expensive reading, one for the whole process."""
 
 from __future__ import annotations
 
 
 class Pace:
-    """When a reading may be repeated: after `least_ns`, and so rarely that its cost stays below
-    `share` of a core."""
+    """When a reading may be repeated: after `least_ns`, and such that its cost stays below `share`
+    of a core."""
 
     def __init__(self, least_ns: int, share: float) -> None:
         self.least_ns = least_ns
@@ -25,7 +24,7 @@ class Allowance:
     """Keeps the sampler's CPU time below `share` of a core on average, by waiting longer between
     ticks.
 
-    What a cheap stretch did not use is kept, up to `burst_ns`, for a rare dear moment.
+    CPU time that was not used is saved for an expensive tick, up to `burst_ns`.
     """
 
     def __init__(self, share: float, burst_ns: int, now_ns: int, cpu_ns: int) -> None:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 
 class Reasons:
-    """The first reason given for a metric stands; `changed` says that `host.json` is out of
-    date."""
+    """The first reason of a metric stays; `changed` says that `host.json` is out of date."""
 
     def __init__(self) -> None:
         self.sentences: dict[str, str] = {}
         self.changed = False
 
     def add(self, sentence: str, *metrics: str) -> None:
-        """These fields of a lane (or a whole lane, by its name) cannot be measured, because of
-        `sentence`."""
+        """`sentence` is why these fields of a lane (or a whole lane, by its name) are missing."""
         for metric in metrics:
             if metric not in self.sentences:
                 self.sentences[metric] = sentence

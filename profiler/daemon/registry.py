@@ -13,7 +13,7 @@ from ..base.facts import EndedProcess
 from ..base.liveness import CREATE_TIME_TOLERANCE_S
 from ..base.schema import WORKER
 from ..base.tolerant import read_as
-from .lane_tail import LaneTail
+from ..store.lanes.lane_tail import LaneTail
 from .processes import Probe
 
 # A worker's row is written after it was started; start times have a resolution of 10 ms.

@@ -1,9 +1,9 @@
-"""Memory of a process in detail (USS, PSS): read as rarely as it is dear.
+"""Memory of a process in detail (USS, PSS): the more it costs, the less often it is read.
 
-The kernel walks the page tables for it and holds the process's memory map meanwhile, so on a
-process of many GB it would cost the sampler its share of a core and could hold the training up.
-Hence: one process a tick at most, each not more often than every 2 s, all together below 0.3 % of a
-core, and none whose walk is expected to take a quarter second.
+The kernel walks the page tables for it and holds the process's memory map meanwhile. On a process
+of many GB that would cost the sampler its share of a core, and could delay the training. So at most
+one process is read a tick, each at most every 2 s, all together below 0.3 % of a core, and none
+whose walk is expected to take a quarter of a second.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ NS_A_PAGE = 50.0
 
 
 class Turns:
-    """Decides whose turn it is, with the clocks passed in. A process is known by any hashable
-    identity."""
+    """Decides which process is read next. A process may be any hashable value."""
 
     def __init__(self, wall_ns: Callable[[], int], cost_ns: Callable[[], int]) -> None:
         self._wall_ns = wall_ns
@@ -32,21 +31,18 @@ class Turns:
         self.ns_a_page = NS_A_PAGE
 
     def choose(self, candidates: list[tuple[object, int]]) -> object | None:
-        """Of [(identity, resident bytes)] the one that has waited longest and may be read now; None
+        """Of [(process, resident bytes)] the one that has waited longest and may be read now; None
         for none."""
-        self._last = {who: self._last[who] for who, _ in candidates if who in self._last}
-        now = self._wall_ns()
+        now, last = self._wall_ns(), {who: self._last.get(who, 0) for who, _ in candidates}
         if not self._all.due(now):
             return None
-        waiting = [
-            (self._last.get(who, -EVERY_NS), index)
-            for index, (who, rss_bytes) in enumerate(candidates)
-            if now - self._last.get(who, now - EVERY_NS) >= EVERY_NS and not self.too_big(rss_bytes)
-        ]
-        return candidates[min(waiting)[1]][0] if waiting else None
+        self._last = last
+        fit = [who for who, rss_bytes in candidates if not self.too_big(rss_bytes)]
+        waiting = (who for who in fit if now - last[who] >= EVERY_NS)
+        return min(waiting, key=last.__getitem__, default=None)
 
     def too_big(self, rss_bytes: int) -> bool:
-        """Whether the walk is expected to take so long that it is left out."""
+        """Whether the walk is expected to take too long."""
         return rss_bytes / PAGE_BYTES * self.ns_a_page > LONGEST_NS
 
     def read(

@@ -1,8 +1,8 @@
-"""What a torch that fits nothing known costs the figures: the parts left bare, and where that is
-written down.
+"""Which figures are missing with an unknown torch, and where that is recorded.
 
-Whatever is left bare works as it does without us; only its figures are missing. Which, and why,
-stands in the loader's reasons and in the process's, where a report finds its first lines.
+A part that is not instrumented works as it does without us; only its figures are missing. Which,
+and why, is in the reasons of the loader and of the process, from which a report takes its first
+lines.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..base import torch_parts
 from ..base.errors import RunUnreadable
@@ -34,8 +33,8 @@ OTHER_LOADER = "loader: "  # those about a loader that is no DataLoader
 
 @dataclass(frozen=True)
 class Gap:
-    """Parts that are not where they were in every torch tried, and the figures that are missing for
-    it."""
+    """Parts that are not where they are in every known torch, and the figures that are missing for
+    that."""
 
     package: str
     where: str  # "loaders with workers"
@@ -60,11 +59,8 @@ class Gap:
         return f"{self.reason}. Missing from these figures: {listed(self.figures)} of {self.where}."
 
 
-# A worker that could not be measured although nothing was missing.
-
-
 def tell_from_worker(place: Place, error: Exception) -> None:
-    """Say why the workers of a loader are not measured: the first of them, for all."""
+    """Record why the workers of a loader are not measured; the first worker does it for all."""
     with suppress(Exception):
         reason = f"{type(error).__name__}: {error}"
         if place is not None:
@@ -76,23 +72,16 @@ def tell_from_worker(place: Place, error: Exception) -> None:
 
 
 def told_by_worker(folder: Path, loader: int) -> str | None:
-    """Why the workers of this loader were not measured; None where they were."""
+    """Why the workers of this loader were not measured; None if they were."""
     file = _file(folder, loader)
     try:
         return text(read_json(file), "reason") if file.exists() else None
     except (RunUnreadable, OSError):
-        return "its workers said why, and it cannot be read"
+        return "its workers recorded why, but that cannot be read"
 
 
 def _file(folder: Path, loader: int) -> Path:
     return folder / f"loader{loader}.bare.json"
-
-
-def reasons_of_bare_worker(why: str | None) -> dict[str, Any]:
-    """For the reasons of its loader."""
-    return (
-        dict.fromkeys(INSIDE_WORKERS, f"workers are not measured: {why}") if why is not None else {}
-    )
 
 
 def listed(figures: tuple[str, ...]) -> str:

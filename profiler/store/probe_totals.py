@@ -1,5 +1,5 @@
-"""The sampled fetches of one process, summed: what it writes as JSON, how several add up. Bounded
-in all directions.
+"""The sampled fetches of one process, summed: what it writes as JSON, and how the files of several
+add up. Everything is bounded, and nothing in a file is trusted.
 
 looks-LOADER-wWORKER.json   of a worker; the next worker of that number goes on from it
 looks-LOADER-m.json         of the training process, where it makes the batches itself
@@ -8,11 +8,15 @@ looks-LOADER-m.json         of the training process, where it makes the batches 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from ..base.errors import RunUnreadable
 from ..base.tolerant import as_json, read_as
@@ -39,6 +43,8 @@ from .sampled_fetches import (
 FORMAT = 1
 
 MAX_CHARACTERS = 64_000
+MAX_FILES = 1024
+NOT_A_LOADER = "not a torch DataLoader: only wait and step can be measured"
 OTHER = "other"  # suffixes beyond those that have a place
 
 SUMS = (
@@ -175,3 +181,27 @@ def read_fetches(path: Path) -> SampledFetches:
     except RunUnreadable:
         return SampledFetches()
     return found if found.format == FORMAT else SampledFetches()
+
+
+def read_sampled_fetches(
+    directory: Path, loader: int, kind: str, reasons: Mapping[str, str]
+) -> SampledFetches:
+    """The sampled fetches of loader number `loader` of the process whose folder this is. Never
+    raises.
+
+    `kind` and `reasons` are the loader's own: why none was sampled stands there under "looks".
+    """
+    totals, held = ProbeTotals(), Counter[str]()  # containers, by how many workers had them open
+    pattern = re.compile(rf"looks-{loader}-(?:m|w\d{{1,5}})\.json")
+    with suppress(OSError):
+        names = sorted(name for name in os.listdir(directory) if pattern.fullmatch(name))
+        for name in names[:MAX_FILES]:
+            found = read_fetches(directory / name)
+            totals.add(found)
+            held.update({each.path for each in found.containers} if "-w" in name else ())
+    if "looks" in reasons:
+        totals.reasons["looks"] = reasons["looks"]
+    elif kind == "iterable":
+        totals.reasons["looks"] = NOT_A_LOADER
+    shared = sum(count > 1 for count in held.values())
+    return replace(totals.fetches(), shared=shared)

@@ -8,8 +8,8 @@ from pathlib import Path
 from ..base.atomic_write import write_atomically
 from ..base.tolerant import as_json
 
-# With fewer ranks all lanes are read anyway; with so many, each has little room, and its lanes are
-# read in no time.
+# With fewer ranks all lanes are read anyway. With this many, each rank has little room, and its
+# lanes are read in no time.
 LEAST_RANKS = 8
 
 

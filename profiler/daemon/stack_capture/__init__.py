@@ -1,1 +1,1 @@
-"""Capturing stacks with py-spy: when, of whom, and what is kept."""
+"""Capturing stacks with py-spy: when, of which processes, and what their threads wait for."""

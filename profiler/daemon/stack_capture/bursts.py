@@ -16,6 +16,7 @@ from pathlib import Path
 from ...base.atomic_write import write_atomically
 from ...base.clock import now_ns
 from ...base.tolerant import as_json
+from ...store.lanes.loop_tail import WAITING_SHARE, Loop, Watcher
 from ...store.stacks.burst_file import (
     FORMAT,
     MAX_FILES,
@@ -28,7 +29,6 @@ from ..reasons import Reasons
 from ..registry import Main
 from .capture import PySpy, S, StackCapture
 from .py_spy import MISSING, Recording, find_py_spy
-from .when import WAITING_SHARE, Loop, Watcher
 
 MAX_AUTOMATIC = 8  # in a run
 MAX_CUT = 8  # bursts of a run that a reader ended, and that are taken again
@@ -127,14 +127,14 @@ class Bursts:
             self._abandon(error)
 
     def wait(self, seconds: float) -> None:
-        """Sleep for so long; while a burst is taken, look at what it reads. Never raises."""
+        """Sleep, and see what a burst at work reads meanwhile. Never raises."""
         if self._burst is not None:
             self._burst.readings.wait(seconds)
         else:
             time.sleep(seconds)
 
     def close(self) -> None:
-        """End what is at work, keeping what it has seen. Never raises."""
+        """End a burst at work with what it has. Never raises."""
         try:
             if self._burst is not None:
                 self._burst.close()
@@ -146,7 +146,8 @@ class Bursts:
         """End it with what it has. A loop that goes on for long enough gets another."""
         burst.close()
         self._finish(burst)
-        watcher, times = self._watchers.get(burst.directory), self._taken[burst.directory]
+        directory = burst.main.directory
+        watcher, times = self._watchers.get(directory), self._taken[directory]
         if watcher is not None and times and self._cut < MAX_CUT:
             watcher.look()
             watcher.forget()
@@ -189,7 +190,7 @@ class Bursts:
             self._say(OFF if not wanted else COMPUTING if computing else YOUNG)
 
     def _watcher(self, main: Main) -> Watcher:
-        """What the loops of this process did until now."""
+        """The loops of this process, as they are now."""
         watcher = self._watchers.setdefault(main.directory, Watcher(main.directory))
         watcher.look()
         return watcher
@@ -251,7 +252,7 @@ class Bursts:
             self._say(burst.reason)
 
     def _refuse(self, now: int, asked: StackRequest, reason: str) -> None:
-        """Answer a request by saying why there are no stacks."""
+        """Answer a request with the reason why there are no stacks."""
         self._write(
             BurstFile(
                 format=FORMAT,

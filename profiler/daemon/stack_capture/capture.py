@@ -1,10 +1,10 @@
-"""One burst of stack samples: its recordings side by side, and what they have seen together.
+"""One burst of stack samples, from several recordings at a time.
 
 py-spy runs as the sampler's child, one for main and one for each of a few workers (workers of a
-loader are alike). With `--subprocesses` one would do for all, at 1.5 times the cost: it looks
-through /proc for new children ten times a second (measured: 0.6 ms of CPU a reading of a process
-with three Python threads, 1.0 ms with that option). A burst has two parts: the stacks with idle
-threads, and then, shorter, who holds the GIL. Nothing here waits: each tick looks at what is new.
+loader are alike). A single one with `--subprocesses` would cost 1.5 times as much, because it
+searches /proc for new children ten times a second (1.0 ms instead of 0.6 ms of CPU a reading of a
+process with three Python threads). A burst has two parts: stacks with idle threads, and then,
+shorter, who holds the GIL. Nothing here waits: each tick handles what is new.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from .readings import Readings
 
 MAX_WORKERS = 4
 
-# A reading costs 0.4 to 0.8 ms of CPU: so many a second and core take 1 to 2 % of it.
-READINGS_A_CORE_HZ = 25
+READINGS_A_CORE_HZ = 25  # 1 to 2 % of a core: a reading costs 0.4 to 0.8 ms of CPU
 CPU_SHARE = 0.03  # of the cores at hand: a burst that takes more ends early
 CPU_START_NS = 150_000_000  # of each py-spy, to find its way in the process
 S = 1_000_000_000
@@ -39,7 +38,7 @@ NATIVE_SECONDS, NATIVE_HZ, NATIVE_WORKERS = 2, 10, 1
 MAX_TARGETS = 64
 RELIEF_NS = 2 * S  # for less of a burst than this, the workers of a new epoch are not read
 HUNG_NS, NATIVE_HUNG_NS = 10 * S, 30 * S
-LEAVING_S = 1.5  # what a burst gets to write what it has when the training has ended
+LEAVING_S = 1.5  # how long a burst may write its data when the training has ended
 
 
 @dataclass(frozen=True)
@@ -65,8 +64,8 @@ class Plan:
 def plan(
     cores: float, processes: int, asked: StackRequest | None, eager: bool, slower: float
 ) -> Plan:
-    """For so many processes on so many cores; `slower` divides the rate where a burst cost more
-    than allowed."""
+    """For a number of processes and cores; `slower` divides the rate where a burst cost more than
+    allowed."""
     seconds = EAGER_SECONDS if eager else SECONDS
     rate = EAGER_HZ if eager else min(MOST_HZ, READINGS_A_CORE_HZ * cores / processes) / slower
     gil_seconds = EAGER_GIL_SECONDS if eager else GIL_SECONDS
@@ -79,16 +78,8 @@ def plan(
     return Plan(max(LEAST_HZ, round(rate)), seconds, gil_seconds, limit_ns)
 
 
-def workers_of(main: Main, owner: int, loader: int | None, most: int) -> list[ProcessRow]:
-    """At most so many of the workers of a training process, those of `loader` first."""
-    ranked = sorted(
-        main.workers.items(), key=lambda item: (item[1].loader != loader, item[1].worker)
-    )
-    return [ProcessRow(pid, owner, worker.worker, worker.loader) for pid, worker in ranked[:most]]
-
-
 class StackCapture:
-    """One at work: `go_on` at each tick until it says that it is over, then `file`."""
+    """A burst at work: call `go_on` at each tick until it returns True, then `file`."""
 
     def __init__(
         self,
@@ -105,12 +96,12 @@ class StackCapture:
         self.asked = asked
         self.native = asked is not None and asked.native
         self.early = False
-        self._main = main
+        self.main = main
+        self._loader = loader
         self._py_spy = py_spy
-        self._owner = owner = main.probe.pid
-        workers = workers_of(main, owner, loader, NATIVE_WORKERS if self.native else MAX_WORKERS)
-        self._targets = [ProcessRow(owner, owner), *workers]
-        self._workers = len(workers)  # how many are read at a time
+        self._targets = {main.probe.pid: ProcessRow(main.probe.pid, main.probe.pid)}
+        self._targets |= self._new_workers(NATIVE_WORKERS if self.native else MAX_WORKERS)
+        self._workers = len(self._targets) - 1  # how many are read at a time
         self._plan = plan(cores, len(self._targets), asked, main.stacks == "eager", slower)
         self._gil_seconds = self._plan.gil_seconds
         self._t_begin_ns, self._t_end_ns = now, 0
@@ -119,31 +110,26 @@ class StackCapture:
         self._cpu_begin_s = _children_s()
         self._merged = Merged()
         self.readings = Readings()
-        self._failures: list[str] = []
+        self._failures: set[str] = set()
         self._ended: set[int] = set()  # processes that ended before their recording did
-        self._stopped: set[int] = set()  # processes that somebody else had stopped before
-        self._recordings: list[tuple[ProcessRow, Recording]] = []
-        for target in self._targets:
-            if self.native and state_of(target.pid) in (b"T", b"t"):
-                self._stopped.add(target.pid)
-            self._read(target, self._plan.seconds, self._plan.rate_hz, gil=False)
-
-    @property
-    def directory(self) -> Path:
-        """Of the training process."""
-        return self._main.directory
+        # Native frames stop a process while it is read. These were stopped before.
+        stopped = (pid for pid in self._targets if state_of(pid) in (b"T", b"t"))
+        self._stopped = set(stopped if self.native else ())
+        self._recordings: list[Recording] = []
+        for pid in self._targets:
+            self._read(pid, self._plan.seconds, self._plan.rate_hz, gil=False)
 
     @property
     def reason(self) -> str | None:
         """Why there are no stacks; None if there are."""
-        if any(target.samples for target in self._targets):
+        if any(target.samples for target in self._targets.values()):
             return None
         # Of several failures, one that can be fixed says more than that a worker had ended.
         return min(self._failures, key=lambda each: each == ENDED, default="py-spy took no sample")
 
     @property
     def _over(self) -> bool:
-        return all(one.over for _, one in self._recordings)
+        return all(one.over for one in self._recordings)
 
     def go_on(self, now: int) -> bool:
         """Whether it is over."""
@@ -157,26 +143,26 @@ class StackCapture:
             return True
         seconds, self._gil_seconds = self._gil_seconds, 0
         self._deadline_ns = now + seconds * S + HUNG_NS
-        for target in self._targets:
-            if target.samples and target.pid not in self._ended:
-                self._read(target, seconds, min(2 * self._plan.rate_hz, EAGER_HZ), gil=True)
+        for pid, target in self._targets.items():
+            if target.samples and pid not in self._ended:
+                self._read(pid, seconds, min(2 * self._plan.rate_hz, EAGER_HZ), gil=True)
         return not self._recordings
 
     def close(self) -> None:
-        """End it now, keeping what it has seen."""
-        for _, one in self._recordings:
+        """End it now with what it has."""
+        for one in self._recordings:
             one.end()
         deadline = time.monotonic() + LEAVING_S
         while not self._over and time.monotonic() < deadline:
             self.readings.wait(0.02)
-        for _, one in self._recordings:
+        for one in self._recordings:
             one.kill()
         self._take_in()
 
     def abandon(self) -> None:
         """End it, whatever state it is in. Never raises."""
         with suppress(Exception):
-            for _, one in self._recordings:
+            for one in self._recordings:
                 one.kill()
                 one.clear()
             self._wake()
@@ -185,9 +171,9 @@ class StackCapture:
     def file(self) -> BurstFile:
         """What its file holds."""
         self.readings.close()
-        frames, stacks, dropped, waits = self._merged.kept(
-            [(each.owner, each.worker) for each in self._targets]
-        )
+        targets = tuple(self._targets.values())
+        slots = [(each.owner, each.worker) for each in targets]
+        frames, stacks, dropped, waits = self._merged.kept(slots)
         return BurstFile(
             format=FORMAT,
             number=self.number,
@@ -200,9 +186,9 @@ class StackCapture:
             reason=self.reason,
             cpu_s=round(_children_s() - self._cpu_begin_s, 3),
             ended_early=self.early,
-            failures=tuple(sorted(set(self._failures))[:10]),
+            failures=tuple(sorted(self._failures)[:10]),
             package=os.path.abspath(Path(__file__).parents[3]),
-            processes=tuple(self._targets),
+            processes=targets,
             frames=frames,
             waits=waits,
             waits_reason=None if waits else self.readings.reason,
@@ -210,105 +196,100 @@ class StackCapture:
             dropped=dropped,
         )
 
-    def _read(self, target: ProcessRow, seconds: int, rate_hz: int, gil: bool) -> None:
-        spy = self._py_spy
-        # With native frames threads are listed several times a reading. With workers, the training
-        # process waits for those.
-        if not (gil or self.native or (self._workers and target.worker is None)):
-            self.readings.watch(target.pid)
-        try:
-            one = spy.start(
-                *(spy.program, target.pid, spy.folder, rate_hz, seconds),
-                native=self.native,
-                gil=gil,
-            )
-        except OSError as error:
-            self._failures.append(f"py-spy cannot be started: {error.strerror or error}")
-        else:
-            self._recordings.append((target, one))
-
-    def _restrain(self, now: int) -> None:
-        """One that hangs is killed, one that costs more than it may ends with what it has."""
-        if now > self._deadline_ns:
-            self._failures.append("py-spy did not end in time and was stopped")
-            for _, one in self._recordings:
-                one.kill()
-        elif not self.native and not self.early and self._cpu_ns() > self._plan.cpu_limit_ns:
-            self.end_early()
-
-    def _cpu_ns(self) -> int:
-        return sum(one.cpu_ns() for _, one in self._recordings)
-
     def end_early(self) -> None:
-        """What it has seen is kept."""
+        """End it now with what it has, without the part about the GIL."""
         self.early = True
         self._gil_seconds = 0
-        for _, one in self._recordings:
+        for one in self._recordings:
             one.end()
+
+    def _new_workers(self, most: int) -> dict[int, ProcessRow]:
+        """At most this many workers that were not read yet, those of the loader first."""
+        new = (item for item in self.main.workers.items() if item[0] not in self._targets)
+        ranked = sorted(new, key=lambda item: (item[1].loader != self._loader, item[1].worker))
+        owner = next(iter(self._targets))
+        return {pid: ProcessRow(pid, owner, one.worker, one.loader) for pid, one in ranked[:most]}
+
+    def _read(self, pid: int, seconds: int, rate_hz: int, gil: bool) -> None:
+        spy, worker = self._py_spy, self._targets[pid].worker
+        # With native frames threads are listed several times a reading. With workers, the training
+        # process waits for those.
+        if not (gil or self.native or (self._workers and worker is None)):
+            self.readings.watch(pid)
+        command = spy.program, pid, spy.folder, rate_hz, seconds
+        try:
+            self._recordings.append(spy.start(*command, native=self.native, gil=gil))
+        except OSError as error:
+            self._failures.add(f"py-spy cannot be started: {error.strerror or error}")
+
+    def _restrain(self, now: int) -> None:
+        """Kill recordings that hang, and end a burst that costs more than allowed."""
+        if now > self._deadline_ns:
+            self._failures.add("py-spy did not end in time and was stopped")
+            for one in self._recordings:
+                one.kill()
+        elif not (self.native or self.early) and self._plan.cpu_limit_ns < sum(
+            one.cpu_ns() for one in self._recordings
+        ):
+            self.end_early()
 
     def _relieve(self, now: int) -> None:
         """Go on with the workers of a new epoch where those of the last have ended."""
         left_ns = self._t_begin_ns + self._plan.seconds * S - now
-        at_work = [target for target, one in self._recordings if not one.over]
-        free = self._workers - sum(target.worker is not None for target in at_work)
+        at_work = [one.pid for one in self._recordings if not one.over]
+        free = self._workers - sum(self._targets[pid].worker is not None for pid in at_work)
         if (
             left_ns < RELIEF_NS
-            or any(one.gil for _, one in self._recordings)
+            or any(one.gil for one in self._recordings)
             or free <= 0
             or len(self._targets) >= MAX_TARGETS
         ):
             return
-        known = {one.pid for one in self._targets}
-        loader = next((one.loader for one in self._targets if one.loader is not None), None)
-        found = workers_of(self._main, self._owner, loader, len(self._main.workers))
-        for target in [each for each in found if each.pid not in known][:free]:
-            self._targets.append(target)
-            self._read(target, left_ns // S, self._plan.rate_hz, gil=False)
+        new = self._new_workers(free)
+        self._targets |= new
+        for pid in new:
+            self._read(pid, left_ns // S, self._plan.rate_hz, gil=False)
 
     def _take_in(self) -> None:
-        """What the recordings that have ended say."""
-        if not any(one.gil for _, one in self._recordings):
+        """Read what the ended recordings wrote."""
+        if not any(one.gil for one in self._recordings):
             self._t_end_ns = now_ns()
-        for target, one in self._recordings:
+        for one in self._recordings:
             outcome = one.outcome()
             if "Stopped sampling" in outcome.message:
-                self._ended.add(target.pid)
+                self._ended.add(one.pid)
             if not one.gil:
-                self._take_stacks(target, one)
-            # py-spy counts the looks that found the GIL held; one that ended before its time does
-            # not say of how many.
-            elif (
-                outcome.status == 0
-                and outcome.samples is not None
-                and target.pid not in self._ended
-            ):
-                looks = one.rate_hz * one.seconds - (outcome.errors or 0)
-                target.gil = min(1.0, outcome.samples / looks) if looks > 0 else None
+                self._take_stacks(one)
+            # py-spy counts the readings that found the GIL held; one that ended before its time
+            # does not say of how many.
+            elif outcome.status == 0 and outcome.samples is not None and one.pid not in self._ended:
+                readings = one.rate_hz * one.seconds - (outcome.errors or 0)
+                share = min(1.0, outcome.samples / readings) if readings > 0 else None
+                self._targets[one.pid].gil = share
             one.clear()
         self._wake()
         self._recordings = []
 
-    def _take_stacks(self, target: ProcessRow, one: Recording) -> None:
-        outcome, place = one.outcome(), self._targets.index(target)
+    def _take_stacks(self, one: Recording) -> None:
+        outcome, place = one.outcome(), list(self._targets).index(one.pid)
         try:
             if outcome.status != 0:
                 raise ValueError(why_failed(outcome.message, self._py_spy.root))
-            target.samples = self._merged.add(
+            self._targets[one.pid].samples = self._merged.add(
                 *(place, one.pid, one.output, self.native),
                 lambda samples: self.readings.pairs(one.pid, samples, outcome.message),
             )
         except ValueError as error:
-            self._failures.append(str(error))
+            self._failures.add(str(error))
         except (OSError, KeyError, TypeError, IndexError, AttributeError) as error:
-            self._failures.append(f"what py-spy wrote cannot be read: {type(error).__name__}")
+            self._failures.add(f"what py-spy wrote cannot be read: {type(error).__name__}")
 
     def _wake(self) -> None:
-        """A process that py-spy left stopped goes on; one that somebody else had stopped does
-        not."""
-        for target in self._targets if self.native else ():
-            if target.pid not in self._stopped and state_of(target.pid) == b"T":
+        """Continue a process that py-spy left stopped, unless it was stopped before."""
+        for pid in self._targets if self.native else ():
+            if pid not in self._stopped and state_of(pid) == b"T":
                 with suppress(OSError):
-                    os.kill(target.pid, signal.SIGCONT)
+                    os.kill(pid, signal.SIGCONT)
 
 
 def state_of(pid: int) -> bytes | None:

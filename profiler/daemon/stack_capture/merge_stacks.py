@@ -1,5 +1,5 @@
-"""From py-spy's speedscope files to one small file a burst: equal stacks counted, frames once, rare
-stacks dropped."""
+"""From py-spy's speedscope files to one small file per burst: equal stacks are counted, frames
+stored once, rare stacks dropped."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Key = tuple[int, str, tuple[int, ...]]
 
 class Merged:
     """The stacks of several processes. `counts` maps (process, thread, frames) to samples, `waits`
-    to what the thread did in those of them of which that is known."""
+    to what the thread did in the samples where that is known."""
 
     def __init__(self) -> None:
         self.frames: dict[Frame, int] = {}
@@ -43,8 +43,8 @@ class Merged:
         native: bool,
         pairs: Callable[[int], list[Seen | None] | None] = lambda samples: None,
     ) -> int:
-        """Add what py-spy wrote of one process; returns how many samples it took of it. `pairs`
-        tells what the main thread did at each of so many samples.
+        """Add what py-spy wrote of one process; returns how many samples it took. `pairs(n)` is
+        what the main thread did at each of the n samples.
 
         Raises OSError, ValueError, KeyError, TypeError or IndexError for a file that is not what it
         should be.
@@ -78,9 +78,9 @@ class Merged:
     def kept(
         self, slots: Sequence[Hashable] | None = None
     ) -> tuple[tuple[Frame, ...], tuple[StackRow, ...], int, tuple[Wait, ...]]:
-        """The frames and stacks there is room for, how many samples were dropped, and the waits.
+        """The frames and stacks that fit, how many samples were dropped, and the waits.
 
-        `slots`: by process, which worker it is; those of later epochs take the same places.
+        `slots`: by process, which worker it is; workers of later epochs have the same slots.
         """
         room, dropped = MAX_OUTPUT_CHARACTERS, 0
         frames = list(self.frames)

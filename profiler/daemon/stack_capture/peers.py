@@ -31,8 +31,8 @@ class Peer(NamedTuple):
 
 
 def peer_of(pid: int, target: str) -> Peer:
-    """Of a descriptor of this process that is linked to `target`: "pipe:[91]", "socket:[92]". Never
-    raises."""
+    """The other end of a descriptor of this process, which links to `target`: "pipe:[91]",
+    "socket:[92]". Never raises."""
     if target.startswith("pipe:"):
         owner = _owner(iter(children(pid)), target)
         return Peer("child", _name(owner), owner) if owner is not None else Peer("pipe")
@@ -41,7 +41,7 @@ def peer_of(pid: int, target: str) -> Peer:
         rows = _rows(pid)
         if inode in rows:
             address = rows[inode][1]
-            found = _told(address)
+            found = _ip_address(address)
             if not found.is_loopback:
                 host = f"[{found}]" if found.version == 6 else str(found)
                 return Peer("network", f"{host}:{address[1]}")
@@ -52,7 +52,7 @@ def peer_of(pid: int, target: str) -> Peer:
 
 
 def children(pid: int) -> list[int]:
-    """None where the kernel does not list them."""
+    """Empty where the kernel does not list them."""
     with suppress(OSError, ValueError):
         return [int(each) for each in read(f"/proc/{pid}/task/{pid}/children").split()]
     return []
@@ -103,7 +103,7 @@ def _rows(pid: int) -> dict[int, tuple[Address, Address]]:
     return found
 
 
-def _told(address: Address) -> IPv4Address | IPv6Address:
+def _ip_address(address: Address) -> IPv4Address | IPv6Address:
     """'0100007F' is 127.0.0.1: words of four bytes in the order of the machine."""
     from ipaddress import ip_address  # seldom needed
 

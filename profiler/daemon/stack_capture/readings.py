@@ -1,11 +1,11 @@
 """When py-spy reads a process, and what that process's main thread does at that moment.
 
-py-spy reads at irregular times and does not write them down. But before each reading it lists the
-threads (/proc/PID/task), and the kernel tells whoever watches that folder (inotify) at once: the
-stack is read some tenths of a millisecond after the state. So the states are as many as the
-readings, in the same order, and each is paired with its stack: the first reading is py-spy's trial,
-those that failed are logged with their time, and one or two after the last are not written.
-Somebody else who lists the threads meanwhile would shift the pairs by one.
+py-spy reads at irregular times and does not record them. But before each reading it lists the
+threads (/proc/PID/task), of which inotify gives notice at once: the stack is read some tenths of a
+millisecond after the state. So there is a state for each reading, in the same order, and each can
+be paired with its stack: the first reading is py-spy's trial, readings that failed are logged with
+their time, and one or two after the last are not written. Another process that lists the threads
+meanwhile would shift the pairs by one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REFUSED = "what threads wait for may not be read here"
 
 
 class Readings:
-    """Of one burst. Nothing is watched after `close`. No method raises."""
+    """The readings of one burst. Nothing is watched after `close`. No method raises."""
 
     def __init__(self) -> None:
         self.reason: str | None = None
@@ -55,7 +55,7 @@ class Readings:
             self.reason = f"{REFUSED}: the kernel gives no notice of readings"
 
     def watch(self, pid: int) -> None:
-        """Before py-spy begins with this process."""
+        """Call it before py-spy begins with this process."""
         if self._fd >= 0:
             path = f"/proc/{pid}/task"
             with suppress(OSError):
@@ -70,7 +70,7 @@ class Readings:
                 self.reason = f"{REFUSED}: {os.strerror(ctypes.get_errno())}"
 
     def wait(self, seconds: float) -> None:
-        """Look at each process as it is read, for so long."""
+        """Look at each process when it is read, for a time."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             if self._fd < 0 or not self._watched:
@@ -89,7 +89,7 @@ class Readings:
 
     def pairs(self, pid: int, samples: int, said: str) -> list[Seen | None] | None:
         """What the main thread did at each of py-spy's samples of it; None where they cannot be
-        told apart. `said`: what py-spy logged."""
+        paired. `said`: what py-spy logged."""
         with suppress(OSError, ValueError):
             while True:
                 self._take(too_late=True)

@@ -39,8 +39,7 @@ from .segment_file import SegmentFile
 FIRST_CHUNK_BYTES = 256 << 10
 LARGEST_CHUNK_BYTES = 4 << 20
 
-# The keeper comes by five times a second; one that has not for so long, and whose process is gone,
-# is given up.
+# The keeper makes a round five times a second. After this long without one, its process is checked.
 SILENT_NS = 5_000_000_000
 
 _LONG = struct.Struct("=q")
@@ -135,7 +134,7 @@ class Arena:
                 self._keeper = None
                 return None
             chunk, at = self._chunks[-1][0], self._at
-            # The size first: whoever walks the blocks goes as far as `used`.
+            # The size first: a reader walks the blocks up to `used`.
             BLOCK.pack_into(chunk, at, 0, 0, 1, 0, FREE, 0, 0, 0, 0, 0, 0, size, b"", b"")
             self._at += size
             _LONG.pack_into(chunk, USED_OFFSET, self._at)
@@ -182,7 +181,7 @@ class Arena:
         self._chunks, self._free = [], {}
 
     def close(self) -> None:
-        """Flush, and let go."""
+        """Flush, and release the memory."""
         self.flush()
         self.abandon()
 

@@ -21,7 +21,7 @@ from ...base.errors import RunUnreadable
 from ...base.metadata import clean
 from ...base.schema import BATCH, Field, Schema
 from .compacted import Compacted
-from .lane_reader import TYPES, SegmentInfo, read_header, read_records
+from .lane_reader import TYPES, read_header, read_records
 from .segment_file import batch_lanes, segments
 
 Array = npt.NDArray[Any]
@@ -71,7 +71,7 @@ class Columns(Mapping[str, Array]):
 
 @dataclass(frozen=True)
 class LaneContent:
-    """What could be read of a lane: its detail, what is left of older records, and sentences on
+    """What could be read of a lane: records in detail, what is left of older ones, and notes on
     what could not be read."""
 
     columns: Columns
@@ -97,47 +97,33 @@ def read_lane(directory: Path, name: str, schema: Schema) -> LaneContent:
 
 def _read_once(directory: Path, name: str, schema: Schema, last: bool) -> LaneContent:
     notes: list[str] = []
-
-    def leave_out(error: RunUnreadable, path: Path) -> None:
-        if not isinstance(error.__cause__, FileNotFoundError):
-            notes.append(f"{error}: left out")
-        elif last:
-            notes.append(f"{clean(path.name)} went away while it was read")
-        else:
-            raise _Changed from error
-
-    plan: list[SegmentInfo] = []
+    builder = ColumnsBuilder(schema)
+    dropped = missing = disbelieved = 0
+    expected = 0  # number of the next record, 0 before the first
     paths = segments(directory, name)
     for path in paths:
         try:
-            plan.append(read_header(path, schema))
-        except RunUnreadable as error:
-            if path is paths[-1]:
-                if _unborn(path):
-                    continue
-                if not last:  # its header may be half written: look again
-                    raise _Changed from error
-            leave_out(error, path)
-    builder = ColumnsBuilder(schema)
-    ends: list[tuple[int, int]] = []  # (first seq, rows) of each segment kept
-    disbelieved = 0
-    for info in plan:
-        try:
+            info = read_header(path, schema)
             records, wrong = read_records(info)
         except RunUnreadable as error:
-            leave_out(error, info.path)
+            newest, gone = path is paths[-1], isinstance(error.__cause__, FileNotFoundError)
+            if newest and _unborn(path):
+                continue
+            if not last and (newest or gone):  # the newest may have half a header
+                raise _Changed from error
+            went = f"{clean(path.name)} went away while it was read"
+            notes.append(went if gone else f"{error}: left out")
             continue
-        if ends and info.first_seq < sum(ends[-1]):
-            shown = clean(info.path.name)
+        if info.first_seq < expected:
+            shown = clean(path.name)
             notes.append(f"{shown} repeats records of the segment before it: left out")
             continue
-        ends.append((info.first_seq, builder.add(records)))
+        if expected:
+            missing += info.first_seq - expected
+        else:
+            dropped = info.first_seq - 1
+        expected = info.first_seq + builder.add(records)
         disbelieved += wrong
-    dropped = ends[0][0] - 1 if ends else 0
-    missing, expected = 0, dropped + 1
-    for first, rows in ends:
-        missing += max(0, first - expected)
-        expected = max(expected, first + rows)
     if missing:
         notes.append(f"{missing} records of lane {clean(name)} are missing")
     if disbelieved:
@@ -157,11 +143,8 @@ def _unborn(path: Path) -> bool:
         return False
 
 
-def read_batches(
-    directory: Path, loader: int, read: LaneSource = read_lane
-) -> tuple[Columns, Compacted, list[str]]:
-    """All batches of a process's loader in order of time, their compute times derived; what is
-    left of older ones, and notes."""
+def read_batches(directory: Path, loader: int, read: LaneSource = read_lane) -> LaneContent:
+    """All batches of a process's loader in order of time, with their compute times."""
     try:
         lanes = [name for index, name in batch_lanes(os.listdir(directory)) if index == loader]
     except OSError:
@@ -171,7 +154,7 @@ def read_batches(
     for each in contents:
         totals.merge(each.compacted)
     batches = merge_lanes([with_compute(each.columns) for each in contents], BATCH)
-    return batches, totals, [note for each in contents for note in each.notes]
+    return LaneContent(batches, totals, tuple(note for each in contents for note in each.notes))
 
 
 def merge_lanes(contents: list[Columns], schema: Schema) -> Columns:

@@ -19,18 +19,8 @@ if TYPE_CHECKING:
 BINS_PER_OCTAVE = 8
 BINS = 45 * BINS_PER_OCTAVE  # up to 2**45 ns, almost ten hours
 
-# Not quantities that can be summed: times, identities, and counters that run since boot or birth.
-LEFT_OUT = frozenset(
-    {
-        *("seq", "t_ns", "t_fetch_ns", "t_iter_ns", "t_first_ns", "t_end_ns"),
-        *("task", "worker_pid", "worker", "flags", "epoch", "instance", "how", "digest"),
-        *("pid", "owner_pid", "role", "loader", "gpu", "cpu_user_ns", "cpu_system_ns"),
-        *("minor_faults", "major_faults", "ctx_voluntary", "ctx_involuntary", "run_delay_ns"),
-        *("read_disk_bytes", "read_all_bytes", "disk_read_bytes", "disk_write_bytes"),
-        *("net_recv_bytes", "net_sent_bytes", "cgroup_throttled_ns", "cgroup_nr_throttled"),
-        *("context_switches", "sampler_cpu_ns"),
-    }
-)
+# Fields of batches that cannot be summed: times and identities.
+LEFT_OUT = ("seq", "t_ns", "t_fetch_ns", "task", "worker_pid", "worker", "flags", "epoch", "digest")
 
 
 class Totals(Struct, array_like=True):

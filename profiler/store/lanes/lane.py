@@ -5,8 +5,8 @@ memory: a block of this process's `Arena`, which the keeper (the system sampler)
 copies to the files several times a second and once more when this process has ended, however that
 came. A window that is full is flushed here, by one `pwrite` for some hundred batches, and used
 again. So the loop makes no system call, nothing is lost with a killed process, and no file is ever
-mapped: whoever truncates or removes one causes an error at worst, never a bus error in the middle
-of training.
+mapped: to truncate or remove one causes an error at worst, never a bus error in the middle of
+training.
 
 Where there is no keeper (no Linux, the sampler switched off or gone), each record is written to the
 file at once.
@@ -21,6 +21,7 @@ import os
 import struct
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -325,7 +326,7 @@ class Lane(LaneState):
         self._admit(capacity * self.size)
         self.admitted += capacity * self.size
         block = self._block(window, block_bytes)
-        blanks = self._blanks(capacity)
+        blanks = _blanks(self.schema.blank)[: capacity * self.size]
         if block is None:
             window = Window(file, position, bytearray(WINDOW_AT) + blanks, None)
             if not position:
@@ -361,13 +362,8 @@ class Lane(LaneState):
             return held if self.arena.kept() else None
         return self.arena.block(size)
 
-    def _blanks(self, count: int) -> memoryview:
-        """So many records with nothing measured."""
-        size = count * self.size
-        held = _blanks.get(self.schema.name)
-        if held is None or len(held) < size or held[: self.size] != self.schema.blank:
-            held = _blanks[self.schema.name] = memoryview(self.schema.blank * max(count, 64))
-        return held[:size]
 
-
-_blanks: dict[str, memoryview] = {}
+@lru_cache(maxsize=16)
+def _blanks(blank: bytes) -> memoryview:
+    """As many records with nothing measured as any window has."""
+    return memoryview(blank * (LARGEST_BLOCK_BYTES // len(blank)))

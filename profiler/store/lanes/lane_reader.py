@@ -93,7 +93,7 @@ def read_header(path: Path, schema: Schema | None = None) -> SegmentInfo:
     return SegmentInfo(path, dtype, capacity, first_seq, committed)
 
 
-@lru_cache(maxsize=64)  # a lane that is followed is asked for it again and again
+@lru_cache(maxsize=64)  # read again and again for a lane that is followed
 def _described(data: bytes, record_bytes: int) -> tuple[str, int, np.dtype[Any]]:
     """Name and version of a schema, and its record as a dtype. Raises what nonsense brings
     about."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -28,34 +29,26 @@ PATCHED = ("batch", "epoch")  # records that may change after they were counted
 OnOlder = Callable[[Records, npt.NDArray[np.int64] | None], None]
 
 
+@dataclass(eq=False)
 class LaneWindow:
     """One lane: `poll` it, then ask for its `content`. Not thread-safe; never raises for what it
     reads.
 
-    `keep_rows` is the least number of newest records in memory, where there are so many. Older ones
-    are dropped without `totals`. `on_older` gets every stretch of records that becomes totals, with
+    At least the `keep_rows` newest records are in memory. Older ones are dropped without `totals`.
+    `on_older` gets every stretch of records that becomes totals, with
     its compute times.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        name: str,
-        schema: Schema,
-        keep_rows: int,
-        totals: bool,
-        on_older: OnOlder | None = None,
-    ) -> None:
-        self.directory = directory
-        self.name = name
-        self.schema = schema
-        self.keep_rows = keep_rows
-        self.totals = totals
-        self.on_older = on_older
-        self.compacted = Compacted()
-        self.version = 0  # grows whenever there is something new to see
-        self._behind = 0  # number of the segment to add to the totals next
-        self._parts: dict[int, Records] = {}  # the segments in the window, oldest first
+    directory: Path
+    name: str
+    schema: Schema
+    keep_rows: int
+    totals: bool
+    on_older: OnOlder | None = None
+    compacted: Compacted = field(default_factory=Compacted)
+    version: int = 0  # grows whenever there is something new to see
+    _behind: int = 0  # number of the segment to add to the totals next
+    _parts: dict[int, Records] = field(default_factory=dict)  # the segments, oldest first
 
     @property
     def rows(self) -> int:
@@ -64,7 +57,7 @@ class LaneWindow:
 
     @property
     def newest_seq(self) -> int:
-        """Number of the newest record, 0 before the first: so many were ever written."""
+        """Number of the newest record, 0 before the first."""
         newest = self._edge(-1)
         return self.compacted.records if newest is None else int(newest["seq"][0])
 
@@ -206,8 +199,7 @@ class LaneWindow:
             self.on_older(records, compute)
 
     def _until(self, t_ns: int) -> list[Records]:
-        """At least `keep_rows` records that end with the newest at or before this time, where there
-        are so many."""
+        """At least `keep_rows` records, as far as there are, up to the newest at this time."""
 
         def begins_ns(number: int) -> int:
             begun = self._time_of(self._first_record(number))

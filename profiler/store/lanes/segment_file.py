@@ -1,6 +1,5 @@
-"""A lane's files: `NAME-000000.seg`, `NAME-000001.seg`, … Written by `pwrite` alone, so that
-nothing that happens to a file can be more than an error: no bus error, whoever truncates it, and on
-whatever file system it lies.
+"""A lane's files: `NAME-000000.seg`, `NAME-000001.seg`, … They are written by `pwrite` alone, so a
+file that is truncated causes an error, never a bus error, on any file system.
 
 Each has a 4,096-byte header (magic, format version, record size, capacity, number of the first
 record, count of committed records, the schema as JSON) and then its records. Records are written
@@ -18,7 +17,7 @@ import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...base.schema import Schema
 
@@ -36,16 +35,13 @@ _BATCHES = re.compile(r"(batches(\d{1,9})x\d{1,9})-\d+\.seg")
 Bytes = bytes | bytearray | memoryview
 
 
-class SegmentFile:
-    """One file of a lane, which need not exist yet: whoever writes first makes it."""
+class SegmentFile(NamedTuple):
+    """One file of a lane. The first write makes it."""
 
-    __slots__ = ("capacity", "first_seq", "path", "schema")
-
-    def __init__(self, path: str, schema: Schema, capacity: int, first_seq: int) -> None:
-        self.path = path
-        self.schema = schema
-        self.capacity = capacity
-        self.first_seq = first_seq
+    path: str
+    schema: Schema
+    capacity: int
+    first_seq: int
 
     def header(self, committed: int) -> bytes:
         """Raises ValueError for a schema that does not fit."""
@@ -70,7 +66,7 @@ class SegmentFile:
         except FileNotFoundError:
             if position:
                 raise
-            self._make()
+            self._create()
             fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         try:
             write_all(fd, records, HEADER_BYTES + position * self.schema.size)
@@ -88,7 +84,7 @@ class SegmentFile:
         finally:
             os.close(fd)
 
-    def _make(self) -> None:
+    def _create(self) -> None:
         """It appears complete, with no records; another process or thread may have made it in the
         meantime."""
         folder, name = os.path.split(self.path)

@@ -1,6 +1,6 @@
-"""Epochs of which nobody saw the end: some frameworks (Lightning among them) stop asking after the
-last batch, so that the iterator never says that it is exhausted. An epoch that has handed over all
-its batches is over all the same."""
+"""Ends of epochs that were not recorded. Some frameworks (Lightning among them) do not ask for more
+after the last batch, so the iterator is never exhausted. An epoch is over when it has handed over
+all its batches."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from .run import LoaderRun, ProcessRun, Run
 from .run_finder import run_ids
 from .run_reader import glance, read_run
 
-# Newest records kept in detail, by schema; at least so many.
+# At least this many of the newest records are in memory, by schema.
 BATCH_ROWS = 8192
 ROWS = {
     "batch": BATCH_ROWS,
@@ -107,8 +107,8 @@ class Follower:
         return fresh
 
     def catch_up(self, seconds: float) -> bool:
-        """Add older batches of the chosen loader to its totals for about so long; False when there
-        are none left."""
+        """Add older batches of the chosen loader to its totals, for about this long; False when
+        none are left."""
         until = self._clock() + int(seconds * 1e9)
         more = False
         for window in list(self._windows.values()):
@@ -176,7 +176,7 @@ class Follower:
         return True
 
     def _choose(self, place: Place | None) -> None:
-        """Another loader: the batches of the one before are let go."""
+        """Choose another loader, and drop the batches of the one before."""
         if place == self._chosen:
             return
         self._chosen = place

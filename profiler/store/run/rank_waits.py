@@ -7,16 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from ...base.errors import RunUnreadable
-from ...base.schema import BATCH
-from ..lanes.lane_reader import read_header, read_records
-from ..lanes.segment_file import batch_lanes, segments
+from ..lanes.loop_tail import Watcher
 from .loader_summary import LoaderSummary, summary_of
 from .run import LoaderRun, ProcessRun, Run
 
-NEWEST = 256  # records of each lane
 EVERY_NS = 3_000_000_000
 
 
@@ -73,17 +67,8 @@ def _ended(loader: LoaderSummary) -> float | None:
 
 
 def _newest(directory: Path, index: int) -> float | None:
-    waited = stepped = 0
-    for _, name in batch_lanes(path.name for path in directory.glob(f"batches{index}x*.seg")):
-        try:
-            info = read_header(segments(directory, name)[-1], BATCH)
-            records, _ = read_records(info, max(0, info.committed - NEWEST))
-            wait, epoch, handed = records["wait_ns"], records["epoch"], records["t_ns"]
-        except (ValueError, IndexError, RunUnreadable):
-            continue
-        steps = np.diff(handed + wait)
-        # The first batch of an epoch is not looked at: its waiting is the start of the workers.
-        good = (np.diff(epoch) == 0) & (steps > 0) & (wait[1:] >= 0) & (wait[1:] <= steps)
-        waited += int(wait[1:][good].sum())
-        stepped += int(steps[good].sum())
-    return waited / stepped if stepped else None
+    watcher = Watcher(directory)
+    watcher.look()
+    loops = [loop for loop in watcher.loops.values() if loop.loader == index]
+    stepped = sum(loop.step_ns for loop in loops)
+    return sum(loop.wait_ns for loop in loops) / stepped if stepped else None

@@ -165,7 +165,7 @@ class SystemRun(Recorded):
     bursts: tuple[StackCapture, ...] = field(default=(), repr=False)
 
     def ran(self, process: ProcessRun) -> bool:
-        """Whether this is the host of that process, as far as both say where they were."""
+        """Whether this is the host of that process; what is unknown of either is not compared."""
         return all(
             None in (a, b) or a == b
             for a, b in ((self.host, process.host), (self.boot_id, process.boot_id))

@@ -23,9 +23,10 @@ from ...base.metadata import clean
 from ...base.schema import Schema
 from ...base.tolerant import read_as
 from ..flushing import flush
-from ..gaps import reasons_of_bare_worker, told_by_worker
+from ..gaps import INSIDE_WORKERS, told_by_worker
 from ..lanes.columns import Columns, LaneSource, read_batches, read_lane
 from ..lanes.segment_file import batch_lanes
+from ..probe_totals import read_sampled_fetches
 from ..rundir import system_stem
 from ..stacks.stack_files import Collates, read_bursts
 from ..stacks.stack_stages import Collate, collate_of
@@ -35,14 +36,12 @@ from .loader_facts import LoaderFacts
 from .loader_summary import read_summaries, summary_of
 from .run import LoaderRun, ProcessRun, Recorded, Run, SystemRun
 from .run_finder import find_run
-from .sampled_fetches_reader import read_sampled_fetches
 from .tuning import read_tuning
 
 # A run has one folder a process and one a host; more entries than this are not read.
 MAX_PARTS = 10_000
 MAX_LOADERS = 10_000
-# From so many processes on, most of them are read by their summaries where that is enough.
-LARGE = 16
+LARGE = 16  # with this many processes, most are read by their summaries where that is enough
 
 _RAY_WORKER = re.compile(r"[/\\\\]ray[/\\\\].*default_worker\.py$")
 
@@ -104,7 +103,7 @@ def read_run(
     notes += (note for part in parts for note in part.notes)
     return Run(
         path=path,
-        **_told(data, Run) | {"id": data.id or clean(path.name)},
+        **_shared(data, Run) | {"id": data.id or clean(path.name)},
         state=run_state(data, [process.state for process in processes], liveness),
         processes=with_ranks_counted(processes),
         systems=systems,
@@ -112,8 +111,8 @@ def read_run(
     )
 
 
-def _told(facts: Struct, kind: type[Recorded]) -> dict[str, Any]:
-    """What the file says that is asked of the run, under the same names."""
+def _shared(facts: Struct, kind: type[Recorded]) -> dict[str, Any]:
+    """The fields of the file that the run has under the same names."""
     return {
         each.name: getattr(facts, each.name)
         for each in fields(kind)
@@ -219,7 +218,8 @@ def _read_process(
         loaders += read_loaders(path, pid, data.rank, read)
     notes += (f"{loader.name}: {note}" for loader in loaders for note in loader.notes)
     return ProcessRun(
-        **_told(data, ProcessRun) | {"pid": pid, "affinity": data.cores, "cpus": data.core_numbers},
+        **_shared(data, ProcessRun)
+        | {"pid": pid, "affinity": data.cores, "cpus": data.core_numbers},
         path=path,
         state=_state(data, liveness, loaders),
         loaders=tuple(loaders),
@@ -261,12 +261,15 @@ def read_loaders(
 def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneSource) -> LoaderRun:
     notes: list[str] = []
     data = _optional(LoaderFacts, path / f"loader{index}.json", notes)
-    batches, folded, found = read_batches(path, index, read)
-    notes += found
+    content = read_batches(path, index, read)
+    batches, folded = content.columns, content.compacted
+    notes += content.notes
     epochs = _lane(read, path, f"epochs{index}", schema.EPOCH, notes)
     config = dict(data.config)
     bare, tuning = told_by_worker(path, index), read_tuning(path, index, notes)
-    reasons = {**data.reasons, **reasons_of_bare_worker(bare)}
+    reasons = dict(data.reasons)
+    if bare is not None:
+        reasons |= dict.fromkeys(INSIDE_WORKERS, f"workers are not measured: {bare}")
     if config.get("batching") == "none" and config.get("dataset_kind") == "iterable":
         # One was asked for and one came, of which nobody knows how many samples it holds.
         batches = Columns(
@@ -320,7 +323,7 @@ def _read_system(path: Path, read: LaneSource, collates: Collates) -> SystemRun:
     kinds = schema.MACHINE, schema.core_schema(schema.MAX_CORES), schema.PROCESS, schema.GPU
     lanes: dict[str, Any] = {kind.name: _lane(read, path, kind.name, kind, notes) for kind in kinds}
     return SystemRun(
-        **_told(data, SystemRun) | {"affinity": core_count(data.affinity)},
+        **_shared(data, SystemRun) | {"affinity": core_count(data.affinity)},
         path=path,
         cgroup_cpu_quota=data.cgroup.cpu_quota,
         cgroup_mem_limit_bytes=data.cgroup.mem_limit_bytes,

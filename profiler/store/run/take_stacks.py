@@ -1,5 +1,5 @@
-"""Asks for a burst of stacks of a live run and waits for it, as the command line and the dashboard
-do."""
+"""Requests a burst of stacks of a live run and waits for it, for the command line and the
+dashboard."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from .run import Run
 
 # A burst of the usual length, py-spy's own start, and a sampler that is busy with another burst.
 WAIT_S = 40.0
-# So often it is looked whether the run still lives; and so long its last words are waited for.
-LOOK_EVERY_S = 2.0
+LOOK_EVERY_S = 2.0  # how often to look whether the run lives, and how long to wait after its end
 
 State = Callable[[Path], str]
 

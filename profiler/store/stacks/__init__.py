@@ -1,2 +1,1 @@
-"""Stack samples as recorded: their types, their files, the stage each belongs to, asking for
-more."""
+"""Stack samples as recorded: their types, files and stages, and requests for more."""

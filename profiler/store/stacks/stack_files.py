@@ -58,8 +58,8 @@ def read_burst(path: Path, collates: Collates) -> StackCapture:
 
 
 def answer_to(run_path: Path, nonce: str) -> StackCapture | None:
-    """The burst of this run that answers a request; None where there is none (yet). Its stages
-    are told without knowing the collate functions. Never raises."""
+    """The burst of this run that answers a request; None where there is none (yet). Its stages are
+    found without knowing the collate functions. Never raises."""
     for system in sorted(run_path.glob("system-*")):
         for path in reversed(files_of(system)):
             try:

@@ -18,7 +18,7 @@ from .stack_samples import Frame
 
 MAIN_THREAD = "MainThread"
 MOST_LINES = 200  # of a function's source that is recorded; a longer one goes on
-_TORN = 4  # so many times as often as the other kind of frame must one be seen at a line
+_TORN = 4  # a line is of one kind of frame if that was seen there this many times as often
 _FEW_SHARE = 0.05
 
 _FETCH = "torch/utils/data/_utils/fetch.py"

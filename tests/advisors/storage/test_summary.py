@@ -19,8 +19,7 @@ from loaderscope.advisors.storage.summary import COPY_BYTES_PER_US, OPEN_US, mou
 from loaderscope.profiler.base.metadata import clean
 from loaderscope.profiler.base.mounts import Mounts
 from loaderscope.profiler.record.fetch_probe.opened_paths import PathSums
-from loaderscope.profiler.store.probe_totals import ProbeTotals
-from loaderscope.profiler.store.run.sampled_fetches_reader import read_sampled_fetches
+from loaderscope.profiler.store.probe_totals import ProbeTotals, read_sampled_fetches
 from loaderscope.profiler.store.sampled_fetches import (
     EpochTotals,
     MountTotals,

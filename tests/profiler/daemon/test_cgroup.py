@@ -88,36 +88,33 @@ def test_version_1_with_the_container_s_own_part_mounted(tmp_path):
     assert (found.memory_bytes(), found.cached_bytes()) == (99, 44)
 
 
+V1_MEMORY = "2 0 0:4 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
+
+
 def test_version_1_without_limits(tmp_path):
-    root = write(
-        tmp_path,
-        {
-            "proc/self/cgroup": "5:memory:/\n4:cpu:/\n",
-            "proc/self/mountinfo": "1 0 0:3 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
-            "2 0 0:4 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
-            "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n",
-            "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
-            "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
-            "sys/fs/cgroup/memory/memory.usage_in_bytes": "5\n",
-        },
-    )
-    found = cgroup.find(root)
+    files = {
+        "proc/self/cgroup": "5:memory:/\n4:cpu:/\n",
+        "proc/self/mountinfo": "1 0 0:3 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
+        + V1_MEMORY,
+        "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n",
+        "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+        "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+        "sys/fs/cgroup/memory/memory.usage_in_bytes": "5\n",
+    }
+    found = cgroup.find(write(tmp_path, files))
     assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (1, None, None)
     assert found.memory_bytes() == 5
 
 
 def test_a_version_2_mount_without_the_controller_leaves_it_to_version_1(tmp_path):
-    root = write(
-        tmp_path,
-        {
-            "proc/self/cgroup": "4:memory:/job\n0::/\n",
-            "proc/self/mountinfo": "1 0 0:3 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
-            "2 0 0:4 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
-            "sys/fs/cgroup/unified/cgroup.controllers": "\n",
-            "sys/fs/cgroup/memory/job/memory.limit_in_bytes": "1000\n",
-        },
-    )
-    found = cgroup.find(root)
+    files = {
+        "proc/self/cgroup": "4:memory:/job\n0::/\n",
+        "proc/self/mountinfo": "1 0 0:3 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+        + V1_MEMORY,
+        "sys/fs/cgroup/unified/cgroup.controllers": "\n",
+        "sys/fs/cgroup/memory/job/memory.limit_in_bytes": "1000\n",
+    }
+    found = cgroup.find(write(tmp_path, files))
     assert (found.version, found.cpu, found.mem_limit_bytes) == (1, None, 1000)
 
 

@@ -87,24 +87,26 @@ def test_facts():
     )
 
 
-def test_what_mig_hides_is_missing_with_that_reason_and_not_asked_again():
-    nvml, reasons = (
-        FakeNvml({"nvmlDeviceGetUtilizationRates": NVMLError_NotSupported()}, mig=1),
-        Reasons(),
-    )
+@pytest.mark.parametrize(
+    ("failing", "mig", "why"),
+    [
+        (NVMLError_NotSupported(), 1, "MIG"),
+        (NVMLError_NotSupported(), 0, "does not report"),
+        (NVMLError_NoPermission(), 0, "root"),
+        (None, 0, "nvidia-ml-py"),  # an old binding lacks the function
+    ],
+)
+def test_what_is_never_told_has_a_reason_and_is_asked_once(failing, mig, why):
+    function = "nvmlDeviceGetUtilizationRates"
+    nvml, reasons = FakeNvml({function: failing} if failing else None, mig), Reasons()
+    if failing is None:
+        del nvml.answers[function]
     gpus = Gpus(nvml, reasons)
     for now in (0, 1 << 61, 1 << 62):
         row = named(gpus.rows(now)[0])
     assert (row["util_pct"], row["mem_util_pct"], row["power_mw"]) == (-1, -1, 70_000)
-    assert "MIG" in reasons.sentences["util_pct"]
-    assert nvml.calls["nvmlDeviceGetUtilizationRates"] == 2  # once a device
-
-
-def test_missing_permission_says_how_to_get_it():
-    reasons = Reasons()
-    gpus = Gpus(FakeNvml({"nvmlDeviceGetClockInfo": NVMLError_NoPermission()}), reasons)
-    assert named(gpus.rows(0)[0])["sm_clock_mhz"] == -1
-    assert "root" in reasons.sentences["sm_clock_mhz"]
+    assert why in reasons.sentences["util_pct"]
+    assert nvml.calls.get(function, 2) == 2  # once a device
 
 
 def test_a_passing_failure_is_tried_again():
@@ -113,13 +115,6 @@ def test_a_passing_failure_is_tried_again():
     assert named(gpus.rows(0)[0])["power_mw"] == -1
     nvml.failing.clear()
     assert named(gpus.rows(1 << 62)[0])["power_mw"] == 70_000
-
-
-def test_an_old_binding_that_lacks_a_function(tmp_path):
-    nvml, reasons = FakeNvml(), Reasons()
-    del nvml.answers["nvmlDeviceGetUtilizationRates"]
-    assert named(Gpus(nvml, reasons).rows(0)[0])["util_pct"] == -1
-    assert "nvidia-ml-py" in reasons.sentences["util_pct"]
 
 
 def driver(root: Path) -> Path:
@@ -135,25 +130,25 @@ def test_without_a_driver_nothing_is_loaded(tmp_path):
     assert "driver" in reasons.sentences["gpu"]
 
 
-def test_nvml_that_does_not_start_is_a_reason(tmp_path):
+def no_module(name):
+    return importlib.import_module("no_such")
+
+
+@pytest.mark.parametrize(
+    ("load", "why"),
+    [
+        (lambda name: FakeNvml({"nvmlInit": RuntimeError("version mismatch")}), "mismatch"),
+        (no_module, "pip install"),
+        (
+            lambda name: FakeNvml({"nvmlDeviceGetHandleByIndex": NVMLError_NoPermission()}),
+            "administrators",
+        ),
+    ],
+)
+def test_no_devices_have_a_reason(tmp_path, load, why):
     reasons = Reasons()
-    broken = FakeNvml({"nvmlInit": RuntimeError("Driver/library version mismatch")})
-    assert open_gpus(driver(tmp_path), reasons, lambda name: broken).rows(0) == []
-    assert "mismatch" in reasons.sentences["gpu"]
-
-
-def test_a_missing_binding_is_a_reason(tmp_path):
-    reasons = Reasons()
-    gpus = open_gpus(driver(tmp_path), reasons, lambda name: importlib.import_module("no_such"))
-    assert gpus.rows(0) == []
-    assert "pip install" in reasons.sentences["gpu"]
-
-
-def test_devices_that_refuse_a_handle_are_left_out(tmp_path):
-    reasons = Reasons()
-    nvml = FakeNvml({"nvmlDeviceGetHandleByIndex": NVMLError_NoPermission()})
-    assert open_gpus(driver(tmp_path), reasons, lambda name: nvml).rows(0) == []
-    assert "gpu" in reasons.sentences
+    assert open_gpus(driver(tmp_path), reasons, load).rows(0) == []
+    assert why in reasons.sentences["gpu"]
 
 
 @pytest.mark.gpu

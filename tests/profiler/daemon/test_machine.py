@@ -121,16 +121,11 @@ def test_the_real_machine():
     assert len(busy) == here.cores >= 1
 
 
-def test_time_that_steps_back_is_no_negative_share():
+def test_odd_readings_of_cpu_times():
+    # Time that steps back is no negative share, and no time has no shares.
     assert shares((10, 10, 10, 10, 0), (12, 10, 9, 18, 0)) == (20.0, 0.0, 0.0, 80.0)
-
-
-def test_two_readings_within_one_clock_tick_have_no_shares():
     assert all(math.isnan(share) for share in shares((1, 2, 3, 4, 5), (1, 2, 3, 4, 5)))
-
-
-def test_old_kernels_tell_fewer_columns():
-    times, switches = parse_cpu(b"cpu  1 2 3 4\ncpu0 1 2 3 4\nctxt 9\n")
+    times, switches = parse_cpu(b"cpu  1 2 3 4\ncpu0 1 2 3 4\nctxt 9\n")  # old kernels
     assert times[-1] == (3, 3, 0, 4, 0) and switches == 9
 
 

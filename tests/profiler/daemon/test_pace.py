@@ -22,47 +22,30 @@ class Clocks:
         return Turns(lambda: self.wall, lambda: self.cpu)
 
 
-def test_a_cheap_reading_is_held_to_its_least_interval():
+def test_a_reading_is_as_rare_as_it_is_dear():
     pace = Pace(2 * S, 0.01)
     assert pace.due(0)
-    pace.paid(0, 1000)
-    assert not pace.due(2 * S - 1)
-    assert pace.due(2 * S)
+    for cost_ns, due_ns in ((1000, 2 * S), (S, 100 * S)):
+        pace.paid(0, cost_ns)
+        assert not pace.due(due_ns - 1) and pace.due(due_ns)
 
 
-def test_a_dear_reading_becomes_rarer_in_proportion():
-    pace = Pace(2 * S, 0.01)
-    pace.paid(0, S)
-    assert not pace.due(99 * S)
-    assert pace.due(100 * S)
+def test_allowance_keeps_the_interval_while_ticks_are_cheap_and_forgives_a_dear_moment():
+    cheap, saving = Allowance(0.01, 0, 0, 0), Allowance(0.01, S // 2, 0, 0)
+    for tick in range(1, 100):  # 1 ms in every 200 ms
+        assert cheap.wait_ns(S // 5, 3 * S, tick * S // 5, tick * S // 1000) == S // 5
+    assert saving.wait_ns(S // 5, 3 * S, S // 5, S // 4) == S // 5
+    assert saving.wait_ns(S // 5, 3 * S, 2 * S // 5, S) > S // 5
 
 
-def test_allowance_keeps_the_interval_while_ticks_are_cheap():
-    allowance = Allowance(0.01, 0, 0, 0)
-    cpu = 0
-    for tick in range(1, 100):
-        cpu += S // 1000  # 1 ms in every 200 ms
-        assert allowance.wait_ns(S // 5, 3 * S, tick * S // 5, cpu) == S // 5
-
-
-def test_allowance_bounds_the_average_of_dear_ticks():
+def test_allowance_bounds_the_average_of_dear_ticks_and_the_longest_wait():
     allowance = Allowance(0.01, 0, 0, 0)
     now = cpu = 0
     for _ in range(1000):
         cpu += S // 100  # 10 ms a tick: five times too dear at 5 Hz
         now += allowance.wait_ns(S // 5, 3 * S, now, cpu)
     assert cpu / now < 0.0102
-
-
-def test_allowance_forgives_one_dear_moment_it_has_saved_for():
-    allowance = Allowance(0.01, S // 2, 0, 0)
-    assert allowance.wait_ns(S // 5, 3 * S, S // 5, S // 4) == S // 5
-    assert allowance.wait_ns(S // 5, 3 * S, 2 * S // 5, S) > S // 5
-
-
-def test_allowance_never_waits_longer_than_the_end_may_go_unnoticed():
-    allowance = Allowance(0.01, 0, 0, 0)
-    assert allowance.wait_ns(S // 5, 3 * S, S // 5, 1000 * S) == 3 * S
+    assert Allowance(0.01, 0, 0, 0).wait_ns(S // 5, 3 * S, S // 5, 1000 * S) == 3 * S
 
 
 def test_every_process_has_its_turn_and_none_twice_within_two_seconds():

@@ -69,18 +69,12 @@ def test_processes_of_other_hosts_and_other_boots_are_not_ours(tmp_path):
     assert [main.probe.pid for main in found.living] == [3]
 
 
-def test_a_number_given_to_another_process_since_is_not_taken_for_the_old_one(tmp_path):
-    register(tmp_path, 7, create_time=500.0)
+@pytest.mark.parametrize(("told", "living"), [(500.0, False), (999.2, True)])
+def test_a_process_is_known_by_its_start_but_for_a_corrected_clock(tmp_path, told, living):
+    register(tmp_path, 7, create_time=told)
     found = registry(tmp_path, {7: FakeProbe(7, create_time=1000.0)})
     found.scan()
-    assert found.registered and not found.living
-
-
-def test_a_corrected_wall_clock_is_no_other_process(tmp_path):
-    register(tmp_path, 7, create_time=999.2)
-    found = registry(tmp_path, {7: FakeProbe(7, create_time=1000.0)})
-    found.scan()
-    assert found.living
+    assert found.registered and bool(found.living) == living
 
 
 def test_the_end_told_in_process_json_is_taken_in(tmp_path):
@@ -106,25 +100,19 @@ def test_nonsense_in_process_json_is_no_living_process(tmp_path, text):
     assert not found.living
 
 
-def test_workers_come_from_the_lane(tmp_path):
+def test_workers_come_from_the_lane_and_strangers_of_their_numbers_are_refused(tmp_path):
     folder = register(tmp_path, 7)
-    found = registry(tmp_path, {7: FakeProbe(7), 8: FakeProbe(8, ppid=7), 9: FakeProbe(9, ppid=7)})
+    late = FakeProbe(11, ppid=1, start_ns=S + LATE_START_NS + 1)
+    in_time = FakeProbe(12, ppid=1, start_ns=S)  # of a fork server: another parent
+    known = {7: FakeProbe(7), 8: FakeProbe(8, ppid=7), 9: FakeProbe(9, ppid=7)}
+    found = registry(tmp_path, {**known, 11: late, 12: in_time})
     found.scan()
     found.update()
-    workers(folder, (S, 0, 8), (S, 1, 9), (S, 2, 10))  # the last is gone already
+    # The third is gone already.
+    workers(folder, *((S, number, pid) for number, pid in enumerate((8, 9, 10, 11, 12))))
     found.update()
-    assert {pid: one.worker for pid, one in found.living[0].workers.items()} == {8: 0, 9: 1}
-
-
-def test_a_worker_s_number_given_to_a_stranger_is_refused(tmp_path):
-    folder = register(tmp_path, 7)
-    late = FakeProbe(8, ppid=1, start_ns=S + LATE_START_NS + 1)
-    in_time = FakeProbe(9, ppid=1, start_ns=S)  # of a fork server: another parent
-    found = registry(tmp_path, {7: FakeProbe(7), 8: late, 9: in_time})
-    found.scan()
-    workers(folder, (S, 0, 8), (S, 1, 9))
-    found.update()
-    assert list(found.living[0].workers) == [9]
+    employed = {pid: one.worker for pid, one in found.living[0].workers.items()}
+    assert employed == {8: 0, 9: 1, 12: 4}
 
 
 def test_a_removed_run_directory_is_an_error(tmp_path):
@@ -193,8 +181,10 @@ def test_waiting_for_a_core_is_told_apart_from_other_waiting():
     assert asleep < 0.05 * S
 
 
-def test_a_dead_process_and_a_zombie_give_nothing(child):
-    one = probe(child.pid, Reasons())
+def test_a_dead_process_a_zombie_and_a_stranger_give_nothing(child):
+    one, earlier = probe(child.pid, Reasons()), Probe(child.pid, Reasons())
+    earlier._start -= 1  # as if it was another process of this number
+    assert earlier.usage() is None and one.usage() is not None
     child.kill()
     while psutil.Process(child.pid).status() != psutil.STATUS_ZOMBIE:
         pass
@@ -203,9 +193,3 @@ def test_a_dead_process_and_a_zombie_give_nothing(child):
     child.wait()
     assert one.usage() is None
     assert probe(child.pid, Reasons()) is None
-
-
-def test_another_process_of_the_same_number_gives_nothing(child):
-    one = Probe(child.pid, Reasons())
-    one._start -= 1  # as if the one that was met had begun earlier
-    assert one.usage() is None

@@ -189,20 +189,24 @@ def test_it_says_who_it_is_and_what_the_host_is(run, training, start):
     assert all(isinstance(sentence, str) and sentence for sentence in facts["reasons"].values())
 
 
-def test_it_ends_when_the_training_process_is_killed(run, training, start):
+@pytest.mark.parametrize(
+    "ends",
+    [
+        # Nobody has waited for the training process yet: a zombie counts as dead.
+        lambda run, training: os.kill(training.pid, signal.SIGKILL),
+        lambda run, training: training.tell(ended_clock_ns=now_ns()),
+        lambda run, training: shutil.rmtree(run),
+    ],
+    ids=["killed", "says so", "run removed"],
+)
+def test_it_ends_with_the_training(run, training, start, ends):
     system, process = start()
     sampled(system)
-    os.kill(training.pid, signal.SIGKILL)
-    # Nobody has waited for the training process yet: a zombie counts as dead.
+    ends(run, training)
     assert process.wait(PATIENCE_S) == 0
-    assert "ended_clock_ns" in json.loads((system / "sampler.json").read_text())
-
-
-def test_it_ends_when_the_training_process_says_so(run, training, start):
-    system, process = start()
-    sampled(system)
-    training.tell(ended_clock_ns=now_ns())
-    assert process.wait(PATIENCE_S) == 0
+    assert not system.exists() or "ended_clock_ns" in json.loads(
+        (system / "sampler.json").read_text()
+    )
 
 
 def test_it_stays_until_the_last_of_several_has_ended(run, training, start):
@@ -224,13 +228,6 @@ def test_it_stays_until_the_last_of_several_has_ended(run, training, start):
         assert process.wait(PATIENCE_S) == 0
     finally:
         other.end()
-
-
-def test_it_ends_when_the_run_directory_is_removed(run, training, start):
-    system, process = start()
-    sampled(system)
-    shutil.rmtree(run)
-    assert process.wait(PATIENCE_S) == 0
 
 
 def test_it_ends_when_the_run_directory_was_never_there(run, start, tmp_path):
@@ -298,6 +295,12 @@ def test_it_holds_nothing_of_the_training_open_and_imports_nothing_heavy(run, tr
         os.close(writing)
 
 
+def sampler_of(run, interval_s=0.2):
+    system = run / "system-here-0"
+    system.mkdir()
+    return Sampler(run, system, interval_s)
+
+
 def test_a_full_budget_makes_room_and_goes_on(run, training, monkeypatch):
     system = run / "system-here-0"
     system.mkdir()
@@ -312,9 +315,7 @@ def test_a_full_budget_makes_room_and_goes_on(run, training, monkeypatch):
 
 
 def test_a_lane_that_stops_ends_it_quietly(run, training):
-    system = run / "system-here-0"
-    system.mkdir()
-    sampler = Sampler(run, system, 0.2)
+    sampler = sampler_of(run)
     assert sampler.tick(now_ns())
     sampler.process_lane.stop("No space left on device")
     assert not sampler.tick(now_ns())
@@ -322,9 +323,8 @@ def test_a_lane_that_stops_ends_it_quietly(run, training):
 
 
 def test_a_newcomer_at_the_last_moment_keeps_it_alive(run, training):
-    system = run / "system-here-0"
-    system.mkdir()
-    sampler = Sampler(run, system, 0.2)
+    sampler = sampler_of(run)
+    system = sampler.system
     assert sampler._over() is False  # registered since the last scan
     assert "ended_clock_ns" not in json.loads((system / "sampler.json").read_text())
     training.end()
@@ -336,9 +336,7 @@ def test_a_newcomer_at_the_last_moment_keeps_it_alive(run, training):
 
 def test_nobody_registers(run, monkeypatch):
     monkeypatch.setattr(loop, "NOBODY_NS", 100_000_000)
-    system = run / "system-here-0"
-    system.mkdir()
-    sampler = Sampler(run, system, 0.02)
+    sampler = sampler_of(run, 0.02)
     sampler.work()
     sampler.close()
-    assert rows(system, "machine") and not rows(system, "process")
+    assert rows(sampler.system, "machine") and not rows(sampler.system, "process")

@@ -18,7 +18,6 @@ import pytest
 from builders import loop, write_lane
 from loaderscope.profiler.base import ptrace, schema
 from loaderscope.profiler.base.tolerant import as_json
-from loaderscope.profiler.daemon.lane_tail import LaneTail
 from loaderscope.profiler.daemon.reasons import Reasons
 from loaderscope.profiler.daemon.registry import Main, Worker
 from loaderscope.profiler.daemon.stack_capture import bursts as stacks
@@ -35,8 +34,9 @@ from loaderscope.profiler.daemon.stack_capture.py_spy import (
     why_failed,
 )
 from loaderscope.profiler.daemon.stack_capture.thread_waits import Seen
-from loaderscope.profiler.daemon.stack_capture.when import AT_MOST, Watcher
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
+from loaderscope.profiler.store.lanes.lane_tail import LaneTail
+from loaderscope.profiler.store.lanes.loop_tail import AT_MOST, Watcher
 from loaderscope.profiler.store.stacks.burst_file import REQUEST, BurstFile, StackRow
 from loaderscope.profiler.store.stacks.stack_files import answer_to, read_bursts
 from loaderscope.profiler.store.stacks.stack_request import request_burst

@@ -24,8 +24,13 @@ from loaderscope.profiler.record.fetch_probe.chains import Chains
 from loaderscope.profiler.record.fetch_probe.opened_paths import PathSums
 from loaderscope.profiler.record.fetch_probe.probe import FetchProbe
 from loaderscope.profiler.record.fetch_probe.read_counters import Counters, between
-from loaderscope.profiler.store.probe_totals import MAX_CHARACTERS, OTHER, ProbeTotals, read_fetches
-from loaderscope.profiler.store.run.sampled_fetches_reader import read_sampled_fetches
+from loaderscope.profiler.store.probe_totals import (
+    MAX_CHARACTERS,
+    OTHER,
+    ProbeTotals,
+    read_fetches,
+    read_sampled_fetches,
+)
 from loaderscope.profiler.store.sampled_fetches import (
     MAX_EPOCHS,
     MAX_FOLDERS,

@@ -27,43 +27,37 @@ def job(
     return [(p.local_rank, p.local_world_size) for p in read.processes], cpus
 
 
-def test_ranks_that_no_launcher_counted(tmp_path: Path) -> None:
-    spawned = [{"rank": rank, "world_size": 2} for rank in range(2)]
-    assert job(tmp_path, *spawned) == ([(0, 2), (1, 2)], 4.0)
+PINNED = [
+    {"rank": r, "world_size": 2, "affinity": 4, "cpus": c} for r, c in enumerate(("0-3", "4-7"))
+]
+QUOTA = {"version": 2, "cpu_quota": 6.0, "mem_limit_bytes": None}
 
 
-def test_with_other_hosts_the_local_rank_stays_open(tmp_path: Path) -> None:
-    here = [{"rank": rank, "world_size": 4} for rank in (2, 3)]
-    assert job(tmp_path, *here) == ([(None, 2), (None, 2)], 4.0)
-
-
-def test_a_launchers_count_stands(tmp_path: Path) -> None:
-    told = [{"rank": 1, "world_size": 8, "local_rank": 1, "local_world_size": 4}]
-    assert job(tmp_path, *told) == ([(1, 4)], 2.0)
-
-
-def test_ranks_pinned_to_cpus_of_their_own_have_those(tmp_path: Path) -> None:
-    pinned = [
-        {"rank": r, "world_size": 2, "affinity": 4, "cpus": c} for r, c in enumerate(("0-3", "4-7"))
-    ]
-    assert job(tmp_path, *pinned, affinity=4)[1] == 4.0
-
-
-def test_a_quota_is_shared_by_pinned_ranks_too(tmp_path: Path) -> None:
-    pinned = [
-        {"rank": r, "world_size": 2, "affinity": 4, "cpus": c} for r, c in enumerate(("0-3", "4-7"))
-    ]
-    quota = {"version": 2, "cpu_quota": 6.0, "mem_limit_bytes": None}
-    assert job(tmp_path, *pinned, cgroup=quota)[1] == 3.0
-
-
-def test_ranks_on_the_same_cpus_share_them(tmp_path: Path) -> None:
-    shared = [{"rank": r, "world_size": 4, "affinity": 8, "cpus": "0-7"} for r in range(4)]
-    assert job(tmp_path, *shared)[1] == 2.0
-
-
-@pytest.mark.parametrize(("count", "cpus"), [(1, 8.0), (4, 2.0)])
-def test_processes_that_record_at_once_share_the_cpus(
-    tmp_path: Path, count: int, cpus: float
+@pytest.mark.parametrize(
+    ("processes", "system", "ranks", "cpus"),
+    [
+        # No launcher counted them.
+        ([{"rank": rank, "world_size": 2} for rank in range(2)], {}, [(0, 2), (1, 2)], 4.0),
+        # With other hosts the local rank is not known.
+        ([{"rank": r, "world_size": 4} for r in (2, 3)], {}, [(None, 2), (None, 2)], 4.0),
+        # A launcher's count stands.
+        (
+            [{"rank": 1, "world_size": 8, "local_rank": 1, "local_world_size": 4}],
+            *({}, [(1, 4)], 2.0),
+        ),
+        # Ranks pinned to CPUs of their own have those, within a quota.
+        (PINNED, {"affinity": 4}, [(0, 2), (1, 2)], 4.0),
+        (PINNED, {"cgroup": QUOTA}, [(0, 2), (1, 2)], 3.0),
+        # Ranks on the same CPUs share them.
+        (
+            [{"rank": r, "world_size": 4, "affinity": 8, "cpus": "0-7"} for r in range(4)],
+            *({}, [(r, 4) for r in range(4)], 2.0),
+        ),
+        ([{}], {}, [(None, None)], 8.0),
+        ([{}] * 4, {}, [(None, None)] * 4, 2.0),
+    ],
+)
+def test_ranks_of_a_host_and_the_cpus_of_each(
+    tmp_path: Path, processes: list[dict[str, Any]], system: dict[str, Any], ranks: Any, cpus: float
 ) -> None:
-    assert job(tmp_path, *[{}] * count)[1] == cpus
+    assert job(tmp_path, *processes, **system) == (ranks, cpus)

@@ -6,8 +6,8 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from ..base.schema import Schema
-from ..store.lanes.segment_file import (
+from ...base.schema import Schema
+from .segment_file import (
     FORMAT_VERSION,
     HEADER,
     HEADER_BYTES,
@@ -25,7 +25,8 @@ class LaneTail:
     def __init__(
         self, directory: Path, name: str, schema: Schema, at_most: int | None = None
     ) -> None:
-        """`at_most`: of more new records in a segment than this, only the latest are taken."""
+        """`at_most`: of more new records in a segment than this, only the latest are read. It then
+        begins with the newest segment."""
         self.directory = directory
         self.name = name
         self.schema = schema
@@ -42,9 +43,12 @@ class LaneTail:
             try:
                 full, following = self._take(found), self._number + 1
             except FileNotFoundError:  # not made yet, or removed while later ones exist
-                numbers = map(segment_number, segments(self.directory, self.name))
-                following = next((number for number in numbers if number > self._number), -1)
-                full = following >= 0
+                numbers = [segment_number(path) for path in segments(self.directory, self.name)]
+                later = [number for number in numbers if number > self._number]
+                if self._number < 0 and self.at_most is not None:
+                    later = later[-1:]
+                full = bool(later)
+                following = later[0] if later else -1
             except (OSError, ValueError, struct.error) as error:
                 self.given_up = f"{self.directory}/{self.name}: {error}"
                 break

@@ -1,4 +1,5 @@
-"""Whether a training process is steady and waits for its data, from the tail of its batch lanes."""
+"""What the loops of a live process do now, from the newest records of their batches: how much of
+a step is waiting, and whether they can be judged."""
 
 from __future__ import annotations
 
@@ -7,29 +8,28 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...base.schema import BATCH
-from ...store.lanes.segment_file import batch_lanes
-from ..lane_tail import LaneTail
+from .lane_tail import LaneTail
+from .segment_file import batch_lanes
 
-WAITING_SHARE = 0.1  # of a step; with less, loading as fast as can be would not be noticed
+WAITING_SHARE = 0.1  # of a step; with less, faster loading would not be noticed
 S = 1_000_000_000
-# A loop is steady after so many batches in so long, if it waits for this share of a step or more,
-# and its steps take this long. Whoever tries a loader for the first time stops it after some
-# seconds: where a quarter of each step is waiting, and steps are so long that reading stacks costs
-# them little (benchmarks/stacks_cost.py), it is certain sooner.
+# (batches, time, share of waiting, length of a step): a loop that has them all is steady. A first
+# try of a loader is stopped after some seconds, so a loop that waits for a quarter of each step is
+# judged sooner, if reading stacks costs its steps little (benchmarks/stacks_cost.py).
 STEADY = (
     (20, 3 * S, 0.0, 0),
     (10, S // 2, 0.25, 2_000_000),
     (4, S, 0.25, 2_000_000),
 )
 EAGER = ((6, S, 0.0, 0), *STEADY)
-AT_MOST = 256  # records taken in a look: more would cost more than they tell
+AT_MOST = 256  # records read at a time
 
 _NAMES = [field.name for field in BATCH.fields]
 _FIELDS = [_NAMES.index(name) for name in ("seq", "t_ns", "wait_ns", "epoch")]
 
 
 class Loop:
-    """One lane of batches: what its loop did since the first look."""
+    """One lane of batches: what its loop did since the first `look`."""
 
     def __init__(self, directory: Path, lane: str, loader: int) -> None:
         self.loader = loader
@@ -37,7 +37,7 @@ class Loop:
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """What was does not count any more."""
+        """Forget what was read."""
         self.batches = self.wait_ns = self.step_ns = self._steps = 0
         self.first_ns = self.last_ns = -1
         self._previous: tuple[int, int, int] | None = None  # seq, epoch, hand-over
@@ -52,11 +52,12 @@ class Loop:
             self.first_ns = handed if self.first_ns < 0 else self.first_ns
             self.last_ns = handed
             if self._previous is not None and self._previous[:2] == (seq - 1, epoch):
-                # The first batch of an epoch is not looked at: its waiting is the start of the
-                # workers.
-                self.wait_ns += wait_ns
-                self.step_ns += max(0, handed - self._previous[2])
-                self._steps += 1
+                # Without the first batch of an epoch, which waits for the workers to start.
+                step_ns = handed - self._previous[2]
+                if wait_ns <= step_ns:
+                    self.wait_ns += wait_ns
+                    self.step_ns += step_ns
+                    self._steps += 1
             self._previous = seq, epoch, handed
 
     @property
@@ -87,7 +88,7 @@ class Watcher:
         self.loops: dict[str, Loop] = {}
 
     def look(self) -> None:
-        """Take in what the process recorded since the last look. Never raises."""
+        """Read what the process recorded since the last call. Never raises."""
         with suppress(OSError):
             for loader, lane in batch_lanes(os.listdir(self.directory)):
                 if lane not in self.loops:
@@ -96,11 +97,11 @@ class Watcher:
             loop.look()
 
     def forget(self) -> None:
-        """What follows counts, what was does not."""
+        """Count only what follows."""
         for loop in self.loops.values():
             loop.begin_anew()
 
     def steady(self, eager: bool = False) -> list[Loop]:
-        """The loops under way for long enough to be judged, the one that waited longest first."""
+        """The loops that can be judged, the one that waited longest first."""
         found = [loop for loop in self.loops.values() if loop.is_steady(eager)]
         return sorted(found, key=lambda loop: -loop.wait_ns)
