@@ -1,4 +1,4 @@
-"""Which code is compared with which."""
+"""What a trial compares, and how."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Change:
-    """A change of the project in the folder `root`: exactly one of the others is given.
+    """A change of the project in the folder `root`. Exactly one of the other fields is given.
 
-    `patch`: a unified diff, applied to the project as it lies there. `revision`: a commit that the
-    project as it lies there is compared with. `other`: a folder with the changed project.
+    `patch`: a unified diff of the working tree. `revision`: a commit that the working tree is
+    compared with. `other`: a folder with the changed project.
     """
 
     root: Path
@@ -22,8 +22,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Options:
-    """How to try. `budget_s`: the most seconds from the first batches on. `batches`: how many are
-    compared. `random`: as distributions."""
+    """`budget_s`: max seconds of turns. `batches`: how many are compared. `random`: compare
+    distributions."""
 
     budget_s: float = 60.0
     batches: int = 64

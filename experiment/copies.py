@@ -1,4 +1,4 @@
-"""Two copies of a project: its code as files of their own, and large data by links."""
+"""Two copies of a project. Code and small files are copied, large data is linked."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from .git import NOT_INSTALLED, add_repository, commit_of, files_of, git
 
 TEXTS = (".ipynb", ".yaml", ".yml", ".toml", ".json", ".cfg", ".ini", ".gin")
 SOURCES = (".py", ".pyi", ".pyx", *TEXTS)
-# Scripts that go on where they left off write these files again.
+# Scripts that resume write these files again.
 WRITTEN = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".db", ".sqlite", ".log")
-SMALL_BYTES, MOST_BYTES = 8_000_000, 256_000_000  # of a file, and of all that are copied
-MOST_HERE, MOST_ENTRIES = 2_000, 20_000  # of a folder, and of all that are looked into
+SMALL_BYTES, MOST_BYTES = 8_000_000, 256_000_000  # of one file, and of all copied files
+MOST_HERE, MOST_ENTRIES = 2_000, 20_000  # entries of one folder, and of all folders
 _NEVER = (".git", "__pycache__")
 _LINKED = ("node_modules", "site-packages", ".venv", "venv", ".tox", ".mypy_cache", ".ruff_cache")
 
 
 @dataclass
 class Copies:
-    """The two sides' folders; `linked`: what both share with the project, which writing reaches."""
+    """The folders of the two sides. `linked`: paths that both share with the project. Writing there
+    changes the project."""
 
     before: Path
     after: Path
@@ -36,8 +37,8 @@ class Copies:
 
 
 def make_copies(change: Change, into: Path) -> Copies:
-    """The project without and with the change. Raises UsageError where there is no such change, or
-    it does not apply."""
+    """Copy the project without and with the change. Raises UsageError if the change does not exist
+    or does not apply."""
     made = Copies(into / "before", into / "after")
     root = change.root
     for folder in (root, change.other or root):
@@ -69,8 +70,8 @@ def _copy(root: Path, into: Path, touched: Collection[str], linked: list[str]) -
 def lay(
     source: Path, into: Path, touched: Collection[str], left_out: Collection[str] = ()
 ) -> list[str]:
-    """Copy small files, and those of paths in `touched`; link what is large. Files of paths in
-    `left_out`, and those that are there already, stay as they are. Returns what was linked."""
+    """Copy small files and those in `touched`, and link the rest. Skip files in `left_out` and
+    files that exist already. Returns the linked paths."""
     room = _Room()
     linked: list[str] = []
     folders = deque([""])
@@ -142,17 +143,17 @@ _MAKES_LINK = re.compile(r"^new (?:file )?mode 120000", re.MULTILINE)
 
 
 def touched_by(patch: str) -> set[str]:
-    """The files that a patch names."""
+    """The files that a patch changes."""
     return {(one or other).strip() for one, other in _FILES.findall(patch)} - {"/dev/null"}
 
 
 def apply(patch: str, folder: Path) -> None:
-    """Apply a unified diff there, as of git (a/, b/) or without prefixes. Raises UsageError."""
+    """Apply a unified diff, with git's prefixes (a/, b/) or without. Raises UsageError."""
     files = sorted(touched_by(patch))
     if not files:
         raise UsageError("this is no patch: no line begins with `+++`; make one with `git diff`")
     text = patch if patch.endswith("\n") else patch + "\n"
-    # git alone follows links in a folder that is no repository.
+    # In a folder that is no repository, git follows links.
     within = folder.resolve()
     first = "it makes a link" if _MAKES_LINK.search(patch) else ""
     for file in files:
@@ -161,14 +162,14 @@ def apply(patch: str, folder: Path) -> None:
     if first:
         raise UsageError(f"the patch does not apply to a copy of the project: {first}")
     for level in ("-p1", "-p0"):
-        told = git(folder, "apply", "--whitespace=nowarn", level, "-", given=text)
-        if told.returncode == NOT_INSTALLED:
+        done = git(folder, "apply", "--whitespace=nowarn", level, "-", given=text)
+        if done.returncode == NOT_INSTALLED:
             raise UsageError("a patch is applied by git, which is not installed here")
-        if told.returncode == 0:
+        if done.returncode == 0:
             return
-        first = first or next(iter(told.stderr.splitlines()), "").removeprefix("error: ")
-        undone = git(folder, "apply", "--check", "--reverse", level, "-", given=text)
-        if undone.returncode == 0:
+        first = first or next(iter(done.stderr.splitlines()), "").removeprefix("error: ")
+        reverse = git(folder, "apply", "--check", "--reverse", level, "-", given=text)
+        if reverse.returncode == 0:
             raise UsageError(
                 "the patch is applied already: take it back (`git stash`), or compare the project "
                 "as it is with the last commit by --against HEAD"

@@ -1,4 +1,4 @@
-"""Where what two sides were handed differs, in words."""
+"""The first difference between the batches of two sides, in words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def batches_in(events: Sequence[Event]) -> int:
 
 
 def differs_at(before: Sequence[Event], after: Sequence[Event]) -> int | None:
-    """The place of the first events that differ, as far as both go."""
+    """The index of the first events that differ, as far as both sides go."""
     pairs = zip(before, after, strict=False)
     return next((at for at, pair in enumerate(pairs) if not _same(*pair)), None)
 
@@ -24,8 +24,8 @@ def differs_at(before: Sequence[Event], after: Sequence[Event]) -> int | None:
 def first_difference(
     before: Sequence[Event], after: Sequence[Event], all_of_it: bool
 ) -> Difference | None:
-    """None where the events are the same, in the same order. `all_of_it`: a side has ended, so the
-    other may not go on either; else only as much is compared as both have."""
+    """None if the events are the same. `all_of_it`: one side has ended, so a longer other side is a
+    difference too."""
     at = differs_at(before, after)
     if at is not None:
         return _described(batches_in(before[:at]), before[at], after[at])
@@ -36,7 +36,7 @@ def first_difference(
 
 
 def incomparable(events: Sequence[Event]) -> str | None:
-    """What of a batch cannot be compared: '[2] holds a generator that cannot be compared'."""
+    """The first part that cannot be compared: '[2] holds a generator that cannot be compared'."""
     for kind, parts in events:
         for where, what, _ in parts if kind == "batch" else ():
             if INCOMPARABLE in what:
@@ -64,7 +64,7 @@ def _described(batch: int, one: Event, other: Event) -> Difference:
 
 
 def _named(what: str, said: Any) -> str:
-    """What `next()` did."""
+    """What `next()` did, as a clause."""
     names = {"batch": "a batch came", "begin": "an epoch began", "end": "an epoch ended"}
     return names.get(what) or f"next() raised {said:.200}"
 

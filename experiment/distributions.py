@@ -1,4 +1,4 @@
-"""Whether random batches of two sides are of one distribution."""
+"""Whether the random batches of two sides have the same distribution."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ Rows = dict[str, list[list[float]]]
 
 FALSE_ALARMS = 0.01  # of all comparisons of a trial together
 FIGURES = (": means of rows", ": standard deviations of rows")
-FARTHEST = 1e30  # of figures; what is no number lies there
+FARTHEST = 1e30  # stands for infinity; NaN counts as its negative
 
 
 def distributions_differ(
     before: Sequence[Rows], after: Sequence[Rows], parts: Sequence[Sequence[Any]]
 ) -> str | None:
-    """What differs: where parts of batches are and of what dtype, or the distributions of means,
-    standard deviations and sizes; None where chance explains it.
+    """The difference in words, None if chance explains it. Compared are the parts of batches and
+    their dtypes, and the distributions of means, standard deviations and sizes.
 
-    `parts`: the fingerprints of each side's batches. The two-sample Kolmogorov-Smirnov test, with
-    the bound of Wei and Dudley 2012, "Two-sample Dvoretzky-Kiefer-Wolfowitz inequalities", for
-    equal numbers of rows and with the constant e, which covers any number of them; Bonferroni's
-    correction for the number of tests. Rows of a batch that are alike count as fewer (Kish's design
-    effect).
+    `parts`: the fingerprints of each side's batches. The test is the two-sample Kolmogorov-Smirnov
+    test with the bound of Wei and Dudley 2012, "Two-sample Dvoretzky-Kiefer-Wolfowitz
+    inequalities". Its constant e covers any number of rows. Bonferroni's correction is for the
+    number of tests. Rows of a batch that are alike count as fewer (Kish's design effect).
     """
     if not all(parts):
         return None
@@ -58,13 +57,13 @@ _SIZES = re.compile(r" of \d+$| \(.*")
 
 
 def _kinds(batches: Sequence[Any]) -> Counter[str]:
-    """Where parts are and what they are, without sizes, and in how many batches."""
+    """Each kind of part without its size, and in how many batches it occurs."""
     kinds = ({f"{where} {_SIZES.sub('', what)}" for where, what, _ in parts} for parts in batches)
     return Counter(chain.from_iterable(kinds))
 
 
 def _only_in(one: Counter[str], other: Counter[str], batches: int) -> list[str]:
-    """What the other side has in no batch, and not by chance: lists may be of any length."""
+    """Kinds that the other side lacks, and not by chance: lists may have any length."""
     return [
         kind
         for kind, count in sorted(one.items())
@@ -73,8 +72,7 @@ def _only_in(one: Counter[str], other: Counter[str], batches: int) -> list[str]:
 
 
 def _figures(side: Sequence[Rows]) -> dict[tuple[str, int], list[Any]]:
-    """By part and place of a figure: that of each row, an array a batch; what is no number is less
-    than all."""
+    """For each part and figure, one array per batch with the figure of each row."""
     found = defaultdict(list)
     for batch in side:
         for where, rows in batch.items():
@@ -85,7 +83,7 @@ def _figures(side: Sequence[Rows]) -> dict[tuple[str, int], list[Any]]:
 
 
 def _bound(one: list[Any], other: list[Any]) -> float:
-    """An upper bound of the probability of a distance as large by chance."""
+    """An upper bound of the probability that the distance is chance."""
     rows = [np.concatenate(each) for each in (one, other)]
     ends = np.sort(np.concatenate(rows))
     shares = [np.searchsorted(np.sort(each), ends, "right") / len(each) for each in rows]

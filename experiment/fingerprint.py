@@ -1,4 +1,4 @@
-"""A batch as a list of its parts: equal for equal batches, and small enough to be sent."""
+"""A batch as a list of its parts. Equal batches have equal lists, and the lists are small."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ import numpy as np
 from ..profiler.guard.static_access import inherits, is_one_of
 from ..tuning.evidence.parts import PLAIN
 
-MOST_PARTS = 256  # sent by themselves; what is beyond is sent as one
+MOST_PARTS = 256  # further parts share one digest
 MOST_DEPTH = 64
-ROWS = 32  # of a part, whose mean and spread are taken
+ROWS = 32  # of each part, for means and standard deviations
 SIZE = "size of "
 INCOMPARABLE = "cannot be compared"
 
 _TEXTS = ("str", "bytes", "PosixPath", "key")
 
-Part = tuple[str, str, str]  # where it is in the batch, what it is, the digest of its values
-Walked = tuple[str, str, bytes, Any]  # where, what, its values as bytes, and itself
+Part = tuple[str, str, str]  # path in the batch, kind, digest of the values
+Walked = tuple[str, str, bytes, Any]  # path, kind, values as bytes, the object
 
 
 def fingerprint(batch: Any, copy: str = "", root: str = "") -> list[Part]:
-    """The parts of a batch in order: containers, tensors, arrays and values. Paths in the folder
-    `copy` count as paths in `root`.
+    """The parts of a batch in order: containers, tensors, arrays and values. Paths below `copy`
+    count as paths below `root`.
 
-    Kinds, dtypes, shapes, keys, lengths and values count; strides, memory and history do not. An
-    object is what pickle would take apart. A part that cannot be pickled says that it
+    Kinds, dtypes, shapes, keys, lengths and values count; strides, memory and history do not. Other
+    objects are taken apart as pickle does. The kind of a part that cannot be pickled contains
     `INCOMPARABLE`.
     """
     parts: list[Part] = []
@@ -49,8 +49,8 @@ def fingerprint(batch: Any, copy: str = "", root: str = "") -> list[Part]:
 
 
 def rows_of(batch: Any) -> dict[str, list[list[float]]]:
-    """By part: of each of its first rows (of the first dimension) the mean and the standard
-    deviation. By part after `SIZE`: its shape."""
+    """For each part, the mean and the standard deviation of its first rows. For each part prefixed
+    by `SIZE`, its shape."""
     import torch
 
     found: dict[str, list[list[float]]] = {}
@@ -137,7 +137,7 @@ def _tensor(value: Any, where: str, name: str, depth: int) -> Iterator[Walked]:
 
 
 def _object(value: Any, where: str, name: str, depth: int) -> Iterator[Walked]:
-    """What pickle takes apart; a class or a function is its name."""
+    """An object taken apart as pickle does. Classes and functions count by name."""
     try:
         made = value.__reduce_ex__(4)
     except Exception:

@@ -1,8 +1,8 @@
-"""Cleans up after a trial, however it ended: a process of its own, which lives until the trial's
-process closes its end of a pipe or dies.
+"""Cleans up after a trial. A separate process, which lives until the trial's process closes its end
+of a pipe or dies.
 
-Run as a module, with the folder to remove. Lines on standard input name the first processes of
-sides: `+PID` when started, `-PID` when ended.
+It is run as a module with the folder to remove. Lines on standard input name the first process of a
+side: `+PID` when it has started, `-PID` when it has ended.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import suppress
 
 import psutil
 
-# They end by themselves once their processes have, and remove what those left in shared memory.
+# They end after their processes, and remove what those left in shared memory.
 LAST = ("multiprocessing.resource_tracker", "torch_shm_manager")
 GRACE_S = 3.0
 
@@ -25,8 +25,8 @@ GRACE_S = 3.0
 def processes_of(
     first: int, known: Collection[psutil.Process] = frozenset()
 ) -> set[psutil.Process]:
-    """The living processes of a side: the session of its first process, those `known`, and
-    descendants that left the session."""
+    """The living processes of a side: the session of its first process, those in `known`, and their
+    descendants in other sessions."""
     parents, found = {}, set()
     for process in psutil.process_iter(["ppid", "status"]):
         if process.info["status"] == psutil.STATUS_ZOMBIE:
@@ -43,7 +43,7 @@ def processes_of(
 
 
 def end_processes(first: int) -> None:
-    """Kill a side."""
+    """Kill all processes of a side."""
     grace = time.monotonic() + GRACE_S
     known: set[psutil.Process] = set()
     while known := processes_of(first, known):
@@ -54,7 +54,7 @@ def end_processes(first: int) -> None:
                 )
                 process.send_signal(signal.SIGCONT if last else signal.SIGKILL)
         if time.monotonic() > grace + GRACE_S:
-            return  # in the kernel, for good
+            return  # stuck in the kernel
         time.sleep(0.01)
 
 

@@ -1,4 +1,4 @@
-"""How many times as fast a side is, from windows of both over the same batches."""
+"""The speed-up of a side, from windows of both sides over the same batches."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from ..tuning.factor import LEAST_SPREAD
 from ..tuning.student import quantile
 
 LEVEL = 0.99
-FEWEST, ENOUGH = 3, 6  # pairs for a range, and for one that may end the trial
-# Two processes of the same code differ by as much for as long as they live, by where their memory
-# lies: Mytkowicz and others 2009, "Producing wrong data without doing anything obviously wrong".
+FEWEST, ENOUGH = 3, 6  # pairs for a range, and for ending the trial
+# Two processes of the same code differ by about this much, by their memory layout: Mytkowicz and
+# others 2009, "Producing wrong data without doing anything obviously wrong".
 OF_PROCESSES = 0.01
-# Half-widths, as logarithms: near 1 it matters most on which side of it the factor is.
+# Half-widths, as logarithms. A factor near 1 needs a narrower range.
 NARROW, NARROW_SHARE = 0.04, 0.1
 
 
 def factor_of(pairs: Sequence[Sequence[float]], starts: int) -> Range | None:
-    """The ratio of the totals, which is what the whole loop gains, with its range; None of too few.
+    """The ratio of the total times, with its range; None for too few pairs.
 
-    `pairs`: seconds that the two sides took for the same batches. `starts`: how many times both
-    sides were started. The estimator of a ratio from pairs, and its variance: Cochran 1977,
-    "Sampling Techniques", 6.4.
+    `pairs`: seconds of the two sides for the same batches. `starts`: how often both sides were
+    started. For the estimator and its variance see Cochran 1977, "Sampling Techniques", 6.4.
     """
     if len(pairs) < FEWEST:
         return None
@@ -35,15 +34,15 @@ def factor_of(pairs: Sequence[Sequence[float]], starts: int) -> Range | None:
     count = len(pairs)
     variance = float((residuals**2).sum() * count / (count - 1)) / float(before.sum()) ** 2
     if count < ENOUGH:
-        variance = max(variance, 2 * LEAST_SPREAD**2 / count)  # a few may be as one by chance
-    # As a normal's: how processes differ is not estimated from these windows.
+        variance = max(variance, 2 * LEAST_SPREAD**2 / count)  # few may be equal by chance
+    # A normal quantile: the difference of processes is not estimated from these windows.
     lasting = quantile(LEVEL, 1000) * OF_PROCESSES / starts**0.5
     half = hypot(quantile(LEVEL, count - 1) * variance**0.5, lasting)
     return Range(ratio * exp(-half), ratio, ratio * exp(half))
 
 
 def is_narrow(found: Range | None, pairs: int) -> bool:
-    """Whether more windows would tell nothing new."""
+    """Whether the range is narrow enough to stop."""
     if found is None or pairs < ENOUGH:
         return False
     return log(found.high / found.mid) <= max(NARROW, NARROW_SHARE * abs(log(found.mid)))

@@ -1,4 +1,4 @@
-"""What a trial of a change of code has found."""
+"""The result of a trial."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ __all__ = ["Difference", "Range", "TryResult"]
 
 @dataclass(frozen=True)
 class Difference:
-    """The first difference between what the two sides were handed: `batch` is its place, from 0.
-
-    `batch` is None where no single batch differs: lengths of loaders, or distributions.
-    """
+    """The first difference between the batches of the two sides. `batch` is its index, None for a
+    difference of distributions."""
 
     batch: int | None
     what: str
@@ -23,11 +21,11 @@ class Difference:
 
 @dataclass(frozen=True)
 class TryResult:
-    """The first fields are those that `loaderscope try --format json` promises.
+    """The first five fields are part of the documented JSON of `loaderscope try`.
 
-    `factor`: batches per second with the change over those without, with the 99 % range; None where
-    it was not measured, see `notes` and `error`. `same_batches` is None where nothing was compared.
-    `error`: one sentence, why the change could not be tried.
+    `factor`: batches per second with the change over those without, with its 99 % range. It is None
+    if it was not measured; `notes` or `error` say why. `same_batches` is None if nothing was
+    compared. `error`: one sentence, why the change could not be tried.
     """
 
     same_batches: bool | None = None
@@ -35,21 +33,21 @@ class TryResult:
     first_difference: Difference | None = None
     factor: Range | None = None
     error: str | None = None
-    memory_bytes: int | None = None  # more with the change: PSS of all processes of a side
-    random: bool = False  # compared as distributions
-    ended: bool = False  # the script ended within what was compared
-    windows: int = 0  # pairs of windows that were timed
-    seconds: float = 0.0  # that the trial took
+    memory_bytes: int | None = None  # added by the change: PSS of all processes of a side
+    random: bool = False  # distributions were compared
+    ended: bool = False  # the script ended while batches were compared
+    windows: int = 0  # pairs of windows
+    seconds: float = 0.0  # of the whole trial
     notes: tuple[str, ...] = ()
 
     @property
     def slower(self) -> bool:
-        """Certainly slower, and by as much as counts."""
+        """Certainly slower, and by enough to matter."""
         return self.factor is not None and _counts(1 / self.factor.mid, 1 / self.factor.high)
 
     @property
     def faster(self) -> bool:
-        """Certainly faster, and by as much as counts."""
+        """Certainly faster, and by enough to matter."""
         return self.factor is not None and _counts(self.factor.mid, self.factor.low)
 
     @property

@@ -1,4 +1,4 @@
-"""One side of a trial: the script, running in its copy of the project, or stopped."""
+"""One side of a trial: the script in its copy of the project, running or stopped."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from . import side
 from .janitor import end_processes, processes_of
 from .scratch import Scratch
 
-START_S = 1800.0  # to the first batch, and for one
+START_S = 1800.0  # until the first batch, and for each batch
 POLL_S = 0.2
-MOST_BESIDE = 1_000  # files beside the project and above it, that are linked
-# Trackers off, and what tells scripts that this is a trial.
+MOST_BESIDE = 1_000  # files linked in each folder above the project
+# Switches trackers off, and lets scripts know that this is a trial.
 _TRIAL = {
     "LOADERSCOPE_TRIAL": "1",
     "WANDB_MODE": "disabled",
@@ -41,14 +41,14 @@ _TRIAL = {
     "SWANLAB_MODE": "disabled",
     "DVC_STUDIO_OFFLINE": "true",
     "HF_HUB_DISABLE_TELEMETRY": "1",
-    # A linked folder of modules would get their compiled forms.
+    # Python would write .pyc files into linked folders.
     "PYTHONDONTWRITEBYTECODE": "1",
 }
 
 
 @dataclass(frozen=True)
 class Script:
-    """`command` is run in `folder` below the copy of the project in `root`."""
+    """A command, and the folder it runs in, relative to the project's `root`."""
 
     command: tuple[str, ...]
     root: Path
@@ -56,13 +56,13 @@ class Script:
 
 
 class Failed(Exception):
-    """The script has failed, or cannot be stopped for its turns: one sentence."""
+    """The script failed, or gets no batch. The message is one sentence."""
 
 
 @dataclass
 class Turn:
-    """What a side did with the batches that it was given. `events`: "begin", "batch", "end" and
-    "raised" with what was said of each. `ended`: the script has."""
+    """One turn of a side. `events`: "begin", "batch", "end" or "raised", each with its details.
+    `ended`: the script has ended."""
 
     seconds: float | None = None
     batches: int = 0
@@ -72,8 +72,8 @@ class Turn:
 
 
 class Side:
-    """`name`: how sentences call it; `project`: the code it runs, which is copied, since a script
-    may write there what the next run would find.
+    """The script's process. `name` is used in messages. `project` is the code that it runs; the
+    side copies it, so that files written by one run are not found by the next.
 
     The script starts, and runs until it asks for its first batch. Raises Failed.
     """
@@ -82,7 +82,7 @@ class Side:
         self.name, self._scratch = name, scratch
         self._folder = Path(tempfile.mkdtemp(prefix="side-", dir=scratch.folder))
         self._errors = self._folder / "stderr"
-        copy = _place_for(script.root, self._folder / "files")
+        copy = _copy_place(script.root, self._folder / "files")
         shutil.copytree(project, copy, symlinks=True)
         self._listener = socket.socket(socket.AF_UNIX)
         address = f"loaderscope-try-{secrets.token_hex(16)}"
@@ -91,27 +91,27 @@ class Side:
         self._listener.settimeout(POLL_S)
         self._connection: socket.socket | None = None
         began = time.monotonic()
-        told = {"socket": address, "root": str(script.root), "copy": str(copy)}
+        settings = {"socket": address, "root": str(script.root), "copy": str(copy)}
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(
-                [_moved(each, script.root, copy) for each in script.command],
+                [_in_copy(each, script.root, copy) for each in script.command],
                 cwd=copy / script.folder,
-                env=_environment(told, self._folder / "runs"),
+                env=_environment(settings, self._folder / "runs"),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
                 start_new_session=True,
             )
-        scratch.tell(f"+{self._process.pid}")
-        self._said = self._lines()
-        self.hello = next(self._said, None)
+        scratch.notify(f"+{self._process.pid}")
+        self._messages = self._listen()
+        self.hello = next(self._messages, None)
         self.started_s = time.monotonic() - began
         self.memory_bytes = self._turns = 0
         if self.hello is not None:
             self._stop()
 
-    def _lines(self) -> Iterator[dict[str, Any]]:
-        """What the script says, until it has ended; first of itself, at its first batch."""
+    def _listen(self) -> Iterator[dict[str, Any]]:
+        """The script's messages until it ends. The first describes the script."""
         held = b""
         heard = time.monotonic()
         while time.monotonic() < heard + START_S:
@@ -135,7 +135,7 @@ class Side:
 
     def _accept(self) -> None:
         connection, _ = self._listener.accept()
-        # Names of abstract sockets can be listed, so anybody may connect.
+        # Any user can list abstract sockets and connect to them.
         size = struct.calcsize("3i")
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
         if struct.unpack("3i", credentials)[1] != os.getuid():
@@ -143,10 +143,10 @@ class Side:
             return
         connection.settimeout(POLL_S)
         self._connection = connection
-        self._listener.close()  # one process is listened to
+        self._listener.close()  # only one process connects
 
     def turn(self, batches: int, compare: str = "", most_s: float = START_S) -> Turn:
-        """Let it have so many batches; `compare`: "" for none of them, "values", or "rows" too."""
+        """Run for so many batches. `compare`: "" (none), "values", or "rows" (values and rows)."""
         assert self._connection is not None
         for process in processes_of(self._process.pid):
             with suppress(psutil.Error):
@@ -155,17 +155,18 @@ class Side:
         order = {"batches": batches, "compare": compare, "most_s": most_s}
         with suppress(OSError):
             self._connection.sendall(json.dumps(order).encode() + b"\n")
-        for said in self._said:
-            if "done" in said:
-                found.seconds, found.batches, found.ended = said["done"], said["batches"], False
+        for message in self._messages:
+            if "done" in message:
+                found.seconds, found.batches = message["done"], message["batches"]
+                found.ended = False
                 self._stop()
                 break
-            found.events += [(what, said[what]) for what in _EVENTS if what in said]
-            found.rows += filter(None, [said.get("rows")])
+            found.events += [(what, message[what]) for what in _EVENTS if what in message]
+            found.rows += filter(None, [message.get("rows")])
         return found
 
     def _stop(self) -> None:
-        """Stop all its processes: workers would make batches ahead in the other side's turn."""
+        """Stop all processes: workers would make batches ahead during the other side's turn."""
         stopped: set[psutil.Process] = set()
         while new := processes_of(self._process.pid) - stopped:
             for process in new:
@@ -173,11 +174,11 @@ class Side:
                     process.suspend()
             stopped |= new
         self._turns += 1
-        if self._turns & (self._turns - 1) == 0:  # of many workers it takes a while
+        if self._turns & (self._turns - 1) == 0:  # takes a while with many workers
             self.memory_bytes = max(self.memory_bytes, sum(map(_pss, stopped)))
 
     def why_failed(self) -> str | None:
-        """A sentence, where the script has failed; None where it has ended as it should."""
+        """One sentence if the script failed; None if it ended normally."""
         try:
             code = self._process.wait(timeout=START_S)
         except subprocess.TimeoutExpired:
@@ -189,18 +190,18 @@ class Side:
         return f"the script {self.name} ended {how}" + (f": {last}" if last else "")
 
     def end(self) -> None:
-        """Kill it, if it has not ended."""
+        """Kill the script if it still runs, and remove its copy."""
         end_processes(self._process.pid)
         self._process.wait()
-        self._scratch.tell(f"-{self._process.pid}")
+        self._scratch.notify(f"-{self._process.pid}")
         self._listener.close()
         if self._connection is not None:
             self._connection.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _place_for(root: Path, folder: Path) -> Path:
-    """A place for a copy of the project, in which `../data` is what it is in the project."""
+def _copy_place(root: Path, folder: Path) -> Path:
+    """A path for the copy of the project. `../data` leads to the same files as in the project."""
     real, here = Path(root.anchor), folder
     for part in root.relative_to(real).parts:
         here.mkdir()
@@ -216,7 +217,7 @@ _EVENTS = ("begin", "batch", "end", "raised")
 
 
 def script_of(argv: list[str], root: Path, here: Path) -> Script:
-    """The script as it is called from the folder `here` of the project. Raises UsageError."""
+    """The script as called in the folder `here` of the project. Raises UsageError."""
     if argv and (here / argv[0]).is_file():
         argv = [str(here / argv[0]), *argv[1:]]
     command = command_line(argv)
@@ -224,11 +225,11 @@ def script_of(argv: list[str], root: Path, here: Path) -> Script:
     return Script(tuple(command), root, folder)
 
 
-def _environment(told: Mapping[str, str], runs: Path) -> dict[str, str]:
+def _environment(settings: Mapping[str, str], runs: Path) -> dict[str, str]:
     runs.mkdir(exist_ok=True)
     env = environment(runs, os.environ)
     paths = [
-        _moved(p, Path(told["root"]), Path(told["copy"]))
+        _in_copy(p, Path(settings["root"]), Path(settings["copy"]))
         for p in env["PYTHONPATH"].split(os.pathsep)
     ]
     return {
@@ -237,14 +238,14 @@ def _environment(told: Mapping[str, str], runs: Path) -> dict[str, str]:
         "PYTHONHASHSEED": env.get("PYTHONHASHSEED") or "0",
         "PYTHONPATH": os.pathsep.join(paths),
         "MLFLOW_TRACKING_URI": (runs / "mlflow").as_uri(),
-        side.VARIABLE: json.dumps(dict(told)),
+        side.VARIABLE: json.dumps(dict(settings)),
         "LOADERSCOPE_START": f"{side.__name__}:{side.at_start.__name__}",
         BEGIN_VARIABLE: f"{side.__name__}:{side.begin.__name__}",
     }
 
 
-def _moved(argument: str, root: Path, copy: Path) -> str:
-    """A path of the project in an argument (`/root/x`, `--out=/root/x`) as one of the copy."""
+def _in_copy(argument: str, root: Path, copy: Path) -> str:
+    """An argument with a path of the project (`/root/x`, `--out=/root/x`), moved to the copy."""
     option, equals, value = argument.rpartition("=")
     path = Path(value)
     if not path.is_absolute() or not path.is_relative_to(root) or path.is_relative_to(sys.prefix):
@@ -253,7 +254,7 @@ def _moved(argument: str, root: Path, copy: Path) -> str:
 
 
 def _pss(process: psutil.Process) -> int:
-    """Memory of a process, what it shares divided by those it shares it with."""
+    """Memory of a process; shared memory counts by share."""
     try:
         return int(process.memory_full_info().pss)
     except (psutil.Error, OSError):
@@ -261,7 +262,7 @@ def _pss(process: psutil.Process) -> int:
 
 
 def _last_line(errors: Path) -> str:
-    """What the last traceback ends with, else the last line that says anything."""
+    """The error of the last traceback, else the last line."""
     with errors.open("rb") as file:
         file.seek(max(0, errors.stat().st_size - 100_000))
         text = file.read().decode(errors="replace").replace("\r", "\n").rstrip()

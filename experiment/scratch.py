@@ -1,4 +1,4 @@
-"""The temporary folder of a trial, which no way of ending it leaves behind."""
+"""The temporary folder of a trial. It is removed however the trial ends."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ LOCK = "lock"
 
 
 class Scratch:
-    """A folder, and a janitor that knows the processes of sides."""
+    """A folder, and the standard input of its janitor."""
 
     def __init__(self, folder: Path, janitor: IO[str]) -> None:
         self.folder, self._janitor = folder, janitor
 
-    def tell(self, change: str) -> None:
-        """`+PID`: a side's first process has started. `-PID`: it is gone."""
+    def notify(self, change: str) -> None:
+        """`+PID`: a side's first process has started. `-PID`: it has ended."""
         with suppress(OSError):
             print(change, file=self._janitor, flush=True)
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Scratch]:
-    """A folder, removed with the processes of sides when this ends or its process dies. Folders
-    whose trial and janitor were both killed are removed by the next trial. Raises OSError."""
+    """A temporary folder. It is removed, and all sides are killed, at the end of the block or when
+    this process dies. If the janitor is killed too, the next trial does it. Raises OSError."""
     _sweep(Path(tempfile.gettempdir()))
     folder = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
-    # Inherited by the janitor, and held as long as one of the two lives.
+    # The janitor inherits the lock, which is held as long as one of the two lives.
     new = folder / "new"
     lock = os.open(new, os.O_CREAT | os.O_RDWR, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    new.rename(folder / LOCK)  # a lock that has its name is held
+    new.rename(folder / LOCK)  # a file with this name is always locked first
     process = subprocess.Popen(
         [sys.executable, "-m", janitor.__name__, str(folder)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
@@ -63,7 +63,7 @@ def scratch_folder() -> Iterator[Scratch]:
 
 
 def _sweep(where: Path) -> None:
-    """Remove folders of this user's that no trial holds any more."""
+    """Remove this user's folders that no trial holds any more."""
     for folder in where.glob(PREFIX + "*"):
         with suppress(OSError):
             if folder.lstat().st_uid != os.getuid() or folder.is_symlink():

@@ -1,8 +1,8 @@
-"""In the process of a script that is tried: batches are told of, and the loop stops at its turn.
+"""Runs in the process of a script that is tried: reports its batches, and pauses it between turns.
 
-Nothing here ends the script. A side that is no longer needed is killed from outside, as by a power
-cut: an exception would run the script's own `finally` and `except KeyboardInterrupt`, in which
-trainers save checkpoints and upload logs.
+Nothing here ends the script. A side that is no longer needed is killed from outside. An exception
+would run the script's `finally` and `except KeyboardInterrupt`, where trainers save checkpoints and
+upload logs.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from typing import Any
 from ..profiler.base import torch_parts
 from ..profiler.record.iterate.imports import after_import
 
-VARIABLE = "LOADERSCOPE_TRY"  # what a side is told, as JSON
-# torch's default_rng_seed_val, which no program chooses: with it, a program has set none.
+VARIABLE = "LOADERSCOPE_TRY"  # the settings of a side, as JSON
+# torch's default_rng_seed_val. A program that still has it has set no seed.
 SEED = 67280421310721
 
 
 def at_start() -> None:
-    """Before the script's first line: its imports come from the copy, and streams that it does not
-    seed begin alike on both sides."""
-    told = json.loads(os.environ[VARIABLE])
-    _move_imports(told["root"], told["copy"])
+    """Called before the script's first line. Imports come from the copy. Random streams that the
+    script does not seed begin alike on both sides."""
+    settings = json.loads(os.environ[VARIABLE])
+    _move_imports(settings["root"], settings["copy"])
     random.seed(SEED)
     after_import("numpy", _seed_numpy)
     after_import("torch", lambda: sys.modules["torch"].manual_seed(SEED) and None)
@@ -43,13 +43,13 @@ def _seed_numpy() -> None:
 
     np.random.seed(SEED % 2**32)
     drawn = random.Random(SEED)
-    # Where generators without a seed take theirs from.
+    # Generators without a seed take theirs from here.
     if hasattr(bit_generator, "randbits"):
         bit_generator.randbits = drawn.getrandbits
 
 
 def _move_imports(root: str, copy: str) -> None:
-    """Installed as editable, a project is on the path, or in a finder's table."""
+    """An editable installation is on the path, or in the table of a finder."""
 
     def moved(path: Any) -> Any:
         return copy + path[len(root) :] if isinstance(path, str) and _within(path, root) else path
@@ -62,13 +62,13 @@ def _move_imports(root: str, copy: str) -> None:
 
 
 def _within(path: str, root: str) -> bool:
-    """Whether a path is of the project, and not of the Python that is installed in it."""
+    """Whether a path belongs to the project, and not to a Python installed in its folder."""
     here = path == root or path.startswith(root + os.sep)
     return here and not path.startswith(sys.prefix + os.sep) and "site-packages" not in path
 
 
 def begin() -> None:
-    """Hook the iterators of DataLoaders; of several ranks only the first's, and not in workers."""
+    """Hook the iterators of DataLoaders, in the first rank only, and not in workers."""
     if os.environ.get("RANK", "0") != "0" or multiprocessing.current_process().daemon:
         return
     gate = Gate(json.loads(os.environ[VARIABLE]))
@@ -91,75 +91,75 @@ def _hooking(module: str, name: str, gate: Gate) -> Callable[[], None]:
 
 
 class Gate:
-    """What `next()` passes: the other process says how many batches may."""
+    """Lets so many batches pass through `next()` as the trial's process allows."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
-        self._told = told
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._settings = settings
         self._pid = os.getpid()
         self._lock = threading.RLock()
         self._thread = threading.local()
         self._socket: socket.socket | None = None
-        self._said: Any = None  # what the other process writes
-        self._off = False  # another rank or process is listened to
-        self._left = 0
+        self._orders: Any = None  # from the trial's process, a line each
+        self._ignored = False  # the trial listens to another rank or process
+        self._remaining = 0
         self._go: dict[str, Any] = {"batches": sys.maxsize, "most_s": float("inf"), "compare": ""}
-        self._began = self._apart = 0.0
+        self._began = self._comparing_s = 0.0
 
     @property
     def counts(self) -> bool:
-        """Not in a worker that was forked, nor in a loader that another one reads from."""
-        ours = not self._off and os.getpid() == self._pid
+        """False in a forked worker, and in a loader that another loader reads from."""
+        ours = not self._ignored and os.getpid() == self._pid
         return ours and not getattr(self._thread, "inside", False)
 
     def step(self, iterator: Any, bare: Callable[[Any], Any]) -> Any:
         with self._lock:
-            if self._left <= 0 or time.monotonic() > self._began + self._go["most_s"]:
+            if self._remaining <= 0 or time.monotonic() > self._began + self._go["most_s"]:
                 self._wait(iterator)
             if getattr(iterator, "_num_yielded", 1) == 0:  # also of one that begins anew
-                self._tell(begin=_lengths(iterator))
+                self._send(begin=_lengths(iterator))
         self._thread.inside = True
         try:
             batch = bare(iterator)
         except StopIteration:
-            self._tell(end=True)
+            self._send(end=True)
             raise
         except BaseException as error:
-            self._tell(raised=f"{type(error).__name__}: {error}")
+            self._send(raised=f"{type(error).__name__}: {error}")
             raise
         finally:
             self._thread.inside = False
         with self._lock:
-            self._left -= 1
+            self._remaining -= 1
             if self._go["compare"]:
                 before = time.monotonic()
                 self._compare(batch)
-                self._apart += time.monotonic() - before
+                self._comparing_s += time.monotonic() - before
         return batch
 
     def _compare(self, batch: Any) -> None:
         from .fingerprint import fingerprint, rows_of
 
-        parts = fingerprint(batch, self._told["copy"], self._told["root"])
-        self._tell(batch=parts, rows=rows_of(batch) if self._go["compare"] == "rows" else None)
+        parts = fingerprint(batch, self._settings["copy"], self._settings["root"])
+        self._send(batch=parts, rows=rows_of(batch) if self._go["compare"] == "rows" else None)
 
     def _wait(self, iterator: Any) -> None:
-        """Tell that the turn is over, and wait for the next."""
-        if self._off:
+        """Report the end of the turn, and wait for the next."""
+        if self._ignored:
             return
         if self._socket is None:
             self._connect(iterator)
-            if self._off:
+            if self._ignored:
                 return
         else:
             _synchronize()
-            seconds = time.monotonic() - self._began - self._apart
-            self._tell(done=seconds, batches=self._go["batches"] - self._left)
-        line = self._said.readline()
+            seconds = time.monotonic() - self._began - self._comparing_s
+            self._send(done=seconds, batches=self._go["batches"] - self._remaining)
+        line = self._orders.readline()
         if not line:
-            os._exit(1)  # nobody is there any more
+            os._exit(1)  # the trial has ended
         self._go = json.loads(line)
-        self._left = self._go["batches"]
-        self._began, self._apart = time.monotonic(), 0.0
+        self._remaining = self._go["batches"]
+        self._began, self._comparing_s = time.monotonic(), 0.0
 
     def _connect(self, iterator: Any) -> None:
         import torch
@@ -170,32 +170,32 @@ class Gate:
         try:
             if ranks.is_available() and ranks.is_initialized() and ranks.get_rank():
                 raise ConnectionRefusedError
-            made.connect("\0" + self._told["socket"])
+            made.connect("\0" + self._settings["socket"])
         except ConnectionRefusedError:
-            self._off = True
+            self._ignored = True
             return
-        self._socket, self._said = made, made.makefile("rb")
+        self._socket, self._orders = made, made.makefile("rb")
         ahead = getattr(iterator, "_num_workers", 0) * (
             getattr(iterator, "_prefetch_factor", 0) or 0
         )
         elsewhere = [
             name
             for name, module in list(sys.modules.items())
-            if _within(getattr(module, "__file__", None) or "", self._told["root"])
+            if _within(getattr(module, "__file__", None) or "", self._settings["root"])
             and name.partition(".")[0] != __name__.partition(".")[0]
         ]
-        self._tell(
+        self._send(
             hello=True, ahead=ahead, seeded=torch.initial_seed() != SEED, elsewhere=elsewhere
         )
 
-    def _tell(self, **said: Any) -> None:
+    def _send(self, **said: Any) -> None:
         with self._lock:
             if self._socket is not None:
                 self._socket.sendall(json.dumps(said).encode() + b"\n")
 
 
 def _lengths(iterator: Any) -> list[int | None]:
-    """Batches and samples of an epoch, where they are known."""
+    """Batches and samples of an epoch, None if unknown."""
     sampler: Any = getattr(iterator, "_index_sampler", None)
     return [_length(sampler), _length(getattr(sampler, "sampler", None))]
 
@@ -208,7 +208,7 @@ def _length(sampler: Any) -> int | None:
 
 
 def _synchronize() -> None:
-    """What a device still has to do belongs to the turn."""
+    """Work that the device still has to do belongs to the turn."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
     with suppress(Exception):
         if cuda is not None and cuda.is_initialized():

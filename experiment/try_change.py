@@ -1,4 +1,4 @@
-"""`try_change`: what a change of code does to a script's batches and to its speed."""
+"""`try_change` measures how a change of code affects a script's batches and its speed."""
 
 from __future__ import annotations
 
@@ -27,32 +27,31 @@ def try_change(
     """Run a script with and without a change of its project, in copies, in turns.
 
     `script`: as on the command line of `loaderscope run` (`["train.py", "--lr", "0.1"]`,
-    `["-m", "package.train"]`), called in the folder `here`, by default the one this process is in.
-    The project is not written to, and nothing is left behind, also when this process is killed.
-    What the scripts write outside of their working directory is not held back: `ask` is called
-    before they start, with the paths that their copies share with the project, and may raise.
-    `say` is called with what is being done.
+    `["-m", "package.train"]`), called in the folder `here`, by default the current folder. The
+    project is not changed, and nothing is left behind, even if this process is killed. The scripts
+    can still write outside of their folder. `ask` is called before they start, with the paths that
+    the copies share with the project, and may raise. `say` is called with the current step.
 
-    Raises UsageError where there is no such change or script, or the patch does not apply. What
-    becomes of the scripts is in the result.
+    Raises UsageError if the change or the script does not exist, or the patch does not apply. A
+    failure of the scripts is in the result.
     """
     root = change.root.resolve()
     place = (here or Path.cwd()).resolve()
     place = place if place.is_relative_to(root) else root
-    told = script_of(list(script), root, place)
+    command = script_of(list(script), root, place)
     say("copying the project")
     try:
         with scratch_folder() as scratch:
             copies = make_copies(change, scratch.folder)
             ask(copies.linked)
-            return Trial(told, copies, options or Options(), scratch, say).run()
+            return Trial(command, copies, options or Options(), scratch, say).run()
     except OSError as error:  # such as a full disk
         raise UsageError(f"the project cannot be copied and run: {error}") from error
 
 
 def project_of(script: Sequence[str], here: Path) -> Path:
-    """The project's folder: the git work tree that the script is called in, else the folder it is
-    called in. Raises UsageError for a script that lies elsewhere."""
+    """The project's folder: the git work tree that contains `here`, else `here`. Raises UsageError
+    for a script elsewhere."""
     root = project_folder(here)
     first = (here / script[0]).resolve() if script else root
     if first.is_file() and first.suffix == ".py" and not first.is_relative_to(root):

@@ -1,4 +1,4 @@
-"""Both sides in turns: what they are handed is compared, then they are timed."""
+"""Runs both sides in turns: first their batches are compared, then both are timed."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from .running import START_S, Failed, Script, Side, Turn
 from .scratch import Scratch
 
 BEFORE, AFTER = "as it is", "with the change"
-WINDOW_S, WINDOW_SHARE = 2.0, 1 / 40  # of one side's turn: at most, and of the budget
-MOST_BATCHES, WINDOWS = 1_000_000, 4  # of a window; and windows of a script that ends before
-STARTS_FACTOR = 3  # a trial with its starts may last as many times as long as the budget
-COMPARED_SHARE = 1 / 4  # of the budget, at most, for the batches of one side that are compared
-STARTED_S, STARTED_FACTOR = 2.0, 1.2  # a start that takes longer by as much is told of
+WINDOW_S, WINDOW_SHARE = 2.0, 1 / 40  # max length of a window, also as a share of the budget
+MOST_BATCHES = 1_000_000  # of a window
+WINDOWS = 4  # at least, in a script that ends early
+STARTS_FACTOR = 3  # a trial with all starts lasts at most this many budgets
+COMPARED_SHARE = 1 / 4  # max share of the budget for comparing one side's batches
+STARTED_S, STARTED_FACTOR = 2.0, 1.2  # a start that is slower by both is noted
 
 
 @dataclass
 class Trial:
-    """Of a script and the two copies of its project. Turns are taken as A B, B A, A B: what drifts,
-    and what one side's reading leaves in the page cache for the other, then helps neither."""
+    """A trial of two copies of a project. Turns alternate (A B, B A, A B), so that drift and files
+    in the page cache favour neither side."""
 
     script: Script
     copies: Copies
@@ -132,7 +133,7 @@ class Trial:
             )
 
     def _turn(self, side: Side, batches: int, how: str = "", most_s: float = START_S) -> Turn:
-        """Raises Failed where the script has."""
+        """One turn of one side. Raises Failed if the script failed."""
         began = time.monotonic()
         turn = side.turn(batches, how, most_s)
         self._spent_s += time.monotonic() - began
@@ -141,13 +142,14 @@ class Trial:
         return turn
 
     def _set_window(self, step_s: float) -> None:
-        """So many batches that a turn is as long as it is to be."""
+        """Choose the batches of a window by the seconds of a step."""
         wanted = ceil(min(WINDOW_S, self.options.budget_s * WINDOW_SHARE) / max(step_s, 1e-6))
         if not self._pairs or not wanted / 2 <= self._window <= wanted * 2:
             self._window = min(max(1, wanted), self._most)
 
     def _time(self) -> None:
-        """Pairs of windows, until that is enough; a script that ends is started again."""
+        """Time pairs of windows until the result is narrow enough. A script that ends is started
+        again."""
         settle = True
         fresh = not self._first[0].ended
         while not self._done:
@@ -172,7 +174,7 @@ class Trial:
         return spent or is_narrow(factor_of(self._pairs, self._starts), len(self._pairs))
 
     def _windows(self, settle: bool) -> None:
-        """Pairs of windows, until that is enough or a script has ended."""
+        """Time pairs of windows until the result is narrow enough, or a script ends."""
         ahead = max(side.hello["ahead"] for side in self._sides if side.hello is not None)
         if settle and not self._took(min(ahead, 4 * self._window) + 1):
             return
@@ -182,7 +184,7 @@ class Trial:
             self._set_window(max(seconds) / self._window)
 
     def _took(self, batches: int) -> list[float]:
-        """Seconds of both sides for so many batches; none where a script has ended."""
+        """Seconds of both sides for so many batches; empty if a script ended."""
         order = -1 if len(self._pairs) % 2 else 1
         found: list[float] = []
         for side in self._sides[::order]:
@@ -200,7 +202,7 @@ class Trial:
         self._sides = []
 
     def _control(self, difference: Difference | None) -> None:
-        """Whether batches differ without the change, too: a second run of the script as it is."""
+        """Run the unchanged script once more, to see whether its batches differ by themselves."""
         if difference is None or difference.batch is None:
             return
         first, changed = (turn.events for turn in self._first)

@@ -1,4 +1,4 @@
-"""What a trial of a change of code found, in words."""
+"""The result of a trial, in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ..reports.words.advice_words import predicted_text
 from ..reports.words.units import count, size
 from .result import TryResult
 
-LEAST_BYTES = 1_000_000  # of memory, to be worth saying
+LEAST_BYTES = 1_000_000  # smaller changes of memory are not shown
 
 
 def tried_line(result: TryResult) -> str:
@@ -27,7 +27,7 @@ def tried_line(result: TryResult) -> str:
 
 
 def tried_lines(result: TryResult) -> list[str]:
-    """The same, and what is to be known besides."""
+    """The same line, and the notes."""
     return [tried_line(result), *(f"  {clean(note, 500)}" for note in result.notes)]
 
 

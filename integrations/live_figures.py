@@ -1,5 +1,5 @@
-"""The figures of a live run, read from its directory in bounded memory: each reading covers the
-batches since the one before. The training loop is not involved."""
+"""The figures of a live run, read from its directory in bounded memory. Each reading covers the
+batches since the previous one. The training loop is not involved."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from ..profiler.store.lanes.lane_window import LaneWindow
 from ..profiler.store.run.run import LoaderRun
 from ..profiler.store.run.run_reader import read_run
 
-# Newest batches kept of each lane; a loop that makes more between two readings is judged by these.
+# Newest batches kept of each lane. If there are more between two readings, these count.
 KEPT_ROWS = 4096
 
-# Name → (unit, what it says).
+# Name → (unit, meaning).
 FIGURES = {
     "wait_share": (
         "1",
@@ -40,8 +40,8 @@ FIGURES = {
 
 @dataclass(frozen=True)
 class Figure:
-    """One value. `labels` are loader, phase and rank, as far as they are known; `batches` the
-    loader's count so far."""
+    """One value. `labels`: loader, phase and rank, if known. `batches`: the loader's count so
+    far."""
 
     name: str
     value: float
@@ -50,7 +50,7 @@ class Figure:
 
 
 class LiveFigures:
-    """Reads one run directory again and again. Not for two threads at a time."""
+    """Reads one run directory repeatedly. Not for two threads at a time."""
 
     def __init__(self, run: Path) -> None:
         self._path = run
@@ -58,7 +58,7 @@ class LiveFigures:
         self._seen: dict[tuple[str, int], int] = {}
 
     def read(self) -> list[Figure]:
-        """What is new; no figure of a loader that has made no batch since. Raises RunUnreadable."""
+        """New figures; none for a loader without new batches. Raises RunUnreadable."""
         run = read_run(self._path, Liveness(), self._lane)
         figures = [
             figure
@@ -101,7 +101,7 @@ class LiveFigures:
 
 
 def _slowest_ranks(figures: list[Figure]) -> Iterator[Figure]:
-    """Of each loader that several ranks have."""
+    """The slowest rank of each loader that several ranks have."""
     waits = [each for each in figures if each.name == "wait_share" and "rank" in each.labels]
     for loader in dict.fromkeys(each.labels["loader"] for each in waits):
         ranks = {each.labels["rank"]: each for each in waits if each.labels["loader"] == loader}

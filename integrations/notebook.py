@@ -1,10 +1,9 @@
-"""`%load_ext loaderscope`, then `%%loaderscope` above a cell: its loaders are recorded, and the
-report is shown below.
+"""`%load_ext loaderscope`, then `%%loaderscope` as first line of a cell: its loaders are recorded,
+and the report is shown below.
 
-The cell runs as IPython runs any other: the first line is taken away before it is compiled, and
-what we do comes before and after. So an error in it looks as it would without, its last value is
-shown, and `await` works. The line that is taken away is left empty: lines keep their numbers.
-IPython is here already when this is asked for, and is not imported.
+IPython runs the cell as any other: the first line is emptied before the cell is compiled, and
+recording starts and ends around it. So errors look the same, the last value is shown, `await`
+works, and lines keep their numbers.
 """
 
 from __future__ import annotations
@@ -28,36 +27,34 @@ _loaded: dict[int, _Cells] = {}
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What `%load_ext loaderscope` calls; a second time changes nothing."""
+    """Called by `%load_ext loaderscope`."""
     if id(shell) not in _loaded:
         _loaded[id(shell)] = _Cells(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """What `%unload_ext loaderscope` calls."""
-    cells = _loaded.pop(id(shell), None)
-    if cells is not None:
-        cells.unload()
+    """Called by `%unload_ext loaderscope`."""
+    if id(shell) in _loaded:
+        _loaded.pop(id(shell)).unload()
 
 
 def without_magic(lines: list[str]) -> list[str]:
-    """The cell as it is to be run; another cell magic below ours must come first, so that IPython
-    knows it."""
+    """The cell without our line. Another cell magic below it becomes the first line."""
     if not lines or lines[0].strip() != MAGIC:
         return lines
     return lines[1:] if len(lines) > 1 and lines[1].startswith("%%") else ["\n", *lines[1:]]
 
 
 class _Cells:
-    """What a shell has of us: the magic, and what happens around cells that begin with it."""
+    """The magic in one shell."""
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
-        # The cell being recorded, iterations begun before it, and what ends it. Others may be run
-        # inside it.
+        # The cell being recorded, the iterations begun before it, and what ends recording. The cell
+        # may run other cells.
         self._recording: tuple[Any, dict[int, int], Callable[[], None]] | None = None
         shell.input_transformers_cleanup.append(without_magic)
-        # Found when the line has more on it, and by completion and help.
+        # For completion and help, and for a line with arguments.
         shell.register_magic_function(_with_arguments, "cell", MAGIC.lstrip("%"))
         shell.events.register("pre_run_cell", self._begin)
         shell.events.register("post_run_cell", self._show)
@@ -98,13 +95,13 @@ def _with_arguments(line: str, cell: str) -> None:
 
 
 def _epochs() -> dict[int, int]:
-    """Iterations begun so far, by the number of the loader in this process's session."""
+    """The iterations begun so far, by the number of the loader in the session."""
     session = sessions.current()
     return {each.index: each.begun for each in session.recorders} if session is not None else {}
 
 
 def _since(before: dict[int, int]) -> Report | None:
-    """The report of the loaders that were iterated over since then; None where there are none."""
+    """The report of the loaders that were iterated over since then; None if there are none."""
     now = {index for index, begun in _epochs().items() if begun > before.get(index, 0)}
     if not now:
         return None

@@ -1,5 +1,5 @@
-"""What a callback reports at the end of training: one line per loader, and figures for the
-framework's own logger."""
+"""The report of a callback at the end of training: one line per loader, and figures for the
+framework's logger."""
 
 from __future__ import annotations
 

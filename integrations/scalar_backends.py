@@ -1,6 +1,5 @@
-"""Where live figures go: one small class per backend. `write` takes new figures, `close` ends; both
-may raise, which `scalars.Live` reports in one line. A backend imports its library when it is made,
-or is given it."""
+"""Backends for live figures, one class each. `write` takes new figures, `close` ends. Both may
+raise; `scalars.Live` reports that in one line. A backend imports its library when it is created."""
 
 from __future__ import annotations
 
@@ -24,11 +23,11 @@ class Backend(Protocol):
     def write(self, figures: Sequence[Figure]) -> None: ...
 
     def close(self) -> None:
-        return  # most have nothing left to do
+        return  # most have nothing to close
 
 
 def _imported(module: str, package: str) -> Any:
-    """Raises UsageError where it is not installed."""
+    """Raises UsageError if it is not installed."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -42,8 +41,8 @@ def name_of(figure: Figure) -> str:
 
 
 class TensorBoard(Backend):
-    """Scalars at the loader's count of batches. `writer` is a SummaryWriter, or the folder of one
-    to be made."""
+    """Scalars at the loader's count of batches. `writer`: a SummaryWriter, or the folder of a new
+    one."""
 
     def __init__(self, writer: Any) -> None:
         self._own = isinstance(writer, str | os.PathLike)
@@ -63,8 +62,8 @@ class TensorBoard(Backend):
 
 
 class WandB(Backend):
-    """Metrics of a W&B run, `run = wandb.init(...)`. They join what the training logs next, so that
-    its step numbers do not change. The charts' x axis is the loader's count of batches."""
+    """Metrics of a W&B run, `run = wandb.init(...)`. They are added to the training's next log
+    call, so its step numbers do not change. The charts' x axis is the loader's count of batches."""
 
     def __init__(self, run: Any) -> None:
         self._run = run
@@ -80,7 +79,7 @@ class WandB(Backend):
 
 
 class MLflow(Backend):
-    """Metrics of an MLflow run, by its id, at the loader's count of batches. `client` is an
+    """Metrics of the MLflow run with this id, at the loader's count of batches. `client`: an
     MlflowClient."""
 
     def __init__(self, run_id: str, client: Any = None) -> None:
@@ -94,11 +93,9 @@ class MLflow(Backend):
 
 
 class Prometheus(Backend):
-    """A text file for node_exporter's textfile collector, replaced whole at each reading; no port
-    is opened.
-
-    A loader that makes no batches keeps its last figures; `loaderscope_live` is 0 once the run has
-    ended."""
+    """A text file for node_exporter's textfile collector, replaced at each reading. No port is
+    opened. A loader without new batches keeps its last figures. `loaderscope_live` is 0 after the
+    run."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
@@ -139,8 +136,8 @@ def _labelled(labels: Mapping[str, str]) -> str:
 
 
 class OpenTelemetry(Backend):
-    """Gauges of a meter of OpenTelemetry's API, exported as the program has set its SDK up.
-    `provider` is a MeterProvider; without one, the program's."""
+    """Gauges of an OpenTelemetry meter, exported as the program's SDK is set up. `provider`: a
+    MeterProvider, by default the program's."""
 
     def __init__(self, provider: Any = None) -> None:
         metrics = _imported("opentelemetry.metrics", "opentelemetry-sdk")

@@ -1,16 +1,15 @@
-"""A run's figures to TensorBoard, Weights & Biases, MLflow, Prometheus or OpenTelemetry while it
-goes on.
+"""Sends a live run's figures to TensorBoard, Weights & Biases, MLflow, Prometheus or OpenTelemetry.
 
     from loaderscope.integrations.scalars import TensorBoard, live
 
     with live(TensorBoard(writer)):
         train()
 
-A thread reads the run directory every few seconds and passes on what is new. The training loop is
+A thread reads the run directory every few seconds and passes new figures on. The training loop is
 not involved. A failure is reported once, in one line, and tried again; nothing is raised into the
 training. With ranks, rank 0 reports all ranks that record into its run, and `live` does nothing in
-the others. A backend's library is imported only if its class is used. `loaderscope
-run --metrics` does the same from outside of the training process.
+the others. A backend's library is imported only if its class is used. `loaderscope run --metrics`
+does the same from outside of the training process.
 """
 
 from __future__ import annotations
@@ -62,14 +61,14 @@ class Live:
         self._figures: LiveFigures | None = None
         self._busy, self._ended = threading.Lock(), threading.Event()
         self._pid = os.getpid()
-        os.register_at_fork(  # a child must not inherit what is half done
+        os.register_at_fork(  # a child must not inherit a reading in progress
             before=self._before_fork,
             after_in_parent=self._after_fork,
             after_in_child=self._after_fork,
         )
         self._held = False
         self._thread = threading.Thread(
-            target=self._read_on, name="loaderscope-scalars", daemon=True
+            target=self._run_thread, name="loaderscope-scalars", daemon=True
         )
         self._thread.start()
         atexit.register(self.stop)
@@ -87,16 +86,16 @@ class Live:
         if os.getpid() == self._pid:
             self._thread.join(PATIENCE_S)
 
-    def _read_on(self) -> None:
+    def _run_thread(self) -> None:
         while not self._ended.wait(self._every_s):
-            self._hand_on()
-        self._hand_on()
+            self._pass_on()
+        self._pass_on()
         for backend in self._backends:
             with _reporting(backend):
                 backend.close()
 
-    def _hand_on(self) -> None:
-        # A run that cannot be read is gone, or not there yet.
+    def _pass_on(self) -> None:
+        # An unreadable run was removed, or does not exist yet.
         with self._busy, _reporting(self), suppress(RunUnreadable):
             run = self._run()
             if run is None:
@@ -126,7 +125,7 @@ def _own_run() -> Path | None:
 
 @contextmanager
 def _reporting(who: object) -> Iterator[None]:
-    """An error becomes one line; training goes on."""
+    """Turns an error into one line."""
     try:
         yield
     except Exception as error:

@@ -24,10 +24,10 @@ import loaderscope
 from loaderscope.profiler.native import form
 
 BATCHES = 10_000
-LEFT_BY_ALL = (
-    200  # references by which the two may differ: one a batch would be ten to fifty times that
-)
-TRIES = 3  # what happens once in a while (torch's caches, memory handed out in blocks) may fall into one of two loops
+# References by which the two may differ: one a batch would be ten to fifty times that.
+LEFT_BY_ALL = 200
+# What happens once in a while (torch's caches, blocks of memory) may fall into one of two loops.
+TRIES = 3
 
 
 class Rows(Dataset):
@@ -130,16 +130,10 @@ def main() -> int:
         left_behind(bare, loop, batches // 5)
         left_behind(watched, loop, batches // 5)
         for _ in range(TRIES):
-            in_bare, in_watched = (
-                left_behind(bare, loop, batches),
-                left_behind(watched, loop, batches),
-            )
+            in_bare, in_watched = (left_behind(each, loop, batches) for each in (bare, watched))
             ok = abs(in_watched - in_bare) <= LEFT_BY_ALL
-            said = "ok  " if ok else "FAIL"
-            print(
-                f"{said} {name}: {batches:,} batches left {in_watched} references, bare {in_bare}",
-                flush=True,
-            )
+            said = f"{'ok  ' if ok else 'FAIL'} {name}: {batches:,} batches left {in_watched}"
+            print(f"{said} references, bare {in_bare}", flush=True)
             if ok:
                 break
         else:

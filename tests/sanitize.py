@@ -32,16 +32,9 @@ TESTS = (
 VARIABLE = "LOADERSCOPE_SANITIZED"
 
 EXTENSIONS = {"_native": "native.c", "_audit": "audit.c", "_spawn": "spawn.c"}
-COMPILE = (
-    "-std=c11",
-    "-Wall",
-    "-Wextra",
-    "-Wno-cast-function-type",
-    "-g",
-    "-O1",
-    "-fPIC",
-    "-shared",
-)
+WARN = ("-Wall", "-Wextra", "-Wno-cast-function-type")
+COMPILE = ("-std=c11", *WARN, "-g", "-O1", "-fPIC", "-shared")
+PYTEST = ("-m", "pytest", "-p", "no:cacheprovider")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 
 
@@ -49,14 +42,9 @@ def copied(to: Path) -> Path:
     """The checkout's files as the package `loaderscope` in a folder of its own; caches of the copy
     are kept."""
     package = to / "loaderscope"
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-    )
+    listed = output("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     shutil.rmtree(package, ignore_errors=True)
-    for name in filter(None, listed.stdout.decode().split("\0")):
+    for name in filter(None, listed.split("\0")):
         if (ROOT / name).is_file():
             (package / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, package / name)
@@ -64,27 +52,20 @@ def copied(to: Path) -> Path:
 
 
 def compile_extensions(package: Path, suffix: str, include: str, flags: tuple[str, ...]) -> None:
+    native = package / "profiler" / "native"
     for name, source in EXTENSIONS.items():
-        into = package / "profiler" / "native" / f"{name}{suffix}"
-        subprocess.run(
-            [
-                "gcc",
-                *COMPILE,
-                *flags,
-                f"-I{include}",
-                str(package / "profiler" / "native" / "src" / source),
-                "-o",
-                str(into),
-            ],
-            check=True,
-        )
+        files = (native / "src" / source, "-o", native / f"{name}{suffix}")
+        subprocess.run(["gcc", *COMPILE, *flags, f"-I{include}", *map(str, files)], check=True)
+
+
+def output(*command: str) -> str:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def library(name: str) -> str:
     """Where gcc has this library."""
-    told = subprocess.run(
-        ["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    told = output("gcc", f"-print-file-name={name}")
     if not os.path.isabs(told):
         sys.exit(f"sanitize: gcc has no {name}: install gcc with its sanitizers, and g++")
     return os.path.realpath(told)
@@ -96,12 +77,15 @@ def tests(package: Path, chosen: list[str]) -> list[str]:
     return chosen if named else [*chosen, *(name for name in TESTS if (package / name).exists())]
 
 
+def in_copy(package: Path, environment: dict[str, str], *command: str) -> int:
+    return subprocess.run(command, env=environment, cwd=package, check=False).returncode
+
+
 def check_memory(chosen: list[str]) -> int:
     home = ROOT / "build" / "sanitize-memory"
     package = copied(home)
-    compile_extensions(
-        package, sysconfig.get_config_var("EXT_SUFFIX"), sysconfig.get_paths()["include"], SANITIZE
-    )
+    suffix, include = sysconfig.get_config_var("EXT_SUFFIX"), sysconfig.get_paths()["include"]
+    compile_extensions(package, suffix, include, SANITIZE)
     found = home / "found"
     shutil.rmtree(found, ignore_errors=True)
     found.mkdir()
@@ -130,16 +114,12 @@ def check_memory(chosen: list[str]) -> int:
         "ctypes.CDLL(None).__asan_region_is_poisoned"
     )
     subprocess.run([sys.executable, "-c", says_so], env=environment, check=True)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *tests(package, chosen)]
-    code = subprocess.run(command, env=environment, cwd=package, check=False).returncode
+    code = in_copy(package, environment, sys.executable, *PYTEST, *tests(package, chosen))
     reports = sorted(found.iterdir())
     for report in reports:
         print(f"\n{report}\n{report.read_text(errors='replace')[:4000]}", file=sys.stderr)
-    print(
-        f"sanitize: {len(reports)} findings of AddressSanitizer and UBSan; pytest ended with "
-        f"{code}",
-        file=sys.stderr,
-    )
+    found_ = f"{len(reports)} findings of AddressSanitizer and UBSan"
+    print(f"sanitize: {found_}; pytest ended with {code}", file=sys.stderr)
     return 1 if reports else code
 
 
@@ -147,14 +127,9 @@ def check_references(chosen: list[str]) -> int:
     name = "python{}.{}-dbg".format(*sys.version_info)
     python = shutil.which(name)
     if python is None:
-        sys.exit(
-            f"sanitize: there is no {name} here, which .venv's torch would work in: apt-get "
-            f"install {name}"
-        )
+        sys.exit(f"sanitize: there is no {name}: apt-get install {name}")
     ask = "import sysconfig as s; print(s.get_config_var('EXT_SUFFIX'), s.get_paths()['include'])"
-    suffix, include = subprocess.run(
-        [python, "-c", ask], capture_output=True, text=True, check=True
-    ).stdout.split()
+    suffix, include = output(python, "-c", ask).split()
     home = ROOT / "build" / "sanitize-references"
     package = copied(home)
     compile_extensions(package, suffix, include, ())
@@ -164,16 +139,8 @@ def check_references(chosen: list[str]) -> int:
         "PYTHONPATH": os.pathsep.join((str(home), sysconfig.get_paths()["purelib"])),
         VARIABLE: "references",
     }
-    told = subprocess.run(
-        [python, str(package / "tests" / "references.py")],
-        env=environment,
-        cwd=package,
-        check=False,
-    ).returncode
-    code = subprocess.run(
-        [python, "-m", "pytest", "-p", "no:cacheprovider", *tests(package, chosen)],
-        env=environment, cwd=package, check=False,
-    ).returncode  # fmt: skip
+    told = in_copy(package, environment, python, str(package / "tests" / "references.py"))
+    code = in_copy(package, environment, python, *PYTEST, *tests(package, chosen))
     print(
         f"sanitize: references ended with {told}, pytest on a debug Python with {code}",
         file=sys.stderr,

@@ -31,9 +31,9 @@ class Listener(Gate):
     def _wait(self, iterator: Any) -> None:
         if self._go["compare"]:
             raise KeyboardInterrupt
-        self._go, self._left = {"compare": "values", "most_s": float("inf")}, BATCHES
+        self._go, self._remaining = {"compare": "values", "most_s": float("inf")}, BATCHES
 
-    def _tell(self, **said: Any) -> None:
+    def _send(self, **said: Any) -> None:
         self.events += [each for each in said.items() if each[0] != "rows"]
 
 

@@ -21,9 +21,9 @@ class Listener(Gate):
         self.said: list[str] = []
 
     def _wait(self, iterator: Any) -> None:
-        self._go, self._left = {"compare": "values", "most_s": float("inf")}, sys.maxsize
+        self._go, self._remaining = {"compare": "values", "most_s": float("inf")}, sys.maxsize
 
-    def _tell(self, **said: Any) -> None:
+    def _send(self, **said: Any) -> None:
         self.said += [key for key in said if key != "rows"]
 
 

@@ -7,9 +7,7 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,9 +16,7 @@ import psutil
 import pytest
 
 from loaderscope.cli.try_ import try_verb
-from started import ran
-
-PATIENCE_S = 120
+from started import LOADERSCOPE, PATIENCE_S, Ended, here, ran, until
 
 TRAIN = """\
 import os, sys, time
@@ -94,24 +90,15 @@ def laid_out(root: Path) -> Path:
     return root
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "loaderscope", "try", *arguments]
-
-
 def environment(root: Path) -> dict[str, str]:
     """Temporary folders go where the test can look, and the project is imported from its folder."""
     (root.parent / "tmp").mkdir(exist_ok=True)
-    paths = [str(root / "src"), *filter(None, sys.path)]
-    return {
-        **os.environ,
-        "TMPDIR": str(root.parent / "tmp"),
-        "PYTHONPATH": os.pathsep.join(paths),
-        "AT_END": str(root.parent / "at_end"),
-    }
+    found = here(TMPDIR=str(root.parent / "tmp"), AT_END=str(root.parent / "at_end"))
+    return {**found, "PYTHONPATH": os.pathsep.join([str(root / "src"), found["PYTHONPATH"]])}
 
 
-def tried(root: Path, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    done = ran(command(*arguments), cwd=root, env=environment(root), input=given)
+def tried(root: Path, *arguments: str, given: str = "") -> Ended:
+    done = ran([*LOADERSCOPE, "try", *arguments], cwd=root, env=environment(root), input=given)
     assert not list((root.parent / "tmp").glob("loaderscope-try-*"))
     assert "Traceback" not in done.stderr
     return done
@@ -204,19 +191,16 @@ def test_a_script_that_fails_or_has_no_loader(project: Path) -> None:
 def test_nothing_is_left_of_a_trial_that_is_ended(number: signal.Signals, project: Path) -> None:
     arguments = ("--patch", "change.diff", "-y", "train.py", "--epochs", "500")
     process = subprocess.Popen(
-        command(*arguments), cwd=project, env=environment(project), stderr=subprocess.DEVNULL
+        [*LOADERSCOPE, "try", *arguments],
+        cwd=project,
+        env=environment(project),
+        stderr=subprocess.DEVNULL,
     )
     tmp = project.parent / "tmp"
-    until = time.monotonic() + PATIENCE_S
-    while len(sides(tmp)) < 3 and time.monotonic() < until:  # both, and a worker
-        time.sleep(0.05)
-    there = sides(tmp)
-    assert len(there) >= 3
+    until(lambda: len(sides(tmp)) >= 3, "both, and a worker")
     process.send_signal(number)
     assert process.wait(timeout=PATIENCE_S) == (130 if number == signal.SIGINT else -9)
-    while (any(tmp.glob("loaderscope-try-*")) or sides(tmp)) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not list(tmp.glob("loaderscope-try-*")) and not sides(tmp)
+    until(lambda: not any(tmp.glob("loaderscope-try-*")) and not sides(tmp), "nothing left")
 
 
 def sides(tmp: Path) -> list[int]:

@@ -4,15 +4,20 @@ same as without."""
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from loaderscope.advisors.assemble.build_report import loader_report
 from loaderscope.advisors.assemble.make_case import case_of
+from loaderscope.advisors.code.dialects import DIALECTS
 from loaderscope.advisors.code.loader_code import loader_code
 from loaderscope.advisors.stage_model.summary import summarise
 from loaderscope.profiler.store.run.run import Run
@@ -123,46 +128,21 @@ def code_for(run: Run) -> str:
     return loader_code(case_of(run, process, loader, report, summarise(run)), num_workers=2)
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_the_trainers_options_are_those_it_has() -> None:
-    needs("transformers", "accelerate")
-    from transformers import TrainingArguments
-
-    from loaderscope.advisors.code.dialects import DIALECTS
-
-    there = set(inspect.signature(TrainingArguments).parameters)
-    assert set(DIALECTS["transformers"].options.values()) <= there
+def _parameters(path: str) -> Callable[[Any], set[str]]:
+    return lambda module: set(inspect.signature(attrgetter(path)(module)).parameters)
 
 
-@pytest.mark.filterwarnings("ignore")
-def test_timms_options_are_those_it_has() -> None:
-    needs("timm")
-    from timm.data import create_loader
-
-    from loaderscope.advisors.code.dialects import DIALECTS
-
-    assert set(DIALECTS["timm"].options.values()) <= set(
-        inspect.signature(create_loader).parameters
-    )
+OPTIONS: dict[str, tuple[str, Callable[[Any], set[str]]]] = {
+    "transformers": ("transformers", _parameters("TrainingArguments")),
+    "timm": ("timm.data", _parameters("create_loader")),
+    "fastai": ("fastai.data.load", _parameters("DataLoader.__init__")),
+    "ultralytics": ("ultralytics.utils", lambda module: set(module.DEFAULT_CFG_DICT)),
+}
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_fastais_options_are_those_it_has() -> None:
-    needs("fastai")
-    from fastai.data.load import DataLoader
-
-    from loaderscope.advisors.code.dialects import DIALECTS
-
-    assert set(DIALECTS["fastai"].options.values()) <= set(
-        inspect.signature(DataLoader.__init__).parameters
-    )
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_ultralytics_options_are_those_it_has() -> None:
-    needs("ultralytics")
-    from ultralytics.utils import DEFAULT_CFG_DICT
-
-    from loaderscope.advisors.code.dialects import DIALECTS
-
-    assert set(DIALECTS["ultralytics"].options.values()) <= set(DEFAULT_CFG_DICT)
+@pytest.mark.parametrize("name", OPTIONS)
+def test_the_options_that_are_advised_are_those_it_has(name: str) -> None:
+    needs(name, *(["accelerate"] if name == "transformers" else []))
+    module, options = OPTIONS[name]
+    assert set(DIALECTS[name].options.values()) <= options(importlib.import_module(module))

@@ -10,6 +10,7 @@ import pathlib
 import resource
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 CLONE_NEWNS, CLONE_NEWPID = 0x20000, 0x20000000
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
@@ -17,25 +18,20 @@ PR_SET_CHILD_SUBREAPER = 36
 NOBODY = 65534
 
 
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
+def _call(name: str, *arguments: Any) -> None:
+    """A function of the C library that returns 0. Raises OSError."""
+    if getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), name)
 
 
 def _mount(kind: str, where: str, options: str = "") -> None:
-    """Raises OSError."""
-    if (
-        _libc().mount(kind.encode(), where.encode(), kind.encode(), 0, options.encode() or None)
-        != 0
-    ):
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), where)
+    _call("mount", kind.encode(), where.encode(), kind.encode(), 0, options.encode() or None)
 
 
 def _unshare(flags: int) -> None:
-    """Namespaces of our own, mounts in which nobody else sees. Raises OSError."""
-    if _libc().unshare(flags) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    if _libc().mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    """Namespaces of our own, mounts in which nobody else sees."""
+    _call("unshare", flags)
+    _call("mount", b"none", b"/", None, MS_REC | MS_PRIVATE, None)
 
 
 def own_shared_memory() -> bool:
@@ -73,8 +69,7 @@ def _first_process(runs: str) -> None:
 
 
 def _subreaper(runs: str) -> None:
-    if _libc().prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    _call("prctl", PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _small_disk(options: str) -> None:
@@ -104,13 +99,8 @@ def _for_all_to_read(path: str) -> None:
     with open_folder(inner) as held:
         _mount("tmpfs", str(closed), "mode=755")
         inner.mkdir()
-        if (
-            _libc().mount(
-                f"/proc/self/fd/{held}".encode(), str(inner).encode(), None, MS_BIND | MS_REC, None
-            )
-            != 0
-        ):
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(inner))
+        source = f"/proc/self/fd/{held}".encode()
+        _call("mount", source, str(inner).encode(), None, MS_BIND | MS_REC, None)
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from .catalogue import STILL, TUNED, Program
 
 BARE = "bare"
 AT_ONCE = 3  # beside other tests; programs mostly wait
-RECORDED_WITHIN_S = 10.0  # what is recorded may be written by another process, a moment later
+RECORDED_WITHIN_S = 60.0  # what is recorded may be written by another process, a moment later
 
 Seen = dict[str, Any]
 

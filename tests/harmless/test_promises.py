@@ -18,12 +18,8 @@ def promises() -> dict[str, list[str]]:
     found = {}
     for line in (ROOT / "docs/harmless.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if (
-            line.startswith("| ")
-            and len(cells) == 2
-            and not cells[0].startswith("**")
-            and cells[0] != "promise"
-        ):
+        title = cells[0].startswith("**") or cells[0] == "promise"
+        if line.startswith("| ") and len(cells) == 2 and not title:
             found[cells[0]] = re.findall(r"`([^`]+)`", cells[1])
     return found
 

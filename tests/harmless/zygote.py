@@ -19,7 +19,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-GRACE_S = 3.0  # for what a program leaves running to end
+GRACE_S = 8.0  # for what a program leaves running to end
 
 
 def serve() -> dict[str, Any]:

@@ -190,13 +190,8 @@ async def refresh(app: Dashboard, pilot: Pilot[None]) -> None:
     await pilot.pause()
 
 
-OWN = {
-    "num_workers": 4,
-    "prefetch_factor": 2,
-    "pin_memory": False,
-    "persistent_workers": False,
-    "in_order": True,
-}
+OWN = {"num_workers": 4, "prefetch_factor": 2, "pin_memory": False}
+OWN |= {"persistent_workers": False, "in_order": True}
 
 
 def tuning(**facts: Any) -> dict[str, Any]:

@@ -23,14 +23,8 @@ SITE = "/venv/lib/python3.12/site-packages"
 
 
 def spot(function: str, file: str, line: int, share: float, total: float, **more: Any) -> HotSpot:
-    given = {
-        "library": None,
-        "own": False,
-        "native": False,
-        "low": total - 0.05,
-        "high": min(1.0, total + 0.04),
-        **more,
-    }
+    unknown = {"library": None, "own": False, "native": False}
+    given = {**unknown, "low": total - 0.05, "high": min(1.0, total + 0.04), **more}
     return HotSpot(function, file, line, share=share, total_share=total, **given)
 
 
@@ -61,41 +55,16 @@ FETCH = CodeStage(
         FlameNode("normalise", OWN, 52, True, False, 0, 110),
     ),
 )  # fmt: skip
+TORCH = f"{SITE}/torch/utils/data/_utils/collate.py"
 COLLATE = CodeStage(
     samples=90,
     gil_share=None,
-    hot=(
-        spot(
-            "collate_tensor_fn",
-            f"{SITE}/torch/utils/data/_utils/collate.py",
-            285,
-            0.9,
-            0.9,
-            library="torch",
-        ),
-    ),
+    hot=(spot("collate_tensor_fn", TORCH, 285, 0.9, 0.9, library="torch"),),
     lines=(),
     libraries={"torch": 0.9},
-    flame=(
-        FlameNode(
-            "default_collate",
-            f"{SITE}/torch/utils/data/_utils/collate.py",
-            398,
-            False,
-            False,
-            -1,
-            90,
-        ),
-    ),
+    flame=(FlameNode("default_collate", TORCH, 398, False, False, -1, 90),),
 )
-CODE = Code(
-    bursts=2,
-    samples=2_410,
-    seconds=16.0,
-    rate_hz=25.0,
-    native=True,
-    stages={"collate": COLLATE, "fetch": FETCH},
-)
+CODE = Code(2, 2_410, 16.0, 25.0, native=True, stages={"collate": COLLATE, "fetch": FETCH})
 NO_CODE = Code(0, 0, 0.0, None, False, {}, reason="py-spy is not installed: pip install py-spy")
 
 TRANSFORMS = (
@@ -132,14 +101,8 @@ STORAGE = StorageSummary(
 
 def hostile_code(evil: str) -> Code:
     """Every name and path of it made of markup."""
-    bad = replace(
-        FETCH.hot[0],
-        function=evil,
-        file=f"/{evil}/{evil}",
-        library=evil,
-        called_from=evil,
-        text=evil,
-    )
+    names = dict.fromkeys(("function", "library", "called_from", "text"), evil)
+    bad = replace(FETCH.hot[0], file=f"/{evil}/{evil}", **names)
     stage = replace(
         FETCH,
         hot=(bad,),

@@ -165,13 +165,7 @@ def hostile_report(report: Report) -> Report:
         )
         for each in report.loaders
     )  # fmt: skip
-    run = replace(
-        report.run,
-        id=EVIL,
-        argv=(EVIL, "@someone", "#1"),
-        host=EVIL,
-        platform=EVIL,
-        devices=(EVIL,),
-    )
+    names = dict.fromkeys(("id", "host", "platform"), EVIL)
+    run = replace(report.run, argv=(EVIL, "@someone", "#1"), devices=(EVIL,), **names)
     system = replace(report.system, reasons={"system": EVIL, "gpus": EVIL})
     return replace(report, loaders=loaders, run=run, system=system, notes=(EVIL,))

@@ -43,15 +43,8 @@ def forks_and_trains(watch: Any) -> None:
     print(sum(int(batch[1].sum()) for batch in loader), flush=True)
     child = os.fork()
     if child == 0:
-        print(sum(int(batch[1].sum()) for batch in loader), flush=True)
-        print(
-            sum(
-                int(batch[1].sum())
-                for batch in DataLoader(Numbers(40), batch_size=4, num_workers=2)
-            ),
-            flush=True,
-        )
-        sys.stdout.flush()
+        for each in (loader, DataLoader(Numbers(40), batch_size=4, num_workers=2)):
+            print(sum(int(batch[1].sum()) for batch in each), flush=True)
         os._exit(0)
     _, status = os.waitpid(child, 0)
     print(sum(int(batch[1].sum()) for batch in loader), status, flush=True)

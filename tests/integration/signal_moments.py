@@ -22,9 +22,8 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader
 
-from loaderscope import (
-    watch,
-)  # imported before: an error in the midst of any import may leave it locked
+# Imported before: an error in the midst of any import may leave it locked.
+from loaderscope import watch
 from loaderscope.profiler.guard.helper_thread import is_late
 
 FIXED = (0.0002, 0.001, 0.005, 0.02, 0.05, 0.1)
@@ -53,12 +52,7 @@ class Handler:
         raise Preempted
 
 
-HANDLERS: dict[str, Any] = {
-    "plain": plain,
-    "timeout": timeout,
-    "leaving": leaving,
-    "object": Handler(),
-}
+HANDLERS = {"plain": plain, "timeout": timeout, "leaving": leaving, "object": Handler()}
 
 
 def tried(workers: int, after: float, name: str) -> dict[str, Any]:
@@ -75,9 +69,7 @@ def tried(workers: int, after: float, name: str) -> dict[str, Any]:
     except BaseException as error:
         seen["ended"] = type(error).__name__
     signal.signal(signal.SIGALRM, signal.SIG_IGN)
-    while (
-        is_late() and time.monotonic() - start < 20
-    ):  # a busy machine may take seconds to open a run
+    while is_late() and time.monotonic() - start < 20:  # opening a run may take seconds
         time.sleep(0.01)
     watch(loader)
     seen["next"] = [len(batch) for batch in loader]
@@ -103,9 +95,8 @@ def recorded(loader: Any) -> int:
 def main() -> None:
     workers, seed, count = map(int, sys.argv[1:])
     drawn = random.Random(seed)
-    with suppress(
-        ImportError
-    ):  # torch does so at a first batch, and drops what a handler raises meanwhile
+    # Torch does so at a first batch, and drops what a handler raises meanwhile.
+    with suppress(ImportError):
         importlib.import_module("torch.profiler._cupti_monitor")
     for number in range(count):
         after = FIXED[number] if number < len(FIXED) else drawn.uniform(0, LAST_S)

@@ -15,17 +15,8 @@ from torch.utils.data import DataLoader, Dataset
 import loaderscope
 
 BATCHES = 12
-IN_MAIN = (
-    "index",
-    "fetch",
-    "collate",
-    "fetch_cpu",
-    "collate_cpu",
-    "wait",
-    "compute",
-    "stall",
-    "startup",
-)
+MAKING = ("index", "fetch", "collate", "fetch_cpu", "collate_cpu")
+IN_MAIN = (*MAKING, "wait", "compute", "stall", "startup")
 ACROSS = ("pack", "queued", "unpack")
 
 

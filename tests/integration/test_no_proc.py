@@ -14,7 +14,7 @@ import pytest
 
 from loaderscope import Report
 from loaderscope.profiler.base import liveness
-from started import ran
+from started import LOADERSCOPE, here, ran
 
 TRAIN = """\
 import torch
@@ -50,12 +50,9 @@ def may_hide_it() -> bool:
 @pytest.mark.skipif(not may_hide_it(), reason="nobody here may hide /proc")
 def test_a_training_is_recorded_without_proc(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAIN)
-    env = {
-        **os.environ, "LOADERSCOPE_DIR": str(tmp_path / "runs"), "LOADERSCOPE_PURE": "1",
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-    }  # fmt: skip
+    env = here(LOADERSCOPE_DIR=str(tmp_path / "runs"), LOADERSCOPE_PURE="1")
     for words in (["run", "--quiet", "train.py"], ["report", "--format", "json", "-o", "it.json"]):
-        done = ran([*ALONE, sys.executable, "-m", "loaderscope", *words], cwd=tmp_path, env=env)  # fmt: skip
+        done = ran([*ALONE, *LOADERSCOPE, *words], cwd=tmp_path, env=env)
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
     report = Report.from_json((tmp_path / "it.json").read_text())
@@ -77,10 +74,10 @@ def test_a_process_that_nothing_tells_of_lives_while_signals_reach_it(
 
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    here = liveness.created_here()
-    assert here is not None and here > 1e9
+    created = liveness.created_here()
+    assert created is not None and created > 1e9
     monkeypatch.setattr(psutil, "Process", unknown)
     found = liveness.Liveness()
     assert liveness.created_here() is None
-    assert found.state(found.host, found.boot_id, os.getpid(), here) == "live"
-    assert found.state(found.host, found.boot_id, ended.pid, here) == "crashed"
+    assert found.state(found.host, found.boot_id, os.getpid(), created) == "live"
+    assert found.state(found.host, found.boot_id, ended.pid, created) == "crashed"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dashboard_samples import OWN
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.assemble.tried import trial_for, with_trials
 from loaderscope.advisors.schema.report_model import Report
@@ -25,55 +26,28 @@ from loaderscope.reports.text.tuned_text import render_tuned
 from loaderscope.reports.words.advice_words import effect_text
 from report_samples import full_report, full_run
 
-OWN = {
-    "num_workers": 4,
-    "prefetch_factor": 2,
-    "pin_memory": False,
-    "persistent_workers": False,
-    "in_order": True,
-}
 BEST = {**OWN, "num_workers": 8}
 
 
 def trial(settings: dict[str, Any], **facts: Any) -> dict[str, Any]:
-    base = {
-        "settings": settings,
-        "outcome": "not faster",
-        "why": None,
-        "predicted": None,
-        "measured": None,
-        "seconds": 9.0,
-    }
-    return {**base, **facts}
+    unknown = dict.fromkeys(("why", "predicted", "measured"))
+    return {**unknown, "settings": settings, "outcome": "not faster", "seconds": 9.0, **facts}
 
 
 def tuned_run(runs: Path, **facts: Any) -> Run:
     run = full_run(runs)
     t_ns = int(run.loaders[0].batches["t_ns"][100])
-    told = {
-        "format": 1,
-        "own": OWN,
-        "chosen": BEST,
-        "decided": True,
-        "said": "num_workers=8 is faster, and stays",
-        "trials": [
-            trial(
-                BEST,
-                outcome="proven",
-                predicted=[1.4, 1.7, 1.8],
-                measured=[1.55, 1.63, 1.7],
-                seconds=14.2,
-            ),
-            trial({**OWN, "num_workers": 0}, measured=[0.3, 0.31, 0.32]),
-            trial(
-                {**OWN, "num_workers": 64},
-                outcome="not tried",
-                why="its workers may take 9 GB of memory",
-            ),
-        ],
-        "switches": [{"t_ns": t_ns, "epoch": 0, "batch": 100, "settings": BEST}],
-        **facts,
-    }
+    proven = {"predicted": [1.4, 1.7, 1.8], "measured": [1.55, 1.63, 1.7], "seconds": 14.2}
+    why = "its workers may take 9 GB of memory"
+    trials = [
+        trial(BEST, outcome="proven", **proven),
+        trial({**OWN, "num_workers": 0}, measured=[0.3, 0.31, 0.32]),
+        trial({**OWN, "num_workers": 64}, outcome="not tried", why=why),
+    ]
+    said = "num_workers=8 is faster, and stays"
+    told = {"format": 1, "own": OWN, "chosen": BEST, "decided": True, "said": said}
+    told["switches"] = [{"t_ns": t_ns, "epoch": 0, "batch": 100, "settings": BEST}]
+    told |= {"trials": trials, **facts}
     (run.processes[0].path / "tune0.json").write_text(json.dumps(told))
     return open_run(run.path)
 
@@ -111,11 +85,8 @@ def test_what_to_write_into_the_code_and_what_was_tried(tmp_path: Path) -> None:
 
 
 def test_a_damaged_record_of_tuning_is_no_record(tmp_path: Path) -> None:
-    for damage in (
-        {"trials": [7, {"measured": [3, 2, 1], "settings": 4}]},
-        {"switches": "none"},
-        {"own": None},
-    ):
+    damaged = {"trials": [7, {"measured": [3, 2, 1], "settings": 4}]}
+    for damage in (damaged, {"switches": "none"}, {"own": None}):
         tuned = tuned_run(tmp_path / str(damage)[2:6], **damage)
         assert render_tuned(tuned, 80, False, True).startswith("Tuned ")
         assert tuned.loaders[0].as_coded().batches.rows <= 300
@@ -180,14 +151,9 @@ def test_in_one_output_nothing_is_both_not_faster_and_proved(tmp_path: Path) -> 
     )
     best = trial(BEST, outcome="proven", measured=[1.5, 1.6, 1.7])
     text = render_tuned(tuned_run(tmp_path, trials=[best, other, short]), 80, False, True)
-    assert (
-        "tried num_workers=12: not faster than num_workers=8; measured ×1.6 (1.4–1.8) in 8 s"
-        in text
-    )
-    assert (
-        "tried num_workers=0: the script ended before it was decided; too short to tell: ×22 "
-        "(7.3–68) in 1 s" in text
-    )
+    assert "num_workers=12: not faster than num_workers=8; measured ×1.6 (1.4–1.8) in 8 s" in text
+    short = "the script ended before it was decided; too short to tell: ×22 (7.3–68) in 1 s"
+    assert f"tried num_workers=0: {short}" in text
     assert text.count("proved") == 1
 
 
@@ -244,11 +210,9 @@ def test_hostile_records_of_tuning_are_text(tmp_path: Path) -> None:
 def test_a_loop_that_ends_while_more_is_tried_has_proven_something_all_the_same(
     tmp_path: Path,
 ) -> None:
-    run = tuned_run(
-        tmp_path, decided=False, chosen=OWN, said="the loop ended before anything was decided"
-    )
+    said = "the loop ended before anything was decided"
+    run = tuned_run(tmp_path, decided=False, chosen=OWN, said=said)
     text = render_tuned(run, 80, False, True)
-    assert text.splitlines()[0].endswith(
-        ": num_workers=8 is faster; the loop ended before all was tried"
-    )
+    ends = ": num_workers=8 is faster; the loop ended before all was tried"
+    assert text.splitlines()[0].endswith(ends)
     assert "the loop ended before anything" not in text

@@ -40,13 +40,8 @@ def test_bursts_of_workers_are_waited_for_wherever_a_window_begins(phase: int) -
 
 def test_a_pause_of_the_loop_s_own_work_counts_for_nothing() -> None:
     found = Window(OWN, left_out=2)
-    steps = [
-        (9000.0, 0.0),
-        (9000.0, 0.0),
-        *[(90.0, 10.0)] * 6,
-        (90.0, 60_000.0),
-        *[(90.0, 10.0)] * 9,
-    ]
+    usual = (90.0, 10.0)
+    steps = [*[(9000.0, 0.0)] * 2, *[usual] * 6, (90.0, 60_000.0), *[usual] * 9]
     assert played(found, steps)
     assert max(found.steps_s) > 60 and found.rate == pytest.approx(10.0)
     assert found.times == pytest.approx((0.1 * 7, 0.01 * 7))
@@ -117,12 +112,8 @@ def test_a_loop_that_waits_for_nothing_has_nothing_to_gain(wait_ms: float, waits
 
 
 def test_headroom_is_of_the_code_s_own_settings_and_of_what_is_known() -> None:
-    headroom, other, unknown, of_ranks = (
-        Headroom(OWN),
-        Window(WORKERS, 0),
-        Window(OWN, 0),
-        Window(OWN, 0, slowest=5.0),
-    )
+    headroom, other, unknown = Headroom(OWN), Window(WORKERS, 0), Window(OWN, 0)
+    of_ranks = Window(OWN, 0, slowest=5.0)
     played(other, bursts())
     played(of_ranks, itertools.repeat((50.0, 50.0)))
     for step in range(20):

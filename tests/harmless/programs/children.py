@@ -38,7 +38,7 @@ def declare_waiting(prepared: str, name: str) -> None:
             eat(small(watch, workers))
             say("waited for", wait_for_all())
 
-        program(f"children/{name}-waits-{workers}", prepared=prepared, limit_s=15)(trains_and_waits)
+        program(f"children/{name}-waits-{workers}", prepared=prepared)(trains_and_waits)
 
     def starts_its_own(watch: Watch) -> None:
         child = subprocess.Popen(["true"])
@@ -49,7 +49,7 @@ def declare_waiting(prepared: str, name: str) -> None:
         say("waited for", sorted(wait_for_all()))
         say("child", child.poll())
 
-    program(f"children/{name}-waits-for-its-own", prepared=prepared, limit_s=15)(starts_its_own)
+    program(f"children/{name}-waits-for-its-own", prepared=prepared)(starts_its_own)
 
     def lets_them_be(watch: Watch) -> None:
         eat(small(watch))
@@ -58,7 +58,7 @@ def declare_waiting(prepared: str, name: str) -> None:
         say("children", [child.name() for child in seen])
         say("zombies", sum(1 for child in seen if child.status() == psutil.STATUS_ZOMBIE))
 
-    program(f"children/{name}-looks", prepared=prepared, limit_s=15)(lets_them_be)
+    program(f"children/{name}-looks", prepared=prepared)(lets_them_be)
 
     def adopts(watch: Watch) -> None:
         """A grandchild whose parent ends comes to the reaper: exactly that one."""
@@ -71,7 +71,7 @@ def declare_waiting(prepared: str, name: str) -> None:
             os._exit(5)
         say("waited for", sorted(wait_for_all()))
 
-    program(f"children/{name}-adopts", prepared=prepared, limit_s=15)(adopts)
+    program(f"children/{name}-adopts", prepared=prepared)(adopts)
 
 
 declare_waiting("first process", "pid1")
@@ -130,7 +130,7 @@ def waits_at_every_batch(watch: Watch) -> None:
     say("waits", seen)
 
 
-@program("children/wait-thread", limit_s=20)
+@program("children/wait-thread")
 def waits_in_a_thread(watch: Watch) -> None:
     """A supervisor thread collects whoever ends, all the while."""
     import threading
@@ -164,7 +164,7 @@ def asks_multiprocessing(watch: Watch) -> None:
             say("children", [child.name() for child in psutil.Process().children(recursive=True)])
 
 
-@program("children/supervised", limit_s=30)
+@program("children/supervised")
 def a_supervisor_waits_for_all(watch: Watch) -> None:
     """The training is a child of a supervisor that is a subreaper and waits until nobody is
     left."""

@@ -8,6 +8,7 @@ import signal
 import sys
 import traceback
 import warnings
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from .table import BadCollate, Failing, caught
 
 
 def loader_of(watch: Watch, dataset: Any, workers: int, **more: Any) -> Any:
-    return watch(DataLoader(dataset, batch_size=4, num_workers=workers, **more))
+    return watch(DataLoader(dataset, num_workers=workers, **{"batch_size": 4, **more}))
 
 
 class Quoting(Rows):
@@ -120,54 +121,50 @@ def warning_collate(samples: Any) -> Any:
     return samples
 
 
-CASES: dict[str, Any] = {
-    "sample": lambda watch, workers: eat(loader_of(watch, Failing(), workers)),
-    "collate": lambda watch, workers: eat(
-        loader_of(watch, Rows(), workers, collate_fn=BadCollate())
-    ),
-    "quoted-path": lambda watch, workers: eat(loader_of(watch, Quoting(), workers)),
-    "chained": lambda watch, workers: eat(loader_of(watch, Chained(), workers)),
-    "group": lambda watch, workers: eat(loader_of(watch, Group(), workers)),
-    "picky": lambda watch, workers: eat(loader_of(watch, Raises(), workers)),
-    "iter": lambda watch, workers: eat(loader_of(watch, BadIter(), workers)),
-    "single": lambda watch, workers: eat(
-        watch(DataLoader(Failing(), batch_size=None, num_workers=workers))
-    ),
-    "sampler-at-once": lambda watch, workers: eat(
-        loader_of(watch, Rows(), workers, sampler=BadIndices(0))
-    ),
-    "sampler": lambda watch, workers: eat(loader_of(watch, Rows(), workers, sampler=BadIndices(1))),
-    "sampler-later": lambda watch, workers: eat(
-        loader_of(watch, Rows(), workers, sampler=BadIndices(9))
-    ),
-    "iterator": lambda watch, workers: eat(watch(BadIterator(Rows(), num_workers=workers))),
-    "next-after-end": lambda watch, workers: _beyond(watch, workers),  # noqa: PLW0108  defined below
-}
-
-
 def _beyond(watch: Watch, workers: int) -> None:
     iterator = iter(loader_of(watch, Rows(8), workers))
     while True:
         next(iterator)
 
 
-for what, case in CASES.items():
+# The data set and further arguments of a loader, and whether batches are recorded.
+LOADERS: dict[str, tuple[Any, dict[str, Any], bool]] = {
+    "sample": (Failing, {}, True),
+    "collate": (Rows, {"collate_fn": BadCollate}, True),
+    "quoted-path": (Quoting, {}, False),
+    "chained": (Chained, {}, False),
+    "group": (Group, {}, False),
+    "picky": (Raises, {}, False),
+    "iter": (BadIter, {}, False),
+    "single": (Failing, {"batch_size": lambda: None}, True),
+    "sampler-at-once": (Rows, {"sampler": lambda: BadIndices(0)}, False),
+    "sampler": (Rows, {"sampler": lambda: BadIndices(1)}, False),
+    "sampler-later": (Rows, {"sampler": lambda: BadIndices(9)}, False),
+}
+
+
+def ends(watch: Watch, workers: int, dataset: Any, more: dict[str, Any]) -> None:
+    eat(loader_of(watch, dataset(), workers, **{name: make() for name, make in more.items()}))
+
+
+def bad_iterator(watch: Watch, workers: int) -> None:
+    eat(watch(BadIterator(Rows(), num_workers=workers)))
+
+
+CASES: dict[str, tuple[Any, bool]] = {
+    **{
+        name: (partial(ends, dataset=dataset, more=more), recorded)
+        for name, (dataset, more, recorded) in LOADERS.items()
+    },
+    "iterator": (bad_iterator, False),
+    "next-after-end": (_beyond, True),
+}
+for what, (case, recorded) in CASES.items():
     for workers in (0, 1):
 
         def run(watch: Watch, case: Any = case, workers: int = workers) -> None:
             caught(lambda: case(watch, workers))
 
-        recorded = what not in (
-            "quoted-path",
-            "chained",
-            "group",
-            "picky",
-            "iter",
-            "sampler",
-            "sampler-at-once",
-            "sampler-later",
-            "iterator",
-        )
         program(f"errors/{what}-{workers}", watched=("watch", "all-pure"), recorded=recorded)(run)
 
 
@@ -194,16 +191,8 @@ def a_stack_seen_in_main(watch: Watch) -> None:
     eat(loader_of(watch, Deep(), 0))
 
 
-@program("errors/wrong-length-0", watched=("watch", "all-pure"))
-def warned_of_a_wrong_length(watch: Watch) -> None:
-    loader = loader_of(watch, WrongLength(), 0)
-    say("length", len(loader))
-    eat(loader)
-
-
-@program("errors/wrong-length-2", watched=("watch", "all-pure"))
-def warned_of_a_wrong_length_by_workers(watch: Watch) -> None:
-    loader = loader_of(watch, WrongLength(), 2)
+def warned_of_a_wrong_length(watch: Watch, workers: int) -> None:
+    loader = loader_of(watch, WrongLength(), workers)
     say("length", len(loader))
     eat(loader)
 
@@ -248,7 +237,7 @@ def traced(watch: Watch) -> None:
     say("calls", calls)
 
 
-def listed(workers: int, watch: Watch) -> None:
+def listed(watch: Watch, workers: int) -> None:
     """What a profiler lists, and what a tracer is told of, around whole loops."""
     import cProfile
     import importlib.util
@@ -283,14 +272,16 @@ def listed(workers: int, watch: Watch) -> None:
         )
 
 
-@program("errors/listed-0", watched=("watch", "all"))
-def listed_without_workers(watch: Watch) -> None:
-    listed(0, watch)
+for workers in (0, 2):
+    for name, function, ways in (
+        ("listed", listed, ("watch", "all")),
+        ("wrong-length", warned_of_a_wrong_length, ("watch", "all-pure")),
+    ):
 
+        def run(watch: Watch, function: Any = function, workers: int = workers) -> None:
+            function(watch, workers)
 
-@program("errors/listed-2", watched=("watch", "all"))
-def listed_with_workers(watch: Watch) -> None:
-    listed(2, watch)
+        program(f"errors/{name}-{workers}", watched=ways)(run)
 
 
 class Recursing(Rows):

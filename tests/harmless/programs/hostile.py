@@ -56,21 +56,15 @@ class Meta(Rows, metaclass=Watched):
     pass
 
 
+NAMES = ("transform", "transforms", "samples", "files", "data", "root", "loader", "cache")
+CURIOUS = (*NAMES, "__class__")
+
+
 class Properties(Rows):
     """Every attribute a profiler may be curious about is a property with a cost."""
 
     def __getattribute__(self, name: str) -> Any:
-        if name in (
-            "transform",
-            "transforms",
-            "samples",
-            "files",
-            "data",
-            "root",
-            "loader",
-            "cache",
-            "__class__",
-        ):
+        if name in CURIOUS:
             called(name)
         return super().__getattribute__(name)
 
@@ -83,59 +77,38 @@ class Properties(Rows):
         raise KeyboardInterrupt("read all")
 
 
-class LazyDict(dict):
-    """A batch that reads its values when asked."""
+def lazy(kind: type, *names: str) -> dict[str, Any]:
+    """Methods of a batch that does something when it is asked: `_asked`."""
 
+    def method(name: str) -> Any:
+        return lambda self, *args: self._asked(name.strip("_")) or getattr(kind, name)(self, *args)
+
+    return {name: method(name) for name in names}
+
+
+class Counted:
     def _asked(self, what: str) -> None:
         called(what)
 
-    def values(self) -> Any:
-        self._asked("values")
-        return super().values()
 
-    def items(self) -> Any:
-        self._asked("items")
-        return super().items()
-
-    def keys(self) -> Any:
-        self._asked("keys")
-        return super().keys()
-
-    def __iter__(self) -> Any:
-        self._asked("iter")
-        return super().__iter__()
-
-    def __len__(self) -> int:
-        self._asked("len")
-        return super().__len__()
-
-    def __getitem__(self, key: Any) -> Any:
-        self._asked("getitem")
-        return super().__getitem__(key)
-
-
-class FailingDict(LazyDict):
+class Refusing:
     def _asked(self, what: str) -> None:
         raise KeyboardInterrupt("a lazy batch was opened")
 
 
-class LazyList(list):
-    def __iter__(self) -> Any:
-        called("iter")
-        return super().__iter__()
-
-    def __len__(self) -> int:
-        called("len")
-        return super().__len__()
-
-    def __getitem__(self, key: Any) -> Any:
-        called("getitem")
-        return super().__getitem__(key)
+class Broken:
+    def _asked(self, what: str) -> None:
+        if what == "iter":
+            raise OSError("a lazy batch was opened")
+        called(what)
 
 
-class FailingList(LazyList):
-    def __iter__(self) -> Any:
-        raise OSError("a lazy batch was opened")
+_DICT = lazy(dict, "values", "items", "keys", "__iter__", "__len__", "__getitem__")
+_LIST = lazy(list, "__iter__", "__len__", "__getitem__")
+LazyDict = type("LazyDict", (Counted, dict), _DICT)
+FailingDict = type("FailingDict", (Refusing, dict), _DICT)
+LazyList = type("LazyList", (Counted, list), _LIST)
+FailingList = type("FailingList", (Broken, list), _LIST)
 
 
 class Opaque:

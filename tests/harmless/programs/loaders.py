@@ -162,7 +162,7 @@ for name, more in WITH_WORKERS.items():
     declare(name, lambda more=more: {"dataset": Rows(), "batch_size": 4, **more()}, 2)  # type: ignore[misc]
 
 
-@program("loaders/times-out-1", limit_s=30)
+@program("loaders/times-out-1")
 def times_out(watch: Watch) -> None:
     loader = DataLoader(Slow(N // 2, 4), batch_size=4, num_workers=1, timeout=1)
     caught(lambda: eat(watch(loader)))

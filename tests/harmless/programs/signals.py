@@ -112,9 +112,7 @@ for name, function in AT_MOMENTS.items():
     # drops what is raised in its callbacks around their fork. Both are judged with that in mind by
     # test_signals_at_moments.
     unjudged = (*BY_CHANCE, "end handlers", "arrived") if "workers" in name else BY_CHANCE
-    program(name, watched=("watch", "all-pure"), recorded=False, limit_s=30, unjudged=unjudged)(
-        function
-    )
+    program(name, watched=("watch", "all-pure"), recorded=False, unjudged=unjudged)(function)
 
 
 @program("signals/method-handler")

@@ -94,14 +94,11 @@ def caught(run: Callable[[], Any]) -> None:
     try:
         run()
     except BaseException as error:
-        say(
-            "error",
-            [type(error).__name__, str(error), repr(error.__cause__), repr(error.__context__)],
-        )
+        around = [repr(error.__cause__), repr(error.__context__)]
+        say("error", [type(error).__name__, str(error), *around])
         say("traceback", traceback.format_exc())
-        traceback.clear_frames(
-            error.__traceback__
-        )  # torch leaves the error in a cycle, and the iterator with it
+        # Torch leaves the error in a cycle, and the iterator with it.
+        traceback.clear_frames(error.__traceback__)
 
 
 def twice(make: Make) -> None:
@@ -241,64 +238,31 @@ def shown(make: Make) -> None:
     iterator = iter(loader)
     next(iterator)
     fetcher = getattr(iterator, "_dataset_fetcher", None)
-    say(
-        "loader",
-        [type(loader).__module__, type(loader).__qualname__, sorted(vars(loader)), len(loader)],
-    )
-    say(
-        "iterator",
-        [type(iterator).__module__, type(iterator).__qualname__, repr(type(iterator).__mro__[-2:])],
-    )
-    say(
-        "fetcher",
-        [type(fetcher).__qualname__, sorted(vars(fetcher)) if fetcher is not None else None],
-    )
+    kind, held = type(loader), sorted(vars(loader))
+    say("loader", [kind.__module__, kind.__qualname__, held, len(loader)])
+    kind = type(iterator)
+    say("iterator", [kind.__module__, kind.__qualname__, repr(kind.__mro__[-2:])])
+    held = sorted(vars(fetcher)) if fetcher is not None else None
+    say("fetcher", [type(fetcher).__qualname__, held])
     same = getattr(iterator, "_collate_fn", None) in (loader.collate_fn, default_collate)
     say("collate", [same, getattr(loader.collate_fn, "__qualname__", "")])
 
 
-# Event → for 0 workers, for 2.
-EVENTS: dict[Callable[[Make], None], tuple[bool, bool]] = {
-    twice: (True, True),
-    left_early: (True, True),
-    sample_fails: (True, True),
-    sample_fails_uncaught: (True, True),
-    sample_stops: (True, True),
-    collate_fails: (True, True),
-    loop_fails: (True, True),
-    loop_exits: (True, True),
-    ctrl_c: (True, True),
-    terminated: (True, True),
-    preempted: (True, True),
-    worker_killed: (False, True),
-    worker_leaves: (True, True),
-    forked: (True, True),
-    collected: (True, True),
-    warned: (True, True),
-    together: (True, True),
-    copied: (True, True),
-    dropped: (True, True),
-    shown: (True, True),
-}
+FAILING = (twice, left_early, sample_fails, sample_fails_uncaught, sample_stops, collate_fails)
+ENDING = (loop_fails, loop_exits, ctrl_c, terminated, preempted, worker_killed, worker_leaves)
+LOOKING = (forked, collected, warned, together, copied, dropped, shown)
 
 # Kinds in full; of the others, every so many an event, so that each meets several.
 IN_FULL = {("map", 0), ("map", 2), ("stateful", 0), ("stream", 2)}
 EVERY = 6
 
 # Where only a signal decides how far others came, or which of two workers was first.
+SAID = ("error", "traceback", "batches")
 UNJUDGED = {
     worker_killed: ("stderr",),
     # Torch's SIGCHLD handler raises wherever the main process is then: past the program's `except`
     # too (one of 36 bare runs), or before a first batch.
-    worker_leaves: (
-        "stderr",
-        "error",
-        "traceback",
-        "batches",
-        "status",
-        "end threads",
-        "end descriptors",
-    ),
+    worker_leaves: ("stderr", "status", *SAID, "end threads", "end descriptors"),
 }
 
 
@@ -314,32 +278,26 @@ def declare(
 
 def declare_all() -> None:
     for place, kind in enumerate(KINDS):
-        for number, (event, fits) in enumerate(EVENTS.items()):
+        for number, event in enumerate((*FAILING, *ENDING, *LOOKING)):
             for workers in (0, 2):
                 chosen = (kind, workers) in IN_FULL or (number + place + workers) % EVERY == 0
-                if not fits[workers > 0] or not chosen or (kind == "persistent" and not workers):
+                only_workers = event is worker_killed or kind == "persistent"
+                if not chosen or (only_workers and not workers):
                     continue
                 workers = min(workers, 1 if event in ONE_WORKER else 2)  # noqa: PLW2901
                 given = {"num_workers": workers} if workers else {}
                 name = f"loops/{kind}-{workers}-{event.__name__}"
-                tuned = (
-                    kind in SWITCHED
-                    and event not in BY_SETTINGS
-                    and (number + workers // 2) % 2 == 0
-                )
+                tuned = (number + workers // 2) % 2 == 0 and is_switched(kind, event)
                 declare(name, kind, event, given, counts_sigchld=not workers, tuned=tuned)
     for method, kinds in STARTED.items():
         for kind, event in kinds:
             given = {"num_workers": 1, "multiprocessing_context": method}
-            tuned = kind in SWITCHED and event not in BY_SETTINGS
-            declare(
-                f"starts/{method}-{kind}-{event.__name__}",
-                kind,
-                event,
-                given,
-                limit_s=120,
-                tuned=tuned,
-            )
+            name, tuned = f"starts/{method}-{kind}-{event.__name__}", is_switched(kind, event)
+            declare(name, kind, event, given, limit_s=120, tuned=tuned)
+
+
+def is_switched(kind: str, event: Callable[[Make], None]) -> bool:
+    return kind in SWITCHED and event not in BY_SETTINGS
 
 
 # Of two workers that fail, it is chance whose error comes first.
@@ -355,19 +313,11 @@ SWITCHED = set(KINDS) - {"stream", "stateful", "statestream"}
 BY_SETTINGS = (warned, worker_killed, worker_leaves, terminated)
 
 # A spawned worker imports torch, which takes seconds.
-STARTED = {
-    "spawn": [
-        ("map", left_early),
-        ("stream", sample_fails),
-        ("stateful", ctrl_c),
-        ("persistent", twice),
-    ],
-    "forkserver": [
-        ("map", sample_fails),
-        ("whole", preempted),
-        ("stream", collate_fails),
-        ("persistent", warned),
-    ],
+STARTED: dict[str, tuple[tuple[str, Callable[[Make], None]], ...]] = {
+    "spawn": (("map", left_early), ("stream", sample_fails), ("stateful", ctrl_c)),
+    "forkserver": (("map", sample_fails), ("whole", preempted), ("stream", collate_fails)),
 }
+STARTED["spawn"] += (("persistent", twice),)
+STARTED["forkserver"] += (("persistent", warned),)
 
 declare_all()

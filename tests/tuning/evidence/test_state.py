@@ -76,22 +76,12 @@ class Data:
         self.weights = [torch.nn.Parameter(torch.zeros(2)), Marked(torch.zeros(2))]
         self.scalar, self.bytes = torch.tensor(1.0), bytearray(b"abc")
         self.frame = pd.DataFrame({"a": [1.0, 2.0], "b": [1, 2]})
-        self.draws = [
-            torch.Generator(),
-            random.Random(1),
-            np.random.default_rng(1),
-            np.random.RandomState(1),
-        ]
+        self.draws = [torch.Generator(), random.Random(1)]
+        self.draws += [np.random.default_rng(1), np.random.RandomState(1)]
 
     def __getitem__(self, index: int) -> Any:
-        return (
-            self.read(index),
-            self.rate,
-            self.shared,
-            scaled(index),
-            os.environ.get("SOME"),
-            self.inner(index),
-        )
+        held = self.read(index), self.rate, self.shared
+        return *held, scaled(index), os.environ.get("SOME"), self.inner(index)
 
     def inner(self, index: int) -> int:
         return index * OTHER
@@ -147,10 +137,7 @@ CHANGES: dict[str, tuple[Callable[[Data], Any], str]] = {
     "a list in a global": (lambda d: TABLE["a"].append(1), "the global TABLE"),
     "a closure": (lambda d: d.deeper(), "the variable level"),
     "a default": (lambda d: d.read.__kwdefaults__["extra"].append(1), "Data.read"),
-    "the environment": (
-        lambda d: os.environ.__setitem__("SOME", os.environ.get("SOME", "") + "x"),
-        "the environment",
-    ),
+    "the environment": (lambda d: os.environ.__setitem__("SOME", "y"), "the environment"),
 }
 
 
@@ -159,12 +146,8 @@ def test_a_change_is_found_and_named(change: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("SOME", "x")
     data = Data()
     state = State({"the data set": data})
-    assert (
-        state.complete
-        and state.changed(full=True) is None
-        and not state.obstacles
-        and not state.fork_obstacles
-    )
+    assert state.complete and state.changed(full=True) is None
+    assert not state.obstacles and not state.fork_obstacles
     make, name = CHANGES[change]
     make(data)
     assert state.changed(full=True) == name
@@ -270,65 +253,46 @@ def begun_pool() -> ThreadPoolExecutor:
 
 
 FORK = multiprocessing.get_context("fork")
-OBSTACLES: dict[str, tuple[Callable[[Path], Any], str, str]] = {
-    "prints": (lambda folder: Printing(), "obstacles", "Printing.told prints"),
-    "a file to write": (lambda folder: Holding((folder / "a").open("w")), "obstacles", "may write"),
-    "an unbuffered one": (
-        lambda folder: Holding((folder / "a").open("ab", 0)),
-        "obstacles",
-        "may write",
-    ),
-    "one for both": (lambda folder: Holding((folder / "a").open("w+b")), "obstacles", "may write"),
-    "an iterator": (lambda folder: Holding(iter([1])), "obstacles", "Holding.held is an iterator"),
-    "a generator": (lambda folder: Holding(generating()), "obstacles", "iterator"),
-    "a count": (lambda folder: Holding(itertools.count()), "obstacles", "iterator"),
-    "rows of a CSV file": (
-        lambda folder: Holding(csv.reader(io.StringIO("a"))),
-        "obstacles",
-        "iterator",
-    ),
-    "a shared value": (
-        lambda folder: Holding(FORK.Value("i", 0)),
-        "obstacles",
-        "shared with other processes",
-    ),
-    "a queue": (lambda folder: Holding(FORK.Queue()), "obstacles", "shared with other processes"),
-    "SQLite": (lambda folder: Holding(sqlite3.connect(folder / "b")), "fork_obstacles", "SQLite"),
-    "threads": (lambda folder: Holding(begun_pool()), "fork_obstacles", "threads"),
-    "a thread": (lambda folder: Holding(threading.current_thread()), "fork_obstacles", "threads"),
+OBSTACLES: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "prints": (lambda folder: Printing(), "Printing.told prints"),
+    "a file to write": (lambda folder: Holding((folder / "a").open("w")), "may write"),
+    "an unbuffered one": (lambda folder: Holding((folder / "a").open("ab", 0)), "may write"),
+    "one for both": (lambda folder: Holding((folder / "a").open("w+b")), "may write"),
+    "an iterator": (lambda folder: Holding(iter([1])), "Holding.held is an iterator"),
+    "a generator": (lambda folder: Holding(generating()), "iterator"),
+    "a count": (lambda folder: Holding(itertools.count()), "iterator"),
+    "rows of a CSV file": (lambda folder: Holding(csv.reader(io.StringIO("a"))), "iterator"),
+    "a shared value": (lambda folder: Holding(FORK.Value("i", 0)), "shared with other processes"),
+    "a queue": (lambda folder: Holding(FORK.Queue()), "shared with other processes"),
+}
+TO_FORKS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "SQLite": (lambda folder: Holding(sqlite3.connect(folder / "b")), "SQLite"),
+    "threads": (lambda folder: Holding(begun_pool()), "threads"),
+    "a thread": (lambda folder: Holding(threading.current_thread()), "threads"),
 }
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-@pytest.mark.parametrize("what", OBSTACLES)
+@pytest.mark.parametrize("what", [*OBSTACLES, *TO_FORKS])
 def test_what_no_other_process_could_have(what: str, tmp_path: Path) -> None:
-    make, where, words = OBSTACLES[what]
+    make, words = {**OBSTACLES, **TO_FORKS}[what]
     held = make(tmp_path)
     state = State({"the data set": held})
-    assert any(words in each for each in getattr(state, where)), getattr(state, where)
-    other = "fork_obstacles" if where == "obstacles" else "obstacles"
-    assert not getattr(state, other)
+    found, others = state.obstacles, state.fork_obstacles
+    if what in TO_FORKS:
+        found, others = others, found
+    assert any(words in each for each in found), found
+    assert not others
     if what == "SQLite":
         held.held.close()  # or Python 3.13 and later warn in another test
 
 
 def test_what_any_process_can_have_is_no_obstacle(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("text")
-    with (
-        (tmp_path / "a").open() as text,
-        (tmp_path / "a").open("rb") as read,
-        (tmp_path / "b").open("w") as closed,
-    ):
-        closed.close()
-        held = [
-            text,
-            read,
-            closed,
-            ThreadPoolExecutor(1),
-            logging.getLogger("some"),
-            FORK.Lock(),
-            io.BytesIO(b"a"),
-        ]
+    with (tmp_path / "a").open() as text, (tmp_path / "a").open("rb") as read:
+        held = [text, read, ThreadPoolExecutor(1), logging.getLogger("some"), FORK.Lock()]
+        with (tmp_path / "b").open("w") as closed:
+            held += [closed, io.BytesIO(b"a")]
         state = State({"the data set": Holding(held)})
         assert not state.obstacles and not state.fork_obstacles
 

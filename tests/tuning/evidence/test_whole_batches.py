@@ -167,11 +167,12 @@ def test_ever_fewer_samples_are_asked_for_once_batches_were_the_same(
 ) -> None:
     asked: list[int] = []
     made_by_own = Switching._made_by_own
-    monkeypatch.setattr(
-        Switching,
-        "_made_by_own",
-        lambda self, index: asked.append(self.given) or made_by_own(self, index),
-    )
+
+    def counted(self: Any, index: Any) -> Any:
+        asked.append(self.given)
+        return made_by_own(self, index)
+
+    monkeypatch.setattr(Switching, "_made_by_own", counted)
     loader = loader_of(Tensors(80 * 4))
     script = scripted(loader, {1: AT_ONCE})
     looped(loader, 1)
@@ -320,11 +321,8 @@ def test_what_a_sampler_draws_otherwise_comes_to_what_it_came_to(drawn: list[Any
     loader = make()
     scripted(loader, {1: AT_ONCE})
     found = ran(loader)
-    assert (
-        found[1] == bare[1]
-        and all(map(same_batch, found[0], bare[0]))
-        and len(found[0]) == len(bare[0])
-    )
+    assert found[1] == bare[1] and len(found[0]) == len(bare[0])
+    assert all(map(same_batch, found[0], bare[0]))
 
 
 def test_a_loader_made_anew_each_epoch() -> None:
@@ -352,11 +350,8 @@ def test_whole_batches_are_a_candidate_with_what_their_look_up_costs() -> None:
         return Range(gain * 0.9, gain, gain * 1.1)
 
     found = ordered(Settings(1), False, predict, 2, False, (3.0, 9.0))
-    assert (
-        found[0].settings == AT_ONCE
-        and found[0].predicted is not None
-        and found[0].predicted.mid == 4.0
-    )
+    assert found[0].settings == AT_ONCE
+    assert found[0].predicted is not None and found[0].predicted.mid == 4.0
     assert any(each.get("fetch_us") == (3.0, 9.0) and each["num_workers"] == 0 for each in asked)
     assert AT_ONCE not in [each.settings for each in ordered(Settings(1), False, predict, 2)]
     assert usual(Settings(1), 2, look_up=True)[0].settings == AT_ONCE

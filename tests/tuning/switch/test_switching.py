@@ -419,7 +419,7 @@ def alive_now() -> list[psutil.Process]:
 
 def alive() -> list[psutil.Process]:
     """Children that are still there a moment later."""
-    return psutil.wait_procs(alive_now(), timeout=5)[1]
+    return psutil.wait_procs(alive_now(), timeout=60)[1]
 
 
 @pytest.mark.usefixtures("trusted")
@@ -427,11 +427,15 @@ def test_what_a_signal_s_handler_raises_is_no_failure_of_the_settings() -> None:
     class Waiting(Rows):
         def __getitem__(self, index: int) -> Any:
             if index == 20:
-                time.sleep(1.0)
+                time.sleep(60)  # until the signal
             return index
 
     def raises(number: int, frame: Any) -> None:
         raise TimeoutError("time is up")
+
+    def interrupted(iterator: Any) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        next(iterator)
 
     loader = DataLoader(Waiting(40), batch_size=2, num_workers=1)
     script = scripted(loader, {3: Settings(0)})
@@ -440,9 +444,8 @@ def test_what_a_signal_s_handler_raises_is_no_failure_of_the_settings() -> None:
         iterator = iter(loader)
         for _ in range(10):
             next(iterator)
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
         with pytest.raises(TimeoutError):
-            next(iterator)
+            interrupted(iterator)
     finally:
         signal.signal(signal.SIGALRM, before)
     assert not script.failures and len(list(iterator)) == 9
