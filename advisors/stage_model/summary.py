@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
@@ -27,21 +28,15 @@ _RATES = {
     "disk_write_bytes_s": ("disk_write_bytes", 1.0),
     "net_recv_bytes_s": ("net_recv_bytes", 1.0),
 }
-# Figure → the column whose largest value it is: of the machine, of a process.
-_MACHINE_PEAKS = {
-    "mem_total_bytes": "mem_total_bytes",
-    "cgroup_mem_limit_bytes": "cgroup_mem_limit_bytes",
-    "cgroup_mem_peak_bytes": "cgroup_mem_bytes",
-    "shm_total_bytes": "shm_total_bytes",
-    "shm_used_peak_bytes": "shm_used_bytes",
-}
-_PROCESS_PEAKS = {
-    "rss_peak_bytes": "rss_bytes",
-    "uss_peak_bytes": "uss_bytes",
-    "pss_peak_bytes": "pss_bytes",
-    "threads_max": "threads",
-    "fds_max": "fds",
-}
+# Figures that are the largest value of a column, of the machine and of a process.
+_MACHINE_PEAKS = (
+    "mem_total_bytes",
+    "cgroup_mem_limit_bytes",
+    "cgroup_mem_peak_bytes",
+    "shm_total_bytes",
+    "shm_used_peak_bytes",
+)
+_PROCESS_PEAKS = ("rss_peak_bytes", "uss_peak_bytes", "pss_peak_bytes", "threads_max", "fds_max")
 
 Values = npt.NDArray[np.float64]
 
@@ -72,11 +67,9 @@ def summarise(run: Run) -> SystemSummary:
         "worker_cpu_mean_cores": cores["worker"],
         "mem_available_min_bytes": low(machine["mem_available_bytes"]),
         **{name: _rate(machine, *counter) for name, counter in _RATES.items()},
-        **{
-            name: peak(machine[column]) or getattr(system, name, None)
-            for name, column in _MACHINE_PEAKS.items()
-        },
     }
+    for name, value in _peaks(machine, _MACHINE_PEAKS).items():
+        known[name] = value or getattr(system, name, None)
     for name in ("read_disk_bytes", "read_all_bytes"):
         total = _over([getattr(each, name) for each in processes], np.sum)
         known[name] = int(total) if total is not None else None
@@ -147,12 +140,12 @@ def sampler_cost(system: SystemRun) -> tuple[float | None, int | None]:
 
 
 def _nothing(run: Run, local: list[ProcessRun]) -> SystemSummary:
-    reasons = [each.reasons["system"] for each in run.processes if "system" in each.reasons]
+    reasons = (each.reasons["system"] for each in run.processes if "system" in each.reasons)
     known: dict[str, Any] = {
         **dict.fromkeys(each.name for each in fields(SystemSummary)),
         "host": next((each.host for each in local if each.host), run.host),
         "effective_cpus": effective_cpus(local, None),
-        "reasons": {"system": next(iter(reasons), _NO_SYSTEM)},
+        "reasons": {"system": next(reasons, _NO_SYSTEM)},
         **dict.fromkeys(("samples", "workers"), 0),
         **dict.fromkeys(("processes", "gpus"), ()),
     }
@@ -177,9 +170,13 @@ def _reason(name: str, system: SystemRun, workers: int) -> str:
 
 def _busy(machine: Columns) -> Values:
     idle, iowait = machine.floats("cpu_idle_pct"), machine.floats("cpu_iowait_pct")
-    used = machine.floats("cpu_user_pct") + machine.floats("cpu_system_pct")
-    by_idle = 100 - idle - np.nan_to_num(iowait, nan=0.0)
-    return np.clip(np.where(np.isnan(idle), used, by_idle), 0, 100) / 100
+    by_idle = 100 - idle - np.nan_to_num(iowait)
+    return np.clip(np.where(np.isnan(idle), used_pct(machine), by_idle), 0, 100) / 100
+
+
+def used_pct(machine: Columns) -> Values:
+    """What programs used of all cores before each sample, in percent."""
+    return machine.floats("cpu_user_pct") + machine.floats("cpu_system_pct")
 
 
 def _over(values: Values | list[Any], how: Callable[[Values], Any] = np.mean) -> float | None:
@@ -200,6 +197,11 @@ def _rate(columns: Columns, name: str, scale: float = 1.0) -> float | None:
     return max(0.0, growth) * scale / seconds if seconds > 0 else None
 
 
+def _peaks(columns: Columns, names: tuple[str, ...]) -> dict[str, int | None]:
+    """The largest value of each column, by the name of the figure."""
+    return {name: peak(columns[re.sub("_peak|_max", "", name)]) for name in names}
+
+
 def _groups(columns: Columns, key: str) -> Iterator[tuple[int, Columns]]:
     """The rows of each value of this column, in order of time."""
     order = np.argsort(columns[key], kind="stable")
@@ -212,7 +214,7 @@ def _process(own: Columns) -> ProcessSummary:
     is_worker, worker = own["role"][0] == 1, int(own["worker"][0])
     user, kernel = (_rate(own, f"cpu_{name}_ns", 1e-9) for name in ("user", "system"))
     known: dict[str, Any] = {
-        **{name: peak(own[column]) for name, column in _PROCESS_PEAKS.items()},
+        **_peaks(own, _PROCESS_PEAKS),
         **{
             name: _grown(own[name], is_worker)
             for name in ("major_faults", "read_disk_bytes", "read_all_bytes")
