@@ -8,10 +8,9 @@ import numpy.typing as npt
 
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
+from .block_error import Floats
 from .core_wait import loop_span_ns
 from .summary import stolen, used_pct
-
-Values = npt.NDArray[np.float64]
 
 # Over less time than this, shares are as coarse as the kernel's clock ticks.
 LEAST_NS = 0.5e9
@@ -52,7 +51,7 @@ def others_cores(run: Run) -> float | None:
     return max(0.0, beside) if beside is not None else None
 
 
-def _beside(system: SystemRun, t_ns: Values, busy: Values) -> float | None:
+def _beside(system: SystemRun, t_ns: Floats, busy: Floats) -> float | None:
     """Of so many busy cores at these times, those that this run and its sampler did not use."""
     if not len(t_ns) or (span := t_ns[-1] - t_ns[0]) < LEAST_NS:
         return None
@@ -64,7 +63,7 @@ def _beside(system: SystemRun, t_ns: Values, busy: Values) -> float | None:
     return float(taken - _used_ns(system, t_ns[0], t_ns[-1]) / span)
 
 
-def _busy_cores(system: SystemRun, process: ProcessRun) -> tuple[float, Values]:
+def _busy_cores(system: SystemRun, process: ProcessRun) -> tuple[float, Floats]:
     """(Cores this process may run on, how many of those were busy at each sample; NaN: unknown)."""
     machine, core = system.machine, system.core
     every = float(system.cores_logical or 1)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import ProcessRun, Run, SystemRun
 from ..schema.report_model import GpuSummary, ProcessSummary, SystemSummary
+from .block_error import Floats
 from .measured import low, measured, peak
 
 # Workers started anew each epoch leave many process ids: so many are listed, the sums cover all.
@@ -37,8 +38,6 @@ _MACHINE_PEAKS = (
     "shm_used_peak_bytes",
 )
 _PROCESS_PEAKS = ("rss_peak_bytes", "uss_peak_bytes", "pss_peak_bytes", "threads_max", "fds_max")
-
-Values = npt.NDArray[np.float64]
 
 
 def summarise(run: Run) -> SystemSummary:
@@ -124,7 +123,7 @@ def _at_once(processes: list[ProcessRun]) -> int:
     return max(np.cumsum([change for _, change in sorted(moments)]), default=0)
 
 
-def stolen(machine: Columns) -> Values:
+def stolen(machine: Columns) -> Floats:
     """Of all cores' time before each sample, the share in which the hypervisor ran others though
     this machine had work (steal in proc(5)): what the recorded shares leave of the whole. NaN if
     not known."""
@@ -168,18 +167,18 @@ def _reason(name: str, system: SystemRun, workers: int) -> str:
     return "not measured on this platform"
 
 
-def _busy(machine: Columns) -> Values:
+def _busy(machine: Columns) -> Floats:
     idle, iowait = machine.floats("cpu_idle_pct"), machine.floats("cpu_iowait_pct")
     by_idle = 100 - idle - np.nan_to_num(iowait)
     return np.clip(np.where(np.isnan(idle), used_pct(machine), by_idle), 0, 100) / 100
 
 
-def used_pct(machine: Columns) -> Values:
+def used_pct(machine: Columns) -> Floats:
     """What programs used of all cores before each sample, in percent."""
     return machine.floats("cpu_user_pct") + machine.floats("cpu_system_pct")
 
 
-def _over(values: Values | list[Any], how: Callable[[Values], Any] = np.mean) -> float | None:
+def _over(values: Floats | list[Any], how: Callable[[Floats], Any] = np.mean) -> float | None:
     """Their mean, or another sum of them, without those that are not known (None or NaN)."""
     known = np.array(values, np.float64)
     known = known[np.isfinite(known)]
