@@ -18,7 +18,7 @@ from ...profiler.store.run.run import LoaderRun
 from ..schema.report_model import Cause, Waiting
 from .block_error import Floats
 from .core_wait import waiting_besides_core
-from .stages import cpu_share
+from .stages import cpu_shares
 
 CAUSES = (
     "startup",
@@ -74,10 +74,7 @@ def waiting(
         for name, value in total.items()
         if value > 0
     }
-    cpu = (
-        cpu_share(batches[f"{name}_ns"], batches[f"{name}_cpu_ns"]) for name in ("fetch", "collate")
-    )
-    fetch, collate = (1 - share if share is not None else None for share in cpu)
+    fetch, collate = (None if share is None else 1 - share for share in cpu_shares(loader))
     for_io = waiting_besides_core(fetch, core_wait)
     counted = core_wait is not None and fetch is not None
     return Waiting(

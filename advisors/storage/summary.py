@@ -19,7 +19,7 @@ from ...profiler.store.sampled_fetches import SampledFetches
 from ..schema.report_model import EpochReads, FileKind, Mount, Stage, StorageSummary
 from ..stage_model.core_wait import core_wait_ratio, waiting_besides_core
 from ..stage_model.measured import low, mean, peak
-from ..stage_model.stages import cpu_share, total
+from ..stage_model.stages import cpu_shares, total
 from ..stage_model.wait_kinds import WaitKinds, wait_kinds
 from .disk_reads import reads_of, whole_epochs
 from .files import containers_of, dataset_bytes, is_stored
@@ -199,7 +199,7 @@ def _split(
     fetch, fetch_us = stages.get("fetch"), read["fetch_us"]
     if fetch is None or not fetch.count or fetch_us is None:
         return "fetching was not timed"
-    cpu = cpu_share(loader.batches["fetch_ns"], loader.batches["fetch_cpu_ns"])
+    cpu, _ = cpu_shares(loader)
     if cpu is None:
         return "no CPU time of fetching was recorded"
     if read["opens"] is None and read["read_bytes"] is None and read["disk_bytes"] is None:
