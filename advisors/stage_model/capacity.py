@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ...profiler.store.run.run import LoaderRun
 from ..schema.report_model import Capacity, Stage
-from .stages import cpu_share
+from .stages import cpu_shares
 
 # Below this share of CPU in its wall time, a stage is said to wait rather than to compute
 # (docs/causes.md).
@@ -67,12 +67,9 @@ def _making(
     if fetch is None:
         return _one_by_one(stages, "fetch", how)
     wall, cpu = fetch + (collate or 0.0), None
-    shares = [
-        cpu_share(loader.batches[f"{name}_ns"], loader.batches[f"{name}_cpu_ns"])
-        for name in ("fetch", "collate")
-    ]
-    if shares[0] is not None:
-        cpu = fetch * shares[0] + (collate or 0.0) * (1.0 if shares[1] is None else shares[1])
+    of_fetch, of_collate = cpu_shares(loader)
+    if of_fetch is not None:
+        cpu = fetch * of_fetch + (collate or 0.0) * (1.0 if of_collate is None else of_collate)
     workers = max(1, loader.num_workers)
     if cpu and cpus and cpus / cpu < workers / max(wall, 1e-9):
         return _capacity(cpu, f"{how}, limited by {cpus:g} CPUs", cpus)

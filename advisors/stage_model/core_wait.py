@@ -27,18 +27,18 @@ def core_wait_ratio(
     I/O. None without samples, or on a system that does not count it.
     """
     names = "run_delay_ns", "cpu_user_ns", "cpu_system_ns"
-    delay, *cpu = _grown(run, process, loader, in_main, *names)
+    delay, *cpu = grown_in_loop(run, process, loader, in_main, *names)
     return min(MOST, delay / (delay + sum(cpu))) if sum(cpu) >= LEAST_CPU_NS else None
 
 
 def kernel_share(run: Run, process: ProcessRun, loader: LoaderRun, in_main: bool) -> float | None:
     """The part of the CPU time of the training process, or of this loader's workers, that the
     kernel used. None without samples."""
-    kernel, user = _grown(run, process, loader, in_main, "cpu_system_ns", "cpu_user_ns")
+    kernel, user = grown_in_loop(run, process, loader, in_main, "cpu_system_ns", "cpu_user_ns")
     return kernel / (kernel + user) if kernel + user >= LEAST_CPU_NS else None
 
 
-def _grown(
+def grown_in_loop(
     run: Run, process: ProcessRun, loader: LoaderRun, in_main: bool, *names: str
 ) -> list[float]:
     """How much these counters of processes grew while the loop ran, where all are known."""
@@ -61,7 +61,7 @@ def loop_span_ns(loader: LoaderRun) -> tuple[int, int]:
     return int(batches["t_ns"][0]), int(batches["t_ns"][-1]) + max(0, int(batches["wait_ns"][-1]))
 
 
-def waiting_share(idle: float | None, ratio: float | None) -> float | None:
+def waiting_besides_core(idle: float | None, ratio: float | None) -> float | None:
     """Of a stage's wall time, spent waiting for I/O, locks and the like, a core not among them.
 
     `idle` is 1 - CPU / wall. Without a ratio all of it.

@@ -8,10 +8,9 @@ import numpy.typing as npt
 
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
+from .block_error import Floats
 from .core_wait import loop_span_ns
-from .summary import stolen
-
-Values = npt.NDArray[np.float64]
+from .summary import stolen, used_pct
 
 # Over less time than this, shares are as coarse as the kernel's clock ticks.
 LEAST_NS = 0.5e9
@@ -34,39 +33,42 @@ def others_share(run: Run, process: ProcessRun, loader: LoaderRun) -> float | No
     t_ns, (begin, end) = system.machine["t_ns"], loop_span_ns(loader)
     cores, busy = _busy_cores(system, process)
     rows = np.flatnonzero((t_ns >= begin) & (t_ns <= end) & np.isfinite(busy))
-    times = t_ns[rows].astype(np.float64)
-    if not len(rows) or times[-1] - times[0] < LEAST_NS:
+    beside = _beside(system, t_ns[rows].astype(np.float64), busy[rows])
+    if beside is None:
         return None
-    # A sample's shares are of the time since the one before.
-    taken = float(np.average(busy[rows[1:]], weights=np.diff(times)))
-    ours = _used_ns(system, times[0], times[-1]) / (times[-1] - times[0])
     room = max(0.0, cores - system.cgroup_cpu_quota) if system.cgroup_cpu_quota else 0.0
-    return float(min(1.0, max(0.0, taken - ours - room) / (cores - room)))
+    return float(min(1.0, max(0.0, beside - room) / (cores - room)))
 
 
 def others_cores(run: Run) -> float | None:
     """Cores that programs beside this run and its sampler kept busy while it was sampled, on the
     host of the report's summary. None without samples of LEAST_NS."""
     system = run.first_host
-    if system is None or not system.cores_logical or system.machine.rows < 2:
+    if system is None or not system.cores_logical:
         return None
-    t_ns, machine = system.machine["t_ns"].astype(np.float64), system.machine
-    shares = machine.floats("cpu_user_pct") + machine.floats("cpu_system_pct")
-    span, known = t_ns[-1] - t_ns[0], np.isfinite(shares[1:])
-    if span < LEAST_NS or not known.any():
+    busy = used_pct(system.machine) / 100 * system.cores_logical
+    beside = _beside(system, system.machine["t_ns"].astype(np.float64), busy)
+    return max(0.0, beside) if beside is not None else None
+
+
+def _beside(system: SystemRun, t_ns: Floats, busy: Floats) -> float | None:
+    """Of so many busy cores at these times, those that this run and its sampler did not use."""
+    if not len(t_ns) or (span := t_ns[-1] - t_ns[0]) < LEAST_NS:
         return None
     # A sample's shares are of the time since the one before.
-    busy = np.average(shares[1:][known], weights=np.diff(t_ns)[known]) / 100 * system.cores_logical
-    return float(max(0.0, busy - _used_ns(system, t_ns[0], t_ns[-1]) / span))
+    known = np.isfinite(busy[1:])
+    if not known.any():
+        return None
+    taken = np.average(busy[1:][known], weights=np.diff(t_ns)[known])
+    return float(taken - _used_ns(system, t_ns[0], t_ns[-1]) / span)
 
 
-def _busy_cores(system: SystemRun, process: ProcessRun) -> tuple[float, Values]:
+def _busy_cores(system: SystemRun, process: ProcessRun) -> tuple[float, Floats]:
     """(Cores this process may run on, how many of those were busy at each sample; NaN: unknown)."""
     machine, core = system.machine, system.core
     every = float(system.cores_logical or 1)
     if not process.cpus or len(process.cpus) >= every:
-        shares = machine.floats("cpu_user_pct") + machine.floats("cpu_system_pct")
-        return every, shares / 100 * every
+        return every, used_pct(machine) / 100 * every
     cores, found = float(len(process.cpus)), np.full(machine.rows, np.nan)
     if core.rows:
         shares = core["busy_pct"].reshape(core.rows, -1)

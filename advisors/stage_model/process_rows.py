@@ -12,9 +12,10 @@ Rows = npt.NDArray[np.intp]
 
 
 def process_rows(
-    lane: Columns, process: ProcessRun, loader: LoaderRun, *, in_main: bool
+    lane: Columns, process: ProcessRun | LoaderRun, loader: LoaderRun, *, in_main: bool
 ) -> list[Rows]:
-    """Rows in order of time, one array per process: the training process (`in_main`) or workers."""
+    """Rows in order of time, one array per process: the training process (`in_main`) or workers.
+    Only its `pid` is asked of `process`."""
     if in_main:
         mine = (lane["pid"] == process.pid) & (lane["role"] == 0)
     else:

@@ -108,6 +108,15 @@ def cpu_share(wall: npt.NDArray[Any], cpu: npt.NDArray[Any]) -> float | None:
     return min(1.0, float(cpu[both].sum(dtype=np.float64)) / total) if total else None
 
 
+def cpu_shares(loader: LoaderRun) -> tuple[float | None, float | None]:
+    """Of fetching and of collating."""
+    fetch, collate = (
+        cpu_share(loader.batches[f"{name}_ns"], loader.batches[f"{name}_cpu_ns"])
+        for name in ("fetch", "collate")
+    )
+    return fetch, collate
+
+
 def total(loader: LoaderRun, *columns: str) -> float:
     """Σ of these columns over all batches, folded ones included; 0 if nothing was measured."""
     known = [measured(loader.batches[name]).sum(dtype=np.float64) for name in columns]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import ProcessRun, Run, SystemRun
 from ..schema.report_model import GpuSummary, ProcessSummary, SystemSummary
+from .block_error import Floats
 from .measured import low, measured, peak
 
 # Workers started anew each epoch leave many process ids: so many are listed, the sums cover all.
@@ -27,23 +29,15 @@ _RATES = {
     "disk_write_bytes_s": ("disk_write_bytes", 1.0),
     "net_recv_bytes_s": ("net_recv_bytes", 1.0),
 }
-# Figure → the column whose largest value it is: of the machine, of a process.
-_MACHINE_PEAKS = {
-    "mem_total_bytes": "mem_total_bytes",
-    "cgroup_mem_limit_bytes": "cgroup_mem_limit_bytes",
-    "cgroup_mem_peak_bytes": "cgroup_mem_bytes",
-    "shm_total_bytes": "shm_total_bytes",
-    "shm_used_peak_bytes": "shm_used_bytes",
-}
-_PROCESS_PEAKS = {
-    "rss_peak_bytes": "rss_bytes",
-    "uss_peak_bytes": "uss_bytes",
-    "pss_peak_bytes": "pss_bytes",
-    "threads_max": "threads",
-    "fds_max": "fds",
-}
-
-Values = npt.NDArray[np.float64]
+# Figures that are the largest value of a column, of the machine and of a process.
+_MACHINE_PEAKS = (
+    "mem_total_bytes",
+    "cgroup_mem_limit_bytes",
+    "cgroup_mem_peak_bytes",
+    "shm_total_bytes",
+    "shm_used_peak_bytes",
+)
+_PROCESS_PEAKS = ("rss_peak_bytes", "uss_peak_bytes", "pss_peak_bytes", "threads_max", "fds_max")
 
 
 def summarise(run: Run) -> SystemSummary:
@@ -72,11 +66,9 @@ def summarise(run: Run) -> SystemSummary:
         "worker_cpu_mean_cores": cores["worker"],
         "mem_available_min_bytes": low(machine["mem_available_bytes"]),
         **{name: _rate(machine, *counter) for name, counter in _RATES.items()},
-        **{
-            name: peak(machine[column]) or getattr(system, name, None)
-            for name, column in _MACHINE_PEAKS.items()
-        },
     }
+    for name, value in _peaks(machine, _MACHINE_PEAKS).items():
+        known[name] = value or getattr(system, name, None)
     for name in ("read_disk_bytes", "read_all_bytes"):
         total = _over([getattr(each, name) for each in processes], np.sum)
         known[name] = int(total) if total is not None else None
@@ -131,7 +123,7 @@ def _at_once(processes: list[ProcessRun]) -> int:
     return max(np.cumsum([change for _, change in sorted(moments)]), default=0)
 
 
-def stolen(machine: Columns) -> Values:
+def stolen(machine: Columns) -> Floats:
     """Of all cores' time before each sample, the share in which the hypervisor ran others though
     this machine had work (steal in proc(5)): what the recorded shares leave of the whole. NaN if
     not known."""
@@ -147,12 +139,12 @@ def sampler_cost(system: SystemRun) -> tuple[float | None, int | None]:
 
 
 def _nothing(run: Run, local: list[ProcessRun]) -> SystemSummary:
-    reasons = [each.reasons["system"] for each in run.processes if "system" in each.reasons]
+    reasons = (each.reasons["system"] for each in run.processes if "system" in each.reasons)
     known: dict[str, Any] = {
         **dict.fromkeys(each.name for each in fields(SystemSummary)),
         "host": next((each.host for each in local if each.host), run.host),
         "effective_cpus": effective_cpus(local, None),
-        "reasons": {"system": next(iter(reasons), _NO_SYSTEM)},
+        "reasons": {"system": next(reasons, _NO_SYSTEM)},
         **dict.fromkeys(("samples", "workers"), 0),
         **dict.fromkeys(("processes", "gpus"), ()),
     }
@@ -175,14 +167,18 @@ def _reason(name: str, system: SystemRun, workers: int) -> str:
     return "not measured on this platform"
 
 
-def _busy(machine: Columns) -> Values:
+def _busy(machine: Columns) -> Floats:
     idle, iowait = machine.floats("cpu_idle_pct"), machine.floats("cpu_iowait_pct")
-    used = machine.floats("cpu_user_pct") + machine.floats("cpu_system_pct")
-    by_idle = 100 - idle - np.nan_to_num(iowait, nan=0.0)
-    return np.clip(np.where(np.isnan(idle), used, by_idle), 0, 100) / 100
+    by_idle = 100 - idle - np.nan_to_num(iowait)
+    return np.clip(np.where(np.isnan(idle), used_pct(machine), by_idle), 0, 100) / 100
 
 
-def _over(values: Values | list[Any], how: Callable[[Values], Any] = np.mean) -> float | None:
+def used_pct(machine: Columns) -> Floats:
+    """What programs used of all cores before each sample, in percent."""
+    return machine.floats("cpu_user_pct") + machine.floats("cpu_system_pct")
+
+
+def _over(values: Floats | list[Any], how: Callable[[Floats], Any] = np.mean) -> float | None:
     """Their mean, or another sum of them, without those that are not known (None or NaN)."""
     known = np.array(values, np.float64)
     known = known[np.isfinite(known)]
@@ -200,6 +196,11 @@ def _rate(columns: Columns, name: str, scale: float = 1.0) -> float | None:
     return max(0.0, growth) * scale / seconds if seconds > 0 else None
 
 
+def _peaks(columns: Columns, names: tuple[str, ...]) -> dict[str, int | None]:
+    """The largest value of each column, by the name of the figure."""
+    return {name: peak(columns[re.sub("_peak|_max", "", name)]) for name in names}
+
+
 def _groups(columns: Columns, key: str) -> Iterator[tuple[int, Columns]]:
     """The rows of each value of this column, in order of time."""
     order = np.argsort(columns[key], kind="stable")
@@ -212,7 +213,7 @@ def _process(own: Columns) -> ProcessSummary:
     is_worker, worker = own["role"][0] == 1, int(own["worker"][0])
     user, kernel = (_rate(own, f"cpu_{name}_ns", 1e-9) for name in ("user", "system"))
     known: dict[str, Any] = {
-        **{name: peak(own[column]) for name, column in _PROCESS_PEAKS.items()},
+        **_peaks(own, _PROCESS_PEAKS),
         **{
             name: _grown(own[name], is_worker)
             for name in ("major_faults", "read_disk_bytes", "read_all_bytes")

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from ...profiler.store.run.run import LoaderRun
 from ..schema.report_model import Cause, Waiting
-from .core_wait import waiting_share
-from .stages import cpu_share
+from .block_error import Floats
+from .core_wait import waiting_besides_core
+from .stages import cpu_shares
 
 CAUSES = (
     "startup",
@@ -34,8 +35,6 @@ CAUSES = (
 )
 
 CHUNK_ROWS = 1 << 16
-
-Floats = npt.NDArray[np.float64]
 
 # What workers spend their time on → the cause it is of the awaited batch's own wait, if any.
 _WORK = {"fetch": "fetch", "collate": "collate", "pack": None}
@@ -75,11 +74,8 @@ def waiting(
         for name, value in total.items()
         if value > 0
     }
-    cpu = (
-        cpu_share(batches[f"{name}_ns"], batches[f"{name}_cpu_ns"]) for name in ("fetch", "collate")
-    )
-    fetch, collate = (1 - share if share is not None else None for share in cpu)
-    for_io = waiting_share(fetch, core_wait)
+    fetch, collate = (None if share is None else 1 - share for share in cpu_shares(loader))
+    for_io = waiting_besides_core(fetch, core_wait)
     counted = core_wait is not None and fetch is not None
     return Waiting(
         batches=count,

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...profiler.store.run.run import LoaderRun, SystemRun
 from ..case.case import Case
+from ..stage_model.process_rows import process_rows
 
 
 @dataclass(frozen=True)
@@ -35,19 +36,15 @@ def reads_of(
     system: SystemRun, loader: LoaderRun, begin_ns: float = -inf, end_ns: float = inf
 ) -> Reads | None:
     """The same from the samples of the loader's host."""
-    process = system.process
-    role = 1 if loader.num_workers else 0
-    mine = (process["owner_pid"] == loader.pid) & (process["role"] == role)
-    if role:
-        mine &= (process["loader"] == loader.index) | (process["loader"] < 0)
-    found: dict[str, float] = {}
+    lane, workers, found = system.process, loader.num_workers, dict[str, float]()
+    every = process_rows(lane, loader, loader, in_main=not workers)
     for name in ("read_all_bytes", "read_disk_bytes"):
-        rows = np.flatnonzero(mine & (process[name] >= 0))
-        pids = process["pid"][rows]
-        for pid in np.unique(pids):
-            times, counted = (process[each][rows[pids == pid]] for each in ("t_ns", name))
+        for rows in (each[lane[name][each] >= 0] for each in every):
+            if not len(rows):
+                continue
+            times, counted = lane["t_ns"][rows], lane[name][rows]
             # A training process may have read before its loader began; a worker has not.
-            first = 0.0 if role else float(counted[0])
+            first = 0.0 if workers else float(counted[0])
             before = np.interp(begin_ns, times, counted, left=first)
             after = np.interp(end_ns, times, counted, left=before)
             found[name] = found.get(name, 0.0) + max(0.0, float(after - before))

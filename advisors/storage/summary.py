@@ -17,9 +17,9 @@ from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from ...profiler.store.sampled_fetches import SampledFetches
 from ..schema.report_model import EpochReads, FileKind, Mount, Stage, StorageSummary
-from ..stage_model.core_wait import core_wait_ratio, waiting_share
+from ..stage_model.core_wait import core_wait_ratio, waiting_besides_core
 from ..stage_model.measured import low, mean, peak
-from ..stage_model.stages import cpu_share
+from ..stage_model.stages import cpu_shares, total
 from ..stage_model.wait_kinds import WaitKinds, wait_kinds
 from .disk_reads import reads_of, whole_epochs
 from .files import containers_of, dataset_bytes, is_stored
@@ -98,8 +98,8 @@ def storage_of(
     read = _per_sample(loader, system, reasons)
     mounts = tuple(Mount(m.path, m.type, mount_kind(m.type), m.opens) for m in looks.mounts)
     containers = containers_of(loader)
-    total, why = dataset_bytes(loader)
-    if total is None:
+    whole, why = dataset_bytes(loader)
+    if whole is None:
         reasons["dataset_bytes"] = why
     memory = _memory_bytes(system, sum(c.bytes or 0 for c in containers))
     if memory is None:
@@ -133,7 +133,7 @@ def storage_of(
         mounts=mounts,
         containers=containers,
         epochs=_epochs(loader, system),
-        dataset_bytes=total,
+        dataset_bytes=whole,
         memory_bytes=memory,
         reading_share=split.reading,
         decoding_share=split.decoding,
@@ -155,17 +155,15 @@ def _per_sample(
 ) -> dict[str, float | None]:
     """Figures a sample, from the sampled fetches or else from the sampler's counters. Reasons for
     missing ones are added to `reasons`."""
-    looks, samples = loader.looks, _samples(loader)
+    looks, samples = loader.looks, total(loader, "samples")
     counted = ("read_bytes", "disk_bytes", "read_calls", "major_faults")
     found = {name: _a_sample(looks, name) for name in counted}
     sampled = reads_of(system, loader) if system is not None and samples else None
     if sampled is not None:
-        for name, total in (
-            ("read_bytes", sampled.any_bytes),
-            ("disk_bytes", sampled.disk_bytes),
-        ):
-            if found[name] is None and total is not None:
-                found[name] = total / samples
+        counts = ("read_bytes", sampled.any_bytes), ("disk_bytes", sampled.disk_bytes)
+        for name, count in counts:
+            if found[name] is None and count is not None:
+                found[name] = count / samples
     seen = looks.samples > 0 and (looks.opens > 0 or "opens" not in looks.reasons)
     found["opens"] = looks.opens / looks.samples if seen else None
     found["fetch_us"] = _sample_us(loader, samples)
@@ -201,7 +199,7 @@ def _split(
     fetch, fetch_us = stages.get("fetch"), read["fetch_us"]
     if fetch is None or not fetch.count or fetch_us is None:
         return "fetching was not timed"
-    cpu = cpu_share(loader.batches["fetch_ns"], loader.batches["fetch_cpu_ns"])
+    cpu, _ = cpu_shares(loader)
     if cpu is None:
         return "no CPU time of fetching was recorded"
     if read["opens"] is None and read["read_bytes"] is None and read["disk_bytes"] is None:
@@ -220,16 +218,10 @@ def _split(
     copied_us = opens * OPEN_US + read_bytes / COPY_BYTES_PER_US
     copying = min(cpu, copied_us / max(fetch_us, 1e-3))
     reading_part = kinds.share(*READS) if kinds is not None else float(reads)
-    waited = (waiting_share(1 - cpu, core_wait) or 0.0) * reading_part
+    waited = (waiting_besides_core(1 - cpu, core_wait) or 0.0) * reading_part
     reading = min(1.0, waited + copying)
     decoding = min(1.0 - reading, cpu - copying)
     return _Split(reading, decoding, max(0.0, 1.0 - reading - decoding), waited)
-
-
-def _samples(loader: LoaderRun) -> float:
-    values = loader.batches["samples"]
-    fold = loader.folded.columns.get("samples")
-    return float(values[values > 0].sum()) + (fold.total if fold is not None else 0.0)
 
 
 def _sample_us(loader: LoaderRun, samples: float) -> float | None:
@@ -237,11 +229,7 @@ def _sample_us(loader: LoaderRun, samples: float) -> float | None:
     if looks.samples and looks.fetch_ns > 0:
         return looks.fetch_ns / looks.samples / 1e3
     fetch = mean(loader.batches["fetch_ns"])
-    return (
-        fetch * loader.count / samples / 1e3
-        if fetch is not None and samples and loader.count
-        else None
-    )
+    return fetch * loader.count / samples / 1e3 if fetch is not None and samples else None
 
 
 def _a_sample(looks: SampledFetches, name: str) -> float | None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...profiler.store.run.run import ProcessRun, Run
 from ..stage_model.block_error import Floats
-from ..stage_model.core_wait import loop_span_ns
+from ..stage_model.core_wait import grown_in_loop
 from ..stage_model.measured import mean
 from . import costs
 from .recorded import Recorded
@@ -60,24 +60,15 @@ def _unexplained(seen: Recorded) -> Floats:
 def compute_cores(run: Run, process: ProcessRun, seen: Recorded, in_main: Floats) -> float | None:
     """Cores that main used while it computed: its CPU time between the first and the last sample
     inside the loop, without loading (`in_main`)."""
-    system, loader = run.host_of(process), seen.loader
-    if system is None:
+    names, loader = ("t_ns", "cpu_user_ns", "cpu_system_ns"), seen.loader
+    took, *used = grown_in_loop(run, process, loader, True, *names)
+    if not took:
         return None
-    lane = system.process
-    begun, ended = loop_span_ns(loader)
-    t, user, kernel = (lane[name] for name in ("t_ns", "cpu_user_ns", "cpu_system_ns"))
-    own = (lane["pid"] == process.pid) & (lane["role"] == 0) & (t >= begun) & (t <= ended)
-    where = np.flatnonzero(own & (user >= 0) & (kernel >= 0))
-    if len(where) < 2:
-        return None
-    first, last = where[0], where[-1]
-    used = float((user[last] + kernel[last]) - (user[first] + kernel[first]))
-    cores = used / float(max(1, t[last] - t[first]))
     computing = float(seen.compute[seen.steady].mean())
     step, making = float(seen.step_ns.mean()), float(in_main.mean())
     if computing <= LEAST_COMPUTING * step:
         return 1.0  # the rest of main's CPU time would be divided by next to nothing
-    found = (cores * step - making) / computing
+    found = (sum(used) / took * step - making) / computing
     if not loader.num_workers and computing < MINOR * making:
         # More is probably threads of fetching, which spin while they wait for work.
         found = min(found, 1.0)

@@ -121,22 +121,17 @@ def _alone(times: Times, setting: Setting) -> Epoch:
 
 
 class _Queue(deque[int]):
-    """Tasks on their way. `taker` is the process that waits for one."""
+    """Tasks on their way, and the processes that wait for one. A lock is a queue of one task: who
+    takes it puts it back."""
 
-    taker: _Process | None = None
-
-
-class _Lock:
-    """One that workers share: handed to the next of those that wait, in order."""
-
-    def __init__(self) -> None:
-        self.taken = False
-        self.waiting: deque[_Process] = deque()
+    def __init__(self, *tasks: int) -> None:
+        super().__init__(tasks)
+        self.takers: deque[_Process] = deque()
 
 
-# A process yields the queue or the taken lock it waits for, the ns that it idles, or the ns that it
-# computes with the number of cores it wants.
-_Process = Iterator[_Queue | _Lock | float | tuple[float, float]]
+# A process yields the empty queue it waits for, the ns that it idles, or the ns that it computes
+# with the number of cores it wants.
+_Process = Iterator[_Queue | float | tuple[float, float]]
 
 
 class _Machine:
@@ -154,9 +149,7 @@ class _Machine:
         while (asked := next(process)) == 0:
             pass
         if isinstance(asked, _Queue):
-            asked.taker = process
-        elif isinstance(asked, _Lock):
-            asked.waiting.append(process)
+            asked.takers.append(process)
         elif isinstance(asked, tuple):
             work, cores = asked
             heappush(self.running, (self.v + work, next(self.order), cores, process))
@@ -170,15 +163,8 @@ class _Machine:
 
     def put(self, queue: _Queue, task: int) -> None:
         queue.append(task)
-        if queue.taker is not None:
-            taker, queue.taker = queue.taker, None
-            self.resume(taker)
-
-    def release(self, lock: _Lock) -> None:
-        if lock.waiting:
-            self.resume(lock.waiting.popleft())
-        else:
-            lock.taken = False
+        if queue.takers:
+            self.resume(queue.takers.popleft())
 
     def step(self) -> None:
         """The next event: of those at a given time, or the next job that ends."""
@@ -207,7 +193,7 @@ class _Loader:
         self.machine = _Machine(setting.cpus)
         self.queues = [_Queue() for _ in range(setting.workers)]
         self.arrived, self.to_pin = _Queue(), _Queue()
-        self.lock = _Lock()
+        self.lock = _Queue(0)
         self.owner: list[int] = []  # which worker has each task
         self.held = [0] * setting.workers  # tasks given to a worker and not yet handed over
         self.ends: list[float] = []
@@ -236,12 +222,12 @@ class _Loader:
             yield times.work_idle[row] - held[1] + cold
             cold = 0.0
             if any(held):
-                if self.lock.taken:
+                if not self.lock:
                     yield self.lock
-                self.lock.taken = True
+                self.lock.popleft()
                 yield held[1]
                 yield held[0], 1.0
-                machine.release(self.lock)
+                machine.put(self.lock, 0)
             yield times.work_cpu[row] - held[0], 1.0
             self.work_ns += machine.t - begun
             self.worked += 1

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ..stage_model.block_error import Floats
-from ..stage_model.core_wait import core_wait_ratio, kernel_share, waiting_share
+from ..stage_model.core_wait import core_wait_ratio, kernel_share, waiting_besides_core
 from ..stage_model.other_programs import others_share
 from ..stage_model.stages import cpu_share
 from ..stage_model.summary import effective_cpus
@@ -34,7 +34,6 @@ class Workload:
     def __init__(self, run: Run, process: ProcessRun, seen: Recorded) -> None:
         loader = seen.loader
         self.num_workers = workers = loader.num_workers
-        self.epoch_batches = epoch_times.epoch_batches(loader)
         self.rows, self.step_ns = seen.count, seen.step_ns
         main_waits, worker_waits = (
             core_wait_ratio(run, process, loader, in_main=main) or 0.0 for main in (True, False)
@@ -64,25 +63,13 @@ class Workload:
         # CPU that main used while computing; None: not measured. Of computing, the share spent
         # waiting for something else than a core.
         self.compute_cores = cores = compute_cores(run, process, seen, self.index_ns + made_ns)
-        idle = None if cores is None else waiting_share(max(0.0, 1.0 - cores), beside)
+        idle = None if cores is None else waiting_besides_core(max(0.0, 1.0 - cores), beside)
         self.compute_idle_share = idle or 0.0
         # None: no device that was timed.
         self.on_device = device_work(loader, seen.rows[seen.steady])
         self.plan = _plan(run, process, loader, self.on_device)  # as it was recorded
         self.device = process.device is not None
-        # iter() to the first fetch, and ending workers, of an epoch after the first.
-        self.start_ns = epoch_times.start_ns(seen)
-        self.stop_ns = epoch_times.stop_ns(loader, self.speed)
-        # Time a batch: of whole epochs after the first, and of steady batches alone. The program
-        # may be far ahead of the device, which limits the loop then.
-        self.measured_batch_ns, self.measured_inner_ns = (
-            each if self.on_device is None else max(self.on_device.step_ns, each)
-            for each in epoch_times.measured_ns(seen, self.start_ns, self.stop_ns)
-        )
-        # The extra time of a fresh worker's first batch, and of an epoch's first drawing, such as
-        # of a permutation.
-        self.cold_ns = epoch_times.cold_ns(seen)
-        self.draw_ns = epoch_times.draw_ns(seen) * (1.0 - beside)
+        self._epochs(seen, beside)
         # Of the cores, the share that other programs keep busy. Workers that are started anew with
         # each epoch are not seen to their ends.
         self.others = 0.0 if workers else others_share(run, process, loader) or 0.0
@@ -94,6 +81,23 @@ class Workload:
             float(self.idle_ns.mean()),
             kernel_share(run, process, loader, in_main=not workers) or 0.0,
         )
+
+    def _epochs(self, seen: Recorded, beside: float) -> None:
+        """What comes once an epoch. `beside` is main's waiting for a core, beside workers."""
+        self.epoch_batches = epoch_times.epoch_batches(seen.loader)
+        # iter() to the first fetch, and ending workers, of an epoch after the first.
+        self.start_ns = epoch_times.start_ns(seen)
+        self.stop_ns = epoch_times.stop_ns(seen.loader, self.speed)
+        # Time a batch: of whole epochs after the first, and of steady batches alone. The program
+        # may be far ahead of the device, which limits the loop then.
+        self.measured_batch_ns, self.measured_inner_ns = (
+            each if self.on_device is None else max(self.on_device.step_ns, each)
+            for each in epoch_times.measured_ns(seen, self.start_ns, self.stop_ns)
+        )
+        # The extra time of a fresh worker's first batch, and of an epoch's first drawing, such as
+        # of a permutation.
+        self.cold_ns = epoch_times.cold_ns(seen)
+        self.draw_ns = epoch_times.draw_ns(seen) * (1.0 - beside)
 
     def _make(self, seen: Recorded, waits: float) -> None:
         """Making the batches. `waits` is the share of waiting for a core in the time it could

@@ -9,7 +9,7 @@ import pytest
 
 from builders import MS, T0, RunBuilder, loop
 from loaderscope.advisors.assemble.build_report import build_report
-from loaderscope.advisors.stage_model.core_wait import core_wait_ratio, waiting_share
+from loaderscope.advisors.stage_model.core_wait import core_wait_ratio, waiting_besides_core
 from loaderscope.profiler.store.run.run_reader import open_run
 
 S = 1_000 * MS
@@ -91,5 +91,5 @@ def test_the_report_divides_idle_time_into_waiting_for_a_core_and_the_rest(runs_
 def test_what_is_left_is_never_negative(
     idle: float | None, ratio: float | None, left: float | None
 ) -> None:
-    found = waiting_share(idle, ratio)
+    found = waiting_besides_core(idle, ratio)
     assert found == (None if left is None else pytest.approx(left))
