@@ -44,11 +44,6 @@ class Options:
     elsewhere: Mapping[str, str] = field(default_factory=dict)
 
 
-def _by_name(*names: str, before: str = "") -> dict[str, str]:
-    """Options that are called as DataLoader's arguments are, with `before` in front."""
-    return {name: f"{before}{name}" for name in names}
-
-
 _THERE = "# besides the arguments you give it today"
 
 DIALECTS = {
@@ -57,11 +52,18 @@ DIALECTS = {
         f"{_THERE}; they are for the loaders of training and of evaluation\n",
         call="args = TrainingArguments({})",
         options={
-            **_by_name(
-                *("num_workers", "pin_memory", "persistent_workers", "prefetch_factor"),
-                *("drop_last", "multiprocessing_context", "in_order"),
-                before="dataloader_",
-            ),
+            **{
+                name: f"dataloader_{name}"
+                for name in (
+                    "num_workers",
+                    "pin_memory",
+                    "persistent_workers",
+                    "prefetch_factor",
+                    "drop_last",
+                    "multiprocessing_context",
+                    "in_order",
+                )
+            },
             "batch_size": "per_device_train_batch_size",
         },
         elsewhere={
@@ -76,9 +78,16 @@ DIALECTS = {
         head="from timm.data import create_loader\n\n"
         f"{_THERE} (of timm's train.py: --workers, --pin-mem, --batch-size)\n",
         call="loader = create_loader(dataset, input_size, {})",
-        options=_by_name(
-            "batch_size", "num_workers", "collate_fn", "pin_memory", "persistent_workers"
-        ),
+        options={
+            name: name
+            for name in (
+                "batch_size",
+                "num_workers",
+                "collate_fn",
+                "pin_memory",
+                "persistent_workers",
+            )
+        },
         otherwise="create_loader has no option for it: set on the DataLoader(…) that your script "
         "makes instead,",
     ),
@@ -95,7 +104,10 @@ DIALECTS = {
         call="dls = data_block.dataloaders(source, {})",
         options={
             "batch_size": "bs",
-            **_by_name("num_workers", "pin_memory", "drop_last", "persistent_workers"),
+            **{
+                name: name
+                for name in ("num_workers", "pin_memory", "drop_last", "persistent_workers")
+            },
         },
         otherwise="fastai's DataLoader has no such argument:",
     ),
