@@ -22,8 +22,8 @@ def added_arguments(text: PythonText, call: ast.Call, new: Mapping[str, str]) ->
     given, close = arguments_of(call), text.span(call)[1] - 1
     spread = [each for each in given if isinstance(each, ast.keyword) and each.arg is None]
     named = [each for each in given if isinstance(each, ast.keyword) and each.arg]
-    equal = _equal(text, named[-1]) if named else "="
-    written = [f"{name}{equal}{value}" for name, value in new.items()]
+    equal = re.findall(r"^\w+(\s*=\s*)", text.of(named[-1])) if named else ["="]
+    written = [f"{name}{equal[0]}{value}" for name, value in new.items()]
     if not given:
         return [(close, close, ", ".join(written))]
     between = _between(text, call, given)
@@ -54,26 +54,18 @@ def without_argument(text: PythonText, call: ast.Call, argument: Argument) -> Pi
     return text.span(argument)[0], following, ""
 
 
-def _equal(text: PythonText, keyword: ast.keyword) -> str:
-    found = re.match(r"\w+(\s*=\s*)", text.of(keyword))
-    return found[1] if found is not None else "="
-
-
-def _end(text: PythonText, argument: Argument, limit: int) -> int:
+def _end(text: PythonText, node: ast.AST, limit: int) -> int:
     """Where an argument ends, with the parentheses around it."""
-    end = text.span(argument)[1]
-    found = re.match(r"(?:(?:\s|#.*)*\))*", text.text[end:limit])
-    return end + len(found[0]) if found is not None else end
+    end = text.span(node)[1]
+    return end + re.match(r"(?:(?:\s|#.*)*\))*", text.text[end:limit]).end()  # type: ignore[union-attr]
 
 
 def _between(text: PythonText, call: ast.Call, given: list[Argument]) -> str:
     """What separates two arguments of this call: a comma, and a space or a new line."""
-    first = text.span(given[0])[0]
+    left, right, after = call.func, text.span(given[0])[0], "("
     if len(given) > 1 and getattr(given[1], "arg", "") is not None:
-        first, last = _end(text, given[0], text.span(given[1])[0]), text.span(given[1])[0]
-        gap = text.text[first:last].partition(",")[2]
-    else:
-        gap = text.text[_end(text, call.func, first) : first].partition("(")[2] or " "
+        left, right, after = given[0], text.span(given[1])[0], ","  # type: ignore[assignment]
+    gap = text.text[_end(text, left, right) : right].partition(after)[2]
     if "\n" in gap:
         return f",{text.newline}{gap.rpartition(chr(10))[2]}"
-    return f",{gap}" if gap.isspace() or not gap else ", "
+    return f",{gap}" if after == "," and not gap.strip() else ", "

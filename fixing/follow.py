@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..advisors.code.method import names_of
 from .nodes import (
@@ -17,7 +17,6 @@ from .nodes import (
     entry_of,
     import_of,
     is_dict,
-    is_literal,
     last_name,
     passed_as,
     passed_for,
@@ -53,10 +52,10 @@ class Missing(NamedTuple):
 
 @dataclass(frozen=True)
 class _Place:
-    """Where an expression stands; `site` is the call whose callers are known."""
+    """An expression, and where it stands; `site` is the call whose callers are known."""
 
     source: Source
-    node: ast.AST
+    node: Any
     site: Site | None = None
     steps: int = 0
 
@@ -82,9 +81,6 @@ class _Place:
         return self.source.place(self.node)
 
 
-_Value = tuple[ast.expr, _Place]
-
-
 class Follower:
     """Of one change: `name` is the argument, `value` the source of the new value."""
 
@@ -93,35 +89,45 @@ class Follower:
 
     def follow(self, site: Site, expression: ast.expr) -> Literal:
         """The literal that this argument of a call comes from. Raises CannotPatch, OptionGiven."""
-        return self._value_of(expression, _Place(site.source, expression, site))
+        return self._value_of(_Place(site.source, expression, site))
 
     def entry(self, site: Site, keywords: ast.expr) -> Literal | Missing:
         """The entry of this name in what `**keywords` stands for. Raises CannotPatch."""
-        return self._entry(keywords, self._name, _Place(site.source, keywords, site))
+        return self._entry(self._name, _Place(site.source, keywords, site))
 
     # Expressions.
 
-    def _value_of(self, node: ast.expr, place: _Place) -> Literal:
-        match node:
+    def _value_of(self, place: _Place) -> Literal:
+        match place.node:
             case ast.Call():
-                return self._of_call(node, place)
+                return self._of_call(place)
             case ast.Name(name):
                 return self._of_name(name, place)
             case ast.Attribute(held, name):
                 return self._of_attribute(held, name, place)
             case ast.Subscript(held, ast.Constant(str(key))):
-                found = self._entry(held, key, place)
+                found = self._entry(key, place.at(held))
                 if isinstance(found, Literal):
                     return found
                 raise CannotPatch(f"{place.shown} has no entry {key!r} to change")
-        return Literal(place.source, node) if is_literal(node) else self._computed(node, place)
+        return self._computed(place)
 
-    def _of_call(self, node: ast.Call, place: _Place) -> Literal:
+    def _computed(self, place: _Place) -> Literal:
+        """A value that only numbers and the host decide is replaced as a whole."""
+        if names_of(place.node) <= {*_OF_THE_HOST}:
+            return Literal(place.source, place.node)
+        raise CannotPatch(
+            f"{self._name} is computed at {place.shown}: `{place.source.shown(place.node)}`; "
+            f"it should come to {self._value}"
+        )
+
+    def _of_call(self, place: _Place) -> Literal:
+        node = place.node
         name, given = place.source.shown(node.func), [*node.args]
         given += [each.value for each in node.keywords]
         text = text_of(given[-1] if name == "getattr" else given[0]) if given else None
         if name in _CASTS and len(given) == 1:
-            return self._value_of(given[0], place)
+            return self._value_of(place.at(given[0]))
         if name == "getattr" and len(given) == 2 and text is not None:
             return self._of_attribute(given[0], text, place)
         if name in _ENVIRONMENT and text is not None:
@@ -129,36 +135,26 @@ class Follower:
                 f"{place.shown} takes it from the environment: set {text}={self._value}"
             )
         if isinstance(node.func, ast.Attribute) and name.endswith(".get") and text is not None:
-            found = self._entry(node.func.value, text, place)
+            found = self._entry(text, place.at(node.func.value))
             if isinstance(found, Literal):
                 return found
             if len(given) > 1:
-                return self._value_of(given[1], place)
+                return self._value_of(place.at(given[1]))
         default = passed_as(node, "default") if last_name(node.func) == "field" else None
         if name in _OPTIONS and given:
             default = given[0]
         if default is not None:
-            return self._value_of(default, place)
-        return self._computed(node, place)
-
-    def _computed(self, node: ast.expr, place: _Place) -> Literal:
-        """A value that only numbers and the host decide is replaced as a whole."""
-        for name in names_of(node):
-            if name not in _OF_THE_HOST:
-                raise CannotPatch(
-                    f"{self._name} is computed at {place.shown}: `{place.source.shown(node)}`; "
-                    f"it should come to {self._value}"
-                )
-        return Literal(place.source, node)
+            return self._value_of(place.at(default))
+        return self._computed(place)
 
     # Names.
 
     def _of_name(self, name: str, place: _Place) -> Literal:
-        for value, where in self._values(name, place):
-            return self._value_of(value, where)
+        for value in self._values(name, place):
+            return self._value_of(value)
         raise CannotPatch(f"where {name} of {place.shown} comes from is not known")
 
-    def _values(self, name: str, place: _Place) -> Iterator[_Value]:
+    def _values(self, name: str, place: _Place) -> Iterator[_Place]:
         """What this name is bound to: in the function, by its caller, in the module, by import."""
         function = place.function
         while function is not None:
@@ -181,31 +177,31 @@ class Follower:
                 yield from self._values(imported[1], place.at(other.tree, other))
 
     @staticmethod
-    def _only(found: list[ast.expr], name: str, place: _Place) -> _Value | None:
+    def _only(found: list[ast.expr], name: str, place: _Place) -> _Place | None:
         if len(found) > 1:
             again = place.source.place(found[1])
             raise CannotPatch(f"{again} sets {name} again: change it there")
-        return (found[0], place.at(found[0])) if found else None
+        return place.at(found[0]) if found else None
 
-    def _of_parameter(self, name: str, function: ast.FunctionDef, place: _Place) -> _Value:
+    def _of_parameter(self, name: str, function: ast.FunctionDef, place: _Place) -> _Place:
         """What the caller passes, else the default. Raises CannotPatch."""
         option = click_option(place.source, function, name)
         if option is not None:
             default = default_of(self._project, place.source, option, self._value)
-            return default, place.at(default)
+            return place.at(default)
         for site in self._callers(function, place):
             value = passed_for(site.call, function, name)
             if value is not None:
-                return value, place.of(site, value)
+                return place.of(site, value)
             for spread in spread_in(site.call):
-                found = self._entry(spread, name, place.of(site, spread))
+                found = self._entry(name, place.of(site, spread))
                 if isinstance(found, Literal):
-                    return found.node, place.at(found.node, found.source)
+                    return place.at(found.node, found.source)
         held = defaults_of(function)[name]
         if held is None:
             shown = f"{function.name} of {place.source.place(function)}"
             raise CannotPatch(f"what {name} of {shown} is given is not known")
-        return held, place.at(held)
+        return place.at(held)
 
     def _callers(self, function: ast.FunctionDef, place: _Place) -> Iterator[Site]:
         """The call of this function that led to the loader, else the only one in the project."""
@@ -237,7 +233,7 @@ class Follower:
         if ast.unparse(held) in ("self", "self.hparams"):
             found = self._of_self(name, place)
             if found is not None:
-                return self._value_of(*found)
+                return self._value_of(found)
         option = option_named(self._project, name)
         if option is not None:
             default = default_of(self._project, option.source, option.call, self._value)
@@ -245,14 +241,14 @@ class Follower:
         fields = fields_named(self._project, name)
         if len(fields) == 1:
             source, value = fields[0]
-            return self._value_of(value, _Place(source, value, None, place.at(value).steps))
+            return self._value_of(_Place(source, value, None, place.at(value).steps))
         in_configs(self._project, name, self._value)
         raise CannotPatch(
             f"where {name} of {place.shown} comes from is not known; {self._name} should come to "
             f"{self._value}"
         )
 
-    def _of_self(self, name: str, place: _Place) -> _Value | None:
+    def _of_self(self, name: str, place: _Place) -> _Place | None:
         """An attribute that the class sets once, takes in `__init__`, or has."""
         owner = place.owner
         if owner is None:
@@ -263,54 +259,54 @@ class Follower:
             if sets(each, name, of="self") and place.source.enclosing(each, ast.ClassDef) is owner
         ]
         if len(values) == 1 and values[0] is not None:
-            return values[0], place.at(values[0])
+            return place.at(values[0])
         for each in owner.body if not values else ():
             match each:
                 case ast.FunctionDef("__init__") if name in defaults_of(each):
                     return self._of_parameter(name, each, place.at(each))
         for each in owner.body if not values else ():
             if sets(each, name):
-                value: ast.expr = each.value  # type: ignore[attr-defined]
-                return value, place.at(value)
+                return place.at(each.value)  # type: ignore[attr-defined]
         return None
 
     # Dicts.
 
-    def _entry(self, node: ast.expr, key: str, place: _Place) -> Literal | Missing:
+    def _entry(self, key: str, place: _Place) -> Literal | Missing:
         """The entry of a dict that an expression stands for."""
-        if is_dict(node):
-            value = entry_of(node, key)
+        if is_dict(place.node):
+            value = entry_of(place.node, key)
             if value is not None:
-                return self._value_of(value, place.at(value))
-            return Missing(place.source, node)
-        match node:
+                return self._value_of(place.at(value))
+            return Missing(place.source, place.node)
+        match place.node:
             case ast.Call(func, [held, *_]) if ast.unparse(func) in ("vars", "asdict"):
                 return self._of_attribute(held, key, place)
             case ast.Subscript(ast.Name(name), ast.Constant(str(inner))):
-                for value, where in self._values(name, place):
-                    entry = entry_of(value, inner)
+                for where in self._values(name, place):
+                    entry = entry_of(where.node, inner)
                     if entry is not None:
-                        return self._entry(entry, key, where)
+                        return self._entry(key, where.at(entry))
             case ast.Name(name):
                 found = self._entry_of_name(name, key, place)
                 if found is not None:
                     return found
         in_configs(self._project, key, self._value)
-        raise CannotPatch(f"what `{place.source.shown(node)}` of {place.shown} holds is not known")
+        shown = place.source.shown(place.node)
+        raise CannotPatch(f"what `{shown}` of {place.shown} holds is not known")
 
     def _entry_of_name(self, name: str, key: str, place: _Place) -> Literal | Missing | None:
         for value in entries_set(place.source, name, key):
-            return self._value_of(value, place.at(value))
+            return self._value_of(place.at(value))
         function = place.function
         star = function.args.kwarg if function is not None else None
         if function is not None and star is not None and star.arg == name:
             for site in self._callers(function, place):
                 passed = passed_as(site.call, key)
                 if passed is not None:
-                    return self._value_of(passed, place.of(site, passed))
+                    return self._value_of(place.of(site, passed))
                 for spread in spread_in(site.call):
-                    return self._entry(spread, key, place.of(site, spread))
+                    return self._entry(key, place.of(site, spread))
                 return Missing(site.source, site.call)
-        for value, where in self._values(name, place):
-            return self._entry(value, key, where)
+        for where in self._values(name, place):
+            return self._entry(key, where)
         return None

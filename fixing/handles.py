@@ -46,7 +46,7 @@ def _keep(
     if body:
         text += f"\n{file.moved(body, words)}"
     begin, end = file.rows(statement, above=False)
-    method.pieces.append((begin, end, file.inserted(begin, text, margin)[2]))
+    method.pieces.append((begin, end, file.indented(text, margin)))
     for node in method.named(name):
         if statement not in file.parents(node):
             method.replace(node, words[name])

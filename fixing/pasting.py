@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 
 from ..advisors.code.loader_code import NOT_WITH_BATCHES
 from ..advisors.code.method import names_of
-from ..advisors.code.python_text import CannotEdit, PythonText
+from ..advisors.code.python_text import PythonText
 from .arguments import Arguments
 from .edits import Edits
+from .nodes import import_of
 from .project import CannotPatch, Source
 from .sites import Site
 
@@ -99,36 +100,23 @@ def _renamed(text: PythonText, made: _Made, new: Mapping[str, str]) -> str:
 def _put_above(edits: Edits, site: Site, made: Iterable[str]) -> None:
     """In front of the file's statement that holds the call."""
     source = site.source
-    outermost = [site.call, *source.parents(site.call)][-2]
-    try:
-        start = source.rows(outermost)[0]
-    except CannotEdit as error:
-        raise CannotPatch(_BY_HAND) from error
+    start = source.rows([site.call, *source.parents(site.call)][-2])[0]
     before = source.text[:start].rstrip()
-    gap = source.newline * 3
 
     def indented(found: re.Match[str]) -> str:
         return source.indent * (len(found[0]) // 4)
 
     texts = [re.sub("(?m)^(?: {4})+", indented, each) for each in made]
-    new = gap.join([*([""] if before else []), *texts, ""]).replace("\n", source.newline)
-    edits.add(source, [(len(before), start, new)])
+    new = "\n\n\n".join([*([""] if before else []), *texts, ""])
+    edits.add(source, [(len(before), start, new.replace("\n", source.newline))])
 
 
 def _import(
     edits: Edits, source: Source, statement: ast.Import | ast.ImportFrom, used: set[str]
 ) -> None:
     """The names of this import that are used and that the file lacks."""
-    bound = {
-        (alias.asname or alias.name).partition(".")[0]
-        for node in source.find(ast.Import, ast.ImportFrom)
-        for alias in node.names
-    }
-    names = [
-        alias
-        for alias in statement.names
-        if (name := (alias.asname or alias.name).partition(".")[0]) in used and name not in bound
-    ]
-    if names:
-        statement.names = names
+    names = [(alias.asname or alias.name.partition(".")[0], alias) for alias in statement.names]
+    lacking = [each for name, each in names if name in used and import_of(source, name) is None]
+    if lacking:
+        statement.names = lacking
         edits.add(source, [source.imported(ast.unparse(statement))])

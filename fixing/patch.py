@@ -109,7 +109,7 @@ def make_patch(run: Run, project: Project, loader: LoaderReport, advice: Recomme
     place = recorded.made.place or "where it is watched"
     cells = {each.path for each in changes} & {name for name, _ in project.cells.values()}
     if cells and len(cells) < len(changes):
-        raise CannotPatch("it would change a notebook and files beside it")
+        raise CannotPatch("it would change a notebook and other files")
     # A conversion is no change of the source: its lines are patched in its place.
     title = edits.said if advice.effort == "a conversion" else None
     return Patch(title or advice.title, place, changes, same, bool(cells))

@@ -79,13 +79,10 @@ class Project:
         if package_of(file) or of_python(file):
             raise CannotPatch(f"{shown} belongs to an installed package: change your own code")
         path = Path(os.path.normpath(file))
-        # The root may have been reached by a link, then as now.
-        for root in dict.fromkeys((self.root, Path(os.path.realpath(self.root)))):
-            if path.is_relative_to(root):
-                return str(path.relative_to(root))
-        real = Path(os.path.realpath(path.parent), path.name)
-        if real.is_relative_to(self.root):
-            return str(real.relative_to(self.root))
+        # The root may have been reached by a link.
+        for found in (path, Path(os.path.realpath(path.parent), path.name)):
+            if found.is_relative_to(self.root):
+                return str(found.relative_to(self.root))
         raise CannotPatch(
             f"{shown} lies outside {clean(self.root, 200)}: run this in your project, or name it "
             "with --root"

@@ -38,10 +38,10 @@ def command_of(run: Run) -> tuple[list[str], Path]:
     """(as on the command line of `loaderscope run`, the folder it was called in). Raises
     UsageError."""
     for process in run.processes:
-        told = read_sources(process.path)
-        if told.cwd and run.argv:
-            script = [run.argv[0]] if not told.module else ["-m", told.module]
-            return [*script, *run.argv[1:]], Path(told.cwd)
+        sources = read_sources(process.path)
+        if sources.cwd and run.argv:
+            script = [run.argv[0]] if not sources.module else ["-m", sources.module]
+            return [*script, *run.argv[1:]], Path(sources.cwd)
     raise UsageError("the run does not say which command it was: try it by hand, --no-check")
 
 

@@ -145,9 +145,12 @@ class PythonText:
         renamed = self._renamed(nodes, words, begin)
         return textwrap.dedent(edited(self.text[begin:end], renamed).replace("\r\n", "\n"))
 
-    def inserted(self, at: int, text: str, indent: str = "") -> Piece:
-        """This text at a place, with the file's newlines."""
-        return at, at, textwrap.indent(text, indent).replace("\n", self.newline)
+    def indented(self, text: str, margin: str) -> str:
+        """This text behind a margin, with the file's newlines."""
+        return textwrap.indent(text, margin).replace("\n", self.newline)
+
+    def inserted(self, at: int, text: str, margin: str = "") -> Piece:
+        return at, at, self.indented(text, margin)
 
     def imported(self, text: str) -> Piece:
         """An import below those at the beginning of the file."""

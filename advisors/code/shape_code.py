@@ -9,7 +9,7 @@ from ...profiler.store.inspection import Part
 from ..case.case import Case
 from ..case.code_text import identifier
 from .inputs import reached
-from .loader_form import is_default_collate
+from .loader_form import config_text, is_default_collate
 from .method import Method
 from .rewritten import rewritten
 from .shapes import CHANGES, METHOD, Shape, changing
@@ -35,8 +35,7 @@ def shape_code(
     samples; else a comment. `source` is the method's, `at` where the line is (" (train.py:41)")."""
     by_hand = f"# By hand{at}: {shape.do}\n#     {clean(line, 100)}\n"
     path = next((path for other, path in reached(case.dataset or Part()) if other is part), None)
-    collate = case.config.get("collate_fn")
-    copies = is_default_collate(collate if isinstance(collate, str) else None)
+    copies = is_default_collate(config_text(case, "collate_fn"))
     method = rewritten(source, line, shape.key, kinds_of(part), copies)
     if path is None or method is None or not _takes_self(method):
         return by_hand

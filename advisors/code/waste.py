@@ -183,5 +183,5 @@ def _make(method: Editable, before: ast.stmt, kept: str, text: str, goes: bool =
         return
     first = f'if not hasattr({own}, "{name}"):\n{textwrap.indent(text, file.indent)}'
     begin, end = file.rows(before)
-    _, _, new = file.inserted(begin, first if goes else f"{first}\n", file.margin(before))
+    new = file.indented(first if goes else f"{first}\n", file.margin(before))
     method.pieces.append((begin, end if goes else begin, new))

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from loaderscope.advisors.code.editable import Editable
-from loaderscope.advisors.code.waste import make_once
+from loaderscope.advisors.code.waste import leave_out, make_once
 from loaderscope.fixing.edits import Edits
 from loaderscope.fixing.handles import keep_open
 from loaderscope.fixing.lines import Edit, fits, statement_at
@@ -20,7 +20,13 @@ def edited(body: str, more: str = "", edit: Edit = make_once, head: str = HEAD) 
     """The file after the line marked `# hot` was edited, None where that was refused."""
     text = f"{head}    def __getitem__(self, index):\n"
     text += "".join(f"        {line}\n" for line in body.splitlines()) + more
-    source = Source("a.py", text.encode())
+    after = edited_file(text.encode(), edit)
+    return after.decode() if after is not None else None
+
+
+def edited_file(data: bytes, edit: Edit) -> bytes | None:
+    source = Source("a.py", data)
+    text = source.text
     line = next(n for n, each in enumerate(text.splitlines(), 1) if "# hot" in each)
     statement, edits = statement_at(source, line), Edits()
     assert statement is not None
@@ -31,7 +37,7 @@ def edited(body: str, more: str = "", edit: Edit = make_once, head: str = HEAD) 
         return None
     edits.add(source, method.pieces)
     (change,) = edits.changes()
-    return change.after.decode()
+    return change.after
 
 
 @pytest.mark.parametrize(
@@ -136,3 +142,36 @@ def test_a_state_of_the_users_own_is_not_replaced() -> None:
         edited("with h5py.File(self.root) as f:  # hot\n    return f['x'][index]", own, keep_open)
         is None
     )
+
+
+@pytest.mark.parametrize(
+    ("body", "edit"),
+    [
+        ("gc.collect(); x = 1  # hot", leave_out),
+        ("if index: gc.collect()  # hot", leave_out),
+        ('text = self.load("""a\n  b""")  # hot\nreturn text', make_once),
+        ("names = os.listdir(self.root)  # hot\nreturn f'{names!r}{index}'", leave_out),
+    ],
+)
+def test_lines_that_hold_something_else_are_left_alone(body: str, edit: Edit) -> None:
+    assert edited(body, edit=edit) is None
+
+
+def test_a_block_without_its_only_statement_passes() -> None:
+    after = edited("if index:\n    # memory\n    gc.collect()  # hot\nreturn 1", edit=leave_out)
+    assert after is not None and after.endswith(
+        "        if index:\n            pass\n        return 1\n"
+    )
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_other_bytes_of_the_file_stay(newline: str, encoding: str) -> None:
+    before = (
+        "# coding: latin-1\n" if encoding == "latin-1" else ""
+    ) + "class Rows:\n\tdef __init__(self):\n\t\tself.é = 'ä'\n\n\tdef __getitem__(self, index):\n"
+    body = "\t\t'é'; é = 1\n\t\tx = os.listdir(self.é)  # hot\n\t\treturn {'é': x}\n"
+    data = (before + body).replace("\n", newline).encode(encoding)
+    after = (before + body).replace("'ä'\n", "'ä'\n\t\tself._x = os.listdir(self.é)  # hot\n")
+    after = after.replace("\t\tx = os.listdir(self.é)  # hot\n", "").replace("': x", "': self._x")
+    assert edited_file(data, make_once) == after.replace("\n", newline).encode(encoding)
