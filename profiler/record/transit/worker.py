@@ -117,9 +117,9 @@ class _Timer:
         """The worker will use this fetcher; returns it."""
         dataset, self.auto_collation = torch_parts.dataset_of(fetcher)
         self.one_by_one = fetchers.fetched_one_by_one(dataset, self.auto_collation)
-        if self.inside is not None and self._fetcher is not None:
-            self.inside.epoch += 1
-        self._fetcher = weakref.ref(fetcher)
+        if self.inside is not None:
+            self.inside.epoch += self._fetcher is not None
+            self._fetcher = weakref.ref(fetcher)
         return fetcher
 
     def begin(self, index: Any) -> Any:
