@@ -1,5 +1,4 @@
-"""What can and cannot be measured on this machine, and how to enable it. Facts are passed in;
-nothing is changed."""
+"""What can and cannot be measured on this machine, and how to enable it. Changes nothing."""
 
 from __future__ import annotations
 
@@ -41,8 +40,8 @@ THREAD_VARIABLES = (
 
 @dataclass(frozen=True)
 class Check:
-    """One finding. `ok` is None where there is nothing to be had or known; `mend` says how to
-    fix it."""
+    """One finding. `ok` is None if nothing is known, or nothing is missing that could be had.
+    `mend` says how to fix it."""
 
     name: str
     ok: bool | None

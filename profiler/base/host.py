@@ -15,8 +15,7 @@ def host_name() -> str:
 
 
 def boot_id(path: Path = Path("/proc/sys/kernel/random/boot_id")) -> str | None:
-    """What tells this boot of this machine from any other; None where the platform has no such
-    thing."""
+    """The id of this boot of this machine. None if the platform has no such id."""
     try:
         return path.read_text(encoding="ascii").strip() or None
     except (OSError, ValueError):
@@ -24,15 +23,15 @@ def boot_id(path: Path = Path("/proc/sys/kernel/random/boot_id")) -> str | None:
 
 
 def both_clocks() -> dict[str, int]:
-    """The run's clock and the wall clock at one moment, ns; of several tries the one with the least
-    between them."""
+    """The run's clock and the wall clock at one moment, in ns: the try with the least time between
+    the two."""
     tries = [(now_ns(), time.time_ns(), now_ns()) for _ in range(5)]
     before, unix, after = min(tries, key=lambda each: each[2] - each[0])
     return {"clock_ns": (before + after) // 2, "unix_ns": unix}
 
 
 def allowed_cores() -> int | None:
-    """Cores this process may run on, by its affinity; None where the platform does not tell."""
+    """Cores this process may run on, by its affinity. None if the platform does not tell."""
     try:
         return len(os.sched_getaffinity(0))
     except (OSError, AttributeError):  # macOS has no such call
@@ -40,5 +39,5 @@ def allowed_cores() -> int | None:
 
 
 def usable_cores() -> int:
-    """The same, or else all there are."""
+    """The same, or all cores if unknown."""
     return allowed_cores() or os.cpu_count() or 1

@@ -1,15 +1,13 @@
-"""Our own frames, in what the user reads."""
+"""Our own frames in the tracebacks that users read."""
 
 from __future__ import annotations
 
 import os
 from types import TracebackType
 
-HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # of what records
-OWN = (
-    HERE,
-    os.path.join(os.path.dirname(HERE.rstrip(os.sep)), "tuning") + os.sep,
-)  # of what stands in a loop's calls
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# The folders whose code runs within a loop's calls.
+OWN = HERE, os.path.join(os.path.dirname(os.path.dirname(HERE)), "tuning", "")
 
 
 def drop_inner_frames(error: BaseException) -> None:

@@ -71,24 +71,10 @@ def examine(root, **how):
 
 def test_a_healthy_machine(healthy):
     found = examine(healthy)
-    verdicts = {name: check.ok for name, check in found.items() if name != "shared memory"}
-    assert verdicts == {
-        "run directory": True,
-        "recording memory": True,
-        "python": True,
-        "torch": True,
-        "device": None,
-        "nvml": None,
-        "cpus": True,
-        "memory": True,
-        "open files": True,
-        "start method": True,
-        "process counters": True,
-        "process memory": True,
-        "stacks": True,
-        "library threads": True,
-        "hot path": True,
-    }
+    del found["shared memory"]  # this machine's
+    assert len(found) == 15
+    unmeasured = {name: check.ok for name, check in found.items() if check.ok is not True}
+    assert unmeasured == {"device": None, "nvml": None}
     assert not (healthy / "runs").exists()
 
 

@@ -49,15 +49,15 @@ class HandedOver:
     ) -> None:
         end = self._clock.mark() if start is not None else None
         if start is not None and end is not None:
-            beside, most = 0, sys.maxsize
+            before, most = 0, sys.maxsize
             # An idle stream reaches `start` before the copy is issued. (Other threads are not
             # asked: one may be capturing a graph, which a query would end.)
             idle = not blocking and self._thread == get_ident() and start.query()
             if blocking or (idle and pinned is False):
                 most = max(1, host_ns - issuing_ns)  # the call takes as long as the copy
             elif idle:  # the copy began at some time in the call, which does not wait for it
-                beside = (issuing_ns + host_ns) // 2 if pinned else issuing_ns
-            self.events.append((start, end, beside, most))
+                before = (issuing_ns + host_ns) // 2 if pinned else issuing_ns
+            self.events.append((start, end, before, most))
         self.copies += 1
         self.bytes += nbytes
         self.host_ns += host_ns
@@ -97,8 +97,8 @@ class HandedOver:
         """Write the times of its events, all of which have been reached; returns them."""
         self.written = True  # a later copy has it read again
         events, self.events = self.events, []
-        for start, end, beside_ns, most_ns in events:
-            self.copying_ns += min(max(0, elapsed_ns(start, end) - beside_ns), most_ns)
+        for start, end, before_ns, most_ns in events:
+            self.copying_ns += min(max(0, elapsed_ns(start, end) - before_ns), most_ns)
         self.measured += len(events)
         if self.copies and self.measured == self.copies and self.window is not None:
             self.window.patch([batch_record.COPIES_NS.patch(self.at, self.copying_ns)])

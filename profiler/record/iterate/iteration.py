@@ -235,14 +235,13 @@ class Iteration(BatchTimings):
         self.device = device_clock(self)
 
 
-def begun(recorder: Recorder, begin: Callable[[Iteration], bool]) -> Iteration | None:
-    """An iteration that `begin` has begun, None if nothing can be recorded. Raises no error of
+def begun(step: Iteration, begin: Callable[[Iteration], bool]) -> Iteration | None:
+    """The iteration, which `begin` has begun; None if nothing can be recorded. Raises no error of
     ours."""
     try:
-        step = Iteration(recorder)
         if begin(step):
             return step
     except BaseException as error:
-        if not recorder.failed(error):
+        if not step.recorder.failed(error):
             raise
     return None

@@ -14,7 +14,7 @@ from ...guard.tracebacks import clean_wrapper
 from ...native.form import hooks
 from ..transit.envelope import Envelope, unwrap
 from ..transit.fetchers import copied
-from .iteration import EXHAUSTED, FAILED, Iteration
+from .iteration import EXHAUSTED, FAILED, Iteration, begun
 
 # Drawing times that are kept while no envelope takes them.
 MOST_DRAWN = 4096
@@ -99,15 +99,8 @@ def _multi(base: Any, quiet: bool) -> type:
         return base_process_data(self, data, *rest)
 
     def again(self: Any, loader: Any, first_iter: bool = False, *args: Any, **kwargs: Any) -> None:
-        s = self._ls
-        if s is not None and not first_iter:
-            try:
-                if not s.begin(self._num_workers):
-                    self._ls = None
-            except BaseException as error:
-                if not s.recorder.failed(error):
-                    raise
-                self._ls = None
+        if self._ls is not None and not first_iter:
+            self._ls = begun(self._ls, lambda step: step.begin(self._num_workers))
 
     process_data = hooks.processing(base_process_data, Envelope, not_opened, on_failure)
     name, original = _measured(base, quiet)

@@ -76,7 +76,7 @@ def _itself(value: Any) -> Any:
 def begin_iteration(recorder: Recorder) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """Begin an iteration of this recorder's iterable. Returns a function that makes the iterator
     measure, or leaves it as it is if nothing can be recorded."""
-    step = begun(recorder, lambda step: step.begin(0))
+    step = begun(Iteration(recorder), lambda step: step.begin(0))
     return _itself if step is None else partial(_WatchedIterator, step)
 
 

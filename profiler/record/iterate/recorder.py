@@ -237,13 +237,15 @@ class Recorder:
         if use.phase and use.phase not in self._phases:
             self._phases.append(use.phase)
         framework = use.framework or library_of(config.get("loader"))
-        known = {
+        known: dict[str, Any] = {
             "phase": joined(self._phases),
             "place": config.get("place") or use.place,
             "framework": config.get("framework") or framework,
-            **({"variable": use.variable} if use.variable and not config.get("place") else {}),
-            **({"dispatched": True} if use.dispatched else {}),
         }
+        if use.variable and not config.get("place"):
+            known["variable"] = use.variable
+        if use.dispatched:
+            known["dispatched"] = True
         if any(config.get(name) != value for name, value in known.items()):
             config.update(known)
             self.write()

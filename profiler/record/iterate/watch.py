@@ -180,7 +180,7 @@ def iterator_like(
     recorder, step = recorder_of(loader), None
     if recorder is not None:
         step = begun(
-            recorder,
+            Iteration(recorder),
             lambda step: step.begin(num_workers) if first is None else step.attach(first),
         )
     if step is None or kind is None:
@@ -245,7 +245,7 @@ def _hooked_get_iterator(original: Any, kind: LoaderKind | None) -> Any:
             return None
         if entry.hand_out is not None:
             return entry.hand_out, None
-        step = begun(entry.recorder, lambda step: step.begin(workers_of(loader)))
+        step = begun(Iteration(entry.recorder), lambda step: step.begin(workers_of(loader)))
         if step is None:
             return None
         return (original if kind is None else kind.begin(loader, step)), step

@@ -61,7 +61,7 @@ def _instrument(
 
         folder, loader, epoch = place
         file = Path(folder) / f"looks-{loader}-w{timer.worker}.json"
-        timer.inside = FetchProbe(file, epoch, in_worker=True)
+        timer.probe = FetchProbe(file, epoch, in_worker=True)
     given = list(args)
     tasks = given[roles.index_queue] = IndexQueue(args[roles.index_queue], timer)
     results = given[roles.result_queue] = ResultQueue(args[roles.result_queue], timer)
@@ -72,7 +72,7 @@ def _instrument(
         tell_from_worker(place, error)
 
     _mark_fetchers_of(loop, timer, go_on_bare)
-    return tuple(given), timer.inside.close if timer.inside is not None else lambda: None
+    return tuple(given), timer.probe.close if timer.probe is not None else lambda: None
 
 
 def _mark_fetchers_of(
@@ -110,16 +110,16 @@ class _Timer:
         self.timings = BatchTimings()
         self.indices: Any = None
         self.one_by_one = self.auto_collation = True
-        self.inside: FetchProbe | None = None
+        self.probe: FetchProbe | None = None
         self._fetcher: Callable[[], Any] | None = None  # a weak reference
 
     def fetcher_made(self, fetcher: Any) -> Any:
         """The worker will use this fetcher; returns it."""
         dataset, self.auto_collation = torch_parts.dataset_of(fetcher)
         self.one_by_one = fetchers.fetched_one_by_one(dataset, self.auto_collation)
-        if self.inside is not None and self._fetcher is not None:
-            self.inside.epoch += 1
-        self._fetcher = weakref.ref(fetcher)
+        if self.probe is not None:
+            self.probe.epoch += self._fetcher is not None
+            self._fetcher = weakref.ref(fetcher)
         return fetcher
 
     def begin(self, index: Any) -> Any:
@@ -130,10 +130,10 @@ class _Timer:
             timings.detailed = timings.tasks % SAMPLE_EVERY == 0
         timings.t_collate = 0
         if timings.detailed:
-            if self.inside is not None and self._fetcher is not None:
+            if self.probe is not None and self._fetcher is not None:
                 samples = len(index) if type(index) is list else -1 if self.auto_collation else 1
-                self.inside.abandon()
-                self.inside.begin_fetch(self._fetcher(), samples)
+                self.probe.abandon()
+                self.probe.begin_fetch(self._fetcher(), samples)
             if self.one_by_one:
                 index = self.indices = fetchers.with_stamps(index)
             timings.t_cpu_fetch = thread_cpu_ns()
@@ -152,8 +152,8 @@ class _Timer:
             if timings.t_collate:
                 fetch_cpu = timings.t_cpu_collate - timings.t_cpu_fetch
                 collate_cpu = thread_cpu_ns() - timings.t_cpu_collate
-            if self.inside is not None:
-                self.inside.end(fetch, fetch_cpu)
+            if self.probe is not None:
+                self.probe.end(fetch, fetch_cpu)
             samples = fetchers.sample_times(self.indices)
             self.indices = None
             size, tensors = batch_size_of(batch)
@@ -232,14 +232,14 @@ class ResultQueue(_Queue):
             elif type(content) is tuple:  # not the acknowledgement of a start
                 message = task, (self._wrapped(task, content[0]), *content[1:])
         result = self._real.put(message, *args, **kwargs)
-        if self._timer.inside is not None:
-            self._timer.inside.settle()
+        if self._timer.probe is not None:
+            self._timer.probe.settle()
         return result
 
     def _wrapped(self, task: int, batch: Any) -> Any:
         if is_one_of(type(batch), self._signals):
-            if self._timer.inside is not None:
-                self._timer.inside.abandon()
+            if self._timer.probe is not None:
+                self._timer.probe.abandon()
             clean_wrapper(batch)
             return batch
         with forgiving():  # a failure of ours must never cost a batch

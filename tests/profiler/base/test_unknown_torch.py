@@ -144,9 +144,7 @@ def test_loaders_that_make_another_iterator(monkeypatch):
     assert "its loaders make no '_SingleProcessDataLoaderIter'" in first_line(open_now())
 
 
-def test_times_of_drawing_do_not_pile_up_where_nobody_fetches_them(
-    monkeypatch,
-):
+def test_times_of_drawing_do_not_pile_up_where_nobody_fetches_them(monkeypatch):
     monkeypatch.setattr("loaderscope.profiler.record.iterate.iterators.MOST_DRAWN", 8)
     monkeypatch.setattr(torch_parts, "missing_of_worker", lambda kind: ("it is another",))
     loader = loaderscope.watch(DataLoader(list(range(200)), num_workers=1))
@@ -160,9 +158,7 @@ def test_torch_goes_on_where_the_check_itself_fails(monkeypatch):
     assert "ZeroDivisionError" in first_line(open_now())
 
 
-def test_an_iterator_found_at_work_without_one_of_its_parts_goes_on(
-    monkeypatch,
-):
+def test_an_iterator_found_at_work_without_one_of_its_parts_goes_on(monkeypatch):
     running = iter(DataLoader(Data(), batch_size=4))
     next(running)
     monkeypatch.setattr(torch_parts, "missing_of_iterator", lambda cls: ("its parts are gone",))

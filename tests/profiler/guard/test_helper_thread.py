@@ -16,9 +16,7 @@ def test_what_it_returns_and_raises_arrives():
         in_helper_thread(lambda: 1 // 0)
 
 
-def test_what_was_given_up_on_is_in_the_way_only_while_it_lasts(
-    monkeypatch,
-):
+def test_what_was_given_up_on_is_in_the_way_only_while_it_lasts(monkeypatch):
     go_on = threading.Event()
     monkeypatch.setattr(helper_thread, "PATIENCE_S", 0.02)
     with pytest.raises(RuntimeError, match="took more than"):

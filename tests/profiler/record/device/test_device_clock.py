@@ -189,13 +189,7 @@ def test_copies_between_events(device, clock, lane):
 
 
 @pytest.mark.parametrize("pinned", [True, False, None])
-def test_on_an_idle_stream_issuing_is_no_copying(
-    device,
-    clock,
-    lane,
-    monkeypatch,
-    pinned,
-):
+def test_on_an_idle_stream_issuing_is_no_copying(device, clock, lane, monkeypatch, pinned):
     clock._device._event = lambda enable_timing: Slow(device)
     monkeypatch.setattr(torch.Tensor, "is_pinned", lambda self: pinned)
     copies._issuing_ns["to"] = 10

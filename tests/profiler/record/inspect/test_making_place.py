@@ -115,9 +115,7 @@ def test_frames_of_packages_are_passed_over(package):
 
 
 @pytest.mark.usefixtures("noting")
-def test_a_loader_that_a_package_makes_of_the_users(
-    package,
-):
+def test_a_loader_that_a_package_makes_of_the_users(package):
     source = (
         "from torch.utils.data import DataLoader\ndef again(it): return DataLoader(it.dataset)\n"
     )

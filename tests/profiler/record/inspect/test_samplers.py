@@ -44,13 +44,13 @@ class Stream(IterableDataset[Any]):
 DATA = Rows()
 
 
-def told(loader, *names):
+def told(loader, **expected):
     found = describe_loader(loader)
-    return tuple(found[name] for name in names)
+    assert {name: found[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize(
-    ("loader", "sampler", "batching", "size", "shuffle", "plain", "path"),
+    ("loader", "sampler", "batching", "batch_size", "shuffle", "sampler_plain", "sampler_path"),
     [
         (DataLoader(DATA), "SequentialSampler", "batch_size", 1, False, True, "sampler"),
         (DataLoader(DATA, 8, shuffle=True), "RandomSampler", "batch_size", 8, True, True, "sampler"),
@@ -68,43 +68,38 @@ def told(loader, *names):
          "WeightedRandomSampler", "batch_size", 8, True, False, "sampler"),
     ],
 )  # fmt: skip
-def test_torchs_own(
-    loader,
-    sampler,
-    batching,
-    size,
-    shuffle,
-    plain,
-    path,
-):
-    names = ("sampler", "batching", "batch_size", "shuffle", "sampler_plain", "sampler_path")
-    assert told(loader, *names) == (TORCH + sampler, batching, size, shuffle, plain, path)
+def test_torchs_own(loader, sampler, batching, batch_size, shuffle, sampler_plain, sampler_path):
+    own = {"sampler_plain": sampler_plain, "sampler_path": sampler_path}
+    told(
+        loader,
+        sampler=TORCH + sampler,
+        batching=batching,
+        batch_size=batch_size,
+        shuffle=shuffle,
+        **own,
+    )
 
 
 def test_the_last_batch_of_a_batch_sampler():
     loader = DataLoader(DATA, batch_sampler=BatchSampler(SequentialSampler(DATA), 8, True))
-    assert told(loader, "drop_last", "sampler_wrappers") == (True, "BatchSampler")
-    assert told(DataLoader(DATA, 8, drop_last=True), "drop_last", "sampler_wrappers") == (
-        True,
-        None,
-    )
+    told(loader, drop_last=True, sampler_wrappers="BatchSampler")
+    told(DataLoader(DATA, 8, drop_last=True), drop_last=True, sampler_wrappers=None)
 
 
 def test_a_stream_has_no_order_to_tell():
-    assert told(DataLoader(Stream(), 4), "batching", "batch_size", "shuffle", "sampler_plain") == (
-        "batch_size", 4, None, True,
-    )  # fmt: skip
+    told(
+        DataLoader(Stream(), 4),
+        batching="batch_size",
+        batch_size=4,
+        shuffle=None,
+        sampler_plain=True,
+    )
 
 
 def test_a_distributed_sampler_tells_its_order_and_its_ranks():
     loader = DataLoader(DATA, 8, sampler=DistributedSampler(DATA, 4, 1, shuffle=False))
     name = "torch.utils.data.distributed.DistributedSampler"
-    assert told(loader, "sampler", "shuffle", "replicas", "sampler_plain") == (
-        name,
-        False,
-        4,
-        False,
-    )
+    told(loader, sampler=name, shuffle=False, replicas=4, sampler_plain=False)
 
 
 class Twice(Sampler[int]):
@@ -121,14 +116,9 @@ class Twice(Sampler[int]):
 def test_an_unknown_wrapper_is_named_as_it_is():
     loader = DataLoader(DATA, 8, sampler=Twice(RandomSampler(DATA)))
     own = f"{Twice.__module__}.Twice"
-    assert told(loader, "sampler", "shuffle", "sampler_plain", "batch_size") == (
-        own,
-        None,
-        False,
-        8,
-    )
+    told(loader, sampler=own, shuffle=None, sampler_plain=False, batch_size=8)
     given = DataLoader(DATA, batch_sampler=Twice(BatchSampler(RandomSampler(DATA), 8, False)))
-    assert told(given, "sampler", "batch_size", "batching") == (own, None, "batch_sampler")
+    told(given, sampler=own, batch_size=None, batching="batch_sampler")
 
 
 class Repeat:
@@ -157,15 +147,10 @@ class OwnLoader(DataLoader[Any]):
 
 
 def test_an_endless_repeater_is_looked_through():
-    found = told(
-        EndlessLoader(DATA, 8, shuffle=True),
-        "sampler",
-        "batching",
-        "batch_size",
-        "sampler_plain",
-        "sampler_wrappers",
-    )
-    assert found == (TORCH + "RandomSampler", "batch_size", 8, True, "_RepeatSampler, BatchSampler")
+    told(
+        EndlessLoader(DATA, 8, shuffle=True), sampler=TORCH + "RandomSampler", batching="batch_size",
+        batch_size=8, sampler_plain=True, sampler_wrappers="_RepeatSampler, BatchSampler",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -173,15 +158,15 @@ def test_an_endless_repeater_is_looked_through():
     [("spawn", "spawn"), (None, None), (multiprocessing.get_context("fork"), "fork")],
 )
 def test_how_workers_start(given, name):
-    assert told(
-        DataLoader(DATA, num_workers=1, multiprocessing_context=given), "multiprocessing_context"
-    ) == (name,)
+    told(
+        DataLoader(DATA, num_workers=1, multiprocessing_context=given), multiprocessing_context=name
+    )
 
 
 def test_whose_constructor():
-    assert told(DataLoader(DATA), "own_constructor") == (False,)
-    assert told(EndlessLoader(DATA), "own_constructor") == (False,)  # it hands everything on
-    assert told(OwnLoader(DATA, 40), "own_constructor", "batch_size") == (True, 4)
+    told(DataLoader(DATA), own_constructor=False)
+    told(EndlessLoader(DATA), own_constructor=False)  # it hands everything on
+    told(OwnLoader(DATA, 40), own_constructor=True, batch_size=4)
 
 
 class Touchy(Sampler[int]):
@@ -202,7 +187,7 @@ def test_no_code_of_the_users_runs():
     vars(loader)["sampler"] = touchy = Touchy()
     vars(loader)["batch_sampler"] = BatchSampler.__new__(BatchSampler)
     vars(vars(loader)["batch_sampler"]).update(sampler=touchy, batch_size=8)
-    assert told(loader, "sampler", "batch_size") == (f"{Touchy.__module__}.Touchy", 8)
+    told(loader, sampler=f"{Touchy.__module__}.Touchy", batch_size=8)
 
 
 def a_module(name, **classes):
@@ -258,17 +243,10 @@ def test_accelerates_shards(split, size):
     loader = DataLoaderShard(
         dataset=DATA, batch_sampler=SkipBatchSampler(BatchSamplerShard(inner, 2, split))
     )
-    names = (
-        "sampler",
-        "batch_size",
-        "drop_last",
-        "replicas",
-        "shuffle",
-        "sampler_plain",
-        "made_by",
-    )
-    name = "accelerate.data_loader.SeedableRandomSampler"
-    assert told(loader, *names) == (name, size, True, 2, True, False, "accelerate")
+    told(
+        loader, sampler="accelerate.data_loader.SeedableRandomSampler", batch_size=size, drop_last=True, replicas=2,
+        shuffle=True, sampler_plain=False, made_by="accelerate",
+    )  # fmt: skip
     seen = inspect_loader(loader)
     assert (seen["sampler"]["name"], seen["dataset"]["name"]) == ("SeedableRandomSampler", "Rows")
 
@@ -277,7 +255,7 @@ def test_the_trainers_loaders():
     init = functools.partial(seed_worker, num_workers=2)
     batches = BatchSampler(SeedableRandomSampler(DATA), 8, False)
     loader = DataLoaderShard(dataset=DATA, batch_sampler=batches, worker_init_fn=init)
-    assert told(loader, "made_by", "own_constructor") == ("transformers", True)
+    told(loader, made_by="transformers", own_constructor=True)
 
 
 class _DatasetSamplerWrapper(Dataset[Any]):
@@ -307,16 +285,14 @@ def test_lightnings_injected_samplers(monkeypatch):
     loader = DataLoader(
         DATA, 8, sampler=DistributedSamplerWrapper(weighted, num_replicas=2, rank=0)
     )
-    names = ("sampler", "replicas", "batch_size", "shuffle", "made_by")
-    assert told(loader, *names) == (TORCH + "WeightedRandomSampler", 2, 8, True, "lightning")
+    name = TORCH + "WeightedRandomSampler"
+    told(loader, sampler=name, replicas=2, batch_size=8, shuffle=True, made_by="lightning")
 
     plain = DataLoader(DATA, 8, sampler=DistributedSampler(DATA, 2, 0))
-    assert told(plain, "made_by") == (None,)
+    told(plain, made_by=None)
     trainer = a_module("lightning.pytorch.trainer.trainer", Trainer=type("Trainer", (), {}))
     monkeypatch.setitem(sys.modules, "lightning.pytorch.trainer.trainer", trainer)
-    assert told(plain, "made_by") == (
-        "lightning",
-    )  # it may be Lightning's, so code does not name it
+    told(plain, made_by="lightning")  # it may be Lightning's, so code does not name it
 
 
 def here(name):
@@ -332,9 +308,14 @@ def here(name):
 @pytest.mark.filterwarnings("ignore:'set_vital':UserWarning")
 def test_torchdatas_stateful_loader():
     loader = here("torchdata.stateful_dataloader").StatefulDataLoader(DATA, 8, shuffle=True)
-    assert told(loader, "batching", "batch_size", "shuffle", "sampler_plain", "own_constructor") == (
-        "batch_size", 8, True, True, False,
-    )  # fmt: skip
+    told(
+        loader,
+        batching="batch_size",
+        batch_size=8,
+        shuffle=True,
+        sampler_plain=True,
+        own_constructor=False,
+    )
 
 
 def test_the_real_accelerate():
@@ -342,29 +323,20 @@ def test_the_real_accelerate():
     loader = prepare(
         DataLoader(DATA, 8, shuffle=True), num_processes=2, process_index=1, put_on_device=False
     )
-    names = ("sampler", "batch_size", "replicas", "made_by", "sampler_path")
     path = "batch_sampler.batch_sampler.sampler"
-    assert told(loader, *names) == (TORCH + "RandomSampler", 8, 2, "accelerate", path)
+    own = {"sampler": TORCH + "RandomSampler", "made_by": "accelerate", "sampler_path": path}
+    told(loader, batch_size=8, replicas=2, **own)
 
 
 def test_the_real_timm():
     loader = here("timm.data.loader").MultiEpochsDataLoader(DATA, batch_size=8, shuffle=True)
-    assert told(loader, "batching", "batch_size", "sampler_plain", "own_constructor") == (
-        "batch_size",
-        8,
-        True,
-        False,
-    )
+    told(loader, batching="batch_size", batch_size=8, sampler_plain=True, own_constructor=False)
 
 
 def test_the_real_lightning():
     wrapper = here("lightning.fabric.utilities.distributed").DistributedSamplerWrapper
     loader = DataLoader(DATA, 8, sampler=wrapper(SequentialSampler(DATA), num_replicas=2, rank=0))
-    assert told(loader, "sampler", "made_by", "shuffle") == (
-        TORCH + "SequentialSampler",
-        "lightning",
-        False,
-    )
+    told(loader, sampler=TORCH + "SequentialSampler", made_by="lightning", shuffle=False)
 
 
 def test_the_real_trainer(tmp_path):
@@ -374,4 +346,4 @@ def test_the_real_trainer(tmp_path):
     loader = transformers.Trainer(
         torch.nn.Linear(1, 1), arguments, train_dataset=DATA
     ).get_train_dataloader()
-    assert told(loader, "batch_size", "shuffle", "made_by") == (8, True, "transformers")
+    told(loader, batch_size=8, shuffle=True, made_by="transformers")

@@ -107,12 +107,7 @@ if "group" in sys.argv:
         (("sampler", "group", "again"), (0, 1, "torch.distributed")),
     ],
 )
-def test_a_rank_unknown_at_the_start_is_filled_in(
-    tmp_path,
-    runs_dir,
-    say,
-    expected,
-):
+def test_a_rank_unknown_at_the_start_is_filled_in(tmp_path, runs_dir, say, expected):
     script = tmp_path / "train.py"
     script.write_text(LATE_GROUP)
     command = [sys.executable, str(script), *say, str(tmp_path / "group")]

@@ -52,9 +52,7 @@ def test_its_end_is_noted_once(monkeypatch):
     assert facts(opened)["ended_clock_ns"] == ended > 0
 
 
-def test_at_exit_an_interrupt_does_not_keep_the_end_from_being_noted(
-    monkeypatch,
-):
+def test_at_exit_an_interrupt_does_not_keep_the_end_from_being_noted(monkeypatch):
     opened = open_one()
     write, interrupts = opened.flush, [KeyboardInterrupt, SystemExit]
 

@@ -44,14 +44,7 @@ class Data(Dataset[Any]):
         return self.transform(torch.full((3,), float(index)))
 
 
-def with_dataset(
-    dataset_kind, dataset, index_queue, data_queue, done_event, auto_collation, collate_fn, drop_last, base_seed,
-    init_fn, worker_id, num_workers, persistent_workers, shared_seed,
-):  # fmt: skip
-    """torch 2.4 to 2.13."""
-    fetcher = _DatasetKind.create_fetcher(
-        dataset_kind, dataset, auto_collation, collate_fn, drop_last
-    )
+def serve(fetcher, index_queue, data_queue, worker_id):
     while True:
         r = index_queue.get(timeout=5)
         if r is None:
@@ -63,6 +56,17 @@ def with_dataset(
             data = ExceptionWrapper(where=f"in DataLoader worker process {worker_id}")
         data_queue.put((idx, data))
         del data, idx, index, r
+
+
+def with_dataset(
+    dataset_kind, dataset, index_queue, data_queue, done_event, auto_collation, collate_fn, drop_last, base_seed,
+    init_fn, worker_id, num_workers, persistent_workers, shared_seed,
+):  # fmt: skip
+    """torch 2.4 to 2.13."""
+    fetcher = _DatasetKind.create_fetcher(
+        dataset_kind, dataset, auto_collation, collate_fn, drop_last
+    )
+    serve(fetcher, index_queue, data_queue, worker_id)
 
 
 def with_holder(
@@ -74,17 +78,7 @@ def with_holder(
     fetcher = _DatasetKind.create_fetcher(
         dataset_kind, dataset, auto_collation, collate_fn, drop_last
     )
-    while True:
-        r = index_queue.get(timeout=5)
-        if r is None:
-            break
-        idx, index = r
-        try:
-            data = fetcher.fetch(index)
-        except Exception:
-            data = ExceptionWrapper(where=f"in DataLoader worker process {worker_id}")
-        data_queue.put((idx, data))
-        del data, idx, index, r
+    serve(fetcher, index_queue, data_queue, worker_id)
 
 
 def with_state(
@@ -133,23 +127,8 @@ def arguments(loop, dataset, tasks, results):
     given = [dataset] if loop is with_holder else dataset
     state = (None,) if loop is with_state else ()
     kind = _DatasetKind.Map
-    return (
-        kind,
-        given,
-        tasks,
-        results,
-        None,
-        True,
-        default_collate,
-        False,
-        1,
-        None,
-        3,
-        4,
-        False,
-        None,
-        *state,
-    )
+    rest = (None, True, default_collate, False, 1, None, 3, 4, False, None)
+    return (kind, given, tasks, results, *rest, *state)
 
 
 def run(loop, dataset, batches, place=None):
