@@ -46,7 +46,7 @@ LEAST_BATCHES = 4
 
 _SET_EPOCH = (
     "Call sampler.set_epoch(epoch) at the start of each epoch",
-    "DistributedSampler draws the same order in every epoch unless it is told the epoch.",
+    "DistributedSampler draws the same order in every epoch unless set_epoch() is called.",
 )
 _SEEDED_ANEW = (
     "Shuffle anew in each epoch",
