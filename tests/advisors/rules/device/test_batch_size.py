@@ -37,9 +37,7 @@ def case(
 
 def test_the_factor_is_in_samples_a_second(tmp_path: Path) -> None:
     seen = case(tmp_path)
-
     found = advice(NAME, seen)
-
     assert found.predicted == Range(1.2, 2.0, 3.2)
     assert found.params == {"batch_size": 16} and "batch_size=16" in found.code
     asked: Any = seen.whatif.asked[0]  # type: ignore[union-attr]
@@ -80,9 +78,7 @@ def test_a_device_gets_a_table_of_sizes(tmp_path: Path) -> None:
     }
     seen = case(tmp_path, process={"device": "cuda:0"}, **columns)
     seen = replace(seen, loader=replace(seen.loader, config={**seen.config, "dataset_len": 20_000}))
-
     found = advice(NAME, seen)
-
     assert found.beside_loading == 1.0  # fewer launches and copies come on top of loading
     table = {
         name: str(value) for name, value in found.evidence.items() if name.startswith("batches of")

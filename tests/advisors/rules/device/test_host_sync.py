@@ -32,9 +32,7 @@ def test_the_line_is_named_with_what_it_waits(tmp_path: Path) -> None:
         ITEM,
         altered(ITEM, a_step=0.125),
     )
-
     found = advice(NAME, seen)
-
     assert found.title == "Do not wait for the device in each step (train.py:41)"
     assert (
         found.why.startswith("`total += loss.item()` at train.py:41")

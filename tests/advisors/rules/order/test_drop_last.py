@@ -32,7 +32,6 @@ def case(
 
 def test_a_recompilation_in_each_epoch_is_seen(tmp_path: Path) -> None:
     found = advice(NAME, case(tmp_path))
-
     assert found.params == {"drop_last": True} and "drop_last=True" in found.code
     assert (
         str(found.evidence["epochs with it"]) == "3 of 3"

@@ -97,9 +97,7 @@ def test_what_the_data_set_sets_itself_is_changed_there(tmp_path: Path) -> None:
         tmp_path, rows, whatif=FakeWhatIf(1.5), process={"affinity": 2}, config=workers_config(2), inspection=seen,
         system=host_samples(workers=2, worker_cores=0.9, threads=6) | {"affinity": 2},
     )  # fmt: skip
-
     code = advice(NAME, case).code
-
     assert code.startswith("# By hand") and "worker_init_fn" not in code
     assert (
         "Threaded.__getitem__" in code
