@@ -41,10 +41,8 @@ def test_the_factor_is_in_samples_a_second(tmp_path: Path) -> None:
     assert found.predicted == Range(1.2, 2.0, 3.2)
     assert found.params == {"batch_size": 16} and "batch_size=16" in found.code
     asked: Any = seen.whatif.asked[0]  # type: ignore[union-attr]
-    assert (
-        asked["fetch"] == (pytest.approx(1 + 7 * 0.75), pytest.approx(1 + 7 * 0.95))
-        and "transfer" not in asked
-    )
+    assert asked["fetch"] == (pytest.approx(1 + 7 * 0.75), pytest.approx(1 + 7 * 0.95))
+    assert "transfer" not in asked
     assert asked["compute"] == (pytest.approx(3.1), 8.0)
     assert asked["collate"] == (pytest.approx(1.21), pytest.approx(4.5))
     assert "samples per second" in found.why

@@ -43,10 +43,8 @@ def asked(case: Case) -> Any:
 def test_many_small_copies_are_packed(tmp_path: Path) -> None:
     seen = case(tmp_path, h2d_copies=40, h2d_bytes=400_000, h2d_pinned=40)
     found = advice(NAME, seen)
-    assert (
-        str(found.evidence["copies per batch"]) == "40"
-        and str(found.evidence["a copy"]) == "10.0 kB"
-    )
+    assert str(found.evidence["copies per batch"]) == "40"
+    assert str(found.evidence["a copy"]) == "10.0 kB"
     ((low, high),) = (each["h2d"] for each in asked(seen))
     assert low == pytest.approx((40 * 0.5 + 20 + 0.5 * 20) / 800) and high == pytest.approx(
         (40 * 5 + 200 + 2 * 20) / 800

@@ -131,10 +131,8 @@ def test_a_known_function_is_named_with_its_share(tmp_path: Path, key: str) -> N
     found = advice(
         NAME, seen(case(tmp_path, whatif=whatif), (f"{GETITEM} > {frames}", 160), (GETITEM, 40))
     )
-    assert (
-        word in f"{found.title} {found.why}"
-        and "80 % of fetch, called from patches.py:41" in found.why
-    )
+    assert word in f"{found.title} {found.why}"
+    assert "80 % of fetch, called from patches.py:41" in found.why
     assert str(found.evidence["part of fetch"]).startswith("80 %") and "200 stack samples" in str(
         found.evidence["seen in"]
     )
@@ -189,10 +187,8 @@ TEXTS = {
 def test_compiled_code_is_known_by_the_line_that_calls_it(tmp_path: Path, key: str) -> None:
     text, word, _ = TEXTS[key]
     found = advice(NAME, seen(case(tmp_path, Tensors()), (GETITEM, 100), text=text))
-    assert (
-        word in f"{found.title} {found.why}"
-        and "100 % of fetch, called from patches.py:41" in found.why
-    )
+    assert word in f"{found.title} {found.why}"
+    assert "100 % of fetch, called from patches.py:41" in found.why
     assert text in found.code
 
 
@@ -310,11 +306,9 @@ def test_jpeg_that_is_made_small_afterwards_is_stored_small(tmp_path: Path) -> N
     stacks = ((f"{GETITEM} > {PIL}", 60), (f"{GETITEM} > {JPEG}", 5), (resize, 35))
     small = advice(NAME, seen(case(tmp_path / "a"), *stacks))
     whole = advice(NAME, seen(case(tmp_path / "b"), *stacks[:2]))
-    assert (
-        "size that is used" in small.title
-        and "draft" in small.code
-        and "faster decoder" in whole.title
-    )
+    assert "size that is used" in small.title
+    assert "draft" in small.code
+    assert "faster decoder" in whole.title
 
 
 RESIZE = f"{GETITEM} > Image.resize site/PIL/Image.py:2440"

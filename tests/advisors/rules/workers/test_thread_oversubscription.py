@@ -99,11 +99,9 @@ def test_what_the_data_set_sets_itself_is_changed_there(tmp_path: Path) -> None:
     )  # fmt: skip
     code = advice(NAME, case).code
     assert code.startswith("# By hand") and "worker_init_fn" not in code
-    assert (
-        "Threaded.__getitem__" in code
-        and "set_num_threads(4)" in code
-        and "set_num_threads(1)" not in code
-    )
+    assert "Threaded.__getitem__" in code
+    assert "set_num_threads(4)" in code
+    assert "set_num_threads(1)" not in code
 
 
 def test_it_limits_after_what_an_own_init_function_set(tmp_path: Path) -> None:
