@@ -64,11 +64,7 @@ def groups_of(processes: Iterable[ProcessRun]) -> list[Group]:
     for process in processes:
         seen: Counter[tuple[Scalar, ...]] = Counter()
         for loader in summaries_of(process):
-            key: tuple[object, ...] = (
-                process.world_size,
-                loader.identity,
-                seen[loader.identity],
-            )
+            key: tuple[object, ...] = (process.world_size, loader.identity, seen[loader.identity])
             seen[loader.identity] += 1
             # No rank, or a rank that was started anew, or a child of it: a group of its own.
             ranks = [other.rank for other, _ in found.get(key, ())]
