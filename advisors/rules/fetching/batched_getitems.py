@@ -53,7 +53,6 @@ from ...code.loader_code import dataset_class
 from ...code.loader_form import form_of
 from ...schema.evidence import Evidence, count, percent, size, times, us
 
-EFFORT = "a few lines"
 NEEDS = "DataLoader map prediction"
 
 # docs/causes.md, "Sample by sample from memory".

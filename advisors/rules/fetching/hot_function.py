@@ -66,7 +66,6 @@ from ...stacks.code_summary import wilson
 from ...stacks.source_lines import SourceLines
 from ...stacks.stage_parts import Part, parts_of
 
-EFFORT = "a few lines"
 NEEDS = "prediction waiting"
 
 # Below this a sample is only looked up, not made: other rules judge that.

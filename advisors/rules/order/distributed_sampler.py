@@ -34,7 +34,6 @@ from ...schema.evidence import count, percent
 from ...schema.report_model import Range
 
 KIND = "correctness"
-EFFORT = "a few lines"
 NEEDS = "DataLoader map"
 
 # Samples a rank draws in an epoch, of the data set: with sharding it is 1 / ranks.

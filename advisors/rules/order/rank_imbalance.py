@@ -29,7 +29,6 @@ from ...case.case import Case
 from ...code.template import code_from
 from ...schema.evidence import Evidence, figure, us
 
-EFFORT = "a few lines"
 NEEDS = "prediction"
 
 # Between the ranks' cost per batch: docs/causes.md, "Ranks of unlike cost".

@@ -39,7 +39,6 @@ from ...code.loader_form import arguments_of, form_of
 from ...code.template import whole
 from ...schema.evidence import count, figure, in_cores
 
-EFFORT = "a few lines"
 NEEDS = "prediction workers"
 
 # A forked worker has three threads of its own: its loop, its queue's feeder, and torch's. A spawned
