@@ -297,9 +297,9 @@ def _notes(run: Run, system: SystemSummary, so_far: bool) -> Iterator[str]:
         yield "the run is still going on: these are the figures so far"
     if stolen >= STOLEN_NOTED_FROM:
         yield (
-            f"the hypervisor ran others during {stolen * 100:.0f} % of this machine's CPU time: "
-            "what was measured is slower than the code, and predictions are less sure; record "
-            "again when the host is quiet"
+            f"the hypervisor gave {stolen * 100:.0f} % of this machine's CPU time to others: "
+            "measured times are too long, and predictions less certain; record again when the "
+            "host is quiet"
         )
     versions = dict.fromkeys(process.torch for process in run.processes)
     yield from filter(None, map(untried, versions))

@@ -27,8 +27,8 @@ COMPUTING, WORTH = 0.85, 1.10
 HANDING_OVER_FROM = 0.5
 NOT_PREDICTED = "what a change would gain cannot be predicted, so little is advised"
 MORE_THAN_FREE = (
-    "That can be more than the headroom: a part of the loop's own time goes too, which gives "
-    "workers' batches back or finds caches that long loading has emptied."
+    "That can exceed the headroom: part of the loop's own time goes too, which is spent on "
+    "workers' batches or on caches that long loading has emptied."
 )
 LITTLE = "It would gain little: the loop computes most of its time."
 UNSURE = "The gain is not certain enough to recommend it: it may be nothing."

@@ -50,10 +50,10 @@ class Group:
 def open_job(name: str | os.PathLike[str] = "latest", runs: Path | None = None) -> Run:
     """As `open_run`, for a report: of a job of many ranks, only those that the report needs are
     read whole."""
-    return read_run(find_run(name, runs), Liveness(), choose=_spoken_of)
+    return read_run(find_run(name, runs), Liveness(), choose=_needed)
 
 
-def _spoken_of(processes: Iterable[ProcessRun]) -> set[Path]:
+def _needed(processes: Iterable[ProcessRun]) -> set[Path]:
     return {process.path for group in groups_of(processes) for process, _ in group.foremost}
 
 
