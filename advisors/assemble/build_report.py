@@ -17,14 +17,7 @@ from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.run.run_reader import open_run
 from ...profiler.store.stacks.stack_request import end_burst
 from ..schema.rank_model import Ranks
-from ..schema.report_model import (
-    SCHEMA,
-    LoaderReport,
-    Overhead,
-    Report,
-    RunInfo,
-    SystemSummary,
-)
+from ..schema.report_model import SCHEMA, LoaderReport, Overhead, Report, RunInfo, SystemSummary
 from ..stacks.code_summary import code_of, transforms_of
 from ..stage_model.capacity import capacities
 from ..stage_model.core_wait import core_wait_ratio
@@ -33,13 +26,7 @@ from ..stage_model.other_programs import others_cores
 from ..stage_model.ranks import Member
 from ..stage_model.stages import stages, step_totals, total
 from ..stage_model.summary import sampler_cost, summarise
-from ..stage_model.verdict import (
-    EPOCH_START_NOTED_FROM,
-    headroom,
-    iter_ns,
-    lost_time,
-    verdict,
-)
+from ..stage_model.verdict import EPOCH_START_NOTED_FROM, headroom, iter_ns, lost_time, verdict
 from ..stage_model.waiting import waiting
 from ..storage.summary import storage_of
 from .engine import advise
@@ -310,9 +297,9 @@ def _notes(run: Run, system: SystemSummary, so_far: bool) -> Iterator[str]:
         yield "the run is still going on: these are the figures so far"
     if stolen >= STOLEN_NOTED_FROM:
         yield (
-            f"the hypervisor ran others during {stolen * 100:.0f} % of this machine's CPU time: "
-            "what was measured is slower than the code, and predictions are less sure; record "
-            "again when the host is quiet"
+            f"the hypervisor gave {stolen * 100:.0f} % of this machine's CPU time to others: "
+            "measured times are too long, and predictions less certain; record again when the "
+            "host is quiet"
         )
     versions = dict.fromkeys(process.torch for process in run.processes)
     yield from filter(None, map(untried, versions))

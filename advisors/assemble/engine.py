@@ -21,14 +21,14 @@ from .tried import trial_for, why_not
 RELEASED_FROM = 0.05
 # A gain whose lower end is below LEAST_GAIN, but above 1, is recommended if it is likely this much.
 SURE_GAIN, LIKELY_GAIN = 1.005, 1.15
-# A loop that computes for this part of its time is told what gains a tenth or more, no less.
+# A loop that computes for this part of its time gets no advice that gains less than a tenth.
 COMPUTING, WORTH = 0.85, 1.10
 # From this part of the wait on, what is waited for is the hand-over.
 HANDING_OVER_FROM = 0.5
 NOT_PREDICTED = "what a change would gain cannot be predicted, so little is advised"
 MORE_THAN_FREE = (
-    "That can be more than the headroom: a part of the loop's own time goes too, which gives "
-    "workers' batches back or finds caches that long loading has emptied."
+    "That can exceed the headroom: part of the loop's own time goes too, which is spent on "
+    "workers' batches or on caches that long loading has emptied."
 )
 LITTLE = "It would gain little: the loop computes most of its time."
 UNSURE = "The gain is not certain enough to recommend it: it may be nothing."

@@ -17,7 +17,7 @@ LEAST_WAITING = 0.05
 # Of fewer samples a share says little: of 10, a half may be a fifth or four fifths.
 LEAST_SAMPLES = 10
 MOST = 5
-# Stage as predictions name it, or as it is told → the causes of waiting that belong to it.
+# Stage as predictions or the report name it → the causes of waiting that belong to it.
 REST: Mapping[str, tuple[str, ...]] = {
     "index": ("index",),
     "transfer": ("hand-over", "queue", "unpack"),

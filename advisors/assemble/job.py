@@ -50,10 +50,10 @@ class Group:
 def open_job(name: str | os.PathLike[str] = "latest", runs: Path | None = None) -> Run:
     """As `open_run`, for a report: of a job of many ranks, only those that the report needs are
     read whole."""
-    return read_run(find_run(name, runs), Liveness(), choose=_spoken_of)
+    return read_run(find_run(name, runs), Liveness(), choose=_needed)
 
 
-def _spoken_of(processes: Iterable[ProcessRun]) -> set[Path]:
+def _needed(processes: Iterable[ProcessRun]) -> set[Path]:
     return {process.path for group in groups_of(processes) for process, _ in group.foremost}
 
 
@@ -64,11 +64,7 @@ def groups_of(processes: Iterable[ProcessRun]) -> list[Group]:
     for process in processes:
         seen: Counter[tuple[Scalar, ...]] = Counter()
         for loader in summaries_of(process):
-            key: tuple[object, ...] = (
-                process.world_size,
-                loader.identity,
-                seen[loader.identity],
-            )
+            key: tuple[object, ...] = (process.world_size, loader.identity, seen[loader.identity])
             seen[loader.identity] += 1
             # No rank, or a rank that was started anew, or a child of it: a group of its own.
             ranks = [other.rank for other, _ in found.get(key, ())]

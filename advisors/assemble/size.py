@@ -46,13 +46,14 @@ def size_of(run: Run, loader: str | None, speeds: Sequence[float]) -> Size:
     process, chosen = chosen_of(run, loader)
     whatif = whatif_of(run, process, chosen)
     place = process.path.name, chosen.index
-    (told,) = build_report(run, loader=place, advice=False).loaders
-    per_batch = told.samples / told.batches if told.samples and told.batches else None
-    storage = told.storage
-    read = storage.read_bytes_per_sample if storage is not None else None
-    dataset = storage.dataset_bytes if storage is not None else None
-    why = dict(storage.reasons) if storage is not None else {}
-    unknown = "what is read was not recorded"
+    (found,) = build_report(run, loader=place, advice=False).loaders
+    per_batch = found.samples / found.batches if found.samples and found.batches else None
+    storage = found.storage
+    known = {
+        name: getattr(storage, name, None)
+        for name in ("read_bytes_per_sample", "dataset_bytes", "memory_bytes")
+    }
+    why = storage.reasons if storage is not None else {}
     return Size(
         schema=SCHEMA,
         run=run.id,
@@ -61,12 +62,10 @@ def size_of(run: Run, loader: str | None, speeds: Sequence[float]) -> Size:
         now_cpus=whatif.workload.plan.cpus,
         now_workers=chosen.num_workers,
         needs=tuple(needs(whatif, speeds, per_batch)),
-        read_bytes_per_sample=read,
-        dataset_bytes=dataset,
-        memory_bytes=storage.memory_bytes if storage is not None else None,
+        **known,
         reasons={
-            name: why.get(name, unknown)
-            for name, value in (("read_bytes_per_sample", read), ("dataset_bytes", dataset))
-            if value is None
+            name: why.get(name, "what is read was not recorded")
+            for name in ("read_bytes_per_sample", "dataset_bytes")
+            if known[name] is None
         },
     )

@@ -17,8 +17,8 @@ def with_trials(loader: LoaderReport, tuned: Tuned) -> LoaderReport:
     """The report of a loader whose settings were tried: each piece of advice that was tried says
     what it came to."""
     note = (
-        f"Settings were tried while it trained ({tuned.said}): figures are of batches made with "
-        "those of the code."
+        f"Settings were tried during training ({tuned.said}): figures are of batches made with "
+        "the settings of the code."
     )
     return replace(
         loader,
@@ -68,7 +68,7 @@ def why_not(advice: Recommendation, tuned: Tuned | None) -> str | None:
         return None
     proven = changed(tuned.own, best.settings)
     if any(proven.get(name, value) != value for name, value in _changes(advice).items()):
-        return "Other settings were proven, and no more is certain of these."
+        return "Other settings were proven, and these are not certain to gain more."
     return None
 
 

@@ -1,6 +1,6 @@
 """The rules, one file each, in rooms by where the cause lies. A rule module holds
 
-    EFFORT = "one argument"    or "a few lines", "a conversion": what it takes to follow the advice
+    EFFORT = "one argument"    or "a conversion": what the advice takes, if not a few lines
     KIND = "correctness"       or "safety", if not about speed: those speak whatever the verdict
     NEEDS = "prediction"       what it cannot do without, if anything (words of case.NEEDS)
     def examine(case: Case) -> Outcomes
@@ -80,7 +80,7 @@ class Rule:
 def rule(name: str) -> Rule:
     """The rule of this public id. KeyError for an unknown one."""
     module = importlib.import_module(f".{_ROOMS[name]}.{name.replace('-', '_')}", __name__)
-    said: dict[str, Any] = {"KIND": "speed", "NEEDS": "", **vars(module)}
+    said: dict[str, Any] = {"KIND": "speed", "EFFORT": "a few lines", "NEEDS": "", **vars(module)}
     doc = inspect.cleandoc(module.__doc__ or "")
     return Rule(name, said["KIND"], said["EFFORT"], doc, said["examine"], said["NEEDS"])
 

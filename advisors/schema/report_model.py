@@ -255,9 +255,10 @@ class HotSpot:
     whether frames of that were seen or not.
     """
 
+    # Types are written out: the columns of a Parquet table follow them.
     function: str
     file: str | None
-    line: Counted
+    line: int | None
     library: str | None
     own: bool
     native: bool

@@ -34,7 +34,6 @@ from ...code.loader_code import loader_code
 from ...code.template import code_from
 from ...schema.evidence import Evidence, count, figure, percent, size, us
 
-EFFORT = "a few lines"
 NEEDS = "device prediction"
 
 # docs/causes.md, "Pageable copies", and "Where the usual advice is wrong", 4.

@@ -31,7 +31,6 @@ from ...code.loader_code import dataset_class, loader_code
 from ...code.loader_form import collate_name
 from ...schema.evidence import percent, size
 
-EFFORT = "a few lines"
 NEEDS = "prediction"
 
 # Of a step, handing over and copying: docs/causes.md, "Floats where bytes would do".

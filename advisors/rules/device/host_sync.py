@@ -26,7 +26,6 @@ from ...case.advice import Outcomes
 from ...case.case import Case
 from ...schema.evidence import percent, us
 
-EFFORT = "a few lines"
 NEEDS = "prediction"
 
 # Of a step, waited for the device by these lines: what other stages are worth a change from.

@@ -53,7 +53,6 @@ from ...code.loader_code import dataset_class
 from ...code.loader_form import form_of
 from ...schema.evidence import Evidence, count, percent, size, times, us
 
-EFFORT = "a few lines"
 NEEDS = "DataLoader map prediction"
 
 # docs/causes.md, "Sample by sample from memory".
@@ -148,14 +147,14 @@ def _estimated(cost: Cost) -> Evidence:
 
 def _left(case: Case, form: Batched) -> tuple[dict[str, Any], Evidence]:
     """(what is left of a batch's stages, evidence on the batched form)."""
-    leaves, lists, probe = form.access.leaves, form.access.lists, case.probe
-    if form.access.loops:
+    access, probe, getitems = form.access, case.probe, form.form == "getitems"
+    if access.loops:
         return {"fetch": (0.4, 1.0)}, {}
-    if form.form == "getitems":
-        cost = _look_up_us(case, leaves, lists + leaves)  # a row is still an object each
-        return {"fetch_us": cost}, _estimated(cost)
-    cost = _look_up_us(case, leaves, lists)
+    # With __getitems__, a row is still an object each.
+    cost = _look_up_us(case, access.leaves, access.lists + access.leaves * getitems)
     figures = _estimated(cost)
+    if getitems:
+        return {"fetch_us": cost}, figures
     if probe is not None and probe.equal and SAMPLER in probe.forms:
         tried = probe.forms[SAMPLER]
         cost = (tried * PROBE_SPREAD[0], tried * PROBE_SPREAD[1])

@@ -47,7 +47,6 @@ from ...schema.evidence import percent, us
 from ...stacks.source_lines import SourceLines
 from ...stacks.stage_parts import parts_of
 
-EFFORT = "a few lines"
 NEEDS = "DataLoader prediction"
 
 MAKING_SHARE = 0.20

@@ -48,14 +48,7 @@ from ...case.fetching import (
 )
 from ...code.by_hand import line_costs, make_cheaper
 from ...code.hot.element_code import elements_of
-from ...code.hot.functions import (
-    FEW_SAMPLES,
-    LEAST_SAMPLES,
-    STANDS_OUT,
-    Unknown,
-    known,
-    unknown,
-)
+from ...code.hot.functions import FEW_SAMPLES, LEAST_SAMPLES, STANDS_OUT, Unknown, known, unknown
 from ...code.hot.in_source import called, in_source
 from ...code.hot.kind import Hot
 from ...code.hot.late_steps import late_step, on_tensors
@@ -73,7 +66,6 @@ from ...stacks.code_summary import wilson
 from ...stacks.source_lines import SourceLines
 from ...stacks.stage_parts import Part, parts_of
 
-EFFORT = "a few lines"
 NEEDS = "prediction waiting"
 
 # Below this a sample is only looked up, not made: other rules judge that.

@@ -29,12 +29,7 @@ from statistics import median
 
 from ...case.advice import Outcomes, Unmeasured
 from ...case.case import Case
-from ...case.fetching import (
-    MAIN_PART,
-    core_wait_share,
-    fetch_idle_share,
-    fetch_share,
-)
+from ...case.fetching import MAIN_PART, core_wait_share, fetch_idle_share, fetch_share
 from ...schema.evidence import Evidence, percent, size, us
 from ...storage.disk_reads import loader_reads, whole_epochs
 from ...storage.files import length_of

@@ -31,12 +31,7 @@ from __future__ import annotations
 
 from ...case.advice import Advice, Outcomes, Unmeasured
 from ...case.case import Case
-from ...case.fetching import (
-    MAIN_PART,
-    core_wait_share,
-    fetch_share,
-    file_suffix,
-)
+from ...case.fetching import MAIN_PART, core_wait_share, fetch_share, file_suffix
 from ...code.layouts.container_access import findings
 from ...code.layouts.layout_choice import chosen
 from ...schema.evidence import Evidence, count, figure, percent, size, times, us

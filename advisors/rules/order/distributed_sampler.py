@@ -34,7 +34,6 @@ from ...schema.evidence import count, percent
 from ...schema.report_model import Range
 
 KIND = "correctness"
-EFFORT = "a few lines"
 NEEDS = "DataLoader map"
 
 # Samples a rank draws in an epoch, of the data set: with sharding it is 1 / ranks.
@@ -46,7 +45,7 @@ LEAST_BATCHES = 4
 
 _SET_EPOCH = (
     "Call sampler.set_epoch(epoch) at the start of each epoch",
-    "DistributedSampler draws the same order in every epoch unless it is told the epoch.",
+    "DistributedSampler draws the same order in every epoch unless set_epoch() is called.",
 )
 _SEEDED_ANEW = (
     "Shuffle anew in each epoch",

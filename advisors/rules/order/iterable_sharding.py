@@ -38,7 +38,6 @@ from ...schema.evidence import Evidence, count
 from ...schema.report_model import Range
 
 KIND = "correctness"
-EFFORT = "a few lines"
 NEEDS = "DataLoader stream"
 
 # Batches of each worker and epoch that carry a digest of their contents.

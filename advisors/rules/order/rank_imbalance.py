@@ -28,9 +28,7 @@ from ...case.advice import Outcomes
 from ...case.case import Case
 from ...code.template import code_from
 from ...schema.evidence import Evidence, figure, us
-from ...schema.rank_model import RankFigures
 
-EFFORT = "a few lines"
 NEEDS = "prediction"
 
 # Between the ranks' cost per batch: docs/causes.md, "Ranks of unlike cost".
@@ -61,14 +59,17 @@ def examine(case: Case) -> Outcomes:
     ranks = case.report.ranks
     if ranks is None:
         return
-    means: dict[int | None, _Means] = {
-        each.rank: found for each in ranks.each if (found := _means(each)) is not None
-    }
+    means: dict[int | None, _Means] = {}
+    for each in ranks.each:
+        mean = each.mean_us
+        if each.steady_batches >= LEAST_BATCHES and {"fetch", "wait", "compute"} <= mean.keys():
+            cost = mean["fetch"] + mean.get("collate", 0.0)
+            means[each.rank] = _Means(cost, mean["wait"], mean["compute"])
     own = means.pop(case.loader.rank, None)
     if own is None or not means:
         return
-    least = min(means.values(), key=lambda each: each.cost)
-    if own.cost < max(each.cost for each in means.values()) or own.cost < SPREAD * least.cost:
+    least = min(means.values())
+    if own < max(means.values()) or own.cost < SPREAD * least.cost:
         return
     step, more_wait = own.wait + own.compute, own.wait - least.wait
     if abs(step - least.wait - least.compute) > SAME_PACE * step or more_wait < LEAST_WAIT * step:
@@ -88,9 +89,9 @@ def examine(case: Case) -> Outcomes:
             title="Dealing out the samples differently: the samples are not what is slow",
         )
         return
-    mean = (own.cost + sum(each.cost for each in means.values())) / (1 + len(means))
+    usual = (own.cost + sum(each.cost for each in means.values())) / (1 + len(means))
     # All at the mean at best; workers of other hosts may differ in speed, too.
-    balanced = (mean / own.cost, (1 + mean / own.cost) / 2)
+    balanced = (usual / own.cost, (1 + usual / own.cost) / 2)
     code = code_from("samplers", "EvenCosts", then=_USE)
     yield case.change(code=code, fetch=balanced, collate=balanced).advise(
         "Deal the costly samples out evenly among the ranks",
@@ -103,10 +104,3 @@ def examine(case: Case) -> Outcomes:
         caveat="Check first that this rank's host is no slower than the others'. `costs` is what "
         "you know of each sample: its length, its size on disk.",
     )
-
-
-def _means(rank: RankFigures) -> _Means | None:
-    mean = rank.mean_us
-    if rank.steady_batches < LEAST_BATCHES or not {"fetch", "wait", "compute"} <= mean.keys():
-        return None
-    return _Means(mean["fetch"] + mean.get("collate", 0.0), mean["wait"], mean["compute"])

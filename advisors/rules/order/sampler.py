@@ -32,7 +32,6 @@ from ...schema.evidence import count, percent, us
 from ...stage_model.verdict import first_of_epoch
 from ...whatif.costs import DRAWN_AS_ARRAY
 
-EFFORT = "a few lines"
 NEEDS = "prediction"
 
 INDEX_SHARE = 0.10

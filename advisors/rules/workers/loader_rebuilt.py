@@ -33,7 +33,6 @@ from ...schema.report_model import Range
 from ...stage_model.measured import measured
 from ...stage_model.stages import startup_ns
 
-EFFORT = "a few lines"
 NEEDS = "DataLoader"
 
 LEAST_PASS = 5.0

@@ -29,6 +29,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ....profiler.base.metadata import clean
+from ....profiler.store.inspection import Part
 from ...case.advice import Outcomes
 from ...case.case import Case
 from ...case.code_text import Source
@@ -38,7 +39,6 @@ from ...code.loader_form import arguments_of, form_of
 from ...code.template import whole
 from ...schema.evidence import count, figure, in_cores
 
-EFFORT = "a few lines"
 NEEDS = "prediction workers"
 
 # A forked worker has three threads of its own: its loop, its queue's feeder, and torch's. A spawned
@@ -116,22 +116,13 @@ def _limit(case: Case) -> tuple[str, str | None]:
 def _lines_that_set_threads(case: Case) -> Iterator[tuple[str, str]]:
     """(where, line) of each recorded line that asks for several threads, or for a number that is
     only known when it runs."""
-    methods = [
-        (f"{part.name}.{name}", lines)
-        for part in case.inspection.parts
-        for name, lines in (
-            ("__getitem__", part.getitem),
-            ("__getitems__", part.getitems),
-            ("__iter__", part.iter),
-        )
-    ]
-    if (collate := case.inspection.collate) is not None:
-        methods.append((collate.name, collate.call))
-    for owner, lines in methods:
-        for line in lines:
-            found = _SETS_THREADS.search(line.partition("#")[0])
-            if found is not None and found["number"] not in ("0", "1"):
-                yield clean(owner, 80), clean(line.strip(), 100)
+    for part in (*case.inspection.parts, case.inspection.collate or Part()):
+        for method in ("getitem", "getitems", "iter", "call"):
+            owner = part.name if method == "call" else f"{part.name}.__{method}__"
+            for line in getattr(part, method):
+                found = _SETS_THREADS.search(line.partition("#")[0])
+                if found is not None and found["number"] not in ("0", "1"):
+                    yield clean(owner, 80), clean(line.strip(), 100)
 
 
 def _threads(case: Case) -> float:

@@ -41,7 +41,6 @@ from ...stage_model.measured import measured
 from ...stage_model.process_rows import Rows
 
 KIND = "safety"
-EFFORT = "a few lines"
 NEEDS = "workers"
 
 LEAST_SLOPE = 1_000_000 / 60  # bytes a second: what fills 16 GB in eleven days

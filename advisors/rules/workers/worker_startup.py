@@ -33,7 +33,6 @@ from ...schema.evidence import Figure, count, percent, size, us
 from ...stage_model.measured import measured
 from ...stage_model.stages import startup_ns
 
-EFFORT = "a few lines"
 NEEDS = "prediction workers"
 
 SLOW_START_US = 1e6

@@ -35,7 +35,6 @@ from ...code.loader_form import collate_name
 from ...code.template import code_from
 from ...schema.evidence import count, percent, size, us
 
-EFFORT = "a few lines"
 NEEDS = "prediction workers"
 
 WAITING_SHARE = 0.15

@@ -143,9 +143,8 @@ def test_time_the_hypervisor_took_is_told(run: RunBuilder, stolen: float, noted:
     report = report_of(run)
     assert report.system.cpu_stolen_mean_share == pytest.approx(stolen / 100, abs=1e-6)
     assert [note for note in report.notes if "hypervisor" in note] == (
-        ["the hypervisor ran others during 30 % of this machine's CPU time: what was measured is "
-        "slower than the code, and predictions are less sure; record again when the host is "
-        "quiet"] if noted else []
+        ["the hypervisor gave 30 % of this machine's CPU time to others: measured times are too "
+        "long, and predictions less certain; record again when the host is quiet"] if noted else []
     )  # fmt: skip
     (cpu,) = (line for label, line in system_rows(report.system) if label == "CPU")
     assert ("taken by the hypervisor" in cpu) == (stolen > 0)

@@ -24,27 +24,35 @@ def found_case(tmp_path: Path) -> Case:
     return case_of(tmp_path, rows, epochs=epochs)
 
 
-def placed(
-    case: Case, copies: float, verdict: str, headroom: float | None
-) -> Recommendation | None:
-    case = replace(case, report=replace(case.report, verdict=verdict, headroom=headroom))  # type: ignore[arg-type]
-    advice = Advice("title", "why", {}, Range(1.2, 1.5, 3.0), "x = 1\n", beside_loading=copies)
-    found = judged(advice.recommendation("h2d-copies", "speed"), advice, case)
+LIKELY = Range(1.2, 1.5, 3.0)
+
+
+def judge(
+    case: Case, predicted: Range = LIKELY, headroom: float | None = 9.0, title: str = "title",
+    code: str = "x = 1\n", verdict: Any = "input-bound", **more: Any,
+) -> tuple[Recommendation, bool] | None:  # fmt: skip
+    case = replace(case, report=replace(case.report, verdict=verdict, headroom=headroom))
+    advice = Advice(title, "why", {}, predicted, code, **more)
+    return judged(advice.recommendation("num-workers", "speed"), advice, case)
+
+
+def placed(case: Case, copies: float, headroom: float | None, **more: Any) -> Recommendation | None:
+    found = judge(case, headroom=headroom, beside_loading=copies, **more)
     return found[0] if found is not None and found[1] else None
 
 
 def test_training_that_waits_for_its_copies_is_told(found_case: Case) -> None:
-    assert placed(found_case, 0.0, "compute-bound", 1.01) is None
-    found = placed(found_case, 0.4, "compute-bound", 1.0)
+    assert placed(found_case, 0.0, 1.01, verdict="compute-bound") is None
+    found = placed(found_case, 0.4, 1.0, verdict="compute-bound")
     assert found is not None
     assert (found.predicted.mid, found.predicted.high) == (1.5, pytest.approx(1 / 0.6))
 
 
 def test_free_copies_come_on_top_of_free_loading(found_case: Case) -> None:
-    loading, both = (placed(found_case, copies, "input-bound", 1.25) for copies in (0.0, 0.3))
+    loading, both = (placed(found_case, copies, 1.25) for copies in (0.0, 0.3))
     assert loading is not None and both is not None
     assert (loading.predicted.high, both.predicted.high) == (1.25, pytest.approx(2.0))
-    unknown = placed(found_case, 0.3, "input-bound", None)
+    unknown = placed(found_case, 0.3, None)
     assert unknown is not None and unknown.predicted.high == 3.0
 
 
@@ -53,7 +61,7 @@ def test_what_is_held_below_free_loading_is_as_unsure_as_that(found_case: Case) 
         found_case.report.basis, stall_share=0.2, stall_share_low=0.15, stall_share_high=0.25
     )
     case = replace(found_case, report=replace(found_case.report, basis=basis))
-    found = placed(case, 0.0, "input-bound", 1.15)
+    found = placed(case, 0.0, 1.15)
     assert found is not None
     assert found.predicted.low == pytest.approx(1 / (1 / 1.15 + 0.05))
     assert found.predicted.mid <= found.predicted.high == 1.15  # as the report says it
@@ -74,30 +82,17 @@ def test_what_is_not_advised_promises_nothing(
     found_case: Case, title: str, predicted: Range, headroom: float, rejected: bool, left: Range
 ) -> None:
     basis = replace(found_case.report.basis, stall_share=None, stall_share_low=None)
-    report = replace(found_case.report, verdict="input-bound", headroom=headroom, basis=basis)
-    advice = Advice(title, "why", {}, predicted, "x = 1\n", rejected=rejected)
-    made = judged(
-        advice.recommendation("num-workers", "speed"), advice, replace(found_case, report=report)
-    )
+    case = replace(found_case, report=replace(found_case.report, basis=basis))
+    made = judge(case, predicted, headroom, title, rejected=rejected)
     assert made is not None and not made[1] and made[0].predicted == left
     assert ("gain little" in made[0].why) is not rejected
 
 
 def test_code_that_only_defines_says_that_it_is_for_the_hand(found_case: Case) -> None:
-    case = replace(
-        found_case, report=replace(found_case.report, verdict="input-bound", headroom=9.0)
-    )
-    codes = []
     for code in ("def read(path):\n    return path\n", "x = 1\n"):
-        advice = Advice("title", "why", {}, Range(1.2, 1.5, 3.0), code)
-        made = judged(advice.recommendation("hot-function", "speed"), advice, case)
-        assert made is not None and made[1]
-        codes.append(made[0].change.code)
-    assert (
-        codes[0].startswith("# By hand")
-        and codes[0].endswith("return path\n")
-        and codes[1] == "x = 1\n"
-    )
+        made = judge(found_case, code=code)
+        assert made is not None and made[1] and made[0].change.code.endswith(code)
+        assert made[0].change.code.startswith("# By hand") is code.startswith("def")
 
 
 @pytest.mark.parametrize(
@@ -106,11 +101,7 @@ def test_code_that_only_defines_says_that_it_is_for_the_hand(found_case: Case) -
 def test_a_likely_gain_that_is_surely_one_is_recommended(
     found_case: Case, low: float, mid: float, said: bool
 ) -> None:
-    case = replace(
-        found_case, report=replace(found_case.report, verdict="input-bound", headroom=9.0)
-    )
-    advice = Advice("title", "why", {}, Range(low, mid, 2.0), "x = 1\n")
-    made = judged(advice.recommendation("collate", "speed"), advice, case)
+    made = judge(found_case, Range(low, mid, 2.0))
     assert made is not None and made[1] is said
 
 
@@ -118,22 +109,15 @@ def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_
     """A step computes for 4 % of its time, all of it to give back what came from workers."""
     whatif = FakeWhatIf()
     whatif.released_share = 0.0399
-    case = replace(
-        found_case,
-        whatif=cast("Any", whatif),
-        report=replace(found_case.report, verdict="input-bound", headroom=25.0),
+    case = replace(found_case, whatif=cast("Any", whatif))
+    without, other = (
+        judge(case, Range(20.0, 100.0, 400.0), 25.0, asked={"num_workers": workers})
+        for workers in (0, 2)
     )
-    found = []
-    for workers in (0, 2):
-        advice = Advice(
-            "title", "why", {}, Range(20.0, 100.0, 400.0), "x = 1\n", asked={"num_workers": workers}
-        )
-        made = judged(advice.recommendation("num-workers", "speed"), advice, case)
-        assert made is not None and made[1]
-        found.append(made[0])
-    without, other = found
-    assert without.predicted.mid == 100.0 and MORE_THAN_FREE in without.why
-    assert (other.predicted.mid, other.predicted.high) == (25.0, pytest.approx(25.0 / 0.6))
+    assert without is not None and other is not None and without[1] and other[1]
+    assert without[0].predicted.mid == 100.0 and MORE_THAN_FREE in without[0].why
+    assert other[0].predicted.mid == 25.0
+    assert other[0].predicted.high == pytest.approx(25.0 / 0.6)
 
 
 def test_what_is_wrong_in_another_rank_comes_first(found_case: Case) -> None:
@@ -178,9 +162,8 @@ def test_a_hand_over_on_busy_cores_may_take_less_on_free_ones(
         found_case,
         whatif=cast("Any", FakeWhatIf()),
         system=replace(found_case.system, effective_cpus=2.0, others_cores=busy),
-        report=replace(found_case.report, verdict="input-bound", headroom=2.0, waiting=waiting),
+        report=replace(found_case.report, waiting=waiting),
     )
-    advice = Advice("title", "why", {}, Range(gain, gain, gain), "x = 1\n", beside_loading=0.4)
-    made = judged(advice.recommendation("num-workers", "speed"), advice, case)
+    made = judge(case, Range(gain, gain, gain), 2.0, beside_loading=0.4)
     assert made is not None and made[0].predicted.low == pytest.approx(low)
     assert made[1] is (low > 1)

@@ -62,7 +62,6 @@ def probe(dataset: Any, **options: Any) -> ProbeResult:
 
 def test_an_array_data_set_is_compared_and_timed() -> None:
     result = probe(Rows())
-
     assert result.equal is True and result.reason is None
     assert result.checked_batches >= 1
     assert set(result.forms) == {NOW, GETITEMS, SAMPLER}
@@ -72,7 +71,6 @@ def test_an_array_data_set_is_compared_and_timed() -> None:
 
 def test_a_subset_is_compared_too() -> None:
     result = probe(Subset(TensorDataset(torch.randn(N, 3)), range(0, N, 2)))
-
     assert result.equal is True and set(result.forms) == {NOW, GETITEMS, SAMPLER}
 
 
@@ -80,9 +78,7 @@ def test_random_states_are_what_they_were() -> None:
     dataset = Rows()
     dataset.transform = lambda x: x + np.random.rand() + random.random() + float(torch.rand(()))
     before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
-
     probe(dataset)
-
     assert before == (
         random.getstate(),
         np.random.get_state()[1].tolist(),
@@ -93,9 +89,7 @@ def test_random_states_are_what_they_were() -> None:
 def test_random_augmentation_cannot_be_compared() -> None:
     dataset = Rows()
     dataset.transform = lambda x: x + np.random.rand()
-
     result = probe(dataset)
-
     assert result.equal is None and "other values each time" in (result.reason or "")
     assert not result.forms and result.factor is None
 
@@ -103,7 +97,6 @@ def test_random_augmentation_cannot_be_compared() -> None:
 def test_a_transform_without_chance_is_compared() -> None:
     dataset = Rows()
     dataset.transform = lambda x: x * 2
-
     assert probe(dataset).equal is True
 
 
@@ -117,9 +110,7 @@ def test_a_batched_form_with_other_values_is_found_out() -> None:
             return found if np.isscalar(index) or isinstance(index, int) else found + 1
 
     dataset.x = held.view(Sly)
-
     result = probe(dataset)
-
     assert result.equal is not True
 
 
@@ -135,7 +126,6 @@ def test_a_batched_form_with_other_values_is_found_out() -> None:
 )
 def test_what_cannot_be_probed_says_why(dataset: Any, options: dict[str, Any], reason: str) -> None:
     result = probe(dataset, **options)
-
     assert result.equal is None and reason in (result.reason or "")
 
 
@@ -146,7 +136,6 @@ def test_a_data_set_that_raises_is_reported_not_raised() -> None:
         raise KeyError("no such key")
 
     dataset.transform = fail
-
     assert "KeyError" in (probe(dataset).reason or "")
 
 

@@ -103,11 +103,9 @@ def test_what_was_proven_is_advised_with_what_it_came_to(waiting_case: Case) -> 
     (advised,), rejected = placed(
         waiting_case, tuned_by(tried(NONE, "proven", (2.0, 3.0, 4.5))), num_workers=0
     )
-    assert (
-        rejected == []
-        and advised.measured == 3.0
-        and effect_text(advised).startswith("proved ×3.0 (2.0–4.5) in 9 s")
-    )
+    assert rejected == []
+    assert advised.measured == 3.0
+    assert effect_text(advised).startswith("proved ×3.0 (2.0–4.5) in 9 s")
 
 
 @pytest.mark.parametrize(

@@ -29,11 +29,9 @@ def asked_of(case: Case) -> Any:
 
 def test_an_argument_is_predicted_written_and_set(case: Case) -> None:
     change = case.change(num_workers=4, then="  # and so on\n")
-    assert (
-        change.predicted == ANSWER
-        and asked_of(case) == [{"num_workers": 4}]
-        and change.asked == {"num_workers": 4}
-    )
+    assert change.predicted == ANSWER
+    assert asked_of(case) == [{"num_workers": 4}]
+    assert change.asked == {"num_workers": 4}
     assert arguments(change.code)["num_workers"] == "4" and change.code.endswith("  # and so on\n")
     assert change.params == {"num_workers": 4}
 
@@ -41,11 +39,9 @@ def test_an_argument_is_predicted_written_and_set(case: Case) -> None:
 def test_what_happens_to_a_stage_is_predicted_alone(case: Case) -> None:
     change = case.change(pin_memory=True, h2d=(0.2, 0.5), non_blocking=True)
     assert asked_of(case) == [{"pin_memory": True, "h2d": (0.2, 0.5), "non_blocking": True}]
-    assert (
-        "h2d" not in change.code
-        and "non_blocking" not in change.code
-        and change.params == {"pin_memory": True}
-    )
+    assert "h2d" not in change.code
+    assert "non_blocking" not in change.code
+    assert change.params == {"pin_memory": True}
 
 
 def test_what_the_model_does_not_know_is_written_alone(case: Case) -> None:

@@ -3,6 +3,7 @@ was measured."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,9 @@ def test_every_file_is_a_rule_that_is_listed() -> None:
 def test_it_leaves_a_loop_alone_that_does_not_wait(name: str, tmp_path: Path) -> None:
     case = case_of(tmp_path, main_loop(100, compute_ms=50.0, fetch=0.1), whatif=FakeWhatIf(1.0))
     assert outcomes(name, case) == []
+
+
+@pytest.mark.parametrize("name", [each for each in NAMES if "prediction" in rule(each).needs])
+def test_what_rests_on_a_prediction_is_not_said_without_one(name: str, tmp_path: Path) -> None:
+    case = case_of(tmp_path, main_loop(100, fetch=30.0))
+    assert outcomes(name, replace(case, whatif=None)) == []

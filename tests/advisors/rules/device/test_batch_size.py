@@ -37,16 +37,12 @@ def case(
 
 def test_the_factor_is_in_samples_a_second(tmp_path: Path) -> None:
     seen = case(tmp_path)
-
     found = advice(NAME, seen)
-
     assert found.predicted == Range(1.2, 2.0, 3.2)
     assert found.params == {"batch_size": 16} and "batch_size=16" in found.code
     asked: Any = seen.whatif.asked[0]  # type: ignore[union-attr]
-    assert (
-        asked["fetch"] == (pytest.approx(1 + 7 * 0.75), pytest.approx(1 + 7 * 0.95))
-        and "transfer" not in asked
-    )
+    assert asked["fetch"] == (pytest.approx(1 + 7 * 0.75), pytest.approx(1 + 7 * 0.95))
+    assert "transfer" not in asked
     assert asked["compute"] == (pytest.approx(3.1), 8.0)
     assert asked["collate"] == (pytest.approx(1.21), pytest.approx(4.5))
     assert "samples per second" in found.why
@@ -80,9 +76,7 @@ def test_a_device_gets_a_table_of_sizes(tmp_path: Path) -> None:
     }
     seen = case(tmp_path, process={"device": "cuda:0"}, **columns)
     seen = replace(seen, loader=replace(seen.loader, config={**seen.config, "dataset_len": 20_000}))
-
     found = advice(NAME, seen)
-
     assert found.beside_loading == 1.0  # fewer launches and copies come on top of loading
     table = {
         name: str(value) for name, value in found.evidence.items() if name.startswith("batches of")

@@ -42,13 +42,9 @@ def asked(case: Case) -> Any:
 
 def test_many_small_copies_are_packed(tmp_path: Path) -> None:
     seen = case(tmp_path, h2d_copies=40, h2d_bytes=400_000, h2d_pinned=40)
-
     found = advice(NAME, seen)
-
-    assert (
-        str(found.evidence["copies per batch"]) == "40"
-        and str(found.evidence["a copy"]) == "10.0 kB"
-    )
+    assert str(found.evidence["copies per batch"]) == "40"
+    assert str(found.evidence["a copy"]) == "10.0 kB"
     ((low, high),) = (each["h2d"] for each in asked(seen))
     assert low == pytest.approx((40 * 0.5 + 20 + 0.5 * 20) / 800) and high == pytest.approx(
         (40 * 5 + 200 + 2 * 20) / 800
@@ -80,13 +76,11 @@ def test_the_lines_that_copy_are_named(tmp_path: Path) -> None:
 
 def test_blocking_copies_of_pinned_memory_are_named(tmp_path: Path) -> None:
     found = advice(NAME, case(tmp_path, h2d_blocking=2))
-
     assert "non_blocking=True" in found.code and str(found.evidence["blocking copies"]) == "2 of 2"
 
 
 def test_pinning_without_effect_is_named(tmp_path: Path) -> None:
     found = advice(NAME, case(tmp_path, h2d_pinned=0, h2d_blocking=2))
-
     assert "pin_memory method" in found.title and str(found.evidence["pinned copies"]) == "0 of 2"
 
 

@@ -52,9 +52,7 @@ def asked(case: Case) -> Any:
 
 def test_pictures_are_sent_as_bytes(tmp_path: Path) -> None:
     seen = case(tmp_path, leaf())
-
     found = advice(NAME, seen)
-
     assert asked(seen) == [{"transfer": (0.25, 0.5)}]
     assert str(found.evidence["as uint8"]) == "1.25 MB"
     scope: dict[str, Any] = {"dataset": [], "collate_fn": None}
@@ -66,9 +64,7 @@ def test_pictures_are_sent_as_bytes(tmp_path: Path) -> None:
 
 def test_on_a_device_the_copy_shrinks_too(tmp_path: Path) -> None:
     seen = case(tmp_path, leaf(), workers=0, device="cuda:0", h2d_ns=900 * US)
-
     found = advice(NAME, seen)
-
     assert asked(seen) == [{"h2d": (0.25, 0.5), "pin": (0.25, 0.5)}]
     assert found.beside_loading > 0.05  # training that computes all the time waits for its copies
 
@@ -77,7 +73,6 @@ def test_the_users_collate_function_stays_in_use(tmp_path: Path) -> None:
     found = advice(
         NAME, case(tmp_path, leaf(path="['image']"), config={"collate_fn": "train.join"})
     )
-
     assert "batch = join(samples)" in found.code and "batch['image']" in found.code
 
 
@@ -105,9 +100,7 @@ def test_floats_made_by_the_data_set_are_left_out_there(tmp_path: Path) -> None:
         "    return self.pictures[index].float() / 255, self.labels[index]",
     )
     seen = case(tmp_path, leaf(), getitem=source)
-
     found = advice(NAME, seen)
-
     # What makes the floats is saved as well as the bytes, in fetching and in collate.
     assert asked(seen) == [{"transfer": (0.25, 0.5), "fetch": (0.3, 1.0), "collate": (0.25, 0.6)}]
     assert "Faces.__getitem__" in found.code and "as_bytes" not in found.code

@@ -32,14 +32,10 @@ def test_the_line_is_named_with_what_it_waits(tmp_path: Path) -> None:
         ITEM,
         altered(ITEM, a_step=0.125),
     )
-
     found = advice(NAME, seen)
-
     assert found.title == "Do not wait for the device in each step (train.py:41)"
-    assert (
-        found.why.startswith("`total += loss.item()` at train.py:41")
-        and "4.00 ms per step" in found.why
-    )
+    assert found.why.startswith("`total += loss.item()` at train.py:41")
+    assert "4.00 ms per step" in found.why
     assert str(found.evidence["train.py:50"]) == "1.00 ms in float()"
     assert seen.whatif.asked == [{"synchronous": False}]  # type: ignore[union-attr]
 

@@ -94,9 +94,7 @@ def case(
 )
 def test_it_speaks_where_samples_are_looked_up_one_by_one(tmp_path: Path, dataset: Any) -> None:
     whatif = FakeWhatIf()
-
     found = advice(NAME, case(tmp_path, dataset, whatif=whatif))
-
     assert found.params == {"batch_size": None, "num_workers": 0}
     assert str(found.evidence["fetch a sample"]) == "6.00 µs"
     assert str(found.evidence["collate a batch"]) == "250 µs"
@@ -111,7 +109,6 @@ def test_workers_are_let_go_where_they_only_hand_over(tmp_path: Path) -> None:
         "queued_ns": 0, "worker_pid": 4001, "worker": 0,
     }  # fmt: skip
     found = advice(NAME, case(tmp_path, Points(), num_workers=2, columns=columns))
-
     assert found.params["num_workers"] == 0
     assert "hand-over" in found.why
 
@@ -135,9 +132,7 @@ def test_it_is_silent_one_step_away(tmp_path: Path, dataset: Any, options: dict[
 
 def test_decoding_is_not_helped(tmp_path: Path) -> None:
     whatif = FakeWhatIf()
-
     found = rejection(NAME, case(tmp_path, Pictures(), sample_us=2100.0, whatif=whatif))
-
     assert "2.10 ms" in found.why and "decoding" in found.why
     low, high = whatif.asked[0]["fetch"]
     assert 0.99 < low < 1 and high == 1
@@ -145,7 +140,6 @@ def test_decoding_is_not_helped(tmp_path: Path) -> None:
 
 def test_reading_files_is_not_helped(tmp_path: Path) -> None:
     found = rejection(NAME, case(tmp_path, Pictures(), sample_us=400.0, idle=0.8))
-
     assert "reading" in found.why
 
 
@@ -157,7 +151,6 @@ def test_cheap_samples_that_cannot_be_looked_up_at_once_are_kept(tmp_path: Path)
 
 def test_chance_is_never_kept(tmp_path: Path) -> None:
     reason = unmeasured(NAME, case(tmp_path, Noisy()))
-
     assert "6.00 µs" in reason and "change from one epoch to the next" in reason
 
 
@@ -166,9 +159,7 @@ def test_what_the_probe_measured_is_believed(tmp_path: Path) -> None:
     seen = case(tmp_path, dataset, whatif=FakeWhatIf())
     probe = probe_loader(DataLoader(dataset, batch_size=100), seconds=0.05)
     object.__setattr__(seen, "probe", probe)
-
     found = advice(NAME, seen)
-
     assert "measured by the probe" in str(found.evidence["a batch at once"])
     assert str(found.evidence["equal batches"])
 
@@ -178,14 +169,12 @@ def test_what_the_probe_refuted_is_not_advised(tmp_path: Path) -> None:
 
     seen = case(tmp_path, Points())
     object.__setattr__(seen, "probe", ProbeResult(False, "the batched form gave other values"))
-
     assert "other values" in unmeasured(NAME, seen)
 
 
 def test_a_collate_function_of_the_users_own_keeps_its_samples(tmp_path: Path) -> None:
     whatif = FakeWhatIf()
     found = advice(NAME, case(tmp_path, Points(), whatif=whatif, collate_fn=stacked))
-
     assert "Points.__getitems__ = getitems" in found.code and "collate_fn=stacked" in found.code
     assert "collate_us" not in whatif.asked[0] and "num_workers" not in whatif.asked[0]
 

@@ -99,18 +99,14 @@ def with_frame(tmp_path: Path, **options: Any) -> Case:
 
 def test_rows_of_a_data_frame_become_arrays(tmp_path: Path) -> None:
     whatif = FakeWhatIf()
-
     found = advice(NAME, with_frame(tmp_path, whatif=whatif))
-
     assert "DataFrame" in found.why and "dataset.frame = stand_in(dataset.frame)" in found.code
     assert whatif.asked == [{"fetch": (pytest.approx(0.05), 0.7)}]
 
 
 def test_a_row_that_is_a_small_part_of_a_sample_promises_little(tmp_path: Path) -> None:
     whatif = FakeWhatIf()
-
     advice(NAME, with_frame(tmp_path, sample_us=3000.0, whatif=whatif))
-
     low, high = whatif.asked[0]["fetch"]
     assert low == pytest.approx(0.8) and high == pytest.approx(0.99)
 
@@ -125,7 +121,6 @@ def test_a_row_that_is_a_small_part_of_a_sample_promises_little(tmp_path: Path) 
 def test_known_slow_calls_are_named(tmp_path: Path, dataset: Any, word: str) -> None:
     whatif = FakeWhatIf()
     found = advice(NAME, case(tmp_path, dataset, 900.0, whatif=whatif))
-
     assert word in found.why.lower()
     low, high = whatif.asked[0]["fetch"]
     assert 0 < low < high < 1
@@ -159,5 +154,4 @@ def test_a_frame_alone_is_no_row_access(tmp_path: Path) -> None:
 
     seen = inspect_loader(DataLoader(Computing(), batch_size=4))
     seen["dataset"]["attributes"] = [FRAME]
-
     assert outcomes(NAME, case(tmp_path, Computing(), 100.0, inspection=seen)) == []

@@ -128,15 +128,11 @@ SEEN = {
 def test_a_known_function_is_named_with_its_share(tmp_path: Path, key: str) -> None:
     frames, word, _ = SEEN[key]
     whatif = FakeWhatIf()
-
     found = advice(
         NAME, seen(case(tmp_path, whatif=whatif), (f"{GETITEM} > {frames}", 160), (GETITEM, 40))
     )
-
-    assert (
-        word in f"{found.title} {found.why}"
-        and "80 % of fetch, called from patches.py:41" in found.why
-    )
+    assert word in f"{found.title} {found.why}"
+    assert "80 % of fetch, called from patches.py:41" in found.why
     assert str(found.evidence["part of fetch"]).startswith("80 %") and "200 stack samples" in str(
         found.evidence["seen in"]
     )
@@ -150,9 +146,7 @@ def test_a_known_function_is_named_with_its_share(tmp_path: Path, key: str) -> N
 @pytest.mark.parametrize("key", SEEN)
 def test_what_is_only_like_it_is_named_but_not_advised_on(tmp_path: Path, key: str) -> None:
     other = SEEN[key][2]
-
     reason = named(seen(case(tmp_path), (f"{GETITEM} > {other}", 160), (GETITEM, 40)))
-
     assert "80 % of fetch" in reason and "No better alternative is known" in reason
     assert other.partition(" ")[0] in reason
 
@@ -192,20 +186,15 @@ TEXTS = {
 @pytest.mark.parametrize("key", TEXTS)
 def test_compiled_code_is_known_by_the_line_that_calls_it(tmp_path: Path, key: str) -> None:
     text, word, _ = TEXTS[key]
-
     found = advice(NAME, seen(case(tmp_path, Tensors()), (GETITEM, 100), text=text))
-
-    assert (
-        word in f"{found.title} {found.why}"
-        and "100 % of fetch, called from patches.py:41" in found.why
-    )
+    assert word in f"{found.title} {found.why}"
+    assert "100 % of fetch, called from patches.py:41" in found.why
     assert text in found.code
 
 
 @pytest.mark.parametrize("key", TEXTS)
 def test_other_lines_are_only_named(tmp_path: Path, key: str) -> None:
     reason = named(seen(case(tmp_path, Tensors()), (GETITEM, 100), text=TEXTS[key][2]))
-
     assert f"`{TEXTS[key][2]}` (patches.py:41) takes 100 % of fetch" in reason
 
 
@@ -222,15 +211,12 @@ def test_helpers_of_a_call_are_a_part_of_it_but_own_functions_are_not(tmp_path: 
     stage = made.report.code.stages["fetch"]  # type: ignore[union-attr]
     lines = tuple(replace(line, text=None if line.line == 7 else line.text) for line in stage.lines)
     code = replace(made.report.code, stages={"fetch": replace(stage, lines=lines)})  # type: ignore[type-var]
-
     found = advice(NAME, replace(made, report=replace(made.report, code=code)))
-
     assert "70 % of fetch" in found.why
 
 
 def test_every_family_is_tried_here() -> None:
     tried = {*SEEN, *TEXTS, "png", "jpeg", "jpeg-small", "wait"}
-
     assert tried == {family.key for family in FUNCTION_KINDS}
 
 
@@ -242,7 +228,6 @@ class Chained(Tensors):
 def test_elements_are_known_by_the_source_in_any_form(tmp_path: Path) -> None:
     text = "return sum(float(self.values[index][j]) for j in range(5))"
     found = advice(NAME, seen(case(tmp_path, Chained()), (GETITEM, 100), text=text))
-
     assert "element by element" in found.title and "rows_at_once" in found.code
 
 
@@ -312,24 +297,18 @@ def test_the_kind_of_picture_is_known_by_its_plugin_or_its_suffix(
     tmp_path: Path, plugin: str, suffix: str, word: str
 ) -> None:
     made = case(tmp_path, Listed(suffix))
-
     found = advice(NAME, seen(made, (f"{GETITEM} > {PIL}", 90), (f"{GETITEM} > {plugin}", 10)))
-
     assert word in found.why
 
 
 def test_jpeg_that_is_made_small_afterwards_is_stored_small(tmp_path: Path) -> None:
     resize = f"{GETITEM} > Image.resize site/PIL/Image.py:2440"
     stacks = ((f"{GETITEM} > {PIL}", 60), (f"{GETITEM} > {JPEG}", 5), (resize, 35))
-
     small = advice(NAME, seen(case(tmp_path / "a"), *stacks))
     whole = advice(NAME, seen(case(tmp_path / "b"), *stacks[:2]))
-
-    assert (
-        "size that is used" in small.title
-        and "draft" in small.code
-        and "faster decoder" in whole.title
-    )
+    assert "size that is used" in small.title
+    assert "draft" in small.code
+    assert "faster decoder" in whole.title
 
 
 RESIZE = f"{GETITEM} > Image.resize site/PIL/Image.py:2440"
@@ -378,7 +357,6 @@ def test_the_source_names_it_where_no_line_is_known(tmp_path: Path) -> None:
         tmp_path,
         inspection={"dataset": {"type": "t.P", "name": "P", "names": ["zlib", "decompress"]}},
     )
-
     assert "zlib" in advice(NAME, seen(plain, (GETITEM, 100))).why
 
 
@@ -388,9 +366,7 @@ def test_an_own_function_is_named_with_its_hottest_line_and_a_bound(tmp_path: Pa
     made = seen(
         case(tmp_path, whatif=whatif), (f"{inner}:12", 30), (f"{inner}:13", 65), (GETITEM, 5)
     )
-
     reason = named(made)
-
     assert "`smoothed` (patches.py:13) takes 95 % of fetch." in reason
     assert "×2.0 as fast" in reason
     assert whatif.asked[-1]["fetch"] == pytest.approx(1 - 0.978, abs=1e-3)
@@ -398,9 +374,7 @@ def test_an_own_function_is_named_with_its_hottest_line_and_a_bound(tmp_path: Pa
 
 def test_where_nothing_stands_out_that_is_said(tmp_path: Path) -> None:
     stacks = [(f"{GETITEM} > step{n} {OWN}:{60 + n}", 10) for n in range(10)]
-
     reason = unmeasured(NAME, seen(case(tmp_path), *stacks))
-
     assert "no function stands out" in reason and "10 %" in reason
 
 
@@ -416,16 +390,13 @@ def test_where_nothing_stands_out_that_is_said(tmp_path: Path) -> None:
 def test_waiting_is_no_work(tmp_path: Path, frames: str, text: str | None) -> None:
     stacks = ((f"{GETITEM}{frames}", 90), ("", 10))
     reason = unmeasured(NAME, seen(case(tmp_path, idle=0.9), *stacks, text=text))
-
     assert "more workers" in reason and "90 % of fetch" in reason
 
 
 def test_storing_is_not_free_where_the_part_is_short(tmp_path: Path) -> None:
     whatif = FakeWhatIf()
     made = case(tmp_path, sample_us=12.0, whatif=whatif)
-
     advice(NAME, seen(made, (f"{GETITEM} > loads std/json/__init__.py:3", 999)))
-
     best, worst = whatif.asked[-1]["fetch"]
     assert best == pytest.approx(1 / 12, abs=0.005) and worst == pytest.approx(10 / 12, abs=0.005)
 
@@ -433,9 +404,7 @@ def test_storing_is_not_free_where_the_part_is_short(tmp_path: Path) -> None:
 def test_freeing_what_was_made_may_go_with_it(tmp_path: Path) -> None:
     whatif = FakeWhatIf()
     stacks = ((GETITEM, 550), ("", 450))
-
     found = advice(NAME, seen(case(tmp_path, whatif=whatif), *stacks, text="pickle.loads(blob)"))
-
     best, worst = whatif.asked[-1]["fetch"]
     assert "55 % of fetch" in found.why and best < 0.02 and worst > 0.7
 
@@ -453,7 +422,6 @@ def test_it_is_silent_one_step_away(tmp_path: Path, options: dict[str, Any]) -> 
 
 def test_what_is_hardly_waited_for_is_advised_on_only_if_that_gains(tmp_path: Path) -> None:
     stacks = (f"{GETITEM} > deepcopy std/copy.py:146", 100)
-
     assert "deepcopy" in advice(NAME, seen(case(tmp_path, more_ms=80.0), stacks)).why
     unsure = case(tmp_path, more_ms=80.0, whatif=FakeWhatIf(Range(1.0, 1.1, 1.2)))
     assert outcomes(NAME, seen(unsure, stacks)) == []
@@ -461,7 +429,6 @@ def test_what_is_hardly_waited_for_is_advised_on_only_if_that_gains(tmp_path: Pa
 
 def test_few_samples_prove_nothing(tmp_path: Path) -> None:
     copies = f"{GETITEM} > deepcopy std/copy.py:146"
-
     assert "9 stack samples of fetch are too few to tell" in unmeasured(
         NAME, seen(case(tmp_path), (copies, 9))
     )
@@ -474,7 +441,6 @@ def test_few_samples_name_what_nearly_all_of_them_show(tmp_path: Path) -> None:
     found = advice(
         NAME, seen(case(tmp_path), (f"{GETITEM} > deepcopy std/copy.py:146", 9), (GETITEM, 1))
     )
-
     assert "90 % of fetch" in found.why and str(found.evidence["part of fetch"]).startswith(
         "90 % (60 to"
     )
@@ -490,7 +456,6 @@ def test_names_of_a_run_stay_in_their_comment(tmp_path: Path) -> None:
         (f"f\nimport os {OWN}:41", 100),
         text='pickle.loads(x)\nimport os; os.remove("x")',
     )
-
     for line in advice(NAME, evil).code.splitlines():
         assert "os.remove" not in line or line.startswith("#")
 
@@ -508,7 +473,6 @@ def test_what_is_the_same_for_every_sample_is_made_once(tmp_path: Path) -> None:
     made, dataset = case(tmp_path, Columned()), Columned()
     line = "targets = torch.tensor(self.labels)"
     found = advice(NAME, seen(made, (f"Columned.__getitem__ {OWN}:41", 95), text=line))
-
     assert found.title == f"Do once what is the same for every sample: {line}"
     assert "takes 100 % of fetch, and depends on nothing but `self`" in found.why
     own = type("Own", (Columned,), {})()
@@ -546,9 +510,7 @@ def test_steps_before_a_resize_come_after_it(tmp_path: Path) -> None:
     made = case(tmp_path, Listed(".jpg"))
     made = replace(made, report=replace(made.report, transforms=steps))
     whatif = cast("Any", made.whatif)
-
     found = advice(NAME, seen(made, (f"{GETITEM} > {SEEN['transforms'][0]}", 90)))
-
     assert found.title == "Make pictures small before the other transforms: Resize first"
     assert "Normalize take 20 % of fetch" in found.why  # of what a tensor's steps are
     assert whatif.asked[-1] == {"fetch": pytest.approx((1 - 0.2 * 0.98, 1 - 0.2 * 0.7))}

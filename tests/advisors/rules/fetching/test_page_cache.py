@@ -69,9 +69,7 @@ def case(
 @pytest.mark.parametrize("workers", [0, 1])
 def test_it_speaks_where_later_epochs_read_all_again(tmp_path: Path, workers: int) -> None:
     whatif = FakeWhatIf()
-
     found = advice(NAME, case(tmp_path, 1e9, 0.9e9, 0.95e9, workers=workers, whatif=whatif))
-
     assert str(found.evidence["read from the disk in the first epoch"]).endswith(("GB", "MB"))
     assert "93 %" in found.why or "92 %" in found.why
     assert whatif.asked[0]["fetch"] == (pytest.approx(0.3), pytest.approx(0.3 + 0.4 * 0.7))
@@ -126,7 +124,6 @@ def first_epoch(
 
 def test_before_a_second_epoch_sizes_tell(tmp_path: Path) -> None:
     found = advice(NAME, first_epoch(tmp_path, 8e9))
-
     assert "will be evicted" in found.why
     assert str(found.evidence["the data set, about"]) == "10.0 GB"
     assert (
@@ -140,7 +137,6 @@ def test_the_containers_limit_counts_not_the_machines_memory(tmp_path: Path) -> 
 
 def test_a_first_cold_epoch_that_fits_is_left_alone(tmp_path: Path) -> None:
     found = rejection(NAME, first_epoch(tmp_path, 64e9))
-
     assert "the next ones will not" in found.why and found.predicted.mid == 1.0
 
 
@@ -157,7 +153,6 @@ def test_a_first_epoch_is_silent_one_step_away(tmp_path: Path, total: float, dis
 
 def test_a_cold_first_epoch_is_told_from_warm_later_ones(tmp_path: Path) -> None:
     found = rejection(NAME, case(tmp_path, 1e9, 0.0, 0.0))
-
     assert "Only the first epoch" in found.why and str(
         found.evidence["in later epochs"]
     ).startswith(("0 B", "2", "1", "5"))
@@ -168,9 +163,7 @@ def test_waiting_for_a_core_is_no_part_of_what_fetching_does(tmp_path: Path) -> 
     before = case(tmp_path, 1e9, 1e9, idle=0.7, whatif=whatif)
     assert before.report.waiting is not None
     waiting = replace(before.report.waiting, fetch_core_wait_share=0.5)
-
     found = advice(NAME, replace(before, report=replace(before.report, waiting=waiting)))
-
     assert str(found.evidence["fetching waits"]) == "40 %" and whatif.asked[0]["fetch"][
         0
     ] == pytest.approx(0.6)

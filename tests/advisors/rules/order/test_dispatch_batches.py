@@ -34,10 +34,8 @@ def case(tmp_path: Path, *, world: int = 4, cpus: float | None = None, **config:
 def test_each_rank_could_make_its_own(tmp_path: Path) -> None:
     seen = case(tmp_path)
     found = advice(NAME, seen)
-    assert (
-        "DataLoaderConfiguration(dispatch_batches=False)" in found.code
-        and "By hand" not in found.code
-    )
+    assert "DataLoaderConfiguration(dispatch_batches=False)" in found.code
+    assert "By hand" not in found.code
     assert str(found.evidence["fetching a batch"]) == "7.00 ms" and "by itself" not in found.why
     (asked,) = seen.whatif.asked  # type: ignore[union-attr]
     assert asked == {"fetch": (0.25, pytest.approx(0.625)), "collate": (0.25, pytest.approx(0.625))}
@@ -53,11 +51,9 @@ def test_ranks_short_of_cores_may_gain_nothing(tmp_path: Path) -> None:
 def test_a_stream_must_share_itself_out(tmp_path: Path) -> None:
     found = advice(NAME, case(tmp_path, dataset_kind="iterable"))
     assert "chooses that by itself" in found.why
-    assert (
-        "accelerator.process_index" in found.code
-        and found.caveat is not None
-        and "whole stream" in found.caveat
-    )
+    assert "accelerator.process_index" in found.code
+    assert found.caveat is not None
+    assert "whole stream" in found.caveat
 
 
 def test_the_trainer_has_an_option_for_it(tmp_path: Path) -> None:

@@ -57,7 +57,6 @@ def with_digests(epochs: int, batches: int, digests: tuple[int, ...]) -> tuple[A
 
 def test_ranks_that_each_read_everything_are_told(tmp_path: Path) -> None:
     found = advice(NAME, case(tmp_path))
-
     assert found.predicted.mid == 2.0
     assert "DistributedSampler(dataset, shuffle=True, drop_last=False)" in found.code
     assert "batch_size=4, sampler=sampler)" in found.code
@@ -69,7 +68,6 @@ def test_ranks_that_draw_the_same_batches_are_told(tmp_path: Path) -> None:
     found = advice(
         NAME, case(tmp_path, length=5000, sampler=SEQUENTIAL, digests=(7, 8), peer=(7, 8))
     )
-
     assert str(found.evidence["first batches equal to another rank's"]) == "2 epochs"
     assert found.predicted == SAME and "shuffle=False" in found.code
 
@@ -78,7 +76,6 @@ def test_an_order_that_never_changes_is_told(tmp_path: Path) -> None:
     found = advice(
         NAME, case(tmp_path, sampler=DISTRIBUTED, length=480, epochs=3, digests=(7, 7, 7))
     )
-
     assert (
         "set_epoch" in found.title and "set_epoch(epoch)" in found.code and found.predicted == SAME
     )
@@ -86,7 +83,6 @@ def test_an_order_that_never_changes_is_told(tmp_path: Path) -> None:
 
 def test_a_generator_seeded_anew_in_each_epoch_is_told(tmp_path: Path) -> None:
     found = advice(NAME, case(tmp_path, world=None, epochs=4, digests=(7, 7, 7, 7)))
-
     assert str(found.evidence["epochs that begin with the same batch"]) == "4 of 4"
 
 

@@ -32,18 +32,13 @@ def case(
 
 def test_a_recompilation_in_each_epoch_is_seen(tmp_path: Path) -> None:
     found = advice(NAME, case(tmp_path))
-
     assert found.params == {"drop_last": True} and "drop_last=True" in found.code
-    assert (
-        str(found.evidence["epochs with it"]) == "3 of 3"
-        and str(found.evidence["step on a short last batch"]) == "90.0 ms"
-    )
+    assert str(found.evidence["epochs with it"]) == "3 of 3"
+    assert str(found.evidence["step on a short last batch"]) == "90.0 ms"
     assert "evaluation" in (found.caveat or "")
     # 81 ms of 491 ms too much: at best 1 / (1 - 0.165).
-    assert (
-        found.predicted.high == pytest.approx(1.2, abs=0.01)
-        and 1 < found.predicted.low < found.predicted.high
-    )
+    assert found.predicted.high == pytest.approx(1.2, abs=0.01)
+    assert 1 < found.predicted.low < found.predicted.high
 
 
 @pytest.mark.parametrize(

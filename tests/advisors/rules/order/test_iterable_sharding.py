@@ -68,10 +68,8 @@ def test_workers_with_the_same_batches_are_told_and_helped(tmp_path: Path, cls: 
     found = advice(NAME, case(tmp_path, dataset))
     scope: dict[str, Any] = {"dataset": dataset}
     before = sorted(torch.cat(list(DataLoader(dataset, batch_size=4, num_workers=2))).tolist())
-
     exec(found.code, scope)
     after = sorted(torch.cat(list(scope["loader"])).tolist())
-
     assert found.predicted.mid == 2.0
     assert str(found.evidence["workers with the same first batches"]) == "2 of 2, in 2 epochs"
     assert len(before) == 2 * len(after) and after == sorted(set(before))
@@ -82,21 +80,18 @@ def test_workers_with_the_same_batches_are_told_and_helped(tmp_path: Path, cls: 
 
 def test_a_list_is_shared_out_at_its_source(tmp_path: Path) -> None:
     found = advice(NAME, case(tmp_path, Numbers()))
-
     assert "mine.items = self.source.items[worker.id :: worker.num_workers]" in found.code
     assert found.predicted.low == 2.0
 
 
 def test_a_stream_without_a_list_is_thinned_out(tmp_path: Path) -> None:
     found = advice(NAME, case(tmp_path, Counting()))
-
     assert "islice(self.source" in found.code
     assert found.predicted.low == 1.0  # each worker still makes every sample
 
 
 def test_without_digests_the_number_of_samples_tells(tmp_path: Path) -> None:
     found = advice(NAME, case(tmp_path, Numbers(), ()))
-
     assert str(found.evidence["samples per epoch"]) == "240 = 2 × 120"
 
 

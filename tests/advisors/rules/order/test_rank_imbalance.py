@@ -51,9 +51,7 @@ def made(times: tuple[float, float, float]) -> tuple[Any, Any]:
 
 def test_the_slow_rank_is_told(tmp_path: Path) -> None:
     seen = case(tmp_path)
-
     found = advice(NAME, seen)
-
     assert str(found.evidence["spread"]) == "4 times"
     assert str(found.evidence["waiting more than the cheapest"]) == "6.00 ms per step"
     asked: Any = seen.whatif.asked[0]  # type: ignore[union-attr]
@@ -64,9 +62,7 @@ def test_its_sampler_deals_costs_out_evenly(tmp_path: Path) -> None:
     scope: dict[str, Any] = {}
     exec(advice(NAME, case(tmp_path)).code, scope)
     costs = [5, 1, 9, 3, 7, 2, 8, 4, 6]
-
     parts = [list(scope["EvenCosts"](costs, rank, 2)) for rank in range(2)]
-
     sums = [sum(costs[n] for n in part) for part in parts]
     assert len(parts[0]) == len(parts[1]) == 4 and not set(parts[0]) & set(parts[1])
     assert abs(sums[0] - sums[1]) <= 4
@@ -74,11 +70,9 @@ def test_its_sampler_deals_costs_out_evenly(tmp_path: Path) -> None:
 
 def test_samples_dealt_out_at_random_are_not_what_is_slow(tmp_path: Path) -> None:
     (found,) = outcomes(NAME, case(tmp_path, config={"shuffle": True, "replicas": 3}))
-    assert (
-        isinstance(found, Advice)
-        and found.rejected
-        and "its samples cost no more than theirs" in found.why
-    )
+    assert isinstance(found, Advice)
+    assert found.rejected
+    assert "its samples cost no more than theirs" in found.why
     for config in (
         {"shuffle": True},
         {"shuffle": False, "replicas": 3},

@@ -97,15 +97,11 @@ def test_what_the_data_set_sets_itself_is_changed_there(tmp_path: Path) -> None:
         tmp_path, rows, whatif=FakeWhatIf(1.5), process={"affinity": 2}, config=workers_config(2), inspection=seen,
         system=host_samples(workers=2, worker_cores=0.9, threads=6) | {"affinity": 2},
     )  # fmt: skip
-
     code = advice(NAME, case).code
-
     assert code.startswith("# By hand") and "worker_init_fn" not in code
-    assert (
-        "Threaded.__getitem__" in code
-        and "set_num_threads(4)" in code
-        and "set_num_threads(1)" not in code
-    )
+    assert "Threaded.__getitem__" in code
+    assert "set_num_threads(4)" in code
+    assert "set_num_threads(1)" not in code
 
 
 def test_it_limits_after_what_an_own_init_function_set(tmp_path: Path) -> None:
