@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,6 @@ from .html_plot import Figure
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from markupsafe import Markup
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -61,7 +59,7 @@ def fill(
         style=Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),
         scripts=[Markup(script) for script in scripts],
         policy=_policy(scripts),
-        figures=_json(figures, Markup),
+        figures={each.id: {"data": each.data, "layout": each.layout} for each in figures},
     )
 
 
@@ -72,7 +70,7 @@ def escaping() -> Environment:
         import jinja2
     except ImportError as error:
         raise UsageError(_FIX.format("jinja2")) from error
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
         trim_blocks=True,
@@ -80,6 +78,8 @@ def escaping() -> Environment:
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: clean(value) if type(value) is str else value,
     )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    return environment
 
 
 def _policy(scripts: Sequence[str]) -> str:
@@ -91,16 +91,3 @@ def _policy(scripts: Sequence[str]) -> str:
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _json(plots: Sequence[Figure], markup: type[Markup]) -> Markup:
-    """The plots as JSON that no HTML parser can end or begin anything in."""
-    text = json.dumps(
-        {each.id: {"data": each.data, "layout": each.layout} for each in plots},
-        allow_nan=False,
-        separators=(",", ":"),
-        ensure_ascii=True,
-    )
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return markup(text)
