@@ -30,13 +30,11 @@ def fill(
     heading: str,
     sections: Sequence[Section],
     plots: Mapping[str, Sequence[Figure]],
-    stages: Sequence[tuple[str, str]] = (),
-    causes: Sequence[tuple[str, str]] = (),
     about: str = "",
 ) -> str:
     """A page of these sections, below a line `about` what they are of. `plots` by the keys of their
-    places are drawn by a script that is inlined only if there are any; `stages` and `causes` are
-    defined at the end.
+    places are drawn by a script that is inlined only if there are any; a page with `about` ends
+    with definitions.
 
     Raises UsageError where jinja2 is not installed.
     """
@@ -54,8 +52,6 @@ def fill(
         about=about,
         sections=sections,
         plots=plots,
-        stages=stages,
-        causes=causes,
         style=Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),
         scripts=[Markup(script) for script in scripts],
         policy=_policy(scripts),
