@@ -21,7 +21,7 @@ import click
 )
 @click.option("-y", "--yes", is_flag=True, help="Merge runs of different scripts, too.")
 def merge_verb(runs: tuple[str, ...], output: Path, yes: bool) -> int:
-    """Make one run of those that the nodes of a job have recorded apart.
+    """Merge the runs that the nodes of a job recorded separately into one.
 
     Nodes that share the folder they record into (--runs, LOADERSCOPE_DIR) need no merging: SLURM's
     steps, torchrun's

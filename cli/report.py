@@ -89,27 +89,19 @@ def report_verb(
             report = _with_diffs(report, recorded)
         step()
         if for_assistant:
-            content = _for_assistant(report, recorded)
+            from ..reports.markdown.report_markdown import render_for_assistant
+
+            content: Content = render_for_assistant(report, recorded)
         elif number is not None:
-            content = _of_advice(report, number, output)
+            from ..reports.text.brief import render_advice
+
+            content = fitted(render_advice, report, number, output=output)
         else:
             # What was tried is in the evidence, which the brief report leaves out.
             render = partial(render_report, full=full or probe is not None)
             content = fitted(render, format_, report, recorded, output=output)
     deliver(content, output)
     return 0
-
-
-def _for_assistant(report: Report, recorded: Run) -> Content:
-    from ..reports.markdown.report_markdown import render_for_assistant
-
-    return render_for_assistant(report, recorded)
-
-
-def _of_advice(report: Report, number: int, output: Path | None) -> Content:
-    from ..reports.text.brief import render_advice
-
-    return fitted(render_advice, report, number, output=output)
 
 
 def _with_diffs(report: Report, recorded: Run) -> Report:

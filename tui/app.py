@@ -177,7 +177,7 @@ class Dashboard(App[None]):
         times = self.snapshot.times
         if times is not None:
             passed = int(max(0.0, share) * (times.end_ns - times.begin_ns))
-            self._wish(times.begin_ns + passed if share < 1 else None)
+            self._view_at(times.begin_ns + passed if share < 1 else None)
 
     def action_move(self, share: float) -> None:
         """Forward or back by a share of the run's time."""
@@ -193,11 +193,11 @@ class Dashboard(App[None]):
         if times is None:
             return
         if self._scrubber.playing:
-            self._wish(at)
+            self._view_at(at)
         elif self.snapshot.state == "live":
-            self._wish(times.end_ns if at is None else None)
+            self._view_at(times.end_ns if at is None else None)
         else:
-            self._wish(times.begin_ns if at is None else at, playing=True)
+            self._view_at(times.begin_ns if at is None else at, playing=True)
 
     def _play(self) -> None:
         times = self.snapshot.times
@@ -206,12 +206,12 @@ class Dashboard(App[None]):
         at = self._at_ns
         at += max(int(INTERVAL_S * 1e9), (times.end_ns - times.begin_ns) // PLAY_TICKS)
         over = at >= times.end_ns
-        self._wish(None if over else at, playing=not over)
+        self._view_at(None if over else at, playing=not over)
 
-    def _wish(self, at_ns: int | None, playing: bool = False) -> None:
+    def _view_at(self, at_ns: int | None, playing: bool = False) -> None:
         self._at_ns = at_ns
         self._scrubber.playing = playing
-        self.reader.wish(ViewRequest(self._place, at_ns))
+        self.reader.view(ViewRequest(self._place, at_ns))
 
     def action_next(self, within: Literal["process", "loader"]) -> None:
         """The next loader of the same process, or the same loader in the next process; after the
@@ -231,7 +231,7 @@ class Dashboard(App[None]):
     def choose(self, place: Place) -> None:
         """Look at this loader, newest batches first."""
         self._place = place
-        self._wish(None)
+        self._view_at(None)
 
     def action_copy(self) -> None:
         """Copy the code of the recommendation looked at (of the best one on the other screens)."""
@@ -269,16 +269,16 @@ class Dashboard(App[None]):
         self.query_one(Code).say(found)
         self.reader.advise_soon()
 
-    def action_tuning(self, wish: TuneCommand) -> None:
+    def action_tuning(self, command: TuneCommand) -> None:
         """Ask the process that tries settings to keep, to put back, or to stop."""
         tuning = self.snapshot.tuning if self.snapshot.state == "live" else None
         tuned = tuning.tuned if tuning is not None else None
-        put_back = tuned is not None and wish == "back" and tuned.chosen != tuned.own
+        put_back = tuned is not None and command == "back" and tuned.chosen != tuned.own
         if tuning is None or (tuning.tuned.decided and not put_back):
             self.notify("There is nothing left to change.")
             return
         try:
-            ask(self._path / tuning.place.process, tuning.place.loader, wish)
+            ask(self._path / tuning.place.process, tuning.place.loader, command)
             said = "Sent. It takes effect after the current window."
         except OSError as error:
             said = f"The run directory cannot be written: {error.strerror or error}"

@@ -21,7 +21,7 @@ _ENDINGS = {
     "crashed": "the run died: this is what it recorded until then",
     "removed": "the run's directory was removed: this is the last state seen",
     "unreadable": "the run cannot be read",
-    "unknown": "recorded on another machine, which alone knows whether it is alive",
+    "unknown": "recorded on another machine; only that machine knows whether it is alive",
 }
 
 

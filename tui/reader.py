@@ -29,7 +29,7 @@ Advise = Callable[[Run, Place], AdviceView]
 
 class Reader(EndableThread):
     """Posts a snapshot whenever there is something new, at most one each INTERVAL_S; at once after
-    a wish."""
+    a request."""
 
     def __init__(
         self,
@@ -43,26 +43,26 @@ class Reader(EndableThread):
         self._follower = follower
         self._post = post
         self._interval_s = interval_s
-        self._wish = ViewRequest()
-        self._wished = threading.Event()
+        self._request = ViewRequest()
+        self._asked = threading.Event()
         self._over = False
         self._last = Snapshot(clean(follower.path.name), (), "unreadable")
         self.advisor = Advisor(advise)
 
-    def wish(self, wish: ViewRequest) -> None:
+    def view(self, request: ViewRequest) -> None:
         """Show this from now on."""
-        self._wish = wish
-        self._wished.set()
+        self._request = request
+        self._asked.set()
 
     def advise_soon(self) -> None:
         """Work advice out again at the next refresh: there is something new for it to rest on."""
         self.advisor.forget()
-        self._wished.set()
+        self._asked.set()
 
     def stop(self) -> None:
         """End soon; does not wait."""
         self._over = True
-        self._wished.set()
+        self._asked.set()
 
     def end(self) -> None:
         """End now, whatever is being read or worked out: waits until no thread of it is left."""
@@ -73,29 +73,29 @@ class Reader(EndableThread):
     def work(self) -> None:
         while not self._over:
             began = time.monotonic()
-            wished = self._wished.is_set()
-            self._wished.clear()
+            asked = self._asked.is_set()
+            self._asked.clear()
             try:
-                snapshot = self.step(wished)
+                snapshot = self.step(asked)
             except Exception as error:  # a dead thread would leave a screen that only looks alive
                 said = f"{type(error).__name__}: {clean(error, 200)}"
                 snapshot = replace(self._last, problem=said)
             if snapshot is not None and not self._over:
                 self._post(snapshot)
             self._catch_up()
-            self._wished.wait(max(0.02, self._interval_s - (time.monotonic() - began)))
+            self._asked.wait(max(0.02, self._interval_s - (time.monotonic() - began)))
 
-    def step(self, wished: bool = True) -> Snapshot | None:
+    def step(self, asked: bool = True) -> Snapshot | None:
         """One refresh; None where there is nothing new."""
-        fresh, wish = self._follower.poll(), self._wish
-        last, live = self._last.loader, self._last.state == "live" and wish.at_ns is None
+        fresh, request = self._follower.poll(), self._request
+        last, live = self._last.loader, self._last.state == "live" and request.at_ns is None
         # The rate of a live loop that stands still falls though nothing new was recorded.
         falls = live and last is not None and last.pace.batches_s
-        if not (fresh or wished or self.advisor.news or falls):
+        if not (fresh or asked or self.advisor.news or falls):
             return None
-        snapshot, run = self._builder.build(wish, self.advisor.take())
+        snapshot, run = self._builder.build(request, self.advisor.take())
         if run is not None and snapshot.choice is not None:
-            basis = wish.at_ns, self._follower.version
+            basis = request.at_ns, self._follower.version
             self.advisor.consider(run, snapshot.choice.place, basis)
         self._last = snapshot
         return snapshot
@@ -105,7 +105,7 @@ class Reader(EndableThread):
         shown at once."""
         began = time.monotonic()
         if self._follower.catch_up(CATCH_UP_S):
-            self._wished.set()
+            self._asked.set()
             time.sleep(min(CATCH_UP_S, time.monotonic() - began))
 
 

@@ -39,8 +39,8 @@ class Overview(View):
 
     DEFAULT_CSS = """
     Overview { overflow-y: auto; }
-    Overview #changes { min-height: 4; max-height: 12; }
-    Overview #verdict { height: 4; text-wrap: wrap; }
+    Overview #changes { min-height: 3; max-height: 12; }
+    Overview #verdict { height: 5; text-wrap: wrap; }
     Overview #middle { height: 1fr; min-height: 5; }
     Overview #flow { height: 6; }
     Overview #pace { height: 1fr; }

@@ -34,12 +34,12 @@ class SnapshotBuilder:
         self._place: Place | None = None
         self._waits = RankWaits(time.monotonic_ns)
 
-    def build(self, wish: ViewRequest, advice: AdviceView) -> tuple[Snapshot, Run | None]:
+    def build(self, request: ViewRequest, advice: AdviceView) -> tuple[Snapshot, Run | None]:
         """The snapshot, and the run it was made of (None where it cannot be read). Never raises for
         a bad run."""
         follower = self.follower
         try:
-            run, place = self._read(wish)
+            run, place = self._read(request)
         except LoaderscopeError as error:
             state = follower.state if follower.state != "unknown" else "unreadable"
             return Snapshot(clean(follower.path.name), (), state, problem=str(error)), None
@@ -57,26 +57,26 @@ class SnapshotBuilder:
         if place is None or process is None or loader is None:
             return snapshot, run
         span = follower.span_ns(place)
-        live = snapshot.state == "live" and wish.at_ns is None
+        live = snapshot.state == "live" and request.at_ns is None
         return replace(
             snapshot,
             chosen=list(found).index(place),
-            times=Times(*span, wish.at_ns) if span is not None else None,
+            times=Times(*span, request.at_ns) if span is not None else None,
             loader=self._loader(run, process, loader, time.monotonic_ns() if live else None),
             # Of an earlier moment of the other ranks nothing is read.
-            ranks=self._waits.of(run, process, loader) if wish.at_ns is None else (),
+            ranks=self._waits.of(run, process, loader) if request.at_ns is None else (),
             tuning=_tuning(run, process, loader),
         ), run
 
-    def _read(self, wish: ViewRequest) -> tuple[Run, Place | None]:
+    def _read(self, request: ViewRequest) -> tuple[Run, Place | None]:
         """The run, and the loader to show: by default the first of the first process, as training
         comes before validation."""
-        place = wish.place or self._place
-        run = self.follower.run(place, wish.at_ns)
+        place = request.place or self._place
+        run = self.follower.run(place, request.at_ns)
         found = [_place(*each) for each in _loaders(run)]
         if found and place not in found:
             self._place = place = found[0]
-            run = self.follower.run(place, wish.at_ns)
+            run = self.follower.run(place, request.at_ns)
         return run, place
 
     def _loader(

@@ -229,14 +229,15 @@ def _stages(before: Side, after: Side, by_sample: bool) -> Iterator[tuple[str, S
             values = side.loader.batches[f"{name}_ns"]
             means.append(side.mean(values.astype(np.float64), by_sample, values >= 0))
         a, b = means
-        found = [each.value / 1e3 if each is not None else None for each in means]
+        before_us, after_us = (each.value / 1e3 if each is not None else None for each in means)
         if a is not None and b is not None:
             change, spread = b.value - a.value, _spread(_Z_MANY, (a.error, b.error), a, b)
             real = abs(change) > spread and abs(change) >= SMALLEST * max(a.value, b.value)
-            us = [each / 1e3 for each in (change, change - spread, change + spread)]
-            yield name, StageDifference(*found, *us, real)
+            change_us, spread_us = change / 1e3, spread / 1e3
+            low_us, high_us = change_us - spread_us, change_us + spread_us
+            yield name, StageDifference(before_us, after_us, change_us, low_us, high_us, real)
         elif a is not b:
-            yield name, StageDifference(*found)
+            yield name, StageDifference(before_us, after_us)
 
 
 def _differing(before: Mapping[str, Scalar], after: Mapping[str, Scalar]) -> Iterator[Setting]:

@@ -139,12 +139,10 @@ def _shape(shape: tuple[int, ...] | None) -> str:
 def _advice(loader: LoaderReport) -> Iterator[Part]:
     rows = [row for row in plan_rows(loader) if row.left_out is None][:MOST_ADVICE]
     for row in rows:
-        advice = row.advice
-        said = f"{row.number}. {advice.title}" + (f" — {row.effect}" if row.effect else "")
-        lines = clean_code(advice.change.code).split("\n")
-        whole = f"# … all of it: loaderscope report --advice {row.number}"
-        more = [whole] if len(lines) > MOST_CODE else []
-        code = "\n".join([*lines[:MOST_CODE], *more])
-        yield Part("", [Sentence(said), *([Code(code)] if code.strip() else [])])
+        code = clean_code(row.advice.change.code).split("\n")
+        if len(code) > MOST_CODE:
+            code[MOST_CODE:] = [f"# … all of it: loaderscope report --advice {row.number}"]
+        said = f"{row.number}. {row.advice.title}" + (f" — {row.effect}" if row.effect else "")
+        yield Part("", [Sentence(said), *([Code("\n".join(code))] if any(code) else [])])
     if not rows:
         yield Part("", [Sentence("None that is certain to help.")])

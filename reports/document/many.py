@@ -12,7 +12,7 @@ from ..words.plan_words import plan_rows
 from ..words.units import duration, factor, percent, plural
 from .blocks import Column, Section, Styled, Table, section
 
-# From so many on, the table comes first and loaders that are alike are told once.
+# From this many on, a table comes first, and loaders that are alike are described once.
 MANY = 4
 MOST_ROWS = 16
 _NUMBER = re.compile(r" \d+$")  # of a further loader over the same kind of data set

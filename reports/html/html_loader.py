@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ...advisors.schema.report_model import LoaderReport
 from ...profiler.store.run.run import LoaderRun
+from ..words.curves import resampled
 from ..words.glosses import label_of
 from ..words.timeline import Track, Window
 from ..words.units import micros, percent
@@ -207,17 +208,14 @@ def _history(key: str, loader: LoaderRun) -> Iterator[Figure]:
     if batches.rows < 3:
         return
     t = batches["t_ns"].astype(np.float64)
-    places = np.linspace(0, batches.rows, min(BUCKETS, batches.rows) + 1)
-    starts = np.unique(places.astype(np.int64)[:-1])
-    x = figures((t[starts] - t[0]) / 1e9)
     data, totals = [], {}
     for name in ("wait", "compute"):
         values = batches[f"{name}_ns"]
         known = values >= 0
         totals[name] = float(values.clip(0).sum(dtype=np.float64))
-        counts = np.add.reduceat(known.astype(np.float64), starts)
-        sums = np.add.reduceat(np.where(known, values, 0).astype(np.float64), starts)
-        means = np.divide(sums, counts, out=np.full(len(starts), np.nan), where=counts > 0)
+        measured = np.where(known, values, np.nan)
+        starts, means = resampled(measured, min(BUCKETS, batches.rows))
+        x = figures((t[starts] - t[0]) / 1e9)
         style = {"width": 0.8, "color": COLORS[name], "shape": "hv"}
         hover = "%{fullData.name} %{y:.4g} ms per batch<extra></extra>"
         more = {"stackgroup": "step", "hovertemplate": hover}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,6 @@ from .html_plot import Figure
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-    from markupsafe import Markup
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -32,13 +30,11 @@ def fill(
     heading: str,
     sections: Sequence[Section],
     plots: Mapping[str, Sequence[Figure]],
-    stages: Sequence[tuple[str, str]] = (),
-    causes: Sequence[tuple[str, str]] = (),
     about: str = "",
 ) -> str:
     """A page of these sections, below a line `about` what they are of. `plots` by the keys of their
-    places are drawn by a script that is inlined only if there are any; `stages` and `causes` are
-    defined at the end.
+    places are drawn by a script that is inlined only if there are any; a page with `about` ends
+    with definitions.
 
     Raises UsageError where jinja2 is not installed.
     """
@@ -56,12 +52,10 @@ def fill(
         about=about,
         sections=sections,
         plots=plots,
-        stages=stages,
-        causes=causes,
         style=Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),
         scripts=[Markup(script) for script in scripts],
         policy=_policy(scripts),
-        figures=_json(figures, Markup),
+        figures={each.id: {"data": each.data, "layout": each.layout} for each in figures},
     )
 
 
@@ -72,7 +66,7 @@ def escaping() -> Environment:
         import jinja2
     except ImportError as error:
         raise UsageError(_FIX.format("jinja2")) from error
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
         trim_blocks=True,
@@ -80,6 +74,8 @@ def escaping() -> Environment:
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: clean(value) if type(value) is str else value,
     )
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    return environment
 
 
 def _policy(scripts: Sequence[str]) -> str:
@@ -91,16 +87,3 @@ def _policy(scripts: Sequence[str]) -> str:
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
-
-
-def _json(plots: Sequence[Figure], markup: type[Markup]) -> Markup:
-    """The plots as JSON that no HTML parser can end or begin anything in."""
-    text = json.dumps(
-        {each.id: {"data": each.data, "layout": each.layout} for each in plots},
-        allow_nan=False,
-        separators=(",", ":"),
-        ensure_ascii=True,
-    )
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return markup(text)

@@ -13,7 +13,6 @@ from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import Run
 from ..document.many import groups_of
 from ..document.report import report_sections, shown
-from ..words.glosses import CAUSES, GLOSSES, label_of
 from .html_code import Room, flame_figure
 from .html_loader import loader_figures
 from .html_page import fill
@@ -45,8 +44,6 @@ def render_html(report: Report, run: Run) -> str:
         heading="Where each batch's time goes",
         sections=sections,
         plots=plots,
-        stages=[(label_of(name), meaning) for name, (_, _, meaning) in GLOSSES.items()],
-        causes=list(CAUSES.items()),
         about=_about(report.run),
     )
 

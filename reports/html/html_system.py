@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import groupby
 
-import numpy as np
-
 from ...profiler.store.run.run import Run
-from ..words.curves import Curve, Floats, curves
+from ..words.curves import Curve, curves, resampled
 from ..words.units import percent, size
 from .html_plot import SERIES, Figure, figures, layout, line, plain
 
@@ -45,7 +43,8 @@ def _figure(chart: str, found: list[Curve], begin: int) -> Figure:
     title, unit, scale, words = CHARTS[chart]
     data, said = [], []
     for curve, color in zip(found, SERIES * 2, strict=False):
-        t, values = _thinned((curve.t_ns - begin) / 1e9, curve.values / scale)
+        starts, values = resampled(curve.values / scale, min(POINTS, len(curve.values)))
+        t = (curve.t_ns[starts] - begin) / 1e9
         name = plain(curve.name)
         data.append(line(name, figures(t), figures(values), {"color": color, "width": 1.6}))
         said.append(f"{name} up to {words(float(curve.values.max()))}")
@@ -64,12 +63,3 @@ def _figure(chart: str, found: list[Curve], begin: int) -> Figure:
             yaxis={"rangemode": "tozero", **top},
         ),
     )
-
-
-def _thinned(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    """At most POINTS points: the means of equal runs of samples."""
-    if len(x) <= POINTS:
-        return x, y
-    starts = np.linspace(0, len(x), POINTS + 1).astype(np.int64)[:-1]
-    counts = np.diff(np.append(starts, len(x)))
-    return x[starts], np.add.reduceat(y, starts) / counts

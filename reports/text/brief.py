@@ -101,7 +101,7 @@ def _sections(report: Report, form: _Form, tuned: bool) -> Iterator[Section]:
     several = len({each.pid for each in report.loaders}) > 1
     groups = groups_of(report)
     yield summary(report, groups)
-    # Of many, the table has all, and one is told.
+    # With many loaders, the table lists all and only the first is described.
     most = MAX_LOADERS if len(report.loaders) < MANY else 1
     loaders = [group[0] for group in groups[:most]]
     for number, (loader, group) in enumerate(zip(loaders, groups, strict=False)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -113,3 +113,18 @@ def _processes(system: SystemRun) -> list[Curve]:
             found.append((most, Curve("processes", name, t, grown / 1e9)))
     found.sort(key=lambda item: -item[0])
     return [curve for _, curve in found[:MAX_PROCESSES]]
+
+
+def resampled(
+    values: Sequence[float | None] | Floats, places: int
+) -> tuple[npt.NDArray[np.intp], Floats]:
+    """Where the runs of values at so many places begin, and their means: a value is repeated where
+    there are fewer; NaN where nothing was measured."""
+    data = np.asarray(values, np.float64)
+    if not len(data) or places <= 0:
+        return np.empty(0, np.intp), np.empty(0)
+    begins, known = np.arange(places) * len(data) // places, np.isfinite(data)
+    sums, counts = (
+        np.add.reduceat(each, begins) for each in (np.where(known, data, 0.0), known * 1.0)
+    )
+    return begins, sums / np.where(counts > 0, counts, np.nan)

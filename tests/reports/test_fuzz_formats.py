@@ -156,7 +156,7 @@ def replayed(path: Path) -> None:
     assert snapshot is not None
     for choice in (None, *snapshot.choices[:3]):
         place = choice.place if choice is not None else None
-        reader.wish(ViewRequest(place))
+        reader.view(ViewRequest(place))
         shown = reader.step()
         reader.advisor.finish()
         drawn(shown)
@@ -164,7 +164,7 @@ def replayed(path: Path) -> None:
             pass
         times = shown.times if shown is not None else None
         if times is not None:
-            reader.wish(ViewRequest(place, (times.begin_ns + times.end_ns) // 2))
+            reader.view(ViewRequest(place, (times.begin_ns + times.end_ns) // 2))
             drawn(reader.step())
     reader.advisor.forget()
     drawn(reader.step())

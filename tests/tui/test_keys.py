@@ -138,9 +138,9 @@ def test_space_plays_a_finished_run(path: Path) -> None:
         app._player.pause()
         await press(app, pilot, "space")
         assert app.query_one(Scrubber).playing
-        assert app.reader._wish.at_ns == T0
+        assert app.reader._request.at_ns == T0
         app._play()
-        assert app.reader._wish.at_ns == T0 + 500_000_000
+        assert app.reader._request.at_ns == T0 + 500_000_000
         await press(app, pilot, "space")
         assert not app.query_one(Scrubber).playing
 

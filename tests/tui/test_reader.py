@@ -83,13 +83,13 @@ def test_nothing_new_is_not_read_again(runs_dir: Path) -> None:
     run = RunBuilder(runs_dir)
     train(run)
     reader = Told(Follower(run.path), lambda snapshot: None, advise=advise)
-    assert reader.step(wished=False) is not None
+    assert reader.step(asked=False) is not None
     reader.advisor.finish()
-    advised = reader.step(wished=False)
+    advised = reader.step(asked=False)
     assert advised is not None
     assert advised.advice == ADVICE
-    assert reader.step(wished=False) is None
-    reader.wish(ViewRequest(Place("p4000-0", 1)))
+    assert reader.step(asked=False) is None
+    reader.view(ViewRequest(Place("p4000-0", 1)))
     other = reader.step()
     assert other is not None
     assert other.choice is not None

@@ -140,8 +140,8 @@ def test_a_follower_shows_the_trials_of_the_rank_that_decides(runs_dir: Path) ->
     with_trials(built, act)
 
 
-@pytest.mark.parametrize(("key", "wish"), [("k", "keep"), ("b", "back"), ("x", "stop")])
-def test_keys_ask(run: RunBuilder, key: str, wish: str) -> None:
+@pytest.mark.parametrize(("key", "command"), [("k", "keep"), ("b", "back"), ("x", "stop")])
+def test_keys_ask(run: RunBuilder, key: str, command: str) -> None:
     told(run)
 
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
@@ -149,7 +149,7 @@ def test_keys_ask(run: RunBuilder, key: str, wish: str) -> None:
         await pilot.pause()
 
     with_trials(run, act)
-    assert asked(run.path / "p4000-0", 0) == wish
+    assert asked(run.path / "p4000-0", 0) == command
     assert asked(run.path / "p4000-0", 0) is None
 
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from textual.content import Content
 
 from ...profiler.base.metadata import clean
+from ...reports.words.curves import resampled
 from ..snapshot import AdviceView, Snapshot
 
 # Styles by meaning; the theme says which colours these are.
@@ -59,24 +60,10 @@ def dim(said: str) -> Content:
     return Content.styled(said, DIM)
 
 
-def resampled(values: Values, width: int) -> npt.NDArray[np.float64]:
-    """The values at `width` places: means where there are more, each repeated where there are
-    fewer; NaN where nothing was measured."""
-    data = np.asarray(values, np.float64)
-    if not len(data) or width <= 0:
-        return np.empty(0)
-    begins, known = np.arange(width) * len(data) // width, np.isfinite(data)
-    sums, counts = (
-        np.add.reduceat(each, begins) for each in (np.where(known, data, 0.0), known * 1.0)
-    )
-    means: npt.NDArray[np.float64] = sums / np.where(counts > 0, counts, np.nan)
-    return means
-
-
 def course(values: Values, width: int, height: int = 1, top: float | None = None) -> list[str]:
     """A course over time as columns of eighths, `height` lines high; a gap where nothing was
     measured."""
-    points = resampled(values, width)
+    _, points = resampled(values, width)
     most = top or np.nan_to_num(points).max(initial=0.0) or 1.0
     eighths = np.round((points / most).clip(0, 1) * height * 8)
     rows = []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from textual.content import Content
 
@@ -13,7 +11,8 @@ from ...reports.document.blocks import sentences
 from ...reports.document.stages import waiting_blocks
 from ...reports.words.findings import what_costs
 from ...reports.words.plan_words import plan_rows
-from ...reports.words.units import count, factor, percent, plural, rate, span
+from ...reports.words.sentences import headroom_sentence
+from ...reports.words.units import percent, plural, rate
 from ..snapshot import LoaderView, Snapshot
 from .advice import conclusion
 from .document import blocks
@@ -29,25 +28,12 @@ def verdict(s: Snapshot, width: int, height: int) -> Content:
         return line((text(s.problem) if s.problem else WAITING, "bold"))
     report, caught_up = s.loader.report, s.loader.caught_up
     style = VERDICTS[report.verdict]
-    read = [f"older batches: {percent(caught_up)} read"] if caught_up < 1 else []
+    basis = [f"Older batches: {percent(caught_up)} read."] if caught_up < 1 else []
+    basis += [headroom_sentence(report)] if report.verdict != "too-short" else []
+    basis.append(f"{plural(report.batches, 'batch', 'batches')}, {plural(report.epochs, 'epoch')}.")
     found = (f"{report.verdict}  ", f"bold {style}")
     said = (text(report.basis.sentence), "bold")
-    basis = " · ".join([*read, *_basis(report)])
-    return lines([line(("● ", style), found, said), dim(basis)])
-
-
-def _basis(report: LoaderReport) -> Iterator[str]:
-    """In fewer words than a report says it: three lines must hold all of the verdict."""
-    basis, headroom = report.basis, report.headroom
-    if headroom is None:
-        yield "headroom unknown"
-    elif report.verdict != "too-short":
-        yield f"headroom about {factor(headroom)}" if headroom >= 1.005 else "no headroom"
-    low, high = basis.stall_share_low, basis.stall_share_high
-    spread = f", {span(low, high)}" if low is not None and high is not None else ""
-    yield f"confidence {basis.confidence} ({count(basis.steady_batches)} steady{spread})"
-    yield plural(report.batches, "batch", "batches")
-    yield plural(report.epochs, "epoch")
+    return lines([line(("● ", style), found, said), dim(" ".join(basis))])
 
 
 @needs_loader
