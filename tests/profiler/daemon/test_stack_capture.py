@@ -191,7 +191,7 @@ def test_a_run_that_waits_for_its_data_gets_a_burst(place, made):
     made[5].said = Outcome(0, 9, 0, "py-spy> Stopped sampling because process exited")
     place.end()
     assert not place.bursts.busy and place.reason is None
-    (burst,), notes = read_bursts(place.system, {})
+    (burst,), notes = read_bursts(place.system, ())
     assert notes == () and burst.why == "steady" and burst.samples == {50: 2, 51: 2, 52: 2}
     assert burst.gil == {50: 20 / (2 * made[3].rate_hz), 51: 1.0} and burst.rate_hz == 17
     assert sorted(path.name for path in place.system.iterdir()) == ["stacks-0.json"]
