@@ -191,19 +191,8 @@ def test_a_file_written_anew_is_read_anew(system):
 
 
 HOSTILE = [
-    None,
-    True,
-    -1,
-    10**30,
-    0.5,
-    "x\x1b[31m\n" * 400,
-    "\ud800",
-    [],
-    {},
-    [[]],
-    [None] * 9,
-    {"a": 1},
-    [1, 2, [3], 4],
+    *(None, True, -1, 10**30, 0.5, "x\x1b[31m\n" * 400, "\ud800"),
+    *([], {}, [[]], [None] * 9, {"a": 1}, [1, 2, [3], 4]),
 ]
 
 
