@@ -106,7 +106,7 @@ class Sampler:
         self._host = host.facts(root, container, self.gpus.facts())
         # How many cores a training process may use, if it has the same limits.
         cores = min(float(usable_cores()), container.cpu_quota or math.inf)
-        self.bursts = Bursts(run, system, self.reasons, cores, root)
+        self.bursts = Bursts(run, system, self.reasons, cores)
         self._tell_host()
         self.budget = Budget(LANES_BYTES)
         kinds = schema.MACHINE, schema.core_schema(self.machine.cores), schema.PROCESS, schema.GPU

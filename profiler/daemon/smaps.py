@@ -8,7 +8,7 @@ whose walk is expected to take a quarter of a second.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from .pace import Pace
 from .procfs import PAGE_BYTES
@@ -30,7 +30,7 @@ class Turns:
         self._last: dict[object, int] = {}
         self.ns_a_page = NS_A_PAGE
 
-    def choose(self, candidates: list[tuple[object, int]]) -> object | None:
+    def choose(self, candidates: Sequence[tuple[object, int]]) -> object | None:
         """Of [(process, resident bytes)] the one that has waited longest and may be read now; None
         for none."""
         now, last = self._wall_ns(), {who: self._last.get(who, 0) for who, _ in candidates}

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from ..base.tolerant import Count
 
@@ -154,11 +155,6 @@ def _both(path: str, one: SampleField | None, other: SampleField | None) -> Samp
         return one
     missing = SampleField(path, "missing")
     one, other = one or missing, other or missing
-    return SampleField(
-        path,
-        one.kind if one.kind == other.kind else "mixed",
-        one.type if one.type == other.type else "",
-        one.dtype if one.dtype == other.dtype else None,
-        one.shape if one.shape == other.shape else None,
-        alike=False,
-    )
+    mixed = {"kind": "mixed", "type": "", "dtype": None, "shape": None}
+    differ = {each: mixed[each] for each in mixed if getattr(one, each) != getattr(other, each)}
+    return replace(one, alike=False, **differ)

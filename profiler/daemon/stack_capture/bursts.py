@@ -68,7 +68,6 @@ class Bursts:
         system: Path,
         reasons: Reasons,
         cores: float,
-        root: Path = Path("/"),
         program: str | None = None,
         start: Callable[..., Recording] = Recording,
     ) -> None:
@@ -79,7 +78,7 @@ class Bursts:
         self._request_seen: tuple[int, int] | None = None
         self._reasons = reasons
         self._cores = max(1.0, cores)
-        self.py_spy = PySpy(start, program or find_py_spy(), system, root)
+        self.py_spy = PySpy(start, program or find_py_spy(), system)
         self._watchers: dict[Path, Watcher] = {}
         # When the automatic bursts of each training process were taken.
         self._taken: dict[Path, list[int]] = defaultdict(list)

@@ -48,7 +48,6 @@ class PySpy:
     start: Callable[..., Recording]
     program: str | None
     folder: Path
-    root: Path
 
 
 @dataclass(frozen=True)
@@ -274,7 +273,7 @@ class StackCapture:
         outcome, place = one.outcome(), list(self._targets).index(one.pid)
         try:
             if outcome.status != 0:
-                raise ValueError(why_failed(outcome.message, self._py_spy.root))
+                raise ValueError(why_failed(outcome.message))
             self._targets[one.pid].samples = self._merged.add(
                 *(place, one.pid, one.output, self.native),
                 lambda samples: self.readings.pairs(one.pid, samples, outcome.message),

@@ -11,7 +11,6 @@ batches of the chosen loader are in its totals; other loaders have no batches.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -208,16 +207,13 @@ class Follower:
 
 
 def _descriptions(path: Path) -> list[tuple[str, int, int]]:
-    """Every JSON file and beginning of a lane, with size and time: another when anything joins or
-    is described."""
+    """Every JSON file and first segment of a lane, with size and time: it changes when anything
+    joins or is described."""
     found: list[tuple[str, int, int]] = []
-    for folder, folders, names in os.walk(path):
-        if folder != str(path):
-            folders.clear()
-        for name in names:
-            if name.endswith((".json", "-000000.seg")) and ".fold." not in name:
-                with suppress(OSError):
-                    status = os.stat(os.path.join(folder, name))
-                    changed_ns = status.st_mtime_ns if name.endswith(".json") else 0
-                    found.append((os.path.join(folder, name), status.st_size, changed_ns))
+    for pattern in ("*.json", "*/*.json", "*/*-000000.seg"):
+        for file in path.glob(pattern):
+            with suppress(OSError):
+                status = file.stat()
+                changed_ns = status.st_mtime_ns if file.suffix == ".json" else 0
+                found.append((str(file), status.st_size, changed_ns))
     return sorted(found)

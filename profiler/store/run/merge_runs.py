@@ -15,10 +15,11 @@ from ...base.errors import LoaderscopeError, RunUnreadable, UsageError
 from ...base.metadata import clean
 from ...base.tolerant import as_json
 from ..lanes.block import SOCKET_NAME
+from ..rundir import exclusive_folder
 from .run_finder import find_run
 from .run_reader import read_run_json
 
-_PART = re.compile(r"((?:p\d{1,12}|system-.+)-)\d{1,9}")
+_PART = re.compile(r"(p\d{1,12}|system-.+)-\d{1,9}")
 _REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
@@ -43,14 +44,16 @@ def merge_runs(
                 f"these are runs of different scripts ({', '.join(scripts)}), not of one job's "
                 "nodes: --yes merges them all the same"
             )
+        no_socket = shutil.ignore_patterns(SOCKET_NAME)
         try:
             out.mkdir(parents=True, mode=0o700)
             for _, path, _ in earliest_first:
                 for part in sorted(path.iterdir()):
                     match = _PART.fullmatch(part.name)
                     if match and part.is_dir() and not part.is_symlink():
-                        ignored = shutil.ignore_patterns(SOCKET_NAME)
-                        shutil.copytree(part, _free(out, match[1]), ignore=ignored, symlinks=True)
+                        # Processes of different hosts may have one id.
+                        target = exclusive_folder(out, match[1])
+                        shutil.copytree(part, target, True, no_socket, dirs_exist_ok=True)
             merged = [facts.id or path.name for _, path, facts in earliest_first]
             write_atomically(
                 out / "run.json",
@@ -67,14 +70,6 @@ def _script(argv: Sequence[str]) -> str:
     if argv[:1] == ("-m",):
         return clean(" ".join(argv[:2]), 80)
     return clean(Path(argv[0]).name if argv else "?", 80)
-
-
-def _free(out: Path, stem: str) -> Path:
-    """Processes of different hosts may have one id."""
-    number = 0
-    while (out / f"{stem}{number}").exists():
-        number += 1
-    return out / f"{stem}{number}"
 
 
 @contextmanager

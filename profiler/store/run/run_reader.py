@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import fields, replace
@@ -29,7 +28,7 @@ from ..lanes.segment_file import batch_lanes
 from ..probe_totals import read_sampled_fetches
 from ..rundir import system_stem
 from ..stacks.stack_files import Collates, read_bursts
-from ..stacks.stack_stages import Collate, collate_of
+from ..stacks.stack_stages import collate_of
 from .epoch_ends import EXHAUSTED, with_ends
 from .host_ranks import with_ranks_counted
 from .loader_facts import LoaderFacts
@@ -305,13 +304,12 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
 
 def _collates(processes: list[ProcessRun]) -> Collates:
     """What tells a stack of collating from one of fetching."""
-    found: dict[int, dict[int, Collate]] = defaultdict(dict)
-    for process in processes:
-        for loader in process.loaders:
-            one = collate_of(loader.inspection.collate, loader.config)
-            if one is not None:
-                found[process.pid][loader.index] = one
-    return found
+    return tuple(
+        (process.pid, loader.index, one)
+        for process in processes
+        for loader in process.loaders
+        if (one := collate_of(loader.inspection.collate, loader.config)) is not None
+    )
 
 
 def _read_system(path: Path, read: LaneSource, collates: Collates) -> SystemRun:

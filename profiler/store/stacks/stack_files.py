@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -20,15 +20,14 @@ from .stack_stages import Collate, Placed, collating_frames, place
 MAX_BYTES = 4 << 20  # twice what the sampler writes
 MAX_ITEMS = 20_000  # frames, or stacks
 
-# Of each training process, the collate functions of its loaders by the loaders' numbers.
-Collates = Mapping[int, Mapping[int, Collate]]
+# The collate functions of loaders: (training process, number of the loader, function).
+Collates = tuple[tuple[int, int, Collate], ...]
 _NAME = re.compile(r"stacks-(\d{1,4})\.json")
 # The extension where it is loaded from a checkout, and its source where debug information names
 # that.
 _COMPILED = re.compile(r"(?:^|/)profiler/(?:native/|_hot\.|compiled/)")
 # The command was one file once: runs recorded then are still read.
 _OWN_PARTS = ("profiler/", "tuning/", "cli/", "cli.py", "__main__.py")
-_Key = tuple[tuple[int, tuple[tuple[int, Collate], ...]], ...]
 
 
 def read_bursts(
@@ -47,14 +46,12 @@ def read_bursts(
 
 
 def read_burst(path: Path, collates: Collates) -> StackCapture:
-    """One burst. What was read before is not read again while the file is the same. Raises
-    RunUnreadable."""
+    """One burst. A file that has not changed is not read again. Raises RunUnreadable."""
     try:
         found = path.stat()
     except OSError as error:
         raise RunUnreadable(f"{clean(path)} cannot be read: {error.strerror}") from error
-    key = tuple((pid, tuple(sorted(loaders.items()))) for pid, loaders in sorted(collates.items()))
-    return _read(path, (found.st_ino, found.st_mtime_ns, found.st_size), key)
+    return _read(path, (found.st_ino, found.st_mtime_ns, found.st_size), collates)
 
 
 def answer_to(run_path: Path, nonce: str) -> StackCapture | None:
@@ -64,7 +61,7 @@ def answer_to(run_path: Path, nonce: str) -> StackCapture | None:
         for path in reversed(files_of(system)):
             try:
                 if _load(path).nonce == nonce:
-                    return read_burst(path, {})
+                    return read_burst(path, ())
             except RunUnreadable:
                 continue
     return None
@@ -88,11 +85,10 @@ def _load(path: Path) -> BurstFile:
 
 
 @lru_cache(maxsize=MAX_FILES)
-def _read(path: Path, stamp: tuple[int, int, int], key: _Key) -> StackCapture:
+def _read(path: Path, stamp: tuple[int, int, int], collates: Collates) -> StackCapture:
     file = _load(path)
     frames = tuple(fitted(each, Frame) for each in file.frames)
     processes = [fitted(each, ProcessRow) for each in file.processes]
-    collates = {pid: dict(loaders) for pid, loaders in key}
     return StackCapture(
         number=file.number,
         t_begin_ns=file.t_begin_ns,
@@ -124,7 +120,8 @@ def _stacks(
     waits = [_known(fitted(each, Wait)) for each in file.waits]
     for number, process in enumerate(processes):
         rows = rows_of[number]
-        known, worker = collates.get(process.owner or process.pid, {}), process.worker is not None
+        owner, worker = process.owner or process.pid, process.worker is not None
+        known = {loader: one for pid, loader, one in collates if pid == owner}
         its = known.get(-1 if process.loader is None else process.loader)
         matching = [its] if its is not None else [] if worker else list(known.values())
         placed: list[Placed] = []

@@ -8,6 +8,7 @@ they differ from release to release; only the names of its functions are.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -125,14 +126,12 @@ def collating_frames(placed: Iterable[tuple[Placed, int]], one_loader: bool) -> 
     source could not be looked at), the fetcher of `one_loader` calls from two lines, and the later
     one collates.
     """
-    collate: dict[Frame, int] = {}
-    fetch: dict[Frame, int] = {}
-    bare: dict[Frame, int] = {}
+    collate, fetch, bare = Counter[Frame](), Counter[Frame](), Counter[Frame]()
     for stack, samples in placed:
         if stack.fetcher is not None:
             into = collate if stack.stage == "collate" else fetch if stack.kept else bare
-            into[stack.fetcher] = into.get(stack.fetcher, 0) + samples
-    found = {frame for frame, samples in collate.items() if samples > _TORN * fetch.get(frame, 0)}
+            into[stack.fetcher] += samples
+    found = {frame for frame, samples in collate.items() if samples > _TORN * fetch[frame]}
     if found or not one_loader:
         return frozenset(found)
     # A stack read while it changes may show a line it was at a moment before or after: a few
@@ -210,12 +209,13 @@ class _Stack:
         return Placed(stage, () if nothing else tuple(range(first, len(self.frames))))
 
     def _leads(self, at: int) -> bool:
-        frame = self.frames[at]
-        if frame.file in ("<string>", "<frozen runpy>") or self._is(at, ("runpy.py",)):
-            return True
-        if self._is(at, ("threading.py",)):
-            return self._is(at, ("threading.py",), "_bootstrap", "_bootstrap_inner", "run")
-        return any("/" + part in "/" + frame.file for part in _LEADING)
+        file = self.frames[at].file
+        return (
+            file in ("<string>", "<frozen runpy>")
+            or self._is(at, ("runpy.py",))
+            or self._is(at, ("threading.py",), "_bootstrap", "_bootstrap_inner", "run")
+            or any("/" + part in "/" + file for part in _LEADING)
+        )
 
     def _after(self, first: int, files: tuple[str, ...]) -> int:
         """The first frame below the leading ones of these files."""

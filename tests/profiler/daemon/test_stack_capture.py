@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import pytest
 
-from builders import loop, write_lane
+from builders import loop, values_of, write_lane
 from loaderscope.profiler.base import ptrace, schema
 from loaderscope.profiler.base.tolerant import as_json
 from loaderscope.profiler.daemon.reasons import Reasons
@@ -67,13 +67,8 @@ class FakeRecording:
     written: ClassVar[dict[int, object]] = {}
 
     def __init__(self, program, pid, folder, rate_hz, seconds, native=False, gil=False):
-        self.pid, self.rate_hz, self.seconds, self.native, self.gil = (
-            pid,
-            rate_hz,
-            seconds,
-            native,
-            gil,
-        )
+        self.pid, self.rate_hz, self.seconds = pid, rate_hz, seconds
+        self.native, self.gil = native, gil
         self.output = folder / f".stacks-{pid}.json"
         self.over = False
         self.cpu = 0
@@ -119,12 +114,7 @@ class Place:
         self.main = self.process(50, workers, stacks)
         self.living = [self.main]
         self.now = time.monotonic_ns()
-        how = {
-            "cores": 2,
-            "program": "/bin/py-spy",
-            "start": FakeRecording,
-            **how,
-        }
+        how = {"cores": 2, "program": "/bin/py-spy", "start": FakeRecording, **how}
         self.bursts = Bursts(path, self.system, self.reasons, **how)
 
     def process(self, pid, workers=(), stacks="on"):
@@ -179,9 +169,7 @@ def test_a_run_that_waits_for_its_data_gets_a_burst(place, made):
     place.train()
     place.tick()
     assert [(one.pid, one.gil, one.native) for one in made] == [
-        (50, False, False),
-        (51, False, False),
-        (52, False, False),
+        (pid, False, False) for pid in (50, 51, 52)
     ]
     assert {one.rate_hz for one in made} == {17} and {one.seconds for one in made} == {10}
     place.end()
@@ -191,7 +179,7 @@ def test_a_run_that_waits_for_its_data_gets_a_burst(place, made):
     made[5].said = Outcome(0, 9, 0, "py-spy> Stopped sampling because process exited")
     place.end()
     assert not place.bursts.busy and place.reason is None
-    (burst,), notes = read_bursts(place.system, {})
+    (burst,), notes = read_bursts(place.system, ())
     assert notes == () and burst.why == "steady" and burst.samples == {50: 2, 51: 2, 52: 2}
     assert burst.gil == {50: 20 / (2 * made[3].rate_hz), 51: 1.0} and burst.rate_hz == 17
     assert sorted(path.name for path in place.system.iterdir()) == ["stacks-0.json"]
@@ -269,23 +257,12 @@ def test_eager(tmp_path, made):
 
 
 def test_a_second_one_after_a_while_and_no_third(place, made):
-    lane = Lane(
-        place.main.directory,
-        "batches0x0",
-        schema.BATCH,
-        Budget(1 << 30),
-        print,
-    )
+    lane = Lane(place.main.directory, "batches0x0", schema.BATCH, Budget(1 << 30), print)
     position = iter(loop(500, 50.0, 50.0))
 
     def train(count):
         for _ in range(count):
-            row = next(position)
-            values = [
-                row.get(f.name, float("nan") if f.code == "f" else -1)
-                for f in schema.BATCH.fields[1:]
-            ]
-            lane.append(*values)
+            lane.append(*values_of(schema.BATCH, next(position)))
 
     train(60)
     place.whole_burst()

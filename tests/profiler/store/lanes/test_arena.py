@@ -253,19 +253,6 @@ def test_a_forked_child_leaves_the_memory_alone(place: Place) -> None:
     assert place.rows() == [1, 2, 3, 4, 5]
 
 
-def test_without_a_keeper_each_record_is_in_the_file_at_once(tmp_path: Path) -> None:
-    lane = Lane(
-        tmp_path,
-        "workers",
-        WORKER,
-        Budget(1 << 24),
-        lambda why: None,
-        arena=Arena(tmp_path, None, None),
-    )
-    lane.append(1, 0, 0, 0, 1)
-    assert len(read_segment(segments(tmp_path, "workers")[0])[0]) == 1
-
-
 def test_a_keeper_that_died_is_given_up(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     from loaderscope.profiler.store.lanes import arena
 

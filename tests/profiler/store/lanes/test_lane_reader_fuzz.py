@@ -145,16 +145,8 @@ def test_headers_that_lie(
     """Asserts the same of headers whose every field is random: no other error, no reading beyond
     the file."""
     text = json.dumps(described).encode()
-    header = HEADER.pack(
-        MAGIC,
-        version,
-        header_bytes,
-        record,
-        capacity,
-        first,
-        committed,
-        len(text) if length is None else length,
-    )
+    length = len(text) if length is None else length
+    header = HEADER.pack(MAGIC, version, header_bytes, record, capacity, first, committed, length)
     path = tmp_path / "batch-000000.seg"
     path.write_bytes(
         (header.ljust(SCHEMA_OFFSET, b"\0") + text)[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0")

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from builders import MS, T0, RunBuilder, loop, values_of
+from builders import T0, RunBuilder, loop, values_of
 from loaderscope.profiler.base.batch_record import ON_DEVICE
 from loaderscope.profiler.base.liveness import Liveness
 from loaderscope.profiler.base.schema import BATCH
@@ -62,19 +62,6 @@ def test_a_window_and_its_totals_make_up_the_lane(tmp_path: Path) -> None:
     # Compute follows from the next batch, across the border of a segment too.
     assert content.compacted.columns["compute_ns"].count == content.compacted.records
     assert content.columns["seq"][-1] == 20_000
-
-
-def test_totals_of_a_lane_that_was_long_when_it_was_opened(tmp_path: Path) -> None:
-    write(lane_in(tmp_path), loop(30_000))
-    window = window_of(tmp_path)
-    window.poll()
-    assert window.pending
-    assert window.newest_seq == 30_000
-    while window.catch_up():
-        pass
-    content = window.content()
-    assert content.columns.rows + content.compacted.records == 30_000
-    assert content.compacted.columns["wait_ns"].total == MS * content.compacted.records
 
 
 def test_segments_that_made_room_meanwhile_are_counted(tmp_path: Path) -> None:
