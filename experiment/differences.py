@@ -15,20 +15,14 @@ def batches_in(events: Sequence[Event]) -> int:
     return sum(what == "batch" for what, _ in events)
 
 
-def differs_at(before: Sequence[Event], after: Sequence[Event]) -> int | None:
-    """The index of the first events that differ, as far as both sides go."""
-    pairs = zip(before, after, strict=False)
-    return next((at for at, pair in enumerate(pairs) if not _same(*pair)), None)
-
-
 def first_difference(
     before: Sequence[Event], after: Sequence[Event], all_of_it: bool
 ) -> Difference | None:
     """None if the events are the same. `all_of_it`: one side has ended, so a longer other side is a
     difference too."""
-    at = differs_at(before, after)
-    if at is not None:
-        return _described(batches_in(before[:at]), before[at], after[at])
+    for at, (one, other) in enumerate(zip(before, after, strict=False)):
+        if not _same(one, other):
+            return _described(batches_in(before[:at]), one, other)
     if all_of_it and len(before) != len(after):
         few, now = batches_in(before), batches_in(after)
         return Difference(min(few, now), f"the script takes {few} batches, with the change {now}")

@@ -44,6 +44,7 @@ def scratch_folder() -> Iterator[Scratch]:
     new.rename(folder / LOCK)  # a file with this name is always locked first
     process = subprocess.Popen(
         [sys.executable, "-m", janitor.__name__, str(folder)],
+        cwd=folder,  # Python looks for modules there first
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,

@@ -10,7 +10,7 @@ from math import ceil
 
 from .change import Options
 from .copies import Copies
-from .differences import batches_in, differs_at, first_difference, incomparable
+from .differences import batches_in, first_difference, incomparable
 from .distributions import distributions_differ
 from .ratio import factor_of, is_narrow
 from .result import Difference, TryResult
@@ -74,10 +74,11 @@ class Trial:
         self.say("starting the script with the change and without")
         self._starts += 1
         self._handed = 0
-        folders = ((BEFORE, self.copies.before), (AFTER, self.copies.after))
-        for name, folder in folders if self._starts % 2 else reversed(folders):
+        folders = [(BEFORE, self.copies.before), (AFTER, self.copies.after)]
+        order = 1 if self._starts % 2 else -1
+        for name, folder in folders[::order]:
             side = Side(name, self.script, folder, self.scratch)
-            self._sides.insert(len(self._sides) if self._starts % 2 else 0, side)
+            self._sides.append(side)
             if side.hello is None:
                 raise Failed(side.why_failed() or f"the script {name} iterates over no DataLoader")
             for module in side.hello["elsewhere"][:1]:
@@ -85,6 +86,7 @@ class Trial:
                     f"the script {name} imports {module} from {self.script.root}, not from its "
                     "copy, so that the change would not be seen: put the project on PYTHONPATH"
                 )
+        self._sides = self._sides[::order]
 
     def _judge(self, found: TryResult) -> TryResult:
         """Compare the first batches of both sides."""
@@ -205,15 +207,13 @@ class Trial:
         """Run the unchanged script once more, to see whether its batches differ by themselves."""
         if difference is None or difference.batch is None:
             return
-        first, changed = (turn.events for turn in self._first)
-        upto = differs_at(first, changed)
         with suppress(Failed):
             again = Side(BEFORE, self.script, self.copies.before, self.scratch)
             self._sides = [again]
-            if again.hello is None or upto is None:
+            if again.hello is None:
                 return
             second = again.turn(difference.batch + 1, "values").events
-            found = first_difference(first[: upto + 1], second[: upto + 1], False)
+            found = first_difference(self._first[0].events, second, False)
             if found is not None:
                 self._notes.append(
                     "without the change they differ from run to run, too, from batch "

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from ..profiler.base.errors import RunUnreadable
 from ..profiler.record.iterate.watch import watch_all
 from ..profiler.record.session import session as sessions
+from .live_figures import LiveFigures
 from .scalar_backends import MLflow as MLflow
 from .scalar_backends import OpenTelemetry as OpenTelemetry
 from .scalar_backends import Prometheus as Prometheus
@@ -32,7 +33,6 @@ from .scalar_backends import TensorBoard as TensorBoard
 from .scalar_backends import WandB as WandB
 
 if TYPE_CHECKING:
-    from .live_figures import LiveFigures
     from .scalar_backends import Backend
 
 EVERY_S = 10.0
@@ -54,9 +54,6 @@ class Live:
     def __init__(
         self, run: Callable[[], Path | None], backends: Sequence[Backend], every_s: float = EVERY_S
     ) -> None:
-        from .live_figures import LiveFigures  # the thread must not import while others fork
-
-        self._figures_of = LiveFigures
         self._run, self._backends, self._every_s = run, backends, every_s
         self._figures: LiveFigures | None = None
         self._busy, self._ended = threading.Lock(), threading.Event()
@@ -100,7 +97,7 @@ class Live:
             run = self._run()
             if run is None:
                 return
-            self._figures = self._figures or self._figures_of(run)
+            self._figures = self._figures or LiveFigures(run)
             figures = self._figures.read()
             for backend in self._backends:
                 with _reporting(backend):

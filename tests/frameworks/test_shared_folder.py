@@ -9,7 +9,6 @@ import mmap
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,6 +18,7 @@ import pytest
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.store.run.run_reader import open_run
 from running import PROGRAMS, needs, program, runs_in
+from started import LOADERSCOPE, until
 
 pytestmark = pytest.mark.timeout(600)
 NODES = ("loaderscope-a", "loaderscope-b")
@@ -28,11 +28,8 @@ NODES = ("loaderscope-a", "loaderscope-b")
 def views(tmp_path: Path) -> Iterator[list[Path]]:
     """The shared folder as each node sees it, mounted there."""
     needs("fuse")
-    if (
-        ctypes.util.find_library("fuse") is None
-        or not os.access("/dev/fuse", os.R_OK | os.W_OK)
-        or os.geteuid()
-    ):
+    may_mount = os.access("/dev/fuse", os.R_OK | os.W_OK) and not os.geteuid()
+    if ctypes.util.find_library("fuse") is None or not may_mount:
         pytest.skip("no file system can be mounted here")
     shared = tmp_path / "shared"
     shared.mkdir()
@@ -46,15 +43,16 @@ def views(tmp_path: Path) -> Iterator[list[Path]]:
             )
             stack.callback(served.wait)
             stack.callback(subprocess.run, ["umount", "--lazy", str(view)], check=False)
-            for _ in range(100):
-                if os.path.ismount(view):
-                    break
-                time.sleep(0.1)
-            else:
-                served.terminate()
+            if not is_mounted(view, served):
                 pytest.skip("the file system was not mounted")
             found.append(view)
         yield found
+
+
+def is_mounted(view: Path, served: subprocess.Popen[bytes]) -> bool:
+    """Whether it is, once it is or cannot be."""
+    until(lambda: served.poll() is not None or os.path.ismount(view), "a mount")
+    return served.poll() is None
 
 
 def test_nodes_that_share_a_folder_record_one_run(views: list[Path]) -> None:
@@ -69,16 +67,7 @@ def test_nodes_that_share_a_folder_record_one_run(views: list[Path]) -> None:
         told = {"SLURM_PROCID": str(rank), "SLURM_STEP_NUM_TASKS": "2", "SLURM_LOCALID": "0", "SLURM_JOB_ID": "79",
                 "SLURM_NODEID": str(rank), "SLURM_STEP_TASKS_PER_NODE": "1(x2)", "SLURM_STEP_ID": "0",
                 "SLOW_RANK": "1", "GLOO_SOCKET_IFNAME": "lo"}  # fmt: skip
-        ours = [
-            sys.executable,
-            "-m",
-            "loaderscope",
-            "run",
-            "-q",
-            "--runs",
-            str(view / "runs"),
-            *script,
-        ]
+        ours = [*LOADERSCOPE, "run", "-q", "--runs", str(view / "runs"), *script]
         started = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', node, *ours]
         tasks.append(
             subprocess.Popen(started, env={**os.environ, **told}, stderr=subprocess.PIPE, text=True)

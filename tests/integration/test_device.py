@@ -51,9 +51,6 @@ class Device:
     spin: Callable[[float], None]
     account: Any = None  # what the stand-in did when
 
-    def full(self, *shape: int) -> torch.Tensor:
-        return torch.zeros(*shape, device=self.kind)
-
 
 @pytest.fixture(params=["standin", pytest.param("cuda", marks=pytest.mark.gpu)])
 def device(
@@ -61,11 +58,7 @@ def device(
 ) -> Iterator[Device]:
     monkeypatch.setenv("LOADERSCOPE_DIR", str(tmp_path / "runs"))
     if request.param == "cuda":
-        made = Device(
-            "cuda",
-            torch.cuda,
-            lambda milliseconds: torch.cuda._sleep(int(milliseconds * 1e6 * 1.5)),
-        )
+        made = Device("cuda", torch.cuda, lambda ms: torch.cuda._sleep(int(ms * 1e6 * 1.5)))
     else:
         module = request.getfixturevalue("standin_on")()
         made = Device("standin", module, module.spin, module.engine)
@@ -76,11 +69,14 @@ def device(
     assert not {"to", "copy_", "cuda"} & set(vars(torch.Tensor))
 
 
-def columns(loader: Any) -> Any:
+def run_of(loader: Any) -> Path:
     place = loader_place(loader)
     assert place is not None
-    run = loaderscope.open_run(place[0].parent)
-    return run.loaders[-1].batches
+    return place[0].parent
+
+
+def columns(loader: Any) -> Any:
+    return loaderscope.open_run(run_of(loader)).loaders[-1].batches
 
 
 def looked_at(loader: Any, least: int = 8) -> Any:
@@ -197,15 +193,14 @@ def test_a_program_far_ahead_of_the_device_is_bound_by_it(standin_on: Any) -> No
     loader = loaderscope.watch(DataLoader(Rows(rows=400), batch_size=None))
     for _ in loader:
         module.spin(5)
-    place = loader_place(loader)
-    assert place is not None
+    path = run_of(loader)
     known = columns(loader)["stall_ns"] >= 0
     assert 30 < known.sum() < 300  # those of which it is certain without the device
-    assert loaderscope.report(place[0].parent).loaders[0].verdict == "compute-bound"
+    assert loaderscope.report(path).loaders[0].verdict == "compute-bound"
     loaderscope.unwatch()
     sessions.close_session()
-    assert loaderscope.report(place[0].parent).loaders[0].verdict == "compute-bound"
-    (recorded,) = loaderscope.open_run(place[0].parent).loaders
+    assert loaderscope.report(path).loaders[0].verdict == "compute-bound"
+    (recorded,) = loaderscope.open_run(path).loaders
     assert (recorded.batches["stall_ns"][2:] == 0).all()
 
 
@@ -353,13 +348,12 @@ def test_a_backend_whose_events_carry_no_times(standin_on: Any, tmp_path: Path) 
     loader = loaderscope.watch(DataLoader(Rows(), batch_size=BATCH))
     for batch in loader:
         batch["x"].to("standin")
-    place = loader_place(loader)
-    assert place is not None
-    (recorded,) = loaderscope.open_run(place[0].parent).loaders
+    path = run_of(loader)
+    (recorded,) = loaderscope.open_run(path).loaders
     assert (looked_at(loader)["h2d_copies"] == 1).all()
     assert (recorded.batches["h2d_ns"] == -1).all()
     assert "torch.standin carry no times" in recorded.reasons["h2d"]
-    stages = loaderscope.report(place[0].parent).loaders[0].stages
+    stages = loaderscope.report(path).loaders[0].stages
     for stage in ("h2d", "compute_device"):
         assert (stages[stage].count, "carry no times" in str(stages[stage].reason)) == (0, True)
 
@@ -428,12 +422,9 @@ def test_the_sampler_sees_the_gpu(device: Device) -> None:
         batch["x"].to("cuda")
         device.spin(10)
     torch.cuda.synchronize()
-    place = loader_place(loader)
-    assert place is not None
-    report = loaderscope.report(place[0].parent)
-    text = report.to_json()
-    run = loaderscope.open_run(place[0].parent)
-    print(text[:20000])
+    path = run_of(loader)
+    assert loaderscope.report(path).to_json()
+    run = loaderscope.open_run(path)
     assert run.system is not None
     gpu = run.system.gpu
     assert len(gpu["t_ns"]) >= 3

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,22 +86,34 @@ def slow_to_send(samples: list[Any]) -> Unpinned:
 def loader_place(loader: Any) -> Any:
     """Where it is recorded, with everything recorded so far."""
     session.flush()
-    return watch.loader_place(loader)
+    place = watch.loader_place(loader)
+    assert place is not None
+    return place
+
+
+def lane(directory: Path, name: str) -> np.ndarray:
+    return np.concatenate([read_segment(path)[0] for path in segments(directory, name)])
 
 
 def batches(loader: Any, number: int = 0) -> np.ndarray:
-    place = loader_place(loader)
-    assert place is not None
-    directory, index = place
-    parts = [read_segment(path)[0] for path in segments(directory, f"batches{index}x{number}")]
-    return np.concatenate(parts)
+    directory, index = loader_place(loader)
+    return lane(directory, f"batches{index}x{number}")
 
 
 def epochs(loader: Any) -> np.ndarray:
-    place = loader_place(loader)
-    assert place is not None
-    directory, index = place
-    return np.concatenate([read_segment(path)[0] for path in segments(directory, f"epochs{index}")])
+    directory, index = loader_place(loader)
+    return lane(directory, f"epochs{index}")
+
+
+def lanes(loader: Any) -> set[str]:
+    """Names of the lanes of batches of a first loader."""
+    paths = loader_place(loader)[0].glob("batches0x*.seg")
+    return {path.name.rsplit("-", 1)[0] for path in paths}
+
+
+def exhaust(loader: Any) -> None:
+    for _ in loader:
+        pass
 
 
 @pytest.mark.quiet
@@ -143,8 +156,7 @@ def test_computing_is_told_from_sleeping() -> None:
     loader = loaderscope.watch(
         DataLoader(Slow(20), batch_size=BATCH, collate_fn=busy_collate, num_workers=1)
     )
-    for _ in loader:
-        pass
+    exhaust(loader)
     got = batches(loader)
     assert (got["collate_cpu_ns"] >= 6 * MS).all()
     assert (got["collate_cpu_ns"] <= got["collate_ns"] + MS).all()
@@ -183,8 +195,7 @@ def test_large_objects_that_cross_the_pipe_are_weighed() -> None:
     loader = loaderscope.watch(
         DataLoader(Slow(8), batch_size=BATCH, collate_fn=big_bytes, num_workers=1)
     )
-    for _ in loader:
-        pass
+    exhaust(loader)
     got = batches(loader)
     assert (abs(got["pickled_bytes"] - 300_000) < 500).all()
     assert (got["bytes"] == 300_000).all()
@@ -196,8 +207,7 @@ def big_bytes(samples: list[Any]) -> bytes:
 
 def test_startup_and_ends_of_iterations() -> None:
     loader = loaderscope.watch(DataLoader(Slow(16, 0.002), batch_size=BATCH, num_workers=1))
-    for _ in loader:
-        pass
+    exhaust(loader)
     for _ in loader:
         break
     next(iter(loader))
@@ -222,8 +232,7 @@ def test_an_exception_ends_an_iteration() -> None:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_iterable_data(workers: int) -> None:
     loader = loaderscope.watch(DataLoader(Stream(), batch_size=5, num_workers=workers))
-    for _ in loader:
-        pass
+    exhaust(loader)
     got = batches(loader)
     assert len(got) == 4 * max(1, workers)
     assert (got["fetch_ns"] >= 10 * MS).all()
@@ -236,8 +245,7 @@ def test_the_wrong_length_variant_records_too() -> None:
 
     loader = loaderscope.watch(DataLoader(Sized(), batch_size=5))
     assert len(loader) == 4
-    for _ in loader:
-        pass
+    exhaust(loader)
     assert (batches(loader)["fetch_ns"] >= 10 * MS).all()
 
 
@@ -300,34 +308,28 @@ def test_threads_have_lanes_of_their_own() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    place = loader_place(loader)
-    assert place is not None
-    lanes = {path.name.rsplit("-", 1)[0] for path in place[0].glob("batches0x*.seg")}
-    records = np.concatenate([batches(loader, number) for number in range(len(lanes))])
+    numbers = range(len(lanes(loader)))
+    records = np.concatenate([batches(loader, number) for number in numbers])
     assert sorted(records["epoch"]) == [0] * 20 + [1] * 20 + [2] * 20
-    for number in range(len(lanes)):
+    for number in numbers:
         assert (np.diff(batches(loader, number)["t_ns"]) > 0).all()
 
 
 def test_one_lane_serves_iteration_after_iteration() -> None:
     loader = loaderscope.watch(DataLoader(Slow(8), batch_size=BATCH))
     for _ in range(20):
-        for _ in loader:
-            pass
+        exhaust(loader)
         for _ in loader:
             break
         next(iter(loader))
-    place = loader_place(loader)
-    assert place is not None
-    assert len(list(place[0].glob("batches0x*.seg"))) == 1
+    assert len(lanes(loader)) == 1
     assert len(batches(loader)) == 20 * 4
 
 
 @pytest.mark.quiet
 def test_detail_is_sampled_in_fast_loops_only() -> None:
     fast = loaderscope.watch(DataLoader(Slow(4000), batch_size=1))
-    for _ in fast:
-        pass
+    exhaust(fast)
     got = batches(fast)
     detailed = (got["fetch_cpu_ns"] >= 0).mean()
     assert 0.005 < detailed < 0.2
@@ -340,24 +342,18 @@ def test_a_loader_built_again_is_the_same_loader() -> None:
     dataset = Slow(8)
     loaderscope.watch_all()
     for _ in range(3):
-        for _ in DataLoader(dataset, batch_size=BATCH):
-            pass
+        exhaust(DataLoader(dataset, batch_size=BATCH))
     other = DataLoader(dataset, batch_size=2)
-    for _ in other:
-        pass
-    place = loader_place(other)
-    assert place is not None
-    directory, index = place
+    exhaust(other)
+    directory, index = loader_place(other)
     assert index == 1
-    rows = np.concatenate([read_segment(path)[0] for path in segments(directory, "epochs0")])
-    assert list(rows["instance"]) == [0, 1, 2]
+    assert list(lane(directory, "epochs0")["instance"]) == [0, 1, 2]
 
 
 @pytest.mark.usefixtures("nothing_left_over")
 def test_watch_all_takes_over_what_is_under_way() -> None:
     loader = DataLoader(Slow(40), batch_size=BATCH, num_workers=1, persistent_workers=True)
-    for _ in loader:
-        pass
+    exhaust(loader)
     running = iter(DataLoader(Slow(40), batch_size=BATCH))
     next(running)
     loaderscope.watch_all()
@@ -395,9 +391,7 @@ def test_an_exhausted_iterator_that_is_kept_holds_no_lane() -> None:
         assert list(iterator) == []  # exhausted again: the row keeps its count
         kept.append(iterator)
     assert list(epochs(loader)["batches"]) == [2] * 5
-    place = loader_place(loader)
-    assert place is not None
-    assert len(list(place[0].glob("batches0x*.seg"))) == 1
+    assert len(lanes(loader)) == 1
 
 
 def test_an_iterator_goes_on_after_an_exception() -> None:
