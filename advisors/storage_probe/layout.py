@@ -36,7 +36,7 @@ class NotStorable(Exception):
 class Format:
     """A way to store samples: a row of `formats.FORMATS`.
 
-    `write` stores samples in the layout's folder, at most so many as its last argument says;
+    `write` stores samples in the layout's folder (its last argument: how many at most);
     `open` gives a function from a sample's number to the sample, in memory of its own; a format
     that is read in sequence gives the next one. Encoded formats hold bytes, decoded ones arrays.
     """

@@ -21,7 +21,7 @@ from .page_cache import make_cold
 # There are fewer rounds than planned only if time ends.
 MAX_ROUNDS = 7
 PLANNED_ROUNDS = 5
-# A pass reads at least so many samples.
+# A pass reads at least this many samples.
 MIN_PASS_SAMPLES = 8
 # Storage varies: only this part of the remaining time is planned.
 SAFETY = 0.8
