@@ -63,20 +63,12 @@ def probe_storage_verb(
       loaderscope probe-storage data/train
       loaderscope probe-storage latest --seconds 120
     """
-    from ..advisors.storage_probe.bounds import read_size
+    from ..advisors.storage_probe.bounds import Bounds, read_size
     from ..advisors.storage_probe.run_probe import probe_storage
 
-    limit = read_size(bytes_)
+    bounds = Bounds(read_size(bytes_), files, seconds)
     with steps("choosing files", "copying and converting", "timing") as step:
-        found = probe_storage(
-            source,
-            max_bytes=limit,
-            max_files=files,
-            max_seconds=seconds,
-            temp=temp,
-            seed=seed,
-            step=step,
-        )
+        found = probe_storage(source, bounds, temp=temp, seed=seed, step=step)
     from ..reports.document.storage_probe import probe_sections
 
     if format_ == "json":

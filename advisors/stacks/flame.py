@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from heapq import nlargest
 
 from ..schema.report_model import FlameNode
 from .code_samples import Frames
@@ -39,17 +39,14 @@ def flame_of(stacks: Mapping[Frames, int]) -> tuple[FlameNode, ...]:
             node = node.children[key]
             node.samples += count
             node.lines[frame.line] += count
-    # (samples, -depth) of the smallest node to keep: of equal ones the outer, so that no node loses
-    # its parent.
-    least: tuple[float, float] = (LEAST_SHARE * root.samples, -math.inf)
-    if len(tree) > MAX_NODES:
-        largest = sorted(((node.samples, -node.depth) for node in tree), reverse=True)
-        least = max(least, largest[MAX_NODES - 1])
+    wide = [node for node in tree if node.samples >= LEAST_SHARE * root.samples]
+    # Of equal nodes the outer, so that no node loses its parent.
+    kept = {id(n) for n in nlargest(MAX_NODES, wide, key=lambda n: (n.samples, -n.depth))}
     nodes: list[FlameNode] = []
     waiting = [(key, child, -1) for key, child in _by_size(root)]
     while waiting:  # no recursion: stacks may be as deep as Python allows
         (function, file, native), node, parent = waiting.pop()
-        if (node.samples, -node.depth) < least:
+        if id(node) not in kept:
             continue
         waiting += [(key, child, len(nodes)) for key, child in _by_size(node)]
         line = node.lines.most_common(1)[0][0]
@@ -57,8 +54,6 @@ def flame_of(stacks: Mapping[Frames, int]) -> tuple[FlameNode, ...]:
         nodes.append(
             FlameNode(function, file or None, line or None, own, native, parent, node.samples)
         )
-        if len(nodes) >= MAX_NODES:
-            break
     return tuple(nodes)
 
 

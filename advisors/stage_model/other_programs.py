@@ -21,7 +21,7 @@ def others_share(run: Run, process: ProcessRun, loader: LoaderRun) -> float | No
     did not record, while this loader gave batches.
 
     Others may use CPUs beyond a quota as much as they like. Time that the hypervisor took belongs
-    to nobody. None without samples, if they span less than LEAST_NS, and if other ranks of the
+    to no program. None without samples, if they span less than LEAST_NS, and if other ranks of the
     host, which have CPUs of their own, are not in this run.
     """
     system = run.host_of(process)
@@ -52,7 +52,7 @@ def others_cores(run: Run) -> float | None:
 
 
 def _beside(system: SystemRun, t_ns: Floats, busy: Floats) -> float | None:
-    """Of so many busy cores at these times, those that this run and its sampler did not use."""
+    """Cores that this run and its sampler did not use, of those busy at these times."""
     if not len(t_ns) or (span := t_ns[-1] - t_ns[0]) < LEAST_NS:
         return None
     # A sample's shares are of the time since the one before.

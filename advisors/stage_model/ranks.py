@@ -43,8 +43,8 @@ LEAST_LONGER = 0.05
 CHANCE = 3.0
 # Steps of ranks that wait for each other take equally long.
 SAME_PACE = 0.1
-# A stage is the cause if it takes so many times as long as in the others, and its difference is so
-# much of the waiting.
+# A stage is the cause if it takes this many times as long as in the others, and its difference is
+# at least this part of the waiting.
 CAUSE_FACTOR, CAUSE_PART = 1.2, 0.25
 
 Member = tuple[ProcessRun, LoaderSummary]
@@ -127,7 +127,7 @@ def slowest_of(
 def _at_one_pace(
     slow: RankFigures, others: Sequence[RankFigures], loaders: Mapping[int, LoaderSummary]
 ) -> bool:
-    """By their mean step, or by their usual one. A loader that looks a batch ahead, as
+    """By their mean step, or by their usual one. A loader that fetches a batch ahead, as
     Accelerate's, asks for an epoch's second batch at once; a fast rank then waits two steps in one,
     of which the first is no steady one."""
 

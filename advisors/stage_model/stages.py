@@ -46,7 +46,7 @@ COLUMNS = {
 # both.
 SAMPLED = {"fetch_cpu": "fetch", "collate_cpu": "collate"}
 
-# Copies are looked at of some batches only, a fair sample.
+# Copies are timed for some batches only, a fair sample.
 COPYING = ("h2d", "h2d_host")
 
 QUANTILES = (0.50, 0.95, 0.99)
@@ -86,7 +86,7 @@ def stages(loader: LoaderRun, device: str | None) -> dict[str, Stage]:
 
 
 def _of_all(loader: LoaderRun, copying: Stage, step_total_ns: float) -> Stage:
-    """Total and share of all batches, of which some were looked at."""
+    """Total and share of all batches, of which some were timed."""
     copies = measured(loader.batches["h2d_copies"])
     if copying.mean_us is None or not len(copies) or step_total_ns <= 0:
         return copying

@@ -16,7 +16,7 @@ from ..schema.report_model import GpuSummary, ProcessSummary, SystemSummary
 from .block_error import Floats
 from .measured import low, measured, peak
 
-# Workers started anew each epoch leave many process ids: so many are listed, the sums cover all.
+# Workers started anew each epoch leave many process ids: this many are listed, sums cover all.
 MAX_PROCESSES = 64
 MAX_GPUS = 256
 

@@ -31,7 +31,7 @@ class WaitKinds:
 
 def wait_kinds(run: Run, process: ProcessRun, loader: LoaderRun) -> WaitKinds | None:
     """None without samples of which it is known. Where several loaders make batches in one process,
-    their samples are not told apart."""
+    their samples count for each."""
     pids = {process.pid}
     if loader.num_workers:
         workers = process.workers

@@ -46,7 +46,7 @@ SUFFIXES = {
     ".bin": "file",
     ".dat": "file",
 }
-# A file with at least so many samples holds many; with fewer, it is one of many small files.
+# A file with at least this many samples holds many; with fewer, it is one of many small files.
 MANY = 4
 
 

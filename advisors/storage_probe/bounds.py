@@ -8,17 +8,13 @@ from typing import NamedTuple
 from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
 
-DEFAULT_BYTES = 256_000_000
-DEFAULT_FILES = 2_000
-DEFAULT_SECONDS = 60.0
-
 
 class Bounds(NamedTuple):
     """The most bytes of each layout, files, and seconds in all."""
 
-    max_bytes: int = DEFAULT_BYTES
-    max_files: int = DEFAULT_FILES
-    max_seconds: float = DEFAULT_SECONDS
+    max_bytes: int
+    max_files: int
+    max_seconds: float
 
     def check(self) -> None:
         """Raises UsageError."""

@@ -108,13 +108,13 @@ def convert(
         if layout.reason is None:
             layout.reason = _why_not(samples, free(layout.folder.parent))
         if layout.reason is None:
-            layout.fill(samples, time.monotonic() + share_s)
+            layout.fill(samples, share_s)
             layout.convert_s += sum(before_s[: layout.count])
             layout.source_bytes = sum(map(len, found.encoded[: layout.count]))
+            if layout.reason is None and layout.count < len(samples):
+                found.stopped = "the time for copying was over"
     if layouts[0].reason is not None:
         raise UsageError(f"the files cannot be copied: {layouts[0].reason}")
-    if layouts[0].count < len(found.encoded):
-        found.stopped = "the time for copying was over"
     return found
 
 

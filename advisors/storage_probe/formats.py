@@ -132,9 +132,22 @@ def _write_tar(layout: Layout, samples: Iterable[bytes], most: int) -> None:
 
 @contextmanager
 def _open_tar(layout: Layout) -> Iterator[Read]:
-    with tarfile.open(layout.files[0], "r:") as tar:
-        members: Any = map(tar.extractfile, tar)
-        yield lambda _: next(members).read()
+    def samples() -> Iterator[bytes]:
+        with tarfile.open(layout.files[0], "r:") as tar:
+            for member in tar:
+                held = tar.extractfile(member)
+                assert held is not None
+                yield held.read()
+
+    following = samples()
+
+    def read(index: int) -> bytes:
+        nonlocal following
+        if index == 0:
+            following = samples()
+        return next(following)
+
+    yield read
 
 
 def _write_array(layout: Layout, samples: Iterable[Any], most: int) -> None:

@@ -36,9 +36,10 @@ class NotStorable(Exception):
 class Format:
     """A way to store samples: a row of `formats.FORMATS`.
 
-    `write` stores samples in the layout's folder, at most so many as its last argument says;
+    `write` stores samples in the layout's folder (its last argument: how many at most);
     `open` gives a function from a sample's number to the sample, in memory of its own; a format
-    that is read in sequence gives the next one. Encoded formats hold bytes, decoded ones arrays.
+    that is read in sequence gives the first one for 0, else the next. Encoded formats hold
+    bytes, decoded ones arrays.
     """
 
     name: str
@@ -79,8 +80,8 @@ class Layout:
         except Exception:  # whatever a broken installation raises
             self.reason = f'needs {self.format.module}: pip install "loaderscope[storage]"'
 
-    def fill(self, samples: Sequence[Any], until: float) -> None:
-        """Store samples until the time ends (one at least), flush them, and read some back.
+    def fill(self, samples: Sequence[Any], seconds: float) -> None:
+        """Store samples for this long (one at least), flush them, and read some back.
 
         What fails is the layout's reason, and its space is freed. Raises UsageError where the disk
         is full.
@@ -88,7 +89,7 @@ class Layout:
         try:
             self.first = samples[0]
             self.folder.mkdir()
-            self.format.write(self, self._taken(samples, until), len(samples))
+            self.format.write(self, self._taken(samples, seconds), len(samples))
             self.files = tuple(sorted(path for path in self.folder.rglob("*") if path.is_file()))
             flush(self.files)
             self.convert_s = time.perf_counter() - self._begun
@@ -107,11 +108,11 @@ class Layout:
         if self.reason is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _taken(self, samples: Iterable[Any], until: float) -> Iterator[Any]:
+    def _taken(self, samples: Iterable[Any], seconds: float) -> Iterator[Any]:
         # Opening a file takes as long for a larger data set: it is no part of converting.
         self._begun = time.perf_counter()
         for sample in samples:
-            if self.count and time.monotonic() > until:
+            if self.count and time.perf_counter() > self._begun + seconds:
                 return
             if self.format.form == "decoded" and sample.dtype.hasobject:
                 raise NotStorable("samples hold Python objects")

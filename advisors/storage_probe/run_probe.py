@@ -17,7 +17,7 @@ from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
 from ...profiler.daemon import cgroup
 from ...profiler.store.run.run import Run
-from .bounds import DEFAULT_BYTES, DEFAULT_FILES, DEFAULT_SECONDS, Bounds
+from .bounds import Bounds
 from .convert import Samples, convert
 from .decoders import Decoder, decoder_for
 from .formats import FORMATS
@@ -41,10 +41,8 @@ FEW_ROUNDS, FEW_SAMPLES = 3, 32
 
 def probe_storage(
     source: Run | str | os.PathLike[str],
+    bounds: Bounds,
     *,
-    max_bytes: int = DEFAULT_BYTES,
-    max_files: int = DEFAULT_FILES,
-    max_seconds: float = DEFAULT_SECONDS,
     temp: Path | None = None,
     seed: int = 0,
     step: Callable[[], None] = lambda: None,
@@ -52,20 +50,19 @@ def probe_storage(
     """Time the layouts on a sample of the files of `source`: a folder of data, or a run (value, id,
     path, "latest").
 
-    Each layout takes at most `max_bytes`, the sample at most `max_files` files, and the probe about
-    `max_seconds`. The same `seed` takes the same sample. The data is only read. The copies are in a
-    new folder below `temp`, by default on the file system of the data, which is always removed.
-    `step` is called after choosing, copying and timing.
+    The `bounds` are for each layout, the sample, and the probe. The same `seed` takes the same
+    sample. The data is only read. The copies are in a new folder below `temp`, by default on the
+    file system of the data, which is always removed. `step` is called after choosing, copying and
+    timing.
 
     Raises UsageError (no files, no room, an invalid bound), RunNotFound and RunUnreadable.
     """
-    bounds = Bounds(max_bytes, max_files, max_seconds)
     bounds.check()
     begun = time.monotonic()
-    until = begun + TIMING_UNTIL * max_seconds
-    data, memory = find_data(source, WALK_SHARE * max_seconds), memory_bytes()
+    until = begun + TIMING_UNTIL * bounds.max_seconds
+    data, memory = find_data(source, WALK_SHARE * bounds.max_seconds), memory_bytes()
     if memory is not None:  # samples are held in memory while they are converted
-        bounds = bounds._replace(max_bytes=min(max_bytes, memory // 8))
+        bounds = bounds._replace(max_bytes=min(bounds.max_bytes, memory // 8))
     decoder, why_not = decoder_for(data.suffix)
     formats = [each for each in FORMATS if each.form == "encoded" or decoder is not None]
     chosen, bounds, parent, notes = _sample(data, bounds, temp, seed, formats)

@@ -1,4 +1,4 @@
-"""A temporary folder that is removed whatever ends the probe, short of a SIGKILL."""
+"""A temporary folder that is removed when the probe ends, also by a signal other than SIGKILL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...profiler.base.mounts import Mounts
 
 PREFIX = "loaderscope-probe-"
 
-# Left free for others: at least so many bytes, and this part of what is used.
+# Left free for others: at least this many bytes, and this part of what is used.
 RESERVE_BYTES = 64_000_000
 RESERVE_SHARE = 0.1
 

@@ -24,7 +24,7 @@ from ..storage.files import SUFFIXES
 
 File = tuple[str, int]  # path, bytes
 
-# A walk keeps the path and size of each file: it stops after so many entries.
+# A walk keeps the path and size of each file: it stops after this many entries.
 MAX_ENTRIES = 200_000
 
 # Files that hold many samples, which are packed already.

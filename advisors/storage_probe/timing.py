@@ -21,7 +21,7 @@ from .page_cache import make_cold
 # There are fewer rounds than planned only if time ends.
 MAX_ROUNDS = 7
 PLANNED_ROUNDS = 5
-# A pass reads at least so many samples.
+# A pass reads at least this many samples.
 MIN_PASS_SAMPLES = 8
 # Storage varies: only this part of the remaining time is planned.
 SAFETY = 0.8
@@ -83,10 +83,9 @@ def _round(
         order = list(range(layout.count))
         if layout.format.order == "shuffled":
             rng.shuffle(order)
-        # Nothing is in the page cache, then all of it is.
         with layout.format.open(layout) as read:
+            # Nothing is in the page cache, then all of it is, and of a mapping all is mapped.
             cold_s, number_read = _pass(map(read, order), deadline, share_s)
-        with layout.format.open(layout) as read:
             warm_s, _ = _pass(map(read, order[:number_read]), deadline)
         layout.cold_s.append(cold_s if why is None else None)
         layout.warm_s.append(warm_s)

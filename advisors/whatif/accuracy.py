@@ -42,7 +42,7 @@ HARDLY_COMPUTES, LEFT_AT_LEAST = 5.0, 0.6
 # least absolute deviations of ln(true / predicted) over 45 generated cases that judge nothing
 # (printed by `benchmarks/known_residuals.py`).
 LEFT_SHORTER, LEFT_FROM = 0.115, math.e
-# Four in five of a normal distribution lie within so many standard deviations.
+# Standard deviations that hold four in five of a normal distribution.
 FOUR_IN_FIVE = 1.28
 # If the simulation of the unchanged loop is off by ln x, that of the changed loop may not be, as
 # something else limits it. Its middle is moved by half of ln x, and by less for factors below

@@ -138,10 +138,10 @@ def speed_of(other_ns: float | None) -> float:
     return 1.0 if NEAR[0] <= factor <= NEAR[1] else min(SLOWEST, max(FASTEST, math.sqrt(factor)))
 
 
-def method_of(told: object, python: str | None) -> StartMethod:
+def method_of(recorded: object, python: str | None) -> StartMethod:
     """The start method as recorded, or the default of that Python on Linux ("fork" until 3.13)."""
     for method in START_METHODS:
-        if told == method:
+        if recorded == method:
             return method
     parts = (python or "").split(".")
     recent = len(parts) > 1 and parts[0] == "3" and parts[1].isdigit() and int(parts[1]) >= 14

@@ -114,8 +114,8 @@ def _share(values: Floats, copies: float) -> float:
 
 def _behind(loader: LoaderRun) -> Floats:
     """How much the device still had to do of earlier steps when each batch was handed over: it does
-    one after another, none before it was given. Of all batches, as it is in the first ones that a
-    device falls behind."""
+    one after another, none before it was given. All batches count, as a device falls behind in
+    the first ones."""
     t, wait, took = (
         loader.batches[name].astype(np.float64) for name in ("t_ns", "wait_ns", "compute_device_ns")
     )

@@ -176,7 +176,7 @@ def _handed_over(
 
 def made_in_main(w: Workload, plan: Plan, rows: Rows) -> tuple[Floats, Floats]:
     """CPU time of fetching and collating; where workers go, without the extra time that they cost
-    in a worker. A stage with a new time is left as it is."""
+    in a worker. A stage with a new time does not change."""
     fetch, collate = w.fetch_cpu_ns[rows], w.collate_cpu_ns[rows]
     if plan.num_workers or not w.num_workers:
         return fetch, collate

@@ -3,9 +3,9 @@ them, the kernel.
 
 Waiting for a network, a disk or a timer overlaps with the waiting of other workers. Waiting for a
 lock does not: where several workers were seen waiting for the same one, the time it is held follows
-from how long they wait (a closed queue of so many customers and one server, by mean value analysis:
-Reiser and Lavenberg, J. ACM 27, 1980). Waiting for the interpreter, or for threads and programs of
-one's own that compute, takes a core like computing.
+from how long they wait (a closed queue with a customer for each worker and one server, by mean
+value analysis: Reiser and Lavenberg, J. ACM 27, 1980). Waiting for the interpreter, or for threads
+and programs of one's own that compute, takes a core like computing.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 In the long run, and with workers: a batch is ready in each step if the cores do as much work as the
 batches take, and if as many workers are at it as one batch takes steps to make. The beginnings of
-epochs come on top, unless workers stay.
+epochs are added, unless workers stay.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _need(whatif: WhatIf, speed: float, batch_size: float | None) -> Need:
     idle_ns = float(w.idle_ns.mean())
     own = (w.compute_cores if w.compute_cores is not None else 1.0) * (step_ns - taking_ns)
     cores = SPARE * (computes_ns + own + taking_ns) / step_ns
-    # Work is what it is, whatever the speed: of the model's errors, what does not grow with a gain.
+    # The work is the same at any speed, so only errors that do not grow with a gain count.
     spread = ranged(1.0, 1.0, 1.0, _KINDS, 0.0, whatif.misfit)
     rate = 1e9 / step_ns
     now = whatif.predict(compute=1 / speed).mid * whatif.baseline_batches_per_s

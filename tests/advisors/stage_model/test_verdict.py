@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -77,47 +78,28 @@ def test_a_few_long_batches_that_differ_are_not(tmp_path: Path) -> None:
     assert judge(tmp_path, rows)[0] == "too-short"
 
 
+def epochs_of(number: int, *step: Any, **columns: Any) -> list[list[dict[str, Any]]]:
+    return [loop(*step, epoch=n, start_ns=T0 + n * 10**11, **columns) for n in range(number)]
+
+
 def test_the_first_batch_of_each_epoch_is_set_apart(tmp_path: Path) -> None:
-    rows: list[dict[str, Any]] = []
-    for epoch in range(3):
-        rows += loop(
-            40,
-            wait_ms=1,
-            compute_ms=99,
-            epoch=epoch,
-            start_ns=T0 + epoch * 10**11,
-            first_wait_ms=300,
-        )
-    found, basis = judge(tmp_path, rows)
+    found, basis = judge(tmp_path, [*chain(*epochs_of(3, 40, 1, 99, first_wait_ms=300))])
     assert basis.stall_share == pytest.approx(0.01)
     assert found == "compute-bound"
     assert basis.epoch_start_share == pytest.approx(600 / (3 * 4000 + 900 - 3), rel=0.01)
 
 
 def test_repeated_epoch_starts_alone_make_a_loop_input_bound(tmp_path: Path) -> None:
-    rows: list[dict[str, Any]] = []
-    for epoch in range(5):
-        rows += loop(
-            20,
-            wait_ms=0.1,
-            compute_ms=10,
-            epoch=epoch,
-            start_ns=T0 + epoch * 10**11,
-            first_wait_ms=500,
-        )
-    found, basis = judge(tmp_path, rows)
+    found, basis = judge(tmp_path, [*chain(*epochs_of(5, 20, 0.1, 10, first_wait_ms=500))])
     assert found == "input-bound"
     assert basis.sentence.startswith("Epoch starts cost ")
 
 
 def test_time_in_iter_counts_for_epoch_starts_and_headroom(tmp_path: Path) -> None:
     """Starting workers happens in iter(), before any wait."""
-    rows, epochs = [], []
-    for epoch in range(4):
-        each = loop(25, wait_ms=0, compute_ms=10, epoch=epoch, start_ns=T0 + epoch * 10**11)
-        rows += each
-        epochs.append(epoch_row(each, startup_ms=250))
-    loader = loader_of(tmp_path, rows, epochs=epochs)
+    each = epochs_of(4, 25, 0, 10)
+    epochs = [epoch_row(rows, startup_ms=250) for rows in each]
+    loader = loader_of(tmp_path, [*chain(*each)], epochs=epochs)
     lost = lost_time(loader)
     assert headroom(loader, lost) == pytest.approx(2.0)
     found, basis = verdict(loader, lost)

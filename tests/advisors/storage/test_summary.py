@@ -71,11 +71,9 @@ def summary(
 
 
 def shares(found: StorageSummary) -> tuple[float, float, float]:
-    assert (
-        found.reading_share is not None
-        and found.decoding_share is not None
-        and found.other_share is not None
-    )
+    assert found.reading_share is not None
+    assert found.decoding_share is not None
+    assert found.other_share is not None
     return found.reading_share, found.decoding_share, found.other_share
 
 
@@ -88,15 +86,11 @@ def test_waiting_for_files_is_reading_and_computing_is_decoding(tmp_path: Path) 
 
     copying = (OPEN_US + 100_000 / COPY_BYTES_PER_US) / 5000
     reading, decoding, other = shares(found)
-    assert (
-        reading == pytest.approx(0.8 + copying)
-        and decoding == pytest.approx(0.2 - copying)
-        and other == 0
-    )
-    assert (
-        found.opens_per_sample == 1.0
-        and found.read_bytes_per_sample == found.disk_bytes_per_sample == 100_000
-    )
+    assert reading == pytest.approx(0.8 + copying)
+    assert decoding == pytest.approx(0.2 - copying)
+    assert other == 0
+    assert found.opens_per_sample == 1.0
+    assert found.read_bytes_per_sample == found.disk_bytes_per_sample == 100_000
     assert found.read_calls_per_sample == 2.0 and found.wait_us_per_open == pytest.approx(4000)
 
 
@@ -123,10 +117,8 @@ def test_a_set_that_reads_nothing_waits_for_something_else(tmp_path: Path) -> No
     found = summary(tmp_path, looks_of(None, read=0), Numbers())
 
     assert shares(found) == (0.0, pytest.approx(0.2), pytest.approx(0.8))
-    assert (
-        found.wait_us_per_open is None
-        and found.reasons["wait_us_per_open"] == "no file was seen being opened"
-    )
+    assert found.wait_us_per_open is None
+    assert found.reasons["wait_us_per_open"] == "no file was seen being opened"
 
 
 def test_without_looks_the_samplers_counters_stand_in(tmp_path: Path) -> None:
@@ -137,11 +129,9 @@ def test_without_looks_the_samplers_counters_stand_in(tmp_path: Path) -> None:
     ]  # fmt: skip
     found = summary(tmp_path, None, system={"process": rows, "machine": memory()["machine"]})
 
-    assert (
-        found.samples == 0
-        and found.opens_per_sample is None
-        and "opens_per_sample" in found.reasons
-    )
+    assert found.samples == 0
+    assert found.opens_per_sample is None
+    assert "opens_per_sample" in found.reasons
     assert found.read_bytes_per_sample == pytest.approx(9 * 24_000 / 240)
     assert found.disk_bytes_per_sample == pytest.approx(9 * 12_000 / 240)
     assert found.reading_share == pytest.approx(0.8, abs=0.05)
@@ -164,10 +154,8 @@ def test_the_reason_looks_give_is_passed_on(tmp_path: Path) -> None:
     )
     found = summary(tmp_path, replace(told, reasons={"read_bytes": "no procfs here"}))
 
-    assert (
-        found.read_bytes_per_sample is None
-        and found.reasons["read_bytes_per_sample"] == "no procfs here"
-    )
+    assert found.read_bytes_per_sample is None
+    assert found.reasons["read_bytes_per_sample"] == "no procfs here"
 
 
 def test_epochs_are_told_a_sample(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from loaderscope.advisors.storage_probe.layout import Format, Layout
 from loaderscope.advisors.storage_probe.source import File
 from loaderscope.profiler.base.errors import UsageError
 
-BYTES = Bounds(1 << 20)
+BYTES = Bounds(1 << 20, 1000, 1.0)
 FILES, LMDB, TAR, ARRAY, DECODED_LMDB = (
     next(each for each in FORMATS if each.name == name)
     for name in ("files", "lmdb", "tar", "array", "lmdb-decoded")
@@ -91,12 +91,14 @@ def test_decoded_layouts_stop_at_the_bound_and_the_others_go_on(tmp_path: Path) 
     blow_up = Decoder("x", "x", lambda data: np.full(400, data[0], np.uint8))
     layouts = made(tmp_path / "out", FILES, ARRAY)
     paths = sources(tmp_path / "data", b"a", b"b", b"c", b"d")
-    convert(paths, layouts, blow_up, Bounds(1000), soon())
+    convert(paths, layouts, blow_up, BYTES._replace(max_bytes=1000), soon())
     assert (layouts[0].count, layouts[1].count) == (4, 2)
     assert layouts[1].source_bytes == 2
     assert [row[0] for row in read(layouts[1])] == [ord("a"), ord("b")]
     too_big = made(tmp_path / "more", FILES, ARRAY)
-    convert(sources(tmp_path / "data", b"a"), too_big, blow_up, Bounds(100), soon())
+    convert(
+        sources(tmp_path / "data", b"a"), too_big, blow_up, BYTES._replace(max_bytes=100), soon()
+    )
     assert too_big[1].reason is not None
     assert "raise --bytes" in too_big[1].reason
 
@@ -176,4 +178,11 @@ def test_a_disk_that_becomes_full_ends_the_probe_with_one_sentence(
     if layouts[0].reason is not None:
         pytest.skip("no lmdb here")
     with pytest.raises(UsageError, match="disk became full"):
-        convert(paths, layouts, None, Bounds(1 << 25), soon(), free=lambda path: 1 << 40)
+        convert(
+            paths,
+            layouts,
+            None,
+            BYTES._replace(max_bytes=1 << 25),
+            soon(),
+            free=lambda path: 1 << 40,
+        )

@@ -13,6 +13,7 @@ import pytest
 
 from loaderscope.advisors.storage_probe import run_probe as probe
 from loaderscope.advisors.storage_probe import timing
+from loaderscope.advisors.storage_probe.bounds import Bounds
 from loaderscope.advisors.storage_probe.layout import Layout
 from loaderscope.advisors.storage_probe.probe_model import StorageProbe
 from loaderscope.profiler.base.errors import UsageError
@@ -35,8 +36,10 @@ def arrays(folder: Path, number: int = 30, shape: tuple[int, ...] = (20, 20)) ->
     return folder
 
 
-def run(data: Path, temp: Path, seconds: float = SECONDS, **bounds: int) -> StorageProbe:
-    return probe.probe_storage(data, temp=temp, max_seconds=seconds, **bounds)
+def run(
+    data: Path, temp: Path, seconds: float = SECONDS, max_bytes: int = 1 << 28, max_files: int = 500
+) -> StorageProbe:
+    return probe.probe_storage(data, Bounds(max_bytes, max_files, seconds), temp=temp)
 
 
 def state(folder: Path) -> dict[str, tuple[int, int]]:
