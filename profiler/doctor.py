@@ -41,12 +41,12 @@ THREAD_VARIABLES = (
 @dataclass(frozen=True)
 class Check:
     """One finding. `ok` is None if nothing is known, or nothing is missing that could be had.
-    `mend` says how to fix it."""
+    `fix` says how to fix it."""
 
     name: str
     ok: bool | None
     finding: str
-    mend: str | None = None
+    fix: str | None = None
 
 
 Load = Callable[[str], Any]
@@ -112,8 +112,8 @@ def _run_directory(directory: Path) -> Found:
             file.write(b"x")
             file.flush()
     except OSError as error:
-        mend = "set LOADERSCOPE_DIR to a folder that you may write to"
-        return False, f"{directory} cannot be written: {error.strerror}", mend
+        fix = "set LOADERSCOPE_DIR to a folder that you may write to"
+        return False, f"{directory} cannot be written: {error.strerror}", fix
     return True, f"{directory} can be written", None
 
 
@@ -121,8 +121,8 @@ def _keeping(why_not: str) -> Found:
     """Whether batches are recorded in memory that the system sampler keeps, or each by a system
     call."""
     if why_not:
-        mend = "recording works and costs some µs more a batch"
-        return True, f"{why_not}: each batch is written by system calls", mend
+        fix = "recording works and costs some µs more a batch"
+        return True, f"{why_not}: each batch is written by system calls", fix
     return True, "batches are recorded in memory that outlives the training process", None
 
 
@@ -131,11 +131,11 @@ def _python_version(version: str) -> Found:
     newest = TRIED_PYTHONS[-1]
     if _release(version) <= _release(newest):
         return True, f"Python {version} (tried: {', '.join(TRIED_PYTHONS)})", None
-    mend = (
+    fix = (
         "the compiled hooks use insides of Python that it may have changed: "
         f"{form.PURE_VARIABLE}=1 does without them; then upgrade loaderscope"
     )
-    return None, f"Python {version} is newer than what was tried (up to {newest})", mend
+    return None, f"Python {version} is newer than what was tried (up to {newest})", fix
 
 
 def _torch_version(load: Load) -> Found:
@@ -143,19 +143,19 @@ def _torch_version(load: Load) -> Found:
     try:
         version = str(load("torch").__version__)
     except ImportError as error:
-        mend = "recorded runs are shown without it; to record, install PyTorch in this environment"
-        return False, f"torch cannot be imported: {error}", mend
+        fix = "recorded runs are shown without it; to record, install PyTorch in this environment"
+        return False, f"torch cannot be imported: {error}", fix
     oldest = torch_parts.TRIED[0]
     if _release(version) < _release(oldest):
-        mend = "upgrade PyTorch"
-        return False, f"torch {version} is older than what is handled ({oldest} or later)", mend
+        fix = "upgrade PyTorch"
+        return False, f"torch {version} is older than what is handled ({oldest} or later)", fix
     never = torch_parts.untried(version)
     if never is not None:
-        mend = (
+        fix = (
             "what it changed in its DataLoader is not measured, and reports begin with that; then "
             "upgrade loaderscope"
         )
-        return None, never, mend
+        return None, never, fix
     return True, f"torch {version} (tried: {', '.join(torch_parts.TRIED)})", None
 
 
@@ -173,11 +173,11 @@ def _device(torch: Any) -> Found:
     if torch.version.cuda is None and getattr(torch.version, "hip", None) is None:
         found = "this torch is built for CPUs only: no device times"
         return None, found, "if there is a GPU, install a CUDA build of PyTorch"
-    mend = (
+    fix = (
         "check that nvidia-smi works here and that the driver is new enough for this torch; in "
         "Docker use --gpus all"
     )
-    return None, f"torch is built for CUDA {torch.version.cuda} but sees no device", mend
+    return None, f"torch is built for CUDA {torch.version.cuda} but sees no device", fix
 
 
 def _nvml(root: Path, load: Load) -> Found:
@@ -195,13 +195,11 @@ def _nvml(root: Path, load: Load) -> Found:
         divided = sum(_divided(nvml, gpu) for gpu in range(count))
         nvml.nvmlShutdown()
     except Exception as error:
-        mend = (
-            "check that nvidia-smi works here; after an update of the driver, reboot or reload it"
-        )
-        return False, f"NVML does not start: {error}", mend
+        fix = "check that nvidia-smi works here; after an update of the driver, reboot or reload it"
+        return False, f"NVML does not start: {error}", fix
     if divided:
-        mend = "NVML reports memory and power of a GPU divided by MIG, but no utilisation"
-        return True, f"{count} GPUs, of which {divided} divided by MIG", mend
+        fix = "NVML reports memory and power of a GPU divided by MIG, but no utilisation"
+        return True, f"{count} GPUs, of which {divided} divided by MIG", fix
     return bool(count) or None, f"{count} GPU{'s' * (count != 1)} can be sampled", None
 
 
@@ -220,11 +218,11 @@ def _cpus(cores: int, quota: float | None) -> Found:
     finding = f"{effective}: {cores} by affinity, a CPU quota of {quota:g}"
     if quota >= cores:
         return True, finding, None
-    mend = (
+    fix = (
         f"workers and library threads should fit {quota:g} cores; raise the container's CPU limit "
         "for more"
     )
-    return None, finding, mend
+    return None, finding, fix
 
 
 def _memory(total: int | None, limit: int | None) -> Found:
@@ -232,11 +230,11 @@ def _memory(total: int | None, limit: int | None) -> Found:
     size = "unknown" if total is None else _size(total)
     if limit is None or (total is not None and limit >= total):
         return True if total else None, f"{size} in this machine, no memory limit below it", None
-    mend = (
+    fix = (
         "the page cache counts as well: a data set larger than the limit is read from disk in "
         "every epoch"
     )
-    return None, f"a memory limit of {_size(limit)} (the machine has {size})", mend
+    return None, f"a memory limit of {_size(limit)} (the machine has {size})", fix
 
 
 def _shared_memory(root: Path) -> Found:
@@ -253,15 +251,13 @@ def shared_memory_of(size: int, free: int, total: int | None) -> Found:
     """The verdict on a /dev/shm of `size` bytes, `free` of them, on a machine with `total` bytes of
     memory."""
     finding = f"/dev/shm holds {_size(size)}, {_size(free)} free"
-    mend = (
-        "docker run --shm-size=8g (or --ipc=host); Kubernetes: an emptyDir of medium Memory there"
-    )
+    fix = "docker run --shm-size=8g (or --ipc=host); Kubernetes: an emptyDir of medium Memory there"
     if size < SHM_LEAST_BYTES:
-        return False, f"{finding}: too little for large batches and several workers", mend
+        return False, f"{finding}: too little for large batches and several workers", fix
     if free < SHM_LEAST_BYTES:
         return False, f"{finding}: almost full", "remove what finished programs left in /dev/shm"
     if total is not None and size < SHM_LEAST_SHARE * total:
-        return None, f"{finding}: little for {_size(total)} of memory", mend
+        return None, f"{finding}: little for {_size(total)} of memory", fix
     return True, finding, None
 
 
@@ -272,8 +268,8 @@ def _open_files(soft: int, hard: int) -> Found:
     room = f"ulimit -n {hard if hard > soft else 65536}"
     if 0 <= hard <= soft:
         room = "raise the hard limit"
-    mend = f'{room}, or torch.multiprocessing.set_sharing_strategy("file_system")'
-    return None, f"up to {soft} a process; each tensor on its way from a worker takes one", mend
+    fix = f'{room}, or torch.multiprocessing.set_sharing_strategy("file_system")'
+    return None, f"up to {soft} a process; each tensor on its way from a worker takes one", fix
 
 
 def _start(method: str) -> Found:
@@ -297,10 +293,8 @@ def _process_counters(root: Path) -> Found:
     if not missing:
         what = "CPU time, page faults, context switches and bytes read"
         return True, f"{what} can be read for each process", None
-    mend = (
-        "run on Linux with /proc mounted; bytes read need a kernel with CONFIG_TASK_IO_ACCOUNTING"
-    )
-    return None, f"cannot be read: {', '.join(missing)}", mend
+    fix = "run on Linux with /proc mounted; bytes read need a kernel with CONFIG_TASK_IO_ACCOUNTING"
+    return None, f"cannot be read: {', '.join(missing)}", fix
 
 
 def _process_memory(root: Path) -> Found:
@@ -326,15 +320,15 @@ def _stacks(root: Path, program: str | None, read: Callable[[str], str | None]) 
     """Whether py-spy can say which functions the time goes to. It is tried, on a process started
     for that."""
     if program is None:
-        found, _, mend = MISSING.partition(": ")
-        return None, f"{found}: no shares of functions", mend
+        found, _, fix = MISSING.partition(": ")
+        return None, f"{found}: no shares of functions", fix
     why, scope = read(program), ptrace_scope(root)
     if why is None:
         by = "" if not scope else f", which the processes of a run permit it (ptrace_scope {scope})"
         return True, f"py-spy can read the stacks of a run's processes{by}", None
-    found, _, mend = why.partition(": ")
-    mend = "; ".join(filter(None, (mend, "all other figures are unaffected")))
-    return None, f"py-spy cannot read stacks: {found}", mend
+    found, _, fix = why.partition(": ")
+    fix = "; ".join(filter(None, (fix, "all other figures are unaffected")))
+    return None, f"py-spy cannot read stacks: {found}", fix
 
 
 def _threads(environ: Mapping[str, str]) -> Found:
@@ -359,11 +353,11 @@ def _hot_path(why_python: str) -> Found:
     """Which form of the code that runs once a batch is in use."""
     if not why_python:
         return True, "compiled: about 1 µs a batch", None
-    mend = (
+    fix = (
         f"about 3 µs a batch instead of 1; for that, unset {form.PURE_VARIABLE}, or install where "
         "there is a C compiler"
     )
-    return None, f"in Python: {why_python}", mend
+    return None, f"in Python: {why_python}", fix
 
 
 def _mem_total(root: Path) -> int | None:

@@ -54,8 +54,8 @@ def findings(checks: Sequence[Check]) -> list[Section]:
     rows: list[tuple[Cell, ...]] = []
     for each in checks:
         rows.append((Styled(*_MARKS[each.ok]), f"{each.name}: {each.finding}"))
-        if each.mend and each.ok is not True:
-            rows.append(("", Styled(f"→ {each.mend}", "strong")))
+        if each.fix and each.ok is not True:
+            rows.append(("", Styled(f"→ {each.fix}", "strong")))
     missing = sum(each.ok is False for each in checks)
     said = "Everything that this machine has can be measured."
     if missing:

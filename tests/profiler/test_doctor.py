@@ -93,14 +93,14 @@ def test_every_failure_comes_with_a_mend(tmp_path):
         load=loader(),
         descriptors=lambda: (256, 1024),
     )
-    assert found["run directory"].ok is False and "LOADERSCOPE_DIR" in found["run directory"].mend
-    assert found["torch"].ok is False and found["torch"].mend
-    assert found["open files"].ok is None and "ulimit -n 1024" in found["open files"].mend
-    assert found["process counters"].ok is None and found["process counters"].mend
-    assert found["process memory"].ok is None and found["process memory"].mend
-    assert "TOKENIZERS_PARALLELISM=false" in found["library threads"].mend
-    assert "OMP_NUM_THREADS=1" in found["library threads"].mend
-    assert all(check.mend for check in found.values() if check.ok is False)
+    assert found["run directory"].ok is False and "LOADERSCOPE_DIR" in found["run directory"].fix
+    assert found["torch"].ok is False and found["torch"].fix
+    assert found["open files"].ok is None and "ulimit -n 1024" in found["open files"].fix
+    assert found["process counters"].ok is None and found["process counters"].fix
+    assert found["process memory"].ok is None and found["process memory"].fix
+    assert "TOKENIZERS_PARALLELISM=false" in found["library threads"].fix
+    assert "OMP_NUM_THREADS=1" in found["library threads"].fix
+    assert all(check.fix for check in found.values() if check.ok is False)
 
 
 def test_a_check_that_fails_is_a_finding():
@@ -113,7 +113,7 @@ def test_a_check_that_fails_is_a_finding():
 
 def test_the_form_of_the_hot_path(healthy):
     found = examine(healthy, why_python="the extension is not there")["hot path"]
-    assert found.ok is None and "not there" in found.finding and found.mend
+    assert found.ok is None and "not there" in found.finding and found.fix
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_the_form_of_the_hot_path(healthy):
 def test_torch_releases(tmp_path, version, ok):
     check = examine(tmp_path, load=loader(torch=fake_torch(version)))["torch"]
     assert check.ok is ok and version in check.finding
-    assert (check.mend is None) == (ok is True)
+    assert (check.fix is None) == (ok is True)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_torch_releases(tmp_path, version, ok):
 def test_pythons(healthy, version, ok):
     found = examine(healthy, python=version)["python"]
     assert found.ok is ok and version in found.finding
-    assert (found.mend is None) == bool(ok)
+    assert (found.fix is None) == bool(ok)
 
 
 def test_devices(tmp_path):
@@ -151,7 +151,7 @@ def test_devices(tmp_path):
 
     assert check(2).ok is True
     unseen = check(0)
-    assert unseen.ok is None and "13.0" in unseen.finding and unseen.mend
+    assert unseen.ok is None and "13.0" in unseen.finding and unseen.fix
 
 
 def fake_nvml(mig=0, error=None):
@@ -177,7 +177,7 @@ def test_nvml(tmp_path):
     assert check(pynvml=fake_nvml()).ok is True
     assert "MIG" in check(pynvml=fake_nvml(mig=1)).finding
     missing = check()
-    assert missing.ok is False and "pip install" in missing.mend
+    assert missing.ok is False and "pip install" in missing.fix
     mismatch = check(pynvml=fake_nvml(error=RuntimeError("version mismatch")))
     assert mismatch.ok is False and "mismatch" in mismatch.finding
 
@@ -209,40 +209,38 @@ def test_a_container_s_limits(healthy):
     ],
 )
 def test_shared_memory(size, free, total, ok):
-    verdict, _, mend = doctor.shared_memory_of(size, free, total)
-    assert verdict is ok and (mend is None) == (ok is True)
+    verdict, _, fix = doctor.shared_memory_of(size, free, total)
+    assert verdict is ok and (fix is None) == (ok is True)
 
 
 def test_stacks(healthy, monkeypatch):
     def check(why=None, program="/bin/py-spy"):
         return examine(healthy, py_spy=program, read_stacks=lambda given: why)["stacks"]
 
-    assert check().ok is True and check().mend is None and "ptrace_scope" not in check().finding
+    assert check().ok is True and check().fix is None and "ptrace_scope" not in check().finding
     monkeypatch.setattr(doctor, "find_py_spy", lambda environ: None)
     missing = check(program=None)
-    assert missing.ok is None and "pip install py-spy" in missing.mend
+    assert missing.ok is None and "pip install py-spy" in missing.fix
     write(healthy, {"proc/sys/kernel/yama/ptrace_scope": "1\n"})
     assert check().ok is True and "ptrace_scope 1" in check().finding
     denied = check(
         "only root may read stacks here (ptrace_scope 2): sudo sysctl kernel.yama.ptrace_scope=1"
     )
     assert (
-        denied.ok is None
-        and "only root" in denied.finding
-        and denied.mend.startswith("sudo sysctl")
+        denied.ok is None and "only root" in denied.finding and denied.fix.startswith("sudo sysctl")
     )
     odd = check("py-spy did not answer within 20 s")
-    assert odd.ok is None and "did not answer" in odd.finding and "unaffected" in odd.mend
+    assert odd.ok is None and "did not answer" in odd.finding and "unaffected" in odd.fix
 
 
 def test_memory_that_nobody_keeps_costs_system_calls(healthy):
     kept = examine(healthy, why_unkept="")["recording memory"]
-    assert kept.ok is True and "outlives" in kept.finding and kept.mend is None
+    assert kept.ok is True and "outlives" in kept.finding and kept.fix is None
     written = examine(healthy, why_unkept="this platform has no sealed memory")["recording memory"]
     assert (
         written.ok is True
         and "no sealed memory" in written.finding
-        and "some µs more" in written.mend
+        and "some µs more" in written.fix
     )
 
 
