@@ -190,7 +190,7 @@ def same_for_every_sample(
     method: Method, statement: ast.stmt | None, held: Mapping[str, str]
 ) -> bool:
     """Whether this line of a `__getitem__` depends on nothing but `self` and constants: what it
-    makes could be made once. False where that cannot be told."""
+    makes could be made once. False if that is not known."""
     if isinstance(statement, ast.Expr):
         return False  # it makes nothing that could be kept
     nodes, works = nodes_read(statement), False
