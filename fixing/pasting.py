@@ -24,7 +24,7 @@ def paste(edits: Edits, site: Site, arguments: Arguments, code: str) -> None:
     """Change the user's call to the loader that this code makes, with what it is made of.
 
     The code defines classes and functions, and its last statement is `loader = DataLoader(…)`.
-    Raises CannotPatch for other code, and where what it needs of the call cannot be told.
+    Raises CannotPatch for other code, and if the call lacks what it needs.
     """
     text, source = PythonText(code), site.source
     imports = [each for each in text.tree.body if isinstance(each, ast.Import | ast.ImportFrom)]

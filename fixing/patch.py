@@ -103,7 +103,7 @@ def make_patch(run: Run, project: Project, loader: LoaderReport, advice: Recomme
         same = _edit(project, edits, loader, advice, recorded)
         changes = edits.changes()
     except CannotEdit as error:
-        raise CannotPatch("where in the source it would be changed is not certain") from error
+        raise CannotPatch("its exact place in the source is not known") from error
     if not changes:
         raise CannotPatch("the source says this already")
     place = recorded.made.place or "where it is watched"

@@ -184,10 +184,9 @@ class Editable(Method):
         outers = self.file.parents(node)
         parent, taken = next(outers), isinstance(node, ast.Subscript)
         match parent:
-            case (
-                ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.FormattedValue() | ast.If()
-                | ast.Slice()
-            ):  # fmt: skip
+            case ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.FormattedValue():
+                return True
+            case ast.If() | ast.Slice():
                 return True
             case ast.Subscript(value, _, ast.Load()):
                 return value is not node or self._reads(parent, seen)

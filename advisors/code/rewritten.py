@@ -1,5 +1,4 @@
-"""A method written anew without the waste that its source shows; only where that is certain to give
-the same samples."""
+"""A method without the waste that its source shows, if it certainly gives the same samples."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ _EDITS = {
 def rewritten(
     source: Sequence[str], line: str, key: str, held: Mapping[str, str], copies: bool
 ) -> ast.FunctionDef | None:
-    """The method without the waste of this shape on this line; None where that is not certain.
+    """The method without the waste of this shape on this line; None if it might give others.
     `held` are the kinds of the data set's attributes; `copies`: collating copies what it gets."""
     try:
         file = PythonText("\n".join([*source, ""]))

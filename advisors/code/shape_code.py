@@ -31,8 +31,8 @@ def kinds_of(part: Part) -> dict[str, str]:
 def shape_code(
     case: Case, part: Part, source: tuple[str, ...], line: str, shape: Shape, at: str = ""
 ) -> str:
-    """The method of this part's class, written anew where that is certain to give the same
-    samples; else a comment. `source` is the method's, `at` where the line is (" (train.py:41)")."""
+    """The method of this part's class without its waste, if it certainly gives the same samples;
+    else a comment. `source` is the method's, `at` where the line is (" (train.py:41)")."""
     by_hand = f"# By hand{at}: {shape.do}\n#     {clean(line, 100)}\n"
     path = next((path for other, path in reached(case.dataset or Part()) if other is part), None)
     copies = is_default_collate(config_text(case, "collate_fn"))

@@ -30,14 +30,18 @@ _TOLD = ("print", "pprint", "flush", "fsync", "write", "debug", "info", "warning
 _PROXY = "BaseProxy._callmethod"
 _SMALLER = ("resize", "crop", "thumbnail", "interpolate", "downscale", "decimate", "subsample")
 # The same values seen in another way: what is taken of it is taken of what it was made of.
-_VIEWS = ("frombuffer", "reshape", "view", "asarray", "from_numpy", "as_tensor", "transpose",
-          "permute", "squeeze", "unsqueeze", "astype", "float", "splitlines")  # fmt: skip
+_VIEWS = (
+    *("frombuffer", "reshape", "view", "asarray", "from_numpy", "as_tensor", "transpose"),
+    *("permute", "squeeze", "unsqueeze", "astype", "float", "splitlines"),
+)
 # Calls that search what they are of for the value that they are given.
 _SEARCHES = ("index", "query", "where", "nonzero", "argwhere", "flatnonzero")
 _LISTS = ("list", "tuple", "texts", "paths", "numbers", "tensor", "ndarray")
 # Calls that make a list of all.
-_LISTED = ("list", "sorted", "tolist", "values", "namelist", "getnames", "listdir", "readlines",
-           "splitlines", "split", "glob")  # fmt: skip
+_LISTED = (
+    *("list", "sorted", "tolist", "values", "namelist", "getnames", "listdir", "readlines"),
+    *("splitlines", "split", "glob"),
+)
 # Each takes apart what the other has put together.
 _BACK = (
     (("tensor", "as_tensor", "array", "asarray", "FloatTensor", "LongTensor"), ("tolist",)),
@@ -186,7 +190,7 @@ def same_for_every_sample(
     method: Method, statement: ast.stmt | None, held: Mapping[str, str]
 ) -> bool:
     """Whether this line of a `__getitem__` depends on nothing but `self` and constants: what it
-    makes could be made once. False where that cannot be told."""
+    makes could be made once. False if that is not known."""
     if isinstance(statement, ast.Expr):
         return False  # it makes nothing that could be kept
     nodes, works = nodes_read(statement), False
