@@ -141,15 +141,17 @@ def _unicode(stream: TextIO) -> bool:
 
 
 @contextmanager
-def saying() -> Iterator[tuple[Callable[[str], None], Callable[[Callable[[], None]], None]]]:
-    """How to say on standard error what is being done, if that is a terminal; and how to ask in
-    between."""
+def saying(
+    first: str = "",
+) -> Iterator[tuple[Callable[[str], None], Callable[[Callable[[], None]], None]]]:
+    """How to say on standard error what is being done, if that is a terminal, from what is done
+    `first` on; and how to ask in between."""
     if not sys.stderr.isatty():
         yield (lambda what: None), (lambda ask: ask())
         return
     from rich.console import Console
 
-    with Console(stderr=True).status("") as status:
+    with Console(stderr=True).status(first) as status:
 
         def pause(ask: Callable[[], None]) -> None:
             status.stop()
@@ -162,9 +164,8 @@ def saying() -> Iterator[tuple[Callable[[str], None], Callable[[Callable[[], Non
 @contextmanager
 def steps(*names: str) -> Iterator[Callable[[], None]]:
     """Says which step is at work. Each call of what it yields ends one."""
-    left = iter(names)
-    with saying() as (say, _):
-        say(next(left))
+    left = iter(names[1:])
+    with saying(names[0]) as (say, _):
         yield lambda: say(next(left, names[-1]))
 
 
