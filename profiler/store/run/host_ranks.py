@@ -1,5 +1,5 @@
-"""What no rank says of itself, counted from all that recorded: how many are on its host, and which
-of them it is."""
+"""What a rank does not record, counted from all processes: the ranks on its host, and its place
+among them."""
 
 from __future__ import annotations
 
@@ -9,30 +9,28 @@ from dataclasses import replace
 
 from .run import ProcessRun
 
-Host = tuple[str | None, str | None]
-
 
 def with_ranks_counted(processes: Iterable[ProcessRun]) -> tuple[ProcessRun, ...]:
-    """The processes, where a launcher left it unsaid with their number of ranks on the host, and
-    with their local rank where the whole job is on one host."""
+    """The processes, with what a launcher left unset: their number of ranks on the host, and their
+    local rank where the whole job is on one host."""
     known = tuple(processes)
-    ranks: dict[Host, set[int]] = defaultdict(set)
+    ranks: dict[object, set[int]] = defaultdict(set)
     for process in known:
         if process.rank is not None:
-            ranks[_host(process)].add(process.rank)
-    return tuple(_counted(process, len(ranks[_host(process)])) for process in known)
-
-
-def _counted(process: ProcessRun, here: int) -> ProcessRun:
-    if process.rank is None or not here:
-        return process
-    alone = process.world_size is not None and here == process.world_size
-    return replace(
-        process,
-        local_world_size=process.local_world_size if process.local_world_size is not None else here,
-        local_rank=process.rank if process.local_rank is None and alone else process.local_rank,
+            ranks[process.host, process.boot_id].add(process.rank)
+    return tuple(
+        each
+        if each.rank is None
+        else _counted(each, each.rank, len(ranks[each.host, each.boot_id]))
+        for each in known
     )
 
 
-def _host(process: ProcessRun) -> Host:
-    return process.host, process.boot_id
+def _counted(process: ProcessRun, rank: int, here: int) -> ProcessRun:
+    size, local = process.local_world_size, process.local_rank
+    alone = local is None and here == process.world_size
+    return replace(
+        process,
+        local_world_size=here if size is None else size,
+        local_rank=rank if alone else local,
+    )
