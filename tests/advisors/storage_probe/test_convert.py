@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -150,22 +149,6 @@ def test_a_library_that_fails_is_that_layouts_reason(
     assert layouts[1].reason.startswith(reason)
     assert layouts[1].reason.isprintable()
     assert not layouts[1].folder.exists()
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> Iterator[Path]:
-    """A file system of two megabytes."""
-    point = tmp_path / "small"
-    point.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(point)],
-        capture_output=True,
-        check=False,
-    )
-    if mounted.returncode:
-        pytest.skip("this user may not mount")
-    yield point
-    subprocess.run(["umount", str(point)], check=True)
 
 
 @pytest.mark.parametrize("kind", [FILES, LMDB], ids=lambda kind: kind.name)

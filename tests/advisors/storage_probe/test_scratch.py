@@ -74,26 +74,20 @@ def test_the_folder_goes_when_the_process_is_ended(
     assert code is None or returned in (code, -number)
 
 
-def test_handlers_are_as_they_were(tmp_path: Path) -> None:
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
-    with scratch(tmp_path):
-        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-    assert [
-        signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    ] == before
-
-
-def test_somebody_elses_handler_is_left_alone(tmp_path: Path) -> None:
+def test_handlers_are_as_they_were_and_somebody_elses_is_left_alone(tmp_path: Path) -> None:
     def mine(number: int, frame: object) -> None:
         raise AssertionError
 
-    before = signal.signal(signal.SIGTERM, mine)
+    numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+    default = signal.signal(signal.SIGHUP, mine)
     try:
+        before = [signal.getsignal(number) for number in numbers]
         with scratch(tmp_path):
-            assert signal.getsignal(signal.SIGTERM) is mine
-        assert signal.getsignal(signal.SIGTERM) is mine
+            assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+            assert signal.getsignal(signal.SIGHUP) is mine
+        assert [signal.getsignal(number) for number in numbers] == before
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGHUP, default)
 
 
 def test_the_place_is_on_the_datas_file_system_and_not_within_it(
