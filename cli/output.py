@@ -141,17 +141,15 @@ def _unicode(stream: TextIO) -> bool:
 
 
 @contextmanager
-def saying(
-    first: str = "",
-) -> Iterator[tuple[Callable[[str], None], Callable[[Callable[[], None]], None]]]:
-    """How to say on standard error what is being done, if that is a terminal, from what is done
-    `first` on; and how to ask in between."""
+def saying() -> Iterator[tuple[Callable[[str], None], Callable[[Callable[[], None]], None]]]:
+    """How to say on standard error what is being done, if that is a terminal; and how to ask in
+    between."""
     if not sys.stderr.isatty():
         yield (lambda what: None), (lambda ask: ask())
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(first) as status:
+    with Console(stderr=True).status("") as status:
 
         def pause(ask: Callable[[], None]) -> None:
             status.stop()
@@ -163,10 +161,18 @@ def saying(
 
 @contextmanager
 def steps(*names: str) -> Iterator[Callable[[], None]]:
-    """Says which step is at work. Each call of what it yields ends one."""
+    """A progress bar on standard error if that is a terminal, for runs that take long to read. Each
+    call of what it yields ends a step."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
     left = iter(names[1:])
-    with saying(names[0]) as (say, _):
-        yield lambda: say(next(left, names[-1]))
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(names[0], total=len(names))
+        yield lambda: progress.update(task, advance=1, description=next(left, names[-1]))
 
 
 def live_or_named(run: str | None) -> Path:
