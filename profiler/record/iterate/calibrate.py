@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import timeit
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -98,7 +97,14 @@ class _IdleMulti(_IdleSingle):
 
 def _best_ns(call: Callable[[], Any], begin: Callable[[], None] = lambda: None) -> float:
     """ns per call, of the best round."""
-    return min(timeit.repeat(call, begin, repeat=_ROUNDS, number=_BATCHES)) * 1e9 / _BATCHES
+    rounds = []
+    for _ in range(_ROUNDS):
+        begin()
+        start = now_ns()
+        for _ in range(_BATCHES):
+            call()
+        rounds.append((now_ns() - start) / _BATCHES)
+    return min(rounds)
 
 
 def _cost_ns(watched: Any, bare: Any) -> float:
