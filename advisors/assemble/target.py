@@ -30,9 +30,9 @@ def load_target(target: str) -> Any:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
-    from torch.utils.data import DataLoader
-
     try:
+        from torch.utils.data import DataLoader
+
         found = resolve_name(target)
         if callable(found) and not isinstance(found, DataLoader):
             found = found()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -20,6 +21,7 @@ def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
         finally:
             os.close(fd)
         os.replace(temporary, path)
-    except OSError:  # a full disk, say
-        os.unlink(temporary)
+    except OSError:  # a full disk, say, or what a signal's handler raises once it is replaced
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
         raise
