@@ -29,10 +29,10 @@ from .worker_context import forks
 LOOKS = 64  # batches looked at, each of them
 WARM = 2  # the first fetches may open what is opened late
 ENOUGH = WARM + SharedHandles.LOOKS + 1  # batches looked at before other settings make any
-# Of the loop's time, spent on looking after that. What else tuning does for a batch takes as much
-# of a loop of 1 ms a batch.
-SHARE = 0.005
-FAR_SHARE = 0.003  # and as long as less was spent, on looking at what is far too
+# Of the loop's time after that, spent on looking. A look takes 5 µs, so that a loop of 0.25 ms per
+# batch is looked at with each batch: what it changes must not be missed for long.
+SHARE = 0.02
+FAR_SHARE = 0.001  # of the time, spent on what is far; and as much on streams of random numbers
 NO_FILES = ("/proc/", "/sys/", "/dev/")
 FILES = 8  # opened by every fetch, and looked at for changes
 # Of a batch's memory, this much may be a storage that it is a view of: the whole of it would be
@@ -57,7 +57,8 @@ class Evidence:
         self.looks = 0
         self.data: State | None = None  # of the data set and the collate function
         self._clock, self._began_ns, self._began_unix_ns = clock, clock(), time.time_ns()
-        self._spent_ns = self._asked = 0
+        self._spent_ns = self._asked = self._far_from = self._streams_from = 0
+        self._counts = self._far = False  # whether looking is to take little; looks at what is far
         self._looking = self._settled = False
         self._own_workers = False
         self._streams, self._handles = Streams(), SharedHandles()
@@ -151,7 +152,10 @@ class Evidence:
         if not self._looking:
             return None
         self._asked += 1
-        changed = self._changed_by_loop(began)
+        self._far = not self._counts or began >= self._far_from
+        changed = self._changed_by_loop()
+        if self._far:
+            self._far_from = _later(began, self._clock())
         fetcher = getattr(iterator, "_dataset_fetcher", None)
         if by_own and self.looks < LOOKS and fetcher is not None:
             looks = self.looks > WARM and self._handles.looks < SharedHandles.LOOKS
@@ -168,7 +172,7 @@ class Evidence:
         before = None
         if self._looking and not self._sampler_hears:
             began = self._clock()
-            if self.may_look(began, FAR_SHARE):
+            if not self._counts or began >= self._streams_from:
                 before = self._streams.look()
                 self._spent_ns += self._clock() - began
         index = draw()
@@ -178,7 +182,9 @@ class Evidence:
             moved |= self._streams.look() != before
             if self._sampler is not None and self._sampler.changed() is not None:
                 self._sampler_hears, self._sampler = True, None
-            self._spent_ns += self._clock() - began
+            ended = self._clock()
+            self._spent_ns += ended - began
+            self._streams_from = _later(began, ended)
         self._sampler_hears |= moved and not self._first_draw
         self._first_draw = False
         return index
@@ -193,15 +199,16 @@ class Evidence:
             self._judge(self.data, batch)
         self._spent_ns += self._clock() - began
 
-    def may_look(self, now: int | None = None, share: float = SHARE) -> bool:
-        """Whether looking has taken little enough of the loop's time so far."""
-        passed_ns = (now or self._clock()) - self._began_ns
-        few = self.looks < LOOKS and self._asked < LOOKS
-        return few or self._spent_ns <= share * passed_ns
+    def may_look(self, now: int | None = None) -> bool:
+        """Whether looking has taken little enough of the loop's time since the first batches."""
+        now = now or self._clock()
+        if not self._counts and (self.looks >= LOOKS or self._asked >= LOOKS):
+            self._counts, self._began_ns, self._spent_ns = True, now, 0
+        return not self._counts or self._spent_ns <= SHARE * (now - self._began_ns)
 
-    def _changed_by_loop(self, now: int) -> str | None:
+    def _changed_by_loop(self) -> str | None:
         assert self.data is not None
-        far_ns = FAR_NS if self.may_look(now, FAR_SHARE) else 0
+        far_ns = FAR_NS if self._far else 0
         changed = self.data.changed(far_ns)
         if changed is None and self._files:
             others = (path for path, was in self._files.items() if _stamp(path) != was)
@@ -219,7 +226,7 @@ class Evidence:
 
     def _judge(self, data: State, batch: Any) -> None:
         """A batch was fetched in this process."""
-        changed = data.changed(FAR_NS)
+        changed = data.changed(FAR_NS if self._far else 0)
         if changed is not None:
             data = data.again()
             self._judge_state(data)
@@ -285,6 +292,11 @@ class Evidence:
                     self.why_not_here = self.why_not_here or why
                 else:
                     self.why_no_workers = self.why_no_workers or why
+
+
+def _later(began: int, ended: int) -> int:
+    """When what took so long may be done again."""
+    return ended + int((ended - began) / FAR_SHARE)
 
 
 def made_by(settings: Settings) -> tuple[int, bool]:

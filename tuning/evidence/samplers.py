@@ -57,7 +57,7 @@ def may_hear(sampler: Any, depth: int = 4) -> bool:
     function = underlying(in_class(type(sampler), "__iter__"))
     if type(function) is types.FunctionType:
         torchs = function.__module__.startswith("torch.")
-        for name in read_between(function.__code__):
+        for name in _with_callees(read_between(function.__code__), sampler, function):
             # Of what torch reads, such as a batch size, many things in a program have one.
             if program.assigned(name, "sampler" if torchs else ""):
                 return True
@@ -65,6 +65,22 @@ def may_hear(sampler: Any, depth: int = 4) -> bool:
                 return True
     inside = instance_vars(sampler).get("sampler")
     return inside is not None and depth > 0 and may_hear(inside, depth - 1)
+
+
+def _with_callees(names: set[str], sampler: Any, function: types.FunctionType) -> set[str]:
+    """These names, and all that methods and functions of these names read."""
+    found, waiting = set(names), [*names]
+    while waiting:
+        name = waiting.pop()
+        called = underlying(in_class(type(sampler), name))
+        if type(called) is property:
+            called = called.fget
+        for each in (called, function.__globals__.get(name)):
+            if type(each) is types.FunctionType:
+                more = {x for c in codes(each.__code__) for x in (*c.co_names, *c.co_freevars)}
+                waiting += more - found
+                found |= more
+    return found
 
 
 def read_between(code: types.CodeType) -> set[str]:
