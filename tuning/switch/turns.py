@@ -141,7 +141,7 @@ class Turns:
             self._trying(pending.settings, act)
 
     def _turn_to_pending(self, pending: PendingPool) -> bool:
-        pool = pending.pool
+        pool, began_ns = pending.pool, now_ns()
         if pool.settings != pending.settings:
             self.evidence.nothing_changed_here = True
             self._drop_pending()
@@ -155,7 +155,7 @@ class Turns:
             self.evidence.compared.add(made_by(pool.settings))
         elif pool.settings.num_workers:
             torch_parts.watch_over(pool.iterator)
-        return self._turn_to(pool, now_ns())
+        return self._turn_to(pool, began_ns)
 
     def _turn_to(self, pool: Pool, began_ns: int) -> bool:
         """This pool makes the batches that are drawn from now on."""
