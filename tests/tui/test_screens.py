@@ -16,14 +16,6 @@ from loaderscope.tui.panel import Panel
 from screen_text import check_golden, screen_text
 
 
-@pytest.fixture
-def run(runs_dir: Path) -> RunBuilder:
-    built = RunBuilder(runs_dir)
-    train(built)
-    sampled(built)
-    return built
-
-
 async def screens_of(path: Path, size: tuple[int, int]) -> tuple[dict[str, str], str]:
     """The text of each screen by its name, and the first as SVG."""
     app = dashboard(path)

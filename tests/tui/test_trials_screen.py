@@ -21,7 +21,6 @@ from dashboard_samples import (
     dashboard,
     recommendation,
     refresh,
-    sampled,
     train,
     tuning,
 )
@@ -34,14 +33,6 @@ from loaderscope.tui.snapshot import Snapshot
 from screen_text import check_golden, screen_text
 
 Act = Callable[[Dashboard, Pilot[None]], Awaitable[None]]
-
-
-@pytest.fixture
-def run(runs_dir: Path) -> RunBuilder:
-    built = RunBuilder(runs_dir)
-    train(built)
-    sampled(built)
-    return built
 
 
 def told(run: RunBuilder, **facts: Any) -> None:

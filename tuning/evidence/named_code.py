@@ -13,6 +13,7 @@ import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ...profiler.base.torch_parts import codes
 from ...profiler.guard.static_access import (
     in_class,
     inherits,
@@ -140,14 +141,6 @@ class NamedCode:
         self._given.update((key, name) for name in fresh)
         if fresh:
             yield namespace, fresh, about
-
-
-def codes(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code of a function and of the functions inside it (comprehensions, lambdas)."""
-    yield code
-    for constant in code.co_consts:
-        if type(constant) is types.CodeType:
-            yield from codes(constant)
 
 
 def _used(code: types.CodeType) -> tuple[dict[str, None], dict[str, None], set[str]]:

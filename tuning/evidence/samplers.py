@@ -8,9 +8,9 @@ import inspect
 import types
 from typing import Any
 
+from ...profiler.base.torch_parts import codes
 from ...profiler.guard.static_access import in_class, instance_vars, is_one_of, underlying
 from . import program
-from .named_code import codes
 
 _READS = ("LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "LOAD_DEREF")
 

@@ -16,12 +16,12 @@ from typing import Any
 from ...advisors.code.batched.batch_access import Access, batch_access
 from ...advisors.code.batched.batch_values import NotArrays
 from ...advisors.code.batched.look_up_cost import look_up_us
+from ...profiler.base.torch_parts import codes
 from ...profiler.guard.static_access import in_class, instance_vars
 from ...profiler.record.inspect.inspect_loader import inspect_loader, inspection_wanted
 from ...profiler.record.inspect.samplers import own_of, sampling_of
 from ...profiler.store.inspection import Part, read_inspection
 from .guards import Depends
-from .named_code import codes
 
 # By the loader's id, as long as it lives: nothing here may keep a data set alive.
 _known: dict[int, tuple[Callable[[], Any], WholeBatches | str]] = {}
