@@ -18,8 +18,8 @@ LEAST_WAITING = 0.05
 LEAST_SAMPLES = 10
 MOST = 5
 # Stage as predictions or the report name it → the causes of waiting that belong to it.
+WORK = ("index", "fetch", "collate")  # of which the lines are known
 REST: Mapping[str, tuple[str, ...]] = {
-    "index": ("index",),
     "transfer": ("hand-over", "queue", "unpack"),
     "pin": ("pin",),
     "startup": ("startup",),
@@ -34,15 +34,18 @@ def findings_of(case: Case) -> tuple[Finding, ...]:
     report = case.report
     if report.waiting is None or report.verdict in ("compute-bound", "too-short"):
         return ()
-    found = [*_of_work(case, "fetch"), *_of_work(case, "collate"), *_of_the_rest(case)]
+    found = [finding for stage in WORK for finding in _of_work(case, stage)]
+    found += _of_the_rest(case)
     found = [each for each in found if each.waiting_share >= LEAST_WAITING]
     return tuple(sorted(found, key=lambda each: -each.waiting_share)[:MOST])
 
 
 def _of_work(case: Case, stage: str) -> Iterator[Finding]:
-    """Of fetching or collating: lines where stacks were sampled, else steps of a transform chain,
-    else the stage."""
-    waiting = waited_on(case, stage)
+    """Of drawing indices, fetching or collating: lines where stacks were sampled, else steps of a
+    transform chain, else the stage."""
+    waiting = case.waited_for(stage) if stage == "index" else waited_on(case, stage)
+    if not waiting:
+        return
     code = case.report.code.stages.get(stage) if case.report.code is not None else None
     parts: list[Part] = []
     if code is not None and code.samples >= LEAST_SAMPLES:
@@ -60,7 +63,7 @@ def _of_work(case: Case, stage: str) -> Iterator[Finding]:
 
 
 def _of_the_rest(case: Case) -> Iterator[Finding]:
-    """What is neither fetching nor collating, as far as it is waited for."""
+    """All other causes, as far as they are waited for."""
     assert case.report.waiting is not None
     waiting = case.report.waiting
     for stage, causes in REST.items():

@@ -304,8 +304,8 @@ class Code:
     """Which functions the time of a loader goes to, from bursts of stack samples. `reason`: why
     there are none.
 
-    `stages` are "fetch", "collate", "pack", "pin", "wait" (main, inside `next()`, without fetching)
-    and "compute" (main, outside it).
+    `stages` are "index" (main, drawing indices), "fetch", "collate", "pack", "pin", "wait" (main,
+    inside `next()`, else) and "compute" (main, outside it).
     """
 
     bursts: int

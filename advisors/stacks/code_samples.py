@@ -19,7 +19,7 @@ from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.stacks.stack_samples import Frame, StackCapture, Wait
 
 _WORKER_STAGES = frozenset({"fetch", "collate", "pack"})
-_MAIN_STAGES = frozenset({"pin", "wait", "compute"})
+_MAIN_STAGES = frozenset({"index", "pin", "wait", "compute"})
 _INLINE_STAGES = frozenset({"fetch", "collate"})  # of main, where there are no workers
 _ACCESS = ("__getitem__", "__getitems__", "__iter__", "__next__")
 # Python 3.12 runs comprehensions inside their function; before, they are shown as part of it too.

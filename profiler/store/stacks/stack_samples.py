@@ -15,7 +15,7 @@ from msgspec import Meta, Struct
 
 from ...base.tolerant import Text
 
-STAGES = ("fetch", "collate", "pack", "pin", "wait", "compute", "idle", "other")
+STAGES = ("index", "fetch", "collate", "pack", "pin", "wait", "compute", "idle", "other")
 
 
 class Frame(Struct, frozen=True, array_like=True):
@@ -68,11 +68,11 @@ class Stack:
     """One stack of one thread, as often as it was seen.
 
     `frames` are places in `StackCapture.frames`, outermost first, without the frames of torch,
-    multiprocessing and ours that lead to the stage; empty where nothing is left. `stage`: "fetch",
-    "collate", "pack" (a worker's feeder thread), "pin" (main's pin thread), "wait" (main inside
-    `next()`, without fetching), "compute" (main outside it), "idle" (a worker waiting for a task, a
-    feeder thread for a batch) or "other" (any other thread). `waits`: what the thread did in those
-    of the samples of which that is known, those of main threads.
+    multiprocessing and ours that lead to the stage; empty where nothing is left. `stage`: "index"
+    (main draws indices), "fetch", "collate", "pack" (a worker's feeder thread), "pin" (main's pin
+    thread), "wait" (main inside `next()`, else), "compute" (main outside it), "idle" (a worker
+    waiting for a task, a feeder thread for a batch) or "other" (any other thread). `waits`: what
+    the thread did in those of the samples of which that is known, those of main threads.
     """
 
     pid: int

@@ -198,9 +198,11 @@ class _Stack:
     def _in_next(self, first: int) -> Placed:
         """Main inside `next()`, or inside `iter()`, where it starts workers: the loop waits for
         loading in either."""
-        first = self._after(first, _LOADERS)
+        called, first = first, self._after(first, _LOADERS)
         if self._is(first, (_FETCH,), "fetch"):
             return self._in_fetcher(first)
+        if any(_own_name(frame) == "_next_index" for frame in self.frames[called:first]):
+            return self._kept("index", first)
         if self._is(first, (_PIN,)):
             return self._kept("pin", first)
         return self._kept("wait", self._after(first, (_QUEUE, *_WAITING, *_MARKING)))

@@ -110,7 +110,7 @@ CASES = [
     (GET + "rebuild_storage_fd /env/torch/multiprocessing/reductions.py:538", False, "wait", ["rebuild_storage_fd"]),
     (GET + "_poll L/multiprocessing/connection.py:440\nselect L/selectors.py:415\n*poll libc.so:0", False, "wait", []),
     (NEXT + "record_function.__exit__ /env/torch/autograd/profiler.py:943", False, "wait", []),
-    (NEXT + "_BaseDataLoaderIter._next_index T/dataloader.py:690\nMine.__iter__ U/sampler.py:3", False, "wait",
+    (NEXT + "_BaseDataLoaderIter._next_index T/dataloader.py:690\nMine.__iter__ U/sampler.py:3", False, "index",
      ["Mine.__iter__"]),
     ("<module> U/train.py:9\nDataLoader.__iter__ T/dataloader.py:505", False, "wait", []),
     ("<frozen> <frozen runpy>:198\n<module> U/train.py:9\nstep U/train.py:3", False, "compute", ["<module>", "step"]),
