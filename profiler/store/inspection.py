@@ -108,7 +108,8 @@ class Leaf(Struct, frozen=True):
 
 
 class Inspection(Struct, frozen=True):
-    """The parts of one loader, None where unknown. `structure` is the batch's outermost type."""
+    """The parts of one loader, None where unknown. `structure` is the batch's outermost type.
+    `loop` holds the source lines of the first `for` statement over it, dedented."""
 
     dataset: Part | None = None
     sampler: Part | None = None
@@ -116,6 +117,7 @@ class Inspection(Struct, frozen=True):
     collate: Part | None = None
     worker_init: Part | None = None
     structure: Text | None = None
+    loop: tuple[str, ...] = ()
     leaves: Annotated[tuple[Leaf, ...], Meta(max_length=MAX_LEAVES)] = ()
 
     @property

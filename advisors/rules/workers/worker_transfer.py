@@ -4,7 +4,8 @@ What it looks for
     Workers whose batches cost at least 15 % of the waiting to hand over (WAITING_SHARE), because
     they hold more than 32 tensors (MANY_TENSORS) of less than 4 kB each (TINY_BYTES), because more
     than 250 kB of each batch is pickled through the pipe (PICKLED_BYTES), or because float64 is
-    sent where float32 would do.
+    sent where float32 would do. If the loop does not read some of the batch's fields, and they are
+    pickled or a quarter of its bytes (UNREAD_SHARE), these come first.
 
 Why it matters
     A tensor's data crosses in shared memory, but each tensor costs a file descriptor, a mapping and
@@ -14,7 +15,8 @@ Why it matters
 
 What to change
     Pack many small tensors into one per dtype in collate_fn and split them in the loop. Return
-    tensors instead of arrays and lists. Send the smallest dtype that holds the values.
+    tensors instead of arrays and lists. Send the smallest dtype that holds the values, and nothing
+    that the loop does not read.
 
 When not to
     Without workers nothing crosses. If handing over is a small part of the waiting, the change only
@@ -32,6 +34,7 @@ from ...case.code_text import Source
 from ...case.workers import per_batch
 from ...code.loader_code import loader_code
 from ...code.loader_form import collate_name
+from ...code.loop_fields import unread
 from ...code.template import code_from
 from ...schema.evidence import count, percent, size, us
 
@@ -50,6 +53,7 @@ PICKLED_BYTES = 250_000
 BIG_BYTES = 4_000_000
 # Above this part of a batch, float64 is worth changing.
 WIDE_SHARE = 0.5
+UNREAD_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class _Cause:
     title: str
     why: str
     left: tuple[float, float]
-    functions: tuple[str, ...]
+    functions: tuple[str, ...]  # none: a change by hand
     caveat: str
 
 
@@ -72,11 +76,7 @@ def examine(case: Case) -> Outcomes:
     cause = _cause(case)
     if cause is None:
         return
-    unpack = "unpack" in cause.functions
-    collate = next(name for name in cause.functions if name.startswith("collate"))
-    then = f"{loader_code(case, collate_fn=Source(collate))}\n"
-    then += "# for batch in map(unpack, loader): ...\n" * unpack
-    code = code_from("crossing", *cause.functions, then=then, COLLATE=collate_name(case))
+    code = _code(case, cause) if cause.functions else f"# By hand: {cause.title.lower()}\n"
     yield case.change(code=code, transfer=cause.left).advise(
         cause.title,
         f"A batch takes {us(cost)} to hand over from its worker, "
@@ -90,12 +90,44 @@ def examine(case: Case) -> Outcomes:
             "pickled per batch": size(per_batch(case, "pickled_bytes")),
         },
         caveat=cause.caveat,
+        by_hand=not cause.functions,
+    )
+
+
+def _code(case: Case, cause: _Cause) -> str:
+    unpack = "unpack" in cause.functions
+    collate = next(name for name in cause.functions if name.startswith("collate"))
+    then = f"{loader_code(case, collate_fn=Source(collate))}\n"
+    then += "# for batch in map(unpack, loader): ...\n" * unpack
+    return code_from("crossing", *cause.functions, then=then, COLLATE=collate_name(case))
+
+
+def _unread(case: Case, pickled: float) -> _Cause | None:
+    """Fields that the loop does not read, if handing them over costs."""
+    leaves, inspection = case.inspection.leaves, case.inspection
+    fields = unread(inspection.loop, (leaf.path for leaf in leaves))
+    others = [leaf for leaf in leaves if not leaf.path.startswith(fields)]
+    total, used = (sum(leaf.nbytes or 0 for leaf in each) for each in (leaves, others))
+    left = used / total if total else 1.0
+    if pickled > PICKLED_BYTES and all(leaf.kind == "tensor" for leaf in others):
+        left = min(left, 0.3)
+    if not fields or left > 1 - UNREAD_SHARE:
+        return None
+    named = ", ".join(f"batch{each}" for each in fields[:4])
+    return _Cause(
+        f"Leave out of the batch what the loop does not use: {named}",
+        "The loop's source does not read these fields, and each batch carries them.",
+        (left / 2, (1 + left) / 2),
+        (),
+        "Functions that are handed the batch elsewhere, evaluation for instance, may read them.",
     )
 
 
 def _cause(case: Case) -> _Cause | None:
     many, pickled = per_batch(case, "tensors") or 0.0, per_batch(case, "pickled_bytes") or 0.0
     a_batch = case.report.bytes_per_batch
+    if (found := _unread(case, pickled)) is not None:
+        return found
     if many > MANY_TENSORS and a_batch is not None and a_batch / many < TINY_BYTES:
         return _Cause(
             "Pack the batch's many small tensors into one",

@@ -16,6 +16,7 @@ import textwrap
 import tokenize
 import types
 from collections.abc import Iterator
+from itertools import islice, takewhile
 from typing import Any
 
 from ...base.torch_parts import codes
@@ -118,6 +119,25 @@ class Sources:
                 return []
             self._files[name] = _read(name) or cached(name)
         return self._files[name]
+
+
+def loop_at(frame: types.FrameType) -> tuple[str, ...]:
+    """The source of the `for` statement that a frame is at, dedented; () where it is another
+    statement, unavailable or longer than MAX_LINES."""
+    name = frame.f_code.co_filename
+    lines = (_read(name) or cached(name))[frame.f_lineno - 1 :]
+    if not lines or not lines[0].lstrip().startswith(("for ", "async for ")):
+        return ()
+    margin = _margin(lines[0])
+    inside = takewhile(lambda line: not line.strip() or _margin(line) > margin, lines[1:])
+    kept = [lines[0], *islice(inside, MAX_LINES)]
+    if len(kept) > MAX_LINES or sum(map(len, kept)) > MAX_CHARACTERS:
+        return ()
+    return tuple(textwrap.dedent("".join(kept)).rstrip().split("\n"))
+
+
+def _margin(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def cached(name: str) -> list[str]:

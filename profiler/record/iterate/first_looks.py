@@ -7,6 +7,8 @@ Nothing here raises.
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...base import batch_record
@@ -16,6 +18,8 @@ from ...store.lanes.lane import Lane
 from ..inspect.digests import UNKNOWN, digest_of_batch, digest_of_indices, plain_indices
 from ..inspect.inspect_batch import inspect_batch
 from ..inspect.inspect_loader import TURNED_OFF, inspect_loader, inspection_wanted
+from ..inspect.inspect_source import loop_at
+from ..inspect.uses import users_frame
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -34,7 +38,11 @@ def look_at_parts(recorder: Recorder) -> None:
         return
     loader = recorder.loader() if recorder.loader is not None else None
     if loader is not None:
-        recorder.facts["inspection"] = inspect_loader(loader)
+        found = recorder.facts["inspection"] = inspect_loader(loader)
+        with suppress(Exception):
+            frame = users_frame(sys._getframe(1))
+            if frame is not None and (loop := loop_at(frame)):
+                found["loop"] = loop
 
 
 class FirstLooks:

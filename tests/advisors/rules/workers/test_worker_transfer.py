@@ -17,7 +17,9 @@ from rule_rows import worker_loop
 NAME = "worker-transfer"
 
 
-def costly(path: Path, pack_ms: float = 4.0, leaves: Any = (), **columns: Any) -> Case:
+def costly(
+    path: Path, pack_ms: float = 4.0, leaves: Any = (), loop: Any = (), **columns: Any
+) -> Case:
     told = {"tensors": 2, "bytes": 1_000_000, "pickled_bytes": 2000, **columns}
     rows = worker_loop(
         100,
@@ -33,7 +35,7 @@ def costly(path: Path, pack_ms: float = 4.0, leaves: Any = (), **columns: Any) -
         rows,
         whatif=FakeWhatIf(1.6),
         config=workers_config(2),
-        inspection={"leaves": list(leaves)},
+        inspection={"leaves": list(leaves), "loop": list(loop)},
     )
 
 
@@ -101,3 +103,14 @@ def test_arrays_become_tensors(tmp_path: Path) -> None:
     exec(code, space)
     batch = space["collate_tensors"](space["dataset"])
     assert isinstance(batch["f0"], torch.Tensor) and batch["name"] == ["a"] * 8
+
+
+def test_a_field_that_the_loop_does_not_read(tmp_path: Path) -> None:
+    leaves = [
+        {"path": "['graph'][0]", "kind": "other"},
+        {"path": "['x']", "kind": "tensor", "nbytes": 1000},
+    ]
+    loop = ["for batch in loader:", "    step(batch['x'])"]
+    found = advice(NAME, costly(tmp_path, leaves=leaves, loop=loop, pickled_bytes=5_000_000))
+    assert found.title.endswith("batch['graph']")
+    assert found.by_hand and found.code.startswith("# By hand")
