@@ -41,7 +41,7 @@ STEP_SHARE = 0.1  # of a known length of training
 # After all is decided: below the user's own rate for so long, and it goes back.
 LONG_NS, BELOW = 30_000_000_000, 0.97
 REST_NS = 2_000_000_000  # between two windows in which what was chosen is watched
-WRITE_NS = 5_000_000_000
+WRITE_NS = 2_000_000_000
 COMPARED = 6  # batches that other settings make for a comparison first
 
 
@@ -119,8 +119,7 @@ class Tuner(Driver):
         elif window is not None:
             window.broken(left_out(window.settings, self.epoch_batches))
         self._note(iterator, iterator.settings, 0)
-        if self.clock() - self._written_ns >= WRITE_NS:
-            self.write()
+        self.write_again()
 
     def switched(self, iterator: Turns, settings: Settings) -> None:
         self._note(iterator, settings, iterator.given)
@@ -175,13 +174,14 @@ class Tuner(Driver):
     def handed(self, iterator: Turns, batch: Any) -> None:
         now = self.last_ns = self.clock()
         self.steps += 1
-        self._going = iterator.settings, iterator.given
+        settings = iterator.settings
+        self._going = settings, iterator.given
         if self.decided:
             window = self.window if now >= self._rest_until and not self.by_epochs else None
             if window is not None and window.handed(now, *timing(iterator)):
                 self._watch(iterator, window, now)
                 self._rest_until = now + REST_NS
-            if iterator.settings != self.chosen:
+            if settings is not self.chosen and settings != self.chosen:
                 iterator.switch(self.chosen)
         elif self._active() is not iterator:
             return  # of two loops over one loader, the later one is looked at
@@ -282,6 +282,11 @@ class Tuner(Driver):
             self.decide(
                 "the loop became slower than with the loader's own settings: these are back"
             )
+
+    def write_again(self) -> None:
+        """Unless it was written a moment ago."""
+        if self.clock() - self._written_ns >= WRITE_NS:
+            self.write()
 
     def write(self) -> None:
         self._written_ns = self.clock()

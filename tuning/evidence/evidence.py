@@ -22,7 +22,7 @@ from .program import waits_for_any_child, written_in_place
 from .samplers import drawn_at_once, generator_of, may_hear
 from .settings import Settings
 from .shared_files import SharedHandles
-from .state import State
+from .state import Alike, State
 from .streams import Streams
 from .worker_context import forks
 
@@ -32,7 +32,7 @@ ENOUGH = WARM + SharedHandles.LOOKS + 1  # batches looked at before other settin
 # Of the loop's time after that, spent on looking. A look takes 5 µs, so that a loop of 0.25 ms per
 # batch is looked at with each batch: what it changes must not be missed for long.
 SHARE = 0.02
-FAR_SHARE = 0.001  # of the time, spent on what is far; and as much on streams of random numbers
+FAR_SHARE = 0.0005  # of the time, spent on what is far; and as much on streams of random numbers
 NO_FILES = ("/proc/", "/sys/", "/dev/")
 FILES = 8  # opened by every fetch, and looked at for changes
 # Of a batch's memory, this much may be a storage that it is a view of: the whole of it would be
@@ -67,6 +67,7 @@ class Evidence:
         self._files: dict[str, Any] | None = None
         self.compared: set[tuple[int, bool]] = set()  # `made_by` of settings, found equal
         self._sampler: State | None = None
+        self._near: Alike | None = None  # what is near in both states
         self._sampler_hears = may_hear(loader._index_sampler)
         self._first_draw = True
         self._epoch_draws = 0  # of the last epoch that was drawn to its end
@@ -122,7 +123,7 @@ class Evidence:
                 found.changed(full=True)  # what is far is read for the first time
         sampler = loader._index_sampler
         others = (loader.dataset, loader.collate_fn, loader.generator, generator_of(sampler))
-        self._sampler = State({"the sampler": sampler}, others)
+        self._sampler, self._near = State({"the sampler": sampler}, others), None
         self._first_draw = True
         self._looking = self.changed_in_epoch = False
         if changed is not None and own.persistent_workers:
@@ -156,12 +157,16 @@ class Evidence:
         changed = self._changed_by_loop()
         if self._far:
             self._far_from = _later(began, self._clock())
-        fetcher = getattr(iterator, "_dataset_fetcher", None)
-        if by_own and self.looks < LOOKS and fetcher is not None:
-            looks = self.looks > WARM and self._handles.looks < SharedHandles.LOOKS
-            self._fetch = ObservedFetch(fetcher, self._streams, self._handles if looks else None)
+        if by_own and self.looks < LOOKS:
+            self._observe(getattr(iterator, "_dataset_fetcher", None))
         self._spent_ns += self._clock() - began
         return changed
+
+    def _observe(self, fetcher: Any) -> None:
+        """Watch the next fetch, if this process makes it."""
+        if fetcher is not None:
+            looks = self.looks > WARM and self._handles.looks < SharedHandles.LOOKS
+            self._fetch = ObservedFetch(fetcher, self._streams, self._handles if looks else None)
 
     def draw(self, draw: Callable[[], Any], generator: Any = None) -> Any:
         """Draw the sampler's next index, and check what that changes. `generator`: the sampler's,
@@ -208,8 +213,11 @@ class Evidence:
 
     def _changed_by_loop(self) -> str | None:
         assert self.data is not None
+        near = self._near is not None and self._near.same()
+        if near and not self._far and not self._files:
+            return None
         far_ns = FAR_NS if self._far else 0
-        changed = self.data.changed(far_ns)
+        changed = self.data.changed(far_ns) if self._far or not near else None
         if changed is None and self._files:
             others = (path for path, was in self._files.items() if _stamp(path) != was)
             changed = next(others, None)
@@ -217,9 +225,14 @@ class Evidence:
             self.changed_in_epoch = True
             self._judge_state(self.data.again())
             self.end(f"the loop changes {changed} between batches")
-        if self._sampler is not None and (heard := self._sampler.changed(far_ns)) is not None:
-            self._sampler_hears, self._sampler = True, None
-            return changed or heard
+        if self._sampler is not None and (self._far or not near):
+            heard = self._sampler.changed(far_ns)
+            if heard is not None:
+                self._sampler_hears, self._sampler = True, None
+            changed = changed or heard
+        if not near:
+            states = (each for each in (self.data, self._sampler) if each is not None)
+            self._near = Alike([part for state in states for part in state.near])
         return changed
 
     # What speaks against it.
@@ -277,7 +290,7 @@ class Evidence:
 
     def _judge_state(self, data: State) -> None:
         """What the data set and the collate function hold now."""
-        self.data = data
+        self.data, self._near = data, None
         for why in data.obstacles:
             self.end(why)
         if self._own_workers and data.writes is not None:

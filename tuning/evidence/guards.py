@@ -51,21 +51,28 @@ class CollateInWorker:
         return {**vars(self), "_data": None}
 
     def __call__(self, samples: Any) -> Any:
-        first, before = self._streams is None, bytes_written()
+        first = self._streams is None
+        batch = self._collate_strictly(samples, first) if self._strict else self._collate(samples)
+        if self._streams is None:
+            self._streams = Streams()
+        drawn = self._streams.look()
+        if not first and self._random and drawn != self._before:
+            raise Depends(DRAWS)
+        self._before = drawn
+        if self._data is not None:
+            self._look_at_data(self._data, batch, first)
+        return batch
+
+    def _collate_strictly(self, samples: Any, first: bool) -> Any:
+        """Raises Depends if fetching or collating writes to a file."""
+        before = bytes_written()
         wrote = not first and before > self._written >= 0
         batch = self._collate(samples)
         self._written = bytes_written()
         # Torch writes a byte for each tensor that it makes in shared memory.
         sharing = sum(1 for _ in tensors_of(batch, items=None))
-        if self._strict and (wrote or self._written - before > sharing):
+        if wrote or self._written - before > sharing:
             raise Depends(WRITES)
-        if self._streams is None:
-            self._streams = Streams()
-        elif self._random and self._streams.look() != self._before:
-            raise Depends(DRAWS)
-        if self._data is not None:
-            self._look_at_data(self._data, batch, first)
-        self._before = self._streams.look()
         return batch
 
     def _look_at_data(self, data: State, batch: Any, first: bool) -> None:

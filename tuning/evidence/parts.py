@@ -30,17 +30,19 @@ class Part:
         of: str | None = None,
         later: bool = False,
         values: Callable[[], Iterable[Any]] | None = None,
+        plain: bool = False,
     ) -> None:
         """`read` returns a dict or a sequence. Values are compared by identity, plain ones by
         equality. `of`: a prefix for keys in sentences ("the global "). `later`: read it for the
-        first time at the first comparison. `values` returns the same values without a copy."""
-        self.name, self._read, self._of, self.values = name, read, of, values
+        first time at the first comparison. `values` returns the same values without a copy.
+        `plain`: all of them are numbers or bytes."""
+        self.name, self.read, self._of, self.values, self.plain = name, read, of, values, plain
         self.saved: Any = None if later else read()
 
     def changed(self) -> str | None:
         """The name of what has changed; None if nothing has."""
         try:
-            now = self._read()
+            now = self.read()
         except RuntimeError:  # another thread changes it
             return self.name
         saved = self.saved

@@ -63,8 +63,8 @@ class State:
         self.writes: str | None = None  # code that seems to write files
         self.large: dict[str, None] = {}  # names of what is compared in turns
         self._buffers: list[Callable[[], memoryview]] = []  # of arrays and tensors in memory
-        self._near: list[Part] = []
-        self._alike = _Alike(())
+        self.near: list[Part] = []  # compared each time
+        self._alike = Alike(())
         self._far: list[Part] = []
         self._next = 0
         self._near_bytes = 0
@@ -75,7 +75,7 @@ class State:
         with forgiving(Exception):
             self._walk(roots)
             self.complete = len(self._far) < FAR
-        self._alike = _Alike(self._near)
+        self._alike = Alike(self.near)
 
     def again(self) -> State:
         """The same objects as they are now."""
@@ -84,12 +84,11 @@ class State:
     def changed(self, within_ns: int = 0, full: bool = False) -> str | None:
         """The name of something that has changed; None if nothing has. What is far is compared for
         so long, or all of it."""
-        alike = self._alike.same()
-        for part in self._alike.others if alike else self._near:
-            if (name := part.changed()) is not None:
-                return name
-        if not alike:  # other objects, of the same values
-            self._alike = _Alike(self._near)
+        if not self._alike.same():
+            for part in self.near:
+                if (name := part.changed()) is not None:
+                    return name
+            self._alike = Alike(self.near)  # other objects, of the same values
         until = now_ns() + within_ns if self._far else 0
         for _ in range(len(self._far)):
             if not full and now_ns() >= until:
@@ -161,7 +160,7 @@ class State:
             return list(value.values()) if keyed else value if kind is list else tuple(value)
 
         if long:
-            self._add(name, lambda: (len(value),), near)
+            self._add(name, lambda: (len(value),), near, plain=True)
             for start in range(0, len(value), LONG):
                 self._add(name, partial(_some_of, items, start), near=False)
         elif not is_one_of(kind, (tuple, frozenset)):
@@ -200,7 +199,7 @@ class State:
     def _content(self, value: Any, name: str, near: bool) -> None:
         """Of arrays, tensors and generators of random numbers."""
         if (read := state_of(value)) is not None:
-            self._add(name, read, near)
+            self._add(name, read, near, plain=True)
         memory = memory_of(value)
         if memory is None:
             return
@@ -208,7 +207,7 @@ class State:
         size = memory().nbytes
         if near and size <= NEAR_BYTES and self._near_bytes + size <= ALL_NEAR_BYTES:
             self._near_bytes += size
-            self._add(name, lambda: (bytes(memory()),))
+            self._add(name, lambda: (bytes(memory()),), plain=True)
             return
         for start in range(0, size, CHUNK_BYTES):
             self._add(name, partial(_checksum, memory, start), near=False, later=True)
@@ -221,31 +220,39 @@ class State:
         of: str | None = None,
         later: bool = False,
         values: Callable[[], Iterable[Any]] | None = None,
+        plain: bool = False,
     ) -> Part:
-        part = Part(name, read, of, later, values)
-        if near and len(self._near) < NEAR:
-            self._near.append(part)
+        part = Part(name, read, of, later, values, plain)
+        if near and len(self.near) < NEAR:
+            self.near.append(part)
         elif len(self._far) < FAR:
             self._far.append(part)
             self.large[name] = None
         return part
 
 
-class _Alike:
-    """Parts whose values are compared all at once, by identity. Ten of them take 2 µs so, and 10 µs
-    one by one."""
+class Alike:
+    """Parts that are compared all at once: values by identity, plain ones by equality. Ten of them
+    take 2 µs so, and 10 µs one by one."""
 
     def __init__(self, parts: Collection[Part]) -> None:
-        self.others = [each for each in parts if each.values is None]
+        self._others = [each for each in parts if each.values is None and not each.plain]
+        plain = [each for each in parts if each.plain]
+        self._plain, self._was = [each.read for each in plain], [each.saved for each in plain]
         of = [each for each in parts if each.values is not None]
         self._values = [each.values for each in of]
         kept = (each.saved.values() if type(each.saved) is dict else each.saved for each in of)
         self._saved = [*chain.from_iterable(kept), _END]
 
     def same(self) -> bool:
+        """Whether nothing has changed. If not, the new values may still equal the earlier ones."""
         try:
             now = chain.from_iterable([read() for read in self._values])  # type: ignore[misc]
-            return all(map(is_, chain(now, (_END,)), self._saved))
+            return (
+                all(map(is_, chain(now, (_END,)), self._saved))
+                and [read() for read in self._plain] == self._was
+                and not any(part.changed() for part in self._others)
+            )
         except RuntimeError:  # another thread changes one
             return False
 

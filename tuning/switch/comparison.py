@@ -3,8 +3,9 @@ ways."""
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 from ...profiler.base import torch_parts
@@ -84,7 +85,8 @@ class SpotChecks:
     change."""
 
     def __init__(self) -> None:
-        self._handed: Counter[Settings] = Counter()
+        self._handed: defaultdict[Settings, Iterator[int]] = defaultdict(lambda: count(1))
+        self._numbers: Iterator[int] = iter(())  # of the last settings' batches
         self._last: Settings | None = None
         self.took_ns = 0  # making the last one again; 0 where it was not
 
@@ -93,9 +95,10 @@ class SpotChecks:
     ) -> Any:
         """The batch for the loop, which is the remade one if there is one. Raises Unequal with it
         if they differ. `make` gives the code's own batch of an index, or None where it cannot."""
-        self._handed[settings] += 1
-        number, first = self._handed[settings], self._last != settings
-        self._last, self.took_ns = settings, 0
+        first = settings is not self._last
+        if first:
+            self._last, self._numbers = settings, self._handed[settings]
+        number, self.took_ns = next(self._numbers), 0
         if number & (number - 1) and not first:
             return batch
         began_ns = now_ns()

@@ -163,7 +163,11 @@ class Switching(Turns):
                 self._depends(error)
         if self._pending is not None:
             self._go_on_with(self._pending, index, batch)
-        self._tell(self.driver.handed, self, batch)
+        driver = self.driver
+        try:  # as `_tell`, which takes longer
+            driver.handed(self, batch)
+        except Exception as error:
+            self._lose(driver.handed, error)
         return batch
 
     def _made_by_own(self, index: Any) -> Any:
