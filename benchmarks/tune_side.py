@@ -23,6 +23,7 @@ from statistics import median
 from typing import Any
 
 import torch
+from msgspec.structs import asdict
 
 from tune_cases import LOOPS
 from tune_cases.loop import Loop
@@ -199,7 +200,7 @@ def tuned(loop: Loop, seconds: float) -> dict[str, Any]:
             times.append(now_ns())
             if _enough(began, times[-1], decided_at, seconds):
                 break
-    record = driver.record.switches
+    record = [asdict(each) for each in driver.record.switches]
     return {
         "decided": driver.decided,
         "decide_s": round((decided_at - began) / 1e9, 2) if decided_at else None,
