@@ -12,7 +12,7 @@ from .inputs import reached
 from .loader_form import config_text, is_default_collate
 from .method import Method
 from .rewritten import rewritten
-from .shapes import CHANGES, METHOD, Shape, changing
+from .shapes import CHANGES, DEQUE, METHOD, Shape, changing
 
 
 def kinds_of(part: Part) -> dict[str, str]:
@@ -22,6 +22,7 @@ def kinds_of(part: Part) -> dict[str, str]:
     methods = [each for source in part.helpers if (each := Method(source).function) is not None]
     return {
         **{each.name: each.kind for each in part.attributes},
+        **{each.name: DEQUE for each in part.attributes if each.type.endswith(DEQUE)},
         **{f"{each.name}[]": each.items for each in part.attributes if each.items is not None},
         **{each.name: METHOD for each in methods},
         **dict.fromkeys(changes, CHANGES),

@@ -29,6 +29,7 @@ _TOLD = ("print", "pprint", "flush", "fsync", "write", "debug", "info", "warning
 # How objects of a multiprocessing.Manager ask its process.
 _PROXY = "BaseProxy._callmethod"
 _SMALLER = ("resize", "crop", "thumbnail", "interpolate", "downscale", "decimate", "subsample")
+_DRAWN = ("choice", "choices", "sample")  # a few of many
 # The same values seen in another way: what is taken of it is taken of what it was made of.
 _VIEWS = (
     *("frombuffer", "reshape", "view", "asarray", "from_numpy", "as_tensor", "transpose"),
@@ -54,6 +55,7 @@ _BACK = (
 CHANGES = "changes"
 # The kind of a method that is known to change nothing.
 METHOD = "method"
+DEQUE = "deque"
 _GROWS = ("cat", "concatenate", "append", "vstack", "hstack", "concat")
 # What costs a call, whatever it is for: many in a loop are one for all values.
 _SMALL = (
@@ -134,6 +136,30 @@ _PART_USED = Shape(
     "Values may differ a little where the order of the two matters.",
     waste=False,
 )
+_FRONT = Shape(
+    "front of a list",
+    "Use a deque for what is taken from the front",
+    ", and a list moves all that is left each time",
+    "use collections.deque, with popleft() or appendleft().",
+    0.9,
+)
+_WALKED = Shape(
+    "deque",
+    "Keep what is looked up by number in a list or an array, not in a deque",
+    ", and a deque is walked to each item",
+    "use a list whose oldest item is written over, or an array.",
+    0.8,
+)
+# Their work is needed for those samples that stay.
+_THROWN_AWAY = Shape(
+    "thrown away",
+    "Leave samples out before training, not after they were made",
+    ", and the method gives another sample in the place of some",
+    "find out once which samples to leave out, and draw from the others.",
+    0.3,
+    "The order of samples changes.",
+    waste=False,
+)
 _ONE_BY_ONE = Shape(
     "one by one",
     "Do this for all values at once, not one by one",
@@ -161,6 +187,8 @@ def shape_of(
     nested, smaller = in_nested_loops(method, statement), made_smaller(method, statement)
     if nested is None and searched(method, statement, held):
         return _SEARCHED
+    if (slow := _slow_container(method, statement, held)) is not None:
+        return slow
     whole = taken_of_whole(statement, method) or (_all_of(statement) and smaller)
     if nested is None and whole:
         return _PART_READ
@@ -169,6 +197,7 @@ def shape_of(
         (back_and_forth(line), _UNDONE),
         (smaller, _PART_USED),
         (one_by_one(method, statement), _ONE_BY_ONE),
+        (thrown_away(method), _THROWN_AWAY),
     ):
         if found is not None:
             return replace(shape, why=shape.why.format(found[:70]))
@@ -237,6 +266,9 @@ def searched(method: Method, statement: ast.stmt | None, held: Mapping[str, str]
                 return True
             case ast.comprehension(ifs=tests) if any(_compares(each, method) for each in tests):
                 return True
+            case ast.ListComp(made, [found]) | ast.GeneratorExp(made, [found]):
+                if not calls_in(made) and _tests_all(found, found.ifs, method):
+                    return True
             case ast.Compare(left, [ast.In() | ast.NotIn()], [all_of]):
                 if method.varies([left]) and _is_list(all_of, method, held):
                     return True
@@ -277,7 +309,40 @@ def _until_met(loop: ast.For, method: Method) -> bool:
     """Whether a loop goes through what is no part of the sample until one is equal to it."""
     tests = [each.test for each in ast.walk(loop) if isinstance(each, ast.If)]
     ends = any(isinstance(each, ast.Break | ast.Return) for each in ast.walk(loop))
-    return ends and not method.varies([loop.iter]) and any(_compares(t, method) for t in tests)
+    return ends and _tests_all(loop, tests, method)
+
+
+def _tests_all(loop: ast.For | ast.comprehension, tests: list[ast.expr], method: Method) -> bool:
+    """Whether each of what is no part of the sample is tested against what is one."""
+    each = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    both = (test for test in tests if method.varies([test]) and names_in([test], each))
+    return not method.varies([loop.iter]) and any(both)
+
+
+def _slow_container(
+    method: Method, statement: ast.stmt | None, held: Mapping[str, str]
+) -> Shape | None:
+    """Of a list that is used as a queue, or a queue that is used as a list."""
+    for node in nodes_read(statement):
+        match node:
+            case ast.Call(ast.Attribute(_, "pop"), [ast.Constant(0)]):
+                return _FRONT
+            case ast.Call(ast.Attribute(_, "insert"), [ast.Constant(0), _]):
+                return _FRONT
+            case ast.Subscript(ast.Attribute(_, name), key) if held.get(name) == DEQUE:
+                return _WALKED if method.varies([key]) else None
+    return None
+
+
+def thrown_away(method: Method) -> str | None:
+    """The statement of a `__getitem__` that gives another sample, after one was made."""
+    for each in method.statements:
+        match each:
+            case ast.Return(ast.Subscript(ast.Name("self"))) | ast.Return(
+                ast.Call(ast.Attribute(ast.Name("self"), "__getitem__"))
+            ):
+                return method.text(each)
+    return None
 
 
 def _compares(test: ast.expr, method: Method) -> bool:
@@ -397,7 +462,7 @@ def _is_smaller(node: ast.AST, made: set[str]) -> bool:
         return isinstance(node.value, ast.Name) and node.value.id in made
     if isinstance(node, ast.Call):
         smaller = any(word in called(node).lower() for word in _SMALLER)
-        return smaller and names_in([node], made)
+        return (smaller or called(node) in _DRAWN) and names_in([node], made)
     return False
 
 

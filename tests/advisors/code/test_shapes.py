@@ -270,3 +270,45 @@ def test_of_a_list_filled_in_a_loop_one_element_is_used() -> None:
               "    return frames[at]"]  # fmt: skip
     shape = shape_of(source, "ok, image = capture.read(path)")
     assert shape is not None and "`return frames[at]`" in shape.why
+
+
+CONTAINERS = """\
+def __getitem__(self, index):
+    oldest = self.items.pop(0)
+    state = self.memory[index]
+    near = [key for key, box in self.tiles.items() if box.intersects(index)]
+    made = [parse(field) for field in self.fields if field in index]
+    for box in self.boxes:
+        if box.holds(index):
+            break
+    for attempt in range(3):
+        if state is not None:
+            break
+    others = list(set(self.all) - set(self.seen[index]))
+    drawn = random.sample(others, 4)
+    energy = measured(index)
+    if energy < self.least:
+        return self[drawn[0]]
+    return state, near, made
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [
+        ("oldest = self.items.pop(0)", "front of a list"),
+        ("state = self.memory[index]", "deque"),
+        (
+            "near = [key for key, box in self.tiles.items() if box.intersects(index)]",
+            "searched",
+        ),
+        ("made = [parse(field) for field in self.fields if field in index]", "thrown away"),
+        ("if box.holds(index):", "searched"),
+        ("if state is not None:", "one by one"),
+        ("others = list(set(self.all) - set(self.seen[index]))", "whole for a part"),
+        ("energy = measured(index)", "thrown away"),
+    ],
+)
+def test_containers_searches_and_samples_that_are_thrown_away(line: str, key: str) -> None:
+    shape = shape_of(CONTAINERS.split("\n"), line, held={"memory": "deque"})
+    assert shape is not None and shape.key == key
