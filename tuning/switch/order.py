@@ -61,10 +61,11 @@ class Order:
             if self._to_raise is not None:
                 self._raised, self._to_raise = self._to_raise, None
                 raise self._raised
-            if self._due < self._limit:
-                self._draw()
-            elif (
-                self._due
+            while self._due < self._limit and not self._ready:
+                self._draw()  # which may have been done early
+            if (
+                not self._ready
+                and self._due
                 and not self.exhausted
                 and not self.ends_soon
                 and self._evidence is not None

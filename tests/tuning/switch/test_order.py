@@ -122,3 +122,17 @@ def test_what_an_error_lost_is_not_waited_for() -> None:
         next(order)
     order.keep(2)
     assert list(order.waiting.values()) == [4, 5]
+
+
+@pytest.mark.parametrize("own", [0, 3])
+def test_a_pool_that_takes_one_index_for_each_batch_keeps_as_many_under_way(own: int) -> None:
+    order = Order(iter(Source(60)), own, evidence=Early())
+    order.asked(True)
+    while len(order.waiting) < 12:
+        next(order)
+    for _ in range(40):
+        order.handed()
+        order.catch_up()
+        order.asked(True)
+        next(order)
+    assert len(order.waiting) == 12
