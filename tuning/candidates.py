@@ -19,7 +19,7 @@ FIRST = 3  # as many as the model orders; neighbours come after
 MOST = 5
 # Of two that are expected to be as good, the one with fewer workers and fewer batches ahead.
 AS_GOOD = 0.97
-NO_GREAT_LOSS = 0.9
+NO_GREAT_LOSS = 0.8
 
 
 @dataclass(frozen=True)
