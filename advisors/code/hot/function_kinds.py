@@ -10,9 +10,10 @@ headings of docs/causes.md named, else measured for this project on two cores, b
 input (µs): PNG of 256² 3,400 against 4 to 85 as an array; JPEG of 2000² made 224² 69,000 against
 8,100 (draft) or 3,000 (small files), its resize 40,000 against 5,300; csv 880 against 1.5 to 70;
 zlib 565 against 14; ast.literal_eval 690 against 24 (json); minidom 2,190 against 160
-(ElementTree); deepcopy 110 against 15 (pickle); YAML 199 against 28 (C loader); a generator
-7.7 against 0.3; tensor elements 223 against 14 (NumPy) or 4 (one call); HDF5 rows 1,176 against 28;
-rows of `datasets` 588 against 69 to 159.
+(ElementTree); deepcopy 110 against 15 (pickle); YAML 199 against 28 (C loader); a generator 7.7
+against 0.3; np.vectorize over 65,536 values 14,260 against 18; np.convolve of 32,000 and 8,000
+values 118,000 against 1,540 (FFT); getdata of 128² 2,300 against 10; tensor elements 223 against 14
+(NumPy) or 4 (one call); HDF5 rows 1,176 against 28; rows of `datasets` 588 against 69 to 159.
 """
 
 from __future__ import annotations
@@ -418,6 +419,49 @@ FUNCTION_KINDS = (
         title="Resample and filter the signals once, before training",
         caveat="Never store what follows a random change. " + KEPT_CAVEAT,
         code=stored_code("waves"),
+    ),
+    Kind(
+        "vectorize",
+        "np.vectorize",
+        (0.001, 0.2),
+        frames=r"numpy/lib/\w*function_base\w*\.py:(?:_vectorize_call\w*|_call_as_normal)",
+        text=r"\b(?:vectorize|frompyfunc|apply_along_axis)\(",
+        around=r"numpy/.*",
+        whole=True,
+        title="Compute on the whole array, not by np.vectorize",
+        why="It calls a Python function for each value.",
+        caveat="Values may differ in the last bits, and in dtype.",
+        code=pasted(
+            then="# operations of whole arrays in place of a Python function, for example\n"
+            "#     np.where(x <= low, 0.0, np.where(x >= high, 1.0, (x - low) / (high - low)))\n"
+            "# at\n#     {here}\n"
+        ),
+    ),
+    Kind(
+        "convolve",
+        "np.convolve",
+        (0.02, 0.7),
+        frames=r"numpy/_?core/numeric\.py:(?:convolve|correlate)",
+        text=r"\bnp\.(?:convolve|correlate)\(",
+        title="Convolve long signals by FFT",
+        why="np.convolve takes the product of both lengths.",
+        caveat="Values differ in the last bits. Below some 500 values of the shorter one, "
+        "np.convolve is as fast.",
+        code=pasted(
+            then="# scipy.signal.fftconvolve(signal, kernel), or oaconvolve for a long signal, at\n"
+            "#     {here}\n"
+        ),
+    ),
+    Kind(
+        "getdata",
+        "a picture's pixels as a list (getdata)",
+        (0.002, 0.1),
+        frames=r"PIL/Image\.py:getdata|PIL/_deprecate\.py:deprecate",
+        text=r"\.getdata\(",
+        title="Make an array of the picture itself, not of a list of its pixels",
+        why="Each pixel becomes a tuple of Python numbers.",
+        caveat="np.asarray(picture) is read-only: np.array(picture) copies.",
+        code=pasted(then="# np.asarray(picture) at\n#     {here}\n"),
     ),
     Kind(
         "deepcopy",

@@ -120,6 +120,10 @@ SEEN = {
     "deepcopy": ("deepcopy std/copy.py:146", "deepcopy", "reduce std/functools.py:1"),
     "generator": ("Generator.__init__ site/numpy/random/_x.py:1", "generator", "shuffle "
     "std/random.py:1"),
+    "vectorize": ("vectorize._call_as_normal site/numpy/lib/_function_base_impl.py:2", "vectorize",
+                  "interp site/numpy/lib/_function_base_impl.py:3"),
+    "convolve": ("convolve site/numpy/_core/numeric.py:800", "FFT", "roll site/numpy/_core/numeric.py:9"),
+    "getdata": ("Image.getdata site/PIL/Image.py:1300", "pixels", "load site/webp/x.py:1"),
     "lock": ("Semaphore.acquire std/threading.py:468", "lock", "Thread.start std/threading.py:960"),
 }  # fmt: skip
 
@@ -178,6 +182,9 @@ TEXTS = {
         "deepcopy",
         "sample = dict(self.template)",
     ),
+    "vectorize": ("y = np.vectorize(scale)(hu)", "vectorize", "y = scale(hu)"),
+    "convolve": ("wet = np.convolve(dry, room)", "FFT", "wet = convolved(dry, room)"),
+    "getdata": ("x = np.array(list(image.getdata()))", "pixels", "x = np.array(image)"),
     "lock": ("with self.lock:", "lock", "with self.clock():"),
     "elements": ("total += signal[n].item()", "element", "total += signal.sum()"),
 }
