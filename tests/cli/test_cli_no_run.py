@@ -1,5 +1,4 @@
-"""What is no run, for every verb that reads one: one sentence that says what it is instead, and
-exit code 2."""
+"""What is no run, or no terminal, for every verb: one sentence that says what it is, exit code 2."""
 
 from __future__ import annotations
 
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from builders import RunBuilder, loop
 from loaderscope.cli import main
 
 VERBS = (
@@ -153,3 +153,26 @@ def test_folders_that_cannot_be_read(places: Path) -> None:
         line for verb in ("list", "report", "top", "stacks") for line in (verb, folder, "2")
     ]
     assert result.stderr.splitlines() == expected
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("loaderscope: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_no_terminal(capsys: pytest.CaptureFixture[str], runs_dir: Path) -> None:
+    RunBuilder(runs_dir).process().loader(loop(3))
+    assert "needs a terminal" in said(capsys, "top")
+    assert "needs a terminal" in said(capsys, "run", "--live", "train.py")
+    assert not list(runs_dir.glob("2026*"))
+
+
+def test_both_are_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert "top" in capsys.readouterr().out
+    assert main(["run", "--help"]) == 0
+    assert "--live" in capsys.readouterr().out

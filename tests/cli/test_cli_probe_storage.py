@@ -47,37 +47,17 @@ def test_a_folder_is_probed(data: Path, temp: Path, capsys: Capture) -> None:
 
 def test_as_json_and_into_a_file(data: Path, temp: Path, tmp_path: Path, capsys: Capture) -> None:
     target = tmp_path / "probe.json"
-    options = [
-        "--seconds",
-        "20",
-        "--temp",
-        str(temp),
-        "--files",
-        "5",
-        "--bytes",
-        "1MB",
-        "--format",
-        "json",
-    ]
-    assert main(["probe-storage", str(data), *options, "-o", str(target)]) == 0
+    options = f"--seconds 20 --temp {temp} --files 5 --bytes 1MB --format json -o {target}"
+    assert main(["probe-storage", str(data), *options.split()]) == 0
     assert capsys.readouterr().out == ""
     found = json.loads(target.read_text(encoding="utf-8"))
-    assert found["samples"] == 5
-    assert found["whole_files"] == 12
-
-
-def test_a_run_without_files_says_so(runs_dir: Path, capsys: Capture) -> None:
-    RunBuilder(runs_dir).process().loader(loop(5))
-    assert main(["probe-storage"]) == 2
-    err = capsys.readouterr().err
-    assert "not seen to open any files: name the folder of the data instead" in err
+    assert (found["samples"], found["whole_files"]) == (5, 12)
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["no-such-run"], "no run no-such-run"),
-        (["."], "no files in"),
+        ([], "not seen to open any files: name the folder of the data instead"),
         ([".", "--bytes", "many"], "is not a size"),
         ([".", "--seconds", "0"], "seconds"),
     ],
@@ -85,12 +65,12 @@ def test_a_run_without_files_says_so(runs_dir: Path, capsys: Capture) -> None:
 def test_what_cannot_be_done_is_one_sentence(
     arguments: list[str],
     says: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    runs_dir: Path,
     capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (tmp_path / "empty").mkdir()
-    monkeypatch.chdir(tmp_path / "empty")
+    RunBuilder(runs_dir).process().loader(loop(5))
+    monkeypatch.chdir(runs_dir)
     assert main(["probe-storage", *arguments]) == 2
     err = capsys.readouterr().err
     assert says in err
@@ -104,17 +84,8 @@ def test_a_signal_leaves_nothing_behind(
     for n in range(100):  # so much that the probe cannot have ended before the signal
         np.save(data / f"large-{n}.npy", np.full((64, 1024), n))
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [
-        sys.executable,
-        "-m",
-        "loaderscope",
-        "probe-storage",
-        str(data),
-        "--temp",
-        str(temp),
-        "--seconds",
-        "14",
-    ]
+    options = ["probe-storage", str(data), "--temp", str(temp), "--seconds", "14"]
+    command = [sys.executable, "-m", "loaderscope", *options]
     with subprocess.Popen(
         command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:

@@ -1,5 +1,4 @@
-"""Whatever form a call has: after a patch only the named arguments differ, and the rest of the file
-is byte for byte what it was."""
+"""Whatever form a call has: only the named arguments differ, the rest is byte for byte what it was."""
 
 from __future__ import annotations
 
@@ -16,6 +15,7 @@ from loaderscope.fixing.deciding_call import change_arguments, change_dispatchin
 from loaderscope.fixing.edits import Edits, unified_diff
 from loaderscope.fixing.project import CannotPatch, Project
 from loaderscope.profiler.store.making import Line, Making
+from made_projects import PROJECTS, lay, made_in, without_loop
 
 NAMES = ("batch_size", "shuffle", "num_workers", "pin_memory", "drop_last", "timeout")
 VALUES = st.sampled_from(("0", "1", "4", "True", "None", "1.5", "-1"))
@@ -140,3 +140,34 @@ def test_accelerates_dispatcher_is_turned_off(text: str, after: str) -> None:
     change_dispatching(_Held(text), edits)
     (change,) = edits.changes()
     assert change.after.decode() == after
+
+
+WANTED = {"num_workers": "8", "persistent_workers": "True"}
+OF_CALLS = [name for name, each in PROJECTS.items() if each.advice == "num-workers"]
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
+@pytest.mark.parametrize("name", OF_CALLS)
+def test_the_patch_is_the_one_an_engineer_would_write(name: str, tmp_path: Path) -> None:
+    project = PROJECTS[name]
+    for module in project.needs:
+        pytest.importorskip(module)
+    files = without_loop(project.files)
+    hashes = lay(tmp_path, files)
+    made, argv = made_in(tmp_path, project.arguments), ("train.py", *project.arguments)
+    edits = Edits()
+    opened = Project(tmp_path, hashes, argv)
+    if project.refused:
+        with pytest.raises(
+            CannotPatch, match=project.refused.replace("(", r"\(").replace(")", r"\)")
+        ):
+            change_arguments(opened, edits, made, WANTED)
+        return
+    change_arguments(opened, edits, made, WANTED)
+    after = dict(files)
+    for change in edits.changes():
+        assert change.before.decode() == files[change.path]
+        after[change.path] = change.after.decode()
+    assert after == without_loop(project.patched())
+    lay(tmp_path, after)
+    made_in(tmp_path, project.arguments)  # and torch takes it

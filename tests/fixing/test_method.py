@@ -1,19 +1,32 @@
-"""What may be made once: only what nothing changes."""
+"""Waste is edited by shape, only what nothing changes; what the edited code gives is the same."""
 
 from __future__ import annotations
 
 import ast
+import os
+import pickle
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 
 from loaderscope.advisors.code.editable import Editable
 from loaderscope.advisors.code.waste import leave_out, make_once
-from loaderscope.fixing.edits import Edits
+from loaderscope.fixing.edits import Edits, unified_diff
 from loaderscope.fixing.handles import keep_open
-from loaderscope.fixing.lines import Edit, fits, statement_at
-from loaderscope.fixing.project import Source
+from loaderscope.fixing.lines import Edit, change_fetching, change_lines, fits, statement_at
+from loaderscope.fixing.project import Project, Source
+from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
+from loaderscope.profiler.store.inspection import read_inspection
+from loaderscope.profiler.store.sampled_fetches import SampledFetches
+from made_projects import PROJECTS, lay, loader_of, without_loop
 
 HEAD = "import json, os, random\n\nclass Rows:\n    def __init__(self, root):\n        self.root, self.rows = root, []\n\n"
+
+
+MOVES = "\n    def move(self, x):\n        {}\n"
 
 
 def edited(body: str, more: str = "", edit: Edit = make_once, head: str = HEAD) -> str | None:
@@ -71,36 +84,24 @@ def test_what_is_the_same_for_every_sample_is_made_in_init(body: str) -> None:
         ("row = random.choice(self.rows)  # hot\nreturn row", ""),
         ("row = self.root.read()  # hot\nreturn row", ""),
         ("for n in range(3):\n    x = os.listdir(self.root + n)  # hot\nreturn x", ""),
-        (
-            "x = os.listdir(self.root)  # hot\nreturn x",
-            "\n    def move(self, to):\n        self.root = to\n",
-        ),
-        (
-            "x = list(map(str, self.rows))  # hot\nreturn x",
-            "\n    def add(self, x):\n        self.rows.append(x)\n",
-        ),
-        (
-            "x = list(map(str, self.rows))  # hot\nreturn x",
-            "\n    def put(self, x):\n        self.rows[0] = x\n",
-        ),
+        ("x = os.listdir(self.root)  # hot\nreturn x", MOVES.format("self.root = x")),
+        ("x = list(map(str, self.rows))  # hot\nreturn x", MOVES.format("self.rows.append(x)")),
+        ("x = list(map(str, self.rows))  # hot\nreturn x", MOVES.format("self.rows[0] = x")),
         ("x = os.listdir(self.root)  # hot\nreturn x", "\n\nrows = Rows(1)\nrows.root = 2\n"),
         ("with open(self.root) as f:\n    x = f.read(index)  # hot\nreturn x", ""),
         ("with open(self.root) as f:\n    print(f)  # hot\nreturn 1", ""),
-        (
-            "n = len(self.rows)  # hot\nreturn n",
-            "\n    def add(self, x):\n        self.rows += x\n",
-        ),
+        ("n = len(self.rows)  # hot\nreturn n", MOVES.format("self.rows += x")),
     ],
 )
 def test_what_may_differ_stays_where_it_is(body: str, more: str) -> None:
     assert edited(body, more) is None
 
 
+NAMES = "names = os.listdir(self.root)  # hot\nreturn names[index]"
+
+
 def test_without_an_init_it_is_made_at_first_use() -> None:
-    after = edited(
-        "names = os.listdir(self.root)  # hot\nreturn names[index]",
-        head="import os\n\nclass Rows(Base):\n",
-    )
+    after = edited(NAMES, head="import os\n\nclass Rows(Base):\n")
     assert after is not None and after.endswith(
         '        if not hasattr(self, "_names"):\n            self._names = os.listdir(self.root)  # hot\n'
         "        return self._names[index]\n"
@@ -108,10 +109,7 @@ def test_without_an_init_it_is_made_at_first_use() -> None:
 
 
 def test_names_that_the_file_has_are_not_taken() -> None:
-    after = edited(
-        "names = os.listdir(self.root)  # hot\nreturn names[index]",
-        "\n    def _names(self):\n        pass\n",
-    )
+    after = edited(NAMES, "\n    def _names(self):\n        pass\n")
     assert after is not None and "self._names_2 = os.listdir(self.root)" in after
 
 
@@ -138,10 +136,8 @@ def test_a_handle_is_kept_in_each_process(body: str, kept: bool) -> None:
 
 def test_a_state_of_the_users_own_is_not_replaced() -> None:
     own = "\n    def __getstate__(self):\n        return {}\n"
-    assert (
-        edited("with h5py.File(self.root) as f:  # hot\n    return f['x'][index]", own, keep_open)
-        is None
-    )
+    opened = "with h5py.File(self.root) as f:  # hot\n    return f['x'][index]"
+    assert edited(opened, own, keep_open) is None
 
 
 @pytest.mark.parametrize(
@@ -175,3 +171,49 @@ def test_other_bytes_of_the_file_stay(newline: str, encoding: str) -> None:
     after = (before + body).replace("'ä'\n", "'ä'\n\t\tself._x = os.listdir(self.é)  # hot\n")
     after = after.replace("\t\tx = os.listdir(self.é)  # hot\n", "").replace("': x", "': self._x")
     assert edited_file(data, make_once) == after.replace("\n", newline).encode(encoding)
+
+
+GOLDEN = Path(__file__).with_name("golden")
+OTHER_VALUES = ("picture_filtered_whole",)
+NEEDS = {"searched_frame": "pandas", "picture_filtered_whole": "PIL"}
+
+
+def some(loader: Any) -> list[Any]:
+    """Some batches, also of a data set that has been to another process."""
+    data = pickle.loads(pickle.dumps(loader.dataset))
+    assert str(data[0]) == str(loader.dataset[0])
+    return [batch for batch, _ in zip(loader, range(3), strict=False)]
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, torch.Tensor):
+        return one.dtype == other.dtype and torch.equal(one, other)
+    return len(one) == len(other) and all(map(same, one, other))
+
+
+@pytest.mark.parametrize("name", [name for name, each in PROJECTS.items() if each.advice is None])
+def test_a_line_is_edited_by_its_shape(name: str, tmp_path: Path) -> None:
+    pytest.importorskip(NEEDS.get(name, "torch"))
+    files = without_loop(PROJECTS[name].files)
+    hashes = lay(tmp_path, files)
+    with loader_of(tmp_path) as loader:
+        inspection = read_inspection({"inspection": inspect_loader(loader)})
+        before = some(loader)
+    recorded: Any = SimpleNamespace(inspection=inspection, looks=SampledFetches())
+    report: Any = SimpleNamespace(findings=())
+    edits, project = Edits(), Project(tmp_path, hashes)
+    if name == "rows_one_by_one":
+        found = change_fetching(project, edits, recorded)
+    else:
+        found = change_lines(project, edits, report, recorded)  # type: ignore[assignment]
+    assert found is (name not in OTHER_VALUES)
+    assert bool(edits.said) is (name != "rows_one_by_one")
+    changes = edits.changes()
+    golden = GOLDEN / f"{name}.diff"
+    if os.environ.get("LOADERSCOPE_UPDATE_GOLDEN"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(unified_diff(changes))
+    assert unified_diff(changes) == golden.read_text()
+    lay(tmp_path, {**files, **{each.path: each.after.decode() for each in changes}})
+    with loader_of(tmp_path) as loader:
+        assert same(some(loader), before) is (name not in OTHER_VALUES)

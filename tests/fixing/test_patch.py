@@ -7,6 +7,7 @@ import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,6 +45,14 @@ def report_of(run: Run, *advice: object) -> Report:
     return replace(report, loaders=(replace(report.loaders[0], recommendations=advice),))
 
 
+def in_a_file(runs: Path, folder: Path) -> Run:
+    """A run whose loader is made in `a.py` of this folder."""
+    path = folder / "a.py"
+    path.write_text(CELL)
+    hashes = {str(path): hashlib.sha256(CELL.encode()).hexdigest()}
+    return recorded(runs, {"lines": [{**LINE, "file": str(path)}]}, hashes)
+
+
 def test_a_cell_of_a_notebook_is_given_anew(runs_dir: Path, tmp_path: Path) -> None:
     line = {**LINE, "file": "/tmp/ipykernel_1/2.py", "cell": 7, "text": CELL.split("\n")}
     run = recorded(runs_dir, {"lines": [line]})
@@ -55,10 +64,7 @@ def test_a_cell_of_a_notebook_is_given_anew(runs_dir: Path, tmp_path: Path) -> N
 
 
 def test_reports_take_the_patches_that_can_be_made(runs_dir: Path, tmp_path: Path) -> None:
-    path = tmp_path / "a.py"
-    path.write_text(CELL)
-    hashes = {str(path): hashlib.sha256(CELL.encode()).hexdigest()}
-    run = recorded(runs_dir, {"lines": [{**LINE, "file": str(path)}]}, hashes)
+    run = in_a_file(runs_dir, tmp_path)
     other = recommendation("pin-memory", "By hand", 1.1, 1.2, 1.3)
     report = with_diffs(report_of(run, WORKERS, other), run, tmp_path)
     found, none = (each.change.diff for each in report.loaders[0].recommendations)
@@ -69,20 +75,20 @@ def test_reports_take_the_patches_that_can_be_made(runs_dir: Path, tmp_path: Pat
     assert elsewhere == report
 
 
-def test_a_loader_that_was_not_seen_being_made(runs_dir: Path, tmp_path: Path) -> None:
-    run = recorded(runs_dir, {})
-    report = report_of(run, WORKERS)
-    with pytest.raises(CannotPatch, match="the run did not see where this loader was made"):
-        make_patch(run, open_project(run, tmp_path), report.loaders[0], WORKERS)
-
-
 @pytest.mark.parametrize(
-    "made", [{"lines": [{"file": 3}]}, {"lines": "x"}, {"lines": [{"line": -1}]}, []]
+    ("made", "says"),
+    [
+        ({}, "the run did not see where this loader was made"),
+        ({"lines": [{"file": 3}]}, "."),
+        ({"lines": "x"}, "."),
+        ({"lines": [{"line": -1}]}, "."),
+        ([], "."),
+    ],
 )
-def test_damaged_lines_are_refused(made: object, runs_dir: Path, tmp_path: Path) -> None:
-    run = recorded(runs_dir, made)  # type: ignore[arg-type]
+def test_damaged_lines_are_refused(made: Any, says: str, runs_dir: Path, tmp_path: Path) -> None:
+    run = recorded(runs_dir, made)
     report = report_of(run, WORKERS)
-    with pytest.raises(CannotPatch):
+    with pytest.raises(CannotPatch, match=says):
         make_patch(run, open_project(run, tmp_path), report.loaders[0], WORKERS)
 
 
@@ -101,22 +107,17 @@ def test_lines_patched_in_place_of_a_conversion_have_a_title_of_their_own(
     runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What converts data is no change of the source: the title says what the patch does."""
-    path = tmp_path / "a.py"
-    path.write_text(CELL)
-    hashes = {str(path): hashlib.sha256(CELL.encode()).hexdigest()}
-    run = recorded(runs_dir, {"lines": [{**LINE, "file": str(path)}]}, hashes)
+    run = in_a_file(runs_dir, tmp_path)
 
     def opened_once(project: Project, edits: Edits, *of: object) -> bool:
-        source = project.source(str(path))
+        source = project.source(str(tmp_path / "a.py"))
         edits.replace(source, next(source.find(ast.Constant)), "2")
         edits.said = "Open the file once"
         return True
 
     monkeypatch.setattr("loaderscope.fixing.patch.change_lines", opened_once)
     few = recommendation("hot-function", "Parse it once", 1.1, 1.2, 1.3)
-    stored = replace(
-        recommendation("hot-function", "Store it", 1.1, 1.2, 1.3), effort="a conversion"
-    )
+    stored = recommendation("hot-function", "Store it", 1.1, 1.2, 1.3, effort="a conversion")
     report, project = report_of(run, few, stored), open_project(run, tmp_path)
     made = [make_patch(run, project, report.loaders[0], each) for each in (few, stored)]
     assert [each.title for each in made] == ["Parse it once", "Open the file once"]

@@ -3,7 +3,9 @@ show."""
 
 from __future__ import annotations
 
+import asyncio
 import random
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -188,6 +190,37 @@ async def refresh(app: Dashboard, pilot: Pilot[None]) -> None:
     app.post_message(Fresh(snapshot))
     await pilot.pause()
     await pilot.pause()
+
+
+Act = Callable[[Dashboard, Pilot[None]], Awaitable[None]]
+
+
+async def press(app: Dashboard, pilot: Pilot[None], *keys: str) -> None:
+    await pilot.press(*keys)
+    await refresh(app, pilot)
+
+
+def with_dashboard(path: Path, act: Act, size: tuple[int, int] = (100, 30)) -> None:
+    async def whole() -> None:
+        app = dashboard(path)
+        async with app.run_test(size=size) as pilot:
+            await refresh(app, pilot)
+            await act(app, pilot)
+
+    asyncio.run(whole())
+
+
+def on_dashboard(size: tuple[int, int] = (100, 30)) -> Callable[[Act], Callable[[Path], None]]:
+    """A test that acts on a dashboard of the run at `path`."""
+
+    def made(act: Act) -> Callable[[Path], None]:
+        def test(path: Path) -> None:
+            with_dashboard(path, act, size)
+
+        test.__doc__ = act.__doc__
+        return test
+
+    return made
 
 
 OWN = {"num_workers": 4, "prefetch_factor": 2, "pin_memory": False}

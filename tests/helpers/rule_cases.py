@@ -129,6 +129,17 @@ def unmeasured(name: str, case: Case) -> str:
     return found[0].reason
 
 
+def asked(case: Case) -> list[dict[str, Any]]:
+    """What the rule asked the case's made-up model."""
+    return cast("FakeWhatIf", case.whatif).asked
+
+
+def ran(code: str, **names: Any) -> dict[str, Any]:
+    """What is defined after code was pasted where these names are."""
+    exec(compile(code, "<pasted>", "exec"), names)
+    return names
+
+
 def arguments(code: str) -> dict[str, Any]:
     """The keyword arguments of the one DataLoader call in a piece of code, as source."""
     (call,) = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from loaderscope.tui.app import Dashboard
 
-GOLDEN = Path(__file__).parents[1] / "tui" / "golden"
+TESTS = Path(__file__).parents[1]
 UPDATE = os.environ.get("LOADERSCOPE_UPDATE_GOLDEN") == "1"
 
 
@@ -18,10 +18,12 @@ def screen_text(app: Dashboard) -> str:
     return "\n".join(rows).rstrip("\n") + "\n"
 
 
-def check_golden(name: str, found: str) -> None:
+def check_golden(name: str, found: str, folder: str = "tui") -> None:
     """Compares with a file, which LOADERSCOPE_UPDATE_GOLDEN=1 writes."""
-    path = GOLDEN / name
+    path = TESTS / folder / "golden" / name
     if UPDATE:
         path.parent.mkdir(exist_ok=True)
-        path.write_text(found)
-    assert found == path.read_text(), f"{name} has changed: look at it, then update it"
+        path.write_text(found, encoding="utf-8")
+    assert found == path.read_text(encoding="utf-8"), (
+        f"{name} has changed: look at it, then update it"
+    )

@@ -111,6 +111,10 @@ def is_html(text: str) -> None:
     assert text.startswith("<!DOCTYPE html>")
 
 
+def is_json(text: str) -> None:
+    strict_json(text)
+
+
 def is_text(text: str) -> None:
     assert text.strip()
     for word in text.replace("(", " ").replace(")", " ").replace("×", " ").split():
@@ -187,67 +191,43 @@ def is_drawn(text: str) -> None:
         is_text(text)
 
 
-LONG: dict[str, Callable[[Any, Path, Path, Path], None]] = {}
+def checked(capsys: Any, check: Callable[[str], None], *arguments: str) -> None:
+    """What the command printed, where it did, is as it should be."""
+    if (text := said(capsys, *arguments)) is not None:
+        check(text)
 
 
-def long(check: Callable[[Any, Path, Path, Path], None]) -> Callable[[Any, Path, Path, Path], None]:
-    """A format that takes a tenth of a second or more."""
-    LONG[check.__name__] = check
-    return check
-
-
-@long
-def html_page(capsys: Any, run: Path, pristine: Path, out: Path) -> None:
-    if (text := said(capsys, "report", str(run), "--format", "html")) is not None:
-        is_html(text)
-
-
-@long
-def perfetto(capsys: Any, run: Path, pristine: Path, out: Path) -> None:
-    if (text := said(capsys, "report", str(run), "--format", "perfetto")) is not None:
-        is_trace(text)
-
-
-@long
-def parquet(capsys: Any, run: Path, pristine: Path, out: Path) -> None:
-    if (
-        said(capsys, "report", str(run), "--format", "parquet", "-o", str(out / "tables"))
-        is not None
+def quick(capsys: Any, run: str, pristine: str) -> None:
+    for format_, check in (
+        ("text", is_text),
+        ("md", is_text),
+        ("json", is_report),
+        ("speedscope", is_json),
     ):
-        are_tables(out / "tables")
-
-
-@long
-def compared(capsys: Any, run: Path, pristine: Path, out: Path) -> None:
-    if (text := said(capsys, "compare", str(pristine), str(run), "--format", "html")) is not None:
-        is_html(text)
-    for format_ in ("text", "md"):
-        if (
-            text := said(capsys, "compare", str(run), str(pristine), "--format", format_)
-        ) is not None:
-            is_text(text)
-
-
-@long
-def top(capsys: Any, run: Path, pristine: Path, out: Path) -> None:
-    replayed(run)
-
-
-def quick(capsys: Any, run: Path, pristine: Path, out: Path) -> None:
-    for format_ in ("text", "md"):
-        if (text := said(capsys, "report", str(run), "--format", format_)) is not None:
-            is_text(text)
-    if (text := said(capsys, "report", str(run), "--format", "json")) is not None:
-        is_report(text)
-    if (text := said(capsys, "stacks", str(run))) is not None:
-        is_text(text)
-    for written in (
-        ("report", str(run), "--format", "speedscope"),
-        ("compare", str(run), str(pristine), "--format", "json"),
-    ):
-        if (text := said(capsys, *written)) is not None:
-            strict_json(text)
+        checked(capsys, check, "report", run, "--format", format_)
+    checked(capsys, is_text, "stacks", run)
+    checked(capsys, is_json, "compare", run, pristine, "--format", "json")
     assert ID in (said(capsys, "list") or "")
+
+
+LONG = ("html", "perfetto", "parquet", "compare", "top")
+
+
+def long(capsys: Any, name: str, run: str, pristine: str, tables: Path) -> None:
+    """A format that takes a tenth of a second or more."""
+    if name == "html":
+        checked(capsys, is_html, "report", run, "--format", "html")
+    elif name == "perfetto":
+        checked(capsys, is_trace, "report", run, "--format", "perfetto")
+    elif name == "parquet":
+        written = ("report", run, "--format", "parquet", "-o", str(tables))
+        checked(capsys, lambda text: are_tables(tables), *written)
+    elif name == "compare":
+        checked(capsys, is_html, "compare", pristine, run, "--format", "html")
+        for format_ in ("text", "md"):
+            checked(capsys, is_text, "compare", run, pristine, "--format", format_)
+    else:
+        replayed(Path(run))
 
 
 # The rest of them is `make test-slow`'s.
@@ -275,11 +255,11 @@ def test_damaged_runs(
         run.mkdir(parents=True)
         monkeypatch.setenv("LOADERSCOPE_DIR", str(run.parent))
         write_files(damaged(files, seed), run)
-        names = list(LONG) if ASKED else [list(LONG)[seed % len(LONG)]]
+        names = LONG if ASKED else [LONG[seed % len(LONG)]]
         try:
-            quick(capsys, run, pristine, out)
+            quick(capsys, str(run), str(pristine))
             for name in names:
-                LONG[name](capsys, run, pristine, out)
+                long(capsys, name, str(run), str(pristine), out / "tables")
         except BaseException:
             print(f"damaged(files, {seed})")
             raise

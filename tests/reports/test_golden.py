@@ -5,7 +5,6 @@ To accept a change: LOADERSCOPE_UPDATE_GOLDEN=1 pytest tests/reports/test_golden
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,9 +22,8 @@ from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.formats import render_report
 from loaderscope.reports.text.text import render_text
 from report_samples import EVIL_CODE, full_report, full_run, hostile_report
+from screen_text import check_golden
 
-GOLDEN = Path(__file__).parent / "golden"
-UPDATE = os.environ.get("LOADERSCOPE_UPDATE_GOLDEN") == "1"
 OBEYED = "[bold red]\x1b[2J\x1b]0;title\x07[link=x]y[/]" + "x" * 300
 
 
@@ -92,12 +90,8 @@ GOLDENS = (
 
 def rendered(case: str, format_: str, runs: Path) -> str:
     """The document; of HTML, what is in its body besides scripts."""
-    text = render_report(
-        "text" if format_ == "brief" else format_,
-        *CASES[case](runs),
-        width=80,
-        full=format_ != "brief",
-    )
+    kind, full = ("text", False) if format_ == "brief" else (format_, True)
+    text = render_report(kind, *CASES[case](runs), width=80, full=full)
     assert isinstance(text, str)
     if format_ == "html":
         text = text.partition("<header>")[2].partition("<script")[0]
@@ -109,11 +103,7 @@ def rendered(case: str, format_: str, runs: Path) -> str:
 def test_golden(tmp_path: Path, case: str, format_: str) -> None:
     if format_ == "html":
         pytest.importorskip("jinja2")
-    text = rendered(case, format_, tmp_path)
-    path = GOLDEN / f"{case}.{format_}"
-    if UPDATE:
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+    check_golden(f"{case}.{format_}", rendered(case, format_, tmp_path), "reports")
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
@@ -145,11 +135,9 @@ def test_a_report_without_functions_transforms_and_storage_has_no_line_more(
 
 def test_loaders_that_find_no_room_are_counted(tmp_path: Path) -> None:
     report, _ = too_short(tmp_path)
-    first = report.loaders[0]
-    many = [
-        replace(first, name=f"Rows of {chr(97 + n // 26)}{chr(97 + n % 26)}") for n in range(40)
-    ]
-    text = render_text(replace(report, loaders=tuple(many)))
+    names = [f"Rows of {chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(40)]
+    many = tuple(replace(report.loaders[0], name=name) for name in names)
+    text = render_text(replace(report, loaders=many))
     assert "40 loaders" in text and "… and 8 more loaders" in text
     alike = render_text(replace(report, loaders=report.loaders * 40))
     assert "39 loaders like it" in alike and "more loaders:" not in alike

@@ -4,12 +4,11 @@ screen is shown."""
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from builders import RunBuilder
-from dashboard_samples import ADVICE, HOSTILE, advised, sampled, train
+from dashboard_samples import ADVICE, HOSTILE, advised
 from inside_samples import CODE, FETCH, NO_CODE, hostile_code, hostile_storage, hostile_transforms
 from loaderscope.profiler.store.run.follow import Follower
 from loaderscope.tui.draw import code_screen as code
@@ -20,16 +19,6 @@ from loaderscope.tui.snapshot_builder import SnapshotBuilder, ViewRequest, advic
 
 def snapshot(advice: AdviceView = ADVICE, state: str = "finished") -> Snapshot:
     return Snapshot("run", (), state, advice=advice)
-
-
-def test_each_stage_has_its_functions_with_bars_and_own_lines() -> None:
-    drawn = code.inside(snapshot(), 120, 20).plain
-    rows = [" ".join(row.split()) for row in drawn.split("\n")]
-    assert "Inside fetch" in rows and "Inside collate" in rows
-    assert any("70 %" in row and "█" in row and "PIL ImageFile.load" in row for row in rows)
-    assert any("image.load()" in row and "patches.py:41" in row for row in rows)
-    assert "The transforms" in rows and "What is read" in rows
-    assert "forget" not in drawn  # a thousandth is no reason for anything
 
 
 @pytest.mark.parametrize("width", [1, 20, 40, 80, 200])
@@ -86,12 +75,9 @@ def test_a_doubt_about_the_figures_is_said() -> None:
     assert "2,410 samples" in first and first.endswith("30 % of the samples may be another's")
 
 
-def test_snapshots_merge_no_stacks(runs_dir: Path) -> None:
+def test_snapshots_merge_no_stacks(run: RunBuilder) -> None:
     """They are made twice a second; what stacks show comes with the advice, at most each five
     seconds."""
-    run = RunBuilder(runs_dir)
-    train(run)
-    sampled(run)
     follower = Follower(run.path)
     follower.poll()
     found, recorded = SnapshotBuilder(follower).build(ViewRequest(), AdviceView())

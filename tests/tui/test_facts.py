@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from builders import MS, T0, RunBuilder, loop
-from dashboard_samples import sampled, train
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.store.run.follow import Follower
 from loaderscope.profiler.store.run.run import LoaderRun, Run, SystemRun
@@ -33,55 +32,36 @@ def recorded(
     return run, run.loaders[0]
 
 
-def limit(run: Run) -> str | None:
-    report = build_report(run, advice=False).loaders[0]
-    return limiting(report, nodes(report))
+@pytest.mark.parametrize(
+    ("rows", "stage"),
+    [
+        (loop(50, wait_ms=20, compute_ms=5, fetch_ns=18 * MS, collate_ns=MS), "fetch"),
+        (loop(50, wait_ms=0.1, compute_ms=20, fetch_ns=50_000, collate_ns=20_000), "compute"),
+        (loop(5), None),  # too short to say
+    ],
+)
+def test_the_limiting_stage_is_marked(runs_dir: Path, rows: Any, stage: str | None) -> None:
+    report = build_report(recorded(runs_dir, rows)[0], advice=False).loaders[0]
+    assert limiting(report, nodes(report)) == stage
 
 
-def test_the_limiting_stage_is_marked(runs_dir: Path) -> None:
-    run, _ = recorded(runs_dir, loop(50, wait_ms=20, compute_ms=5, fetch_ns=18 * MS, collate_ns=MS))
-    assert limit(run) == "fetch"
-
-
-def test_computing_limits_where_the_verdict_says_so(runs_dir: Path) -> None:
-    run, _ = recorded(
-        runs_dir, loop(50, wait_ms=0.1, compute_ms=20, fetch_ns=50_000, collate_ns=20_000)
-    )
-    assert limit(run) == "compute"
-
-
-def test_nothing_limits_a_run_too_short_to_say(runs_dir: Path) -> None:
-    run, _ = recorded(runs_dir, loop(5))
-    assert limit(run) is None
-
-
-def test_workers_share_their_stage(runs_dir: Path) -> None:
-    run, _ = recorded(
-        runs_dir, loop(50, wait_ms=2, compute_ms=8, fetch_ns=20 * MS, t_fetch_ns=lambda n, t, w: t - 20 * MS),
-        {"num_workers": 4},
-    )  # fmt: skip
-    (fetch,) = (
-        node for node in nodes(build_report(run, advice=False).loaders[0]) if node.name == "fetch"
-    )
-    assert fetch.share == pytest.approx(2.0)
-    assert fetch.used_share == pytest.approx(0.5)
-
-
-def test_the_hand_over_is_as_busy_as_the_busier_of_its_two_ends(runs_dir: Path) -> None:
-    run, _ = recorded(
-        runs_dir,
-        loop(50, wait_ms=8, compute_ms=2, fetch_ns=MS, pack_ns=4 * MS, unpack_ns=7 * MS,
-             t_fetch_ns=lambda n, t, w: t - MS),
-        {"num_workers": 4},
-    )  # fmt: skip
-    (node,) = (
-        each
-        for each in nodes(build_report(run, advice=False).loaders[0])
-        if each.name == "hand-over"
-    )
-    assert node.used_share == pytest.approx(
-        0.7
-    )  # the loop unpacks 7 of 10 ms; each worker packs 1 of 10
+@pytest.mark.parametrize(
+    ("times", "name", "share", "used"),
+    [
+        ({"fetch_ns": 20 * MS}, "fetch", 2.0, 0.5),  # workers share their stage
+        # As busy as the busier of its two ends: the loop unpacks 7 of 10 ms; each worker packs 1 of 10.
+        ({"fetch_ns": MS, "pack_ns": 4 * MS, "unpack_ns": 7 * MS}, "hand-over", None, 0.7),
+    ],
+)
+def test_how_busy_a_stage_is(
+    runs_dir: Path, times: dict[str, int], name: str, share: float | None, used: float
+) -> None:
+    waits = {"fetch": 2, "hand-over": 8}[name]
+    rows = loop(50, waits, 10 - waits, t_fetch_ns=lambda n, t, w: t - times["fetch_ns"], **times)
+    report = build_report(recorded(runs_dir, rows, {"num_workers": 4})[0], advice=False).loaders[0]
+    (found,) = (node for node in nodes(report) if node.name == name)
+    assert found.used_share == pytest.approx(used)
+    assert share is None or found.share == pytest.approx(share)
 
 
 def test_the_pace_is_that_of_the_last_moments_and_falls_when_nothing_comes(runs_dir: Path) -> None:
@@ -134,21 +114,17 @@ def two_workers(ahead_ms: int) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def test_waiting_after_which_a_later_batch_lay_ready_is_head_of_line(runs_dir: Path) -> None:
-    _, loader = recorded(runs_dir, two_workers(20), {"num_workers": 2})
+@pytest.mark.parametrize(("ahead_ms", "overtaken", "blocked"), [(20, 0.5, 31 / 32), (-2, 0, 0)])
+def test_waiting_after_which_a_later_batch_lay_ready_is_head_of_line(
+    runs_dir: Path, ahead_ms: int, overtaken: float, blocked: float
+) -> None:
+    _, loader = recorded(runs_dir, two_workers(ahead_ms), {"num_workers": 2})
     found = lanes(loader, None)
     assert found is not None
-    assert found.overtaken_share == 0.5
-    assert found.blocked_share == pytest.approx(31 / 32)
-    assert spent(found.lanes[0], BLOCKED, "wait", "compute") == [31 * MS, 32 * MS, 5 * MS]
-    assert [lane.name for lane in found.lanes] == ["main", "w0", "w1"]
-
-
-def test_in_order_work_blocks_nobody(runs_dir: Path) -> None:
-    _, loader = recorded(runs_dir, two_workers(-2), {"num_workers": 2})
-    found = lanes(loader, None)
-    assert found is not None
-    assert (found.overtaken_share, found.blocked_share) == (0, 0)
+    assert (found.overtaken_share, found.blocked_share) == (overtaken, pytest.approx(blocked))
+    if overtaken:
+        assert spent(found.lanes[0], BLOCKED, "wait", "compute") == [31 * MS, 32 * MS, 5 * MS]
+        assert [lane.name for lane in found.lanes] == ["main", "w0", "w1"]
 
 
 def test_without_workers_the_loop_does_everything(runs_dir: Path) -> None:
@@ -160,27 +136,18 @@ def test_without_workers_the_loop_does_everything(runs_dir: Path) -> None:
     assert found.overtaken_share is None
 
 
-def test_workers_have_their_cpu_and_memory(runs_dir: Path) -> None:
-    builder = RunBuilder(runs_dir)
-    train(builder)
-    sampled(builder)
-    run = open_run(builder.path)
-    found = lanes(run.loaders[0], run.systems[0].process)
+def test_workers_have_their_cpu_and_memory(run: RunBuilder) -> None:
+    opened = open_run(run.path)
+    found = lanes(opened.loaders[0], opened.systems[0].process)
     assert found is not None
     assert [lane.cpu_cores for lane in found.lanes] == pytest.approx([0.4, 0.9, 0.9, 0.9, 0.9])
-    assert [lane.memory for lane in found.lanes] == [
-        (500_000_000, "resident"),
-        *[(300_000_000, "own")] * 4,
-    ]
+    own = [(300_000_000, "own")] * 4
+    assert [lane.memory for lane in found.lanes] == [(500_000_000, "resident"), *own]
 
 
-def test_meters_have_values_and_limits_or_a_reason(runs_dir: Path) -> None:
-    builder = RunBuilder(runs_dir)
-    train(builder)
-    sampled(builder)
-    run = open_run(builder.path)
-    system = system_of(run, run.processes[0])
-    assert isinstance(system, SystemRun)
+def test_meters_have_values_and_limits_or_a_reason(run: RunBuilder) -> None:
+    opened = open_run(run.path)
+    system = system_of(opened, opened.processes[0])
     assert isinstance(system, SystemRun)
     drawn = machine.meters(Snapshot("run", (), "finished", system=system), 100, 30).plain
     rows = [" ".join(row.split()) for row in drawn.splitlines()]

@@ -6,7 +6,7 @@ import asyncio
 import platform
 import shutil
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,18 @@ from textual.pilot import Pilot
 from textual.widgets import ContentSwitcher, OptionList
 
 from builders import T0, RunBuilder
-from dashboard_samples import CODE, REPORT, advised, dashboard, refresh, sampled, train
+from dashboard_samples import (
+    CODE,
+    REPORT,
+    advised,
+    dashboard,
+    on_dashboard,
+    press,
+    refresh,
+    sampled,
+    train,
+    with_dashboard,
+)
 from loaderscope.advisors.schema.report_model import LoaderReport, Recommendation
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.store.stacks.stack_samples import StackCapture
@@ -24,23 +35,6 @@ from loaderscope.tui.bars import Banner, Scrubber
 from loaderscope.tui.help import KEYS, HelpScreen
 from loaderscope.tui.screens import Advice, Batches, Workers
 from screen_text import screen_text
-
-Act = Callable[[Dashboard, Pilot[None]], Awaitable[None]]
-
-
-def with_dashboard(path: Path, act: Act, size: tuple[int, int] = (100, 30)) -> None:
-    async def whole() -> None:
-        app = dashboard(path)
-        async with app.run_test(size=size) as pilot:
-            await refresh(app, pilot)
-            await act(app, pilot)
-
-    asyncio.run(whole())
-
-
-async def press(app: Dashboard, pilot: Pilot[None], *keys: str) -> None:
-    await pilot.press(*keys)
-    await refresh(app, pilot)
 
 
 @pytest.fixture
@@ -53,19 +47,17 @@ def path(runs_dir: Path) -> Path:
     return run.path
 
 
-def test_screens_by_number_and_by_click(path: Path) -> None:
-    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        switcher = app.query_one(ContentSwitcher)
-        words = {"2": "explains the rule", "3": "head of line", "4": "page cache", "5": "Slowest", "6": "ImageFile.load",
-                 "1": "Verdict"}  # fmt: skip
-        for key, word in words.items():
-            await press(app, pilot, key)
-            assert switcher.current == f"view{int(key) - 1}"
-            assert word in screen_text(app)
-        await pilot.click("Tabs", offset=(16, 0))
-        assert switcher.current == "view1"
-
-    with_dashboard(path, act)
+@on_dashboard()
+async def test_screens_by_number_and_by_click(app: Dashboard, pilot: Pilot[None]) -> None:
+    switcher = app.query_one(ContentSwitcher)
+    words = {"2": "explains the rule", "3": "head of line", "4": "page cache", "5": "Slowest", "6": "ImageFile.load",
+             "1": "Verdict"}  # fmt: skip
+    for key, word in words.items():
+        await press(app, pilot, key)
+        assert switcher.current == f"view{int(key) - 1}"
+        assert word in screen_text(app)
+    await pilot.click("Tabs", offset=(16, 0))
+    assert switcher.current == "view1"
 
 
 def test_help_opens_closes_and_names_every_key(path: Path) -> None:
@@ -87,86 +79,78 @@ def test_help_opens_closes_and_names_every_key(path: Path) -> None:
         assert key in told
 
 
-def test_loaders_and_ranks_switch(path: Path) -> None:
-    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+@on_dashboard((120, 30))
+async def test_loaders_and_ranks_switch(app: Dashboard, pilot: Pilot[None]) -> None:
+    assert app.snapshot is not None
+    assert "rank 0 · Pictures (1/3)" in screen_text(app)
+    await press(app, pilot, "l")
+    assert "rank 0 · Validation (2/3)" in screen_text(app)
+    await press(app, pilot, "l", "r")
+    choice = app.snapshot.choice
+    assert choice is not None
+    assert (choice.rank, choice.name) == (1, "Pictures")
+    await press(app, pilot, "l")  # the only one of its process
+    choice = app.snapshot.choice
+    assert choice is not None
+    assert choice.rank == 1
+
+
+@on_dashboard()
+async def test_the_time_line_goes_back_and_on(app: Dashboard, pilot: Pilot[None]) -> None:
+    def batches() -> int:
         assert app.snapshot is not None
-        assert "rank 0 · Pictures (1/3)" in screen_text(app)
-        await press(app, pilot, "l")
-        assert "rank 0 · Validation (2/3)" in screen_text(app)
-        await press(app, pilot, "l", "r")
-        choice = app.snapshot.choice
-        assert choice is not None
-        assert (choice.rank, choice.name) == (1, "Pictures")
-        await press(app, pilot, "l")  # the only one of its process
-        choice = app.snapshot.choice
-        assert choice is not None
-        assert choice.rank == 1
+        assert app.snapshot.loader is not None
+        return app.snapshot.loader.report.batches
 
-    with_dashboard(path, act, (120, 30))
-
-
-def test_the_time_line_goes_back_and_on(path: Path) -> None:
-    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        def batches() -> int:
-            assert app.snapshot is not None
-            assert app.snapshot.loader is not None
-            return app.snapshot.loader.report.batches
-
-        assert batches() == 400
-        await press(app, pilot, "left")
-        assert "◀ looking" in screen_text(app)
-        assert 390 < batches() < 400
-        before = batches()
-        await press(app, pilot, "shift+left", "shift+left")
-        assert 290 < batches() < before - 50
-        await press(app, pilot, "home")
-        assert batches() == 1
-        await press(app, pilot, "right")
-        assert 1 < batches() < 20
-        await press(app, pilot, "end")
-        assert batches() == 400
-        await pilot.mouse_down("Scrubber", offset=(40, 0))
-        await pilot.mouse_up("Scrubber", offset=(40, 0))
-        await refresh(app, pilot)
-        assert 100 < batches() < 300
-
-    with_dashboard(path, act)
+    assert batches() == 400
+    await press(app, pilot, "left")
+    assert "◀ looking" in screen_text(app)
+    assert 390 < batches() < 400
+    before = batches()
+    await press(app, pilot, "shift+left", "shift+left")
+    assert 290 < batches() < before - 50
+    await press(app, pilot, "home")
+    assert batches() == 1
+    await press(app, pilot, "right")
+    assert 1 < batches() < 20
+    await press(app, pilot, "end")
+    assert batches() == 400
+    await pilot.mouse_down("Scrubber", offset=(40, 0))
+    await pilot.mouse_up("Scrubber", offset=(40, 0))
+    await refresh(app, pilot)
+    assert 100 < batches() < 300
 
 
-def test_space_plays_a_finished_run(path: Path) -> None:
-    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        app._player.pause()
-        await press(app, pilot, "space")
-        assert app.query_one(Scrubber).playing
-        assert app.reader._request.at_ns == T0
-        app._play()
-        assert app.reader._request.at_ns == T0 + 500_000_000
-        await press(app, pilot, "space")
-        assert not app.query_one(Scrubber).playing
-
-    with_dashboard(path, act)
+@on_dashboard()
+async def test_space_plays_a_finished_run(app: Dashboard, pilot: Pilot[None]) -> None:
+    app._player.pause()
+    await press(app, pilot, "space")
+    assert app.query_one(Scrubber).playing
+    assert app.reader._request.at_ns == T0
+    app._play()
+    assert app.reader._request.at_ns == T0 + 500_000_000
+    await press(app, pilot, "space")
+    assert not app.query_one(Scrubber).playing
 
 
-def test_code_is_copied(path: Path) -> None:
-    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        await press(app, pilot, "c")
-        assert app.clipboard == CODE
-        app.copy_to_clipboard("")
-        await press(app, pilot, "2")
-        await press(app, pilot, "down", "down")
-        view = app.view
-        assert isinstance(view, Advice)
-        assert isinstance(view.target, Recommendation) and view.target.rule == "pin-memory"
-        await press(app, pilot, "c")
-        assert app.clipboard == CODE
-        app.copy_to_clipboard("nothing")
-        await press(app, pilot, "down")
-        assert view.target == "h2d-copies"
-        assert "copies were not seen" in screen_text(app)
-        await press(app, pilot, "c")
-        assert app.clipboard == "nothing"
-
-    with_dashboard(path, act)
+@on_dashboard()
+async def test_code_is_copied(app: Dashboard, pilot: Pilot[None]) -> None:
+    await press(app, pilot, "c")
+    assert app.clipboard == CODE
+    app.copy_to_clipboard("")
+    await press(app, pilot, "2")
+    await press(app, pilot, "down", "down")
+    view = app.view
+    assert isinstance(view, Advice)
+    assert isinstance(view.target, Recommendation) and view.target.rule == "pin-memory"
+    await press(app, pilot, "c")
+    assert app.clipboard == CODE
+    app.copy_to_clipboard("nothing")
+    await press(app, pilot, "down")
+    assert view.target == "h2d-copies"
+    assert "copies were not seen" in screen_text(app)
+    await press(app, pilot, "c")
+    assert app.clipboard == "nothing"
 
 
 def test_advice_is_shown_as_a_patch(path: Path) -> None:
@@ -193,12 +177,10 @@ def test_advice_is_shown_as_a_patch(path: Path) -> None:
     with_dashboard(path, act)
 
 
-def test_a_patch_that_cannot_be_made_says_why(path: Path) -> None:
-    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        await press(app, pilot, "2", "d")
-        await wait_for(pilot, lambda: "no patch: its code is to be" in screen_text(app))
-
-    with_dashboard(path, act)
+@on_dashboard()
+async def test_a_patch_that_cannot_be_made_says_why(app: Dashboard, pilot: Pilot[None]) -> None:
+    await press(app, pilot, "2", "d")
+    await wait_for(pilot, lambda: "no patch: its code is to be" in screen_text(app))
 
 
 async def wait_for(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
@@ -206,46 +188,42 @@ async def wait_for(pilot: Pilot[None], holds: Callable[[], bool]) -> None:
         await pilot.pause(0.02)
 
 
-def test_advice_keeps_what_is_looked_at_when_it_is_worked_out_again(path: Path) -> None:
-    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        await press(app, pilot, "2", "down")
-        view = app.view
-        assert isinstance(view, Advice) and app.snapshot is not None
-        for first, row in ((1, 1), (0, 2)):  # the advice above it goes, and comes again
-            changed = advised(recommendations=REPORT.recommendations[first:])
-            view.show(replace(app.snapshot, advice=changed))
-            assert isinstance(view.target, Recommendation)
-            assert view.target.rule == "distributed-sampler"
-            assert app.query_one(OptionList).highlighted == row
-
-    with_dashboard(path, act)
-
-
-def test_lanes_zoom(path: Path) -> None:
-    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        await press(app, pilot, "3")
-        before = screen_text(app)
-        await press(app, pilot, "plus")
-        assert screen_text(app) != before
-        await press(app, pilot, "minus")
-        assert screen_text(app) == before
-        view = app.view
-        assert isinstance(view, Workers)
-        await press(app, pilot, *["minus"] * 20)
-        assert view.zoom == 0
-
-    with_dashboard(path, act)
+@on_dashboard()
+async def test_advice_keeps_what_is_looked_at_when_it_is_worked_out_again(
+    app: Dashboard, pilot: Pilot[None]
+) -> None:
+    await press(app, pilot, "2", "down")
+    view = app.view
+    assert isinstance(view, Advice) and app.snapshot is not None
+    for first, row in ((1, 1), (0, 2)):  # the advice above it goes, and comes again
+        changed = advised(recommendations=REPORT.recommendations[first:])
+        view.show(replace(app.snapshot, advice=changed))
+        assert isinstance(view.target, Recommendation)
+        assert view.target.rule == "distributed-sampler"
+        assert app.query_one(OptionList).highlighted == row
 
 
-def test_the_slowest_are_sorted_by_each_stage(path: Path) -> None:
-    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        await press(app, pilot, "5")
-        assert isinstance(app.view, Batches)
-        for stage in ("fetch", "collate", "compute", "wait"):
-            await press(app, pilot, "s")
-            assert f"Slowest batches by {stage}" in screen_text(app)
+@on_dashboard()
+async def test_lanes_zoom(app: Dashboard, pilot: Pilot[None]) -> None:
+    await press(app, pilot, "3")
+    before = screen_text(app)
+    await press(app, pilot, "plus")
+    assert screen_text(app) != before
+    await press(app, pilot, "minus")
+    assert screen_text(app) == before
+    view = app.view
+    assert isinstance(view, Workers)
+    await press(app, pilot, *["minus"] * 20)
+    assert view.zoom == 0
 
-    with_dashboard(path, act)
+
+@on_dashboard()
+async def test_the_slowest_are_sorted_by_each_stage(app: Dashboard, pilot: Pilot[None]) -> None:
+    await press(app, pilot, "5")
+    assert isinstance(app.view, Batches)
+    for stage in ("fetch", "collate", "compute", "wait"):
+        await press(app, pilot, "s")
+        assert f"Slowest batches by {stage}" in screen_text(app)
 
 
 def seen_live(app: Dashboard) -> None:
@@ -307,52 +285,37 @@ def test_stacks_that_cannot_be_taken_say_why(path: Path, error: Exception, said:
     with_dashboard(path, act)
 
 
-def test_a_run_that_ended_shows_what_was_recorded(path: Path) -> None:
-    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        await press(app, pilot, "6")
-        assert "recorded; stacks can be taken of a live run only" in screen_text(app)
-        await press(app, pilot, "s")
-        assert not app.jobs.threads
-        assert "stacks can be taken of a live run only" in screen_text(app)
-        assert "the GIL was held in 31 % of them" in screen_text(app)
-
-    with_dashboard(path, act)
+@on_dashboard()
+async def test_a_run_that_ended_shows_what_was_recorded(app: Dashboard, pilot: Pilot[None]) -> None:
+    await press(app, pilot, "6")
+    assert "recorded; stacks can be taken of a live run only" in screen_text(app)
+    await press(app, pilot, "s")
+    assert not app.jobs.threads
+    assert "stacks can be taken of a live run only" in screen_text(app)
+    assert "the GIL was held in 31 % of them" in screen_text(app)
 
 
-def test_s_still_sorts_batches(path: Path) -> None:
-    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        await press(app, pilot, "6", "5", "s")
-        assert not app.jobs.threads
-        assert "Slowest batches by fetch" in screen_text(app)
-
-    with_dashboard(path, act)
-
-
-def test_themes_switch_and_every_one_draws(path: Path) -> None:
-    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        await press(app, pilot, "t")
-        assert not app.current_theme.dark
-        for theme in ("ansi-dark", "ansi-light", "textual-dark"):
-            app.theme = theme
-            await pilot.pause()
-            assert "input-bound" in screen_text(app)
-
-    with_dashboard(path, act)
-
-
-def test_the_palette_has_screens_and_loaders(path: Path) -> None:
-    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        titles = [command.title for command in app.get_system_commands(app.screen)]
-        assert "Show Workers" in titles
-        assert "Loader Validation, rank 0" in titles
-        await pilot.press("ctrl+p")
-        await pilot.press(*"Show Workers")
-        await pilot.pause(1)
-        await pilot.press("enter")
+@on_dashboard()
+async def test_themes_switch_and_every_one_draws(app: Dashboard, pilot: Pilot[None]) -> None:
+    await press(app, pilot, "t")
+    assert not app.current_theme.dark
+    for theme in ("ansi-dark", "ansi-light", "textual-dark"):
+        app.theme = theme
         await pilot.pause()
-        assert app.query_one(ContentSwitcher).current == "view2"
+        assert "input-bound" in screen_text(app)
 
-    with_dashboard(path, act)
+
+@on_dashboard()
+async def test_the_palette_has_screens_and_loaders(app: Dashboard, pilot: Pilot[None]) -> None:
+    titles = [command.title for command in app.get_system_commands(app.screen)]
+    assert "Show Workers" in titles
+    assert "Loader Validation, rank 0" in titles
+    await pilot.press("ctrl+p")
+    await pilot.press(*"Show Workers")
+    await pilot.pause(1)
+    await pilot.press("enter")
+    await pilot.pause()
+    assert app.query_one(ContentSwitcher).current == "view2"
 
 
 def test_a_run_removed_while_shown_stays(path: Path) -> None:
@@ -387,22 +350,7 @@ def test_an_empty_run_waits(runs_dir: Path) -> None:
     async def whole() -> None:
         app = dashboard(run.path)
         async with app.run_test(size=(80, 24)) as pilot:
-            for key in (
-                "1",
-                "2",
-                "3",
-                "4",
-                "5",
-                "6",
-                "left",
-                "space",
-                "c",
-                "l",
-                "r",
-                "home",
-                "s",
-                "1",
-            ):
+            for key in (*"123456", "left", "space", *"clr", "home", "s", "1"):
                 await pilot.press(key)
                 snapshot = app.reader.step()
                 assert snapshot is not None
@@ -437,10 +385,8 @@ def test_it_draws_at_any_size_and_through_a_storm_of_them(
     with_dashboard(path, act, size)
 
 
-def test_q_leaves(path: Path) -> None:
-    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        await pilot.press("q")
-        await pilot.pause()
-        assert not app.is_running or app._exit
-
-    with_dashboard(path, act)
+@on_dashboard()
+async def test_q_leaves(app: Dashboard, pilot: Pilot[None]) -> None:
+    await pilot.press("q")
+    await pilot.pause()
+    assert not app.is_running or app._exit

@@ -2,69 +2,50 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
 from builders import MS, RunBuilder, epoch_row, loop
-from dashboard_samples import dashboard, refresh
+from dashboard_samples import press, with_dashboard
 from loaderscope.profiler.store.run.loader_summary import read_summaries
 from loaderscope.profiler.store.run.rank_waits import EVERY_NS, RankWaits
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.summary import write_summary
 from loaderscope.tui.app import Dashboard
 from rank_cases import job, rank
-
-
-def shown(app: Dashboard) -> str:
-    """The words of the screen."""
-    strips = app.screen._compositor.render_strips()
-    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
-
-
-async def press(app: Dashboard, pilot: Pilot[None], *keys: str) -> None:
-    await pilot.press(*keys)
-    await refresh(app, pilot)
+from screen_text import screen_text
 
 
 def test_the_heat_map_shows_every_rank_and_names_the_slowest(runs_dir: Path) -> None:
     run = RunBuilder(runs_dir)
     job(run, slow=9, ranks=12)
 
-    async def act() -> None:
-        app = dashboard(run.path)
-        async with app.run_test(size=(100, 40)) as pilot:
-            await refresh(app, pilot)
-            await press(app, pilot, "3")
-            words = shown(app)
-            assert "Ranks: waiting for data" in words
-            assert "Rank 9 waits longest for data: 94 % of its step time; median 6.2 %" in words
-            (row,) = (line for line in words.splitlines() if line.count("▒▒") == 11)
-            assert row.split() == ["0", "▒▒◂▒▒", *["▒▒"] * 7, "██", "▒▒", "▒▒"]
-            await press(app, pilot, "r")
-            assert "▒▒ ▒▒◂" in shown(app)
-            await press(
-                app, pilot, "left"
-            )  # another moment: of the other ranks nothing is known of it
-            assert "Ranks: waiting" not in shown(app)
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "3")
+        words = screen_text(app)
+        assert "Ranks: waiting for data" in words
+        assert "Rank 9 waits longest for data: 94 % of its step time; median 6.2 %" in words
+        (row,) = (line for line in words.splitlines() if line.count("▒▒") == 11)
+        assert row.split() == ["0", "▒▒◂▒▒", *["▒▒"] * 7, "██", "▒▒", "▒▒"]
+        await press(app, pilot, "r")
+        assert "▒▒ ▒▒◂" in screen_text(app)
+        await press(app, pilot, "left")  # another moment: nothing of the other ranks is known of it
+        assert "Ranks: waiting" not in screen_text(app)
 
-    asyncio.run(act())
+    with_dashboard(run.path, act, (100, 40))
 
 
 def test_one_rank_alone_has_no_map(runs_dir: Path) -> None:
     run = RunBuilder(runs_dir)
     rank(run, 0, wait_ms=5, step_ms=10, fetch_ms=5)
 
-    async def act() -> None:
-        app = dashboard(run.path)
-        async with app.run_test(size=(100, 40)) as pilot:
-            await refresh(app, pilot)
-            await press(app, pilot, "3")
-            assert "Ranks: waiting" not in shown(app)
+    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
+        await press(app, pilot, "3")
+        assert "Ranks: waiting" not in screen_text(app)
 
-    asyncio.run(act())
+    with_dashboard(run.path, act, (100, 40))
 
 
 def test_what_a_rank_waits_now(runs_dir: Path) -> None:

@@ -1,9 +1,21 @@
-"""A script's output as a small terminal would show it."""
+"""What is drawn of a script's output, of courses of values, and on a terminal that is not UTF-8."""
 
 from __future__ import annotations
 
-import pytest
+import io
+import sys
+from pathlib import Path
 
+import pytest
+from rich.segment import Segment
+from textual.color import Color
+
+from builders import RunBuilder
+from dashboard_samples import train
+from loaderscope.reports.words.curves import resampled
+from loaderscope.tui import ascii
+from loaderscope.tui.app import Dashboard
+from loaderscope.tui.draw.marks import course, fitted
 from loaderscope.tui.scrollback import MAX_LINES, REACH, Scrollback
 
 
@@ -69,3 +81,42 @@ def test_memory_is_bounded() -> None:
 def test_hostile_numbers_do_no_harm() -> None:
     assert plain(fed(b"\x1b[999999999999B\x1b[99999999999Cx"))[-1].strip() in ("x", "")
     assert plain(fed(b"\x1b[38;5m\x1b[38;2;1m\x1b[;;;mok")) == ["ok"]
+
+
+def test_course_fills_its_height_from_below() -> None:
+    assert course([0, 1, 2, 4], 4, height=2, top=4) == ["   █", "▁▄██"]
+
+
+def test_what_was_not_measured_is_a_gap_and_zero_a_floor() -> None:
+    assert course([None, 0.0, 5.0], 3) == [" ▁█"]
+
+
+def test_more_values_than_room_become_means() -> None:
+    assert resampled([0, 2, 4, 6], 2)[1].tolist() == [1, 5]
+    assert resampled([1, 2], 4)[1].tolist() == [1, 1, 2, 2]
+    assert resampled([], 4)[1].tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "expected"), [("abc", 5, "abc  "), ("abcdef", 4, "abc…"), ("abc", 0, "")]
+)
+def test_fitted(text: str, width: int, expected: str) -> None:
+    assert fitted(text, width) == expected
+
+
+def test_each_character_becomes_one_of_ascii() -> None:
+    drawn = [Segment("┌─ ● wait ▁▃▇█ … → 漢 ┐")]
+    (shown,) = ascii.Ascii().apply(drawn, Color(0, 0, 0))
+    assert shown.text.isascii() and len(shown.text) == len(drawn[0].text)
+    assert shown.text.startswith("+- * wait _-%# . >")
+
+
+@pytest.mark.parametrize(("encoding", "plain"), [("utf-8", False), ("iso-8859-1", True)])
+def test_by_the_encoding_of_the_terminal(
+    encoding: str, plain: bool, runs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = RunBuilder(runs_dir)
+    train(run)
+    monkeypatch.setattr(sys, "__stdout__", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    app = Dashboard(run.path)
+    assert any(isinstance(each, ascii.Ascii) for each in app._filters) is plain

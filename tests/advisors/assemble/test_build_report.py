@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from dataclasses import replace
@@ -46,10 +47,8 @@ def test_throughput_leaves_out_pauses_between_epochs(run: RunBuilder) -> None:
 
 
 def test_overhead_spreads_detail_over_all_batches(run: RunBuilder) -> None:
-    rows = loop(
-        100, wait_ms=1, compute_ms=9, own_ns=lambda n, t, w: 5000.0 if n % 10 == 0 else None
-    )
-    run.process().loader(rows, overhead={"hook_ns": 700.0})
+    own = lambda n, t, w: 5000.0 if n % 10 == 0 else None  # noqa: E731
+    run.process().loader(loop(100, 1, 9, own_ns=own), overhead={"hook_ns": 700.0})
     overhead = report_of(run).overhead
     assert overhead.per_batch_us == pytest.approx(1.2)
     assert overhead.share_of_step == pytest.approx(1200 / 10e6)
@@ -63,17 +62,12 @@ def test_several_processes_and_loaders_are_all_there(run: RunBuilder) -> None:
         process.loader(loop(30), name="train")
         process.loader(loop(30), name="validation")
     report = report_of(run)
-    assert [(loader.rank, loader.name) for loader in report.loaders] == [
-        (0, "train"),
-        (0, "validation"),
-    ]
-    assert all(
-        loader.ranks and [each.rank for each in loader.ranks.each] == [0, 1]
-        for loader in report.loaders
-    )
+    assert [(each.rank, each.name) for each in report.loaders] == [(0, "train"), (0, "validation")]
+    for loader in report.loaders:
+        assert loader.ranks and [each.rank for each in loader.ranks.each] == [0, 1]
     assert report.run.world_size == 2
-    one = build_report(open_run(run.path), 4001, ("p4001-0", 1))
-    assert [(loader.rank, loader.name) for loader in one.loaders] == [(1, "validation")]
+    (one,) = build_report(open_run(run.path), 4001, ("p4001-0", 1)).loaders
+    assert (one.rank, one.name) == (1, "validation")
 
 
 def test_system_summary(run: RunBuilder) -> None:
@@ -130,50 +124,36 @@ def test_system_summary(run: RunBuilder) -> None:
     assert "net_recv_bytes_s" in system.reasons
 
 
-@pytest.mark.parametrize(("stolen", "noted"), [(0.0, False), (4.0, False), (30.0, True)])
-def test_time_the_hypervisor_took_is_told(run: RunBuilder, stolen: float, noted: bool) -> None:
+@pytest.mark.parametrize(
+    ("platform", "stolen", "noted"),
+    [("Linux-6.8", 0.0, False), ("Linux-6.8", 4.0, False), ("Linux-6.8", 30.0, True), ("macOS-15.1-arm64", None, False)],
+)  # fmt: skip
+def test_time_the_hypervisor_took_is_told(
+    tmp_path: Path, platform: str, stolen: float | None, noted: bool
+) -> None:
+    run = RunBuilder(tmp_path, platform=platform)
     run.process().loader(loop(30))
-    busy = {
-        "cpu_user_pct": 50.0,
-        "cpu_system_pct": 6.0,
-        "cpu_idle_pct": 44.0 - stolen,
-        "cpu_iowait_pct": None,
-    }
+    busy = {"cpu_user_pct": 50.0, "cpu_system_pct": 6.0, "cpu_idle_pct": 44.0 - (stolen or 0)}
     run.system(machine=[{"t_ns": T0}, *({"t_ns": T0 + n * 10**9, **busy} for n in (1, 2))])
     report = report_of(run)
-    assert report.system.cpu_stolen_mean_share == pytest.approx(stolen / 100, abs=1e-6)
+    share = report.system.cpu_stolen_mean_share
+    assert share == (None if stolen is None else pytest.approx(stolen / 100, abs=1e-6))
+    if stolen is None:  # where the system does not tell it
+        assert report.system.reasons["cpu_stolen_mean_share"] == "not measured on this platform"
     assert [note for note in report.notes if "hypervisor" in note] == (
         ["the hypervisor gave 30 % of this machine's CPU time to others: measured times are too "
         "long, and predictions less certain; record again when the host is quiet"] if noted else []
     )  # fmt: skip
     (cpu,) = (line for label, line in system_rows(report.system) if label == "CPU")
-    assert ("taken by the hypervisor" in cpu) == (stolen > 0)
-
-
-def test_where_the_system_does_not_tell_it_nothing_is_said_of_the_hypervisor(
-    tmp_path: Path,
-) -> None:
-    run = RunBuilder(tmp_path, platform="macOS-15.1-arm64")
-    run.process().loader(loop(30))
-    told = {"cpu_user_pct": 50.0, "cpu_system_pct": 6.0, "cpu_idle_pct": 44.0}
-    run.system(machine=[{"t_ns": T0 + n * 10**9, **told} for n in range(2)])
-    system = report_of(run).system
-    assert system.cpu_stolen_mean_share is None
-    assert system.reasons["cpu_stolen_mean_share"] == "not measured on this platform"
+    assert ("taken by the hypervisor" in cpu) == bool(stolen)
 
 
 def test_every_none_of_the_system_has_its_reason(run: RunBuilder) -> None:
     run.process().loader(loop(30))
     run.system(machine=[{"t_ns": T0}])
     system = report_of(run).system
-    unexplained = [
-        name
-        for name, value in vars(system).items()
-        if value is None
-        and name not in system.reasons
-        and name not in ("host", "seconds", "cores_logical")
-    ]
-    assert unexplained == []
+    unmeasured = {name for name, value in vars(system).items() if value is None}
+    assert unmeasured <= {*system.reasons, "host", "seconds", "cores_logical"}
 
 
 def test_a_run_without_anything(run: RunBuilder) -> None:
@@ -193,33 +173,18 @@ def test_states_are_noted(tmp_path: Path) -> None:
     assert any("killed or crashed" in note for note in report.notes)
 
 
-def test_clocks_that_jump_and_absurd_numbers_give_a_report(run: RunBuilder) -> None:
-    rows = loop(50)
-    rows[20]["t_ns"] = 5
-    rows[30]["t_ns"] = 2**62
-    rows[31]["wait_ns"] = 2**62
-    run.process().loader(rows)
-    report = report_of(run)
-    assert report.loaders[0].batches == 50
-    assert Report.from_json(report.to_json()) == report
-
-
 # JSON
 
 
 @pytest.fixture
 def report(run: RunBuilder) -> Report:
     rows = loop(60, wait_ms=3, fetch_ns=2 * MS, fetch_cpu_ns=MS)
+    rows[20]["t_ns"] = 5  # clocks that jump and absurd numbers give a report
+    rows[30]["t_ns"] = 2**62
+    rows[31]["wait_ns"] = 2**62
     run.process(rank=0).loader(rows, epochs=[epoch_row(rows, startup_ms=9)])
     run.system(machine=[{"t_ns": T0 + n} for n in range(2)], gpu=[{"t_ns": T0, "gpu": 1}])
     return report_of(run)
-
-
-def test_json_round_trip_is_exact(report: Report) -> None:
-    text = report.to_json()
-    assert Report.from_json(text) == report
-    assert Report.from_json(text).to_json() == text
-    assert report.to_json(indent=None).count("\n") == 0
 
 
 def test_a_folder_whose_name_is_no_utf_8_gives_a_report_that_can_be_read(tmp_path: Path) -> None:
@@ -230,15 +195,20 @@ def test_a_folder_whose_name_is_no_utf_8_gives_a_report_that_can_be_read(tmp_pat
     assert Report.from_json(report.to_json().encode().decode()) == report
 
 
-def test_recommendations_survive_the_round_trip(report: Report) -> None:
+def test_json_round_trip_is_exact(report: Report) -> None:
     params = {"num_workers": 4, "persistent_workers": True, "timeout": 1.5, "x": None}
     made = advice(change=Change(params, "DataLoader(...)"))
-    changed = replace(
-        report, loaders=(replace(report.loaders[0], recommendations=(made,), rejected=(made,)),)
-    )
-    again = Report.from_json(changed.to_json())
-    assert again == changed
+    loader = replace(report.loaders[0], recommendations=(made,), rejected=(made,))
+    for told in (report, replace(report, loaders=(loader,))):
+        text = told.to_json()
+        again = Report.from_json(text)
+        assert again == told and again.to_json() == text
+        assert told.to_json(indent=None).count("\n") == 0
     assert again.loaders[0].recommendations[0].change.params["persistent_workers"] is True
+    assert report.loaders[0].batches == 60
+    later = json.loads(text)
+    later["loaders"][0]["future"] = 1  # of a later version
+    assert Report.from_json(json.dumps(later)) == told
 
 
 def test_a_report_of_schema_1_is_read_with_its_evidence_as_text(report: Report) -> None:
@@ -276,14 +246,9 @@ def test_what_is_no_report(text: str, sentence: str) -> None:
     ("path", "value", "where"),
     [
         (("loaders", 0, "verdict"), "great", r"report\.loaders\[0\]\.verdict"),
-        (("loaders", 0, "batches"), "60", r"report\.loaders\[0\]\.batches"),
         (("loaders", 0, "batches"), True, r"report\.loaders\[0\]\.batches"),
         (("loaders", 0, "stages", "fetch", "mean_us"), "1", r"stages\[\.\.\.\]\.mean_us"),
-        (
-            ("loaders", 0, "batches"),
-            60.0,
-            r"expected `int`, got `float` - at `report\.loaders\[0\]\.batches`",
-        ),
+        (("loaders", 0, "batches"), 60.0, r"expected `int`, got `float` - at `report\.lo"),
         (("system", "reasons"), [], r"system\.reasons"),
         (("run", "argv"), {"a": 1}, r"run\.argv"),
     ],
@@ -293,18 +258,9 @@ def test_values_of_the_wrong_kind_are_named(
 ) -> None:
     data = json.loads(report.to_json())
     *parents, last = path
-    target = data
-    for key in parents:
-        target = target[key]
-    target[last] = value
+    functools.reduce(lambda found, key: found[key], parents, data)[last] = value
     with pytest.raises(UsageError, match=where):
         Report.from_json(json.dumps(data))
-
-
-def test_unknown_keys_are_left_for_later_versions(report: Report) -> None:
-    data = json.loads(report.to_json())
-    data["loaders"][0]["future"] = 1
-    assert Report.from_json(json.dumps(data)) == report
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()

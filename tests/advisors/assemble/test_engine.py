@@ -41,25 +41,39 @@ def placed(case: Case, copies: float, headroom: float | None, **more: Any) -> Re
     return found[0] if found is not None and found[1] else None
 
 
-def test_training_that_waits_for_its_copies_is_told(found_case: Case) -> None:
-    assert placed(found_case, 0.0, 1.01, verdict="compute-bound") is None
-    found = placed(found_case, 0.4, 1.0, verdict="compute-bound")
-    assert found is not None
-    assert (found.predicted.mid, found.predicted.high) == (1.5, pytest.approx(1 / 0.6))
+@pytest.mark.parametrize(
+    ("copies", "headroom", "verdict", "high"),
+    [
+        (0.0, 1.01, "compute-bound", None),
+        (0.4, 1.0, "compute-bound", 1 / 0.6),  # it waits for its copies
+        (0.0, 1.25, "input-bound", 1.25),
+        (0.3, 1.25, "input-bound", 2.0),  # on top of free loading
+        (0.3, None, "input-bound", 3.0),
+    ],
+)
+def test_no_more_is_promised_than_free_loading_and_free_copies(
+    found_case: Case, copies: float, headroom: float | None, verdict: str, high: float | None
+) -> None:
+    found = placed(found_case, copies, headroom, verdict=verdict)
+    assert (found and found.predicted.high) == (high and pytest.approx(high))
 
 
-def test_free_copies_come_on_top_of_free_loading(found_case: Case) -> None:
-    loading, both = (placed(found_case, copies, 1.25) for copies in (0.0, 0.3))
-    assert loading is not None and both is not None
-    assert (loading.predicted.high, both.predicted.high) == (1.25, pytest.approx(2.0))
-    unknown = placed(found_case, 0.3, None)
-    assert unknown is not None and unknown.predicted.high == 3.0
+@pytest.mark.parametrize(
+    ("low", "mid", "said"), [(1.02, 1.3, True), (1.02, 1.1, False), (1.0, 1.3, False)]
+)
+@pytest.mark.parametrize("code", ["def read(path):\n    return path\n", "x = 1\n"])
+def test_a_likely_gain_that_is_surely_one_is_recommended(
+    found_case: Case, low: float, mid: float, said: bool, code: str
+) -> None:
+    made = judge(found_case, Range(low, mid, 2.0), code=code)
+    assert made is not None and made[1] is said and made[0].change.code.endswith(code)
+    # What only defines says that it is for the hand.
+    assert made[0].change.code.startswith("# By hand") is code.startswith("def")
 
 
 def test_what_is_held_below_free_loading_is_as_unsure_as_that(found_case: Case) -> None:
-    basis = replace(
-        found_case.report.basis, stall_share=0.2, stall_share_low=0.15, stall_share_high=0.25
-    )
+    shares = {"stall_share": 0.2, "stall_share_low": 0.15, "stall_share_high": 0.25}
+    basis = replace(found_case.report.basis, **shares)
     case = replace(found_case, report=replace(found_case.report, basis=basis))
     found = placed(case, 0.0, 1.15)
     assert found is not None
@@ -86,23 +100,6 @@ def test_what_is_not_advised_promises_nothing(
     made = judge(case, predicted, headroom, title, rejected=rejected)
     assert made is not None and not made[1] and made[0].predicted == left
     assert ("gain little" in made[0].why) is not rejected
-
-
-def test_code_that_only_defines_says_that_it_is_for_the_hand(found_case: Case) -> None:
-    for code in ("def read(path):\n    return path\n", "x = 1\n"):
-        made = judge(found_case, code=code)
-        assert made is not None and made[1] and made[0].change.code.endswith(code)
-        assert made[0].change.code.startswith("# By hand") is code.startswith("def")
-
-
-@pytest.mark.parametrize(
-    ("low", "mid", "said"), [(1.02, 1.3, True), (1.02, 1.1, False), (1.0, 1.3, False)]
-)
-def test_a_likely_gain_that_is_surely_one_is_recommended(
-    found_case: Case, low: float, mid: float, said: bool
-) -> None:
-    made = judge(found_case, Range(low, mid, 2.0))
-    assert made is not None and made[1] is said
 
 
 def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_case: Case) -> None:
@@ -158,12 +155,10 @@ def test_a_hand_over_on_busy_cores_may_take_less_on_free_ones(
     found_case: Case, cause: str, busy: float, gain: float, low: float
 ) -> None:
     waiting = Waiting(100, 1.0, {cause: Cause(1.0, 1.0)}, {}, None, None)
-    case = replace(
-        found_case,
-        whatif=cast("Any", FakeWhatIf()),
-        system=replace(found_case.system, effective_cpus=2.0, others_cores=busy),
-        report=replace(found_case.report, waiting=waiting),
-    )
+    system = replace(found_case.system, effective_cpus=2.0, others_cores=busy)
+    report = replace(found_case.report, waiting=waiting)
+    whatif = cast("Any", FakeWhatIf())
+    case = replace(found_case, whatif=whatif, system=system, report=report)
     made = judge(case, Range(gain, gain, gain), 2.0, beside_loading=0.4)
     assert made is not None and made[0].predicted.low == pytest.approx(low)
     assert made[1] is (low > 1)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from loaderscope.advisors.assemble.findings import findings_of
 from loaderscope.advisors.case.case import Case
@@ -16,14 +16,7 @@ from loaderscope.reports.words.findings import finding_text
 from rule_cases import FakeWhatIf, case_of
 from rule_rows import US, rows_of
 from stack_cases import OWN, seen
-
-
-class Rows(Dataset[Any]):
-    def __len__(self) -> int:
-        return 40
-
-    def __getitem__(self, index: int) -> Any:
-        return index
+from stored_sets import Sized
 
 
 def case(
@@ -33,7 +26,7 @@ def case(
         wait_ms=(fetch_us + collate_us) / 1e3, compute_ms=compute_ms, fetch_ns=fetch_us * US,
         collate_ns=collate_us * US, samples=4,
     )  # fmt: skip
-    found = case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(Rows(), batch_size=4))
+    found = case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(Sized(), batch_size=4))
     return replace(found, whatif=cast("Any", FakeWhatIf()))
 
 

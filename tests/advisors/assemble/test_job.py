@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,27 +35,16 @@ def test_the_rank_that_waits_for_data_is_the_slow_one(run: RunBuilder) -> None:
     """The others wait for it too, in a collective operation: that is inside their steps."""
     job(run, slow=2)
     (section,) = sections(run)
-    slow = slowest(section)
+    slow, ranks = slowest(section), section.ranks
     assert (section.rank, section.pid, slow.rank) == (2, 4002, 2)
     assert (slow.cause, slow.cause_us, slow.others_cause_us) == ("fetch", 150_000, 10_000)
-    assert (slow.lost_us, slow.others_lost_us, slow.step_us, slow.held_up) == (
-        150_000,
-        10_000,
-        160_000,
-        True,
-    )
-    assert section.ranks is not None
-    fetch = section.ranks.spread["fetch"]
-    assert (fetch.low, fetch.low_rank, fetch.median, fetch.high, fetch.high_rank) == (
-        10_000,
-        0,
-        10_000,
-        150_000,
-        2,
-    )
-    assert [(each.rank, each.mean_us["wait"]) for each in section.ranks.each] == [
-        (0, 10_000), (1, 10_000), (2, 150_000), (3, 10_000)
-    ]  # fmt: skip
+    assert (slow.lost_us, slow.others_lost_us, slow.step_us) == (150_000, 10_000, 160_000)
+    assert slow.held_up and ranks is not None
+    fetch = ranks.spread["fetch"]
+    assert (fetch.low, fetch.median, fetch.high) == (10_000, 10_000, 150_000)
+    assert (fetch.low_rank, fetch.high_rank) == (0, 2)
+    waits = [(0, 10_000), (1, 10_000), (2, 150_000), (3, 10_000)]
+    assert [(each.rank, each.mean_us["wait"]) for each in ranks.each] == waits
 
 
 def test_workers_share_the_making(run: RunBuilder) -> None:
@@ -84,50 +74,40 @@ def test_a_loader_that_looks_ahead_holds_the_others_up_all_the_same(run: RunBuil
     """An epoch's second batch is asked for at once, as Accelerate does: a fast rank then waits for
     two steps in one."""
     for number, wait_ms in enumerate((10, 40)):
-        rows, epochs, start = [], [], 0
+        rows, epochs = [], []
         for epoch in range(3):
-            one = loop(
-                6,
-                wait_ms,
-                42 - wait_ms,
-                epoch=epoch,
-                start_ns=T0 + start,
-                fetch_ns=wait_ms * MS,
-                collate_ns=0,
-            )
+            making = {"fetch_ns": wait_ms * MS, "collate_ns": 0}
+            start = T0 + epoch * 7 * 42 * MS
+            one = loop(6, wait_ms, 42 - wait_ms, epoch=epoch, start_ns=start, **making)
             one[1]["t_ns"] = one[0]["t_ns"] + one[0]["wait_ns"]
             rows += one
             epochs.append(epoch_row(one))
-            start += 7 * 42 * MS
         process = run.process(pid=4000 + number, rank=number, world_size=2)
         process.loader(rows, epochs=epochs, config={"num_workers": 0}, name="Rows")
     slow = slowest(sections(run)[0])
     assert (slow.rank, slow.cause, slow.held_up) == (1, "fetch", True)
 
 
-def test_alike_ranks_are_shown_by_the_first(run: RunBuilder) -> None:
-    for number in (3, 1, 2):
-        rank(run, number, wait_ms=10 + number / 10, step_ms=40, fetch_ms=10)
+@pytest.mark.parametrize(
+    ("numbers", "waits", "how", "high"),
+    [
+        ((3, 1, 2), (10.3, 10.1, 10.2), {"step_ms": 40, "fetch_ms": 10}, 3),  # alike
+        ((0, 1), (1, 90), {"step_ms": 100, "fetch_ms": 10, "batches": 8}, 1),  # too few batches
+        # A mean wait 50 ms longer than the others', all of it from one batch of forty.
+        ((0, 1, 2), (5, 5, 5), {"step_ms": 50, "fetch_ms": 5, "hiccup_ms": 2000}, 1),
+    ],
+)
+def test_where_no_rank_is_slow(
+    run: RunBuilder, numbers: Any, waits: Any, how: dict[str, Any], high: int
+) -> None:
+    hiccup_ms = how.get("hiccup_ms", 0)
+    for number, wait_ms in zip(numbers, waits, strict=True):
+        more = {"hiccup_ms": hiccup_ms if number == 1 else 0}
+        rank(run, number, wait_ms=wait_ms, **{**how, **more})
     (section,) = sections(run)
-    assert section.rank == 1 and section.ranks is not None
+    assert section.rank == min(numbers) and section.ranks is not None
     assert section.ranks.slowest is None and section.ranks.world_size == 4
-    assert (section.ranks.spread["wait"].low_rank, section.ranks.spread["wait"].high_rank) == (1, 3)
-
-
-def test_too_few_batches_name_nobody(run: RunBuilder) -> None:
-    for number in range(2):
-        rank(run, number, wait_ms=90 if number else 1, step_ms=100, fetch_ms=10, batches=8)
-    (section,) = sections(run)
-    assert section.ranks is not None and section.ranks.slowest is None
-
-
-def test_a_single_hiccup_makes_no_slow_rank(run: RunBuilder) -> None:
-    """Its mean wait is 50 ms longer than the others', all of it from one batch of forty."""
-    for number in range(3):
-        rank(run, number, wait_ms=5, step_ms=50, fetch_ms=5, hiccup_ms=2000 if number == 1 else 0)
-    (section,) = sections(run)
-    assert section.ranks is not None and section.ranks.slowest is None
-    assert section.ranks.spread["wait"].high_rank == 1
+    assert section.ranks.spread["wait"].high_rank == high
 
 
 def test_loaders_are_one_by_what_they_are_not_by_their_number(run: RunBuilder) -> None:

@@ -29,21 +29,16 @@ def loop(fetch: Any = 1.0, num_workers: int = 0, fetch_us: Any = None, **_: Any)
 
 @pytest.fixture(scope="module")
 def case(tmp_path_factory: pytest.TempPathFactory) -> Case:
-    made = case_of(
-        tmp_path_factory.mktemp("plan"),
-        main_loop(100, fetch=8.0, compute_ms=2.0),
-        whatif=FakeWhatIf(loop),
-    )
+    rows = main_loop(100, fetch=8.0, compute_ms=2.0)
+    made = case_of(tmp_path_factory.mktemp("plan"), rows, whatif=FakeWhatIf(loop))
     return replace(made, report=replace(made.report, headroom=(FETCH + COMPUTE) / COMPUTE))
 
 
 def made(
     case: Case, title: str, effort: Effort, kind: Any = "speed", params: Any = None, **changes: Any
 ) -> Option:
-    predicted = case.predict(**changes)
-    advice = Advice(
-        title, "why.", {"a": "1 s"}, predicted, "x = 1\n", params=params or {}, kind=kind
-    )
+    facts: Any = {"params": params or {}, "kind": kind}
+    advice = Advice(title, "why.", {"a": "1 s"}, case.predict(**changes), "x = 1\n", **facts)
     return Option(advice.recommendation("num-workers", "speed", effort), changes, 0.0)
 
 
@@ -117,9 +112,8 @@ def test_a_gain_that_no_model_foretold_is_multiplied(case: Case) -> None:
     rebuilt = replace(made(case, "rebuilt", "one argument", fetch=0.9), changes=None)
     half = made(case, "half", "a few lines", fetch=0.5)
     _, plan = titles(case, rebuilt, half)
-    assert plan.steps[1].together.mid == pytest.approx(
-        rebuilt.advice.predicted.mid * half.advice.predicted.mid
-    )
+    product = rebuilt.advice.predicted.mid * half.advice.predicted.mid
+    assert plan.steps[1].together.mid == pytest.approx(product)
 
 
 def test_two_conversions_are_alternatives(case: Case) -> None:
@@ -130,13 +124,10 @@ def test_two_conversions_are_alternatives(case: Case) -> None:
 
 
 def test_changes_of_one_stage() -> None:
-    assert together({"fetch": 0.5}, {"fetch": (0.2, 0.4), "collate": 0.5}) == {
-        "fetch": (0.1, 0.2),
-        "collate": 0.5,
-    }
-    assert (
-        together({"num_workers": 2}, {"num_workers": 2, "pin_memory": True})["pin_memory"] is True
-    )
+    found = together({"fetch": 0.5}, {"fetch": (0.2, 0.4), "collate": 0.5})
+    assert found == {"fetch": (0.1, 0.2), "collate": 0.5}
+    found = together({"num_workers": 2}, {"num_workers": 2, "pin_memory": True})
+    assert found["pin_memory"] is True
     for one, other in (
         ({"fetch_us": 3.0}, {"fetch": 0.5}),
         ({"fetch": 0.5}, {"fetch_us": (1, 2)}),

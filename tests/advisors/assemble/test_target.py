@@ -81,13 +81,11 @@ def test_a_mistake_gets_one_sentence(target: str, said: str) -> None:
 
 
 SCRIPT = """
-from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler
+from torch.utils.data import BatchSampler, DataLoader, RandomSampler
+from stored_sets import Sized
 
-class Rows(Dataset):
-    def __len__(self):
-        return 12
-    def __getitem__(self, index):
-        return index
+class Rows(Sized):
+    pass
 
 def make_loader(size=4):
     return DataLoader(Rows(), batch_sampler=BatchSampler(RandomSampler(Rows()), size, False))
@@ -95,11 +93,12 @@ def make_loader(size=4):
 
 
 def imported(path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The file's module under this name, such as `__main__`: as if it were run."""
+    """The script as this file's module under this name, such as `__main__`: as if it were run."""
+    path.write_text(SCRIPT)
     module = ModuleType(name)
     module.__file__ = str(path)
     monkeypatch.setitem(sys.modules, name, module)
-    exec(compile(path.read_text(), str(path), "exec"), vars(module))
+    exec(compile(SCRIPT, str(path), "exec"), vars(module))
     return module
 
 
@@ -115,23 +114,13 @@ def test_a_class_of_the_script_is_the_one_that_is_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = tmp_path / "train.py"
-    script.write_text(SCRIPT)
     with monkeypatch.context() as running:
         main = imported(script, "__main__", running)
         run = recorded(tmp_path / "runs", main.make_loader(8), main.make_loader(4))
     live = imported(script, "train", monkeypatch).make_loader()
     assert [each.config["dataset"] for each in run.loaders] == ["Rows", "Rows"]
     assert place_of(run, live) == ("p4000-0", 1)  # of two, the one with the same batches
-
-
-def test_a_class_of_another_file_is_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script, other = tmp_path / "train.py", tmp_path / "evaluate.py"
-    script.write_text(SCRIPT)
-    other.write_text(SCRIPT)
-    with monkeypatch.context() as running:
-        run = recorded(tmp_path / "runs", imported(script, "__main__", running).make_loader())
-    live = imported(other, "evaluate", monkeypatch).make_loader()
+    # A class of another file is another.
+    other = imported(tmp_path / "evaluate.py", "evaluate", monkeypatch).make_loader()
     with pytest.raises(UsageError, match=r"no loader over evaluate\.Rows: it has Rows"):
-        place_of(run, live)
+        place_of(run, other)

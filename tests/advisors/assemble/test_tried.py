@@ -21,13 +21,8 @@ from loaderscope.reports.words.sentences import nothing_to_change
 from rule_cases import case_of
 from rule_rows import rows_of
 
-OWN = {
-    "num_workers": 4,
-    "prefetch_factor": 2,
-    "pin_memory": False,
-    "persistent_workers": False,
-    "in_order": True,
-}
+OWN = {"num_workers": 4, "prefetch_factor": 2, "pin_memory": False}
+OWN |= {"persistent_workers": False, "in_order": True}
 NONE = {**OWN, "num_workers": 0}
 
 
@@ -66,46 +61,42 @@ def placed(
     return [*section.recommendations], [*section.rejected]
 
 
-def test_what_was_slower_is_not_advised(waiting_case: Case) -> None:
-    for trial in (
-        tried(NONE, "not faster", (0.30, 0.31, 0.32)),
-        tried(NONE, None, (0.02, 0.47, 14.0), 1.2),
-    ):
-        recommended, (rejected,) = placed(waiting_case, tuned_by(trial), num_workers=0)
-        assert recommended == [] and rejected.why.startswith(
-            "It was slower when it was tried. Much is expected."
-        )
+@pytest.mark.parametrize(
+    ("trial", "why"),
+    [
+        (tried(NONE, "not faster", (0.30, 0.31, 0.32)), "It was slower when it was tried. Much is expected."),
+        (tried(NONE, None, (0.02, 0.47, 14.0), 1.2), "It was slower when it was tried. Much is expected."),
+        (tried(NONE, "not faster", (0.98, 1.0, 1.02)), "It was no faster when it was tried."),
+    ],
+)  # fmt: skip
+def test_what_was_not_faster_is_not_advised(waiting_case: Case, trial: Tried, why: str) -> None:
+    recommended, (rejected,) = placed(waiting_case, tuned_by(trial), num_workers=0)
+    assert recommended == [] and rejected.why.startswith(why)
 
 
-def test_what_gained_nothing_for_certain_is_not_advised(waiting_case: Case) -> None:
-    _, (rejected,) = placed(
-        waiting_case, tuned_by(tried(NONE, "not faster", (0.98, 1.0, 1.02))), num_workers=0
-    )
-    assert rejected.why.startswith("It was no faster when it was tried.")
+@pytest.mark.parametrize(
+    ("trial", "measured", "tried_", "effect"),
+    [
+        (tried(NONE, None, (0.3, 1.4, 6.0), 1.2), None, "undecided",
+         "too short to tell: ×1.4 (0.30–6.0) in 1 s; predicted ×1.5 (1.3–1.8)"),
+        (tried(NONE, "proven", (2.0, 3.0, 4.5)), 3.0, "proven", "proved ×3.0 (2.0–4.5) in 9 s"),
+    ],
+)  # fmt: skip
+def test_what_was_tried_is_advised_with_what_it_came_to(
+    waiting_case: Case, trial: Tried, measured: float | None, tried_: str, effect: str
+) -> None:
+    """A trial that was too short says so, and proves nothing."""
+    (advised,), rejected = placed(waiting_case, tuned_by(trial), num_workers=0)
+    assert rejected == [] and advised.measured == measured
+    assert advised.tried == tried_ or measured
+    assert effect_text(advised).startswith(effect)
 
 
-def test_a_trial_that_was_too_short_says_so_and_proves_nothing(waiting_case: Case) -> None:
-    short = tried(NONE, None, (0.3, 1.4, 6.0), 1.2)
-    (advised,), rejected = placed(waiting_case, tuned_by(short), num_workers=0)
-    assert rejected == [] and advised.measured is None and advised.tried == "undecided"
-    assert (
-        effect_text(advised)
-        == "too short to tell: ×1.4 (0.30–6.0) in 1 s; predicted ×1.5 (1.3–1.8)"
-    )
+def test_a_trial_that_was_too_short_and_slower_is_told(waiting_case: Case) -> None:
     slower = tried(NONE, "undecided", (0.02, 0.47, 14.0), 1.2)
     _, (told,) = placed(waiting_case, tuned_by(slower), num_workers=0)
-    assert told.measured is None and effect_text(told).startswith(
-        "too short to tell: ×0.47 (0.02–14) in 1 s"
-    )
-
-
-def test_what_was_proven_is_advised_with_what_it_came_to(waiting_case: Case) -> None:
-    (advised,), rejected = placed(
-        waiting_case, tuned_by(tried(NONE, "proven", (2.0, 3.0, 4.5))), num_workers=0
-    )
-    assert rejected == []
-    assert advised.measured == 3.0
-    assert effect_text(advised).startswith("proved ×3.0 (2.0–4.5) in 9 s")
+    assert told.measured is None
+    assert effect_text(told).startswith("too short to tell: ×0.47 (0.02–14) in 1 s")
 
 
 @pytest.mark.parametrize(
@@ -123,14 +114,10 @@ def test_other_settings_than_those_proven_are_advised_where_more_is_certain_of_t
 
 def test_what_does_not_change_settings_is_advised_all_the_same(waiting_case: Case) -> None:
     best = tuned_by(tried(NONE, "proven", (2.9, 3.0, 3.1)))
-    recommended, rejected = placed(waiting_case, best)
-    assert len(recommended) == 1 and rejected == []
-    safety = replace(
-        recommended[0],
-        kind="safety",
-        change=replace(recommended[0].change, params={"num_workers": 2}),
-    )
-    assert why_not(safety, best) is None
+    (advised,), rejected = placed(waiting_case, best)
+    assert rejected == []
+    change = replace(advised.change, params={"num_workers": 2})
+    assert why_not(replace(advised, kind="safety", change=change), best) is None
 
 
 def test_what_was_tried_in_vain_is_not_what_may_help(waiting_case: Case) -> None:
@@ -138,7 +125,6 @@ def test_what_was_tried_in_vain_is_not_what_may_help(waiting_case: Case) -> None
     _, rejected = placed(waiting_case, tuned, num_workers=0)
     section = replace(waiting_case.report, rejected=tuple(rejected))
     assert list(may_help(section)) == [] and "title" not in (nothing_to_change(section) or "")
-    best = with_trials(
-        section, tuned_by(tried({**OWN, "num_workers": 6}, "proven", (2.9, 3.0, 3.1)))
-    )
+    proven = tuned_by(tried({**OWN, "num_workers": 6}, "proven", (2.9, 3.0, 3.1)))
+    best = with_trials(section, proven)
     assert nothing_to_change(best) == "No change is advised besides what was proven."

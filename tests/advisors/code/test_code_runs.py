@@ -22,7 +22,6 @@ from torch.utils.data import (
     BatchSampler,
     ConcatDataset,
     DataLoader,
-    Dataset,
     DistributedSampler,
     IterableDataset,
     RandomSampler,
@@ -45,18 +44,17 @@ from loaderscope.advisors.schema.report_model import Range
 from loaderscope.profiler.record.inspect.inspect_batch import inspect_batch
 from rule_cases import case_of
 from rule_rows import host_samples, main_loop, worker_loop
+from stored_sets import Sized
 
 N = 238  # sixty batches of four, the last of two
 
 
-class Rows(Dataset[Any]):
+class Rows(Sized):
     """Its sample number n is n/255: each can be told, even if it comes as a byte."""
 
     def __init__(self) -> None:
+        super().__init__(N)
         self.values = torch.arange(N * 3).reshape(N, 3) // 3 / 255
-
-    def __len__(self) -> int:
-        return len(self.values)
 
     def __getitem__(self, index: int) -> Any:
         return self.values[index]
@@ -255,13 +253,7 @@ FORMS = {
 WORKERS: tuple[dict[str, Any], ...] = (
     {},
     {"num_workers": 2},
-    {
-        "num_workers": 2,
-        "persistent_workers": True,
-        "prefetch_factor": 4,
-        "timeout": 60,
-        "pin_memory": False,
-    },
+    {"num_workers": 2, "persistent_workers": True, "prefetch_factor": 4, "timeout": 60},
     {"num_workers": 2, "multiprocessing_context": "fork", "in_order": False},
 )
 RECORDED = {
@@ -283,14 +275,9 @@ def alone(loader: Any) -> Any:
 
 def numbers(batch: Any) -> list[int]:
     """Which samples are in a batch; a lone sample is a batch of one."""
-    first = (
-        batch["x"]
-        if isinstance(batch, dict)
-        else batch[0]
-        if isinstance(batch, list | tuple)
-        else batch
-    )
-    rows = first.reshape(-1, 3)[:, 0]
+    while not isinstance(batch, torch.Tensor):
+        batch = batch["x"] if isinstance(batch, dict) else batch[0]
+    rows = batch.reshape(-1, 3)[:, 0]
     return [int(n) for n in (rows if rows.dtype == torch.uint8 else (rows * 255).round()).tolist()]
 
 
@@ -355,48 +342,38 @@ def check(made: Form, workers: dict[str, Any], rule: str, advice: Advice) -> boo
     _, scope = made.loader(**workers)
     after = pasted(advice.code, scope)
     try:
-        return same(made, workers, rule, advice, before, after, scope)
+        if after is None:
+            lines = [line for line in advice.code.splitlines() if line[:1] != "#"]
+            assert "DataLoader(" not in "".join(lines)
+            return False
+        assert not made.by_hand, advice.code
+        assert_same(made, rule, advice, before, batches_of(after, scope))
     finally:
         for cls in (Rows, Pairs, Made):  # pasted code may give the class a method
             if "__getitems__" in vars(cls):
                 del cls.__getitems__  # type: ignore[attr-defined]
+    if workers and "num_workers" not in advice.params and rule != "batched-getitems":
+        assert "num_workers=2" in advice.code, advice.code
+    return True
 
 
-def same(
-    made: Form,
-    workers: dict[str, Any],
-    rule: str,
-    advice: Advice,
-    before: list[list[int]],
-    after: Any,
-    scope: dict[str, Any],
-) -> bool:
-    if after is None:
-        assert "DataLoader(" not in "".join(
-            line for line in advice.code.splitlines() if line[:1] != "#"
-        )
-        return False
-    assert not made.by_hand, advice.code
-    found = batches_of(after, scope)
+def assert_same(
+    made: Form, rule: str, advice: Advice, before: list[list[int]], found: list[list[int]]
+) -> None:
     if advice.params.get("batch_size"):
         assert max(map(len, found)) == advice.params["batch_size"]
         if "drop_last=True" in advice.code:
-            return True
+            return
         before, found = [list(itertools.chain(*before))], [list(itertools.chain(*found))]
     elif advice.params.get("drop_last"):
         before = [batch for batch in before if len(batch) == len(before[0])]
         assert len(found) == len(before)
         if not made.ordered:
-            return True  # others are left out
+            return  # others are left out
     reordered = not made.ordered or "LengthBuckets" in advice.code or "in_order" in advice.params
     assert sorted(map(len, found)) == sorted(map(len, before)), (rule, advice.code)
-    if reordered:
-        assert made_of(found, before), (rule, advice.code)
-    else:
-        assert found == before, (rule, advice.code)
-    if workers and "num_workers" not in advice.params and rule != "batched-getitems":
-        assert "num_workers=2" in advice.code, advice.code
-    return True
+    same = made_of(found, before) if reordered else found == before
+    assert same, (rule, advice.code)
 
 
 def made_of(found: list[list[int]], before: list[list[int]]) -> bool:
@@ -466,14 +443,10 @@ def test_other_changes_keep_the_batches_too(tmp_path: Path, name: str) -> None:
 )
 def test_its_workers_give_the_same_too(tmp_path: Path, name: str) -> None:
     made = FORMS[name]
-    code = Advice(
-        "title", "why.", {}, Range(1, 1, 1),
-        loader_code(recorded(tmp_path, made, {}, RECORDED["slow to fetch"]), num_workers=2),
-    ).code  # fmt: skip
-    loader, _ = made.loader()
-    after = pasted(code, made.loader()[1])
+    code = loader_code(recorded(tmp_path, made, {}, RECORDED["slow to fetch"]), num_workers=2)
+    loader, scope = made.loader()
+    after = pasted(code, scope)
     assert after.num_workers == 2
-    found = [numbers(batch) for batch in after]
-    before = [numbers(batch) for batch in loader]
+    found, before = ([numbers(batch) for batch in each] for each in (after, loader))
     assert sorted(map(len, found)) == sorted(map(len, before))
     assert sorted(itertools.chain(*found)) == sorted(itertools.chain(*before))

@@ -16,7 +16,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.code.collating import of_lists
@@ -27,6 +27,8 @@ from loaderscope.profiler.record.inspect.inspect_attributes import describe
 from loaderscope.profiler.record.inspect.inspect_samples import inspect_samples
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from storage_cases import looked, stored_case
+from stored_sets import Sized
+from written_sets import with_getitem
 
 EXAMPLES = settings(
     max_examples=150,
@@ -84,17 +86,15 @@ NUMBERS = st.lists(st.integers(-3, 3), min_size=LENGTH, max_size=LENGTH) | st.li
 )
 
 
-class Base(Dataset[Any]):
+class Base(Sized):
     """What the generated methods use; `changing` gives something else each time."""
 
     def __init__(self, names: list[str], numbers: list[Any], folder: Path) -> None:
+        super().__init__(LENGTH)
         self.names, self.numbers, self.calls, self.held = names, numbers, 0, []  # type: ignore[var-annotated]
         self.array, self.text = np.arange(LENGTH * 3.0).reshape(LENGTH, 3), "[1, 2, 3, 4]"
         self.path, self.log = folder / "file.txt", (folder / "log").open("a")
         self.path.write_text("one\ntwo\nthree\n")
-
-    def __len__(self) -> int:
-        return LENGTH
 
     def changing(self) -> list[int]:
         self.calls += 1
@@ -165,6 +165,21 @@ DTYPES = st.sampled_from(
     ["float32", "float64", "int64", "int32", "uint8", "bool", "float16", "uint16"]
 )
 SHAPES = st.sampled_from([(), (0,), (1,), (3,), (2, 3)])
+KINDS = st.sampled_from(
+    [
+        "arrays",
+        "tensors",
+        "own",
+        "lists",
+        "numbers",
+        "texts",
+        "none",
+        "ragged",
+        "types",
+        "scalars",
+        "nested",
+    ]
+)
 
 
 class Own(torch.Tensor): ...
@@ -175,23 +190,7 @@ def columns(draw: Any) -> list[Any]:
     """One field of LENGTH samples: alike, or not."""
     dtype, shape = draw(DTYPES), draw(SHAPES)
     alike = [draw(arrays(shape, dtype)) for _ in range(LENGTH)]
-    kind = draw(
-        st.sampled_from(
-            [
-                "arrays",
-                "tensors",
-                "own",
-                "lists",
-                "numbers",
-                "texts",
-                "none",
-                "ragged",
-                "types",
-                "scalars",
-                "nested",
-            ]
-        )
-    )
+    kind = draw(KINDS)
     if kind == "tensors":
         assume(dtype != "uint16")
         return [torch.from_numpy(np.array(each)) for each in alike]
@@ -299,21 +298,12 @@ def test_all_code_that_rules_write_gives_the_same_batches(
     folder = Path(tempfile.mkdtemp(dir=tmp_path))
     monkeypatch.chdir(folder)
 
-    class Held(Dataset[Any]):
+    class Held(Sized):
         def __init__(self) -> None:
+            super().__init__(LENGTH)
             self.x, self.y = kept(xs, how), kept(ys, how)
 
-        def __len__(self) -> int:
-            return LENGTH
-
-    lines = form.split("\n")
-    file = str(folder / "generated.py")
-    Path(file).write_text(
-        "\n".join(["def __getitem__(self, index):", *(f"    {line}" for line in lines)])
-    )
-    scope: dict[str, Any] = {"torch": torch, "np": np, "__name__": "generated"}
-    exec(compile(Path(file).read_text(), file, "exec"), scope)
-    cls = type("Held", (Held,), {"__getitem__": scope["__getitem__"]})
+    cls = with_getitem(Held, form, "Held", "index", torch=torch, np=np)
     loader = DataLoader(cls(), 4)
     try:
         before = [plain(batch) for batch in loader]

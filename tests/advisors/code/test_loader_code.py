@@ -96,24 +96,12 @@ def test_loader_call(
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        (
-            {"made_by": "accelerate", "sampler_plain": False},
-            "Accelerate makes this loader out of yours",
-        ),
-        (
-            {"made_by": "lightning", "sampler_plain": False},
-            "Lightning gives this loader its sampler",
-        ),
-        (
-            {"own_constructor": True, "loader": "train.Tokens"},
-            "Tokens has a constructor of its own",
-        ),
-        (
-            {"loader": "other.DataLoader", "own_constructor": True},
-            "DataLoader has a constructor of its own",
-        ),
+        ({"made_by": "accelerate", "sampler_plain": False}, "Accelerate makes this loader out of yours"),
+        ({"made_by": "lightning", "sampler_plain": False}, "Lightning gives this loader its sampler"),
+        ({"own_constructor": True, "loader": "train.Tokens"}, "Tokens has a constructor of its own"),
+        ({"loader": "other.DataLoader", "own_constructor": True}, "DataLoader has a constructor of its own"),
     ],
-)
+)  # fmt: skip
 def test_a_call_that_is_not_known_is_changed_by_hand(
     tmp_path: Path, config: dict[str, Any], said: str
 ) -> None:
@@ -127,26 +115,12 @@ def test_a_call_that_is_not_known_is_changed_by_hand(
 
 
 def test_batches_of_the_users_own_change_by_hand(tmp_path: Path) -> None:
-    case = case_of(
-        tmp_path, main_loop(30, fetch=1.0), config={**GIVEN, "batch_sampler": "train.Buckets"}
-    )
+    config = {**GIVEN, "batch_sampler": "train.Buckets"}
+    case = case_of(tmp_path, main_loop(30, fetch=1.0), config=config)
     assert "your batch sampler" in loader_code(case, batch_size=32)
     assert loader_code(case, num_workers=1) == (
         "# yours, as in your own call: batch_sampler\n"
         "loader = DataLoader(dataset, batch_sampler=batch_sampler, num_workers=1)"
-    )
-
-
-def test_what_the_user_must_have_at_hand_is_named(tmp_path: Path) -> None:
-    config = {
-        "sampler_plain": False,
-        "generator": True,
-        "collate_fn": "train.Joiner",
-        "loader": "train.Loader",
-    }
-    code = loader_code(case_of(tmp_path, main_loop(30, fetch=1.0), config=config))
-    assert code.startswith(
-        "# yours, as in your own call: Loader, sampler, collate_fn, generator\nloader = Loader("
     )
 
 
@@ -172,22 +146,26 @@ def test_code_imports_what_it_uses(code: str, complete: str | None) -> None:
     assert with_imports(found) == found
 
 
-def test_a_long_call_has_an_argument_a_line(tmp_path: Path) -> None:
-    config = workers_config(
-        4, pin_memory=True, drop_last=True, persistent_workers=True, prefetch_factor=4
-    )
+@pytest.mark.parametrize(
+    ("config", "begin"),
+    [
+        (workers_config(4, pin_memory=True, drop_last=True, persistent_workers=True, prefetch_factor=4),
+         "loader = DataLoader(\n    dataset,\n    batch_size=4,\n"),  # a long one has an argument a line
+        ({"sampler_plain": False, "generator": True, "collate_fn": "train.Joiner", "loader": "train.Loader"},
+         "# yours, as in your own call: Loader, sampler, collate_fn, generator\nloader = Loader("),
+    ],
+)  # fmt: skip
+def test_a_call_is_laid_out_and_names_what_must_be_at_hand(
+    tmp_path: Path, config: dict[str, Any], begin: str
+) -> None:
     code = loader_code(case_of(tmp_path, main_loop(30, fetch=1.0), config=config))
-    assert code.startswith(
-        "loader = DataLoader(\n    dataset,\n    batch_size=4,\n"
-    ) and code.endswith("\n)")
-    ast.parse(code)
+    assert code.startswith(begin) and code.endswith(")") and ast.parse(code)
 
 
 def test_hostile_values_are_literals(tmp_path: Path) -> None:
-    code = call(
-        tmp_path, {"batch_size": "1); import os; (", "prefetch_factor": "x", "num_workers": 2}
-    )
-    assert ast.parse(code).body[0].value.keywords[0].value.value == "1); import os; ("  # type: ignore[attr-defined]
+    evil = "1); import os; ("
+    code = call(tmp_path, {"batch_size": evil, "prefetch_factor": "x", "num_workers": 2})
+    assert ast.parse(code).body[0].value.keywords[0].value.value == evil  # type: ignore[attr-defined]
 
 
 def test_other_objects_are_refused(tmp_path: Path) -> None:

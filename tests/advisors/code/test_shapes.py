@@ -109,6 +109,20 @@ def test_what_is_used_of_it_is_said() -> None:
     assert read is not None and read.waste
 
 
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("return torch.tensor(self.rows[index].tolist())", True),
+        ("copy = pickle.loads(pickle.dumps(self.rows[index]))", True),
+        ("image = Image.fromarray(np.asarray(self.images[index]))", True),
+        ("return torch.tensor(self.rows[index])", False),
+        ("text = json.dumps(self.rows[index])", False),
+    ],
+)
+def test_what_is_converted_there_and_back(line: str, found: bool) -> None:
+    assert (key_of(body(line), line) == "back and forth") is found
+
+
 @pytest.mark.parametrize("source", ["def broken(:", "x = f()", "def __getitem__():\n    x = f()"])
 def test_source_that_cannot_be_read_says_nothing(source: str) -> None:
     assert key_of(source, "x = f()") is None
@@ -176,20 +190,6 @@ def test_a_statement_of_several_lines_is_one() -> None:
     lines = ("wave = spectrum(", "    self.waves[index],", ").abs()")
     source = body(*lines, "return wave[:, index : index + 16]")
     assert {key_of(source, line.strip()) for line in lines} == {"whole for a part"}
-
-
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("return torch.tensor(self.rows[index].tolist())", True),
-        ("copy = pickle.loads(pickle.dumps(self.rows[index]))", True),
-        ("image = Image.fromarray(np.asarray(self.images[index]))", True),
-        ("return torch.tensor(self.rows[index])", False),
-        ("text = json.dumps(self.rows[index])", False),
-    ],
-)
-def test_what_is_converted_there_and_back(line: str, found: bool) -> None:
-    assert (key_of(body(line), line) == "back and forth") is found
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ graph."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -68,18 +68,25 @@ def test_what_is_innermost_and_what_it_is_part_of(recorded: Recorded) -> None:
     assert (line.line, line.share, line.total_share) == (41, 0.29, 1.0)
 
 
-def test_recursion_counts_once_a_stack(recorded: Recorded) -> None:
-    inner = "deepcopy std/copy.py:146"
-    deep = f"{GETITEM} > {inner} > _deepcopy_list std/copy.py:206 > {inner}"
-    (hot,) = fetch_of(recorded, (4000, "fetch", deep, 10)).hot
-    assert (hot.function, hot.library, hot.total_share) == ("deepcopy", "copy", 1.0)
-
-
 def test_several_lines_of_one_function_are_one_function(recorded: Recorded) -> None:
     first, second = (f"Pictures.__getitem__ {OWN}:{line}" for line in (41, 42))
     stage = fetch_of(recorded, (4000, "fetch", first, 3), (4000, "fetch", second, 7))
     assert [(spot.share, spot.line) for spot in stage.hot] == [(1.0, 42)]
     assert [(line.line, line.share) for line in stage.lines] == [(42, 0.7), (41, 0.3)]
+
+
+def test_recursion_counts_once_a_stack_and_a_flame_graph_has_bounds(recorded: Recorded) -> None:
+    inner = "deepcopy std/copy.py:146"
+    deep = f"{GETITEM} > {inner} > _deepcopy_list std/copy.py:206 > {inner}"
+    endless = " > ".join(f"f{n} {OWN}:{n}" for n in range(MAX_NODES + 300))
+    loader_in(recorded[1])
+    deepcopy, frames = (
+        code(with_bursts(recorded[0].path, burst((4000, "fetch", each, 10)))).stages["fetch"]
+        for each in (deep, endless)
+    )
+    (hot,) = deepcopy.hot
+    assert (hot.function, hot.library, hot.total_share) == ("deepcopy", "copy", 1.0)
+    assert [node.parent for node in frames.flame] == list(range(-1, MAX_NODES - 1))
 
 
 @pytest.mark.parametrize(
@@ -94,12 +101,9 @@ def test_a_comprehension_is_a_part_of_its_function(recorded: Recorded, inner: st
 
 def test_compiled_code_belongs_to_the_own_line_that_calls_it(recorded: Recorded) -> None:
     loader_in(recorded[1])
-    run = with_bursts(
-        recorded[0].path,
-        burst((4000, "fetch", f"{GETITEM} > native inflate /lib/libz.so.1:0", 8), native=True),
-    )
+    made = burst((4000, "fetch", f"{GETITEM} > native inflate /lib/libz.so.1:0", 8), native=True)
 
-    found = code(run)
+    found = code(with_bursts(recorded[0].path, made))
     stage = found.stages["fetch"]
 
     assert found.native
@@ -125,12 +129,9 @@ def test_each_loader_gets_its_own_workers(recorded: Recorded) -> None:
     # The process id of the second loader's worker was the first's before, and is a third one's
     # after the burst.
     add_workers(process.path, (T0, 0, 51), (T0 + 1, 0, 52), (T0 + 2, 1, 51), (T0 + 10**12, 0, 51))
-    made = burst(
-        (51, "fetch", GETITEM, 5),
-        (52, "fetch", DECODE, 7),
-        (52, "idle", "get std/queue.py:1", 9),
-        (99, "fetch", DECODE, 1),
-    )
+    idle = (52, "idle", "get std/queue.py:1", 9)
+    fetches = ((51, GETITEM, 5), (52, DECODE, 7), (99, DECODE, 1))
+    made = burst(*((pid, "fetch", *each) for pid, *each in fetches), idle)
     opened = with_bursts(run.path, made)
 
     assert [code(opened, n).stages["fetch"].samples for n in (0, 1)] == [7, 5]
@@ -148,6 +149,24 @@ def test_main_belongs_to_the_loader_that_was_iterated(recorded: Recorded) -> Non
     assert "taken while this loader was in use" in (code(opened, 1).reason or "")
 
 
+@pytest.mark.parametrize("told_apart", [True, False])
+def test_two_loaders_in_main_are_told_apart_by_their_data_sets(
+    recorded: Recorded, told_apart: bool
+) -> None:
+    run, process = recorded
+    for name in ("Pictures", "Labels"):
+        part = {"type": f"train.{name}", "name": name, "file": OWN, "line": 40}
+        loader_in(process, **({"inspection": {"dataset": part}} if told_apart else {}))
+    other = f"Labels.__getitem__ {OWN}:60"
+    opened = with_bursts(run.path, burst((4000, "fetch", GETITEM, 3), (4000, "fetch", other, 5)))
+
+    found = [code(opened, n) for n in (0, 1)]
+
+    assert [each.stages["fetch"].samples for each in found] == ([3, 5] if told_apart else [8, 8])
+    why = None if told_apart else "100 % of the samples may belong to another loader"
+    assert found[0].reason is None if told_apart else why in (found[1].reason or "")
+
+
 def test_workers_mean_that_main_does_not_fetch(recorded: Recorded) -> None:
     loader_in(recorded[1], workers=2)
     made = burst((4000, "fetch", GETITEM, 4), (4000, "wait", GETITEM, 4), (4000, "pin", GETITEM, 4))
@@ -155,42 +174,12 @@ def test_workers_mean_that_main_does_not_fetch(recorded: Recorded) -> None:
     assert set(code(with_bursts(recorded[0].path, made)).stages) == {"wait", "pin"}
 
 
-def inspected(name: str, file: str) -> Mapping[str, Any]:
-    return {"dataset": {"type": f"train.{name}", "name": name, "file": file, "line": 40}}
-
-
-def test_two_loaders_in_main_are_told_apart_by_their_data_sets(recorded: Recorded) -> None:
-    run, process = recorded
-    loader_in(process, inspection=inspected("Pictures", OWN))
-    loader_in(process, inspection=inspected("Labels", OWN))
-    other = f"Labels.__getitem__ {OWN}:60"
-    opened = with_bursts(run.path, burst((4000, "fetch", GETITEM, 3), (4000, "fetch", other, 5)))
-
-    assert [code(opened, n).stages["fetch"].samples for n in (0, 1)] == [3, 5]
-    assert code(opened).reason is None
-
-
-def test_what_cannot_be_told_apart_is_said(recorded: Recorded) -> None:
-    run, process = recorded
-    loader_in(process)
-    loader_in(process)
-    found = code(with_bursts(run.path, burst((4000, "fetch", GETITEM, 3))), 1)
-
-    assert found.stages["fetch"].samples == 3
-    assert "100 % of the samples may belong to another loader" in (found.reason or "")
-
-
 def test_the_gil_is_that_of_the_processes_of_the_stage(recorded: Recorded) -> None:
     run, process = recorded
     loader_in(process, workers=2)
     add_workers(process.path, (T0, 0, 51), (T0, 0, 52))
-    made = burst(
-        (51, "fetch", GETITEM, 10),
-        (52, "fetch", GETITEM, 30),
-        (4000, "wait", GETITEM, 5),
-        gil={51: 1.0, 52: 0.2},
-    )
-    found = code(with_bursts(run.path, made))
+    stacks = ((51, "fetch", GETITEM, 10), (52, "fetch", GETITEM, 30), (4000, "wait", GETITEM, 5))
+    found = code(with_bursts(run.path, burst(*stacks, gil={51: 1.0, 52: 0.2})))
 
     assert found.stages["fetch"].gil_share == pytest.approx(0.4)
     assert found.stages["wait"].gil_share is None
@@ -245,12 +234,6 @@ def test_the_flame_graph_is_a_tree_of_what_is_wide_enough(recorded: Recorded) ->
     ]
 
 
-def test_a_flame_graph_has_bounds(recorded: Recorded) -> None:
-    deep = " > ".join(f"f{n} {OWN}:{n}" for n in range(MAX_NODES + 300))
-    flame = fetch_of(recorded, (4000, "fetch", deep, 5)).flame
-    assert [node.parent for node in flame] == list(range(-1, MAX_NODES - 1))
-
-
 def test_lines_have_their_recorded_source(recorded: Recorded) -> None:
     source = ["def __getitem__(self, index):", "    return decode(self.blobs[index])"]
     seen = {"dataset": {"type": "t.P", "name": "P", "file": OWN, "line": 40, "getitem": source}}
@@ -269,37 +252,27 @@ def test_lines_have_their_recorded_source(recorded: Recorded) -> None:
 def test_a_file_is_read_only_where_it_is_the_one_that_ran(
     tmp_path: Path, here: str, changed: bool, text: str | None
 ) -> None:
-    import os
-
     file = tmp_path / "helpers.py"
     file.write_text("def unpack(blob):\n    return \x1bzlib.decompress(blob)\n")
     began_ns = 1_738_311_300_000_000_000
     stamp = began_ns + (10**9 if changed else -(10**9))
     os.utime(file, ns=(stamp, stamp))
-    builder = RunBuilder(tmp_path / "runs")
-    builder.system()
-    loader_in(builder.process(unix_ns=began_ns))
-    run = with_bursts(builder.path, burst((4000, "fetch", f"unpack {file}:2", 3)))
 
-    assert code(run, here=here).stages["fetch"].lines[0].text == text
+    assert text_of(tmp_path / "runs", f"unpack {file}:2", here, began_ns) == text
 
 
 @pytest.mark.parametrize("file", ["/etc/passwd", "/nowhere/at_all.py", "relative.py", "<string>"])
 def test_other_files_are_never_read(tmp_path: Path, file: str) -> None:
-    builder = RunBuilder(tmp_path / "runs")
+    assert text_of(tmp_path, f"f {file}:1", "elsewhere", 2**62) is None
+
+
+def text_of(runs: Path, frame: str, here: str, began_ns: int) -> str | None:
+    """The source that is shown of a run's only line, on the host `here`."""
+    builder = RunBuilder(runs)
     builder.system()
-    loader_in(builder.process(unix_ns=2**62))
-    run = with_bursts(builder.path, burst((4000, "fetch", f"f {file}:1", 3)))
-
-    assert code(run, here="elsewhere").stages["fetch"].lines[0].text is None
-
-
-def test_the_report_with_code_goes_through_json(recorded: Recorded) -> None:
-    loader_in(recorded[1])
-    report = build_report(with_bursts(recorded[0].path, burst((4000, "fetch", DECODE, 71))))
-
-    assert type(report).from_json(report.to_json()) == report
-    assert report.loaders[0].code is not None and report.loaders[0].code.stages["fetch"].flame
+    loader_in(builder.process(unix_ns=began_ns))
+    run = with_bursts(builder.path, burst((4000, "fetch", frame, 3)))
+    return code(run, here=here).stages["fetch"].lines[0].text
 
 
 @pytest.mark.parametrize(

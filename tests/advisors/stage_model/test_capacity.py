@@ -25,14 +25,8 @@ def found(
 
 
 def test_without_workers_one_batch_after_another(tmp_path: Path) -> None:
-    figures, limit = found(
-        tmp_path,
-        index_ns=MS,
-        fetch_ns=8 * MS,
-        fetch_cpu_ns=0,
-        collate_ns=2 * MS,
-        collate_cpu_ns=2 * MS,
-    )
+    making = {"fetch_ns": 8 * MS, "fetch_cpu_ns": 0, "collate_ns": 2 * MS, "collate_cpu_ns": 2 * MS}
+    figures, limit = found(tmp_path, index_ns=MS, **making)
     assert figures["index"].batches_per_s == pytest.approx(1000)
     assert figures["fetch+collate"].batches_per_s == pytest.approx(100)
     assert "waiting (20 % of the time on a CPU)" in figures["fetch+collate"].how
@@ -42,36 +36,22 @@ def test_without_workers_one_batch_after_another(tmp_path: Path) -> None:
 
 
 def test_workers_that_wait_are_as_fast_as_they_are_many(tmp_path: Path) -> None:
-    figures, limit = found(
-        tmp_path,
-        cpus=2,
-        workers=8,
-        fetch_ns=20 * MS,
-        fetch_cpu_ns=MS,
-        pack_ns=MS,
-        unpack_ns=MS // 2,
-        t_fetch_ns=1,
+    making = {"fetch_ns": 20 * MS, "fetch_cpu_ns": MS, "pack_ns": MS, "unpack_ns": MS // 2}
+    figures, limit = found(tmp_path, cpus=2, workers=8, t_fetch_ns=1, **making)
+    assert [figures[name].batches_per_s for name in ("workers", "pack", "unpack")] == (
+        pytest.approx([400, 8000, 2000])
     )
-    assert figures["workers"].batches_per_s == pytest.approx(400)
-    assert figures["pack"].batches_per_s == pytest.approx(8000)
-    assert figures["unpack"].batches_per_s == pytest.approx(2000)
     assert limit == "compute"
 
 
 def test_workers_that_compute_are_as_fast_as_the_cores(tmp_path: Path) -> None:
-    figures, limit = found(
-        tmp_path, cpus=2, workers=8, fetch_ns=40 * MS, fetch_cpu_ns=20 * MS, t_fetch_ns=1
-    )
+    making = {"workers": 8, "fetch_ns": 40 * MS, "fetch_cpu_ns": 20 * MS, "t_fetch_ns": 1}
+    figures, limit = found(tmp_path / "two", cpus=2, **making)
     assert figures["workers"].batches_per_s == pytest.approx(100)
     assert "limited by 2 CPUs" in figures["workers"].how
     assert limit == "workers"
-
-
-def test_unknown_cores_limit_nothing(tmp_path: Path) -> None:
-    figures, _ = found(
-        tmp_path, cpus=None, workers=8, fetch_ns=40 * MS, fetch_cpu_ns=20 * MS, t_fetch_ns=1
-    )
-    assert figures["workers"].batches_per_s == pytest.approx(200)
+    unknown, _ = found(tmp_path / "unknown", cpus=None, **making)
+    assert unknown["workers"].batches_per_s == pytest.approx(200)
 
 
 def test_waiting_the_device_does_not_feel_is_its_computing(tmp_path: Path) -> None:

@@ -35,53 +35,46 @@ def recorded(runs: Path, samples: list[dict[str, Any]]) -> Any:
     return open_run(run.path)
 
 
+def ratio(run: Any, in_main: bool = False) -> float | None:
+    return core_wait_ratio(run, run.processes[0], run.loaders[0], in_main=in_main)
+
+
 def test_the_ratio_is_of_waiting_ready_to_waiting_ready_and_computing(runs_dir: Path) -> None:
-    run = recorded(
-        runs_dir,
-        [
-            *(sample(t, 5001, 1, cpu_s=t * 0.2, delay_s=1 + t * 0.6) for t in (1, 4, 9)),
-            *(sample(t, 5002, 1, cpu_s=3 + t * 0.2, delay_s=t * 0.6) for t in (1, 4, 9)),
-            *(sample(t, 4000, 0, cpu_s=t * 0.9, delay_s=t * 0.1) for t in (1, 9)),
-        ],
-    )
-    process, loader = run.processes[0], run.loaders[0]
-    assert core_wait_ratio(run, process, loader, in_main=False) == pytest.approx(0.75)
-    assert core_wait_ratio(run, process, loader, in_main=True) == pytest.approx(0.1)
-
-
-def test_samples_outside_the_loop_do_not_count(runs_dir: Path) -> None:
-    run = recorded(
-        runs_dir, [sample(t, 5001, 1, cpu_s=t, delay_s=0 if t < 20 else 100) for t in (1, 9, 20)]
-    )
-    assert core_wait_ratio(run, run.processes[0], run.loaders[0], in_main=False) == 0
+    workers = [
+        sample(t, 5001 + n, 1, cpu_s=3 * n + t * 0.2, delay_s=1 - n + t * 0.6)
+        for n in (0, 1)
+        for t in (1, 4, 9)
+    ]
+    main = [sample(t, 4000, 0, cpu_s=t * 0.9, delay_s=t * 0.1) for t in (1, 9)]
+    run = recorded(runs_dir, [*workers, *main])
+    assert ratio(run) == pytest.approx(0.75)
+    assert ratio(run, in_main=True) == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(
-    "samples",
+    ("samples", "expected"),
     [
-        [],
-        [sample(1, 5001, 1, cpu_s=1, delay_s=1)],  # one sample says nothing of growth
-        [
-            sample(t, 5001, 1, cpu_s=t, delay_s=t, run_delay_ns=-1) for t in (1, 9)
-        ],  # not counted on this system
-        [sample(t, 5001, 1, cpu_s=t * 0.001, delay_s=t) for t in (1, 9)],  # hardly computed at all
+        ([], None),
+        ([sample(1, 5001, 1, cpu_s=1, delay_s=1)], None),  # one sample says nothing of growth
+        # Not counted on this system.
+        ([sample(t, 5001, 1, cpu_s=t, delay_s=t, run_delay_ns=-1) for t in (1, 9)], None),
+        ([sample(t, 5001, 1, cpu_s=t * 0.001, delay_s=t) for t in (1, 9)], None),  # hardly computed
+        # Samples outside the loop do not count.
+        ([sample(t, 5001, 1, cpu_s=t, delay_s=100 * (t == 20)) for t in (1, 9, 20)], 0),
     ],
 )
-def test_what_was_not_measured_is_unknown(runs_dir: Path, samples: list[dict[str, Any]]) -> None:
-    run = recorded(runs_dir, samples)
-    assert core_wait_ratio(run, run.processes[0], run.loaders[0], in_main=False) is None
+def test_what_was_not_measured_is_unknown(
+    runs_dir: Path, samples: list[dict[str, Any]], expected: float | None
+) -> None:
+    assert ratio(recorded(runs_dir, samples)) == expected
 
 
 def test_the_report_divides_idle_time_into_waiting_for_a_core_and_the_rest(runs_dir: Path) -> None:
-    run = recorded(
-        runs_dir, [sample(t, 5001, 1, cpu_s=t * 0.2, delay_s=t * 0.2) for t in (1, 4, 9)]
-    )
-    waiting = build_report(run).loaders[0].waiting
-    assert waiting is not None
-    assert waiting.fetch_idle_share == pytest.approx(0.75)
-    assert waiting.fetch_core_wait_share == pytest.approx(
-        0.25
-    )  # 10 ms of CPU time took 20 ms of a shared core
+    samples = [sample(t, 5001, 1, cpu_s=t * 0.2, delay_s=t * 0.2) for t in (1, 4, 9)]
+    waiting = build_report(recorded(runs_dir, samples)).loaders[0].waiting
+    assert waiting is not None and waiting.fetch_idle_share == pytest.approx(0.75)
+    # 10 ms of CPU time took 20 ms of a shared core.
+    assert waiting.fetch_core_wait_share == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize(

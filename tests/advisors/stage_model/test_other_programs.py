@@ -57,43 +57,32 @@ def share(run: Any) -> float | None:
     return others_share(run, run.processes[0], run.loaders[0])
 
 
-def test_what_the_run_itself_uses_is_no_other_program(runs_dir: Path) -> None:
-    assert share(recorded(runs_dir, 12.5)) == pytest.approx(0.0, abs=1e-6)
-
-
-def test_busy_cores_beyond_its_own_are_others(runs_dir: Path) -> None:
-    assert share(recorded(runs_dir, 62.5)) == pytest.approx(0.5)
-
-
-def test_only_the_cores_it_may_use_count(runs_dir: Path) -> None:
-    others = [100.0, 100.0, 0.0, 0.0, 100.0, 100.0, 100.0, 100.0]
-    assert share(recorded(runs_dir, 75.0, cores=others, cpus="0-3")) == pytest.approx(0.25)
-
-
-def test_others_may_use_what_a_quota_leaves(runs_dir: Path) -> None:
-    quota = {"version": 2, "cpu_quota": 4.0, "mem_limit_bytes": None}
-    assert share(recorded(runs_dir / "a", 62.5, cgroup=quota)) == pytest.approx(0.0, abs=1e-6)
-    assert share(recorded(runs_dir / "b", 87.5, cgroup=quota)) == pytest.approx(0.5)
-
-
-def test_time_that_the_hypervisor_took_is_nobodys(runs_dir: Path) -> None:
-    stolen = {"cpu_user_pct": 12.5, "cpu_system_pct": 0.0, "cpu_idle_pct": 37.5}
-    assert share(recorded(runs_dir / "a", 12.5, machine=stolen)) == pytest.approx(0.0, abs=1e-6)
-    pinned = recorded(runs_dir / "b", 62.5, machine=stolen, cores=[100.0] * 8, cpus="0-1")
-    assert share(pinned) == pytest.approx(0.0, abs=1e-6)  # the kernel counts it as busy
+QUOTA = {"version": 2, "cpu_quota": 4.0, "mem_limit_bytes": None}
+STOLEN = {"cpu_user_pct": 12.5, "cpu_system_pct": 0.0, "cpu_idle_pct": 37.5}
+OTHERS = [100.0, 100.0, 0.0, 0.0, 100.0, 100.0, 100.0, 100.0]
 
 
 @pytest.mark.parametrize(
-    "how",
+    ("busy_pct", "how", "others"),
     [
-        {"seconds": 0.3},
-        {"ranks": 2},
-        {"cores": [], "cpus": "0-3"},
-        {"machine": {"cpu_user_pct": float("nan")}},
+        (12.5, {}, 0.0),  # what the run itself uses
+        (62.5, {}, 0.5),
+        (75.0, {"cores": OTHERS, "cpus": "0-3"}, 0.25),  # only the cores it may use count
+        (62.5, {"cgroup": QUOTA}, 0.0),  # others may use what a quota leaves
+        (87.5, {"cgroup": QUOTA}, 0.5),
+        (12.5, {"machine": STOLEN}, 0.0),  # what the hypervisor took is nobody's
+        (62.5, {"machine": STOLEN, "cores": [100.0] * 8, "cpus": "0-1"}, 0.0),  # and counts as busy
+        (50.0, {"seconds": 0.3}, None),
+        (50.0, {"ranks": 2}, None),
+        (50.0, {"cores": [], "cpus": "0-3"}, None),
+        (50.0, {"machine": {"cpu_user_pct": float("nan")}}, None),
     ],
 )
-def test_what_was_not_measured_is_unknown(runs_dir: Path, how: dict[str, Any]) -> None:
-    assert share(recorded(runs_dir, 50.0, **how)) is None
+def test_busy_cores_beyond_its_own_are_others(
+    runs_dir: Path, busy_pct: float, how: dict[str, Any], others: float | None
+) -> None:
+    found = share(recorded(runs_dir, busy_pct, **how))
+    assert found == (None if others is None else pytest.approx(others, abs=1e-6))
 
 
 def test_workers_that_would_share_their_cores_bring_less(runs_dir: Path) -> None:

@@ -13,7 +13,6 @@ import pytest
 from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.schema.report_model import Basis, Verdict
 from loaderscope.advisors.stage_model.verdict import (
-    first_of_epoch,
     headroom,
     lost_time,
     share_with_range,
@@ -56,43 +55,47 @@ def test_too_short_says_what_to_do(tmp_path: Path, batches: int, short: bool) ->
 
 
 @pytest.mark.parametrize(
-    ("batches", "wait_ms", "expected"),
+    ("batches", "wait_ms", "short_ms", "expected"),
     [
-        (6, 1500.0, "input-bound"),
-        (6, 20.0, "too-short"),  # not long enough
-        (3, 4000.0, "too-short"),  # not often enough
-        (6, 150.0, "too-short"),
+        (6, 1500.0, 1500.0, "input-bound"),
+        (6, 20.0, 20.0, "too-short"),  # not long enough
+        (3, 4000.0, 4000.0, "too-short"),  # not often enough
+        (6, 150.0, 150.0, "too-short"),
+        (8, 1500.0, 1.0, "too-short"),  # they differ
     ],
 )
 def test_a_few_long_batches_that_say_the_same_are_enough(
-    tmp_path: Path, batches: int, wait_ms: float, expected: str
+    tmp_path: Path, batches: int, wait_ms: float, short_ms: float, expected: str
 ) -> None:
-    found, basis = judge(tmp_path, loop(batches, wait_ms=wait_ms, compute_ms=100.0))
+    rows = loop(batches, wait_ms=wait_ms, compute_ms=100.0)
+    rows[batches // 2]["wait_ns"] = round(short_ms * MS)
+    found, basis = judge(tmp_path, rows)
     assert found == expected
     assert basis.confidence == "low"
-
-
-def test_a_few_long_batches_that_differ_are_not(tmp_path: Path) -> None:
-    rows = loop(8, wait_ms=1500.0, compute_ms=100.0)
-    rows[4]["wait_ns"] = MS
-    assert judge(tmp_path, rows)[0] == "too-short"
 
 
 def epochs_of(number: int, *step: Any, **columns: Any) -> list[list[dict[str, Any]]]:
     return [loop(*step, epoch=n, start_ns=T0 + n * 10**11, **columns) for n in range(number)]
 
 
-def test_the_first_batch_of_each_epoch_is_set_apart(tmp_path: Path) -> None:
-    found, basis = judge(tmp_path, [*chain(*epochs_of(3, 40, 1, 99, first_wait_ms=300))])
-    assert basis.stall_share == pytest.approx(0.01)
-    assert found == "compute-bound"
-    assert basis.epoch_start_share == pytest.approx(600 / (3 * 4000 + 900 - 3), rel=0.01)
-
-
-def test_repeated_epoch_starts_alone_make_a_loop_input_bound(tmp_path: Path) -> None:
-    found, basis = judge(tmp_path, [*chain(*epochs_of(5, 20, 0.1, 10, first_wait_ms=500))])
-    assert found == "input-bound"
-    assert basis.sentence.startswith("Epoch starts cost ")
+@pytest.mark.parametrize(
+    ("epochs", "step", "first_ms", "verdict_", "share", "starts"),
+    [
+        (3, (40, 1, 99), 300, "compute-bound", 0.01, 600 / (3 * 4000 + 900 - 3)),
+        (5, (20, 0.1, 10), 500, "input-bound", None, None),  # repeated epoch starts alone
+    ],
+)
+def test_the_first_batch_of_each_epoch_is_set_apart(
+    tmp_path: Path, epochs: int, step: Any, first_ms: float, verdict_: str, share: Any, starts: Any
+) -> None:
+    rows = [*chain(*epochs_of(epochs, *step, first_wait_ms=first_ms))]
+    found, basis = judge(tmp_path, rows)
+    assert found == verdict_
+    if share is None:
+        assert basis.sentence.startswith("Epoch starts cost ")
+    else:
+        assert basis.stall_share == pytest.approx(share)
+        assert basis.epoch_start_share == pytest.approx(starts, rel=0.01)
 
 
 def test_time_in_iter_counts_for_epoch_starts_and_headroom(tmp_path: Path) -> None:
@@ -128,11 +131,6 @@ def test_batches_that_the_device_has_yet_to_reach_do_not_count(
     assert judge(tmp_path, rows)[0] == expected
 
 
-def test_stall_never_exceeds_wait(tmp_path: Path) -> None:
-    loader = loader_of(tmp_path, loop(30, wait_ms=1, compute_ms=1, stall_ns=50 * MS))
-    assert headroom(loader, lost_time(loader)) == pytest.approx(2)
-
-
 def test_headroom_counts_the_totals_of_older_batches(tmp_path: Path) -> None:
     loader = loader_of(tmp_path, loop(1_000, wait_ms=1, compute_ms=3))
     waits, computes = Totals(), Totals()
@@ -142,9 +140,18 @@ def test_headroom_counts_the_totals_of_older_batches(tmp_path: Path) -> None:
     assert headroom(loader, lost_time(loader)) == pytest.approx(10 / 3, rel=1e-2)
 
 
-def test_headroom_is_unknown_where_nothing_is_left(tmp_path: Path) -> None:
-    loader = loader_of(tmp_path, loop(30, wait_ms=5, compute_ms=0))
-    assert headroom(loader, lost_time(loader)) is None
+@pytest.mark.parametrize(
+    ("wait_ms", "compute_ms", "columns", "expected"),
+    [
+        (1, 1, {"stall_ns": 50 * MS}, pytest.approx(2)),  # stall never exceeds wait
+        (5, 0, {}, None),  # nothing is left
+    ],
+)
+def test_headroom(
+    tmp_path: Path, wait_ms: float, compute_ms: float, columns: Any, expected: float | None
+) -> None:
+    loader = loader_of(tmp_path, loop(30, wait_ms, compute_ms, **columns))
+    assert headroom(loader, lost_time(loader)) == expected
 
 
 def test_a_verdict_near_a_threshold_is_of_low_confidence(tmp_path: Path) -> None:
@@ -170,12 +177,3 @@ def test_the_range_covers_the_true_share() -> None:
         _, low, high = share_with_range(gone, gone + 8)
         covered += low <= 2 / 10 <= high
     assert 0.85 <= covered / 300 <= 1
-
-
-def test_first_of_epoch() -> None:
-    def flags(*epochs: int) -> list[int]:
-        return np.flatnonzero(first_of_epoch(np.array(epochs, np.int32))).tolist()
-
-    assert flags() == []
-    assert flags(0, 0, 1, 1, 3) == [0, 2, 4]
-    assert flags(0, 1, 0, 1, 2) == [0, 1, 4]

@@ -1,4 +1,4 @@
-"""Where waiting came from, on batches whose history is known."""
+"""Where waiting came from, on batches whose history is known, and by counts of bursts."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ import pytest
 from builders import MS, RunBuilder, loop
 from loaderscope.advisors.schema.report_model import Waiting
 from loaderscope.advisors.stage_model.verdict import first_of_epoch
+from loaderscope.advisors.stage_model.wait_kinds import LEAST_SAMPLES, wait_kinds
 from loaderscope.advisors.stage_model.waiting import waiting
+from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.profiler.store.stacks.stack_samples import Wait
+from stack_cases import OWN, add_workers, burst, with_bursts
 
 
 def waiting_of(tmp_path: Path, rows: list[dict[str, Any]]) -> Waiting:
@@ -36,38 +40,10 @@ def history(ms_before_next: float, **parts: float) -> dict[str, Any]:
     wait = parts["wait"]
     sent = -ms_before_next + fetch + collate + pack
     queued = wait - sent - unpack - (pin or 0)
-    columns: dict[str, Any] = {
-        "t_fetch_ns": lambda n, t, w: t - round(ms_before_next * MS),
-        "fetch_ns": round(fetch * MS),
-        "collate_ns": round(collate * MS),
-        "pack_ns": round(pack * MS),
-        "unpack_ns": round(unpack * MS),
-        "queued_ns": round(queued * MS),
-    }
-    if pin is not None:
-        columns["pin_ns"] = round(pin * MS)
-    return columns
-
-
-def after_the_first(found: dict[str, float], first_wait: float) -> dict[str, float]:
-    """Without the startup, which is the first batch's wait."""
-    assert found.pop("startup") == pytest.approx(first_wait)
-    return found
-
-
-def test_without_workers_waiting_is_the_work_itself(tmp_path: Path) -> None:
-    rows = loop(10, wait_ms=10, index_ns=1 * MS, fetch_ns=6 * MS, collate_ns=2 * MS)
-    assert seconds(waiting_of(tmp_path, rows)) == {
-        "index": 10,
-        "fetch": 60,
-        "collate": 20,
-        "other": 10,
-    }
-
-
-def test_without_workers_parts_never_exceed_the_wait(tmp_path: Path) -> None:
-    rows = loop(1, wait_ms=5, fetch_ns=9 * MS, collate_ns=2 * MS)
-    assert seconds(waiting_of(tmp_path, rows)) == {"fetch": 5}
+    times = {"fetch": fetch, "collate": collate, "pack": pack, "unpack": unpack, "queued": queued}
+    times |= {} if pin is None else {"pin": pin}
+    columns: dict[str, Any] = {f"{name}_ns": round(ms * MS) for name, ms in times.items()}
+    return {**columns, "t_fetch_ns": lambda n, t, w: t - round(ms_before_next * MS)}
 
 
 @pytest.mark.parametrize(
@@ -92,9 +68,24 @@ def test_with_workers_the_wait_is_laid_over_the_batchs_history(
     tmp_path: Path, before: float, parts: dict[str, float], expected: dict[str, float]
 ) -> None:
     rows = loop(2, wait_ms=parts["wait"], compute_ms=100, **history(before, **parts))
-    assert after_the_first(seconds(waiting_of(tmp_path, rows)), parts["wait"]) == pytest.approx(
-        expected
-    )
+    found = seconds(waiting_of(tmp_path, rows))
+    assert found.pop("startup") == pytest.approx(parts["wait"])  # the first batch's wait
+    assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (loop(10, wait_ms=10, index_ns=1 * MS, fetch_ns=6 * MS, collate_ns=2 * MS),
+         {"index": 10, "fetch": 60, "collate": 20, "other": 10}),
+        (loop(1, wait_ms=5, fetch_ns=9 * MS, collate_ns=2 * MS), {"fetch": 5}),  # never more than the wait
+        (loop(10, wait_ms=2), {"unknown": 20}),  # a plain iterable: nothing inside next() was measured
+    ],
+)  # fmt: skip
+def test_without_workers_waiting_is_the_work_itself(
+    tmp_path: Path, rows: Any, expected: dict[str, float]
+) -> None:
+    assert seconds(waiting_of(tmp_path, rows)) == expected
 
 
 def test_busy_workers_are_divided_by_what_they_do(tmp_path: Path) -> None:
@@ -125,21 +116,48 @@ def test_causes_add_up_whatever_the_numbers(tmp_path: Path) -> None:
 
 
 def test_waiting_for_io_is_told_from_computing(tmp_path: Path) -> None:
-    rows = loop(
-        40, wait_ms=10, fetch_ns=8 * MS, fetch_cpu_ns=lambda n, t, w: 2 * MS if n % 4 == 0 else None
-    )
-    found = waiting_of(tmp_path, rows)
+    cpu = lambda n, t, w: 2 * MS if n % 4 == 0 else None  # noqa: E731
+    found = waiting_of(tmp_path / "a", loop(40, wait_ms=10, fetch_ns=8 * MS, fetch_cpu_ns=cpu))
     assert found.fetch_idle_share == pytest.approx(0.75)
     assert found.collate_idle_share is None
-
-
-def test_nothing_to_say_without_batches(tmp_path: Path) -> None:
-    run = RunBuilder(tmp_path)
+    run = RunBuilder(tmp_path / "empty")
     run.process().loader()
-    loader = open_run(run.path).loaders[0]
-    assert waiting(loader, np.zeros(0, np.bool_)) is None
+    assert waiting(open_run(run.path).loaders[0], np.zeros(0, np.bool_)) is None
 
 
-def test_what_was_not_seen_is_not_called_bookkeeping(tmp_path: Path) -> None:
-    """A plain iterable: nothing inside next() was measured."""
-    assert seconds(waiting_of(tmp_path, loop(10, wait_ms=2))) == {"unknown": 20}
+FETCH = f"Rows.__getitem__ {OWN}:41"
+SLEEPS, COMPUTES = Wait("sleep"), Wait("compute")
+
+
+def run_of(tmp_path: Path, workers: int, *stacks: tuple[object, ...]) -> Run:
+    made = RunBuilder(tmp_path / "run")
+    process = made.process(50)
+    process.loader(loop(40), config={"num_workers": workers})
+    made.system()
+    add_workers(process.path, *((0, 0, 60 + number) for number in range(workers)))
+    return with_bursts(made.path, burst(*stacks))
+
+
+def kinds(run: Run):  # type: ignore[no-untyped-def]
+    return wait_kinds(run, run.processes[0], run.loaders[0])
+
+
+def test_only_waiting_while_batches_are_made_counts(tmp_path: Path) -> None:
+    run = run_of(
+        tmp_path, 2,
+        (50, "wait", "", 90, {Wait("pipe"): 90}),
+        (60, "fetch", FETCH, 40, {Wait("lock", "", 2): 20, SLEEPS: 10, COMPUTES: 10}),
+        (61, "collate", FETCH, 10, {Wait("lock", "", 1): 5, Wait("core"): 5}),
+        (61, "idle", "", 90, {Wait("pipe"): 90}),
+        (77, "fetch", FETCH, 90, {Wait("disk"): 90}),
+    )  # fmt: skip
+    found = kinds(run)
+    assert found is not None
+    assert found.shares == {"shared lock": 20 / 35, "sleep": 10 / 35, "lock": 5 / 35}
+    assert found.shared_lock == 20 / 50
+    assert found.share("sleep", "lock", "disk") == pytest.approx(15 / 35)
+
+
+@pytest.mark.parametrize("waits", [{}, {SLEEPS: LEAST_SAMPLES - 1}])
+def test_too_few_samples_are_none(tmp_path: Path, waits: dict[Wait, int]) -> None:
+    assert kinds(run_of(tmp_path, 0, (50, "fetch", FETCH, 40, waits))) is None

@@ -12,6 +12,7 @@ import pytest
 from msgspec.structs import replace
 from torch.utils.data import DataLoader, Dataset
 
+import stored_sets
 from builders import MS, T0
 from loaderscope.advisors.schema.report_model import StorageSummary
 from loaderscope.advisors.storage.files import few_files, main_suffix
@@ -29,33 +30,17 @@ from loaderscope.profiler.store.sampled_fetches import (
 from rule_cases import case_of
 from rule_rows import rows_of
 from storage_cases import SAMPLES, looked, looks_of, memory, stored_case
+from stored_sets import Rows, Sized
 
 
-class Listed(Dataset[Any]):
+class Listed(stored_sets.Listed):
     def __init__(self, count: int = 1000, suffix: str = ".png") -> None:
-        self.files = [f"data/{n}{suffix}" for n in range(count)]
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __getitem__(self, index: int) -> int:
-        return len(self.files[index])
+        super().__init__([f"data/{n}{suffix}" for n in range(count)])
 
 
 class Patches(Listed):
     def __len__(self) -> int:
         return 16 * len(self.files)
-
-
-class Numbers(Dataset[Any]):
-    def __init__(self, length: int = 1000) -> None:
-        self.length = length
-
-    def __len__(self) -> int:
-        return self.length
-
-    def __getitem__(self, index: int) -> int:
-        return index
 
 
 def summary(
@@ -78,30 +63,20 @@ def shares(found: StorageSummary) -> tuple[float, float, float]:
 
 
 def test_nothing_is_said_of_data_that_is_not_stored(tmp_path: Path) -> None:
-    assert stored_case(tmp_path, DataLoader(Numbers(), batch_size=4)).report.storage is None
+    assert stored_case(tmp_path, DataLoader(Sized(), batch_size=4)).report.storage is None
 
 
 def test_waiting_for_files_is_reading_and_computing_is_decoding(tmp_path: Path) -> None:
-    found = summary(tmp_path, looks_of(idle=0.8, fetch_ms=5.0))
+    found = summary(tmp_path / "a", looks_of(idle=0.8, fetch_ms=5.0))
 
     copying = (OPEN_US + 100_000 / COPY_BYTES_PER_US) / 5000
-    reading, decoding, other = shares(found)
-    assert reading == pytest.approx(0.8 + copying)
-    assert decoding == pytest.approx(0.2 - copying)
-    assert other == 0
+    assert shares(found) == pytest.approx((0.8 + copying, 0.2 - copying, 0.0))
     assert found.opens_per_sample == 1.0
     assert found.read_bytes_per_sample == found.disk_bytes_per_sample == 100_000
     assert found.read_calls_per_sample == 2.0 and found.wait_us_per_open == pytest.approx(4000)
-
-
-def test_copying_from_the_page_cache_is_reading_but_never_more_than_the_cpu_time(
-    tmp_path: Path,
-) -> None:
-    small = summary(
-        tmp_path / "a", looks_of(fetch_ms=0.02, mean_bytes=5_000_000, disk=0, idle=0.0), idle=0.0
-    )
-
-    assert shares(small) == (pytest.approx(1.0), pytest.approx(0.0), pytest.approx(0.0))
+    # Copying from the page cache is reading, but never more than the CPU time.
+    looks = looks_of(fetch_ms=0.02, mean_bytes=5_000_000, disk=0, idle=0.0)
+    assert shares(summary(tmp_path / "b", looks, idle=0.0)) == pytest.approx((1.0, 0.0, 0.0))
 
 
 def test_waiting_without_any_disk_is_not_for_files(tmp_path: Path) -> None:
@@ -114,7 +89,7 @@ def test_waiting_without_any_disk_is_not_for_files(tmp_path: Path) -> None:
 
 
 def test_a_set_that_reads_nothing_waits_for_something_else(tmp_path: Path) -> None:
-    found = summary(tmp_path, looks_of(None, read=0), Numbers())
+    found = summary(tmp_path, looks_of(None, read=0), Sized(1000))
 
     assert shares(found) == (0.0, pytest.approx(0.2), pytest.approx(0.8))
     assert found.wait_us_per_open is None
@@ -163,20 +138,12 @@ def test_epochs_are_told_a_sample(tmp_path: Path) -> None:
         EpochTotals(1, 2, 10, 1, 1, 10, 1000, 20, 0, -1),
         EpochTotals(0, 2, 10, 1, 1, 10, 1000, 20, 1000, 5),
     )
-    cold, warm = summary(tmp_path, replace(looks_of(), epochs=epochs)).epochs
+    found = summary(tmp_path, replace(looks_of(), epochs=epochs)).epochs
 
-    assert (cold.epoch, cold.read_bytes, cold.disk_bytes, cold.major_faults) == (
-        0,
-        100.0,
-        100.0,
-        0.5,
-    )
-    assert (warm.epoch, warm.read_bytes, warm.disk_bytes, warm.major_faults) == (
-        1,
-        100.0,
-        0.0,
-        None,
-    )
+    assert [(e.epoch, e.read_bytes, e.disk_bytes, e.major_faults) for e in found] == [
+        (0, 100.0, 100.0, 0.5),
+        (1, 100.0, 0.0, None),
+    ]
 
 
 def test_kinds_and_mounts(tmp_path: Path) -> None:
@@ -235,10 +202,11 @@ def test_the_size_of_the_data_set_is_that_of_all_files_it_lists(tmp_path: Path) 
     assert summary(tmp_path / "a", looks_of()).dataset_bytes == 1000 * 100_000
     # No list of files: its length, and as many files a sample as were opened.
     assert (
-        summary(tmp_path / "b", looks_of(opens=800), Numbers()).dataset_bytes == 2 * 1000 * 100_000
+        summary(tmp_path / "b", looks_of(opens=800), Sized(1000)).dataset_bytes
+        == 2 * 1000 * 100_000
     )
     # The same few files again and again.
-    assert summary(tmp_path / "c", looks_of(distinct=10), Numbers()).dataset_bytes == 10 * 100_000
+    assert summary(tmp_path / "c", looks_of(distinct=10), Sized(1000)).dataset_bytes == 10 * 100_000
 
 
 def test_the_size_of_containers_is_their_own(tmp_path: Path) -> None:
@@ -247,7 +215,7 @@ def test_the_size_of_containers_is_their_own(tmp_path: Path) -> None:
         ("lmdb", "/data/b.mdb", 300),
         ("hdf5", "/data/c.h5", None),
     )
-    found = summary(tmp_path, looks_of(None, read=100, containers=files), Numbers())
+    found = summary(tmp_path, looks_of(None, read=100, containers=files), Sized(1000))
 
     assert found.dataset_bytes == 1000 and [c.path for c in found.containers] == [
         path for _, path, _ in files
@@ -255,12 +223,10 @@ def test_the_size_of_containers_is_their_own(tmp_path: Path) -> None:
 
 
 def test_a_container_held_by_the_data_set_is_named(tmp_path: Path) -> None:
-    class Mapped(Dataset[Any]):
+    class Mapped(Sized):
         def __init__(self) -> None:
+            super().__init__(50)
             self.rows = np.memmap(tmp_path / "x.bin", np.float32, "w+", shape=(50, 10))
-
-        def __len__(self) -> int:
-            return 50
 
         def __getitem__(self, index: int) -> Any:
             return np.array(self.rows[index])
@@ -281,31 +247,28 @@ def test_memory_is_what_processes_leave_of_the_containers_limit(tmp_path: Path) 
     assert summary(tmp_path / "c", looks_of(), system=little).memory_bytes == 2_000_000_000
 
 
-def test_few_files_are_told_from_many(tmp_path: Path) -> None:
-    def few(name: str, looks: SampledFetches, dataset: Dataset[Any]) -> bool:
-        return few_files(
-            stored_case(tmp_path / name, DataLoader(dataset, batch_size=4), looks).loader
-        )
+@pytest.mark.parametrize(
+    ("few", "looks", "dataset"),
+    [
+        (True, looks_of(".tar", distinct=2), Sized(1000)),
+        (False, looks_of(".png"), Sized(1000)),
+        # A small data set that was gone through often opens its files again, too.
+        (False, looks_of(".png", distinct=40), Listed(40)),
+        (False, looks_of(None, read=0), Sized(1000)),
+        # Patches of pictures: each file is read for sixteen samples, but holds none to be looked up.
+        (False, looks_of(".png", distinct=40), Patches(40)),
+        (True, looks_of(".h5", distinct=40), Patches(40, ".h5")),
+    ],
+)
+def test_few_files_are_told_from_many(tmp_path: Path, few: bool, looks: Any, dataset: Any) -> None:
+    assert few_files(stored_case(tmp_path, DataLoader(dataset, 4), looks).loader) is few
 
-    assert few("a", looks_of(".tar", distinct=2), Numbers())
-    assert not few("b", looks_of(".png"), Numbers())
-    # A small data set that was gone through often opens its files again, too.
-    assert not few("c", looks_of(".png", distinct=40), Listed(40))
-    assert not few("d", looks_of(None, read=0), Numbers())
-    # Patches of pictures: each file is read for sixteen samples, but holds no samples to be looked
-    # up.
-    assert not few("e", looks_of(".png", distinct=40), Patches(40))
-    assert few("f", looks_of(".h5", distinct=40), Patches(40, ".h5"))
 
-
-def test_the_main_suffix_has_more_than_half_of_the_opens() -> None:
-    both = {".png": SuffixTotals(5, 0, 0, 0), ".XML": SuffixTotals(5, 0, 0, 0)}
-    assert main_suffix(SampledFetches(opens=10, suffixes=both)) is None
-    assert (
-        main_suffix(SampledFetches(opens=11, suffixes={**both, ".XML": SuffixTotals(6, 0, 0, 0)}))
-        == ".xml"
-    )
-    assert main_suffix(SampledFetches()) is None
+@pytest.mark.parametrize(("opens", "suffix"), [((5, 5), None), ((5, 6), ".xml"), ((), None)])
+def test_the_main_suffix_has_more_than_half_of_the_opens(opens: Any, suffix: str | None) -> None:
+    named = zip((".png", ".XML"), opens, strict=False)
+    suffixes = {name: SuffixTotals(count, 0, 0, 0) for name, count in named}
+    assert main_suffix(SampledFetches(opens=sum(opens), suffixes=suffixes)) == suffix
 
 
 def test_a_loop_without_timed_fetching_has_no_shares(tmp_path: Path) -> None:
@@ -320,28 +283,12 @@ def test_a_loop_without_timed_fetching_has_no_shares(tmp_path: Path) -> None:
     assert storage.reasons["reading_share"]
 
 
-class Rows(Dataset[Any]):
-    """An HDF5 file that is opened past Python's `open`."""
-
-    def __init__(self) -> None:
-        self.path = "/data/rows.h5"
-        self.rows: Any = None
-
-    def __len__(self) -> int:
-        return 100
-
-    def __getitem__(self, index: int) -> Any:
-        import h5py
-
-        if self.rows is None:
-            self.rows = h5py.File(self.path)["rows"]
-        return self.rows[index]
-
-
 def test_a_library_that_opens_files_itself_is_named_by_the_source(tmp_path: Path) -> None:
-    (found,) = summary(tmp_path / "a", looks_of(None, read=100), Rows(), batch=0).containers
+    (found,) = summary(
+        tmp_path / "a", looks_of(None, read=100), Rows("/data/rows.h5", 100), batch=0
+    ).containers
     assert (found.kind, found.path, found.bytes) == ("hdf5", "dataset.path", None)
 
     seen = looks_of(None, read=100, containers=(("hdf5", "/data/rows.h5", 9),))
-    (found,) = summary(tmp_path / "b", seen, Rows(), batch=0).containers
+    (found,) = summary(tmp_path / "b", seen, Rows("/data/rows.h5", 100), batch=0).containers
     assert found.path == "/data/rows.h5"

@@ -1,11 +1,13 @@
-"""Converting: what is left out is counted, and a full disk or a broken layout is told, not
-hidden."""
+"""Decoding and converting: what is left out is counted, and a full disk is told, not hidden."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import time
+import wave
+import zlib
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from loaderscope.advisors.storage_probe import decoders
 from loaderscope.advisors.storage_probe.bounds import Bounds
 from loaderscope.advisors.storage_probe.convert import convert
-from loaderscope.advisors.storage_probe.decoders import Decoder
+from loaderscope.advisors.storage_probe.decoders import Decoder, decoder_for
 from loaderscope.advisors.storage_probe.formats import FORMATS
 from loaderscope.advisors.storage_probe.layout import Format, Layout
 from loaderscope.advisors.storage_probe.source import File
@@ -73,17 +76,13 @@ def test_layouts_that_cannot_hold_the_samples_say_why_and_the_others_go_on(tmp_p
     layouts = made(tmp_path / "out", FILES, ARRAY, DECODED_LMDB)
     done = convert(paths, layouts, ROW, BYTES, soon())
     assert len(done.encoded) == 3
-    assert layouts[1].reason is not None
-    assert "(2,) uint8 and (3,) uint8" in layouts[1].reason
+    assert "(2,) uint8 and (3,) uint8" in (layouts[1].reason or "")
     assert not layouts[1].folder.exists()
     assert [array.tolist() for array in read(layouts[2])] == [[1, 2], [1, 2, 3], [1, 2]]
-
-
-def test_samples_that_are_no_arrays_have_no_decoded_layout(tmp_path: Path) -> None:
-    layouts = made(tmp_path / "out", FILES, ARRAY)
-    paths = sources(tmp_path / "data", b'{"a": 1}', b"{}")
-    convert(paths, layouts, Decoder("json", "texts", json.loads), BYTES, soon())
-    assert layouts[1].reason == "samples do not decode to one array each"
+    texts = made(tmp_path / "texts", FILES, ARRAY)
+    paths = sources(tmp_path / "dicts", b'{"a": 1}', b"{}")
+    convert(paths, texts, Decoder("json", "texts", json.loads), BYTES, soon())
+    assert texts[1].reason == "samples do not decode to one array each"
 
 
 def test_decoded_layouts_stop_at_the_bound_and_the_others_go_on(tmp_path: Path) -> None:
@@ -95,11 +94,8 @@ def test_decoded_layouts_stop_at_the_bound_and_the_others_go_on(tmp_path: Path) 
     assert layouts[1].source_bytes == 2
     assert [row[0] for row in read(layouts[1])] == [ord("a"), ord("b")]
     too_big = made(tmp_path / "more", FILES, ARRAY)
-    convert(
-        sources(tmp_path / "data", b"a"), too_big, blow_up, BYTES._replace(max_bytes=100), soon()
-    )
-    assert too_big[1].reason is not None
-    assert "raise --bytes" in too_big[1].reason
+    convert(paths[:1], too_big, blow_up, BYTES._replace(max_bytes=100), soon())
+    assert "raise --bytes" in (too_big[1].reason or "")
 
 
 def test_the_time_for_copying_is_kept(tmp_path: Path) -> None:
@@ -160,12 +156,107 @@ def test_a_disk_that_becomes_full_ends_the_probe_with_one_sentence(
     layouts[0].load()
     if layouts[0].reason is not None:
         pytest.skip("no lmdb here")
+    large = BYTES._replace(max_bytes=1 << 25)
     with pytest.raises(UsageError, match="disk became full"):
-        convert(
-            paths,
-            layouts,
-            None,
-            BYTES._replace(max_bytes=1 << 25),
-            soon(),
-            free=lambda path: 1 << 40,
-        )
+        convert(paths, layouts, None, large, soon(), free=lambda path: 1 << 40)
+
+
+def decoded(suffix: str, data: bytes) -> Any:
+    decoder, why = decoder_for(suffix)
+    assert decoder is not None, why
+    return decoder.decode(data)
+
+
+def picture(mode: str, format_: str = "PNG", size: tuple[int, int] = (5, 3)) -> bytes:
+    image = pytest.importorskip("PIL.Image")
+    target = io.BytesIO()
+    image.new(mode, size, 1).save(target, format_)
+    return target.getvalue()
+
+
+def saved(array: Any, **options: Any) -> bytes:
+    target = io.BytesIO()
+    np.save(target, array, **options)
+    return target.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("suffix", "mode", "format_", "shape"),
+    [
+        (".png", "RGB", "PNG", (3, 5, 3)),
+        (".png", "L", "PNG", (3, 5)),
+        (".png", "RGBA", "PNG", (3, 5, 4)),
+        (".png", "P", "PNG", (3, 5, 3)),
+        (".jpg", "RGB", "JPEG", (3, 5, 3)),
+        (".webp", "RGB", "WEBP", (3, 5, 3)),
+        (".bmp", "RGB", "BMP", (3, 5, 3)),
+        (".tif", "RGB", "TIFF", (3, 5, 3)),
+    ],
+)
+def test_pictures_become_arrays_in_the_mode_data_sets_use(
+    suffix: str, mode: str, format_: str, shape: tuple[int, ...]
+) -> None:
+    array = decoded(suffix, picture(mode, format_))
+    assert (array.shape, array.dtype) == (shape, np.uint8)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".npz"])
+def test_what_would_fill_the_memory_is_refused(
+    suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bomb = io.BytesIO()
+    np.savez_compressed(bomb, np.zeros(1 << 20))
+    data = picture("L", size=(100, 100)) if suffix == ".png" else bomb.getvalue()
+    monkeypatch.setattr(decoders, "MAX_DECODED_BYTES", 1000 if suffix == ".png" else 1 << 20)
+    with pytest.raises(decoders.TooLarge):
+        decoded(suffix, data)
+
+
+def test_arrays() -> None:
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(decoded(".npy", saved(array)), array)
+    target = io.BytesIO()
+    np.savez_compressed(target, array)
+    np.testing.assert_array_equal(decoded(".npz", target.getvalue()), array)
+    target = io.BytesIO()
+    np.savez(target, a=array, b=array[0])
+    assert set(decoded(".npz", target.getvalue())) == {"a", "b"}
+
+
+def test_a_pickle_is_never_loaded() -> None:
+    with pytest.raises(ValueError, match="allow_pickle"):
+        decoded(".npy", saved(np.array([print], dtype=object), allow_pickle=True))
+
+
+def test_texts() -> None:
+    assert decoded(".json", json.dumps({"a": [1, 2]}).encode()) == {"a": [1, 2]}
+    assert decoded(".csv", b'a,"b,c"\n1,2\n') == [["a", "b,c"], ["1", "2"]]
+    assert decoded(".txt", "ä".encode()) == "ä"
+
+
+@pytest.mark.parametrize(("width", "dtype"), [(1, "u1"), (2, "<i2"), (4, "<i4"), (3, "u1")])
+def test_sounds(width: int, dtype: str) -> None:
+    target = io.BytesIO()
+    with wave.open(target, "wb") as sound:
+        sound.setnchannels(2)
+        sound.setsampwidth(width)
+        sound.setframerate(8000)
+        sound.writeframes(bytes(range(2 * width * 5)))
+    array = decoded(".wav", target.getvalue())
+    assert array.shape[:2] == (5, 2)
+    assert array.dtype == np.dtype(dtype)
+    assert array.tobytes() == bytes(range(2 * width * 5))
+
+
+@pytest.mark.parametrize("suffix", [".png", ".npy", ".npz", ".json", ".wav", ".txt"])
+@pytest.mark.parametrize("data", [b"\xff\xfe\x00broken", zlib.compress(b"x")])
+def test_broken_files_raise_what_can_be_counted(suffix: str, data: bytes) -> None:
+    decoder, _ = decoder_for(suffix)
+    assert decoder is not None
+    with pytest.raises(Exception):  # noqa: B017, PT011 - each library has its own
+        decoder.decode(data)
+
+
+def test_an_unknown_suffix_says_that_it_is_not_decoded() -> None:
+    assert decoder_for(".xyz") == (None, ".xyz: no decoder is known here")
+    assert decoder_for("")[0] is None

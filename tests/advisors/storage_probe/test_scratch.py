@@ -1,4 +1,4 @@
-"""The temporary folder: where it is made, and that it goes away."""
+"""The temporary folder goes away, and its files are made cold for real."""
 
 from __future__ import annotations
 
@@ -12,7 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from loaderscope.advisors.storage_probe.scratch import PREFIX, RESERVE_BYTES, place, room, scratch
+from loaderscope.advisors.storage_probe.page_cache import (
+    COLD_BELOW,
+    flush,
+    make_cold,
+    resident_share,
+)
+from loaderscope.advisors.storage_probe.scratch import (
+    PREFIX,
+    RESERVE_BYTES,
+    file_system,
+    place,
+    room,
+    scratch,
+)
 from loaderscope.profiler.base.errors import UsageError
 
 PLENTY = 1 << 50
@@ -98,21 +111,12 @@ def test_the_place_is_on_the_datas_file_system_and_not_within_it(
     other.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(other))
     assert place([data], None, 0, lambda path: PLENTY) == (other, [])
+    # The roomiest, where none has enough.
+    free = {other: 10**9, tmp_path: 2 * 10**9}
+    assert place([data], None, 10**12, lambda path: free.get(path, 0))[0] == tmp_path
     monkeypatch.setattr(tempfile, "tempdir", str(data / "tmp"))  # TMPDIR within the data
     monkeypatch.chdir(data)
-    chosen, _ = place([data], None, 0, lambda path: PLENTY)
-    assert chosen == tmp_path
-
-
-def test_the_roomiest_is_taken_where_none_has_enough(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    free = {tmp_path / "tmp": 10**9, tmp_path: 2 * 10**9}
-    chosen, _ = place([tmp_path / "data"], None, 10**12, lambda path: free.get(path, 0))
-    assert chosen == tmp_path
+    assert place([data], None, 0, lambda path: PLENTY)[0] == tmp_path
 
 
 @pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no second file system")
@@ -125,19 +129,59 @@ def test_another_file_system_is_said(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_serve_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data/below").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "data/below")
-    for name in ("data", "data/below", "link"):
+    (tmp_path / "sealed").mkdir(mode=0o500)
+    names = ["data", "data/below", "link", "gone", *(["sealed"] if os.getuid() != 0 else [])]
+    for name in names:
         with pytest.raises(UsageError, match="not a folder outside of the data"):
             place([tmp_path / "data"], tmp_path / name, 0)
-    with pytest.raises(UsageError, match="not a folder outside of the data that can be written to"):
-        place([tmp_path / "data"], tmp_path / "gone", 0)
-    (tmp_path / "sealed").mkdir(mode=0o500)
-    if os.getuid() != 0:
-        with pytest.raises(
-            UsageError, match="not a folder outside of the data that can be written to"
-        ):
-            place([tmp_path / "data"], tmp_path / "sealed", 0)
 
 
 def test_others_keep_some_room(tmp_path: Path) -> None:
     assert room(tmp_path, lambda path: RESERVE_BYTES) == 0
     assert room(tmp_path, lambda path: RESERVE_BYTES + 1_100) == 1_000
+
+
+of_linux = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's page cache")
+SHM = Path("/dev/shm")
+
+
+def files(folder: Path, number: int) -> list[Path]:
+    paths = [folder / str(n) for n in range(number)]
+    for path in paths:
+        path.write_bytes(os.urandom(20_000))
+    flush(paths)
+    for path in paths:  # fast storage may have let go of what was written
+        path.read_bytes()
+    return paths
+
+
+@of_linux
+def test_what_was_written_is_resident_and_after_dropping_it_is_not(tmp_path: Path) -> None:
+    if file_system(tmp_path) not in ("ext4", "xfs", "btrfs"):
+        pytest.skip("a file system whose pages can be dropped is needed")
+    paths = files(tmp_path, 100)
+    (tmp_path / "empty").touch()
+    paths.append(tmp_path / "empty")
+    few = COLD_BELOW  # a busy machine takes single pages back, and keeps others, when it likes
+    assert resident_share(paths) == pytest.approx(1.0, abs=few)
+    assert make_cold(paths) is None
+    assert resident_share(paths) == pytest.approx(0.0, abs=few)
+    for path in paths[:50]:
+        path.read_bytes()
+    assert resident_share(paths) == pytest.approx(0.5, abs=few)
+
+
+@of_linux
+@pytest.mark.skipif(not SHM.is_dir(), reason="no /dev/shm")
+def test_where_files_live_in_memory_that_is_said() -> None:
+    with tempfile.TemporaryDirectory(dir=SHM) as folder:
+        reason = make_cold(files(Path(folder), 3))
+    assert reason is not None
+    assert "100% of the pages were still in memory" in reason
+
+
+@of_linux
+def test_a_file_that_is_gone_is_a_reason_too(tmp_path: Path) -> None:
+    reason = make_cold([tmp_path / "gone"])
+    assert reason is not None
+    assert "cannot be dropped" in reason

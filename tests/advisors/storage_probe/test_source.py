@@ -1,4 +1,4 @@
-"""Which files a probe is about, whatever the folder or the run holds."""
+"""Which files a probe is about, whatever the folder or the run holds, and the sample of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from msgspec import structs
 
 from builders import RunBuilder, loop
 from loaderscope.advisors.storage_probe import source
-from loaderscope.advisors.storage_probe.source import find_data
+from loaderscope.advisors.storage_probe.bounds import Bounds, read_size
+from loaderscope.advisors.storage_probe.run_probe import choose
+from loaderscope.advisors.storage_probe.source import Data, find_data
 from loaderscope.profiler.base.errors import RunNotFound, UsageError
 from loaderscope.profiler.store.inspection import Inspection, Part
 from loaderscope.profiler.store.run.run import Run
@@ -52,34 +54,25 @@ def test_hidden_names_links_and_pipes_are_left_out(tmp_path: Path) -> None:
     assert names(find_data(tmp_path / "data", 5)) == ["x.bin"]
 
 
+@pytest.mark.parametrize(("entries", "seconds", "count"), [(7, 5, 7), (1000, 0, 1)])
 def test_a_large_folder_is_walked_in_part_and_that_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: int, seconds: float, count: int
 ) -> None:
-    write(tmp_path, *(f"{n}.bin" for n in range(20)))
-    monkeypatch.setattr(source, "MAX_ENTRIES", 7)
-    found = find_data(tmp_path, 5)
-    assert (found.count, found.partial) == (7, True)
-
-
-def test_a_walk_that_takes_too_long_ends(tmp_path: Path) -> None:
-    write(tmp_path, *(f"{n}/x.bin" for n in range(5)))
-    found = find_data(tmp_path, 0)
-    assert found.partial
-    assert found.count == 1
+    write(tmp_path, *(f"{n}/x.bin" if not seconds else f"{n}.bin" for n in range(20)))
+    monkeypatch.setattr(source, "MAX_ENTRIES", entries)
+    found = find_data(tmp_path, seconds)
+    assert (found.count, found.partial) == (count, True)
 
 
 def test_what_holds_no_files_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no files in"):
         find_data(tmp_path, 5)
     with pytest.raises(UsageError, match="is a file"):
-        find_data(write(tmp_path, "x.bin") / "x.bin", 5)
+        find_data(write(tmp_path / "a", "x.bin") / "x.bin", 5)
     with pytest.raises(RunNotFound):
         find_data("no-such-thing", 5)
-
-
-def test_packed_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"2 \.tar files .* packed already"):
-        find_data(write(tmp_path, "0.tar", "1.tar", "readme.md"), 5)
+        find_data(write(tmp_path / "b", "0.tar", "1.tar", "readme.md"), 5)
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root reads every folder")
@@ -111,22 +104,13 @@ def opened(suffix: str, opens: int) -> dict[str, SuffixTotals]:
 
 def test_a_run_is_probed_on_the_folders_it_read(tmp_path: Path, runs_dir: Path) -> None:
     write(tmp_path / "data", "a/x.png", "a/deeper/no.png", "b/y.png", "b/z.txt", "c/unread.png")
-    folders = {
-        str(tmp_path / "data/a"): 3,
-        str(tmp_path / "data/b"): 2,
-        "/no/such/folder": 1,
-        "relative": 1,
-    }
-    looks = SampledFetches(
-        samples=5,
-        opens=6,
-        directories=2,
-        folders=folders,
-        suffixes={**opened(".png", 5), **opened("", 1)},
-    )
+    read = [tmp_path / "data/a", tmp_path / "data/b"]
+    folders = {str(read[0]): 3, str(read[1]): 2, "/no/such/folder": 1, "relative": 1}
+    suffixes = {**opened(".png", 5), **opened("", 1)}
+    looks = SampledFetches(samples=5, opens=6, directories=2, folders=folders, suffixes=suffixes)
     found = find_data(recorded(runs_dir, looks), 5)
     assert names(found) == ["x.png", "y.png"]
-    assert found.folders == (tmp_path / "data/a", tmp_path / "data/b")
+    assert found.folders == tuple(read)
     assert (found.count, found.bytes, found.partial) == (2, 10, False)
     assert "recorded on elsewhere" in found.notes[0]
 
@@ -135,13 +119,8 @@ def test_the_whole_of_a_run_comes_from_its_length_where_not_all_folders_are_know
     tmp_path: Path, runs_dir: Path
 ) -> None:
     write(tmp_path / "a", "x.png", "y.png")
-    looks = SampledFetches(
-        samples=50,
-        opens=50,
-        directories=9,
-        folders={str(tmp_path / "a"): 50},
-        suffixes=opened(".png", 50),
-    )
+    folders, suffixes = {str(tmp_path / "a"): 50}, opened(".png", 50)
+    looks = SampledFetches(samples=50, opens=50, directories=9, folders=folders, suffixes=suffixes)
     found = find_data(recorded(runs_dir, looks, length=1000), 5)
     assert (found.count, found.bytes, found.partial) == (1000, 5000, False)
     assert find_data(recorded(runs_dir / "again", looks), 5).partial
@@ -161,16 +140,65 @@ def test_a_run_whose_files_are_gone_says_so(tmp_path: Path, runs_dir: Path) -> N
 
 
 def test_a_run_without_files_says_what_it_read(runs_dir: Path) -> None:
-    with pytest.raises(UsageError, match="not seen to open any files"):
-        find_data(recorded(runs_dir, SampledFetches()), 5)
+    run = recorded(runs_dir, SampledFetches())
+    for name in (run, str(run.path), "latest", run.path):
+        with pytest.raises(UsageError, match="not seen to open any files"):
+            find_data(name, 5)
     looks = SampledFetches(containers=(ContainerFile("/data/x", "lmdb", 5),))
     with pytest.raises(UsageError, match="from lmdb: they are packed already"):
         find_data(recorded(runs_dir / "again", looks), 5)
 
 
-def test_a_folder_with_run_json_is_a_run(runs_dir: Path) -> None:
-    builder = RunBuilder(runs_dir)
-    builder.process().loader(loop(5))
-    for name in (str(builder.path), "latest", builder.path):
-        with pytest.raises(UsageError, match="not seen to open any files"):
-            find_data(name, 5)
+def data(*sizes: int) -> Data:
+    files = tuple((f"/x/{n:04d}", size) for n, size in enumerate(sizes))
+    return Data("x", "", files, len(files), sum(sizes), (Path("/x"),), False)
+
+
+def test_a_seed_decides_the_sample() -> None:
+    first, again, other = (
+        choose(data(*[10] * 500), Bounds(5000, 20, 1), seed=seed) for seed in (3, 3, 4)
+    )
+    assert first == again
+    assert set(first) != set(other)
+    assert len(set(first)) == 20
+
+
+def test_the_sample_keeps_to_files_and_bytes() -> None:
+    assert len(choose(data(*[10] * 100), Bounds(55, 100, 1), seed=0)) == 5
+    assert len(choose(data(*[0] * 100), Bounds(1, 7, 1), seed=0)) == 7
+
+
+def test_a_huge_sparse_file_is_passed_over(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.bin").write_bytes(b"x")
+    with (tmp_path / "huge.bin").open("wb") as file:
+        file.truncate(1 << 40)
+    chosen = choose(find_data(tmp_path, 5), Bounds(1 << 20, 100, 1), seed=0)
+    assert sorted(Path(path).name for path, _ in chosen) == ["a.bin", "b.bin", "c.bin"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("4096", 4096),
+        ("64MB", 64_000_000),
+        ("1.5 GB", 1_500_000_000),
+        ("2GiB", 2 << 30),
+        ("10k", 10_000),
+        ("7b", 7),
+    ],
+)
+def test_sizes_are_read_as_people_write_them(text: str, expected: int) -> None:
+    assert read_size(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-1", "1e9", "1 XB", "٣", "1" * 40, "nan"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a size"):
+        read_size(text)
+
+
+@pytest.mark.parametrize("bad", [(0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 1, float("nan"))])
+def test_bounds_that_cannot_be_meant_are_refused(bad: tuple[int, int, float]) -> None:
+    with pytest.raises(UsageError):
+        Bounds(*bad).check()

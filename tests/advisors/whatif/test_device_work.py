@@ -30,15 +30,9 @@ def model(
     }  # fmt: skip
     counts = {"h2d_copies": 1, "h2d_pinned": 1, "h2d_blocking": 0, "h2d_bytes": 1_000_000}
     counts.update({name: value for name, value in columns.items() if not name.endswith("_ns")})
-    columns = {
-        "index_ns": 0,
-        "collate_ns": 0,
-        "collate_cpu_ns": 0,
-        "pin_ns": 1,
-        "tensors": 1,
-        "bytes": 1_000_000,
-    }
-    columns.update(counts, **{name: round(value * MS) for name, value in ns.items()})
+    columns = dict.fromkeys(("index_ns", "collate_ns", "collate_cpu_ns"), 0)
+    columns |= {"pin_ns": 1, "tensors": 1, "bytes": 1_000_000, **counts}
+    columns |= {name: round(value * MS) for name, value in ns.items()}
     rows = loop(200, wait, compute, **columns)
     builder = RunBuilder(path / "runs")
     process = builder.process(affinity=1, device="cuda:0")
@@ -62,20 +56,11 @@ def test_copies_that_are_waited_for(tmp_path: Path) -> None:
 
 
 def test_many_copies_leave_the_device_idle_while_they_are_issued(tmp_path: Path) -> None:
-    issuing = 3.0
-    copying = COPY + issuing
-    found = model(
-        tmp_path,
-        LOAD,
-        copying,
-        copying + KERNEL,
-        LOAD - KERNEL,
-        h2d_blocking=1,
-        h2d_host_ns=copying,
-    )
-    assert found.predict(h2d=0.1).mid == pytest.approx(
-        (LOAD + copying) / (LOAD + 0.1 * copying), rel=0.02
-    )
+    copying = COPY + 3.0
+    device = {"device": copying + KERNEL, "stall": LOAD - KERNEL}
+    found = model(tmp_path, LOAD, copying, **device, h2d_blocking=1, h2d_host_ns=copying)
+    expected = (LOAD + copying) / (LOAD + 0.1 * copying)
+    assert found.predict(h2d=0.1).mid == pytest.approx(expected, rel=0.02)
 
 
 def test_copies_out_of_ordinary_memory_wait_whatever_was_asked(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def permuted(epochs: int, batches: int = 800, draw_ms: float = 900.0) -> tuple[R
 
 @pytest.mark.parametrize("epochs", [1, 2, 3])
 def test_a_permutation_is_drawn_once_an_epoch_and_is_no_noise(tmp_path: Path, epochs: int) -> None:
-    found = workload(tmp_path, *permuted(epochs))
+    found = workload(tmp_path / "drawn", *permuted(epochs))
     assert found.draw_ns == pytest.approx(900 * MS, rel=0.01)
 
     model = WhatIf(found)
@@ -65,14 +65,10 @@ def test_a_permutation_is_drawn_once_an_epoch_and_is_no_noise(tmp_path: Path, ep
     # 800 batches take 240 ms beside it.
     assert without.mid == pytest.approx((900 + 240) / 240, rel=0.1)
     assert without.low > 0.5 * without.mid and without.high < 2 * without.mid
-    both = model.predict(index=0.0)
-    assert both.mid > without.mid
+    assert model.predict(index=0.0).mid > without.mid
     assert model.predict(index=0.0, draw=1.0).mid < 1.2
-
-
-def test_who_draws_no_permutation_has_none(tmp_path: Path) -> None:
-    found = workload(tmp_path, *permuted(2, draw_ms=0.0))
-    assert found.draw_ns == 0 and WhatIf(found).predict(draw=0.1) == Range(1.0, 1.0, 1.0)
+    none = workload(tmp_path / "none", *permuted(2, draw_ms=0.0))
+    assert none.draw_ns == 0 and WhatIf(none).predict(draw=0.1) == Range(1.0, 1.0, 1.0)
 
 
 def in_worker(
@@ -104,29 +100,21 @@ def test_time_without_cpu_beside_packing_was_waiting_for_the_interpreter(tmp_pat
     away, waits = WhatIf(found).predict(num_workers=0), WhatIf(alone).predict(num_workers=0)
 
     assert 5 < away.mid < 13 and waits.mid < 1.3
-
-
-def test_workers_that_stay_still_share_the_interpreter(tmp_path: Path) -> None:
-    found = workload(tmp_path, *in_worker(50.0, 5.0, 45.0), CONFIG)
+    # Workers that stay still share the interpreter.
     assert WhatIf(found).predict(prefetch_factor=8).mid < 1.2
 
 
 def test_what_warms_up_is_not_carried_by_a_mean(tmp_path: Path) -> None:
     rows, epochs = in_worker(10.0, 9.0, 0.3)
-    for number in (1, 2, 3):
-        rows[number]["fetch_ns"] = rows[number]["fetch_cpu_ns"] = 1000 * MS
-    later = 80
-    rows[later]["fetch_ns"] = rows[later]["fetch_cpu_ns"] = 300 * MS  # a slow file may come again
+    kept = {"num_workers": 3, "persistent_workers": True}
+    # The first batch of each worker that is kept is no steady one.
+    assert workload(tmp_path / "kept", rows, epochs, kept).rows == len(rows) - 3
+    for number, ms in ((1, 1000), (2, 1000), (3, 1000), (80, 300)):  # a slow file may come again
+        rows[number]["fetch_ns"] = rows[number]["fetch_cpu_ns"] = ms * MS
 
-    found = workload(tmp_path, rows, epochs, CONFIG)
+    found = workload(tmp_path / "warm", rows, epochs, CONFIG)
 
     assert found.fetch_cpu_ns.max() == 300 * MS and np.sort(found.fetch_cpu_ns)[-2] <= 10 * MS
-
-
-def test_the_first_batch_of_each_worker_that_is_kept_is_no_steady_one(tmp_path: Path) -> None:
-    rows, epochs = in_worker(10.0, 9.0, 0.3)
-    found = workload(tmp_path, rows, epochs, {"num_workers": 3, "persistent_workers": True})
-    assert found.rows == len(rows) - 3
 
 
 def test_what_main_waited_for_a_core_is_not_drawing(tmp_path: Path) -> None:

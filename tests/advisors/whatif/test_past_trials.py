@@ -24,15 +24,8 @@ def tuned(runs: Path, id_: str, host: str, gains: list[float], **facts: Any) -> 
          "outcome": "proven", "seconds": 9.0}
         for g in gains
     ]  # fmt: skip
-    told = {
-        "own": OWN,
-        "chosen": OWN,
-        "decided": True,
-        "said": "done",
-        "trials": trials,
-        "switches": [],
-        **facts,
-    }
+    told = {"own": OWN, "chosen": OWN, "decided": True, "said": "done", "trials": trials}
+    told |= {"switches": [], **facts}
     (process.path / "tune0.json").write_text(json.dumps(told))
 
 

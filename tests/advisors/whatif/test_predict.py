@@ -36,23 +36,13 @@ def recorded(
     main_cores = facts.pop("main_cores", None)
     run = RunBuilder(folder / str(next(NAMES)))
     process = run.process(**{"affinity": 64, **facts})
-    config = {
-        "dataset_len": 4_000_000,
-        **(config or {}),
-    }  # epochs so long that their starts are not felt
+    config = {"dataset_len": 4_000_000, **(config or {})}  # starts of epochs are not felt
     process.loader(*lanes, epochs=epochs, config=config, kind=kind)
     if main_cores is not None:
         first, last = lanes[0][0]["t_ns"], lanes[0][-1]["t_ns"]
-        samples = [
-            {
-                "t_ns": t,
-                "pid": 4000,
-                "role": 0,
-                "cpu_user_ns": round(main_cores * (t - first)),
-                "cpu_system_ns": 0,
-            }
-            for t in (first, last)
-        ]
+        spent = {t: round(main_cores * (t - first)) for t in (first, last)}
+        main = {"pid": 4000, "role": 0, "cpu_system_ns": 0}
+        samples = [{"t_ns": t, "cpu_user_ns": ns, **main} for t, ns in spent.items()]
         run.system(machine=[{"t_ns": first}], process=samples, affinity=64)
     return open_run(run.path)
 
@@ -60,6 +50,11 @@ def recorded(
 def workload(folder: Path, *lanes: list[dict[str, Any]], **facts: Any) -> Workload:
     run = recorded(folder, *lanes, **facts)
     return workload_of(run, run.processes[0], run.processes[0].loaders[0])
+
+
+def whatif(folder: Path, *lanes: list[dict[str, Any]], **facts: Any) -> WhatIf:
+    """The model of a loop whose main process hardly computes."""
+    return WhatIf(workload(folder, *lanes, **{"main_cores": 0, **facts}))
 
 
 def alone(
@@ -98,7 +93,7 @@ def with_workers(workers: int, **config: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("workers", "factor"), [(1, 44 / 40), (2, 2.2), (4, 4.4), (8, 8.8)])
 def test_workers_for_a_data_set_that_waits(tmp_path: Path, workers: int, factor: float) -> None:
-    found = WhatIf(workload(tmp_path, alone(40, 0, 4), main_cores=0)).predict(num_workers=workers)
+    found = whatif(tmp_path, alone(40, 0, 4)).predict(num_workers=workers)
     assert found.mid == pytest.approx(factor, rel=0.06)
     assert found.low < factor < found.high
 
@@ -109,110 +104,77 @@ def test_workers_for_a_data_set_that_waits(tmp_path: Path, workers: int, factor:
 def test_workers_for_a_data_set_that_computes(
     tmp_path: Path, cpus: int, workers: int, factor: float
 ) -> None:
-    found = WhatIf(workload(tmp_path, alone(40, 40, 0.2), affinity=cpus, main_cores=1)).predict(
-        num_workers=workers
-    )
-    assert found.mid == pytest.approx(factor, rel=0.08)
+    model = whatif(tmp_path, alone(40, 40, 0.2), affinity=cpus, main_cores=1)
+    assert model.predict(num_workers=workers).mid == pytest.approx(factor, rel=0.08)
 
 
-def test_workers_do_not_pay_where_batches_are_tiny(tmp_path: Path) -> None:
-    found = WhatIf(workload(tmp_path, alone(0.05, 0.05, 0.05), affinity=4)).predict(num_workers=2)
-    assert found.high < 1
-
-
-def test_no_prediction_exceeds_free_loading(tmp_path: Path) -> None:
-    whatif = WhatIf(workload(tmp_path, alone(10, 0, 10), main_cores=0))
+def test_what_workers_cannot_bring(tmp_path: Path) -> None:
+    tiny = whatif(tmp_path, alone(0.05, 0.05, 0.05), affinity=4, main_cores=None)
+    assert tiny.predict(num_workers=2).high < 1
+    computing = whatif(tmp_path, alone(0.1, 0, 20)).predict(num_workers=4)
+    assert 0.93 < computing.mid <= 1.02  # taking a batch from a worker costs something
+    half = whatif(tmp_path, alone(10, 0, 10))
     for changes in ({"num_workers": 16}, {"fetch": 0.0}, {"num_workers": 4, "fetch": 0.1}):
-        found = whatif.predict(**changes)
+        found = half.predict(**changes)  # no more than free loading
         assert 1.8 < found.mid <= found.high <= 2.1
 
 
-def test_a_loop_limited_by_computing_gains_nothing(tmp_path: Path) -> None:
-    found = WhatIf(workload(tmp_path, alone(0.1, 0, 20), main_cores=0)).predict(num_workers=4)
-    assert 0.93 < found.mid <= 1.02  # taking a batch from a worker costs something
-
-
 def test_more_and_fewer_workers(tmp_path: Path) -> None:
-    whatif = WhatIf(workload(tmp_path, starved(2, 40, 0, 4), config=with_workers(2), main_cores=0))
-    assert whatif.misfit == pytest.approx(1, abs=0.05)
-    assert whatif.baseline_batches_per_s == pytest.approx(50, rel=0.05)
-    assert whatif.predict(num_workers=1).mid == pytest.approx(0.5, rel=0.05)
-    assert whatif.predict(num_workers=4).mid == pytest.approx(2, rel=0.05)
-    assert whatif.predict(num_workers=0).mid == pytest.approx(20 / 44, rel=0.05)
+    model = whatif(tmp_path, starved(2, 40, 0, 4), config=with_workers(2))
+    assert model.misfit == pytest.approx(1, abs=0.05)
+    assert model.baseline_batches_per_s == pytest.approx(50, rel=0.05)
+    for workers, factor in ((1, 0.5), (4, 2), (0, 20 / 44)):
+        assert model.predict(num_workers=workers).mid == pytest.approx(factor, rel=0.05)
 
 
 def test_waiting_for_a_core_is_not_waiting_for_data(tmp_path: Path) -> None:
     # Four workers on two cores: 20 ms of computing take each 40 ms. With eight cores they would
     # take 20.
-    rows = starved(4, 40, 20, 0.5)
-    whatif = WhatIf(workload(tmp_path, rows, config=with_workers(4), affinity=2, main_cores=0))
-    assert whatif.predict(cpus=8).mid == pytest.approx(2, rel=0.1)
-    assert whatif.predict(num_workers=0).mid == pytest.approx(0.5, rel=0.1)
-    assert whatif.predict(num_workers=8).mid == pytest.approx(1, rel=0.05)
-    assert whatif.predict(fetch=0.5).mid == pytest.approx(2, rel=0.1)
+    model = whatif(tmp_path, starved(4, 40, 20, 0.5), config=with_workers(4), affinity=2)
+    assert model.predict(cpus=8).mid == pytest.approx(2, rel=0.1)
+    assert model.predict(num_workers=0).mid == pytest.approx(0.5, rel=0.1)
+    assert model.predict(num_workers=8).mid == pytest.approx(1, rel=0.05)
+    assert model.predict(fetch=0.5).mid == pytest.approx(2, rel=0.1)
     # A new time is meant without waiting for a core: 10 ms where 20 are computed now.
-    assert whatif.predict(fetch_us=10_000).mid == pytest.approx(2, rel=0.1)
+    assert model.predict(fetch_us=10_000).mid == pytest.approx(2, rel=0.1)
 
 
 def test_in_order_costs_where_slow_batches_block_ready_ones(tmp_path: Path) -> None:
     slow = lambda n, t, w: (60 if n % 10 == 0 else 2) * MS  # noqa: E731
     rows = starved(3, 9, 0, 3, fetch_ns=slow, fetch_cpu_ns=0, step_ms=6)
-    found = WhatIf(workload(tmp_path, rows, config=with_workers(3), main_cores=0))
+    found = whatif(tmp_path, rows, config=with_workers(3))
     assert found.misfit == pytest.approx(1, abs=0.2)
     assert found.predict(in_order=False).mid > 1.2
-    steady = WhatIf(workload(tmp_path, starved(3, 12, 0, 3), config=with_workers(3), main_cores=0))
+    steady = whatif(tmp_path, starved(3, 12, 0, 3), config=with_workers(3))
     assert steady.predict(in_order=False).mid == pytest.approx(1, abs=0.03)
 
 
-def short_epochs(
-    persistent: bool = False,
-) -> tuple[list[list[dict[str, Any]]], list[dict[str, Any]]]:
+def test_keeping_workers_saves_their_start(tmp_path: Path) -> None:
     """Six epochs of 20 batches of 10 ms, each with 100 ms until the workers begin."""
     lanes, epochs, t = [], [], T0
     for number in range(6):
-        rows = starved(2, 20, 0, 4, batches=20, epoch=number, start_ns=t)
-        rows[0]["t_fetch_ns"] = t - 1
-        lanes.append(rows)
-        epochs.append({**epoch_row(rows), "t_iter_ns": t - 100 * MS, "num_workers": 2})
-        t = epochs[-1]["t_end_ns"] + 150 * MS
-    return lanes, epochs
-
-
-def test_keeping_workers_saves_their_start(tmp_path: Path) -> None:
-    lanes, epochs = short_epochs()
+        lanes += starved(2, 20, 0, 4, batches=20, epoch=number, start_ns=t)
+        lanes[-20]["t_fetch_ns"] = t - 1
+        own = {**epoch_row(lanes[-20:]), "t_iter_ns": t - 100 * MS, "num_workers": 2}
+        epochs.append(own)
+        t = own["t_end_ns"] + 150 * MS
     config = with_workers(2, persistent_workers=False, start_method="fork")
-    run = recorded(
-        tmp_path,
-        [row for lane in lanes for row in lane],
-        epochs=epochs,
-        config=config,
-        main_cores=0,
-    )
-    found = predict(run, persistent_workers=True)
+    run = recorded(tmp_path, lanes, epochs=epochs, config=config, main_cores=0)
     # An epoch: 100 ms of starting, 20 of the first batch, 19 of 10 ms and a last step, some ms of
     # ending.
-    assert found.mid == pytest.approx(334 / 214, rel=0.12)
+    assert predict(run, persistent_workers=True).mid == pytest.approx(334 / 214, rel=0.12)
     assert predict(run, startup=0.5).mid == pytest.approx(334 / 284, rel=0.08)
     assert predict(run, num_workers=0).mid == pytest.approx(334 / 480, rel=0.1)
     assert predict(run, multiprocessing_context="spawn").high < 0.6
-
-
-def test_long_epochs_do_not_feel_the_start(tmp_path: Path) -> None:
-    config = with_workers(2, persistent_workers=False, start_method="fork")
-    rows = starved(2, 20, 0, 4)
-    found = WhatIf(workload(tmp_path, rows, config=config, main_cores=0)).predict(
-        persistent_workers=True
-    )
-    assert found.mid == pytest.approx(1, abs=0.01)
+    # Long epochs do not feel the start.
+    long = whatif(tmp_path, starved(2, 20, 0, 4), config=config).predict(persistent_workers=True)
+    assert long.mid == pytest.approx(1, abs=0.01)
 
 
 def test_pinning_needs_a_device(tmp_path: Path) -> None:
-    assert WhatIf(workload(tmp_path, alone(10, 0, 5))).predict(pin_memory=True) == SAME
-    device = WhatIf(
-        workload(
-            tmp_path, alone(10, 0, 5, h2d_ns=3 * MS, bytes=1_000_000), device="cuda:0", main_cores=0
-        )
-    )
+    assert whatif(tmp_path, alone(10, 0, 5)).predict(pin_memory=True) == SAME
+    rows = alone(10, 0, 5, h2d_ns=3 * MS, bytes=1_000_000)
+    device = whatif(tmp_path, rows, device="cuda:0")
     found = device.predict(pin_memory=True)
     assert 1 < found.mid < 1.2
     # Copies may take between 40 % and all of their time, and the range says so.
@@ -223,28 +185,28 @@ def test_pinning_needs_a_device(tmp_path: Path) -> None:
 
 
 def test_waiting_hidden_behind_the_device_is_not_lost(tmp_path: Path) -> None:
-    hidden = WhatIf(workload(tmp_path, alone(8, 0, 2, stall_ns=0), device="cuda:0", main_cores=0))
-    assert hidden.predict(num_workers=8).high < 2.2
-    felt = WhatIf(
-        workload(tmp_path, alone(8, 0, 2, stall_ns=8 * MS), device="cuda:0", main_cores=0)
+    hidden, felt = (
+        whatif(tmp_path, alone(8, 0, 2, stall_ns=ms * MS), device="cuda:0") for ms in (0, 8)
     )
+    assert hidden.predict(num_workers=8).high < 2.2
     taking = handover(1, 1000, 0, 1.0)
     step_ms = 2 + (taking.receive_ns + taking.unpack_ns) / MS
     assert felt.predict(num_workers=8).mid == pytest.approx(10 / step_ms, rel=0.05)
 
 
 def test_stage_factors_scale_stages(tmp_path: Path) -> None:
-    whatif = WhatIf(workload(tmp_path, alone(10, 10, 5)))
-    assert whatif.predict(fetch=0.5).mid == pytest.approx(15 / 10, rel=0.01)
-    assert whatif.predict(fetch_us=5000).mid == pytest.approx(15 / 10, rel=0.01)
-    assert whatif.predict(compute=0.2).mid == pytest.approx(15 / 11, rel=0.01)
-    assert whatif.predict(collate_us=5000).mid == pytest.approx(
-        15 / 20, rel=0.01
-    )  # it took no time before
-    assert whatif.predict(collate_us=0) == SAME
-    pair = whatif.predict(fetch=(0.2, 0.8))
+    model = WhatIf(workload(tmp_path, alone(10, 10, 5)))
+    for changes, factor in (
+        ({"fetch": 0.5}, 15 / 10),
+        ({"fetch_us": 5000}, 15 / 10),
+        ({"compute": 0.2}, 15 / 11),
+        ({"collate_us": 5000}, 15 / 20),  # it took no time before
+    ):
+        assert model.predict(**changes).mid == pytest.approx(factor, rel=0.01), changes
+    assert model.predict(collate_us=0) == SAME
+    pair = model.predict(fetch=(0.2, 0.8))
     assert pair.low < 15 / 13 < pair.mid < 15 / 7 < pair.high
-    assert whatif.predict(fetch=(0.8, 0.2)) == pair
+    assert model.predict(fetch=(0.8, 0.2)) == pair
 
 
 @pytest.mark.parametrize(
@@ -301,11 +263,8 @@ def test_which_loader(tmp_path: Path) -> None:
     process.loader(alone(10, 0, 5), name="train")
     process.loader(alone(10, 0, 90, batches=50), name="validation")
     train = predict(run.path, num_workers=2)
-    assert (
-        train
-        == predict(open_run(run.path), loader="train", num_workers=2)
-        == predict(run.path, 0, num_workers=2)
-    )
+    assert train == predict(open_run(run.path), loader="train", num_workers=2)
+    assert train == predict(run.path, 0, num_workers=2)
     assert predict(run.path, loader="validation", num_workers=2).mid < train.mid
     for wrong in ("test", 2, -1, True):
         with pytest.raises(UsageError, match=r"0 \(train\), 1 \(validation\)"):
@@ -358,10 +317,9 @@ def test_invariants(tmp_path: Path, seed: int, workers: int, to: int, cpus: int)
 
 
 def test_threads_of_main_beside_workers_are_uncertain(tmp_path: Path) -> None:
+    facts = {"affinity": 2, "torch_threads": 2}
     one, two = (
-        WhatIf(
-            workload(tmp_path, alone(10, 0, 20), main_cores=cores, affinity=2, torch_threads=2)
-        ).predict(num_workers=2)
+        whatif(tmp_path, alone(10, 0, 20), main_cores=cores, **facts).predict(num_workers=2)
         for cores in (0.6, 1.3)
     )
     assert two.high / two.low > 1.3 * one.high / one.low
@@ -370,25 +328,13 @@ def test_threads_of_main_beside_workers_are_uncertain(tmp_path: Path) -> None:
 def test_rubbish_in_a_lane_still_gives_a_range(tmp_path: Path) -> None:
     most = (1 << 62) - 1
     rows = starved(2, 20, 0, 4, batches=60)
+    names = ["fetch", "wait", "t_fetch", "queued", "compute", "fetch_cpu", "pack", "t"]
     for number, row in enumerate(rows):
-        name = (
-            "fetch_ns",
-            "wait_ns",
-            "t_fetch_ns",
-            "queued_ns",
-            "compute_ns",
-            "fetch_cpu_ns",
-            "pack_ns",
-            "t_ns",
-        )[number % 8]
-        row[name] = most if number % 3 else 0
-    epochs = [
-        {**epoch_row(rows), "t_end_ns": 0, "batches": most},
-        {**epoch_row(rows), "t_iter_ns": most, "batches": 1},
-    ]
-    run = recorded(
-        tmp_path, rows, epochs=epochs, config=with_workers(2, prefetch_factor=most, dataset_len=-5)
-    )
+        row[f"{names[number % 8]}_ns"] = most if number % 3 else 0
+    told = epoch_row(rows)
+    epochs = [{**told, "t_end_ns": 0, "batches": most}, {**told, "t_iter_ns": most, "batches": 1}]
+    config = with_workers(2, prefetch_factor=most, dataset_len=-5)
+    run = recorded(tmp_path, rows, epochs=epochs, config=config)
     for changes in (
         {"num_workers": 0},
         {"num_workers": 4},
@@ -403,20 +349,17 @@ def test_a_million_batches_take_no_longer(tmp_path: Path) -> None:
     run = recorded(tmp_path, alone(10, 10, 5), main_cores=1)
     process, loader = run.processes[0], run.processes[0].loaders[0]
     rows = 1_000_000
-    columns = {
-        name: np.tile(values, rows // loader.batches.rows)
-        for name, values in loader.batches.items()
-    }
+    times = rows // loader.batches.rows
+    columns = {name: np.tile(values, times) for name, values in loader.batches.items()}
     object.__setattr__(loader, "batches", Columns(columns, rows))
     loaded = workload_of(run, process, loader)
     assert loaded.rows <= 20_000
-    whatif = WhatIf(loaded)
-    whatif.predict(num_workers=1)
+    model = WhatIf(loaded)
+    model.predict(num_workers=1)
     spent = []
     for workers in (2, 3, 4, 8, 16):
         began = time.process_time()
-        whatif.predict(num_workers=workers, fetch=(0.4, 0.6))
+        model.predict(num_workers=workers, fetch=(0.4, 0.6))
         spent.append(time.process_time() - began)
-    assert (
-        sorted(spent)[2] < 0.15
-    )  # CPU time, with room for slow machines: see benchmarks/prediction.py
+    # CPU time, with room for slow machines: see benchmarks/prediction.py.
+    assert sorted(spent)[2] < 0.15

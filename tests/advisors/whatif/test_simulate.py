@@ -16,7 +16,7 @@ COUNT = 200
 
 def times(count: int = COUNT, **values: Any) -> Times:
     """Constant times, or a list of them; what is not named takes none."""
-    names = (
+    names = [
         "work_cpu",
         "work_idle",
         "send",
@@ -25,13 +25,11 @@ def times(count: int = COUNT, **values: Any) -> Times:
         "draw",
         "compute_cpu",
         "compute_idle",
-    )
+    ]
     assert set(values) <= set(names)
-    given_: dict[str, list[float]] = {}
-    for name in names:
-        value = values.get(name, 0.0)
-        given_[name] = list(value) if isinstance(value, list) else [float(value)] * count
-    return Times(**given_)
+    told = {name: values.get(name, 0.0) for name in names}
+    lists = {n: list(v) if isinstance(v, list) else [float(v)] * count for n, v in told.items()}
+    return Times(**lists)
 
 
 def setting(workers: int, **values: Any) -> Setting:
@@ -48,67 +46,50 @@ def a_step(found: Epoch) -> float:
     return (found.ends[-1] - found.ends[half - 1]) / (len(found.ends) - half)
 
 
-@pytest.mark.parametrize(("workers", "step"), [(0, 12), (1, 10), (2, 5), (4, 2.5), (5, 2), (8, 2)])
-def test_workers_that_only_wait_add_up_until_the_loop_is_the_limit(
-    workers: int, step: float
-) -> None:
-    found = epoch(times(work_idle=10, compute_idle=2), setting(workers))
-    assert a_step(found) == pytest.approx(step, rel=0.02)
-
-
 @pytest.mark.parametrize(
-    ("workers", "step"), [(1, 10), (2, 5), (3, 10 / 3), (4, 10 / 3), (12, 10 / 3)]
-)
-def test_workers_that_compute_share_the_cores(workers: int, step: float) -> None:
-    found = epoch(times(work_cpu=10), setting(workers, cpus=3.0))
-    assert a_step(found) == pytest.approx(step, rel=0.05)
-
-
-def test_a_loop_that_computes_takes_its_share_of_the_cores() -> None:
-    # Two cores, 8 ms of work a batch in three workers, 4 ms of computing in main: 12 ms of CPU for
-    # each step.
-    found = epoch(times(work_cpu=8, compute_cpu=4), setting(3, cpus=2.0))
-    assert a_step(found) == pytest.approx(6, rel=0.05)
-    # A loop that wants both cores at once does not get them from busy workers, and its own
-    # computing takes longer.
-    wide = epoch(times(work_cpu=8, compute_cpu=4), setting(3, cpus=2.0, compute_weight=2.0))
-    assert a_step(wide) == pytest.approx(8, rel=0.05)  # 8 + 2 cores x 4 of CPU, on two cores
-
-
-def test_a_fraction_of_a_core_slows_everything() -> None:
-    assert a_step(epoch(times(work_cpu=2, compute_cpu=1), setting(0, cpus=0.5))) == pytest.approx(6)
-    assert a_step(epoch(times(work_cpu=2), setting(2, cpus=0.5))) == pytest.approx(4, rel=0.05)
-
-
-def test_taking_batches_out_of_the_queue_limits_the_loop() -> None:
-    found = epoch(times(work_idle=1, receive=3, compute_idle=2), setting(8))
-    assert a_step(found) == pytest.approx(5)
-
-
-def test_a_pin_thread_works_beside_the_loop() -> None:
-    found = epoch(times(work_idle=1, receive=1, pin_cpu=3, compute_idle=2), setting(8, pin=True))
-    assert a_step(found) == pytest.approx(
-        3
-    )  # the loop's own 3 ms and the pin thread's 3 ms run side by side
-    found = epoch(times(work_idle=1, receive=1, pin_cpu=7, compute_idle=2), setting(8, pin=True))
-    assert a_step(found) == pytest.approx(7)
+    ("parts", "workers", "facts", "step"),
+    [
+        # Workers that only wait add up until the loop is the limit.
+        *(({"work_idle": 10, "compute_idle": 2}, workers, {}, pytest.approx(step, rel=0.02))
+          for workers, step in ((0, 12), (1, 10), (2, 5), (4, 2.5), (5, 2), (8, 2))),
+        # Those that compute share the cores.
+        *(({"work_cpu": 10}, workers, {"cpus": 3.0}, pytest.approx(step, rel=0.05))
+          for workers, step in ((1, 10), (2, 5), (3, 10 / 3), (4, 10 / 3), (12, 10 / 3))),
+        # Two cores, 8 ms of work a batch in three workers, 4 ms of computing in main: 12 ms of CPU a step.
+        ({"work_cpu": 8, "compute_cpu": 4}, 3, {"cpus": 2.0}, pytest.approx(6, rel=0.05)),
+        # A loop that wants both cores at once does not get them from busy workers, and its own computing takes
+        # longer: 8 + 2 cores x 4 of CPU, on two cores.
+        ({"work_cpu": 8, "compute_cpu": 4}, 3, {"cpus": 2.0, "compute_weight": 2.0}, pytest.approx(8, rel=0.05)),
+        ({"work_cpu": 2, "compute_cpu": 1}, 0, {"cpus": 0.5}, pytest.approx(6)),
+        ({"work_cpu": 2}, 2, {"cpus": 0.5}, pytest.approx(4, rel=0.05)),
+        # Taking batches out of the queue limits the loop; a pin thread works beside it.
+        ({"work_idle": 1, "receive": 3, "compute_idle": 2}, 8, {}, pytest.approx(5)),
+        ({"work_idle": 1, "receive": 1, "pin_cpu": 3, "compute_idle": 2}, 8, {"pin": True}, pytest.approx(3)),
+        ({"work_idle": 1, "receive": 1, "pin_cpu": 7, "compute_idle": 2}, 8, {"pin": True}, pytest.approx(7)),
+    ],
+)  # fmt: skip
+def test_how_long_a_step_takes(
+    parts: dict[str, float], workers: int, facts: dict[str, Any], step: Any
+) -> None:
+    found = epoch(times(**parts), setting(workers, **facts))
+    assert a_step(found) == step
 
 
 def test_one_slow_batch_blocks_ready_ones_only_in_order() -> None:
+    def steps(loop: Times, workers: int, **how: Any) -> tuple[float, float]:
+        found = (epoch(loop, setting(workers, in_order=each, **how)) for each in (True, False))
+        in_order, free = map(a_step, found)
+        return in_order, free
+
     work = [60.0 if k % 10 == 0 else 2.0 for k in range(COUNT)]
-    loop = times(work_idle=work, compute_idle=4.0)
-    in_order = a_step(epoch(loop, setting(3)))
-    free = a_step(epoch(loop, setting(3, in_order=False)))
+    in_order, free = steps(times(work_idle=work, compute_idle=4.0), 3)
     # 78 ms of work for ten batches: three workers have room for a batch every 2.6 ms, and the loop
     # wants one every 4.
     assert free == pytest.approx(4, rel=0.1)
     assert in_order > 1.4 * free
-
-
-def test_order_does_not_matter_where_workers_are_always_busy() -> None:
+    # Order does not matter where workers are always busy.
     work = [40.0 if k % 7 == 0 else 10.0 for k in range(COUNT)]
-    in_order = a_step(epoch(times(work_idle=work), setting(2, prefetch=8)))
-    free = a_step(epoch(times(work_idle=work), setting(2, prefetch=8, in_order=False)))
+    in_order, free = steps(times(work_idle=work), 2, prefetch=8)
     assert free == pytest.approx(in_order, rel=0.06)
 
 
@@ -160,20 +141,10 @@ def test_no_loop_is_faster_than_its_parts_or_slower_than_their_sum(
 ) -> None:  # fmt: skip
     """Asserts that batches end in order, not before the slowest part can have made them all, and
     not later than all parts one after another would."""
-    loop = times(
-        20,
-        work_cpu=work_cpu,
-        work_idle=work_idle,
-        compute_cpu=compute,
-        receive=receive,
-        pin_cpu=receive,
-    )
-    found = epoch(
-        loop,
-        setting(
-            workers, prefetch=prefetch, cpus=cpus, in_order=in_order, pin=pin, more_tasks=False
-        ),
-    )
+    parts = {"compute_cpu": compute, "receive": receive, "pin_cpu": receive}
+    loop = times(20, work_cpu=work_cpu, work_idle=work_idle, **parts)
+    how = {"prefetch": prefetch, "cpus": cpus, "in_order": in_order, "pin": pin}
+    found = epoch(loop, setting(workers, more_tasks=False, **how))
     cpu = sum(work_cpu) + 20 * (compute + receive)
     assert len(found.ends) == 20
     assert found.ends == sorted(found.ends)

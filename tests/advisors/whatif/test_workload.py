@@ -20,12 +20,9 @@ from loaderscope.profiler.store.run.tuning import Switch, Tuned
 
 def workload(folder: Path, *lanes: list[dict[str, Any]], **facts: Any) -> Workload:
     run = RunBuilder(folder)
-    epochs, config, samples = (
-        facts.pop("epochs", ()),
-        facts.pop("config", None),
-        facts.pop("samples", ()),
-    )
-    run.process(**facts).loader(*lanes, epochs=epochs, config=config, overhead={"hook_ns": 1800.0})
+    told = {name: facts.pop(name) for name in ("epochs", "config") if name in facts}
+    samples = facts.pop("samples", ())
+    run.process(**facts).loader(*lanes, overhead={"hook_ns": 1800.0}, **told)
     if samples:
         run.system(machine=[{"t_ns": T0}], process=samples)
     opened = open_run(run.path)
@@ -54,12 +51,11 @@ def test_rows_of_a_long_run_are_blocks_spread_over_it() -> None:
 
 
 def test_cpu_time_measured_on_some_batches_stands_for_all(tmp_path: Path) -> None:
-    found = workload(
-        tmp_path,
-        loop(64, 10, 5, fetch_ns=8 * MS, fetch_cpu_ns=lambda n, t, w: -1 if n % 4 else 2 * MS),
-    )
+    cpu = lambda n, t, w: -1 if n % 4 else 2 * MS  # noqa: E731
+    found = workload(tmp_path, loop(64, 10, 5, fetch_ns=8 * MS, fetch_cpu_ns=cpu))
     assert found.fetch_cpu_ns.mean() == pytest.approx(2 * MS)
     assert found.fetch_idle_ns.mean() == pytest.approx(6 * MS)
+    assert found.compute_cores is None  # without samples
 
 
 def test_what_taking_a_batch_costs_is_seen_on_ready_ones(tmp_path: Path) -> None:
@@ -73,23 +69,13 @@ def test_what_taking_a_batch_costs_is_seen_on_ready_ones(tmp_path: Path) -> None
 @pytest.mark.parametrize(("cores", "computing"), [(0.0, 0.0), (0.5, 1.0), (1.5, 3.0), (9.0, 4.0)])
 def test_cores_used_while_computing(tmp_path: Path, cores: float, computing: float) -> None:
     # Half of each step is waiting for workers, in which main is idle. It has four threads.
+    main = {"pid": 4000, "role": 0, "cpu_system_ns": 0}
     samples = [
-        {
-            "t_ns": T0 + s * 10**9,
-            "pid": 4000,
-            "role": 0,
-            "cpu_user_ns": round(cores * s * 1e9),
-            "cpu_system_ns": 0,
-        }
-        for s in (0, 1)
+        {**main, "t_ns": T0 + s * 10**9, "cpu_user_ns": round(cores * s * 1e9)} for s in (0, 1)
     ]
     rows = from_workers(200, 5, 5, ready=False, queued_ns=0, unpack_ns=0)
     found = workload(tmp_path, rows, config={"num_workers": 2}, samples=samples)
     assert found.compute_cores == pytest.approx(computing)
-
-
-def test_without_samples_the_cores_are_unknown(tmp_path: Path) -> None:
-    assert workload(tmp_path, loop(50, 10, 5, fetch_ns=8 * MS)).compute_cores is None
 
 
 @pytest.mark.parametrize(("pause_ms", "stop_ms"), [(30, 30), (60_000, 2 * STOP_NS / MS)])
@@ -115,12 +101,10 @@ def test_a_long_pause_between_epochs_is_not_the_end_of_workers(
 
 def test_the_length_of_an_epoch_that_has_not_ended(tmp_path: Path) -> None:
     rows = loop(50, 10, 5, fetch_ns=8 * MS)
-    running = {**epoch_row(rows), "how": -1, "batches": 0}
-    found = workload(
-        tmp_path / "1", rows, epochs=[running], config={"dataset_len": 4000, "batch_size": 4}
-    )
-    assert found.epoch_batches == 1000
-    assert workload(tmp_path / "2", rows, epochs=[running]).epoch_batches == 50
+    epochs = [{**epoch_row(rows), "how": -1, "batches": 0}]
+    for config, batches in (({"dataset_len": 4000, "batch_size": 4}, 1000), (None, 50)):
+        found = workload(tmp_path / str(batches), rows, epochs=epochs, config=config)
+        assert found.epoch_batches == batches
 
 
 def test_epochs_made_with_other_settings_do_not_count(tmp_path: Path) -> None:
@@ -154,14 +138,9 @@ def test_epochs_made_with_other_settings_do_not_count(tmp_path: Path) -> None:
 def test_a_few_long_batches_are_enough_to_predict(
     tmp_path: Path, wait_ms: float, enough: bool
 ) -> None:
-    run = RunBuilder(tmp_path)
-    run.process().loader(
-        loop(8, wait_ms=wait_ms, compute_ms=5, fetch_ns=round(wait_ms * MS), fetch_cpu_ns=MS)
-    )
-    found = open_run(run.path)
+    rows = loop(8, wait_ms, 5, fetch_ns=round(wait_ms * MS), fetch_cpu_ns=MS)
     if not enough:
         with pytest.raises(TooLittle):
-            workload_of(found, found.processes[0], found.loaders[0])
+            workload(tmp_path, rows)
         return
-    whatif = WhatIf(workload_of(found, found.processes[0], found.loaders[0]))
-    assert whatif.predict(fetch=0.5).mid == pytest.approx(2.0, rel=0.1)
+    assert WhatIf(workload(tmp_path, rows)).predict(fetch=0.5).mid == pytest.approx(2.0, rel=0.1)

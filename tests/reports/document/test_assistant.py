@@ -6,6 +6,7 @@ import os
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
@@ -39,25 +40,22 @@ def recorded_here(run: Run, **inspected: object) -> Run:
     """The run as if this machine had recorded it just now."""
     first, *others = run.processes
     loader = replace(first.loaders[0], inspection=Inspection(**inspected))  # type: ignore[arg-type]
-    process = replace(
-        first, host=host_name(), unix_ns=time.time_ns(), loaders=(loader, *first.loaders[1:])
-    )
+    facts: Any = {"host": host_name(), "unix_ns": time.time_ns()}
+    process = replace(first, loaders=(loader, *first.loaders[1:]), **facts)
     return replace(run, processes=(process, *others))
 
 
 def with_cost(report: Report, file: Path, line: int) -> Report:
     """The report, in which a line of that file is what costs."""
-    loader = report.loaders[0]
+    loader, *others = report.loaders
     found = spot("__getitem__", str(file), line, 0.9, 0.95)
     stage = CodeStage(500, None, (found,), (found,), {}, ())
     assert loader.code is not None
     cost = Finding("fetch", "table = json.loads(self.text)", f"data.py:{line}", None, ONE, 0.9, ONE)
     code = replace(loader.code, stages={"fetch": stage})
-    changed = replace(loader, findings=(cost,), code=code)
-    argv = ("train.py", "--name", "a b")
-    return replace(
-        report, loaders=(changed, *report.loaders[1:]), run=replace(report.run, argv=argv)
-    )
+    run = replace(report.run, argv=("train.py", "--name", "a b"))
+    loaders = (replace(loader, findings=(cost,), code=code), *others)
+    return replace(report, loaders=loaders, run=run)
 
 
 @pytest.fixture
@@ -97,9 +95,8 @@ def test_source_that_may_not_be_that_of_the_run_is_not_shown(
         source = source.rename(tmp_path / "data.txt")
     elif how == "gone":
         source.unlink()
-    text = render_for_assistant(
-        with_cost(full_report(run), source, 1 if how == "no function" else COST), run
-    )
+    line = 1 if how == "no function" else COST
+    text = render_for_assistant(with_cost(full_report(run), source, line), run)
     assert "<- here" not in text and "What costs" in text
 
 
@@ -107,9 +104,8 @@ def test_it_stays_short_and_is_no_markup_whatever_the_run_holds(tmp_path: Path) 
     run = full_run(tmp_path / "runs", batches=60)
     report = full_report(run)
     code = advice().change
-    many = tuple(
-        advice(f"Advice {n}", change=replace(code, code="x = 1\n" * 500)) for n in range(40)
-    )
+    change = replace(code, code="x = 1\n" * 500)
+    many = tuple(advice(f"Advice {n}", change=change) for n in range(40))
     long = replace(report, loaders=(replace(report.loaders[0], recommendations=many),))
     assert render_for_assistant(long, run).count("\n") <= ASSISTANT_LINES
     hostile = render_for_assistant(hostile_report(report), run)

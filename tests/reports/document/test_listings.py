@@ -22,22 +22,11 @@ CHECKS = [
     Check("device events", False, EVIL, "pip install torch " + "with CUDA " * 20),
     Check("cgroup", None, "no limit"),
 ]
+TORN = "its run.json is torn " * 20
 ENTRIES = [
-    RunEntry(
-        "20250131-091500-abc123", Path(), None, ("train.py", EVIL), "live", 1, 1, 787_000, None
-    ),
-    RunEntry(
-        "20250131-091501-abc123",
-        Path(),
-        1 << 62,
-        (),
-        "unreadable",
-        0,
-        0,
-        0,
-        "its run.json is torn " * 20,
-    ),
-]
+    RunEntry("20250131-091500-abc123", Path(), None, ("train.py", EVIL), "live", 1, 1, 787_000, None),
+    RunEntry("20250131-091501-abc123", Path(), 1 << 62, (), "unreadable", 0, 0, 0, TORN),
+]  # fmt: skip
 LEADING = {ENTRIES[0].id: listings.Leading("train_loader", "input-bound", 2.4)}
 
 

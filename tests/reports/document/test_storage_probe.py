@@ -11,6 +11,7 @@ from loaderscope.advisors.schema.report_model import Range
 from loaderscope.advisors.storage_probe.probe_model import LayoutTrial, Rate, StorageProbe
 from loaderscope.reports.document.storage_probe import probe_sections
 from loaderscope.reports.text.draw import print_sections
+from screen_text import check_golden
 
 
 def render_storage_probe(probe: StorageProbe, width: int = 80, **how: bool) -> str:
@@ -40,54 +41,19 @@ PROBE = StorageProbe(
 )  # fmt: skip
 
 
-def row(text: str, label: str, which: int = 0) -> list[str]:
-    return [line for line in text.splitlines() if line.strip().startswith(label)][which].split()
+BARE = replace(
+    PROBE,
+    layouts=(replace(FILES, read_cold=None, total_cold=None),),
+    cold_reason="it is a tmpfs",
+    decoder=None,
+    decode_us=None,
+)
 
 
-def test_everything_is_told() -> None:
-    text = render_storage_probe(PROBE)
-    assert ".png: at least 1,500,000 files, 18.6 GB; tried on 1,500 of them" in text
-    assert "decoding with PIL 94.5 µs a sample" in text
-    assert row(text, "files as they are")[4:] == [
-        "1,234,567",
-        "1,234,567",
-        "–",
-        "24.6",
-        "GB",
-        "–",
-        "–",
-    ]
-    assert row(text, "tar (webdataset) *")[-8:] == [
-        "×2.0",
-        "24.6",
-        "GB",
-        "16",
-        "min",
-        "40",
-        "s",
-        "1,234",
-    ]
-    assert row(text, "tar (webdataset) *", 1)[-3:] == ["×2.0", "×2.0", "1"]
-    assert row(text, "mapped array, decoded")[-1] == "never"
-    assert "* read in sequence" in text
-    assert '· LMDB: needs lmdb: pip install "loaderscope[storage]"' in text
-    assert "· 3 files left out: does not decode (OSError)" in text
-    assert "· Reading is little." in text
-    assert "· A note." in text
-
-
-def test_what_was_not_measured_is_a_dash_with_its_reason() -> None:
-    bare = replace(FILES, read_cold=None, total_cold=None)
-    text = render_storage_probe(replace(PROBE, layouts=(bare,), cold_reason="it is a tmpfs"))
-    assert row(text, "files as they are")[4] == "–"
-    assert "cold not measured, because it is a tmpfs" in text
-
-
-def test_without_a_decoder_there_is_one_table() -> None:
-    text = render_storage_probe(replace(PROBE, decoder=None, decode_us=None))
-    assert "Reading a sample" in text
-    assert "Reading alone" not in text
-    assert "decoding" not in text.split("What this means")[0]
+@pytest.mark.parametrize(("name", "probe"), [("whole", PROBE), ("bare", BARE)])
+def test_golden(name: str, probe: StorageProbe) -> None:
+    """Every figure; without a decoder one table, and what was not measured a dash with its reason."""
+    check_golden(f"storage_probe_{name}.text", render_storage_probe(probe), "reports")
 
 
 @pytest.mark.parametrize("width", [80, 120, 140])
@@ -99,9 +65,8 @@ def test_it_fits_the_terminal(width: int) -> None:
 
 
 def test_names_are_shown_as_they_are_and_never_as_markup() -> None:
-    text = render_storage_probe(
-        replace(PROBE, source="/x/[red]\x1b[2Jy", notes=("[link]\x07",)), color=True
-    )
+    evil = replace(PROBE, source="/x/[red]\x1b[2Jy", notes=("[link]\x07",))
+    text = render_storage_probe(evil, color=True)
     assert "/x/[red]" in text
     assert "\x1b[2J" not in text
     assert "\x07" not in text

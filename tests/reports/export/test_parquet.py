@@ -37,22 +37,17 @@ def tables(run: Run, report: Report | None = None) -> dict[str, Any]:
 
 def test_each_table_holds_what_was_recorded(run: Run) -> None:
     found = tables(run)
-    assert list(found) == ["batches", "epochs", "machine", "process", "gpu", "functions"]
+    rows = {name: table.num_rows for name, table in found.items()}
+    assert [*rows.items()] == [
+        ("batches", 60), ("epochs", 1), ("machine", 20), ("process", 100), ("gpu", 20), ("functions", 0),
+    ]  # fmt: skip
     batches, loader = found["batches"], run.loaders[0]
-    assert batches.num_rows == 60
     for name in ("t_ns", "wait_ns", "fetch_ns", "worker", "samples"):
         assert batches[name].to_pylist() == loader.batches[name].tolist()
     assert set(batches["loader_name"].to_pylist()) == {"ImageNet"}
     assert set(batches["pid"].to_pylist()) == {4000}
-    assert found["machine"]["mem_available_bytes"].to_pylist()[:2] == [
-        41_000_000_000,
-        40_900_000_000,
-    ]
-    assert (
-        found["gpu"].num_rows == 20
-        and found["process"].num_rows == 100
-        and found["epochs"].num_rows == 1
-    )
+    available = found["machine"]["mem_available_bytes"].to_pylist()
+    assert available[:2] == [41_000_000_000, 40_900_000_000]
     assert set(found["machine"]["host"].to_pylist()) == {"elsewhere"}
 
 
@@ -62,26 +57,18 @@ def test_functions_are_those_of_the_report(run: Run) -> None:
     stage = report.loaders[0].code
     assert stage is not None
     assert len(found) == sum(len(each.hot) + len(each.lines) for each in stage.stages.values())
-    first = found[0]
-    assert (first["stage"], first["kind"], first["function"], first["total_share"]) == (
-        "fetch", "function", "ImageFile.load", 0.71,
-    )  # fmt: skip
-    assert (first["loader_name"], first["pid"], first["samples"], first["own"]) == (
-        "ImageNet",
-        4000,
-        1204,
-        False,
-    )
-    assert tables(run)["functions"].num_rows == 0
+    assert found[0].items() >= {
+        ("stage", "fetch"), ("kind", "function"), ("function", "ImageFile.load"), ("total_share", 0.71),
+        ("loader_name", "ImageNet"), ("pid", 4000), ("samples", 1204), ("own", False),
+    }  # fmt: skip
 
 
 def test_what_was_not_measured_is_null(run: Run) -> None:
     batches = tables(run)["batches"]
     measured = [value is not None for value in batches["fetch_cpu_ns"].to_pylist()]
     assert measured == [n % 16 == 0 for n in range(60)]
-    assert batches["digest"].null_count == 60
-    assert batches["sample_max_ns"].null_count == 60
-    assert batches["rank"].null_count == 60
+    for name in ("digest", "sample_max_ns", "rank"):
+        assert batches[name].null_count == 60
 
 
 def test_columns_say_what_they_are(run: Run) -> None:

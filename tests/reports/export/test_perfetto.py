@@ -40,6 +40,13 @@ def events(run: Run, report: Report) -> list[Event]:
     return trace(report, run)
 
 
+def traced(builder: RunBuilder) -> list[Event]:
+    run = open_run(builder.path)
+    events = trace(build_report(run, advice=False), run)
+    check_format(events)
+    return events
+
+
 def trace(report: Report, run: Run, **options: int) -> list[Event]:
     data = json.loads(render_perfetto(report, run, **options))
     assert set(data) == {"traceEvents", "displayTimeUnit", "otherData"}
@@ -169,13 +176,10 @@ def test_the_default_window_of_a_long_run_is_small_enough(tmp_path: Path) -> Non
 
 def test_without_workers_the_parts_lie_inside_the_wait(tmp_path: Path) -> None:
     builder = RunBuilder(tmp_path)
-    rows = loop(
-        30, wait_ms=9, index_ns=MS, fetch_ns=6 * MS, collate_ns=5 * MS
-    )  # more than the wait: cut
+    # More than the wait: cut.
+    rows = loop(30, wait_ms=9, index_ns=MS, fetch_ns=6 * MS, collate_ns=5 * MS)
     builder.process().loader(rows, epochs=[epoch_row(rows)])
-    run = open_run(builder.path)
-    events = trace(build_report(run, advice=False), run)
-    check_format(events)
+    events = traced(builder)
     assert threads(events) == {1: "main"}
     assert {round(e["dur"]) for e in slices(events, "main", "collate")} == {2000}
 
@@ -184,9 +188,7 @@ def test_loops_that_interleave_have_tracks_of_their_own(tmp_path: Path) -> None:
     builder = RunBuilder(tmp_path)
     rows, others = loop(20), loop(20, epoch=1, start_ns=T0 + 4 * MS)
     builder.process().loader(rows, others, epochs=[epoch_row(rows), epoch_row(others)])
-    run = open_run(builder.path)
-    events = trace(build_report(run, advice=False), run)
-    check_format(events)
+    events = traced(builder)
     assert list(threads(events).values()) == ["main", "main (2)"]
     assert sum(e["ph"] == "X" and e["name"] == "wait" for e in events) == 40
 
@@ -197,9 +199,7 @@ def test_hosts_are_aligned_by_the_calendar(tmp_path: Path) -> None:
         rows = loop(20, start_ns=clock)
         process = builder.process(pid=4000 + rank, rank=rank, boot_id=boot, clock_ns=clock)
         process.loader(rows, epochs=[epoch_row(rows)])
-    run = open_run(builder.path)
-    events = trace(build_report(run, advice=False), run)
-    first = {e["pid"]: e["ts"] for e in reversed(events) if e["ph"] == "X"}
+    first = {e["pid"]: e["ts"] for e in reversed(traced(builder)) if e["ph"] == "X"}
     assert first == {1: 0.0, 2: 0.0}
 
 
@@ -210,12 +210,10 @@ def test_hostile_and_absurd_values(run: Run, report: Report, tmp_path: Path) -> 
     rows[3].update(t_ns=2**62, wait_ns=2**62)
     rows[4].update(fetch_ns=2**62, t_fetch_ns=5, worker=3, queued_ns=2**61)
     builder.process().loader(rows, epochs=[epoch_row(rows)])
-    damaged = open_run(builder.path)
-    check_format(trace(build_report(damaged, advice=False), damaged))
+    assert traced(builder)
 
 
 def test_nothing_recorded(tmp_path: Path) -> None:
     builder = RunBuilder(tmp_path, RUN_ID)
     builder.process()
-    run = open_run(builder.path)
-    assert trace(build_report(run, advice=False), run) == []
+    assert traced(builder) == []

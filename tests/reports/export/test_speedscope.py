@@ -25,51 +25,43 @@ jsonschema = pytest.importorskip("jsonschema")
 
 # "sampled" profiles as https://www.speedscope.app/file-format-schema.json has them.
 NUMBER = {"type": "number"}
-FORMAT = {
-    "type": "object",
-    "required": ["$schema", "shared", "profiles"],
-    "properties": {
-        "$schema": {"const": SCHEMA_URL},
-        "name": {"type": "string"},
-        "exporter": {"type": "string"},
-        "activeProfileIndex": NUMBER,
-        "shared": {
-            "type": "object",
-            "required": ["frames"],
-            "properties": {
-                "frames": {
-                    "type": "array",
-                    "items": {
-                        "type": "object",
-                        "required": ["name"],
-                        "properties": {"name": {"type": "string"}, "file": {"type": "string"}, "line": NUMBER,
-                                       "col": NUMBER},
-                        "additionalProperties": False,
-                    },
-                }
-            },
-        },
-        "profiles": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "required": ["type", "name", "unit", "startValue", "endValue", "samples", "weights"],
-                "properties": {
-                    "type": {"const": "sampled"},
-                    "name": {"type": "string"},
-                    "unit": {"enum": ["none", "nanoseconds", "microseconds", "milliseconds", "seconds", "bytes"]},
-                    "startValue": NUMBER,
-                    "endValue": NUMBER,
-                    "samples": {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}},
-                    "weights": {"type": "array", "items": NUMBER},
-                },
-                "additionalProperties": False,
-            },
-        },
-    },
-    "additionalProperties": False,
-}  # fmt: skip
+
+
+def held(required: str, **properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": required.split(),
+        "properties": properties,
+        "additionalProperties": False,
+    }
+
+
+def many(items: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "array", "items": items, **more}
+
+
+TEXT = {"type": "string"}
+FRAME = held("name", name=TEXT, file=TEXT, line=NUMBER, col=NUMBER)
+UNITS = ["none", "nanoseconds", "microseconds", "milliseconds", "seconds", "bytes"]
+PROFILE = held(
+    "type name unit startValue endValue samples weights",
+    type={"const": "sampled"},
+    name=TEXT,
+    unit={"enum": UNITS},
+    startValue=NUMBER,
+    endValue=NUMBER,
+    samples=many(many({"type": "integer"})),
+    weights=many(NUMBER),
+)
+FORMAT = held(
+    "$schema shared profiles",
+    **{"$schema": {"const": SCHEMA_URL}},
+    name=TEXT,
+    exporter=TEXT,
+    activeProfileIndex=NUMBER,
+    shared={**held("frames", frames=many(FRAME)), "additionalProperties": True},
+    profiles=many(PROFILE, minItems=1),
+)
 
 FRAMES = (
     Frame("__getitem__", "/home/me/patches.py", 41),
@@ -189,16 +181,16 @@ def test_without_stacks_the_reason_is_said(run: Run, told_by: str) -> None:
     report = without_code(run)
     empty = with_bursts(run)
     why = "not permitted: run `sysctl kernel.yama.ptrace_scope=1`"
+    reasons = {"reasons": {"stacks": why}}
     if told_by == "report":
-        report = replace(
-            report, loaders=(replace(report.loaders[0], code=replace(NO_CODE, reason=why)),)
-        )
+        loader = replace(report.loaders[0], code=replace(NO_CODE, reason=why))
+        report = replace(report, loaders=(loader,))
     elif told_by == "burst":
         empty = with_bursts(run, burst(stacks=(), reason=why))
     elif told_by == "system":
-        empty = replace(empty, systems=(replace(empty.systems[0], reasons={"stacks": why}),))
+        empty = replace(empty, systems=(replace(empty.systems[0], **reasons),))
     elif told_by == "process":
-        empty = replace(empty, processes=(replace(empty.processes[0], reasons={"stacks": why}),))
+        empty = replace(empty, processes=(replace(empty.processes[0], **reasons),))
     else:
         why = "`loaderscope stacks` takes some"
     with pytest.raises(UsageError, match="this run holds no stacks") as raised:

@@ -1,4 +1,4 @@
-"""What is said of a loader and its advice, in words."""
+"""What is said of a loader, its findings and its advice, in words."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pytest
 
 from builders import RunBuilder, epoch_row, loop
 from loaderscope.advisors.assemble.build_report import build_report
-from loaderscope.advisors.schema.figures import times
-from loaderscope.advisors.schema.report_model import Capacity, LoaderReport, Range
+from loaderscope.advisors.schema.report_model import Capacity, Finding, LoaderReport, Range
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.words.advice_words import effect_text, predicted_text
+from loaderscope.reports.words.findings import finding_text, what_costs
 from loaderscope.reports.words.sentences import limit_sentence, nothing_to_change
-from report_samples import advice
+from report_samples import advice, full_report, full_run
 
 
 def base(
@@ -57,53 +57,60 @@ def test_predicted_ranges(low: float, mid: float, high: float, shown: str) -> No
     assert predicted_text(Range(low, mid, high)) == shown
 
 
-@pytest.mark.parametrize(
-    ("factor", "shown"), [(0.214, "×0.21"), (1.74, "×1.74"), (3.14, "×3.1"), (24.4, "×24")]
-)
-def test_factors(factor: float, shown: str) -> None:
-    assert times(factor) == shown
-
-
 def test_what_was_measured_goes_before_what_was_predicted() -> None:
-    assert effect_text(advice(measured=1.74)) == "measured ×1.74"
+    assert [effect_text(advice(measured=each)) for each in (0.214, 1.74, 3.14, 24.4)] == [
+        "measured ×0.21",
+        "measured ×1.74",
+        "measured ×3.1",
+        "measured ×24",
+    ]
     assert effect_text(advice(predicted=Range(1.0, 1.0, 1.0))) == ""
 
 
-def _loader(tmp_path: Path, limit: str | None, **capacities: float | None) -> LoaderReport:
-    known = {name: Capacity(value, "") for name, value in capacities.items()}
-    loader = base(tmp_path)
-    config = {**loader.config, "num_workers": 2}
-    return replace(loader, capacities=known, limit=limit, config=config)
-
-
-def test_limit_of_loading_is_set_beside_computing(tmp_path: Path) -> None:
-    said = limit_sentence(_loader(tmp_path, "workers", workers=31.0, compute=120.0))
-    assert said == "The limit: fetch + collate can make 31.0 batches/s; computing could take 120."
-
-
-def test_without_workers_the_stages_take_turns(tmp_path: Path) -> None:
-    known = {"fetch+collate": Capacity(101.0, ""), "compute": Capacity(250.0, "")}
-    loader = replace(base(tmp_path), capacities=known, limit="fetch+collate")
-    assert (limit_sentence(loader) or "").endswith(", if they did not take turns.")
-
-
-def test_limit_of_computing_is_set_beside_the_slowest_of_loading(tmp_path: Path) -> None:
-    said = limit_sentence(
-        _loader(tmp_path, "compute", workers=310.0, index=9000.0, compute=120.0, pin=None)
-    )
-    assert said == "The limit: computing could take 120 batches/s; fetch + collate can make 310."
-
-
 @pytest.mark.parametrize(
-    ("limit", "capacities"),
+    ("workers", "limit", "known", "said"),
     [
-        (None, {"workers": 3.0}),
-        ("workers", {"workers": None}),
-        ("workers", {}),
-        ("compute", {"compute": 3.0}),
+        (2, "workers", {"workers": 31.0, "compute": 120.0},
+         "The limit: fetch + collate can make 31.0 batches/s; computing could take 120."),
+        (2, "compute", {"workers": 310.0, "index": 9000.0, "compute": 120.0, "pin": None},
+         "The limit: computing could take 120 batches/s; fetch + collate can make 310."),
+        (0, "fetch+collate", {"fetch+collate": 101.0, "compute": 250.0},
+         "The limit: fetch + collate can make 101 batches/s; computing could take 250, if they did not take turns."),
+        (2, None, {"workers": 3.0}, None),
+        (2, "workers", {"workers": None}, None),
+        (2, "workers", {}, None),
+        (2, "compute", {"compute": 3.0}, None),
     ],
-)
-def test_no_limit_is_claimed_that_is_not_known(
-    tmp_path: Path, limit: str | None, capacities: dict[str, Any]
+)  # fmt: skip
+def test_the_limit_is_said_where_it_is_known(
+    tmp_path: Path, workers: int, limit: str | None, known: dict[str, Any], said: str | None
 ) -> None:
-    assert limit_sentence(_loader(tmp_path, limit, **capacities)) is None
+    loader = base(tmp_path)
+    capacities = {name: Capacity(value, "") for name, value in known.items()}
+    config = {**loader.config, "num_workers": workers}
+    loader = replace(loader, capacities=capacities, limit=limit, config=config)
+    assert limit_sentence(loader) == said
+
+
+LINE = Finding(
+    "fetch", "gc.collect()", "data.py:610", None, Range(0.98, 1.0, 1.0), 0.99, Range(400, 628, 900)
+)
+STAGE = Finding("collate", None, None, None, Range(1, 1, 1), 0.3, None)
+CALL = replace(
+    LINE, text="row = load(i)", call="json loads", share=Range(0.3, 0.4, 0.5), factor=Range(1, 1, 1)
+)
+
+
+def test_a_line_a_call_and_a_stage() -> None:
+    assert finding_text(LINE) == "`gc.collect()` data.py:610, 100 % of fetch; without it ×628"
+    assert finding_text(CALL) == "`row = load(i)` data.py:610 (json loads), 40 % of fetch"
+    assert finding_text(STAGE) == "collating, 30 % of the wait"
+
+
+def test_what_costs_leads_be_it_a_line_or_a_stage(tmp_path: Path) -> None:
+    loader = full_report(full_run(tmp_path)).loaders[0]
+    assert (
+        what_costs(replace(loader, findings=(LINE, STAGE))) == f"What costs: {finding_text(LINE)}."
+    )
+    assert what_costs(replace(loader, findings=(STAGE,))) == f"What costs: {finding_text(STAGE)}."
+    assert what_costs(replace(loader, findings=())) is None

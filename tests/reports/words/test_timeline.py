@@ -20,11 +20,8 @@ LOAD, HOST, COPIED, STEP = 6, 1, 2, 5  # ms; the device's step has the copy in i
 
 def recorded(path: Path) -> Run:
     run = RunBuilder(path / "runs")
-    columns = {
-        "h2d_ns": COPIED * MS,
-        "compute_device_ns": STEP * MS,
-        "stall_ns": (LOAD + HOST - STEP) * MS,
-    }
+    times = {"h2d": COPIED, "compute_device": STEP, "stall": LOAD + HOST - STEP}
+    columns = {f"{name}_ns": ms * MS for name, ms in times.items()}
     run.process(device="cuda:0").loader(loop(8, LOAD, HOST, **columns))
     return open_run(run.path)
 
@@ -43,15 +40,12 @@ def test_the_device_stands_still_until_the_batch_it_waits_for(loader: LoaderRun)
     found, window = slices(loader, "device"), Window(loader, 100)
     copy, step, still = found["h2d"], found["compute_device"], found["stall"]
     assert (copy.start_ns == window.handed).all() and (copy.length_ns == COPIED * MS).all()
-    assert (step.start_ns == window.handed + COPIED * MS).all() and (
-        step.length_ns == (STEP - COPIED) * MS
-    ).all()
-    assert (still.start_ns + still.length_ns == window.handed).all() and list(still.row) == list(
-        range(8)
-    )
-    assert (
-        still.start_ns[1:] == (step.start_ns + step.length_ns)[:-1]
-    ).all()  # it had nothing to do since
+    assert (step.start_ns == window.handed + COPIED * MS).all()
+    assert (step.length_ns == (STEP - COPIED) * MS).all()
+    assert (still.start_ns + still.length_ns == window.handed).all()
+    assert list(still.row) == list(range(8))
+    # It had nothing to do since.
+    assert (still.start_ns[1:] == (step.start_ns + step.length_ns)[:-1]).all()
 
 
 def test_copies_on_a_stream_of_their_own_have_their_own_track(loader: LoaderRun) -> None:

@@ -29,6 +29,8 @@ from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
 from loaderscope.profiler.store.inspection import Attribute, read_inspection
 from rule_cases import case_of
 from rule_rows import rows_of
+from stored_sets import Sized
+from written_sets import with_getitem
 
 N = 53
 
@@ -37,10 +39,11 @@ def doubled(x: Any) -> Any:
     return x * 2
 
 
-class Arrays(Dataset[Any]):
+class Arrays(Sized):
     """What the classes below look things up in."""
 
     def __init__(self) -> None:
+        super().__init__(N)
         self.x = torch.randn(N, 4, 3)
         self.y = torch.randint(0, 9, (N,))
         self.w = torch.rand(N)
@@ -55,149 +58,45 @@ class Arrays(Dataset[Any]):
         self.transform = doubled
         self.nothing = None
 
-    def __len__(self) -> int:
-        return N
 
-
-class Pair(Arrays):
-    def __getitem__(self, index):
-        return self.x[index], self.y[index]
-
-
-class One(Arrays):
-    def __getitem__(self, i):
-        return self.x[i]
-
-
-class ListPair(Arrays):
-    def __getitem__(self, i):
-        x = self.x[i]
-        y = self.y[i]
-        return [x, y]
-
-
-class Numbered(Arrays):
-    def __getitem__(self, i):
-        return self.x[i], i
-
-
-class NumberedOtherwise(Arrays):
-    def __getitem__(self, index):
-        i = int(index)
-        return {
-            "x": self.x[i],
-            "index": i,
-            "tensor": torch.tensor(i),
-            "number": float(i),
-            "again": self.y[int(i)],
-        }
-
-
-class AsDict(Arrays):
-    def __getitem__(self, i):
-        """One row."""
-        return {"x": self.x[i], "y": self.y[i], 3: self.w[i]}
-
-
-class DictCall(Arrays):
-    def __getitem__(self, i):
-        return dict(  # noqa: C408
-            x=self.x[i].float(), label=int(self.y[i]), cost=float(self.w[i])
-        )
-
-
-class NumPy(Arrays):
-    def __getitem__(self, i):
-        return self.a[i], self.b[i]
-
-
-class Mixed(Arrays):
-    def __getitem__(self, i):
-        x, y = torch.from_numpy(self.a[i]), torch.tensor(self.b[i], dtype=torch.long)
-        return x, y, self.y[i].item(), self.w[i].item()
-
-
-class NamesOfPython(Arrays):
-    def __getitem__(self, i):
-        len, list = self.x[i], self.labels[i]
-        return len.reshape(-1), int(list)
-
-
-class Lists(Arrays):
-    def __getitem__(self, i):
-        return (
-            self.a[i],
-            self.labels[i],
-            self.costs[i],
-            self.names[i],
-            torch.tensor(self.labels[i]),
-            self.rows[i],
-        )
-
-
-class ListDict(Arrays):
-    def __getitem__(self, i):
-        return {"a": self.a[i], "name": self.names[i], "cost": torch.tensor(self.costs[i])}
-
-
-class Converted(Arrays):
-    def __getitem__(self, idx):
-        if torch.is_tensor(idx):
-            idx = idx.tolist()
-        image = torch.as_tensor(self.image[idx]).permute(2, 0, 1).float() / 255
-        return image, torch.tensor(float(self.b[idx])), bool(self.y[idx])
-
-
-class NumPyOps(Arrays):
-    def __getitem__(self, idx):
-        image = self.image[idx].transpose(2, 0, 1).astype(np.float32) / 255.0
-        return (
-            image,
-            1 - self.a[idx],
-            self.a[idx].reshape(3, 1),
-            self.x[idx].view(-1),
-            self.x[idx].unsqueeze(0),
-        )
-
-
-class Chosen(Arrays):
-    def __getitem__(self, i):
-        return self.x[i, 0], self.x[i][1:, 2], self.a[i, -1], self.image[i, 1:4, 2], self.rows[i][0]
-
-
-class ByOrder(Arrays):
-    def __getitem__(self, i):
-        return self.x[self.order[i]], self.a[self.order[i]], self.names[self.order[i]]
-
-
-class Transformed(Arrays):
-    def __getitem__(self, i):
-        sample = self.a[i]
-        label = self.y[i]
-        if self.transform is not None:
-            sample = self.transform(sample)
-        if self.nothing:
-            label = self.nothing(label)
-        return sample, label
-
-
-class Nested(Arrays):
-    def __getitem__(self, i):
-        return {"in": (self.x[i], self.a[i])}, self.y[i]
-
-
-class Reserved(Arrays):
-    def __getitem__(self, index):
-        rows, source = self.x[index], self.a[index]
-        torch_ = self.y[index]
-        return rows, source, torch_
-
-
-RECOGNISED = [
-    Pair, One, ListPair, Numbered, NumberedOtherwise,
-    AsDict, DictCall, NumPy, NamesOfPython, Mixed, Lists, ListDict, Converted, NumPyOps, Chosen,
-    ByOrder, Transformed, Nested, Reserved,
-]  # fmt: skip
+# What their methods are made of.
+FORMS = {
+    "Pair": "return self.x[i], self.y[i]",
+    "One": "return self.x[i]",
+    "ListPair": "x = self.x[i]\ny = self.y[i]\nreturn [x, y]",
+    "Numbered": "return self.x[i], i",
+    "NumberedOtherwise": "index = int(i)\n"
+    "return {'x': self.x[index], 'index': index, 'tensor': torch.tensor(index), 'number': float(index),\n"
+    "        'again': self.y[int(index)]}",
+    "AsDict": '"""One row."""\nreturn {"x": self.x[i], "y": self.y[i], 3: self.w[i]}',
+    "DictCall": "return dict(x=self.x[i].float(), label=int(self.y[i]), cost=float(self.w[i]))",
+    "NumPy": "return self.a[i], self.b[i]",
+    "Mixed": "x, y = torch.from_numpy(self.a[i]), torch.tensor(self.b[i], dtype=torch.long)\n"
+    "return x, y, self.y[i].item(), self.w[i].item()",
+    "NamesOfPython": "len, list = self.x[i], self.labels[i]\nreturn len.reshape(-1), int(list)",
+    "Lists": "return (self.a[i], self.labels[i], self.costs[i], self.names[i], torch.tensor(self.labels[i]),\n"
+    "        self.rows[i])",
+    "ListDict": "return {'a': self.a[i], 'name': self.names[i], 'cost': torch.tensor(self.costs[i])}",
+    "Converted": "if torch.is_tensor(i):\n    i = i.tolist()\n"
+    "image = torch.as_tensor(self.image[i]).permute(2, 0, 1).float() / 255\n"
+    "return image, torch.tensor(float(self.b[i])), bool(self.y[i])",
+    "NumPyOps": "image = self.image[i].transpose(2, 0, 1).astype(np.float32) / 255.0\n"
+    "return (image, 1 - self.a[i], self.a[i].reshape(3, 1), self.x[i].view(-1), self.x[i].unsqueeze(0))",
+    "Chosen": "return self.x[i, 0], self.x[i][1:, 2], self.a[i, -1], self.image[i, 1:4, 2], self.rows[i][0]",
+    "ByOrder": "return self.x[self.order[i]], self.a[self.order[i]], self.names[self.order[i]]",
+    "Transformed": "sample = self.a[i]\nlabel = self.y[i]\n"
+    "if self.transform is not None:\n    sample = self.transform(sample)\n"
+    "if self.nothing:\n    label = self.nothing(label)\nreturn sample, label",
+    "Nested": "return {'in': (self.x[i], self.a[i])}, self.y[i]",
+    "Reserved": "rows, source = self.x[i], self.a[i]\ntorch_ = self.y[i]\nreturn rows, source, torch_",
+}
+RECOGNISED = {
+    name: with_getitem(Arrays, body, name, np=np, torch=torch) for name, body in FORMS.items()
+}
+Pair, One, Numbered, AsDict, NumPy, Lists, Transformed = (
+    RECOGNISED[name]
+    for name in ("Pair", "One", "Numbered", "AsDict", "NumPy", "Lists", "Transformed")
+)
 
 
 def same(a: Any, b: Any) -> bool:
@@ -247,7 +146,7 @@ def assert_same_epochs(before: DataLoader[Any], after: DataLoader[Any]) -> None:
         assert all(map(same, expected, found)), (expected[0], found[0])
 
 
-@pytest.mark.parametrize("cls", RECOGNISED)
+@pytest.mark.parametrize("cls", RECOGNISED.values(), ids=RECOGNISED)
 def test_the_pasted_loader_gives_the_same_batches_in_the_same_order(
     tmp_path: Path, cls: type[Arrays]
 ) -> None:
@@ -256,7 +155,7 @@ def test_the_pasted_loader_gives_the_same_batches_in_the_same_order(
     assert_same_epochs(before, pasted(tmp_path, before))
 
 
-@pytest.mark.parametrize("cls", RECOGNISED)
+@pytest.mark.parametrize("cls", RECOGNISED.values(), ids=RECOGNISED)
 def test_what_the_code_makes_gives_the_same_batches(cls: type[Arrays]) -> None:
     loader = DataLoader(cls(), batch_size=7)
     part = read_inspection({"inspection": inspect_loader(loader)}).dataset
@@ -339,20 +238,19 @@ def halves(samples: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "cls", [Pair, One, ListPair, Numbered, DictCall, NumPy, NamesOfPython, Mixed, Lists, ByOrder]
-)
+    "name",
+    ["Pair", "One", "ListPair", "Numbered", "DictCall", "NumPy", "NamesOfPython", "Mixed", "Lists", "ByOrder"],
+)  # fmt: skip
 def test_a_collate_function_of_the_users_own_is_given_the_same_samples(
-    tmp_path: Path, cls: type[Arrays]
+    tmp_path: Path, name: str
 ) -> None:
-    class Own(cls):  # type: ignore[misc, valid-type]
-        __getitem__ = cls.__getitem__
-
-    before = DataLoader(Own(), batch_size=7, collate_fn=halves)
+    own = with_getitem(Arrays, FORMS[name], np=np, torch=torch)
+    before = DataLoader(own(), batch_size=7, collate_fn=halves)
     expected = list(before)
 
     after = pasted(tmp_path, before, halves=halves)
 
-    assert "__getitems__" in vars(Own) and after.batch_size == 7
+    assert "__getitems__" in vars(own) and after.batch_size == 7
     for (types, samples), (found_types, found) in zip(expected, after, strict=True):
         assert types == found_types
         for a, b in zip(samples, found, strict=True):

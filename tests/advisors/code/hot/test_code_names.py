@@ -36,25 +36,16 @@ def code_of(path: Path, write: Any, dataset: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("write", [hf_code, rows_code, elements_code])
 def test_what_was_not_seen_is_not_named(tmp_path: Path, write: Any) -> None:
-    tree = ast.parse(
-        code_of(
-            tmp_path, write, {"attributes": [{"name": "rows", "kind": "other", "type": "Stream"}]}
-        )
-    )
-    assert not free_names(tree)
+    rows = {"attributes": [{"name": "rows", "kind": "other", "type": "Stream"}]}
+    assert not free_names(ast.parse(code_of(tmp_path, write, rows)))
 
 
 @pytest.mark.parametrize(("write", "kind"), [(hf_code, "hf"), (rows_code, "dataframe")])
 def test_what_a_wrapped_data_set_holds_is_reached_through_it(
     tmp_path: Path, write: Any, kind: str
 ) -> None:
-    inner = {
-        "type": "t.Rows",
-        "name": "Rows",
-        "attributes": [{"name": "held", "kind": kind, "type": TYPES[kind]}],
-    }
-    outer = {
-        "attributes": [{"name": "inner", "kind": "dataset", "type": "t.Rows"}],
-        "children": [inner],
-    }
-    assert "dataset.inner.held" in code_of(tmp_path, write, outer)
+    held = {"name": "held", "kind": kind, "type": TYPES[kind]}
+    outer = {"name": "inner", "kind": "dataset", "type": "t.Rows"}
+    inner = {"type": "t.Rows", "name": "Rows", "attributes": [held]}
+    code = code_of(tmp_path, write, {"attributes": [outer], "children": [inner]})
+    assert "dataset.inner.held" in code

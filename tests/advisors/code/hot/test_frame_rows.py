@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.code_text import free_names
 from loaderscope.advisors.code.hot.frame_rows import rows_code
 from loaderscope.advisors.code.template import whole
 from rule_cases import case_of
 from rule_rows import main_loop
+from stored_sets import Sized
+from written_sets import with_getitem
 
 pd = pytest.importorskip("pandas")
 
@@ -191,84 +193,46 @@ def test_it_reaches_workers_and_its_arrays_stay_as_they_are() -> None:
         assert sent.iloc[1].tolist() == FRAMES["numbers of two types"].iloc[1].tolist()
 
 
-class Held(Dataset[Any]):
+class Held(Sized):
     def __init__(self) -> None:
+        super().__init__(N)
         self.frame = FRAMES["texts too"]
         self.labels = FRAMES["texts too"]["label"]
         self.features = FEATURES
 
-    def __len__(self) -> int:
-        return N
 
-
-class ByName(Held):
-    def __getitem__(self, index: int) -> Any:
-        row = self.frame.iloc[index]
-        return {"x": row["b"], "path": row.path, "y": self.labels.iloc[index]}
-
-
-class Whole(Held):
-    def __getitem__(self, index: int) -> Any:
-        values = self.frame.iloc[index].to_numpy()
-        return values[0], values[1:3].astype("float32")
-
-
-class Cells(Held):
-    def __getitem__(self, index: int) -> Any:
-        return self.frame.iloc[index, 3], self.frame.loc[index, "a"], self.frame["b"][index]
-
-
-class Some(Held):
-    def __getitem__(self, index: int) -> Any:
-        return self.frame.loc[index, self.features].values.astype("float32")
-
-
-class Sliced(Held):
-    def __getitem__(self, index: int) -> Any:
-        return self.frame.iloc[index, 1:3].values.astype("float32")
-
-
-class Dropped(Held):
-    def __getitem__(self, index: int) -> Any:
-        row = self.frame.iloc[index]
-        return row.drop(["path", "label"]).values.astype("float32")
-
-
-class First(Held):
-    def __getitem__(self, index: int) -> Any:
-        return self.frame.iloc[index].iloc[0]
-
-
-class Written(Held):
-    def __getitem__(self, index: int) -> Any:
-        row = self.frame.iloc[index].copy()
-        row = self.frame.iloc[index]
-        row["a"] = 3
-        return row["a"]
-
-
-class Counted(Held):
-    def __getitem__(self, index: int) -> Any:
-        self.frame.at[index, "a"] += 1
-        return self.frame.iloc[index]["a"]
-
-
-@pytest.mark.parametrize(
-    "kind", [ByName, Whole, Cells, Some, Sliced, Dropped, First, Written, Counted]
+ROW, CALLED = (
+    "row = self.frame.iloc[i]\n",
+    "self.frame.loc[i, self.features].values.astype('float32')",
 )
-def test_code_runs_as_it_is_or_says_by_hand(tmp_path: Path, kind: type[Held]) -> None:
-    dataset = kind()
+AS_IT_IS = [
+    f"{ROW}return {{'x': row['b'], 'path': row.path, 'y': self.labels.iloc[i]}}",
+    "values = self.frame.iloc[i].to_numpy()\nreturn values[0], values[1:3].astype('float32')",
+    "return self.frame.iloc[i, 3], self.frame.loc[i, 'a'], self.frame['b'][i]",
+]
+BY_HAND = [
+    f"return {CALLED}",
+    "return self.frame.iloc[i, 1:3].values.astype('float32')",
+    f"{ROW}return row.drop(['path', 'label']).values.astype('float32')",
+    "return self.frame.iloc[i].iloc[0]",
+    f"row = self.frame.iloc[i].copy()\n{ROW}row['a'] = 3\nreturn row['a']",
+    "self.frame.at[i, 'a'] += 1\nreturn self.frame.iloc[i]['a']",
+]
+
+
+@pytest.mark.parametrize("body", [*AS_IT_IS, *BY_HAND])
+def test_code_runs_as_it_is_or_says_by_hand(tmp_path: Path, body: str) -> None:
+    dataset = with_getitem(Held, body)()
     case = case_of(tmp_path, main_loop(20, 0.1), loader=DataLoader(dataset, batch_size=2))
 
     code = rows_code(case)
 
-    if kind in (ByName, Whole, Cells):
+    if body in AS_IT_IS:
         before = [dataset[n] for n in range(N)]
         exec(compile(code, "<pasted>", "exec"), {"dataset": dataset})
         assert type(dataset.frame).__name__ == "Columns"
         assert all(map(alike, before, [dataset[n] for n in range(N)]))
     else:
-        assert code.startswith("# By hand") and all(
-            line.startswith("#") for line in code.splitlines()
-        )
+        lines = code.splitlines()
+        assert code.startswith("# By hand") and all(line.startswith("#") for line in lines)
     assert free_names(compile(code, "<pasted>", "exec", 1024)) <= {"dataset"}  # type: ignore[arg-type]

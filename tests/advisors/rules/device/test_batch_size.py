@@ -10,7 +10,7 @@ import pytest
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.schema.report_model import Range
-from rule_cases import FakeWhatIf, advice, case_of, outcomes, unmeasured
+from rule_cases import FakeWhatIf, advice, asked, case_of, outcomes, unmeasured
 from rule_rows import US, rows_of
 
 NAME = "batch-size"
@@ -24,15 +24,13 @@ def case(
         wait_ms=(fetch_us + collate_us + 10) / 1e3, compute_ms=compute_ms, index_ns=8 * US,
         fetch_ns=round(fetch_us * US), collate_ns=round(collate_us * US), **columns,
     )  # fmt: skip
-    whatif = FakeWhatIf(Range(0.15, 0.25, 0.4))
-    return case_of(
-        tmp_path,
-        rows,
-        epochs=epochs,
-        config={"batch_size": size, "num_workers": num_workers},
-        whatif=whatif,
-        process=process,
-    )
+    config = {"batch_size": size, "num_workers": num_workers}
+    facts: Any = {
+        "config": config,
+        "process": process,
+        "whatif": FakeWhatIf(Range(0.15, 0.25, 0.4)),
+    }
+    return case_of(tmp_path, rows, epochs=epochs, **facts)
 
 
 def test_the_factor_is_in_samples_a_second(tmp_path: Path) -> None:
@@ -40,11 +38,11 @@ def test_the_factor_is_in_samples_a_second(tmp_path: Path) -> None:
     found = advice(NAME, seen)
     assert found.predicted == Range(1.2, 2.0, 3.2)
     assert found.params == {"batch_size": 16} and "batch_size=16" in found.code
-    asked: Any = seen.whatif.asked[0]  # type: ignore[union-attr]
-    assert asked["fetch"] == (pytest.approx(1 + 7 * 0.75), pytest.approx(1 + 7 * 0.95))
-    assert "transfer" not in asked
-    assert asked["compute"] == (pytest.approx(3.1), 8.0)
-    assert asked["collate"] == (pytest.approx(1.21), pytest.approx(4.5))
+    question = asked(seen)[0]
+    assert question["fetch"] == pytest.approx((1 + 7 * 0.75, 1 + 7 * 0.95))
+    assert "transfer" not in question
+    assert question["compute"] == pytest.approx((3.1, 8.0))
+    assert question["collate"] == pytest.approx((1.21, 4.5))
     assert "samples per second" in found.why
 
 
@@ -68,29 +66,19 @@ def test_it_is_silent_one_step_away(tmp_path: Path, options: dict[str, Any]) -> 
 def test_a_device_gets_a_table_of_sizes(tmp_path: Path) -> None:
     # As much of fetching as of the rest in the program; but the device's short step hardly grows,
     # either.
-    columns = {
-        "compute_device_ns": 100 * US,
-        "stall_ns": 10 * US,
-        "fetch_us": 45.0,
-        "collate_us": 25.0,
-    }
-    seen = case(tmp_path, process={"device": "cuda:0"}, **columns)
+    columns: Any = {"compute_device_ns": 100 * US, "stall_ns": 10 * US}
+    times = {"fetch_us": 45.0, "collate_us": 25.0}
+    seen = case(tmp_path, process={"device": "cuda:0"}, **times, **columns)
     seen = replace(seen, loader=replace(seen.loader, config={**seen.config, "dataset_len": 20_000}))
     found = advice(NAME, seen)
     assert found.beside_loading == 1.0  # fewer launches and copies come on top of loading
-    table = {
-        name: str(value) for name, value in found.evidence.items() if name.startswith("batches of")
-    }
-    assert list(table) == [f"batches of {size}" for size in (2, 4, 8, 16, 32)]
+    told = {name: str(value) for name, value in found.evidence.items()}
+    sizes = [name for name in told if name.startswith("batches of")]
+    assert sizes == [f"batches of {size}" for size in (2, 4, 8, 16, 32)]
     # 10,000 batches at 100 a second; a quarter as fast, four times as large batches take as long.
-    assert table["batches of 2"].startswith("1 min 40 s per epoch") and table[
-        "batches of 8"
-    ].startswith("1 min 40 s per epoch")
-    whatif: Any = seen.whatif
-    assert whatif.asked[1]["compute"] == (
-        pytest.approx(1.02),
-        pytest.approx(1.5),
-    )  # after that of the advice
+    for size in (2, 8):
+        assert told[f"batches of {size}"].startswith("1 min 40 s per epoch")
+    assert asked(seen)[1]["compute"] == pytest.approx((1.02, 1.5))  # after that of the advice
 
 
 def test_a_device_without_events_cannot_be_judged(tmp_path: Path) -> None:

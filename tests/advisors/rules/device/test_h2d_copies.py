@@ -11,8 +11,9 @@ import torch
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.profiler.store.run.device_steps import Copying, DeviceSteps
-from rule_cases import FakeWhatIf, advice, case_of, outcomes, unmeasured
+from rule_cases import FakeWhatIf, advice, asked, case_of, outcomes, ran, unmeasured
 from rule_rows import US, rows_of
+from storage_cases import equal
 
 NAME = "h2d-copies"
 
@@ -22,22 +23,10 @@ def case(tmp_path: Path, device: str | None = "cuda:0", pin: bool = True, **colu
         "h2d_ns": 800 * US, "h2d_host_ns": 300 * US, "h2d_copies": 2, "h2d_bytes": 4_000_000, "h2d_pinned": 2,
         "h2d_blocking": 0, **columns,
     }  # fmt: skip
-    rows, epochs = rows_of(
-        wait_ms=1.0, compute_ms=4.0, **{k: v for k, v in told.items() if v is not None}
-    )
-    whatif = FakeWhatIf()
-    return case_of(
-        tmp_path,
-        rows,
-        epochs=epochs,
-        process={"device": device},
-        config={"pin_memory": pin},
-        whatif=whatif,
-    )
-
-
-def asked(case: Case) -> Any:
-    return case.whatif.asked  # type: ignore[union-attr]
+    known = {name: value for name, value in told.items() if value is not None}
+    rows, epochs = rows_of(wait_ms=1.0, compute_ms=4.0, **known)
+    facts: Any = {"process": {"device": device}, "config": {"pin_memory": pin}}
+    return case_of(tmp_path, rows, epochs=epochs, whatif=FakeWhatIf(), **facts)
 
 
 def test_many_small_copies_are_packed(tmp_path: Path) -> None:
@@ -45,17 +34,27 @@ def test_many_small_copies_are_packed(tmp_path: Path) -> None:
     found = advice(NAME, seen)
     assert str(found.evidence["copies per batch"]) == "40"
     assert str(found.evidence["a copy"]) == "10.0 kB"
-    ((low, high),) = (each["h2d"] for each in asked(seen))
-    assert low == pytest.approx((40 * 0.5 + 20 + 0.5 * 20) / 800) and high == pytest.approx(
-        (40 * 5 + 200 + 2 * 20) / 800
-    )
-    scope: dict[str, Any] = {}
-    exec(found.code, scope)
+    (times,) = (each["h2d"] for each in asked(seen))
+    low, high = 40 * 0.5 + 20 + 0.5 * 20, 40 * 5 + 200 + 2 * 20
+    assert times == pytest.approx((low / 800, high / 800))
     batch = {"x": torch.randn(3, 2), "y": torch.arange(4), "z": torch.randn(5)}
-    moved = scope["to_device"](batch, "cpu")
-    assert moved.keys() == batch.keys() and all(
-        torch.equal(moved[key], batch[key]) for key in batch
-    )
+    moved = ran(found.code)["to_device"](batch, "cpu")
+    assert equal(moved, batch)
+
+
+@pytest.mark.parametrize(
+    ("columns", "title", "code", "evidence"),
+    [
+        ({"h2d_blocking": 2}, "", "non_blocking=True", ("blocking copies", "2 of 2")),
+        ({"h2d_pinned": 0, "h2d_blocking": 2}, "pin_memory method", "", ("pinned copies", "0 of 2")),
+    ],
+)  # fmt: skip
+def test_copies_that_pinning_does_not_help_are_named(
+    tmp_path: Path, columns: Any, title: str, code: str, evidence: tuple[str, str]
+) -> None:
+    found = advice(NAME, case(tmp_path, **columns))
+    assert title in found.title and code in found.code
+    assert str(found.evidence[evidence[0]]) == evidence[1]
 
 
 def test_the_lines_that_copy_are_named(tmp_path: Path) -> None:
@@ -66,22 +65,12 @@ def test_the_lines_that_copy_are_named(tmp_path: Path) -> None:
     )
     found = case(tmp_path, h2d_copies=40, h2d_bytes=400_000, h2d_pinned=40)
     seen = replace(found, loader=replace(found.loader, device_steps=DeviceSteps(8, 0.0, (), lines)))
-    evidence = advice(NAME, seen).evidence
-    assert [(name, str(value)) for name, value in evidence.items()][:3] == [
+    evidence = advice(NAME, seen).evidence.items()
+    assert [(name, str(value)) for name, value in evidence][:3] == [
         ("copied at train.py:7", "x = x.to(device)"),
         ("copied at train.py:8", "1 per step"),
         ("copies per batch", "40"),
     ]
-
-
-def test_blocking_copies_of_pinned_memory_are_named(tmp_path: Path) -> None:
-    found = advice(NAME, case(tmp_path, h2d_blocking=2))
-    assert "non_blocking=True" in found.code and str(found.evidence["blocking copies"]) == "2 of 2"
-
-
-def test_pinning_without_effect_is_named(tmp_path: Path) -> None:
-    found = advice(NAME, case(tmp_path, h2d_pinned=0, h2d_blocking=2))
-    assert "pin_memory method" in found.title and str(found.evidence["pinned copies"]) == "0 of 2"
 
 
 @pytest.mark.parametrize(
@@ -90,10 +79,8 @@ def test_pinning_without_effect_is_named(tmp_path: Path) -> None:
         ({"device": None}, {"h2d_blocking": 2}),
         ({}, {}),  # pinned and not blocking
         ({"pin": False}, {"h2d_blocking": 2, "h2d_pinned": 0}),  # what pin-memory speaks of
-        (
-            {},
-            {"h2d_blocking": 2, "h2d_ns": 100 * US, "h2d_host_ns": 10 * US},
-        ),  # a small part of the step
+        # A small part of the step.
+        ({}, {"h2d_blocking": 2, "h2d_ns": 100 * US, "h2d_host_ns": 10 * US}),
         ({}, {"h2d_copies": 40, "h2d_bytes": 40_000_000, "h2d_pinned": 40}),  # many, but large
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from loaderscope.advisors.case.case import Case
-from rule_cases import FakeWhatIf, advice, case_of, outcomes
+from rule_cases import FakeWhatIf, advice, asked, case_of, outcomes, ran
 from rule_rows import US, rows_of
 
 NAME = "h2d-dtype"
@@ -46,20 +46,19 @@ def case(
     )  # fmt: skip
 
 
-def asked(case: Case) -> Any:
-    return case.whatif.asked  # type: ignore[union-attr]
-
-
 def test_pictures_are_sent_as_bytes(tmp_path: Path) -> None:
     seen = case(tmp_path, leaf())
     found = advice(NAME, seen)
     assert asked(seen) == [{"transfer": (0.25, 0.5)}]
     assert str(found.evidence["as uint8"]) == "1.25 MB"
-    scope: dict[str, Any] = {"dataset": [], "collate_fn": None}
-    exec(found.code.partition("\n\n\nloader")[0], scope)
+    scope = ran(found.code.partition("\n\n\nloader")[0], dataset=[], collate_fn=None)
     pictures = torch.randint(0, 256, (4, 3)).float() / 255
     batch = scope["as_bytes"]([(picture, 1) for picture in pictures])
     assert batch[0].dtype == torch.uint8 and torch.equal(batch[0].float().div_(255), pictures)
+    # The user's collate function stays in use.
+    own = case(tmp_path / "own", leaf(path="['image']"), config={"collate_fn": "train.join"})
+    code = advice(NAME, own).code
+    assert "batch = join(samples)" in code and "batch['image']" in code
 
 
 def test_on_a_device_the_copy_shrinks_too(tmp_path: Path) -> None:
@@ -67,13 +66,6 @@ def test_on_a_device_the_copy_shrinks_too(tmp_path: Path) -> None:
     found = advice(NAME, seen)
     assert asked(seen) == [{"h2d": (0.25, 0.5), "pin": (0.25, 0.5)}]
     assert found.beside_loading > 0.05  # training that computes all the time waits for its copies
-
-
-def test_the_users_collate_function_stays_in_use(tmp_path: Path) -> None:
-    found = advice(
-        NAME, case(tmp_path, leaf(path="['image']"), config={"collate_fn": "train.join"})
-    )
-    assert "batch = join(samples)" in found.code and "batch['image']" in found.code
 
 
 @pytest.mark.parametrize(

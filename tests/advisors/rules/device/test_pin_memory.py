@@ -13,6 +13,7 @@ from rule_cases import (
     FakeWhatIf,
     advice,
     arguments,
+    asked,
     case_of,
     outcomes,
     rejection,
@@ -26,21 +27,13 @@ MS = 1_000_000
 
 
 def device_case(
-    path: Path,
-    pin: bool = False,
-    wait_ms: float = 5.0,
-    device: str | None = "cuda:0",
-    **columns: Any,
-) -> Case:
-    told = {
-        "bytes": 38_000_000,
-        "h2d_ns": 2 * MS,
-        "h2d_bytes": 38_000_000,
-        "h2d_copies": 2,
-        "h2d_pinned": 0,
-        **columns,
-    }
-    rows = worker_loop(100, wait_ms=wait_ms, compute_ms=10.0, **told)
+    path: Path, pin: bool = False, wait_ms: float = 5.0, device: str | None = "cuda:0", **columns: Any
+) -> Case:  # fmt: skip
+    size = 38_000_000
+    copies = {"h2d_ns": 2 * MS, "h2d_bytes": size, "h2d_copies": 2, "h2d_pinned": 0}
+    rows = worker_loop(
+        100, wait_ms=wait_ms, compute_ms=10.0, **{"bytes": size, **copies, **columns}
+    )
     return case_of(path, rows, whatif=FakeWhatIf(1.2), process={"device": device},
                    config=workers_config(2, pin_memory=pin))  # fmt: skip
 
@@ -52,45 +45,36 @@ def test_on_for_pageable_copies(tmp_path: Path) -> None:
     assert arguments(found.code)["pin_memory"] == "True"
     assert "non_blocking=True" in found.code
     assert str(found.evidence["copies per second"]) == "19.0 GB"
-    assert case.whatif.asked == [{"pin_memory": True, "h2d": (0.25, 0.65), "non_blocking": True}]  # type: ignore[union-attr]
+    assert asked(case) == [{"pin_memory": True, "h2d": (0.25, 0.65), "non_blocking": True}]
 
 
 def test_on_moves_unpacking_to_a_thread(tmp_path: Path) -> None:
     case = device_case(tmp_path, unpack_ms=3.0, h2d_ns=100_000, h2d_pinned=0)
-    found = advice(NAME, case)
-    assert "a thread can do" in found.why
-    assert case.whatif.asked == [{"pin_memory": True}]  # type: ignore[union-attr]
+    assert "a thread can do" in advice(NAME, case).why
+    assert asked(case) == [{"pin_memory": True}]
 
 
 @pytest.mark.parametrize(
-    "change", [{"h2d_ns": 300_000}, {"h2d_pinned": 2}, {"bytes": 10_000}]
-)  # fmt: skip
+    "change",
+    [
+        {"h2d_ns": 300_000},
+        {"h2d_pinned": 2},
+        {"bytes": 10_000},
+        {"pin": True, "pin_ns": 200_000, "h2d_ns": MS},  # not waited for
+        {"device": None, "h2d_ns": None},
+    ],
+)
 def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
     assert outcomes(NAME, device_case(tmp_path, **change)) == []
 
 
-def test_unmeasured_copies_are_said(tmp_path: Path) -> None:
-    case = device_case(tmp_path, h2d_ns=None)
-    assert unmeasured(NAME, case)
+def test_where_no_copies_were_timed(tmp_path: Path) -> None:
+    assert unmeasured(NAME, device_case(tmp_path / "a", h2d_ns=None))
+    without_a_device = device_case(tmp_path / "b", pin=True, device=None, h2d_ns=None)
+    assert rejection(NAME, without_a_device).predicted.mid == 1.0
 
 
 def test_off_where_pinning_is_waited_for(tmp_path: Path) -> None:
-    case = device_case(tmp_path, pin=True, pin_ns=4 * MS, h2d_ns=MS)
-    found = advice(NAME, case)
+    found = advice(NAME, device_case(tmp_path, pin=True, pin_ns=4 * MS, h2d_ns=MS))
     assert found.params == {"pin_memory": False}
-    assert (
-        "pin_memory" not in arguments(found.code) or arguments(found.code)["pin_memory"] == "False"
-    )
-
-
-def test_kept_on_where_it_is_not_waited_for(tmp_path: Path) -> None:
-    assert outcomes(NAME, device_case(tmp_path, pin=True, pin_ns=200_000, h2d_ns=MS)) == []
-
-
-@pytest.mark.parametrize(("pin", "rejected"), [(True, True), (False, False)])
-def test_without_a_device(tmp_path: Path, pin: bool, rejected: bool) -> None:
-    case = device_case(tmp_path, pin=pin, device=None, h2d_ns=None)
-    if rejected:
-        assert rejection(NAME, case).predicted.mid == 1.0
-    else:
-        assert outcomes(NAME, case) == []
+    assert arguments(found.code).get("pin_memory", "False") == "False"

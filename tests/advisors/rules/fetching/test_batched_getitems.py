@@ -10,25 +10,25 @@ import numpy as np
 import pytest
 import torch
 from msgspec import structs
-from torch.utils.data import DataLoader, Dataset, Subset, TensorDataset
+from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from loaderscope.advisors.assemble.probe import probe_loader
 from loaderscope.advisors.case.case import Case
+from loaderscope.advisors.case.probe_result import ProbeResult
 from loaderscope.profiler.store.inspection import Leaf
-from rule_cases import FakeWhatIf, advice, case_of, outcomes, rejection, unmeasured
+from rule_cases import FakeWhatIf, advice, asked, case_of, outcomes, rejection, unmeasured
 from rule_rows import US, rows_of
+from stored_sets import Sized
 
 NAME = "batched-getitems"
 N = 600
 
 
-class Points(Dataset[Any]):
+class Points(Sized):
     def __init__(self) -> None:
+        super().__init__(N)
         self.x = torch.randn(N, 5)
         self.y = np.arange(N)
-
-    def __len__(self) -> int:
-        return N
 
     def __getitem__(self, index: int) -> Any:
         return self.x[index], self.y[index]
@@ -49,20 +49,13 @@ class Whole(Points):
         return [self[i] for i in indices]
 
 
-class Pictures(Points):
+class Pictures(Sized):
     def __init__(self) -> None:
+        super().__init__(N)
         self.paths = [f"pictures/{n}.png" for n in range(N)]
 
     def __getitem__(self, index: int) -> Any:
         return Path(self.paths[index]).read_bytes()
-
-
-LEAVES = {
-    "structure": "list",
-    "leaves": [
-        {"path": f"[{n}]", "kind": "tensor", "dtype": "float32", "shape": [100]} for n in (0, 1)
-    ],
-}
 
 
 def case(
@@ -77,30 +70,27 @@ def case(
         collate_ns=collate, samples=100, bytes=2800, fetch_cpu_ns=round(fetch * (1 - idle)),
         collate_cpu_ns=collate, **(columns or {}),
     )  # fmt: skip
-    config = {"dataset_len": 6000 if whatif is None else None}
+    leaf = {"kind": "tensor", "dtype": "float32", "shape": [100]}
     return case_of(
-        tmp_path,
-        rows,
-        epochs=epochs,
-        loader=loader,
-        whatif=whatif,
-        config=config,
-        inspection=LEAVES,
-    )
+        tmp_path, rows, epochs=epochs, loader=loader, whatif=whatif,
+        config={"dataset_len": 6000 if whatif is None else None},
+        inspection={"structure": "list", "leaves": [{"path": f"[{n}]", **leaf} for n in (0, 1)]},
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
     "dataset", [Points(), TensorDataset(torch.randn(N, 5)), Subset(Points(), range(N))]
 )
 def test_it_speaks_where_samples_are_looked_up_one_by_one(tmp_path: Path, dataset: Any) -> None:
-    whatif = FakeWhatIf()
-    found = advice(NAME, case(tmp_path, dataset, whatif=whatif))
+    made = case(tmp_path, dataset, whatif=FakeWhatIf())
+    found = advice(NAME, made)
     assert found.params == {"batch_size": None, "num_workers": 0}
     assert str(found.evidence["fetch a sample"]) == "6.00 µs"
     assert str(found.evidence["collate a batch"]) == "250 µs"
-    (asked,) = whatif.asked
-    low, high = asked["fetch_us"]
-    assert asked["num_workers"] == 0 and 1 < low < 5 < high < 30 and asked["collate_us"][1] < 5
+    (question,) = asked(made)
+    low, high = question["fetch_us"]
+    assert question["num_workers"] == 0 and 1 < low < 5 < high < 30
+    assert question["collate_us"][1] < 5
 
 
 def test_workers_are_let_go_where_they_only_hand_over(tmp_path: Path) -> None:
@@ -130,17 +120,14 @@ def test_it_is_silent_one_step_away(tmp_path: Path, dataset: Any, options: dict[
     assert outcomes(NAME, case(tmp_path, dataset, **options)) == []
 
 
-def test_decoding_is_not_helped(tmp_path: Path) -> None:
-    whatif = FakeWhatIf()
-    found = rejection(NAME, case(tmp_path, Pictures(), sample_us=2100.0, whatif=whatif))
+def test_decoding_or_reading_is_not_helped(tmp_path: Path) -> None:
+    made = case(tmp_path / "a", Pictures(), sample_us=2100.0, whatif=FakeWhatIf())
+    found = rejection(NAME, made)
     assert "2.10 ms" in found.why and "decoding" in found.why
-    low, high = whatif.asked[0]["fetch"]
+    low, high = asked(made)[0]["fetch"]
     assert 0.99 < low < 1 and high == 1
-
-
-def test_reading_files_is_not_helped(tmp_path: Path) -> None:
-    found = rejection(NAME, case(tmp_path, Pictures(), sample_us=400.0, idle=0.8))
-    assert "reading" in found.why
+    read = case(tmp_path / "b", Pictures(), sample_us=400.0, idle=0.8)
+    assert "reading" in rejection(NAME, read).why
 
 
 def test_cheap_samples_that_cannot_be_looked_up_at_once_are_kept(tmp_path: Path) -> None:
@@ -158,25 +145,18 @@ def test_what_the_probe_measured_is_believed(tmp_path: Path) -> None:
     dataset = Points()
     seen = case(tmp_path, dataset, whatif=FakeWhatIf())
     probe = probe_loader(DataLoader(dataset, batch_size=100), seconds=0.05)
-    object.__setattr__(seen, "probe", probe)
-    found = advice(NAME, seen)
+    found = advice(NAME, replace(seen, probe=probe))
     assert "measured by the probe" in str(found.evidence["a batch at once"])
     assert str(found.evidence["equal batches"])
-
-
-def test_what_the_probe_refuted_is_not_advised(tmp_path: Path) -> None:
-    from loaderscope.advisors.case.probe_result import ProbeResult
-
-    seen = case(tmp_path, Points())
-    object.__setattr__(seen, "probe", ProbeResult(False, "the batched form gave other values"))
-    assert "other values" in unmeasured(NAME, seen)
+    refuted = ProbeResult(False, "the batched form gave other values")
+    assert "other values" in unmeasured(NAME, replace(seen, probe=refuted))
 
 
 def test_a_collate_function_of_the_users_own_keeps_its_samples(tmp_path: Path) -> None:
-    whatif = FakeWhatIf()
-    found = advice(NAME, case(tmp_path, Points(), whatif=whatif, collate_fn=stacked))
+    made = case(tmp_path, Points(), whatif=FakeWhatIf(), collate_fn=stacked)
+    found = advice(NAME, made)
     assert "Points.__getitems__ = getitems" in found.code and "collate_fn=stacked" in found.code
-    assert "collate_us" not in whatif.asked[0] and "num_workers" not in whatif.asked[0]
+    assert not {"collate_us", "num_workers"} & set(asked(made)[0])
 
 
 def stacked(samples: Any) -> Any:

@@ -16,10 +16,19 @@ from loaderscope.advisors.case.case import Case
 from loaderscope.profiler.base.host import host_name
 from loaderscope.profiler.record.inspect.inspect_samples import inspect_samples
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
-from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, unmeasured, workers_config
+from rule_cases import (
+    FakeWhatIf,
+    advice,
+    arguments,
+    asked,
+    case_of,
+    outcomes,
+    unmeasured,
+    workers_config,
+)
 from rule_rows import main_loop, worker_loop
 from stack_cases import seen
-from storage_cases import looked
+from storage_cases import equal, looked, pasted
 
 NAME = "collate"
 
@@ -32,14 +41,12 @@ LOOP = ["def join(samples):", "    out = torch.zeros(8, 9)", "    for i, s in en
         "        for j, v in enumerate(s):", "            out[i, j] = v", "    return out"]  # fmt: skip
 PADS = ["def join(samples):", "    return pad_sequence(samples, batch_first=True)"]
 PLAIN = ["def join(samples):", "    return torch.stack(samples)"]
+CHAIN = ["def join(samples):", "    x = torch.stack(samples)",
+         "    x = ((x / 255 - 0.5) / 0.25).clamp(-2, 2) * 1.5", "    return x"]  # fmt: skip
+TOKENS = ["def join(samples):", "    return pad_sequence([torch.tensor(t) for t in samples])"]
 
-PADDED = {
-    "path": "",
-    "kind": "tensor",
-    "dtype": "torch.float32",
-    "nbytes": 1000,
-    "padding_share": 0.5,
-}
+PADDED = {"path": "", "kind": "tensor", "dtype": "torch.float32", "nbytes": 1000}
+PADDED |= {"padding_share": 0.5}
 
 
 def slow_case(
@@ -62,36 +69,36 @@ def test_tensor_from_a_list(tmp_path: Path, workers: int) -> None:
     found = advice(NAME, case)
     assert "Stack" in found.title and found.why.startswith("join takes")
     assert found.code.startswith("# By hand, in join")  # its samples were not described
-    assert case.whatif.asked == [{"collate": (0.03, 0.2)}]  # type: ignore[union-attr]
+    assert asked(case) == [{"collate": (0.03, 0.2)}]
 
 
-def test_python_loop(tmp_path: Path) -> None:
-    assert "loops" in advice(NAME, slow_case(tmp_path, LOOP)).title
+def test_other_causes(tmp_path: Path) -> None:
+    assert "loops" in advice(NAME, slow_case(tmp_path / "a", LOOP)).title
+    found = advice(NAME, slow_case(tmp_path / "b", CHAIN))
+    assert "fused" in found.title and "torch.compile" in found.code
+    assert found.code.startswith("# By hand: in join")
 
 
-def test_a_chain_of_operations(tmp_path: Path) -> None:
-    source = [
-        "def join(samples):",
-        "    x = torch.stack(samples)",
-        "    x = ((x / 255 - 0.5) / 0.25).clamp(-2, 2) * 1.5",
-    ]
-    found = advice(NAME, slow_case(tmp_path, [*source, "    return x"]))
-    assert (
-        "fused" in found.title
-        and "torch.compile" in found.code
-        and found.code.startswith("# By hand: in join")
-    )
-
-
-@pytest.mark.parametrize(("share", "fires"), [(0.4, True), (0.1, False)])
-def test_padding(tmp_path: Path, share: float, fires: bool) -> None:
-    case = slow_case(tmp_path, PADS, [{**PADDED, "padding_share": share}])
-    if not fires:
-        assert unmeasured(NAME, case)
-        return
-    call = arguments(advice(NAME, case).code)
+def test_padding(tmp_path: Path) -> None:
+    call = arguments(advice(NAME, slow_case(tmp_path, PADS, [PADDED])).code)
     assert call["batch_sampler"] == "LengthBuckets(lengths, RandomSampler(dataset), batch_size=4)"
     assert not {"batch_size", "shuffle"} & set(call)
+
+
+@pytest.mark.parametrize(
+    ("source", "leaves", "samples"),
+    [
+        (PADS, [{**PADDED, "padding_share": 0.1}], None),
+        (TOKENS, (), [[1, 2], [3]]),  # padded lists of tokens are not stacked
+        ([], (), None),
+        (PLAIN, (), None),
+    ],
+)
+def test_no_guess_without_a_cause(
+    tmp_path: Path, source: list[str], leaves: Any, samples: Any
+) -> None:
+    case = slow_case(tmp_path, source, leaves)
+    assert unmeasured(NAME, case if samples is None else described(case, samples))
 
 
 ARRAY = np.ones(3, np.float32)
@@ -126,7 +133,7 @@ def test_the_code_gives_the_same_batch(tmp_path: Path, form: str, samples: Any) 
     exec(found.code, space)
     exec("\n".join(FORMS[form]), space)
     new, old = next(iter(space["loader"])), space["join"](samples)
-    assert same(new, old), (new, old)
+    assert equal(new, old), (new, old)
 
 
 @pytest.mark.parametrize(
@@ -144,48 +151,24 @@ def test_no_code_for_samples_that_are_not_alike(tmp_path: Path, form: str, sampl
         assert not isinstance(outcome, Advice) or "stack_samples" not in outcome.code
 
 
-def test_padded_lists_of_tokens_are_not_stacked(tmp_path: Path) -> None:
-    source = ["def join(samples):", "    return pad_sequence([torch.tensor(t) for t in samples])"]
-    case = described(slow_case(tmp_path, source), [[1, 2], [3]])
-    assert unmeasured(NAME, case)
-
-
 def described(case: Case, samples: Any) -> Case:
     """The case of a loader whose samples were described as it was recorded."""
     return looked(case, SampledFetches(fields=inspect_samples(samples)))
 
 
-def same(one: Any, other: Any) -> bool:
-    if isinstance(one, torch.Tensor):
-        return one.dtype == other.dtype and torch.equal(one, other)
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)
-
-
 def test_the_buckets_cover_every_sample_once(tmp_path: Path) -> None:
     code = advice(NAME, slow_case(tmp_path, PADS, [PADDED])).code
     data = [(torch.zeros(n % 17 + 1), 0) for n in range(103)]
-    space: dict[str, Any] = {"dataset": data, "join": lambda samples: [len(x) for x, _ in samples]}
-    exec(code, space)
-    batches = list(space["loader"])
-    assert sorted(length for batch in batches for length in batch) == sorted(
-        len(x) for x, _ in data
-    )
-    assert len(batches) == len(space["loader"]) == 26
+    loader = pasted(code, data, join=lambda samples: [len(x) for x, _ in samples])
+    lengths = [length for batch in loader for length in batch]
+    assert sorted(lengths) == sorted(len(x) for x, _ in data)
+    assert len([*loader]) == len(loader) == 26
 
 
 def test_silent_where_collating_is_little_or_torchs_own(tmp_path: Path) -> None:
     torchs = case_of(tmp_path / "a", main_loop(100, fetch=4.0, collate=8.0), whatif=FakeWhatIf())
     little = slow_case(tmp_path / "b", FROM_LIST, collate_ms=0.5)
     assert outcomes(NAME, torchs) == outcomes(NAME, little) == []
-
-
-@pytest.mark.parametrize("source", [[], PLAIN])
-def test_no_guess_without_a_cause(tmp_path: Path, source: list[str]) -> None:
-    assert unmeasured(NAME, slow_case(tmp_path, source))
 
 
 def test_stacks_name_what_the_source_does_not_tell(tmp_path: Path) -> None:
@@ -201,23 +184,27 @@ def test_stacks_name_what_the_source_does_not_tell(tmp_path: Path) -> None:
 
 
 def test_a_function_below_it_makes_a_tensor_of_arrays(tmp_path: Path) -> None:
-    file = tmp_path / "train.py"
-    source = ["def made(parts):", "    return torch.tensor(parts)", "", "", "def join(samples):",
+    file, line = tmp_path / "train.py", "return torch.tensor(parts)"
+    source = ["def made(parts):", f"    {line}", "", "", "def join(samples):",
               "    return made([s for s in samples])"]  # fmt: skip
     file.write_text("\n".join(source))
     case = slow_case(tmp_path / "run", source[4:])
     here = replace(case.process, host=host_name(), unix_ns=time.time_ns() + 10**9)
-    case = replace(case, process=here)
     stack = f"join {file}:6 > made {file}:2"
-    described_case = described(case, [ARRAY, ARRAY])
-    found = advice(
-        NAME, seen(described_case, (stack, 90), text="return torch.tensor(parts)", stage="collate")
+    arrays, lists = (
+        advice(
+            NAME,
+            seen(
+                described(replace(case, process=here), samples),
+                (stack, 90),
+                text=line,
+                stage="collate",
+            ),
+        )
+        for samples in ([ARRAY, ARRAY], [[1, 2]])
     )
-    assert "Stack" in found.title and found.code.startswith("# By hand, at train.py:2: where all")
-    lists = seen(
-        described(case, [[1, 2]]), (stack, 90), text="return torch.tensor(parts)", stage="collate"
-    )
-    assert "Stack" not in advice(NAME, lists).title
+    assert "Stack" in arrays.title and arrays.code.startswith("# By hand, at train.py:2: where all")
+    assert "Stack" not in lists.title
 
 
 def test_hostile_names_stay_out_of_the_code(tmp_path: Path) -> None:

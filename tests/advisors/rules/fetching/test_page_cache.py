@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from builders import MS
 from loaderscope.advisors.case.case import Case
 from rule_cases import FakeWhatIf, advice, case_of, outcomes, rejection, unmeasured
 from rule_rows import rows_of
 from storage_cases import looks_of, memory, stored_case
+from stored_sets import Listed
 
 NAME = "page-cache"
 
@@ -39,24 +40,14 @@ def case(
         fetch_cpu_ns=round(20 * MS * (1 - idle)),
         **columns,
     )
-    samples = []
+    process: list[dict[str, Any]] = []
     total = 0.0
     for epoch, read in zip(epochs, reads, strict=True):
-        for t in np.linspace(epoch["t_iter_ns"], epoch["t_end_ns"], 20):
-            part = (t - epoch["t_iter_ns"]) / (epoch["t_end_ns"] - epoch["t_iter_ns"])
-            samples.append((int(t), int(total + part * read)))
+        times = np.linspace(epoch["t_iter_ns"], epoch["t_end_ns"], 20)
+        for t, value in zip(times, np.linspace(total, total + read, 20), strict=True):
+            values = dict.fromkeys(("read_disk_bytes", "read_all_bytes"), int(value))
+            process.append({"t_ns": int(t), "pid": 4000, "owner_pid": 4000, "role": 0, **values})
         total += read
-    process = [
-        {
-            "t_ns": t,
-            "pid": 4000,
-            "owner_pid": 4000,
-            "role": 0,
-            "read_disk_bytes": value,
-            "read_all_bytes": value,
-        }
-        for t, value in samples
-    ]
     if workers:
         process = [{**row, "pid": 4001, "role": 1, "loader": 0} for row in process] + process
         process.sort(key=lambda row: row["t_ns"])
@@ -96,17 +87,11 @@ def test_without_the_sampler_it_cannot_say(tmp_path: Path) -> None:
     assert "system sampler" in unmeasured(NAME, case(tmp_path, 1e9, 1e9, sampled=False))
 
 
-class Files(Dataset[Any]):
+class Files(Listed):
     """Ten thousand files of 1 MB: 10 GB."""
 
     def __init__(self) -> None:
-        self.files = [f"data/{n}.png" for n in range(10_000)]
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def __getitem__(self, index: int) -> int:
-        return len(self.files[index])
+        super().__init__([f"data/{n}.png" for n in range(10_000)])
 
 
 def first_epoch(
@@ -114,25 +99,21 @@ def first_epoch(
 ) -> Case:
     """In its first epoch, on a machine with so much memory."""
     system = memory(total, **({} if limit is None else {"cgroup_mem_limit_bytes": int(limit)}))
-    return stored_case(
-        tmp_path,
-        DataLoader(Files(), batch_size=4),
-        looks_of(mean_bytes=1_000_000, disk=disk),
-        system=system,
-    )
+    looks = looks_of(mean_bytes=1_000_000, disk=disk)
+    return stored_case(tmp_path, DataLoader(Files(), batch_size=4), looks, system=system)
 
 
-def test_before_a_second_epoch_sizes_tell(tmp_path: Path) -> None:
-    found = advice(NAME, first_epoch(tmp_path, 8e9))
+@pytest.mark.parametrize(
+    ("total", "limit", "left"),
+    [(8e9, None, "7.00 GB"), (256e9, 6e9, "5.00 GB")],  # the container's limit counts
+)
+def test_before_a_second_epoch_sizes_tell(
+    tmp_path: Path, total: float, limit: float | None, left: str
+) -> None:
+    found = advice(NAME, first_epoch(tmp_path, total, limit=limit))
     assert "will be evicted" in found.why
     assert str(found.evidence["the data set, about"]) == "10.0 GB"
-    assert (
-        str(found.evidence["memory for the page cache"]) == "7.00 GB"
-    )  # 1 GB is held by processes
-
-
-def test_the_containers_limit_counts_not_the_machines_memory(tmp_path: Path) -> None:
-    assert "will be evicted" in advice(NAME, first_epoch(tmp_path, 256e9, limit=6e9)).why
+    assert str(found.evidence["memory for the page cache"]) == left  # 1 GB is held by processes
 
 
 def test_a_first_cold_epoch_that_fits_is_left_alone(tmp_path: Path) -> None:

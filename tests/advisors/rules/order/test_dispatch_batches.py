@@ -9,7 +9,7 @@ import pytest
 
 from builders import MS
 from loaderscope.advisors.case.case import Case
-from rule_cases import FakeWhatIf, advice, case_of, outcomes
+from rule_cases import FakeWhatIf, advice, asked, case_of, outcomes
 from rule_rows import rows_of
 
 NAME = "dispatch-batches"
@@ -18,13 +18,9 @@ NAME = "dispatch-batches"
 def case(tmp_path: Path, *, world: int = 4, cpus: float | None = None, **config: Any) -> Case:
     rows, epochs = rows_of(2, 40, wait_ms=8.0, compute_ms=2.0, fetch_ns=7 * MS, collate_ns=MS)
     told = {"dataset_kind": "map", "framework": "accelerate", "dispatched": True, **config}
+    process = {"world_size": world, "rank": 0}
     found = case_of(
-        tmp_path,
-        rows,
-        epochs=epochs,
-        process={"world_size": world, "rank": 0},
-        whatif=FakeWhatIf(),
-        config=told,
+        tmp_path, rows, epochs=epochs, process=process, whatif=FakeWhatIf(), config=told
     )
     if cpus is not None:
         object.__setattr__(found.system, "effective_cpus", cpus)
@@ -32,33 +28,25 @@ def case(tmp_path: Path, *, world: int = 4, cpus: float | None = None, **config:
 
 
 def test_each_rank_could_make_its_own(tmp_path: Path) -> None:
-    seen = case(tmp_path)
+    seen = case(tmp_path / "a")
     found = advice(NAME, seen)
     assert "DataLoaderConfiguration(dispatch_batches=False)" in found.code
     assert "By hand" not in found.code
     assert str(found.evidence["fetching a batch"]) == "7.00 ms" and "by itself" not in found.why
-    (asked,) = seen.whatif.asked  # type: ignore[union-attr]
-    assert asked == {"fetch": (0.25, pytest.approx(0.625)), "collate": (0.25, pytest.approx(0.625))}
-
-
-def test_ranks_short_of_cores_may_gain_nothing(tmp_path: Path) -> None:
-    seen = case(tmp_path, cpus=0.5)
-    advice(NAME, seen)
-    (asked,) = seen.whatif.asked  # type: ignore[union-attr]
-    assert asked["fetch"] == (0.25, 1.0)
+    assert asked(seen) == [dict.fromkeys(("fetch", "collate"), pytest.approx((0.25, 0.625)))]
+    few = case(tmp_path / "b", cpus=0.5)  # ranks short of cores may gain nothing
+    advice(NAME, few)
+    assert asked(few)[0]["fetch"] == (0.25, 1.0)
+    trainer = case(tmp_path / "c", made_by="transformers", framework="transformers")
+    option = 'TrainingArguments(accelerator_config={"dispatch_batches": False})'
+    assert option in advice(NAME, trainer).code
 
 
 def test_a_stream_must_share_itself_out(tmp_path: Path) -> None:
     found = advice(NAME, case(tmp_path, dataset_kind="iterable"))
     assert "chooses that by itself" in found.why
     assert "accelerator.process_index" in found.code
-    assert found.caveat is not None
-    assert "whole stream" in found.caveat
-
-
-def test_the_trainer_has_an_option_for_it(tmp_path: Path) -> None:
-    found = advice(NAME, case(tmp_path, made_by="transformers", framework="transformers"))
-    assert 'TrainingArguments(accelerator_config={"dispatch_batches": False})' in found.code
+    assert "whole stream" in (found.caveat or "")
 
 
 @pytest.mark.parametrize("change", [{"world": 1}, {"dispatched": None}])
@@ -67,13 +55,8 @@ def test_silent(tmp_path: Path, change: dict[str, Any]) -> None:
 
 
 def test_the_ranks_are_not_told_that_they_read_the_same(tmp_path: Path) -> None:
-    sampler = {
-        "sampler": "torch.utils.data.sampler.SequentialSampler",
-        "dataset_len": 160,
-        "batch_size": 4,
-    }
-    read = [
-        outcomes("distributed-sampler", case(tmp_path / str(d), dispatched=d, **sampler))
-        for d in (True, None)
-    ]
-    assert read[0] == [] and len(read[1]) == 1
+    sampler = "torch.utils.data.sampler.SequentialSampler"
+    drawn: Any = {"sampler": sampler, "dataset_len": 160, "batch_size": 4}
+    for dispatched, told in ((True, 0), (None, 1)):
+        seen = case(tmp_path / str(told), dispatched=dispatched, **drawn)
+        assert len(outcomes("distributed-sampler", seen)) == told

@@ -16,10 +16,8 @@ from rule_cases import advice, case_of, outcomes
 from rule_rows import rows_of
 
 NAME = "distributed-sampler"
-RANDOM, SEQUENTIAL = (
-    "torch.utils.data.sampler.RandomSampler",
-    "torch.utils.data.sampler.SequentialSampler",
-)
+RANDOM = "torch.utils.data.sampler.RandomSampler"
+SEQUENTIAL = "torch.utils.data.sampler.SequentialSampler"
 DISTRIBUTED = "torch.utils.data.distributed.DistributedSampler"
 
 
@@ -36,9 +34,8 @@ def case(
         "dataset_kind": kind,
         "dataset": "train.Texts",
     }
-    own = case_of(
-        tmp_path, rows, epochs=told, config=config, process={"world_size": world, "rank": rank}
-    )
+    process = {"world_size": world, "rank": rank}
+    own = case_of(tmp_path, rows, epochs=told, config=config, process=process)
     if peer:
         other = RunBuilder(tmp_path / "peer")
         rows, told = with_digests(epochs, batches, peer)
@@ -64,26 +61,26 @@ def test_ranks_that_each_read_everything_are_told(tmp_path: Path) -> None:
     assert str(found.evidence["of the data set"]) == "100 %"
 
 
-def test_ranks_that_draw_the_same_batches_are_told(tmp_path: Path) -> None:
-    found = advice(
-        NAME, case(tmp_path, length=5000, sampler=SEQUENTIAL, digests=(7, 8), peer=(7, 8))
-    )
-    assert str(found.evidence["first batches equal to another rank's"]) == "2 epochs"
-    assert found.predicted == SAME and "shuffle=False" in found.code
-
-
-def test_an_order_that_never_changes_is_told(tmp_path: Path) -> None:
-    found = advice(
-        NAME, case(tmp_path, sampler=DISTRIBUTED, length=480, epochs=3, digests=(7, 7, 7))
-    )
-    assert (
-        "set_epoch" in found.title and "set_epoch(epoch)" in found.code and found.predicted == SAME
-    )
-
-
-def test_a_generator_seeded_anew_in_each_epoch_is_told(tmp_path: Path) -> None:
-    found = advice(NAME, case(tmp_path, world=None, epochs=4, digests=(7, 7, 7, 7)))
-    assert str(found.evidence["epochs that begin with the same batch"]) == "4 of 4"
+@pytest.mark.parametrize(
+    ("options", "title", "code", "evidence"),
+    [
+        # Ranks that draw the same batches.
+        ({"length": 5000, "sampler": SEQUENTIAL, "digests": (7, 8), "peer": (7, 8)}, "", "shuffle=False",
+         ("first batches equal to another rank's", "2 epochs")),
+        # An order that never changes.
+        ({"sampler": DISTRIBUTED, "length": 480, "epochs": 3, "digests": (7, 7, 7)}, "set_epoch", "set_epoch(epoch)",
+         None),
+        # A generator that is seeded anew in each epoch.
+        ({"world": None, "epochs": 4, "digests": (7, 7, 7, 7)}, "", "",
+         ("epochs that begin with the same batch", "4 of 4")),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_the_order_is_told(
+    tmp_path: Path, options: Any, title: str, code: str, evidence: tuple[str, str] | None
+) -> None:
+    found = advice(NAME, case(tmp_path, **options))
+    assert title in found.title and code in found.code and found.predicted == SAME
+    assert evidence is None or str(found.evidence[evidence[0]]) == evidence[1]
 
 
 ORDERED = digest_of_indices([1, 3, 5, 7])
@@ -102,19 +99,10 @@ ORDERED = digest_of_indices([1, 3, 5, 7])
         {"world": None, "sampler": SEQUENTIAL, "epochs": 4, "digests": (7, 7, 7, 7)},
         {"sampler": DISTRIBUTED, "length": 480, "epochs": 3, "digests": (7, 8, 9)},
         {"sampler": DISTRIBUTED, "length": 480, "epochs": 2, "digests": (7, 7)},
-        {
-            "sampler": DISTRIBUTED,
-            "length": 480,
-            "epochs": 3,
-            "digests": (ORDERED,) * 3,
-            "rank": 1,
-        },  # shuffle=False
-        {
-            "world": None,
-            "epochs": 4,
-            "digests": (7, 7, 7, 7),
-            "batches": 2,
-        },  # too few batches to differ
+        # shuffle=False
+        {"sampler": DISTRIBUTED, "length": 480, "epochs": 3, "digests": (ORDERED,) * 3, "rank": 1},
+        # Too few batches to differ.
+        {"world": None, "epochs": 4, "digests": (7, 7, 7, 7), "batches": 2},
     ],
 )
 def test_it_is_silent_one_step_away(tmp_path: Path, options: dict[str, Any]) -> None:

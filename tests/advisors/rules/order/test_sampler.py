@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from loaderscope.advisors.whatif.costs import DRAWN_AS_ARRAY
-from rule_cases import FakeWhatIf, advice, case_of, outcomes
+from rule_cases import FakeWhatIf, advice, case_of, outcomes, ran
 from rule_rows import main_loop
 
 NAME = "sampler"
@@ -25,8 +25,7 @@ def test_slow_python_sampler(tmp_path: Path) -> None:
     assert "Balanced" in (found.caveat or "")
     assert whatif.asked == [{"index": (0.02, 0.3)}]
     # What it draws is its own: pasted, the code changes nothing until that is written.
-    space: dict[str, Any] = {}
-    exec(found.code, space)
+    space = ran(found.code)
     assert "loader" not in space and "what Balanced draws" in found.code
     order = [2, 0, 1, 3, 3]
     assert list(space["ArrayBatches"](lambda epoch: np.array(order), 5, 2)) == [[2, 0], [1, 3], [3]]
@@ -60,14 +59,9 @@ def test_a_long_permutation(tmp_path: Path, length: int, fires: bool) -> None:
     ("sampler", "shuffled"), [("torch.x.RandomSampler", True), ("torch.x.SequentialSampler", False)]
 )
 def test_the_code_draws_every_sample_once(tmp_path: Path, sampler: str, shuffled: bool) -> None:
-    case = case_of(
-        tmp_path,
-        main_loop(100, index=5.0, fetch=2.0),
-        whatif=FakeWhatIf(),
-        config={"sampler": sampler},
-    )
-    space: dict[str, Any] = {"dataset": torch.arange(103)}
-    exec(advice(NAME, case).code, space)
+    rows = main_loop(100, index=5.0, fetch=2.0)
+    case = case_of(tmp_path, rows, whatif=FakeWhatIf(), config={"sampler": sampler})
+    space = ran(advice(NAME, case).code, dataset=torch.arange(103))
     epochs = [torch.cat(list(space["loader"])) for _ in range(2)]
     assert len(space["loader"]) == 26
     assert all(sorted(epoch.tolist()) == list(range(103)) for epoch in epochs)

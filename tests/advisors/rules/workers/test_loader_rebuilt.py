@@ -11,7 +11,7 @@ import torch
 
 from builders import MS, T0, epoch_row
 from loaderscope.advisors.case.case import Case
-from rule_cases import FakeWhatIf, advice, case_of, outcomes, workers_config
+from rule_cases import FakeWhatIf, advice, asked, case_of, outcomes, ran, workers_config
 from rule_rows import main_loop, worker_loop
 
 NAME = "loader-rebuilt"
@@ -49,25 +49,16 @@ def passes(
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_an_iterator_a_step(tmp_path: Path, workers: int) -> None:
-    found = advice(NAME, passes(tmp_path, workers=workers))
+    found = advice(NAME, passes(tmp_path / "usual", workers=workers))
     assert found.kind == "correctness"
     assert str(found.evidence["iterators"]) == "60"
     assert str(found.evidence["batches per iterator"]) == "1"
     assert 1.0 < found.predicted.low <= found.predicted.mid <= found.predicted.high
-
-
-def test_a_few_slow_starts_change_nothing(tmp_path: Path) -> None:
-    usual = advice(NAME, passes(tmp_path / "usual", workers=0))
-    spell = advice(NAME, passes(tmp_path / "spell", workers=0, slow_starts=12))
-    assert spell.predicted == usual.predicted
-    assert spell.evidence == usual.evidence
-
-
-def test_without_a_shuffle_it_is_always_the_same_data(tmp_path: Path) -> None:
-    assert (
-        "the same first samples come every time"
-        in advice(NAME, passes(tmp_path, sampler="SequentialSampler")).why
-    )
+    if not workers:  # a few slow starts change nothing
+        spell = advice(NAME, passes(tmp_path / "spell", workers=0, slow_starts=12))
+        assert (spell.predicted, spell.evidence) == (found.predicted, found.evidence)
+    ordered = advice(NAME, passes(tmp_path / "ordered", sampler="SequentialSampler"))
+    assert "the same first samples come every time" in ordered.why
 
 
 @pytest.mark.parametrize("change", [{"count": 10}, {"batches": 8}, {"how": 1}])
@@ -76,27 +67,18 @@ def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
 
 
 def test_a_loader_an_epoch(tmp_path: Path) -> None:
-    whatif = FakeWhatIf(1.5)
-    case = passes(
-        tmp_path, count=5, batches=30, how=1, start_ms=800.0, instances=True, whatif=whatif
-    )
+    an_epoch = {"count": 5, "how": 1, "instances": True, "whatif": FakeWhatIf(1.5)}
+    case = passes(tmp_path / "a", batches=30, start_ms=800.0, **an_epoch)
     found = advice(NAME, case)
     assert found.kind is None and found.params == {"persistent_workers": True}
-    assert whatif.asked == [{"persistent_workers": True}]
+    assert asked(case) == [{"persistent_workers": True}]
     assert outcomes("persistent-workers", case) == []
-
-
-def test_a_loader_an_epoch_that_costs_nothing(tmp_path: Path) -> None:
-    case = passes(
-        tmp_path, count=5, batches=300, how=1, start_ms=26.0, instances=True, whatif=FakeWhatIf()
-    )
-    assert outcomes(NAME, case) == []
+    cheap = passes(tmp_path / "b", batches=300, start_ms=26.0, **an_epoch)
+    assert outcomes(NAME, cheap) == []
 
 
 def test_the_code_goes_on_where_the_data_ends(tmp_path: Path) -> None:
-    code = advice(NAME, passes(tmp_path, workers=0)).code
-    space: dict[str, Any] = {"dataset": range(10)}
-    exec(code, space)
+    space = ran(advice(NAME, passes(tmp_path, workers=0)).code, dataset=range(10))
     a_pass = len(space["loader"])
     batches = [space["batch"], *islice(space["batches"], 2 * a_pass - 1)]
     halves = [torch.cat(half).tolist() for half in (batches[:a_pass], batches[a_pass:])]

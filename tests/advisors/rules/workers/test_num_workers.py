@@ -45,10 +45,8 @@ def by_count(**factors: float) -> FakeWhatIf:
 
 def test_more_for_decoding_but_not_beyond_the_cpus(tmp_path: Path) -> None:
     whatif = by_count(n0=1.0, n1=1.5, n2=2.2, n3=2.6, n4=3.1)
-    case = case_of(
-        tmp_path, main_loop(100, fetch=30.0, collate=1.0), whatif=whatif, process={"affinity": 4}
-    )
-    found = advice(NAME, case)
+    rows = main_loop(100, fetch=30.0, collate=1.0)
+    found = advice(NAME, case_of(tmp_path / "a", rows, whatif=whatif, process={"affinity": 4}))
     assert found.params == {"num_workers": 4}
     assert arguments(found.code)["num_workers"] == "4"
     assert arguments(found.code)["shuffle"] == "True"
@@ -56,45 +54,38 @@ def test_more_for_decoding_but_not_beyond_the_cpus(tmp_path: Path) -> None:
     assert str(found.evidence["making a batch"]) == "31.0 ms"
     assert str(found.evidence["effective CPUs"]) == "4 cores"
     assert max(asked["num_workers"] for asked in whatif.asked) == 4
+    # The fewest within two percent.
+    fewest = by_count(n0=1.0, n1=1.5, n2=2.0, n3=2.01, n4=2.03)
+    assert advice(NAME, case_of(tmp_path / "b", rows, whatif=fewest)).params == {"num_workers": 2}
 
 
 @pytest.mark.parametrize(
-    ("wait", "unknown", "said"),
+    ("wait", "cpu", "unknown", "said", "unsaid"),
     [
-        (Wait("network", "10.0.0.7:80"), 0.0, "mostly waiting for the network, not computing"),
-        (Wait("sleep"), 0.0, "mostly waiting for a timer, not computing"),
-        (None, 0.9, "`loaderscope tune` tells"),
+        (Wait("network", "10.0.0.7:80"), 0.05, 0.0, "mostly waiting for the network, not computing", "`loaderscope tune`"),
+        (Wait("sleep"), 0.05, 0.0, "mostly waiting for a timer, not computing", "network"),
+        (None, 0.05, 0.9, "`loaderscope tune` tells", "network"),
+        (Wait("network"), 0.05, 0.0, "mostly waiting", "the network"),  # two samples saw it
+        (None, 0.95, 0.9, ", computing, and", "was not seen"),  # of waiting, a core's included
     ],
-)
+)  # fmt: skip
 def test_what_fetching_waits_for_is_said(
-    tmp_path: Path, wait: Wait | None, unknown: float, said: str
+    tmp_path: Path, wait: Wait | None, cpu: float, unknown: float, said: str, unsaid: str
 ) -> None:
-    whatif = FakeWhatIf(lambda num_workers: max(1.0, min(num_workers, 16) * 0.9))
+    most = 2 if cpu > 0.5 else 16
+    whatif = FakeWhatIf(lambda num_workers: max(1.0, min(num_workers, most) * 0.9))
     whatif.unknown_share = unknown
-    rows = main_loop(100, fetch=50.0, fetch_cpu=0.05, compute_ms=2.0)
+    rows = main_loop(100, fetch=50.0, fetch_cpu=cpu, compute_ms=2.0)
     case = case_of(tmp_path, rows, whatif=whatif, process={"affinity": 2})
+    many = wait is not None and (wait.kind == "sleep" or bool(wait.what))
     if wait is not None:
-        case = seen(case, (f"Rows.__getitem__ {OWN}:41", 40, {wait: 39, Wait("compute"): 1}))
+        waits = {wait: 39, Wait("compute"): 1} if many else {wait: 2}
+        case = seen(case, (f"Rows.__getitem__ {OWN}:41", 40 if many else 2, waits))
     found = advice(NAME, case)
-    assert found.params == {"num_workers": 16}  # more than CPUs
-    assert said in found.why and found.why.count("mostly waiting") == 1
-    assert ("fetching waits, for the network" in found.evidence) == ("network" in said)
-
-
-def test_waiting_that_few_samples_saw_is_not_said(tmp_path: Path) -> None:
-    whatif = FakeWhatIf(lambda num_workers: max(1.0, min(num_workers, 16) * 0.9))
-    rows = main_loop(100, fetch=50.0, fetch_cpu=0.05, compute_ms=2.0)
-    case = case_of(tmp_path, rows, whatif=whatif, process={"affinity": 2})
-    found = advice(NAME, seen(case, (f"Rows.__getitem__ {OWN}:41", 2, {Wait("network"): 2})))
-    assert "network" not in found.why and not any("network" in each for each in found.evidence)
-
-
-def test_no_unknown_waiting_is_said_of_fetching_that_computes(tmp_path: Path) -> None:
-    whatif = FakeWhatIf(lambda num_workers: max(1.0, min(num_workers, 2) * 0.9))
-    whatif.unknown_share = 0.9  # of waiting, a core's included
-    rows = main_loop(100, fetch=50.0, fetch_cpu=0.95, compute_ms=2.0)
-    found = advice(NAME, case_of(tmp_path, rows, whatif=whatif, process={"affinity": 2}))
-    assert ", computing, and" in found.why and "was not seen" not in found.why
+    assert found.params == {"num_workers": most}  # more than CPUs
+    assert said in found.why and unsaid not in found.why
+    assert found.why.count("mostly waiting") == (cpu < 0.5)
+    assert ("fetching waits, for the network" in found.evidence) == ("for the network" in said)
 
 
 def test_more_workers_are_no_help_where_all_wait_for_one_lock(tmp_path: Path) -> None:
@@ -108,12 +99,6 @@ def test_more_workers_are_no_help_where_all_wait_for_one_lock(tmp_path: Path) ->
     locked = replace(case, report=replace(case.report, code=code))
     assert "2 workers wait for one lock, 100 % of fetching" in rejection(NAME, locked).why
     assert "lock" not in rejection(NAME, case).why
-
-
-def test_the_fewest_within_two_percent(tmp_path: Path) -> None:
-    whatif = by_count(n0=1.0, n1=1.5, n2=2.0, n3=2.01, n4=2.03)
-    case = case_of(tmp_path, main_loop(100, fetch=30.0), whatif=whatif)
-    assert advice(NAME, case).params == {"num_workers": 2}
 
 
 def test_none_where_handing_over_costs_more(tmp_path: Path) -> None:
@@ -131,70 +116,67 @@ def test_none_where_handing_over_costs_more(tmp_path: Path) -> None:
     assert str(found.evidence["handing a batch over"]) == "1.20 ms"
 
 
-def test_the_usual_advice_is_rejected_where_it_hurts(tmp_path: Path) -> None:
-    case = case_of(
-        tmp_path,
-        main_loop(100, compute_ms=0.1, fetch=0.1, collate=0.1),
-        whatif=by_count(n0=1.0, n1=0.2),
-    )
-    rejected = rejection(NAME, case)
-    assert rejected.params == {"num_workers": 8}
-    assert rejected.title == "num_workers=8 would not help"
-    assert rejected.predicted is not None and rejected.predicted.mid == 0.2
-    assert rejected.why.startswith("A batch takes 200 µs to make")
+SHORT = main_loop(100, compute_ms=0.1, fetch=0.1, collate=0.1)
+BUSY = host_samples(worker_cores=0.9, main_cores=0.2) | {"affinity": 2}
 
 
-def test_more_workers_on_busy_cpus_are_rejected(tmp_path: Path) -> None:
-    rows = worker_loop(200, wait_ms=15.0, fetch_ms=30.0)
-    case = case_of(
-        tmp_path, rows, whatif=by_count(n0=0.5, n1=0.6, n2=1.0), process={"affinity": 2}, config=workers_config(2),
-        system=host_samples(worker_cores=0.9, main_cores=0.2) | {"affinity": 2},
-    )  # fmt: skip
-    rejected = rejection(NAME, case)
-    assert "2 CPUs this process may use are busy already" in rejected.why
+@pytest.mark.parametrize(
+    ("rows", "factors", "facts", "title", "mid", "why"),
+    [
+        (SHORT, {"n0": 1.0, "n1": 0.2}, {}, "num_workers=8 would not help", 0.2, "A batch takes 200 µs to make"),
+        (worker_loop(200, wait_ms=15.0, fetch_ms=30.0), {"n0": 0.5, "n1": 0.6, "n2": 1.0},
+         {"config": workers_config(2), "system": BUSY, "process": {"affinity": 2}}, "", 1.0,
+         "2 CPUs this process may use are busy already"),
+        # What the model predicts beyond the CPUs: predict(num_workers=4) and the report are of one mind.
+        (worker_loop(100), {"n0": 0.7, "n1": 1.0, "n2": 1.02, "n4": 1.34},
+         {"config": workers_config(), "process": {"affinity": 2}}, "Use 4 workers", 1.34, "not certain enough"),
+        (worker_loop(100), {"n0": 0.7, "n1": 1.0, "n2": 1.02, "n4": 1.34},
+         {"config": workers_config(), "process": {"affinity": 2}}, "Use 4 workers", 1.34, "has 2 CPUs"),
+    ],
+)  # fmt: skip
+def test_more_workers_are_rejected(
+    tmp_path: Path, rows: Any, factors: Any, facts: Any, title: str, mid: float, why: str
+) -> None:
+    found = rejection(NAME, case_of(tmp_path, rows, whatif=by_count(**factors), **facts))
+    assert title in found.title and why in found.why
+    assert found.predicted is not None and found.predicted.mid == mid
 
 
-@pytest.mark.parametrize("verdict", ["compute-bound"])
-def test_nothing_is_rejected_where_loading_is_no_limit(tmp_path: Path, verdict: str) -> None:
-    case = case_of(
-        tmp_path, main_loop(100, compute_ms=50.0, fetch=0.1), whatif=by_count(n0=1.0, n1=0.9)
-    )
-    assert case.report.verdict == verdict
+def test_other_programs_are_named(tmp_path: Path) -> None:
+    whatif = by_count(n0=1.0, n1=0.9, n2=0.8)
+    whatif.busy_beside = 1.0
+    case = case_of(tmp_path, main_loop(100, fetch=3.0), whatif=whatif, process={"affinity": 2})
+    found = rejection(NAME, case)
+    assert found.why.endswith("other programs keep 1 of the 2 CPUs busy.")
+    assert str(found.evidence["other programs"]) == "1 core busy"
+
+
+def test_nothing_is_rejected_where_loading_is_no_limit(tmp_path: Path) -> None:
+    rows = main_loop(100, compute_ms=50.0, fetch=0.1)
+    case = case_of(tmp_path, rows, whatif=by_count(n0=1.0, n1=0.9))
+    assert case.report.verdict == "compute-bound"
     assert outcomes(NAME, case) == []
-
-
-def test_waiting_for_a_core_is_not_latency(tmp_path: Path) -> None:
-    """On a saturated machine, CPU over wall time falls although fetching computes."""
-    rows = worker_loop(200, wait_ms=15.0, fetch_ms=60.0, cpu=0.3)
-    case = case_of(tmp_path, rows, whatif=by_count(n0=0.5, n4=1.0), process={"affinity": 2}, config=workers_config(4),
-                   system=host_samples(workers=4, worker_cores=0.45) | {"affinity": 2})  # fmt: skip
-    assert num_workers.most_workers(case) == 2
 
 
 def test_latency_on_a_busy_machine_is_latency_where_waiting_for_a_core_was_counted(
     tmp_path: Path,
 ) -> None:
+    """Else not: on a saturated machine, CPU over wall time falls although fetching computes."""
+    rows = worker_loop(200, wait_ms=15.0, fetch_ms=60.0, cpu=0.3)
+    host = host_samples(workers=4, worker_cores=0.45) | {"affinity": 2}
+    crowded = case_of(tmp_path / "a", rows, whatif=by_count(n0=0.5, n4=1.0), process={"affinity": 2},
+                      config=workers_config(4), system=host)  # fmt: skip
+    assert num_workers.most_workers(crowded) == 2
     rows = main_loop(100, fetch=50.0, fetch_cpu=0.05, compute_ms=2.0)
-    case = case_of(tmp_path, rows, whatif=by_count(n0=1.0), process={"affinity": 1})
+    case = case_of(tmp_path / "b", rows, whatif=by_count(n0=1.0), process={"affinity": 1})
     busy = replace(case, system=replace(case.system, cpu_busy_mean_share=0.99))
     assert num_workers.most_workers(busy) == 1
     assert busy.report.waiting is not None
-    waiting = replace(busy.report.waiting, fetch_core_wait_share=0.01)
-    assert num_workers.most_workers(replace(busy, report=replace(busy.report, waiting=waiting))) > 8
-    waiting = replace(waiting, fetch_core_wait_share=0.9)
-    assert (
-        num_workers.most_workers(replace(busy, report=replace(busy.report, waiting=waiting))) == 1
-    )
-
-
-def test_what_the_model_predicts_beyond_the_cpus_is_said(tmp_path: Path) -> None:
-    """`predict(num_workers=4)` and the report are of one mind."""
-    whatif = by_count(n0=0.7, n1=1.0, n2=1.02, n4=1.34)
-    case = case_of(tmp_path, worker_loop(100), whatif=whatif, process={"affinity": 2},
-                   config=workers_config())  # fmt: skip
-    found = rejection(NAME, case)
-    assert (found.title, found.predicted.mid) == ("Use 4 workers", 1.34)
-    assert "not certain enough" in found.why and "has 2 CPUs" in found.why
+    for share, several in ((0.01, True), (0.9, False)):
+        waiting = replace(busy.report.waiting, fetch_core_wait_share=share)
+        told = replace(busy, report=replace(busy.report, waiting=waiting))
+        most = num_workers.most_workers(told)
+        assert most > 8 if several else most == 1
 
 
 @pytest.mark.parametrize(("names", "said"), [((), False), (("get_worker_info",), True)])
@@ -236,12 +218,3 @@ def test_a_file_that_stays_open_is_opened_again_in_each_worker(tmp_path: Path, o
     assert begun.exists() == own
     spawned = replace(seen, config={**seen.config, "start_method": "spawn"})
     assert "read_apart" not in advice(NAME, replace(case, loader=spawned)).code
-
-
-def test_other_programs_are_named(tmp_path: Path) -> None:
-    whatif = by_count(n0=1.0, n1=0.9, n2=0.8)
-    whatif.busy_beside = 1.0
-    case = case_of(tmp_path, main_loop(100, fetch=3.0), whatif=whatif, process={"affinity": 2})
-    found = rejection(NAME, case)
-    assert found.why.endswith("other programs keep 1 of the 2 CPUs busy.")
-    assert str(found.evidence["other programs"]) == "1 core busy"

@@ -58,17 +58,13 @@ def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
 
 def test_silent_where_they_are_kept_already_or_there_are_none(tmp_path: Path) -> None:
     lane = worker_loop(50, wait_ms=3.0)
-    kept = case_of(
-        tmp_path / "a", lane, whatif=FakeWhatIf(), config=workers_config(2, persistent_workers=True)
-    )
-    none = case_of(tmp_path / "b", lane, whatif=FakeWhatIf())
-    once = case_of(
-        tmp_path / "c",
-        lane,
-        whatif=FakeWhatIf(),
-        config=workers_config(2, persistent_workers=False),
-    )
-    assert [outcomes(NAME, case) for case in (kept, none, once)] == [[], [], []]
+    for name, config in (
+        ("kept", workers_config(2, persistent_workers=True)),
+        ("none", None),
+        ("once", workers_config(2, persistent_workers=False)),
+    ):
+        case = case_of(tmp_path / name, lane, whatif=FakeWhatIf(), config=config)
+        assert outcomes(NAME, case) == [], name
 
 
 def test_rejected_for_fork_and_long_epochs(tmp_path: Path) -> None:

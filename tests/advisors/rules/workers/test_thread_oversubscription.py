@@ -9,28 +9,34 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
-from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, workers_config
+from rule_cases import (
+    FakeWhatIf,
+    advice,
+    arguments,
+    asked,
+    case_of,
+    outcomes,
+    ran,
+    workers_config,
+)
 from rule_rows import host_samples, worker_loop
+from stored_sets import Sized
 
 NAME = "thread-oversubscription"
 
 
 def busy_case(
-    path: Path,
-    affinity: int = 2,
-    workers: int = 2,
-    cpu: float = 0.5,
-    config: Any = None,
+    path: Path, affinity: int = 2, workers: int = 2, cpu: float = 0.5, config: Any = None, inspection: Any = None,
     **host: Any,
-) -> Case:
+) -> Case:  # fmt: skip
     rows = worker_loop(500, wait_ms=9.0, compute_ms=1.0, fetch_ms=19.0, cpu=cpu)
     told = {"workers": workers, "worker_cores": 0.9, "threads": 6, **host}
     return case_of(
-        path, rows, whatif=FakeWhatIf(1.5), process={"affinity": affinity},
+        path, rows, whatif=FakeWhatIf(1.5), process={"affinity": affinity}, inspection=inspection,
         config={**workers_config(workers), **(config or {})},
         system=host_samples(**told) | {"affinity": affinity},
     )  # fmt: skip
@@ -42,8 +48,19 @@ def test_fires_for_threads_beside_the_fetching_one(tmp_path: Path) -> None:
     assert arguments(found.code)["worker_init_fn"] == "one_thread"
     assert str(found.evidence["threads per worker"]) == "6"
     assert str(found.evidence["CPU of a worker"]) == "0.9 cores"
-    (asked,) = case.whatif.asked  # type: ignore[union-attr]
-    assert asked["fetch"][0] < asked["fetch"][1] < 1
+    (question,) = asked(case)
+    assert question["fetch"][0] < question["fetch"][1] < 1
+    # The code limits this process.
+    with patch.dict(os.environ):
+        space = ran(found.code, dataset=torch.arange(8))
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        space["one_thread"](0)
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
+    assert space["loader"].worker_init_fn is space["one_thread"]
 
 
 @pytest.mark.parametrize(
@@ -59,30 +76,15 @@ def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
     assert outcomes(NAME, busy_case(tmp_path, **change)) == []
 
 
-def test_the_code_limits_this_process(tmp_path: Path) -> None:
-    code = advice(NAME, busy_case(tmp_path)).code
-    space: dict[str, Any] = {"dataset": torch.arange(8)}
-    with patch.dict(os.environ):
-        exec(code, space)
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(2)
-        space["one_thread"](0)
-        assert torch.get_num_threads() == 1
-    finally:
-        torch.set_num_threads(before)
-    assert space["loader"].worker_init_fn is space["one_thread"]
-
-
 def test_an_existing_init_function_is_not_lost(tmp_path: Path) -> None:
     found = advice(NAME, busy_case(tmp_path, config={"worker_init_fn": "train.seed_all"}))
     assert "worker_init_fn" in (found.caveat or "")
+    # It limits after what that one set.
+    yours = found.code.index("(worker_id)  # yours")
+    assert yours < found.code.index("torch.set_num_threads(1)")
 
 
-class Threaded(Dataset[Any]):
-    def __len__(self) -> int:
-        return 40
-
+class Threaded(Sized):
     def __getitem__(self, index: int) -> Any:
         torch.set_num_threads(1)
         torch.set_num_threads(4)  # as many as it likes
@@ -92,18 +94,8 @@ class Threaded(Dataset[Any]):
 def test_what_the_data_set_sets_itself_is_changed_there(tmp_path: Path) -> None:
     """Its own line runs after any worker_init_fn, and would undo it."""
     seen = inspect_loader(DataLoader(Threaded(), num_workers=2))
-    rows = worker_loop(500, wait_ms=9.0, compute_ms=1.0, fetch_ms=19.0, cpu=0.5)
-    case = case_of(
-        tmp_path, rows, whatif=FakeWhatIf(1.5), process={"affinity": 2}, config=workers_config(2), inspection=seen,
-        system=host_samples(workers=2, worker_cores=0.9, threads=6) | {"affinity": 2},
-    )  # fmt: skip
-    code = advice(NAME, case).code
+    code = advice(NAME, busy_case(tmp_path, inspection=seen)).code
     assert code.startswith("# By hand") and "worker_init_fn" not in code
     assert "Threaded.__getitem__" in code
     assert "set_num_threads(4)" in code
     assert "set_num_threads(1)" not in code
-
-
-def test_it_limits_after_what_an_own_init_function_set(tmp_path: Path) -> None:
-    code = advice(NAME, busy_case(tmp_path, config={"worker_init_fn": "train.seed_all"})).code
-    assert code.index("(worker_id)  # yours") < code.index("torch.set_num_threads(1)")

@@ -40,12 +40,10 @@ def test_fires_for_a_clear_slope(tmp_path: Path) -> None:
 
 
 def test_the_containers_limit_counts_if_it_is_nearer(tmp_path: Path) -> None:
-    case = growing(tmp_path, cgroup_mem_limit_bytes=4_000 * MB, cgroup_mem_bytes=3_520 * MB)
-    assert "480 MB of the container's memory are used up in 1 min 0 s" in advice(NAME, case).why
-
-
-def test_without_a_list_it_looks_for_a_cache(tmp_path: Path) -> None:
-    assert "cache" in advice(NAME, growing(tmp_path, attributes=())).why
+    limit = {"cgroup_mem_limit_bytes": 4_000 * MB, "cgroup_mem_bytes": 3_520 * MB}
+    found = advice(NAME, growing(tmp_path, attributes=(), **limit))
+    assert "480 MB of the container's memory are used up in 1 min 0 s" in found.why
+    assert "cache" in found.why  # there is no list
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,16 @@ import pytest
 
 from builders import epoch_row
 from loaderscope.advisors.case.case import Case
-from rule_cases import FakeWhatIf, advice, case_of, outcomes, unmeasured, workers_config
+from rule_cases import (
+    FakeWhatIf,
+    advice,
+    asked,
+    case_of,
+    outcomes,
+    ran,
+    unmeasured,
+    workers_config,
+)
 from rule_rows import worker_loop
 
 NAME = "worker-startup"
@@ -48,19 +57,15 @@ def test_fires_for_a_heavy_data_set(tmp_path: Path) -> None:
     found = advice(NAME, case)
     assert str(found.evidence["a start"]) == "6.00 s"
     assert str(found.evidence["Rows.table"]) == "900 MB (ndarray)"
-    assert case.whatif.asked == [{"startup": (0.2, 0.8)}]  # type: ignore[union-attr]
-
-
-def test_the_code_keeps_what_the_data_set_holds(tmp_path: Path) -> None:
+    assert asked(case) == [{"startup": (0.2, 0.8)}]
+    # The code keeps what the data set holds.
     dataset = Held(table=np.arange(6.0), names=["a", "bé", ""], labels=[3, 1, 2])
-    space: dict[str, Any] = {"dataset": dataset}
-    exec(advice(NAME, started(tmp_path)).code, space)
+    ran(found.code, dataset=dataset)
     assert dataset.table.tolist() == list(range(6))
     assert [dataset.names[i] for i in range(3)] == list(dataset.names) == ["a", "bé", ""]
     assert dataset.labels.tolist() == [3, 1, 2]
-    assert {type(value).__name__ for value in vars(dataset.names).values()} == {
-        "Tensor"
-    }  # shared, not pickled
+    kinds = {type(value).__name__ for value in vars(dataset.names).values()}
+    assert kinds == {"Tensor"}  # shared, not pickled
 
 
 @pytest.mark.parametrize(

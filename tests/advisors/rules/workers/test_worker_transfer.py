@@ -11,7 +11,16 @@ import pytest
 import torch
 
 from loaderscope.advisors.case.case import Case
-from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, workers_config
+from rule_cases import (
+    FakeWhatIf,
+    advice,
+    arguments,
+    asked,
+    case_of,
+    outcomes,
+    ran,
+    workers_config,
+)
 from rule_rows import worker_loop
 
 NAME = "worker-transfer"
@@ -21,22 +30,11 @@ def costly(
     path: Path, pack_ms: float = 4.0, leaves: Any = (), loop: Any = (), **columns: Any
 ) -> Case:
     told = {"tensors": 2, "bytes": 1_000_000, "pickled_bytes": 2000, **columns}
-    rows = worker_loop(
-        100,
-        wait_ms=8.0,
-        compute_ms=1.0,
-        fetch_ms=3.0,
-        pack_ms=pack_ms,
-        unpack_ms=pack_ms / 2,
-        **told,
-    )
+    times = {"fetch_ms": 3.0, "pack_ms": pack_ms, "unpack_ms": pack_ms / 2}
     return case_of(
-        path,
-        rows,
-        whatif=FakeWhatIf(1.6),
-        config=workers_config(2),
-        inspection={"leaves": list(leaves), "loop": list(loop)},
-    )
+        path, worker_loop(100, wait_ms=8.0, compute_ms=1.0, **times, **told), whatif=FakeWhatIf(1.6),
+        config=workers_config(2), inspection={"leaves": list(leaves), "loop": list(loop)},
+    )  # fmt: skip
 
 
 def test_many_tiny_tensors(tmp_path: Path) -> None:
@@ -44,8 +42,18 @@ def test_many_tiny_tensors(tmp_path: Path) -> None:
     found = advice(NAME, case)
     assert "small tensors" in found.title
     assert str(found.evidence["tensors per batch"]) == "120"
-    assert case.whatif.asked == [{"transfer": (0.025, 0.5)}]  # type: ignore[union-attr]
+    assert asked(case) == [{"transfer": (0.025, 0.5)}]
     assert arguments(found.code)["collate_fn"] == "collate_packed"
+    # Packed fields come back as they were.
+    data = samples(
+        lambda k: torch.full((k % 3 + 1,), k, dtype=torch.float32 if k % 2 else torch.int64)
+    )
+    space = ran(found.code, DataLoader=torch.utils.data.DataLoader, dataset=data)
+    packed = space["collate_packed"](data)
+    batch, wanted = space["unpack"](packed), torch.utils.data.default_collate(data)
+    assert len(packed[0]) == 2  # one tensor a dtype
+    assert batch["name"] == wanted["name"]
+    assert all(torch.equal(batch[f"f{k}"], wanted[f"f{k}"]) for k in range(40))
 
 
 WIDE = {"path": "[0]", "kind": "tensor", "dtype": "torch.float64", "nbytes": 19_000_000}
@@ -80,28 +88,11 @@ def samples(make: Callable[[int], Any]) -> list[dict[str, Any]]:
     return [{f"f{k}": make(k) for k in range(40)} | {"name": "a"} for _ in range(8)]
 
 
-def test_packed_fields_come_back_as_they_were(tmp_path: Path) -> None:
-    code = advice(NAME, costly(tmp_path, tensors=120, bytes=120_000)).code
-    data = samples(
-        lambda k: torch.full((k % 3 + 1,), k, dtype=torch.float32 if k % 2 else torch.int64)
-    )
-    space: dict[str, Any] = {"DataLoader": torch.utils.data.DataLoader, "dataset": data}
-    exec(code, space)
-    packed = space["collate_packed"](data)
-    batch, wanted = space["unpack"](packed), torch.utils.data.default_collate(data)
-    assert len(packed[0]) == 2  # one tensor a dtype
-    assert batch["name"] == wanted["name"]
-    assert all(torch.equal(batch[f"f{k}"], wanted[f"f{k}"]) for k in range(40))
-
-
 def test_arrays_become_tensors(tmp_path: Path) -> None:
+    data = samples(lambda k: np.ones(2))
     code = advice(NAME, costly(tmp_path, pickled_bytes=5_000_000)).code
-    space: dict[str, Any] = {
-        "DataLoader": torch.utils.data.DataLoader,
-        "dataset": samples(lambda k: np.ones(2)),
-    }
-    exec(code, space)
-    batch = space["collate_tensors"](space["dataset"])
+    space = ran(code, DataLoader=torch.utils.data.DataLoader, dataset=data)
+    batch = space["collate_tensors"](data)
     assert isinstance(batch["f0"], torch.Tensor) and batch["name"] == ["a"] * 8
 
 

@@ -1,0 +1,23 @@
+"""Data sets of source that a test gives, in a file, where what looks at them finds it."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+_FOLDER = tempfile.TemporaryDirectory(prefix="loaderscope-tests-")
+_NUMBERS = itertools.count()
+
+
+def with_getitem(
+    base: type, body: str, name: str = "Own", argument: str = "i", **names: Any
+) -> Any:
+    """A class whose `__getitem__` has this body, which may use these names."""
+    file = Path(_FOLDER.name) / f"written{next(_NUMBERS)}.py"
+    lines = "\n".join(f"        {line}" for line in body.split("\n"))
+    file.write_text(f"class {name}(Base):\n    def __getitem__(self, {argument}):\n{lines}\n")
+    scope = {"Base": base, "__name__": base.__module__, **names}
+    exec(compile(file.read_text(), str(file), "exec"), scope)
+    return scope[name]
