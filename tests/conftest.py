@@ -24,8 +24,7 @@ LOOPBACK = ("127.", "::1", "localhost")
 def runs_dir(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """Where this test's runs are recorded. Nothing of the user's own environment is used or
-    touched."""
+    """Where this test's runs are recorded; nothing of the user's environment is touched."""
     for name in ("RUN", "HOME", "MAX_MB", "SYSTEM", "INSPECT", "STACKS", "LOOKS"):
         monkeypatch.delenv(f"LOADERSCOPE_{name}", raising=False)
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
@@ -39,8 +38,7 @@ def runs_dir(
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Connections from this process go to this machine only (torch.distributed needs the
-    loopback)."""
+    """Connections go to this machine only (torch.distributed needs the loopback)."""
     connect = socket.socket.connect
 
     def only_here(self: socket.socket, address: Any) -> None:
@@ -141,8 +139,7 @@ def _start_with_default_signals() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # A virtual machine may compute at full speed for some minutes only: those that need it come
-    # first.
+    # A virtual machine may compute at full speed for some minutes only.
     items.sort(key=lambda item: item.get_closest_marker("quiet") is None)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
@@ -156,8 +153,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Forks share what has been imported: a collection in one would copy all of torch's objects to
-    look at them once, two thirds of what a worker costs."""
+    """Forks share what is frozen: a collection in one would copy all of torch's objects."""
     gc.collect()
     gc.freeze()
     if session.config.getoption("--fast"):
@@ -166,8 +162,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """What failed once and passed when run again is a defect all the same, of the product or the
-    test: it is shown."""
+    """What failed once and passed when run again is a defect all the same: it is shown."""
     for report in terminalreporter.stats.get("rerun", []):
         terminalreporter.section(f"failed once: {report.nodeid}")
         terminalreporter.write_line(report.longreprtext)
@@ -175,8 +170,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `--dist loadscope`, groups of our own: `--dist loadgroup` silently groups nothing since
-    pytest 9.2."""
+    """With `--dist loadscope`, groups of our own: `loadgroup` groups nothing since pytest 9.2."""
     if config.getoption("dist") != "loadscope":
         return None
     from xdist.scheduler import LoadScopeScheduling
@@ -220,6 +214,5 @@ def standin_on() -> Iterator[Any]:
 
 @pytest.fixture
 def nothing_left_over() -> None:
-    """Iterators that earlier tests left in cycles, with a traceback for example, are gone:
-    `watch_all` would take them over."""
+    """Iterators that earlier tests left in cycles are gone: `watch_all` would take them over."""
     gc.collect()

@@ -102,8 +102,7 @@ KINDS: dict[str, tuple[Callable[[], DataLoader[Any]], Callable[[Any], int]]] = {
 
 
 def settle() -> None:
-    """What waits to be cleaned up is: cycles, and what torch remembers of tensors that came from
-    workers."""
+    """Cycles are cleaned up, and what torch remembers of tensors that came from workers."""
     gc.collect()
     shared_cache.free_dead_references()
 

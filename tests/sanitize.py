@@ -39,8 +39,7 @@ SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-o
 
 
 def copied(to: Path) -> Path:
-    """The checkout's files as the package `loaderscope` in a folder of its own; caches of the copy
-    are kept."""
+    """The checkout's files as the package `loaderscope` in a folder; the copy's caches are kept."""
     package = to / "loaderscope"
     listed = output("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     shutil.rmtree(package, ignore_errors=True)

@@ -1,5 +1,4 @@
-"""The documents say what is: links lead somewhere, what code cites is there, the picture of rooms
-shows all imports."""
+"""Links lead somewhere, what code cites is there, the picture of rooms shows all imports."""
 
 from __future__ import annotations
 

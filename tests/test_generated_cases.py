@@ -1,5 +1,4 @@
-"""The cases that benchmarks/known_answers.py draws from a seed: each can be built again from its
-name alone."""
+"""Cases that benchmarks/known_answers.py draws from a seed can be built from their name."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Imports stay light. Each is made in a process of its own, since this one has imported
-everything."""
+"""Imports stay light; each in a process of its own, since this one has imported everything."""
 
 from __future__ import annotations
 
@@ -40,9 +39,7 @@ def bare() -> set[str]:
     return loaded("pass")
 
 
-# Under `run`, importing torch is what starts us. Whichever module of ours a process imports first (a
-# spawned worker unpickles its target before anything else), none may be in the middle of its own
-# import when torch comes.
+# Torch's import starts us: no module of ours may be in the middle of its own import then.
 ALL_OF_THE_PROFILER = (
     "import importlib, pkgutil, loaderscope.profiler as profiler; found = [m.name for m in "
     "pkgutil.walk_packages(profiler.__path__, profiler.__name__ + '.')]; skipped = "

@@ -1,5 +1,4 @@
-"""A wheel built from the tracked files, installed in a clean environment, works outside the
-checkout."""
+"""A wheel of the tracked files, installed in a clean environment, works outside the checkout."""
 
 from __future__ import annotations
 
@@ -30,8 +29,7 @@ PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 
 
 def sources() -> list[Path]:
-    """The files git tracks or would, relative to the root; outside a checkout, all but what is
-    built."""
+    """The files git tracks or would; outside a checkout, all but what is built."""
     listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         names = ran(listing, cwd=ROOT, check=True).stdout.split("\0")
@@ -88,8 +86,7 @@ def wheel_of(source: Path, **env: str) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The bin folder of a clean environment that has the wheel, and sees the running one's
-    dependencies."""
+    """The bin folder of a clean environment with the wheel and this one's dependencies."""
     place = tmp_path_factory.mktemp("installed") / "env"
     venv.create(place, with_pip=False, symlinks=True)
     bin_ = place / ("Scripts" if os.name == "nt" else "bin")
@@ -98,8 +95,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     purelib = Path(run(python, "-c", code, cwd=place).strip())
     install = ["install", "--quiet", "--no-index", "--no-deps"]
     run(*PIP, "--python", python, *install, wheel, cwd=place)
-    # Folders named in a .pth file are added as they are: their own .pth files, ours among them, are
-    # not read.
+    # Of folders named in a .pth file, their own .pth files are not read.
     paths = dict.fromkeys(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
     (purelib / "dependencies.pth").write_text("\n".join(paths) + "\n")
     return bin_

@@ -1,5 +1,4 @@
-"""The stand-in itself: what it computes, when it does what, and what it has of torch. Its clock is
-set by hand here."""
+"""The stand-in itself: what it computes, when, and what it has of torch."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What shows recorded runs works where torch is not installed: a laptop that opens a cluster's
-run."""
+"""What shows runs works without torch: a laptop that opens a cluster's run."""
 
 from __future__ import annotations
 

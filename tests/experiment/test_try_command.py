@@ -1,5 +1,4 @@
-"""`loaderscope try`, with real scripts: what it finds, what it leaves behind, and what it says where it
-cannot try."""
+"""`loaderscope try` with scripts: what it finds, leaves behind, and says where it cannot."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Live figures in the libraries they are for: one training hands them to all that are installed,
-and what each library has kept is read back by its own means."""
+"""Live figures of one training, read back by each library's own means."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ def installed(module: str) -> bool:
 
 @pytest.fixture(scope="module")
 def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder that a training's figures went to; what the libraries keep elsewhere goes there
-    too."""
+    """The folder that a training's figures went to, and what libraries keep elsewhere."""
     folder = tmp_path_factory.mktemp("scalars")
     names = [name for name, module in LIBRARIES.items() if installed(module)]
     if not names:

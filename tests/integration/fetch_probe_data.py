@@ -1,5 +1,4 @@
-"""Data sets whose reading and transforms are known, importable by the workers of every start
-method."""
+"""Data sets whose reading and transforms are known, for workers of every start method."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Small training programs that tests start, interrupt and kill. `python programs.py NAME
-[bare]`."""
+"""Small trainings to start, interrupt and kill: `python programs.py NAME [bare]`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A short training on files, read and transformed by workers, then without them. `python
-small_training.py FOLDER`."""
+"""A short training on files, with workers and without: `python small_training.py FOLDER`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Copies, device time and stalls: on the stand-in (docs/standin.md), and on a GPU where there is
-one."""
+"""Copies, device time and stalls: on the stand-in, and on a GPU where there is one."""
 
 from __future__ import annotations
 
@@ -43,8 +42,7 @@ class Rows(Dataset):
 
 @dataclass
 class Device:
-    """A device to test on: torch's name for it, its module, and how to keep it busy without a word
-    from the host."""
+    """Torch's name for it, its module, and how to keep it busy without a word from the host."""
 
     kind: str
     module: Any
@@ -116,8 +114,7 @@ def test_copies_are_counted_and_timed(device: Device, workers: int, way: str) ->
     assert (got["h2d_host_ns"] > 0).all()
     timed = got["h2d_ns"]
     assert (timed > 0).mean() > 0.9
-    # 256 KiB take at least 2 µs on any link there is; on the stand-in, a busy host comes between
-    # the events.
+    # At least 2 µs on any link there is; on the stand-in, a busy host comes between the events.
     most = 50_000_000 if device.kind == "cuda" else 500_000_000
     assert 2_000 < sorted(timed[timed > 0])[len(timed) // 2] < most
     assert (got["pin_ns"] > 0).all()
@@ -186,8 +183,7 @@ class Still:
 
 
 def test_a_program_far_ahead_of_the_device_is_bound_by_it(standin_on: Any) -> None:
-    """Almost all of its own time is spent in next(), and the device has done nothing of the epoch
-    when that is over."""
+    """Almost all of its time is next()'s, and when that is over the device has done nothing yet."""
     module = standin_on(clock=Still())
     module.init()
     loader = loaderscope.watch(DataLoader(Rows(rows=400), batch_size=None))
@@ -308,8 +304,7 @@ def standin(device: Device) -> Device:
 
 
 def test_figures_are_those_of_the_account(standin: Device) -> None:
-    """Of a loop that is partly bound by its loader. The benchmark holds them closer: here
-    the machine may be busy, and the host's own time lies between some of the events."""
+    """Of a loop partly bound by its loader; the benchmark holds them closer than a busy machine."""
     loader = loaderscope.watch(DataLoader(Rows(delay_s=0.02), batch_size=BATCH, pin_memory=True))
     engine, clock = standin.account, standin.account.clock
     moments = []

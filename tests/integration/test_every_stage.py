@@ -1,5 +1,4 @@
-"""A report with every stage measured: what `make test-torch` asks of a torch before it counts as
-tried."""
+"""Every stage measured: what `make test-torch` asks of a torch before it counts as tried."""
 
 from __future__ import annotations
 

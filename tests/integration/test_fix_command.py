@@ -1,5 +1,4 @@
-"""`loaderscope fix` on a run that was recorded: the patch is shown, applies, is written, and nothing
-else is."""
+"""`loaderscope fix` on a recorded run: the patch is shown, applies, is written."""
 
 from __future__ import annotations
 

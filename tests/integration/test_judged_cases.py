@@ -1,5 +1,4 @@
-"""When a test on a benchmark's cases fails, and when it cannot be decided: with benchmarks that
-were made up."""
+"""When a benchmark's cases fail, and when it cannot be decided; with benchmarks made up."""
 
 from __future__ import annotations
 
@@ -15,8 +14,7 @@ CASES = ("a", "b", "c", "d")
 def benchmark(
     monkeypatch: pytest.MonkeyPatch, wrong: dict[str, list[float | None]]
 ) -> list[list[str]]:
-    """A benchmark whose cases are wrong at first, as often as there is a share of CPU time
-    withheld; what was asked."""
+    """Cases wrong at first, as often as a share of CPU time is withheld; what was asked."""
     asked: list[list[str]] = []
 
     def told(script: str, *options: str, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:

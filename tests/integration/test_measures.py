@@ -1,5 +1,4 @@
-"""True: what is recorded is what happened. Times are planted with sleeps, so lower bounds are hard
-facts."""
+"""What is recorded is what happened: times are planted with sleeps, so lower bounds are hard."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A host without /proc, as macOS is: times, workers and advice as ever, and figures of the machine
-that say why they are missing."""
+"""Without /proc, as on macOS: all but the machine's figures, which say why they are missing."""
 
 from __future__ import annotations
 

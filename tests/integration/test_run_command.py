@@ -1,5 +1,4 @@
-"""Zero code: a script run by `loaderscope run` is the script run by Python, and its loaders are
-recorded."""
+"""A script run by `loaderscope run` is the script run by Python, and its loaders are recorded."""
 
 from __future__ import annotations
 
@@ -102,8 +101,7 @@ def recorded(train: Path, *arguments: str) -> Ended:
 
 
 def said(result: Ended) -> list[str]:
-    """Standard error, less what Python's resource tracker says at times, with or without us, as a
-    script ends."""
+    """Standard error, less what Python's resource tracker says at times, bare too."""
     lines = result.stderr.splitlines()
     return [
         line for line in lines if "resource_tracker" not in line and "warnings.warn(" not in line

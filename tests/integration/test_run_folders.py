@@ -1,6 +1,4 @@
-"""Where runs are recorded: in the folder asked for, as seen from where the program was started;
-where that takes none, in the temporary folder; else nowhere. The program is the bare one in each
-case."""
+"""Runs go to the folder asked for, else to the temporary one, else nowhere; all else as bare."""
 
 from __future__ import annotations
 
@@ -84,8 +82,7 @@ def left(folder: Path) -> dict[str, str]:
 
 
 def assert_bare(folder: Path, done: Ended, *told: str, **more: Callable[[], None]) -> None:
-    """The run `done` of the program is what a bare one is, but for one line of ours if there is
-    one."""
+    """The run `done` is what a bare one is, but for one line of ours if there is one."""
     after = left(folder)
     for name in after.keys() - {"train.py", "file"}:
         (folder / name).unlink()

@@ -1,9 +1,4 @@
-"""Processes that begin with nothing imported: what starts us there is torch's own import, whoever
-imports it.
-
-A spawned worker unpickles its target before it has torch; a spawned trainer imports torch in a
-function. Each is recorded and measured as any other.
-"""
+"""Processes that begin with nothing imported: torch's own import starts us there."""
 
 from __future__ import annotations
 
@@ -17,8 +12,7 @@ import loaderscope
 from started import here
 from started import python as ended
 
-# No torch at the top of the program: in a spawned process it comes with the data set, or later
-# still.
+# No torch at the top: in a spawned process it comes with the data set, or later still.
 LATE = """
     import multiprocessing, sys
 
@@ -47,8 +41,7 @@ LATE = """
             print(child.exitcode, flush=True)
 """
 
-# What starts recording in the suites of others: a hook of theirs that calls `watch_all` as torch is
-# imported.
+# What starts recording in the suites of others.
 STARTED_BY_IMPORT = """
     from loaderscope.profiler.record.iterate.imports import after_import
 
@@ -75,8 +68,7 @@ IN_PYTEST = """
             assert sum(len(batch) for batch in loader) == 24
 """
 
-# As in a notebook: the program is no file, so spawned processes cannot import it; its data set is
-# in a module.
+# As in a notebook: spawned processes cannot import the program, and its data set is in a module.
 NOTEBOOK = """
     from squares import Squares
     from torch.utils.data import DataLoader
@@ -116,8 +108,7 @@ def assert_measured(loaders: int) -> None:
 
 
 METHODS = ("spawn", "forkserver", "fork")
-# Each way to start a process and each way to start its workers once; what is left are their further
-# combinations.
+# Each way to start a process and its workers once; what is left are further combinations.
 EACH_ONCE = {("here", "spawn"), ("spawn", "forkserver"), ("forkserver", "fork"), ("spawn", "spawn")}
 
 

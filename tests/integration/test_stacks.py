@@ -48,8 +48,7 @@ def run(runs: Path, *arguments: str, **how: Any) -> dict[str, Any]:
 
 
 def at_work(runs: Path) -> Path:
-    """The run, once it has batches: before, nobody knows the workers, whose stacks would be
-    missing."""
+    """The run, once it has batches: before, nobody knows the workers."""
     (host,) = until(lambda: list(runs.glob("2*/system-*/host.json")), "a sampler")
     until(lambda: any(loader.count for loader in open_run(host.parents[1]).loaders), "a batch")
     return host.parents[1]
@@ -175,8 +174,7 @@ def test_native_frames_leave_no_process_stopped(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_the_training_does_not_notice(tmp_path: Path, workers: str) -> None:
-    """Beside a run that is recorded without stacks; that this one is as it would be bare, others
-    show."""
+    """Beside a run that is recorded without stacks."""
     without = run(tmp_path / "without", "custom", workers, "fork", "240", stacks="0")
     assert OFF in open_run("latest", tmp_path / "without").systems[0].reasons.get("stacks", "")
     watched = run(tmp_path / "watched", "custom", workers, "fork", "240")
@@ -249,8 +247,7 @@ def test_workers_and_sampler_know_each_other(tmp_path: Path, method: str) -> Non
 
 
 def no_capabilities() -> None:
-    """Root without any of root's rights, from the next program on: what any user is to the kernel's
-    ptrace rules."""
+    """What any user is to the kernel's ptrace rules, from the next program on."""
     prctl = ctypes.CDLL(None).prctl
     for capability in range(64):
         prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP

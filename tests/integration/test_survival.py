@@ -63,8 +63,7 @@ def test_kill_loses_nothing_recorded(runs_dir: Path, program: str, attempt: int)
     process = begun("programs.py", program)
     assert process.stdout is not None and process.stderr is not None
     process.stdout.readline()
-    # A worker whose parent dies before it has started its watchdog never ends (torch's own race):
-    # wait for a batch.
+    # A worker whose parent dies before its watchdog has started never ends (torch's own race).
     process.stdout.readline()
     time.sleep(random.Random(f"{program}{attempt}").uniform(0.0, 0.8))  # at any moment
     process.kill()
@@ -107,8 +106,7 @@ def test_what_a_signal_s_handler_raises_ends_the_loop_and_not_the_recording(
     workers: int, count: int, seed: int
 ) -> None:
     said, errors = ran("signal_moments.py", workers, seed, count)
-    # What a handler raises in Python's own callbacks around a fork is dropped and told there, bare
-    # too.
+    # What a handler raises around a fork is dropped and told there, bare too.
     assert "/loaderscope/profiler/" not in errors and "loaderscope:" not in errors, errors
     seen = [json.loads(line) for line in said]
     assert len(seen) == count

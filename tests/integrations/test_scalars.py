@@ -1,5 +1,4 @@
-"""Figures of a run that goes on: what is read of it, and what arrives at each place they are sent
-to."""
+"""Figures of a run that goes on: what is read of it, and what arrives where they are sent."""
 
 from __future__ import annotations
 
@@ -106,8 +105,7 @@ def test_prometheus(tmp_path: Path) -> None:
 
 
 def test_wandb_keeps_the_numbers_of_the_trainings_steps() -> None:
-    """By the documented interface of wandb.Run: `commit=False` adds to what the training logs
-    next."""
+    """Of wandb.Run, `commit=False` adds to what the training logs next."""
     calls: list[Any] = []
     run = SimpleNamespace(
         define_metric=lambda name, step_metric: calls.append((name, step_metric)),

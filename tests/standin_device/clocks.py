@@ -70,8 +70,7 @@ class OwnTime:
 
     @contextmanager
     def working(self, call: bool = True, dispatched: bool = False) -> Iterator[None]:
-        """The stand-in is at work: no time passes but what it says, and what a `call` of it
-        takes."""
+        """The stand-in is at work: no time passes but what it says, and what a `call` takes."""
         if self._stopped_at_ns is not None:
             yield
             return

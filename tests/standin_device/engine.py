@@ -133,8 +133,7 @@ class Engine:
     # Waiting.
 
     def reached_ns(self, stream: int) -> int:
-        """When the device will have done all that this stream was given until now: what an event is
-        stamped with."""
+        """When all that this stream was given will be done: what an event is stamped with."""
         return max(self.clock.now_ns(), self._ready_ns.get(stream, 0))
 
     def hold(self, stream: int, until_ns: int) -> None:
@@ -143,8 +142,7 @@ class Engine:
             self._ready_ns[stream] = max(until_ns, self._ready_ns.get(stream, 0))
 
     def wait(self, until_ns: int, why: str) -> None:
-        """The host waits for the device: a synchronisation, whether or not there was anything left
-        to wait for."""
+        """The host waits for the device: a synchronisation, whether or not anything was left."""
         self.synchronised[why] += 1
         self.clock.sleep_until(until_ns)
 

@@ -13,8 +13,7 @@ import torch
 
 
 class StandinTensor(torch.Tensor):
-    """Torch makes a parameter of a tensor that was made in Python only where it has a class of its
-    own."""
+    """Torch makes a parameter of a Python tensor only where it has a class of its own."""
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 

@@ -203,16 +203,14 @@ def test_ranks_that_cannot_meet_are_told_so() -> None:
 
 
 def test_two_ranks_of_torchrun(tmp_path: Path, runs_dir: Path) -> None:
-    """For real: batches are those of the code, both ranks end with the same; then one dies, and the
-    job as without."""
+    """Batches are the code's, both ranks end alike; then one dies, and the job as without."""
     script = str(Path(__file__).with_name("two_ranks.py"))
     launcher = [
         sys.executable,
         *["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"],
     ]
     command = [*LOADERSCOPE, "tune", "-q", *launcher, script]
-    # Not pipes: workers that start as their parent dies live on in torch too, and would hold them
-    # open.
+    # Not pipes, which workers that start as their parent dies would hold open.
     with open(tmp_path / "out", "wb") as out, open(tmp_path / "err", "wb") as err:
         job = subprocess.Popen(command, stdout=out, stderr=err, start_new_session=True)
         try:

@@ -1,5 +1,4 @@
-"""What is certain of two rates that take turns; which candidates come first; what the tuner makes
-of it."""
+"""What is certain of two rates that take turns; what comes first; what the tuner makes of it."""
 
 from __future__ import annotations
 
@@ -65,8 +64,7 @@ def test_a_machine_that_slows_down_moves_both() -> None:
 
 
 def test_the_interval_holds_what_is_true() -> None:
-    """Of many noisy trials with the same true ratio, about as many intervals hold it as they
-    say."""
+    """About as many of many noisy intervals hold it as they say."""
     random = np.random.default_rng(3)
     held = 0
     for _ in range(400):
@@ -115,8 +113,7 @@ def test_a_slow_window_says_as_much_as_windows_of_the_base_are_alike(
 
 
 def test_no_more_than_the_headroom_is_proven_without_a_second_look() -> None:
-    """A loop that waits for half of its time is tried, and becomes six times as fast: at first, and
-    looked at again."""
+    """A loop that waits for half of its time becomes six times as fast: once, and again."""
     for again, outcome in ((300.0, "proven"), (50.0, "not faster")):
         trial = trial_of(OWN, OTHER, headroom=Headroom(OWN))
         while trial.outcome is None and trial.first_look is None:
@@ -138,8 +135,7 @@ def test_what_the_headroom_allows_is_proven_at_once() -> None:
 
 
 def test_workers_that_deliver_in_bursts_are_measured_right() -> None:
-    """A data set that sleeps: 148 ms a batch without workers; of four workers, three batches come
-    with the fourth."""
+    """148 ms a batch without workers; of four, three batches come with the fourth."""
     times_ms = {
         Settings(0): itertools.repeat(148.0),
         Settings(4): itertools.cycle([0.1, 0.1, 0.1, 148.0]),
@@ -365,8 +361,7 @@ def test_nothing_proven_then_the_user_s_own(tuned: Any) -> None:
 
 
 def test_short_epochs_are_compared_whole(tuned: Any) -> None:
-    """More workers make batches faster; but starting them takes longer than what they save in an
-    epoch that short."""
+    """Starting workers takes longer than what they save in an epoch that short."""
     others = [Settings(4), Settings(1, persistent_workers=True)]
     loop, driver = tuned({Settings(1): 50.0, others[0]: 100.0, others[1]: 50.0}, others)
     loop.length, running = 50, None

@@ -1,5 +1,4 @@
-"""What tuning wrote down, read again: the trials beside the advice, and what to write into the
-code."""
+"""What tuning wrote down, read again: the trials beside the advice, and what to write."""
 
 from __future__ import annotations
 
@@ -99,8 +98,6 @@ def test_a_damaged_record_of_tuning_is_no_record(tmp_path: Path) -> None:
 
 
 def test_whole_batches_that_were_proven_are_advised_whatever_the_waiting(tmp_path: Path) -> None:
-    """What `__getitems__` would bring is tried while the loop runs; its code is then in the
-    report."""
     run = full_run(tmp_path)
     at_once = {**OWN, "num_workers": 0, "prefetch_factor": 2, "batched": True}
     tuned = Tuned(
@@ -143,8 +140,7 @@ def test_whole_batches_in_words(tmp_path: Path) -> None:
 
 
 def test_in_one_output_nothing_is_both_not_faster_and_proved(tmp_path: Path) -> None:
-    """What is not faster than the best so far may well be faster than the code's own settings: it
-    says than what."""
+    """Not faster than the best so far may be faster than the code's own: it says than what."""
     other = trial({**OWN, "num_workers": 12}, base=BEST, measured=[1.4, 1.6, 1.8], seconds=8.0)
     short = trial(
         {**OWN, "num_workers": 0}, base=OWN, outcome=None, measured=[7.3, 22.0, 68.0], seconds=1.2

@@ -1,6 +1,4 @@
-"""A file system like a network's, of one folder: what nodes know of files may be seconds old, and
-none can be mapped for writing. `share.py FOLDER PLACE` mounts it until it is unmounted. Needs
-fusepy and libfuse2."""
+"""A folder mounted as a network's are, old and unmappable: `share.py FOLDER PLACE` (fusepy)."""
 
 import errno
 import os

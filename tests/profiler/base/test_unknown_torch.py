@@ -1,5 +1,4 @@
-"""A torch that calls its parts otherwise: it works as it does bare, and reports begin with what is
-missing."""
+"""A torch that calls its parts otherwise works as bare, and reports begin with what is missing."""
 
 import importlib.util
 import itertools

@@ -1,5 +1,4 @@
-"""When a burst is taken, what comes of it, and what comes of all that may go wrong; with recordings
-made up."""
+"""When a burst is taken, what comes of it, and what may go wrong; with recordings made up."""
 
 import ctypes
 import json

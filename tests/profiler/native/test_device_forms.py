@@ -1,5 +1,4 @@
-"""What a device needs once a batch and once a copy: the two forms do the same, each test on
-both."""
+"""What a device needs once a batch and once a copy, in both forms."""
 
 from __future__ import annotations
 
@@ -58,8 +57,7 @@ LANE = SimpleNamespace(window="window")
 
 
 def steps(clock, count):
-    """What so many steps leave in the log; events by their numbers, waiting as whether it is
-    known."""
+    """What so many steps leave in the log: events by numbers, waiting as whether it is known."""
     for n in range(count):
         clock.entered()
         clock.handed_over(LANE, n, "data")

@@ -1,6 +1,4 @@
-"""The two forms of the hottest path do the same, each test on both. What only the compiled form can
-get wrong (memory, references) is asked of it alone. Whole loaders are recorded by both in
-`test_same_records`."""
+"""The two forms of the hottest path do the same; memory and references of the compiled one."""
 
 from __future__ import annotations
 

@@ -30,8 +30,7 @@ KNOWN = ("seq", "samples", "epoch", "task", "worker", "flags", "digest", *(
     field.name for field in BATCH.fields if field.name.startswith("h2d_")
 ), "compute_device_ns", "stall_ns")  # fmt: skip
 OF_THE_ORDER = ("seq", "samples", "worker", "compute_ns", "digest")  # in which the batches come
-# Which of the batches are looked at in detail depends on how long they took: measured in both, or
-# in neither.
+# Which are looked at in detail depends on how long they took: measured in both, or in neither.
 DETAIL = ("fetch_cpu_ns", "collate_cpu_ns", "bytes", "tensors", "own_ns", "sample_min_ns", "sample_median_ns",
           "sample_max_ns")  # fmt: skip
 # Whatever else there is was measured in both, or in neither.
@@ -115,8 +114,7 @@ def test_every_field_of_every_record(make, workers, pinning):
     for name in got.dtype.names:
         ours, theirs = got[name], got_too[name]
         if name in ("unpack_ns", "pin_ns") and make is pinned and workers:
-            # The thread that pins waits for its first messages before its queue is made to open
-            # envelopes.
+            # The thread that pins waits for its first messages before envelopes are opened.
             ours, theirs = (each[name][each["task"] >= 4] for each in (got, got_too))
         if name in DETAIL:
             assert measured(ours).any() == measured(theirs).any(), name
@@ -151,8 +149,7 @@ def test_every_field_where_all_batches_are_looked_at(workers):
 
 
 class Received:
-    """The shape of torch's iterator with workers: hands on what it is given as if it came from a
-    queue."""
+    """The shape of torch's iterator with workers, handing on what it is given."""
 
     _ls: Any = None
     _auto_collation = True
@@ -248,8 +245,7 @@ class _NaN(float):
 
 
 def fields(record):
-    """Its values; when it was asked for and how long that took counts as unmeasured, once it is
-    seen to be measured."""
+    """Its values; `t_ns` and `wait_ns` count as unmeasured, once they are seen to be measured."""
     values = {name: record[name].item() for name in record.dtype.names}
     assert values["t_ns"] > 0 and values["wait_ns"] > 0
     values |= {"t_ns": -1, "wait_ns": -1}

@@ -1,5 +1,4 @@
-"""Workers that are forked beside a training process which fetches by itself read the samples they
-are asked for."""
+"""Workers forked beside a process that fetches by itself read the samples they are asked for."""
 
 from __future__ import annotations
 
@@ -170,8 +169,7 @@ class Pooled(Stored):
 def test_a_worker_that_waits_for_a_thread_it_has_not_never_has_its_turn(
     rows: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Forked where a pool of threads was begun, it would wait for ever: it makes nothing that could
-    be compared."""
+    """Forked where a pool of threads was begun, it would wait for ever."""
     data = Pooled(lambda: rows.open("rb"), late=False)
     assert "Pooled.threads has threads, which forked processes lack" in why_not(
         data, 0, Settings(2)

@@ -1,5 +1,4 @@
-"""What objects are made of: every change that their code could see is found, and none of their code
-runs."""
+"""Every change that objects' code could see is found, and none of their code runs."""
 
 from __future__ import annotations
 

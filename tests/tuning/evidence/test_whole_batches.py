@@ -1,5 +1,4 @@
-"""A data set that only looks its samples up gives whole batches while it is tuned, and the loop
-sees no difference."""
+"""A data set that only looks samples up gives whole batches, and the loop sees no difference."""
 
 from __future__ import annotations
 

@@ -39,8 +39,7 @@ pytestmark = [  # more workers than some machine has
 
 @pytest.fixture
 def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loaders are taken to be functions of their indices from the first batch on, and nothing is
-    compared."""
+    """Loaders count as functions of their indices from the first batch, and nothing is compared."""
     monkeypatch.setattr(evidence, "ENOUGH", 0)
     monkeypatch.setattr(Script, "COMPARED", 0)
     monkeypatch.setattr(evidence.Evidence, "nothing_changed_here", True)
@@ -323,8 +322,7 @@ class OfArray(Rows):
 
 @pytest.mark.parametrize("epoch", [1, 2])
 def test_workers_of_mid_epoch_have_the_data_that_the_code_s_own_began_with(epoch: int) -> None:
-    """The loop changes the end of a large array in mid-epoch, once, and asks for other workers
-    later."""
+    """The loop changes the end of a large array once, and asks for other workers later."""
 
     def looped(watched: bool) -> tuple[list[Any], Any]:
         data = OfArray(1600)
@@ -403,8 +401,7 @@ def test_two_iterators_at_once_and_loops_left_early() -> None:
 
 @pytest.fixture(autouse=True)
 def others() -> Iterator[None]:
-    """Children that an earlier test's start method left (its fork server) are none of these
-    tests'."""
+    """Children that an earlier test's fork server left are none of these tests'."""
     _others.update(child.pid for child in psutil.Process().children())
     yield
     _others.clear()

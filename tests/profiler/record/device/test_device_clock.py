@@ -20,8 +20,7 @@ ISSUING = 200_000
 
 
 class Device:
-    """A device as `torch.cuda` shows it: `now_ms` is what it stamps on an event, `done_ms` how far
-    it has come."""
+    """As `torch.cuda`: `now_ms` is stamped on events, `done_ms` is how far it has come."""
 
     def __init__(self):
         self.now_ms = 0.0
@@ -140,8 +139,7 @@ def test_a_device_that_never_answers_holds_no_events_for_ever(device, clock, lan
     device.done_ms = -1
     steps(clock, lane, 2000)
     assert len(clock.log) <= step_log.MAX_PENDING + APART[1] + 1 <= LATE_ROWS
-    # It had work of an earlier step whenever a batch was handed over: that is certain, whatever
-    # became of it.
+    # It had work of an earlier step at each hand-over: that is certain, whatever became of it.
     assert (records(lane)["stall_ns"][: 2000 - len(clock.log) - 1] == 0).all()
 
 
@@ -200,8 +198,7 @@ def test_on_an_idle_stream_issuing_is_no_copying(device, clock, lane, monkeypatc
     clock.entered()
     (copied, *_), (call, *_) = (records(lane)[name] for name in ("h2d_ns", "h2d_host_ns"))
     between = MS // 2
-    # It began somewhere in a call that does not wait for it, and was over when one that does
-    # returned.
+    # It began in a call that does not wait for it, or was over when one that does returned.
     assert (
         copied
         == {

@@ -1,5 +1,4 @@
-"""Steps looked at closely: which lines wait for the device, on what stream copies go; on the
-stand-in."""
+"""Which lines wait for the device, on what stream copies go; on the stand-in."""
 
 import json
 

@@ -1,5 +1,4 @@
-"""The parts of looking inside fetching: what is opened, read, held and mounted, when to look, and
-the sums on disk."""
+"""Looking inside fetching: what is opened, read, held and mounted, when, and the sums on disk."""
 
 import json
 import os
@@ -337,8 +336,6 @@ FIELDS = [*json.loads(some_totals().to_json())]
 
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON))
 def test_any_file_is_read(data):
-    """Asserts that any JSON gives totals: no error, no negative count, no name that cannot be
-    printed."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "looks-0-m.json").write_text(json.dumps(data | {"format": 1}))
         looks = read_sampled_fetches(Path(folder), 0, "dataloader", {})

@@ -191,8 +191,7 @@ def test_the_batch_is_unchanged():
     inner = grad * 2
     version, made_by = inner._version, inner.grad_fn
     assert leaf(inner).shape == (3, 4)
-    # No backward() here: torch counts the devices at the first one, and the stand-in may come later
-    # in this process.
+    # No backward(): torch counts the devices at the first one, and the stand-in may come later.
     assert inner._version == version
     assert inner.requires_grad and inner.grad_fn is made_by
     assert grad.grad is None

@@ -110,8 +110,6 @@ json_values = st.recursive(
 
 @given(json_values)
 def test_anything_can_be_read(value):
-    """Asserts that any JSON as a loader's inspection is read without an error, and that what was
-    read can be written."""
     found = read({"inspection": value})
     assert isinstance(found, Inspection)
     json.dumps(found.structure)

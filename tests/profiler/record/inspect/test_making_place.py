@@ -1,5 +1,4 @@
-"""Where a loader was made is the user's own line, whatever lies between; nobody can tell that it was
-noted."""
+"""Where a loader was made is the user's own line; nobody can tell that it was noted."""
 
 import inspect
 import sys

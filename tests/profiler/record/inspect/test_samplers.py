@@ -296,8 +296,7 @@ def test_lightnings_injected_samplers(monkeypatch):
 
 
 def here(name):
-    """A module of a real package, with its own warnings left to it; skips where the package is not
-    installed."""
+    """A module of a real package, its own warnings left to it; skips where it is not installed."""
     if importlib.util.find_spec(name.partition(".")[0]) is None:
         pytest.skip(f"{name.partition('.')[0]} is not installed")
     with warnings.catch_warnings():

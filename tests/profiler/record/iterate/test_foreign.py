@@ -133,8 +133,7 @@ def test_an_iterator_passes_for_what_it_is(module):
 
 
 def test_what_is_put_around_a_loader_is_not_the_loader(module, runs_dir):
-    """As in Grain, where that happens the first time alone, and parts of a pipeline are of the same
-    classes."""
+    """As in Grain, the first time alone, where parts of a pipeline are of the same classes."""
 
     class Pipeline(Own):
         wrapped = False

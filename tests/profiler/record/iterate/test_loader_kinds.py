@@ -1,5 +1,4 @@
-"""The kinds of loaders: which are known, what becomes of their iterators, and what stays torch's
-own."""
+"""The kinds of loaders: which are known, and what stays torch's own."""
 
 import pytest
 import torch
@@ -94,8 +93,7 @@ class Short(IterableDataset[int]):
 
 
 def test_the_iterator_that_warns_of_a_wrong_length_is_known_too():
-    """torch counts what comes once somebody has asked for the length, and warns from the loop's own
-    line."""
+    """torch warns from the loop's own line once somebody has asked for the length."""
     loader = loaderscope.watch(DataLoader(Short(), batch_size=2))
     assert len(loader) == 2
     with pytest.warns(UserWarning, match="Length of IterableDataset") as warned:

@@ -1,5 +1,4 @@
-"""Where a run is recorded: what is tried, in which order, and what is left of what was tried in
-vain."""
+"""Where a run is recorded: what is tried, in which order, and what is left of it."""
 
 import errno
 import os

@@ -1,5 +1,4 @@
-"""A session: this process's part of a run, from its first loop to its end, and what of it a forked
-child keeps."""
+"""A session, from the first loop to its end, and what of it a forked child keeps."""
 
 import io
 import json

@@ -1,5 +1,4 @@
-"""The system sampler is nobody's child: what waits, counts or is told of children sees what it
-would without it."""
+"""The system sampler is nobody's child: what waits for children sees what it would without it."""
 
 import json
 import os

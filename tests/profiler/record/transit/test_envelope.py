@@ -53,8 +53,7 @@ def test_anything_else_is_as_it_is(data):
 
 
 def test_waiting_for_the_batch_before_is_not_packing():
-    """Batches queue up in front of the feeder thread: packing one begins when the one before is
-    gone."""
+    """Batches queue up in front of the feeder thread."""
     arrived = []
     send = sender(lambda view: arrived.append(bytes(view)))
     waiting = [ForkingPickler.dumps((task, wrap(task, NUMBERS))) for task in range(2)]
@@ -65,8 +64,7 @@ def test_waiting_for_the_batch_before_is_not_packing():
 
 
 def test_a_batch_that_holds_the_mark_itself_is_not_taken_for_one():
-    """The mark counts where it comes last: a batch of such bytes is sent as it is, its own envelope
-    filled in."""
+    """The mark counts where it comes last."""
     evil = wrap(0, NUMBERS)[2]
     found = unwrap(pickle.loads(sent((0, wrap(evil, NUMBERS))))[1])
     assert found.payload == evil and found.pickled_bytes > 0

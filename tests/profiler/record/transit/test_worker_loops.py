@@ -1,9 +1,4 @@
-"""The shapes of the worker loop that torch has had, as stand-ins: CI has one torch, and users have
-all of them.
-
-Each loop is torch's, shortened to what the hooks hold on to. They run in this process, between
-plain queues.
-"""
+"""The worker loops that torch has had, shortened to what the hooks hold on to, in this process."""
 
 import os
 import queue
@@ -85,8 +80,7 @@ def with_state(
     dataset_kind, dataset, index_queue, data_queue, done_event, auto_collation, collate_fn, drop_last, base_seed,
     init_fn, worker_id, num_workers, persistent_workers, shared_seed, worker_state,
 ):  # fmt: skip
-    """torchdata's: a request for a snapshot goes in beside the indices, a state comes out beside
-    the batch."""
+    """torchdata's: a request for a snapshot goes in, a state comes out beside the batch."""
     fetcher = _DatasetKind.create_fetcher(
         dataset_kind, dataset, auto_collation, collate_fn, drop_last
     )

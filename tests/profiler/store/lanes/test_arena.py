@@ -1,5 +1,4 @@
-"""Lanes that write to memory which a keeper brings to the files: nothing lost, nothing torn, no
-file that can hurt."""
+"""Lanes in memory that a keeper brings to files: nothing lost, torn, or hurt by a file."""
 
 from __future__ import annotations
 
@@ -128,8 +127,6 @@ def test_a_patch_reaches_the_file_before_and_after_the_window_moved_on(place: Pl
 
 
 def test_the_keeper_copies_while_the_lane_goes_on(place: Place) -> None:
-    """Whatever moment the copies fall on, every record is there in the end, and those seen between
-    are whole."""
     lane = place.lane()
     stop = threading.Event()
 
@@ -153,8 +150,7 @@ def test_the_keeper_copies_while_the_lane_goes_on(place: Place) -> None:
 
 
 def test_a_copy_that_comes_late_does_not_take_back_what_was_flushed(place: Place) -> None:
-    """The copier has read the window, the lane flushes and moves on, and only then the copier
-    writes."""
+    """The copier has read the window, the lane flushes, and only then the copier writes."""
     lane = place.lane()
     lane.append(0, 0, 0, 0, 0)
     place.arena.flush()

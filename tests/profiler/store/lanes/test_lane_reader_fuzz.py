@@ -105,8 +105,7 @@ def unfolded(files: dict[str, bytes]) -> Iterator[Path]:
 @FUZZ
 @given(data=st.binary(max_size=9000), keep=st.sampled_from([0, 8, 12, 40, 64, HEADER_BYTES]))
 def test_random_bytes_as_a_segment(tmp_path: Path, data: bytes, keep: int) -> None:
-    """Asserts that a header, whole or cut, before random bytes raises LoaderscopeError or nothing,
-    and that the lane it is in is read without any error."""
+    """After a header, whole or cut: LoaderscopeError or nothing, and the lane is read."""
     path = tmp_path / "machine-000000.seg"
     write_lane_once(tmp_path)
     whole = (tmp_path / "good.bytes").read_bytes()
@@ -142,8 +141,7 @@ def test_headers_that_lie(
     tmp_path: Path, version: int, header_bytes: int, record: int, capacity: int, first: int, committed: int,
     length: int | None, described: object,
 ) -> None:  # fmt: skip
-    """Asserts the same of headers whose every field is random: no other error, no reading beyond
-    the file."""
+    """No other error, no reading beyond the file."""
     text = json.dumps(described).encode()
     length = len(text) if length is None else length
     header = HEADER.pack(MAGIC, version, header_bytes, record, capacity, first, committed, length)
@@ -171,8 +169,7 @@ def test_headers_that_lie(
 def test_plausible_headers_with_absurd_numbers(
     tmp_path: Path, schema_fields: list[list[object]], first_seq: int, capacity: int
 ) -> None:
-    """A header that promises terabytes, sequence numbers beyond an int64, a `seq` that is an array
-    or a float."""
+    """Terabytes promised, numbers beyond an int64, a `seq` that is an array or a float."""
     text = json.dumps(["batch", 1, schema_fields]).encode()
     header = HEADER.pack(
         MAGIC, FORMAT_VERSION, HEADER_BYTES, 1 << 15, capacity, first_seq, 2**64 - 1, len(text)
@@ -189,8 +186,7 @@ def test_plausible_headers_with_absurd_numbers(
 @FUZZ
 @given(seed=st.integers(0, 2**32), mutate=st.sampled_from(["flip", "cut", "fill", "drop", "swap"]))
 def test_mutated_runs_open_or_say_why(pristine: dict[str, bytes], seed: int, mutate: str) -> None:
-    """Asserts that a run with files flipped, cut, filled, dropped or swapped is reported without a
-    warning, or refused with LoaderscopeError."""
+    """Reported without a warning, or refused with LoaderscopeError."""
     rng = random.Random(seed)
     files = dict(pristine)
     for name in rng.sample(sorted(files), rng.randint(1, 3)):
@@ -211,8 +207,7 @@ def test_mutated_runs_open_or_say_why(pristine: dict[str, bytes], seed: int, mut
     ),
 )
 def test_mutated_json_values(pristine: dict[str, bytes], value: object, key: str) -> None:
-    """Asserts the same where any JSON stands in the place of one known value, in every file that
-    has it."""
+    """Any JSON in the place of one known value, in every file that has it."""
     files = dict(pristine)
     for name, data in pristine.items():
         if name.endswith(".json"):

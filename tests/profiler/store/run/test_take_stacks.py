@@ -1,5 +1,4 @@
-"""Asking a live run for stacks: what comes back, and one sentence for everything that can go
-wrong."""
+"""Asking a live run for stacks: one sentence for everything that can go wrong."""
 
 from __future__ import annotations
 
