@@ -21,9 +21,7 @@ LOOPBACK = ("127.", "::1", "localhost")
 
 
 @pytest.fixture(autouse=True)
-def runs_dir(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def runs_dir(tmp_path, monkeypatch, tmp_path_factory):
     """Where this test's runs are recorded; nothing of the user's environment is touched."""
     for name in ("RUN", "HOME", "MAX_MB", "SYSTEM", "INSPECT", "STACKS", "LOOKS"):
         monkeypatch.delenv(f"LOADERSCOPE_{name}", raising=False)

@@ -27,7 +27,8 @@ def drawn() -> Any:
 def test_a_case_is_known_by_its_name(drawn: Any) -> None:
     generated, _ = drawn
     cases = generated.held_out(3, 40)
-    assert len(cases) == 40 and {case.about for case in cases.values()} == {
+    assert len(cases) == 40
+    assert {case.about for case in cases.values()} == {
         case.about for case in generated.held_out(4, 40).values()
     }
     assert generated.named("points") is None
@@ -42,9 +43,7 @@ def test_a_case_is_known_by_its_name(drawn: Any) -> None:
 
 
 @pytest.mark.parametrize("seed", [3, 4])
-def test_loops_as_found_and_as_an_engineer_leaves_them_give_as_many_samples(
-    drawn: Any, seed: int
-) -> None:
+def test_loops_as_found_and_as_an_engineer_leaves_them_give_as_many_samples(drawn, seed):
     pytest.importorskip("pandas")
     generated, _ = drawn
     for case in (generated.generated(seed, number) for number in (0, 1, 2, 5)):

@@ -138,18 +138,14 @@ def test_a_source_distribution_makes_the_same_wheel(wheel: Path, tmp_path: Path)
 
 
 @pytest.mark.skipif(shutil.which("false") is None, reason="no program that fails")
-def test_without_a_compiler_the_wheel_lacks_only_that(
-    wheel: Path, wheel_without_compiler: Path
-) -> None:
+def test_without_a_compiler_the_wheel_lacks_only_that(wheel, wheel_without_compiler):
     plain = set(names(wheel_without_compiler))
     assert not any(map(is_compiled, plain))
     assert {name for name in names(wheel) if not is_compiled(name)} == plain
 
 
 @pytest.mark.skipif(shutil.which("false") is None, reason="no program that fails")
-def test_the_wheel_built_without_a_compiler_records_in_python(
-    wheel_without_compiler: Path, tmp_path: Path
-) -> None:
+def test_the_wheel_built_without_a_compiler_records_in_python(wheel_without_compiler, tmp_path):
     with zipfile.ZipFile(wheel_without_compiler) as archive:
         archive.extractall(tmp_path / "unpacked")
     code = (
@@ -210,18 +206,14 @@ def test_the_installed_package_is_not_the_checkout(installed: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     "command", [["loaderscope"], ["python", "-m", "loaderscope"]], ids=" ".join
 )
-def test_the_command_works_outside_the_checkout(
-    installed: Path, tmp_path: Path, command: list[str]
-) -> None:
+def test_the_command_works_outside_the_checkout(installed, tmp_path, command):
     assert "demo" in run(installed / command[0], *command[1:], "--help", cwd=tmp_path)
     assert loaderscope.__version__ in run(
         installed / command[0], *command[1:], "--version", cwd=tmp_path
     )
 
 
-def test_a_loop_is_recorded_and_reported_outside_the_checkout(
-    installed: Path, tmp_path: Path
-) -> None:
+def test_a_loop_is_recorded_and_reported_outside_the_checkout(installed, tmp_path):
     script = tmp_path / "train.py"
     script.write_text(
         "from torch.utils.data import DataLoader\n"

@@ -151,9 +151,7 @@ FAILS = {
 
 
 @pytest.mark.parametrize(("arguments", "said"), FAILS.values(), ids=FAILS)
-def test_what_cannot_be_tried_is_one_sentence(
-    arguments: list[str], said: str, project: Path
-) -> None:
+def test_what_cannot_be_tried_is_one_sentence(arguments, said, project):
     (project / "x.py").write_text(SHORT)
     (project.parent / "y.py").write_text(SHORT)
     done = tried(project, *arguments, given=FASTER)
@@ -237,9 +235,7 @@ def test_folders_of_killed_trials_are_removed_by_the_next(project: Path) -> None
         (["--patch", "c", "--", "train.py", "-y"], ["train.py", "-y"]),
     ],
 )
-def test_own_options_stand_before_the_script_or_between_it_and_its_own(
-    arguments: list[str], script: list[str]
-) -> None:
+def test_own_options_stand_before_the_script_or_between_it_and_its_own(arguments, script):
     context: Any = try_verb.make_context("try", list(arguments))
     assert list(context.params["command"]) == script
     assert context.params["patch"] == "c" and context.params["budget"] == 60.0

@@ -74,9 +74,8 @@ def test_mlflow_has_them_beside_the_trainings_own(logged: Path) -> None:
     own = client.get_metric_history(run.info.run_id, "loss")
     assert [each.step for each in own] == [0, 1, 2, 3]
     waits = client.get_metric_history(run.info.run_id, "loaderscope/Rows/wait_share")
-    assert (
-        len(waits) > 1 and waits[-1].step == BATCHES and all(0 <= each.value <= 1 for each in waits)
-    )
+    assert len(waits) > 1 and waits[-1].step == BATCHES
+    assert all(0 <= each.value <= 1 for each in waits)
 
 
 def test_wandb_has_them_and_the_trainings_steps_keep_their_numbers(logged: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +38,7 @@ def quiet(case: dict[str, Any]) -> bool:
     return withheld is None or withheld < QUIET_BELOW
 
 
-def cases_are_right(
-    script: str, *options: str, least: int, right: Callable[[dict[str, Any]], bool]
-) -> None:
+def cases_are_right(script, *options, least, right):
     """Judges the quick cases, and the wrong ones again: wrong twice on a quiet machine is wrong."""
     found = told(script, "--quick", *PATIENCE, *options, codes=(0, 1))
     assert len(found["cases"]) + len(found["left_out"]) >= least

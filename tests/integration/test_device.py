@@ -51,9 +51,7 @@ class Device:
 
 
 @pytest.fixture(params=["standin", pytest.param("cuda", marks=pytest.mark.gpu)])
-def device(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Device]:
+def device(request, tmp_path, monkeypatch):
     monkeypatch.setenv("LOADERSCOPE_DIR", str(tmp_path / "runs"))
     if request.param == "cuda":
         made = Device("cuda", torch.cuda, lambda ms: torch.cuda._sleep(int(ms * 1e6 * 1.5)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -48,9 +47,7 @@ def stateful() -> Any:
 @pytest.mark.parametrize(
     "kind", [lambda: DataLoader, stateful], ids=["DataLoader", "StatefulDataLoader"]
 )
-def test_every_stage_is_measured(
-    kind: Callable[[], Any], context: str, record_property: Callable[[str, object], None]
-) -> None:
+def test_every_stage_is_measured(kind, context, record_property):
     workers: dict[str, Any] = (
         {"num_workers": 2, "multiprocessing_context": context} if context != "no workers" else {}
     )

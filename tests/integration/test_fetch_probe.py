@@ -69,9 +69,7 @@ def steps(looks: SampledFetches) -> dict[str, ChainTotals]:
 
 @pytest.mark.parametrize(("workers", "context"), PROCESSES)
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_one_picture_a_sample(
-    pngs: list[str], workers: int, context: str | None, shuffle: bool
-) -> None:
+def test_one_picture_a_sample(pngs, workers, context, shuffle):
     dataset = data.Files(pngs, data.read_png)
     torch.manual_seed(1)
     looks = looked(
@@ -108,9 +106,7 @@ def test_one_picture_a_sample(
 
 
 @pytest.mark.parametrize(("workers", "persistent"), [(0, False), (2, False), (2, True)])
-def test_epochs_are_told_apart_and_files_known_again(
-    pngs: list[str], workers: int, persistent: bool
-) -> None:
+def test_epochs_are_told_apart_and_files_known_again(pngs, workers, persistent):
     dataset = data.Files(pngs[:16], data.read_png)
     looks = looked(
         DataLoader(dataset, 2, num_workers=workers, persistent_workers=persistent), epochs=3

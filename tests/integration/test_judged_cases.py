@@ -11,9 +11,7 @@ import judged_cases
 CASES = ("a", "b", "c", "d")
 
 
-def benchmark(
-    monkeypatch: pytest.MonkeyPatch, wrong: dict[str, list[float | None]]
-) -> list[list[str]]:
+def benchmark(monkeypatch, wrong):
     """Cases wrong at first, as often as a share of CPU time is withheld; what was asked."""
     asked: list[list[str]] = []
 
@@ -41,17 +39,13 @@ def test_what_is_wrong_once_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("withheld", [[0.0, 0.0], [0.5, 0.0, 0.5, 0.02], [None, 0.3, None]])
-def test_what_is_wrong_twice_on_a_quiet_machine_is_wrong(
-    monkeypatch: pytest.MonkeyPatch, withheld: list[float | None]
-) -> None:
+def test_what_is_wrong_twice_on_a_quiet_machine_is_wrong(monkeypatch, withheld):
     benchmark(monkeypatch, {"b": withheld})
     with pytest.raises(AssertionError, match='"b"'):
         judge()
 
 
-def test_what_only_a_machine_held_back_got_wrong_is_not_decided(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_only_a_machine_held_back_got_wrong_is_not_decided(monkeypatch):
     asked = benchmark(monkeypatch, {"b": [0.8, 0.0, 0.6, 0.7]})
     with pytest.raises(pytest.skip.Exception, match="b 70%"):
         judge()

@@ -261,9 +261,7 @@ def test_samples_are_counted_without_automatic_batching(workers: int) -> None:
     assert list(batches(whole)["samples"]) == [4, 4, 2]
 
 
-def test_a_failure_of_ours_at_the_end_costs_the_loop_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failure_of_ours_at_the_end_costs_the_loop_nothing(monkeypatch, capsys):
     from loaderscope.profiler.record.iterate.iteration import Iteration
 
     def broken(*args: object) -> None:

@@ -197,9 +197,7 @@ def test_signals_reach_the_script(train: Path, number: signal.Signals) -> None:
     process.stdout.close()
 
 
-def test_a_signal_that_comes_before_the_script_reaches_it(
-    runs_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_signal_that_comes_before_the_script_reaches_it(runs_dir, monkeypatch):
     begin = subprocess.Popen
 
     def late(*arguments: Any, **options: Any) -> Any:
@@ -296,9 +294,7 @@ def test_nothing_to_run_is_one_sentence(argv: list[str], says: str) -> None:
         command_line(argv)
 
 
-def test_a_run_stays_within_its_limit_and_counts_every_batch(
-    tmp_path: Path, runs_dir: Path
-) -> None:
+def test_a_run_stays_within_its_limit_and_counts_every_batch(tmp_path, runs_dir):
     script = tmp_path / "many.py"
     script.write_text(
         "import loaderscope\nfor _ in loaderscope.watch([0] * 50_000, name='many'):\n    pass\n"

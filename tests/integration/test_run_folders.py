@@ -62,9 +62,7 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def started(
-    folder: Path, *arguments: str, runs: str = "runs", limit: Callable[[], None] | None = None
-) -> Ended:
+def started(folder, *arguments, runs="runs", limit=None):
     env = {name: value for name, value in here().items() if not name.startswith("LOADERSCOPE_")}
     env |= {"LOADERSCOPE_DIR": runs, "TMPDIR": str(folder / "tmp"), "HOME": str(folder)}
     env["PYTHONDONTWRITEBYTECODE"] = "1"

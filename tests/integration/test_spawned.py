@@ -150,9 +150,7 @@ def test_watched_as_torch_is_imported(tmp_path: Path, process: str) -> None:
         ),
     ],
 )
-def test_imported_before_under_run(
-    tmp_path: Path, line: str, more: str, process: str, workers: str
-) -> None:
+def test_imported_before_under_run(tmp_path, line, more, process, workers):
     text = LATE.replace(line, f"{line}; {more}")
     ran(script(tmp_path, "late.py", text), "late.py", process, workers)
     assert_measured(1)

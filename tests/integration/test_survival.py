@@ -102,9 +102,7 @@ def test_a_limit_on_file_size_stops_recording_not_training(runs_dir: Path) -> No
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("workers", "count", "seed"), [(0, 30, 11), (2, 12, 12)])
-def test_what_a_signal_s_handler_raises_ends_the_loop_and_not_the_recording(
-    workers: int, count: int, seed: int
-) -> None:
+def test_what_a_signal_s_handler_raises_ends_the_loop_and_not_the_recording(workers, count, seed):
     said, errors = ran("signal_moments.py", workers, seed, count)
     # What a handler raises around a fork is dropped and told there, bare too.
     assert "/loaderscope/profiler/" not in errors and "loaderscope:" not in errors, errors

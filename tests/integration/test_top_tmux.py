@@ -142,9 +142,7 @@ def top() -> str:
     return f"{sys.executable} -m loaderscope top"
 
 
-def test_it_attaches_to_a_live_run_and_sees_it_die(
-    terminal: Terminal, training: subprocess.Popen[bytes], runs_dir: Path
-) -> None:
+def test_it_attaches_to_a_live_run_and_sees_it_die(terminal, training, runs_dir):
     terminal.start(top())
     screen = terminal.until("input-bound")
     assert "● live" in screen
@@ -168,9 +166,7 @@ def test_it_attaches_to_a_live_run_and_sees_it_die(
     assert "Traceback" not in screen
 
 
-def test_it_may_be_left_while_advice_is_being_worked_out(
-    terminal: Terminal, runs_dir: Path, tmp_path: Path
-) -> None:
+def test_it_may_be_left_while_advice_is_being_worked_out(terminal, runs_dir, tmp_path):
     run = RunBuilder(runs_dir)
     train_run(run)
     program = tmp_path / "no_advice.py"
@@ -182,9 +178,7 @@ def test_it_may_be_left_while_advice_is_being_worked_out(
     assert "CODE=0" in screen and "terminate called" not in screen
 
 
-def test_a_terminal_closed_by_its_window_leaves_nothing_running(
-    terminal: Terminal, training: subprocess.Popen[bytes]
-) -> None:
+def test_a_terminal_closed_by_its_window_leaves_nothing_running(terminal, training):
     terminal.start(top())
     terminal.until("● live")
     ours = terminal.children()
@@ -207,9 +201,7 @@ def test_run_live_shows_the_script_and_passes_its_code_on(terminal: Terminal, tr
     assert "is over" in screen  # what it wrote is not lost with the dashboard
 
 
-def test_run_live_runs_the_script_where_nothing_can_be_recorded(
-    terminal: Terminal, train: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_run_live_runs_the_script_where_nothing_can_be_recorded(terminal, train, tmp_path_factory):
     temporary = tmp_path_factory.mktemp("t")
     (temporary / f"loaderscope-{os.getuid()}").write_text("in the way")
     environ = f"TMPDIR={temporary} LOADERSCOPE_DIR={train}"
@@ -278,9 +270,7 @@ def rgb(codes: str) -> list[tuple[str, ...]]:
     ],
     ids=["no-color", "ansi-16", "truecolor"],
 )
-def test_colours_are_those_the_terminal_has(
-    terminal: Terminal, runs_dir: Path, tmp_path: Path, environ: str, right: Callable[[str], bool]
-) -> None:
+def test_colours_are_those_the_terminal_has(terminal, runs_dir, tmp_path, environ, right):
     run = RunBuilder(runs_dir)
     train_run(run)
     written = tmp_path / "written"

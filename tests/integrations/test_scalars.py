@@ -58,9 +58,8 @@ def test_every_figure_of_every_rank(runs_dir: Path) -> None:
     assert told(figures, "headroom") == {"0": pytest.approx(1 / 0.9), "1": pytest.approx(2.5)}
     assert told(figures, "slowest_rank") == {None: 1.0}
     assert {figure.labels.get("phase") for figure in figures} == {"training", None}
-    assert {figure.name for figure in figures} == set(FIGURES) and {
-        figure.batches for figure in figures
-    } == {40}
+    assert {figure.name for figure in figures} == set(FIGURES)
+    assert {figure.batches for figure in figures} == {40}
 
 
 def test_a_reading_has_what_is_new(runs_dir: Path) -> None:
@@ -152,9 +151,7 @@ class Kept:
         self.closed.set()
 
 
-def test_live_hands_on_what_the_loop_does_and_raises_nothing(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
+def test_live_hands_on_what_the_loop_does_and_raises_nothing(capfd):
     kept, failing = Kept(), Kept(fails=True)
     loader = DataLoader(TensorDataset(torch.arange(300.0)), batch_size=10)
     with live(failing, kept, every_s=0.02):
@@ -210,9 +207,8 @@ def test_run_hands_on_from_outside(tmp_path: Path) -> None:
     done = ran([*command, str(tmp_path / "train.py")], check=True)
     assert done.stdout == "trained\n" and done.stderr == ""
     text = (tmp_path / "run.prom").read_text()
-    assert (
-        'loaderscope_wait_share{loader="TensorDataset"} ' in text and "loaderscope_live 0" in text
-    )
+    assert 'loaderscope_wait_share{loader="TensorDataset"} ' in text
+    assert "loaderscope_live 0" in text
 
 
 @pytest.mark.parametrize("wanted", ["prometheus", "prometheus:", "statsd:here"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -82,15 +82,7 @@ class Engine:
         """A kernel of this length, issued and not waited for."""
         return self._issue("kernel", name, stream, took_ns, "engine")
 
-    def copy(
-        self,
-        kind: str,
-        stream: int,
-        nbytes: int,
-        pinned: bool,
-        blocking: bool,
-        issued_ns: int | None = None,
-    ) -> Work:
+    def copy(self, kind, stream, nbytes, pinned, blocking, issued_ns=None):
         """A copy between host and device. Out of ordinary memory it is waited for, whatever was
         asked for. One that was issued a while ago takes at least until now: that is when the bytes
         were there."""
@@ -151,9 +143,7 @@ class Engine:
 
     # The account.
 
-    def busy_ns(
-        self, begin_ns: int, end_ns: int, kinds: Iterable[str] = ("h2d", "d2h", "kernel")
-    ) -> int:
+    def busy_ns(self, begin_ns, end_ns, kinds=("h2d", "d2h", "kernel")):
         """For how long of this time it did anything of these kinds."""
         spans = [(work.start_ns, work.end_ns) for work in self.account if work.kind in kinds]
         busy = reached = 0

@@ -131,9 +131,7 @@ class Kernels:
             mask,
         )
 
-    def copy(
-        self, source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False
-    ) -> torch.Tensor:
+    def copy(self, source, target, non_blocking=False):
         """`_copy_from`: all that `to`, `cpu` and `copy_` come to."""
         self._module.init()
         if not source.numel():  # as of CUDA, the device hears nothing of it

@@ -151,9 +151,8 @@ def test_a_rank_that_never_comes(job: Any) -> None:
     both = job({OWN: 20.0}, {OWN: 20.0})
     Path(both.drivers[1].ranks._folder, "1.json").unlink()
     both.run(20, ranks=(0,))
-    assert (
-        both.drivers[0].decided and "rank 1 has not come to decide together" in both.drivers[0].said
-    )
+    assert both.drivers[0].decided
+    assert "rank 1 has not come to decide together" in both.drivers[0].said
     assert both.loops[0].seen == [(1, OWN)]
 
 
@@ -224,11 +223,8 @@ def test_two_ranks_of_torchrun(tmp_path: Path, runs_dir: Path) -> None:
     )
     assert len(told) == 3, stderr
     zero, death, one = told
-    assert (
-        zero[8:] == one[8:]
-        and zero.startswith("rank 0: True True ")
-        and death == "rank 1 dies in a trial"
-    )
+    assert zero[8:] == one[8:] and zero.startswith("rank 0: True True ")
+    assert death == "rank 1 dies in a trial"
     assert status == 1 and "exitcode  : 3" in stderr
     assert "tuning/tuner.py" not in stderr and "tuning/ranks.py" not in stderr
     run = open_run("latest", runs_dir)
@@ -248,9 +244,7 @@ def test_two_ranks_of_torchrun(tmp_path: Path, runs_dir: Path) -> None:
         ("stop", OWN, "nothing was certainly faster"),
     ],
 )
-def test_what_is_asked_for_at_a_dashboard_holds_for_all(
-    job: Any, monkeypatch: pytest.MonkeyPatch, wish: Any, stays: Settings, said: str
-) -> None:
+def test_what_is_asked_for_at_a_dashboard_holds_for_all(job, monkeypatch, wish, stays, said):
     both = job({OWN: 20.0, BETTER: 40.0}, {OWN: 20.0, BETTER: 40.0})
     until_tried(both)
     wishes = [wish]

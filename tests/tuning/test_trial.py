@@ -103,9 +103,7 @@ def test_what_is_much_slower_is_left_after_one_window() -> None:
         ((50.0, 60.0), 30.0, Spread(10 * 0.02**2, 10), True),  # windows are known to differ less
     ],
 )
-def test_a_slow_window_says_as_much_as_windows_of_the_base_are_alike(
-    base: tuple[float, float], slow: float, spread: Spread, left: bool
-) -> None:
+def test_a_slow_window_says_as_much_as_windows_of_the_base_are_alike(base, slow, spread, left):
     trial = trial_of(OWN, OTHER, before=spread)
     for settings, rate in ((OWN, base[0]), (OTHER, slow), (OWN, base[1])):
         trial.add(window(settings, rate))
@@ -183,9 +181,7 @@ def test_a_trial_against_the_best_so_far_tells_the_gain_over_the_user_s_own() ->
     ("workers", "middle", "better"),
     [(1, 1.01, True), (1, 0.99, False), (4, 1.01, False), (4, 1.02, True)],
 )
-def test_of_two_that_are_about_as_good_the_cheaper_is_preferred(
-    workers: int, middle: float, better: bool
-) -> None:
+def test_of_two_that_are_about_as_good_the_cheaper_is_preferred(workers, middle, better):
     certain = Range(middle - 0.05, middle, middle + 0.05)
     trial = trial_of(Settings(2), Settings(workers), of_base=Range(1.9, 2.0, 2.1))
     assert trial._better(middle, certain) == better
@@ -288,9 +284,7 @@ def test_neighbours_of_the_best_that_were_not_tried() -> None:
 
 @pytest.mark.parametrize(("gain", "tried"), [(0.85, True), (0.5, False)])
 @pytest.mark.parametrize(("others", "place"), [(1.0, 0), (1.4, candidates.FIRST - 1)])
-def test_leaving_workers_is_tried_where_the_model_sees_no_great_loss(
-    gain: float, tried: bool, others: float, place: int
-) -> None:
+def test_leaving_workers_is_tried_where_the_model_sees_no_great_loss(gain, tried, others, place):
     """After what is expected to gain, and before what is not."""
 
     def predict(num_workers: int | None = None, **_: Any) -> float:
@@ -323,9 +317,7 @@ class Loop(PlayedLoop):
 def tuned(monkeypatch: pytest.MonkeyPatch) -> Any:
     loaders = []  # the tuner holds its loader weakly
 
-    def make(
-        rates: dict[Settings, float], tried: list[Settings], **options: Any
-    ) -> tuple[Loop, Any]:
+    def make(rates, tried, **options):
         loader = DataLoader(Rows(8), num_workers=1)
         loaders.append(loader)
         found = [Candidate(each, factor(2.0)) for each in tried]
@@ -378,9 +370,8 @@ def test_short_epochs_are_compared_whole(tuned: Any) -> None:
         loop.given = loop.length
         driver.ended(loop)
     assert [each.outcome for each in driver.trials][:2] == ["not faster", "proven"]
-    assert driver.chosen == others[1] and driver.search.best.measured.mid == pytest.approx(
-        1.2, rel=0.02
-    )
+    assert driver.chosen == others[1]
+    assert driver.search.best.measured.mid == pytest.approx(1.2, rel=0.02)
 
 
 def test_dry_tries_nothing_and_says_what_may_be_tried(tuned: Any) -> None:
@@ -395,9 +386,8 @@ def test_a_loader_that_depends_on_more_than_its_indices_is_given_up_at_once(tune
     loop.why_never = "the loop changes Data.level between batches"
     loop.run(driver, 100)
     assert driver.said == "not tuned: the loop changes Data.level between batches"
-    assert loop.seen == [(1, Settings(1))] and [each.outcome for each in driver.trials] == [
-        "not tried"
-    ]
+    assert loop.seen == [(1, Settings(1))]
+    assert [each.outcome for each in driver.trials] == ["not tried"]
 
 
 @pytest.mark.parametrize("options", [{"budget_s": 2.0}, {"steps": 500}])
@@ -407,9 +397,8 @@ def test_the_budget_holds(tuned: Any, options: dict[str, Any]) -> None:
     )
     loop.run(driver, 15)
     assert driver.decided and loop.settings == Settings(1)
-    assert [each.outcome for each in driver.trials] == ["undecided"] and "used up" in driver.trials[
-        0
-    ].why
+    assert [each.outcome for each in driver.trials] == ["undecided"]
+    assert "used up" in driver.trials[0].why
 
 
 def test_what_may_not_fit_is_not_tried(tuned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -439,9 +428,7 @@ def test_a_budget_that_is_none_is_one_sentence(wrong: dict[str, Any]) -> None:
         loaderscope.tune(DataLoader(Rows(4)), **wrong)
 
 
-def test_tune_gives_the_same_loader_back_and_its_batches(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_tune_gives_the_same_loader_back_and_its_batches(capsys):
     loader = DataLoader(Rows(40), batch_size=2)
     assert loaderscope.tune(loader) is loader and loader.num_workers == 0
     assert same(list(loader), list(DataLoader(Rows(40), batch_size=2)))

@@ -92,9 +92,8 @@ def test_a_damaged_record_of_tuning_is_no_record(tmp_path: Path) -> None:
     path = tuned.processes[0].path / "tune0.json"
     path.write_text('{"own": ')
     again = open_run(tuned.path)
-    assert again.loaders[0].tuning is None and any(
-        "tune0.json" in note for note in again.loaders[0].notes
-    )
+    assert again.loaders[0].tuning is None
+    assert any("tune0.json" in note for note in again.loaders[0].notes)
 
 
 def test_whole_batches_that_were_proven_are_advised_whatever_the_waiting(tmp_path: Path) -> None:
@@ -163,7 +162,8 @@ def test_every_format_leads_with_what_was_proven(tmp_path: Path) -> None:
     brief, full = render_brief(report), render_text(report)
     for text in (brief, full):
         lines = [line.strip() for line in text.splitlines() if line.strip(" ─")]
-        assert lines[0].startswith("● ") and lines[1:4] == [
+        assert lines[0].startswith("● ")
+        assert lines[1:4] == [
             "Tuned: num_workers=8 is faster, and stays",
             "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.7 (1.4–1.8)",
             "to keep it, write: DataLoader(…, num_workers=8)",
@@ -203,9 +203,7 @@ def test_hostile_records_of_tuning_are_text(tmp_path: Path) -> None:
     assert "\x1b" not in render_text(report) + render_markdown(report)
 
 
-def test_a_loop_that_ends_while_more_is_tried_has_proven_something_all_the_same(
-    tmp_path: Path,
-) -> None:
+def test_a_loop_that_ends_while_more_is_tried_has_proven_something_all_the_same(tmp_path):
     said = "the loop ended before anything was decided"
     run = tuned_run(tmp_path, decided=False, chosen=OWN, said=said)
     text = render_tuned(run, 80, False, True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from loaderscope.tuning.evidence import program
@@ -59,9 +57,7 @@ def stay(it):
         ("grown", 31),
     ],
 )
-def test_what_is_written_in_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, line: int | None
-) -> None:
+def test_what_is_written_in_place(tmp_path, monkeypatch, name, line):
     path = tmp_path / "train.py"
     path.write_text(SOURCE)
     monkeypatch.setattr(program, "files", lambda: [path])

@@ -77,10 +77,8 @@ def test_each_worker_reads_where_it_wants(way: str, late: bool, rows: Path) -> N
                 f"fetching changes {loader.dataset.__class__.__name__}.source"
             }
         else:
-            assert (
-                len([each for each in script.events if each[0] != "begun"]) >= 4
-                and not script.failures
-            )
+            assert len([each for each in script.events if each[0] != "begun"]) >= 4
+            assert not script.failures
         loaderscope.unwatch(loader)
 
 
@@ -166,9 +164,7 @@ class Pooled(Stored):
         return self.threads.submit(super().read, index).result()
 
 
-def test_a_worker_that_waits_for_a_thread_it_has_not_never_has_its_turn(
-    rows: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_waits_for_a_thread_it_has_not_never_has_its_turn(rows, monkeypatch):
     """Forked where a pool of threads was begun, it would wait for ever."""
     data = Pooled(lambda: rows.open("rb"), late=False)
     assert "Pooled.threads has threads, which forked processes lack" in why_not(
@@ -206,9 +202,8 @@ def test_what_workers_open_late_is_not_opened_in_the_training_process(wrap: Any)
     loader = DataLoader(wrap(data), batch_size=5, num_workers=1)
     script = scripted(loader, {8: Settings(0), 15: Settings(2)}, kept=False)
     assert sum(len(batch) for batch in loader) == len(loader.dataset)
-    assert data.source is None and [str(each) for each in script.failures] == [
-        "fetching changes Opening.source"
-    ]
+    assert data.source is None
+    assert [str(each) for each in script.failures] == ["fetching changes Opening.source"]
     loaderscope.unwatch(loader)
 
 
@@ -245,9 +240,8 @@ def test_what_workers_forked_later_could_not_open_is_left_to_workers(rows: Path)
     for _ in range(2):
         script = scripted(loader, {8: Settings(0), 12: Settings(1)})
         assert [int(each) for batch in loader for each in batch] == list(range(LENGTH))
-        assert {str(each) for each in script.failures} == {
-            "fetching changes Once.source"
-        } and data.source is None
+        assert {str(each) for each in script.failures} == {"fetching changes Once.source"}
+        assert data.source is None
         loaderscope.unwatch(loader)
 
 
@@ -257,9 +251,7 @@ def test_what_only_lies_open_is_no_reason(rows: Path, server: tuple[str, int]) -
         assert why_not(Stored(lambda: rows.open("rb"), late=True), 0, Settings(2)) is None
 
 
-def test_a_connection_counts_that_brings_something_in_each_fetch(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_connection_counts_that_brings_something_in_each_fetch(monkeypatch):
     def fetched(shared: SharedHandles, *looks: tuple[int, int, int]) -> str | None:
         """How far a file is, and what a server and a rank have sent, before and after a fetch."""
         for step, (file, server, rank) in zip((shared.begins, shared.ended), looks, strict=True):

@@ -123,9 +123,7 @@ class DrawsLate(Rows):
         (Drawing(24), {3: Settings(0), 8: Settings(2), 15: Settings(0)}),  # from its own
     ],
 )
-def test_a_data_set_draws_nothing_from_the_training_s_streams(
-    data: Any, plan: dict[int, Settings]
-) -> None:
+def test_a_data_set_draws_nothing_from_the_training_s_streams(data, plan):
     def after(plan: dict[int, Settings]) -> Any:
         torch.manual_seed(1)
         np.random.seed(1)
@@ -226,9 +224,7 @@ class Failing(Rows):
 
 
 @pytest.mark.parametrize("elsewhere", [Settings(0), Settings(1)])
-def test_an_error_of_the_data_set_s_own_reaches_the_loop_where_it_would(
-    elsewhere: Settings,
-) -> None:
+def test_an_error_of_the_data_set_s_own_reaches_the_loop_where_it_would(elsewhere):
     def seen(loader: Any) -> list[Any]:
         iterator, found = iter(loader), []
         while True:
@@ -260,9 +256,7 @@ def test_idle_workers_are_told_to_end_when_an_error_reaches_the_loop() -> None:
 
 
 @pytest.mark.usefixtures("trusted")
-def test_workers_that_had_no_task_end_quietly_where_their_iterator_is_garbage(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_workers_that_had_no_task_end_quietly_where_their_iterator_is_garbage(monkeypatch):
     failed: list[Any] = []
     monkeypatch.setattr("threading.excepthook", failed.append)
     close = multiprocessing.connection.Connection.close
@@ -520,9 +514,8 @@ def test_loaders_that_cannot_be_switched_say_why() -> None:
         for each in (DataLoader(Rows(4)), DataLoader(Stream()), stateful(Rows(4)), OwnWay(Rows(4)))
     }
     assert found["DataLoaderRows"] is None
-    assert "iterable" in str(found["DataLoaderStream"]) and "StatefulDataLoader" in str(
-        found["StatefulDataLoaderRows"]
-    )
+    assert "iterable" in str(found["DataLoaderStream"])
+    assert "StatefulDataLoader" in str(found["StatefulDataLoaderRows"])
     assert "its own iterators" in str(found["OwnWayRows"])
 
 

@@ -192,9 +192,8 @@ def test_results_and_items_are_the_same():
     chains = Chains()
     assert chains.start(dataset)
     seen = dataset.transform.transforms
-    assert (
-        isinstance(seen, list) and seen == [double, double] and seen[0] is double and len(seen) == 2
-    )
+    assert isinstance(seen, list) and seen == [double, double] and seen[0] is double
+    assert len(seen) == 2
     assert dataset.transform(3) == 12
     assert list(seen) == [double, double] and [*reversed(seen)] == [double, double]
     for plain in (

@@ -191,9 +191,8 @@ def test_what_is_remembered_is_bounded(tmp_path, monkeypatch):
     assert (totals.opens, totals.distinct, totals.reopened) == (300, 100, 0)
     assert totals.directories == 100
     assert len(totals.folders) == 50
-    assert (
-        len(totals.suffixes) == MAX_SUFFIXES + 1 and totals.suffixes[OTHER][0] == 300 - MAX_SUFFIXES
-    )
+    assert len(totals.suffixes) == MAX_SUFFIXES + 1
+    assert totals.suffixes[OTHER][0] == 300 - MAX_SUFFIXES
     assert len(json.loads(totals.to_json())["folders"]) == MAX_FOLDERS
 
 

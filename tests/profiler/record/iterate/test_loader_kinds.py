@@ -54,9 +54,8 @@ def test_iterators_keep_their_names_and_only_watched_ones_measure():
     )
     ours, torchs = iter(watched), iter(other)
     assert is_measuring(ours) and not is_measuring(torchs)
-    assert type(torchs) is dataloader._SingleProcessDataLoaderIter and isinstance(
-        ours, type(torchs)
-    )
+    assert type(torchs) is dataloader._SingleProcessDataLoaderIter
+    assert isinstance(ours, type(torchs))
     assert (type(ours).__name__, type(ours).__module__) == (
         type(torchs).__name__,
         type(torchs).__module__,

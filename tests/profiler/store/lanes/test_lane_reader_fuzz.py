@@ -166,9 +166,7 @@ def test_headers_that_lie(
 ])  # fmt: skip
 @pytest.mark.parametrize("first_seq", [1, 2**63 - 1, 2**64 - 1])
 @pytest.mark.parametrize("capacity", [3, 2**32 - 1])
-def test_plausible_headers_with_absurd_numbers(
-    tmp_path: Path, schema_fields: list[list[object]], first_seq: int, capacity: int
-) -> None:
+def test_plausible_headers_with_absurd_numbers(tmp_path, schema_fields, first_seq, capacity):
     """Terabytes promised, numbers beyond an int64, a `seq` that is an array or a float."""
     text = json.dumps(["batch", 1, schema_fields]).encode()
     header = HEADER.pack(

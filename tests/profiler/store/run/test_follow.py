@@ -108,9 +108,7 @@ def test_any_moment_can_be_looked_at(tmp_path: Path) -> None:
     assert window.content(T0 - 1).columns.rows == 0
 
 
-def test_a_poll_reads_no_more_at_a_hundred_thousand_batches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_poll_reads_no_more_at_a_hundred_thousand_batches(tmp_path, monkeypatch):
     lane = lane_in(tmp_path)
     write(lane, loop(100_000))
     window = window_of(tmp_path)

@@ -184,9 +184,7 @@ def test_missing_and_torn_descriptions_are_tolerated(run: RunBuilder) -> None:
         ('{"format": 1, "x": "' + "x" * (2 << 20) + '"}', "is far too large"),
     ],
 )
-def test_a_directory_that_is_no_run_says_so_in_one_sentence(
-    tmp_path: Path, content: str | None, sentence: str
-) -> None:
+def test_a_directory_that_is_no_run_says_so_in_one_sentence(tmp_path, content, sentence):
     if content is not None:
         (tmp_path / "run.json").write_text(content)
     with pytest.raises(RunUnreadable, match=sentence) as caught:
@@ -234,14 +232,7 @@ def test_a_fifo_in_the_place_of_a_file_does_not_hang(run: RunBuilder) -> None:
         ([], None, "here", "now", "finished"),
     ],
 )
-def test_state(
-    tmp_path: Path,
-    ended: list[bool],
-    alive_since: float | None,
-    host: str,
-    boot: str,
-    expected: str,
-) -> None:
+def test_state(tmp_path, ended, alive_since, host, boot, expected):
     run = RunBuilder(tmp_path, host=host, boot_id=boot)
     for number, each in enumerate(ended):
         run.process(
@@ -302,9 +293,7 @@ def test_a_huge_integer_is_no_figure(run: RunBuilder) -> None:
     assert open_run(run.path).processes[0].affinity is None
 
 
-def test_the_host_of_a_process_is_one_that_does_not_deny_it_and_was_sampled(
-    run: RunBuilder,
-) -> None:
+def test_the_host_of_a_process_is_one_that_does_not_deny_it_and_was_sampled(run):
     run.process().loader(loop(3))
     run.system(machine=[{"t_ns": T0}])
     found = open_run(run.path)

@@ -225,9 +225,8 @@ def test_no_content_harms_the_reader(system):
         assert len(found) + len(notes) == 1
         for one in found:
             readable += 1
-            assert one.why in ("steady", "asked") and all(
-                0.0 <= share <= 1.0 for share in one.gil.values()
-            )
+            assert one.why in ("steady", "asked")
+            assert all(0.0 <= share <= 1.0 for share in one.gil.values())
             assert all(isinstance(count, int) and count >= 0 for count in one.samples.values())
             assert all(
                 frame.function.isprintable() and frame.file.isprintable() for frame in one.frames
@@ -298,8 +297,5 @@ def test_the_answer_is_found_beside_what_cannot_be_read(tmp_path, system):
     (tmp_path / "p50-0").mkdir()
     (tmp_path / "p50-0" / "loader0.json").write_text("[]")
     found = answer_to(tmp_path, "abcdefgh")
-    assert (
-        found is not None
-        and found.stacks == ()
-        and found.reason == "py-spy is not installed\N{REPLACEMENT CHARACTER}"
-    )
+    assert found is not None and found.stacks == ()
+    assert found.reason == "py-spy is not installed\N{REPLACEMENT CHARACTER}"

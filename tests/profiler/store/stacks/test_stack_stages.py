@@ -179,15 +179,12 @@ def test_it_is_recognised_by_what_is_known_of_it():
         Collate("Pad", "t.py", 4),
         Collate("pad"),
     )
-    assert by_line.is_in(Frame("<lambda>", "t.py", 5)) and not by_line.is_in(
-        Frame("<lambda>", "t.py", 6)
-    )
-    assert by_name.is_in(Frame("Pad.__call__", "t.py", 90)) and not by_name.is_in(
-        Frame("Set.load", "t.py", 90)
-    )
-    assert by_config.is_in(Frame("pad", "anywhere.py", 1)) and not by_config.is_in(
-        Frame("load", "anywhere.py", 1)
-    )
+    assert by_line.is_in(Frame("<lambda>", "t.py", 5))
+    assert not by_line.is_in(Frame("<lambda>", "t.py", 6))
+    assert by_name.is_in(Frame("Pad.__call__", "t.py", 90))
+    assert not by_name.is_in(Frame("Set.load", "t.py", 90))
+    assert by_config.is_in(Frame("pad", "anywhere.py", 1))
+    assert not by_config.is_in(Frame("load", "anywhere.py", 1))
 
 
 def collating(*stacks, one_loader=True):
