@@ -92,6 +92,14 @@ def steps(clock, lane, number):
     clock.entered()
 
 
+def stepped(clock, lane):
+    """A batch that has just been handed over."""
+    batch = torch.ones(1024)
+    clock.entered()
+    hand_over(clock, lane, batch)
+    return batch
+
+
 def records(lane):
     return read_segment(lane.directory / "batches0x0-000000.seg")[0]
 
@@ -191,28 +199,18 @@ def test_on_an_idle_stream_issuing_is_no_copying(device, clock, lane, monkeypatc
     clock._device._event = lambda enable_timing: Slow(device)
     monkeypatch.setattr(torch.Tensor, "is_pinned", lambda self: pinned)
     copies._issuing_ns["to"] = 10
-    batch = torch.ones(1024)
-    clock.entered()
-    hand_over(clock, lane, batch)
+    batch = stepped(clock, lane)
     batch.to("meta", non_blocking=True)
     clock.entered()
     (copied, *_), (call, *_) = (records(lane)[name] for name in ("h2d_ns", "h2d_host_ns"))
     between = MS // 2
     # It began in a call that does not wait for it, or was over when one that does returned.
-    assert (
-        copied
-        == {
-            True: max(0, between - (10 + call) // 2),
-            False: min(between, call - 10),
-            None: between - 10,
-        }[pinned]
-    )
+    waits, goes_on = min(between, call - 10), max(0, between - (10 + call) // 2)
+    assert copied == {True: goes_on, False: waits, None: between - 10}[pinned]
 
 
 def test_a_copy_that_is_waited_for_takes_no_longer_than_its_call(device, clock, lane):
-    batch = torch.ones(1024)
-    clock.entered()
-    hand_over(clock, lane, batch)
+    batch = stepped(clock, lane)
     copies._issuing_ns["to"] = 10
     batch.to("meta")
     clock._open.events[0][1].at_ms = 50_000.0  # the program came to record it much later
@@ -258,9 +256,7 @@ def test_a_thread_copies_when_the_loop_has_gone_on(device, clock, lane):
 
 
 def test_copies_not_done_yet_are_waited_for_by_nobody(device, clock, lane):
-    batch = torch.ones(1024)
-    clock.entered()
-    hand_over(clock, lane, batch)
+    batch = stepped(clock, lane)
     device.now_ms, device.done_ms = 20.0, 1.0  # on a stream that lags behind
     batch.to("meta", non_blocking=True)
     clock._open.events[0][1].at_ms = 70.0
