@@ -44,13 +44,8 @@ JSON = st.recursive(
     ),
     max_leaves=12,
 )
-FIELD = st.lists(
-    st.sampled_from(["seq", "t_ns", "wait_ns", "q", "f", "i", "", "é"])
-    | st.integers(-4, 70_000)
-    | st.none(),
-    min_size=4,
-    max_size=4,
-)
+WORDS = st.sampled_from(["seq", "t_ns", "wait_ns", "q", "f", "i", "", "é"])
+FIELD = st.lists(WORDS | st.integers(-4, 70_000) | st.none(), min_size=4, max_size=4)
 
 
 def read_everything(path: Path) -> None:
@@ -71,14 +66,8 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """A small run that has everything, as {relative path: bytes}."""
     run = RunBuilder(tmp_path_factory.mktemp("pristine"))
     process = run.process()
-    rows = loop(
-        40,
-        own_ns=1.0,
-        fetch_ns=500_000,
-        t_fetch_ns=lambda n, t, w: t - 100,
-        unpack_ns=1000,
-        stall_ns=5,
-    )
+    more = {"own_ns": 1.0, "fetch_ns": 500_000, "unpack_ns": 1000, "stall_ns": 5}
+    rows = loop(40, t_fetch_ns=lambda n, t, w: t - 100, **more)
     process.loader(rows, loop(10), epochs=[epoch_row(rows, startup_ms=3)])
     write_lane(process.path, "workers", schema.WORKER, [{"t_ns": T0, "pid": 5}])
     run.system(
@@ -102,6 +91,13 @@ def unfolded(files: dict[str, bytes]) -> Iterator[Path]:
         yield Path(folder)
 
 
+def read_each_way(path: Path, lane: str, fields: schema.Schema) -> None:
+    for read in (read_header, read_segment):
+        with quiet():
+            read(path)
+    read_lane(path.parent, lane, fields)
+
+
 @FUZZ
 @given(data=st.binary(max_size=9000), keep=st.sampled_from([0, 8, 12, 40, 64, HEADER_BYTES]))
 def test_random_bytes_as_a_segment(tmp_path: Path, data: bytes, keep: int) -> None:
@@ -110,10 +106,7 @@ def test_random_bytes_as_a_segment(tmp_path: Path, data: bytes, keep: int) -> No
     write_lane_once(tmp_path)
     whole = (tmp_path / "good.bytes").read_bytes()
     path.write_bytes(whole[:keep] + data)
-    for read in (read_header, read_segment):
-        with quiet():
-            read(path)
-    read_lane(tmp_path, "machine", schema.MACHINE)
+    read_each_way(path, "machine", schema.MACHINE)
 
 
 def write_lane_once(folder: Path) -> None:
@@ -146,14 +139,9 @@ def test_headers_that_lie(
     length = len(text) if length is None else length
     header = HEADER.pack(MAGIC, version, header_bytes, record, capacity, first, committed, length)
     path = tmp_path / "batch-000000.seg"
-    path.write_bytes(
-        (header.ljust(SCHEMA_OFFSET, b"\0") + text)[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0")
-        + bytes(2000)
-    )
-    for read in (read_header, read_segment):
-        with quiet():
-            read(path)
-    read_lane(tmp_path, "batch", schema.BATCH)
+    whole = (header.ljust(SCHEMA_OFFSET, b"\0") + text)[:HEADER_BYTES]
+    path.write_bytes(whole.ljust(HEADER_BYTES, b"\0") + bytes(2000))
+    read_each_way(path, "batch", schema.BATCH)
 
 
 @pytest.mark.parametrize("schema_fields", [

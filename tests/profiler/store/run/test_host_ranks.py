@@ -1,7 +1,5 @@
 """Ranks counted from the processes that recorded."""
 
-from __future__ import annotations
-
 import pytest
 
 from builders import RunBuilder, epoch_row, loop

@@ -86,13 +86,9 @@ def test_of_a_large_job_few_ranks_are_read_and_all_are_told(large: Path) -> None
     assert len(job.processes) == LARGE and [each.host for each in job.systems] == ["node0"]
     few, whole = build_report(job).loaders, build_report(open_run(large)).loaders
     assert few == whole
-    assert few[0].ranks is not None and few[0].ranks.slowest is not None
-    assert (few[0].rank, few[0].ranks.slowest.rank, few[0].ranks.hosts, len(few[0].ranks.each)) == (
-        5,
-        5,
-        2,
-        LARGE,
-    )
+    ranks = few[0].ranks
+    assert ranks is not None and ranks.slowest is not None
+    assert (few[0].rank, ranks.slowest.rank, ranks.hosts, len(ranks.each)) == (5, 5, 2, LARGE)
 
 
 def test_a_damaged_summary_of_a_large_job_costs_nothing_but_time(large, tmp_path):

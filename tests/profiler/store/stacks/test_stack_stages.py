@@ -200,12 +200,8 @@ def test_a_collate_function_without_frames_is_told_by_the_line_that_calls_it():
         LATE + "default_collate T/_utils/collate.py:401",
     )
     assert collating((get, 50), (torch_collate, 9), (LATE, 3)) == {57}
-    assert place(
-        frames(SPAWNED + LATE),
-        "MainThread",
-        True,
-        collating=frozenset([frame(LATE.split("\n")[1])]),
-    ).stage == ("collate")
+    known = frozenset([frame(LATE.split("\n")[1])])
+    assert place(frames(SPAWNED + LATE), "MainThread", True, collating=known).stage == "collate"
     # A stack read in the middle of a change shows the wrong line: it counts for nothing.
     assert collating((get, 50), (LATE + "Set.__getitem__ U/data.py:14", 1), (torch_collate, 9)) == {
         57
