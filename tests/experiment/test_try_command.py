@@ -162,9 +162,8 @@ def test_what_cannot_be_tried_is_one_sentence(arguments, said, project):
 
 
 def short_change(old: str, new: str) -> str:
-    return (
-        f'--- x.py\n+++ x.py\n@@ -6,2 +6,2 @@\n-        {old}\n+        {new}\n     print("done")\n'
-    )
+    lines = f"-        {old}\n+        {new}\n"
+    return f'--- x.py\n+++ x.py\n@@ -6,2 +6,2 @@\n{lines}     print("done")\n'
 
 
 def test_a_script_that_fails_or_has_no_loader(project: Path) -> None:
@@ -172,10 +171,8 @@ def test_a_script_that_fails_or_has_no_loader(project: Path) -> None:
     (project / "x.py").write_text(SHORT)
     done = tried(project, "x.py", "--patch", "-", "-y", given=short_change("pass", "4 / 0"))
     assert done.returncode == 2, done.stdout
-    assert done.stderr.strip() == (
-        "loaderscope: the script with the change ended with exit code 1: ZeroDivisionError: "
-        "division by zero"
-    )
+    assert done.stderr.startswith("loaderscope: the script with the change ended with exit code 1:")
+    assert done.stderr.endswith(": ZeroDivisionError: division by zero\n")
     (project / "x.py").write_text(SHORT.replace("pass", "4 / 0"))
     done = tried(project, "x.py", "--patch", "-", "-y", given=short_change("4 / 0", "pass"))
     assert done.returncode == 2 and "the script as it is ended with exit code 1" in done.stderr
@@ -187,12 +184,8 @@ def test_a_script_that_fails_or_has_no_loader(project: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_nothing_is_left_of_a_trial_that_is_ended(number: signal.Signals, project: Path) -> None:
     arguments = ("--patch", "change.diff", "-y", "train.py", "--epochs", "500")
-    process = subprocess.Popen(
-        [*LOADERSCOPE, "try", *arguments],
-        cwd=project,
-        env=environment(project),
-        stderr=subprocess.DEVNULL,
-    )
+    how: Any = {"cwd": project, "env": environment(project), "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([*LOADERSCOPE, "try", *arguments], **how)
     tmp = project.parent / "tmp"
     until(lambda: len(sides(tmp)) >= 3, "both, and a worker")
     process.send_signal(number)

@@ -110,26 +110,26 @@ def test_a_slow_window_says_as_much_as_windows_of_the_base_are_alike(base, slow,
     assert (trial.outcome == "not faster") == left == (trial.measured is not None)
 
 
+def waiting(rate: float, trial: Any = None) -> Trial:
+    """A trial of this rate beside a loop that waits for half of its time, until it is looked at."""
+    found = trial or trial_of(OWN, OTHER, headroom=Headroom(OWN))
+    while found.outcome is None and (trial or found.first_look is None):
+        found.add(window(OWN, 50, wait_ms=10) if found.turn == OWN else window(OTHER, rate))
+    return found
+
+
 def test_no_more_than_the_headroom_is_proven_without_a_second_look() -> None:
     """A loop that waits for half of its time becomes six times as fast: once, and again."""
     for again, outcome in ((300.0, "proven"), (50.0, "not faster")):
-        trial = trial_of(OWN, OTHER, headroom=Headroom(OWN))
-        while trial.outcome is None and trial.first_look is None:
-            trial.add(window(OWN, 50, wait_ms=10) if trial.turn == OWN else window(OTHER, 300.0))
+        trial = waiting(300.0)
         assert trial.outcome is None and trial.first_look is not None and trial.measured is None
         assert trial.window(None).long == SECOND_LOOK and trial.rates == {OWN: [], OTHER: []}
-        while trial.outcome is None:
-            trial.add(window(OWN, 50, wait_ms=10) if trial.turn == OWN else window(OTHER, again))
+        trial = waiting(again, trial)
         assert trial.outcome == outcome and trial.measured is not None
         assert trial.measured.mid == pytest.approx(again / 50, rel=0.05)
         assert trial.why is not None and "×6.0" in trial.why and "×2.0" in trial.why
-
-
-def test_what_the_headroom_allows_is_proven_at_once() -> None:
-    trial = trial_of(OWN, OTHER, headroom=Headroom(OWN))
-    while trial.outcome is None:
-        trial.add(window(OWN, 50, wait_ms=10) if trial.turn == OWN else window(OTHER, 100.0))
-    assert trial.outcome == "proven" and trial.first_look is None and trial.why is None
+    allowed = waiting(100.0)
+    assert (allowed.outcome, allowed.first_look, allowed.why) == ("proven", None, None)
 
 
 def test_workers_that_deliver_in_bursts_are_measured_right() -> None:
@@ -169,9 +169,8 @@ def test_at_the_last_look_less_certainty_is_asked_for() -> None:
 
 
 def test_a_trial_against_the_best_so_far_tells_the_gain_over_the_user_s_own() -> None:
-    trial = turns(
-        trial_of(OTHER, Settings(3), of_base=Range(1.9, 2.0, 2.1)), {OTHER: 100, Settings(3): 150}
-    )
+    trial = trial_of(OTHER, Settings(3), of_base=Range(1.9, 2.0, 2.1))
+    turns(trial, {OTHER: 100, Settings(3): 150})
     assert trial.measured is not None and 2.9 < trial.measured.mid < 3.1
     joint = product(Range(1.9, 2.0, 2.1), Range(1.4, 1.5, 1.6))
     assert joint.mid == pytest.approx(3.0) and 1.9 * 1.4 < joint.low < 3.0 < joint.high < 2.1 * 1.6
@@ -185,9 +184,8 @@ def test_of_two_that_are_about_as_good_the_cheaper_is_preferred(workers, middle,
     certain = Range(middle - 0.05, middle, middle + 0.05)
     trial = trial_of(Settings(2), Settings(workers), of_base=Range(1.9, 2.0, 2.1))
     assert trial._better(middle, certain) == better
-    assert not Trial(Settings(2), Settings(workers))._better(
-        middle, certain
-    )  # the user's own give way to what is proven
+    # The user's own give way to what is proven.
+    assert not Trial(Settings(2), Settings(workers))._better(middle, certain)
 
 
 def factor(value: float) -> Range:
@@ -344,9 +342,8 @@ def test_the_best_proven_one_stays_and_is_watched(tuned: Any) -> None:
 
 
 def test_nothing_proven_then_the_user_s_own(tuned: Any) -> None:
-    loop, driver = tuned(
-        {Settings(1): 20.0, Settings(2): 20.2, Settings(8): 5.0}, [Settings(2), Settings(8)]
-    )
+    rates = {Settings(1): 20.0, Settings(2): 20.2, Settings(8): 5.0}
+    loop, driver = tuned(rates, [Settings(2), Settings(8)])
     loop.run(driver, 100)
     assert driver.decided and loop.settings == Settings(1)
     assert [each.outcome for each in driver.trials] == ["not faster", "not faster"]

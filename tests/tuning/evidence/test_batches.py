@@ -59,5 +59,7 @@ def test_what_a_worker_could_not_send() -> None:
     weights = torch.ones(1, requires_grad=True)
     assert why_not_sent([torch.ones(2), {"a": ("text", 3)}, Boxes(1), np.zeros(2), weights]) is None
     assert "a tensor with a history" in str(why_not_sent([{"a": weights * 2}]))
-    for value in (threading.Lock(), lambda: 0, (each for each in [1])):
+    hidden = namedtuple("hidden", ["rows"])(torch.ones(2))
+    for value in (threading.Lock(), lambda: 0, (each for each in [1]), hidden):
         assert "cannot be pickled" in str(why_not_sent([torch.ones(1), Boxes(value)]))
+    assert "its batches hold a hidden that" in str(why_not_sent({"a": [hidden]}))

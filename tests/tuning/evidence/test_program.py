@@ -1,7 +1,5 @@
 """What the source of a program says it writes to, under whatever name."""
 
-from __future__ import annotations
-
 import pytest
 
 from loaderscope.tuning.evidence import program

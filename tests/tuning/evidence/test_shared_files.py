@@ -20,7 +20,6 @@ from torch.utils.data import DataLoader, Dataset, Subset
 import loaderscope
 from loaderscope.profiler.record.fetch_probe.positions import descriptors
 from loaderscope.tuning.evidence import shared_files
-from loaderscope.tuning.evidence.batches import why_not_sent
 from loaderscope.tuning.evidence.evidence import Evidence
 from loaderscope.tuning.evidence.settings import Settings
 from loaderscope.tuning.evidence.shared_files import SharedHandles, _received, handles, reopen_files
@@ -167,9 +166,8 @@ class Pooled(Stored):
 def test_a_worker_that_waits_for_a_thread_it_has_not_never_has_its_turn(rows, monkeypatch):
     """Forked where a pool of threads was begun, it would wait for ever."""
     data = Pooled(lambda: rows.open("rb"), late=False)
-    assert "Pooled.threads has threads, which forked processes lack" in why_not(
-        data, 0, Settings(2)
-    )
+    why = "Pooled.threads has threads, which forked processes lack"
+    assert why in why_not(data, 0, Settings(2))
     monkeypatch.setattr(Evidence, "why_not", lambda *_: None)  # had nobody seen the threads
     loader = DataLoader(data, batch_size=6)
     script = scripted(loader, {5: Settings(2)}, at_once=False)
@@ -256,9 +254,8 @@ def test_a_connection_counts_that_brings_something_in_each_fetch(monkeypatch):
         """How far a file is, and what a server and a rank have sent, before and after a fetch."""
         for step, (file, server, rank) in zip((shared.begins, shared.ended), looks, strict=True):
             found = {1: (server, "server"), 2: (rank, "rank")}
-            monkeypatch.setattr(
-                shared_files, "handles", lambda f=file, c=found: ({0: (f, "rows.bin")}, c)
-            )
+            seen = {0: (file, "rows.bin")}, found
+            monkeypatch.setattr(shared_files, "handles", lambda seen=seen: seen)
             step()
         return shared.why_not_forked
 
@@ -277,13 +274,3 @@ def test_a_socket_that_another_thread_closes_meanwhile_leaves_nothing_open(rows:
         with pytest.raises(OSError, match="socket"):
             _received(file.fileno())  # the number was a socket's when it was looked at
         assert sorted(fd for fd, *_ in descriptors()) == before
-
-
-def test_batches_that_no_worker_could_send() -> None:
-    from collections import namedtuple
-
-    hidden = namedtuple("hidden", ["rows"])
-    assert why_not_sent([torch.ones(2), {"a": ("text", 3)}]) is None
-    assert "its batches hold a hidden that cannot be pickled" in str(
-        why_not_sent({"a": [hidden(torch.ones(2))]})
-    )

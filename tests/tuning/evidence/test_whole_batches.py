@@ -184,8 +184,7 @@ NOT_LOOKED_UP = {
     "it makes attributes": (lambda: MakesAttributes(8), {}, "attributes as they are asked for"),
     "its __dict__ is its own": (lambda: Decides(8), {}, "not recorded|attribute"),
     "collate_fn": (lambda: Tensors(8), {"collate_fn": halved}, "collate function of its own"),
-    "no batches": (lambda: Tensors(8), {"batch_size": None, "shuffle": False}, "whole batches "
-    "already"),
+    "no batches": (lambda: Tensors(8), {"batch_size": None}, "whole batches already"),
     "longer than joined": (_grown, {}, "another length by now"),
 }  # fmt: skip
 
@@ -270,9 +269,8 @@ def test_a_list_of_chosen_samples_may_change() -> None:
     loader = loader_of(second)
     script = scripted(loader, {2: AT_ONCE})
     assert all(map(same_batch, looped(loader, between=turned(second)), bare))
-    assert [str(each) for each in script.failures] == [
-        "the loop changes Subset.indices between batches"
-    ]
+    (failure,) = script.failures
+    assert str(failure) == "the loop changes Subset.indices between batches"
 
 
 def test_a_batch_that_is_not_the_same_is_made_by_the_data_set(monkeypatch):
@@ -280,13 +278,11 @@ def test_a_batch_that_is_not_the_same_is_made_by_the_data_set(monkeypatch):
     loader = loader_of(Tensors(100))
     script = scripted(loader, {2: AT_ONCE})
     whole_batches(loader)._view = lambda rows: None  # type: ignore[attr-defined]
-    monkeypatch.setattr(
-        module.WholeBatches, "__getitems__", lambda self, indices: [torch.zeros(1), torch.zeros(1)]
-    )
+    other = [torch.zeros(1), torch.zeros(1)]
+    monkeypatch.setattr(module.WholeBatches, "__getitems__", lambda self, indices: other)
     assert all(map(same_batch, looped(loader), bare))
-    assert [str(each) for each in script.failures] == [
-        "its batches differ from those of the code's own settings"
-    ]
+    (failure,) = script.failures
+    assert str(failure) == "its batches differ from those of the code's own settings"
 
 
 @pytest.mark.parametrize(
@@ -302,9 +298,8 @@ def test_what_a_sampler_draws_otherwise_comes_to_what_it_came_to(drawn: list[Any
         return found, ""
 
     def make() -> Any:
-        return DataLoader(
-            TensorDataset(torch.arange(8), torch.arange(8.0)), batch_sampler=[[5, 6], *drawn]
-        )
+        data = TensorDataset(torch.arange(8), torch.arange(8.0))
+        return DataLoader(data, batch_sampler=[[5, 6], *drawn])
 
     bare = ran(make())
     loader = make()

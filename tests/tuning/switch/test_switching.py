@@ -62,9 +62,8 @@ def loops(draw: Any) -> Any:
         return DataLoader(Rows(length), shuffle=True, generator=generator, **arguments)
 
     epochs = draw(st.integers(1, 3))
-    plan = draw(
-        st.dictionaries(st.integers(1, epochs * (length // size + 1)), some_settings, max_size=6)
-    )
+    batches = st.integers(1, epochs * (length // size + 1))
+    plan = draw(st.dictionaries(batches, some_settings, max_size=6))
     return make, epochs, plan, draw(st.booleans()), draw(st.booleans())
 
 
@@ -189,9 +188,7 @@ def test_workers_may_be_kept_where_the_user_s_own_are_not() -> None:
             script.now = settings_of(loader)
         iterator = iter(loader)
         seen += [(batch, torch.rand(1)) for batch in iterator]
-        assert (
-            next(iterator, None) is None
-        )  # over is over, also when another goes on with the workers
+        assert next(iterator, None) is None  # also when another goes on with the workers
         pids.append(workers() - before)
     seen.append(torch.rand(1))
     assert same(seen, bare) and not script.failures
@@ -268,9 +265,7 @@ def test_workers_that_had_no_task_end_quietly_where_their_iterator_is_garbage(mo
         close(connection)
 
     monkeypatch.setattr("multiprocessing.connection._ConnectionBase.close", late)
-    monkeypatch.setattr(
-        "torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL", 0.2
-    )  # torch tells garbage's in vain
+    monkeypatch.setattr("torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL", 0.2)
     loader = DataLoader(Rows(16), batch_size=2)
     scripted(loader, {2: Settings(3)})
     cycle: list[Any] = [iter(loader)]
@@ -332,9 +327,8 @@ def test_workers_of_mid_epoch_have_the_data_that_the_code_s_own_began_with(epoch
     bare, _ = looped(watched=False)
     seen, script = looped(watched=True)
     assert same(seen, bare)
-    assert [str(each) for each in script.failures] == [
-        "the loop changes OfArray.values between batches"
-    ]
+    (failure,) = script.failures
+    assert str(failure) == "the loop changes OfArray.values between batches"
 
 
 def test_a_loader_s_data_set_lives_no_longer_than_without_us() -> None:
@@ -526,11 +520,9 @@ def test_settings_that_a_loader_cannot_have_are_refused() -> None:
     assert "another order" in str(why_refused(plain, own, Settings(1, in_order=False)))
     if hasattr(plain, "in_order"):
         assert why_refused(plain, own, Settings(1, in_order=False), any_order=True) is None
-    assert "timeout" in str(
-        why_refused(DataLoader(Rows(4), num_workers=1, timeout=9), own, Settings(0))
-    )
-    told = DataLoader(Rows(4), num_workers=1, worker_init_fn=print)
-    assert "worker_init_fn" in str(why_refused(told, own, Settings(0)))
+    for name, value in {"timeout": 9, "worker_init_fn": print}.items():
+        told = DataLoader(Rows(4), num_workers=1, **{name: value})
+        assert name in str(why_refused(told, own, Settings(0)))
     assert Settings(4, 3).changed_from(own) == {"num_workers": 4, "prefetch_factor": 3}
     assert Settings(0).changed_from(own) == {"num_workers": 0}
 
@@ -539,15 +531,8 @@ class OneSlow(FailsElsewhere):
     """Every seventh sample is slow, and one cannot be made but by one worker."""
 
     def __getitem__(self, index: int) -> Any:
-        info = torch.utils.data.get_worker_info()
         time.sleep(0.02 if index % 7 == 0 else 0.0)
-        return (
-            super().__getitem__(index)
-            if index == 31
-            else index
-            if info is None
-            else (index, info.num_workers)[0]
-        )
+        return super().__getitem__(index) if index == 31 else index
 
 
 @pytest.mark.parametrize(("fails", "own_order"), [(False, True), (True, True), (True, False)])
@@ -555,9 +540,8 @@ def test_in_any_order_each_batch_comes_once(fails: bool, own_order: bool) -> Non
     pytest.importorskip("torch", minversion="2.6")
     data = OneSlow(60, workers=1 if fails else 3)
     loader = DataLoader(data, batch_size=1, num_workers=1, collate_fn=list, in_order=own_order)
-    script = scripted(
-        loader, {4: Settings(3, in_order=False), **({} if fails else {40: Settings(3, 1)})}
-    )
+    later = {} if fails else {40: Settings(3, 1)}
+    script = scripted(loader, {4: Settings(3, in_order=False), **later})
     seen = [batch[0] if isinstance(batch[0], int) else int(batch[0][0][0]) for batch in loader]
     assert sorted(seen) == list(range(60)) and seen != sorted(seen)
     assert len(script.failures) == fails
