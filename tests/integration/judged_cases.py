@@ -49,13 +49,8 @@ def cases_are_right(script, *options, least, right):
         again = [name for name in suspects if wrong_when_quiet[name] < 2]
         if not again:
             break
-        found = told(
-            script,
-            *PATIENCE,
-            *options,
-            *(word for name in again for word in ("--only", name)),
-            codes=(0, 1),
-        )
+        only = (word for name in again for word in ("--only", name))
+        found = told(script, *PATIENCE, *options, *only, codes=(0, 1))
         for name, case in found["cases"].items():
             suspects[name] = case
             if right(case):

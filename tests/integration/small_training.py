@@ -36,11 +36,8 @@ class Pictures(Dataset):
 def train(folder: Path, seconds: float) -> None:
     dataset = Pictures(make_pngs(folder))
     for workers in (2, 0):
-        loader = loaderscope.watch(
-            DataLoader(
-                dataset, batch_size=8, num_workers=workers, shuffle=True, collate_fn=default_collate
-            )
-        )
+        how = {"num_workers": workers, "shuffle": True, "collate_fn": default_collate}
+        loader = loaderscope.watch(DataLoader(dataset, batch_size=8, **how))
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             for _ in loader:

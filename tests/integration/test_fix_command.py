@@ -82,7 +82,7 @@ def test_the_patch_is_written(project: Path, run: Path, capsys: Capture) -> None
 
 
 def test_a_patch_is_tried_before_it_is_shown(project: Path, run: Path, capsys: Capture) -> None:
-    assert main(["fix", str(run), "--root", ".", "--yes", "--budget", "15"]) == 0
+    assert main(["fix", str(run), "--root", ".", "--yes", "--budget", "5"]) == 0
     captured = capsys.readouterr()
     assert captured.out == expected()
     assert "tried: same batches (" in captured.err
