@@ -112,19 +112,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _skip(*args: object, **kwargs: object) -> NoReturn:
-    """In the place of what starts a process: no matter of marks, which would go stale. Nor of an
-    audit hook, which are tested. The system sampler, which nobody waits for, may start."""
+    """In the place of what starts a process; the system sampler, not waited for, may start."""
     pytest.skip("starts a process")
 
 
 def _start_with_default_signals() -> None:
-    """Programs that tests start react to signals as they do at a terminal, however the tests were
-    started.
-
-    A background job of a shell ignores SIGINT, one under nohup SIGHUP, and whatever they start
-    would too: a handler, unlike ignoring, is not handed on. We go on ignoring those but SIGINT,
-    which is Python's KeyboardInterrupt.
-    """
+    """Programs that tests start react to signals as at a terminal: a handler, unlike what a
+    background job or nohup ignores, is not handed on. We go on ignoring all but SIGINT."""
     ended_by = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT)
     for number in ended_by:
         if signal.getsignal(number) == signal.SIG_IGN:
@@ -181,9 +175,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def _group(nodeid: str) -> str:
-    """Tests of one group run in one of xdist's processes, one after another: those of a file, which
-    share what it sets up, and all programs of tests/harmless, which have a stage of their own. Of
-    tests/integration, whose time is spent waiting, each runs wherever there is room."""
+    """One of xdist's processes runs a group: a file, or all of tests/harmless, which has a stage.
+    Of tests/integration, whose time is spent waiting, each runs wherever there is room."""
     file = nodeid.partition("::")[0]
     folder = Path(file).parts[1]
     if folder == "harmless":
@@ -198,9 +191,7 @@ def _shares(file: str) -> bool:
 
 @pytest.fixture
 def standin_on() -> Iterator[Any]:
-    """Switches on the stand-in for an accelerator, for this test: called with a `standin.Spec` and
-    a clock, or with nothing. Torch cannot forget it; switched off, nothing is available any
-    more."""
+    """Switches on the stand-in for this test: called with a `standin.Spec` and a clock, or none."""
     import standin_device as standin
 
     why = standin.missing()

@@ -8,18 +8,8 @@ import pytest
 
 from started import here, python
 
-HEAVY = [
-    "torch",
-    "numpy",
-    "textual",
-    "plotly",
-    "rich",
-    "click",
-    "psutil",
-    "pynvml",
-    "platformdirs",
-    "msgspec",
-]
+SHOWING = ["rich", "click", "textual", "plotly"]
+HEAVY = ["torch", "numpy", "psutil", "pynvml", "platformdirs", "msgspec", *SHOWING]
 TRACKERS = ["tensorboard", "wandb", "mlflow", "opentelemetry", "prometheus_client", "IPython"]
 LOOK = (
     "import json, sys; {code}; print(json.dumps(sorted({{name.split('.')[0] for name in "
@@ -52,10 +42,7 @@ LOADS = {  # code: what it loads, and what it does not
     "import loaderscope.cli": ("click", ["torch", "numpy", "textual", "plotly"]),
     "import loaderscope.profiler.daemon.loop": ("psutil", ["torch", "numpy", "rich", "click"]),
     ALL_OF_THE_PROFILER: ("psutil", ["torch", "torchdata"]),
-    "import loaderscope; loaderscope.watch; loaderscope.watch_all": (
-        "loaderscope",
-        ["rich", "click", "textual", "plotly"],
-    ),
+    "import loaderscope; loaderscope.watch; loaderscope.watch_all": ("loaderscope", SHOWING),
     "import loaderscope.integrations.scalars, loaderscope.integrations.notebook": (
         "loaderscope",
         ["torch", *TRACKERS],

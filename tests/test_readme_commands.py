@@ -23,10 +23,9 @@ from loaderscope.profiler.daemon.stack_capture.py_spy import find_py_spy
 from started import going_on, python, ran
 from terminal import in_a_terminal
 
+NEEDED = sys.platform == "linux" and shutil.which("bash") is not None
 pytestmark = [
-    pytest.mark.skipif(
-        sys.platform != "linux" or shutil.which("bash") is None, reason="needs bash on Linux"
-    ),
+    pytest.mark.skipif(not NEEDED, reason="needs bash on Linux"),
     pytest.mark.timeout(400),
 ]
 
@@ -296,12 +295,10 @@ def test_it_runs_as_written(here: Here, command: str) -> None:
     text = done.stdout + done.stderr
     if written and written[1] != "-":
         path = here.folder / written[1]
-        text = (
-            " ".join(each.name for each in path.iterdir())
-            if path.is_dir()
-            else path.read_text(errors="replace")
-        )
-        expected = r"batches|run\.json" if path.is_dir() else expected
+        if path.is_dir():
+            text, expected = " ".join(map(str, path.iterdir())), r"batches|run\.json"
+        else:
+            text = path.read_text(errors="replace")
     assert re.search(expected, text), text[-3000:]
 
 

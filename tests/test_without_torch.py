@@ -29,10 +29,7 @@ SHOWS = (
     (["rules", "num-workers"], "What it looks for"),
     (["doctor"], "torch cannot be imported"),
 )
-RECORDS = (
-    ["demo"],
-    ["report", "--probe", "train:make_loader"],
-)
+RECORDS = (["demo"], ["report", "--probe", "train:make_loader"])
 
 
 @pytest.fixture(scope="module")
@@ -55,13 +52,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def environment(place: Path) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    return {
-        **kept,
-        "PYTHONPATH": str(place / "site"),
-        "LOADERSCOPE_DIR": str(place),
-        "HOME": str(place),
-        "TERM": "xterm-256color",
-    }
+    own = {"PYTHONPATH": str(place / "site"), "LOADERSCOPE_DIR": str(place), "HOME": str(place)}
+    return {**kept, **own, "TERM": "xterm-256color"}
 
 
 def command(*words: str) -> list[str]:

@@ -1,7 +1,5 @@
 """Where a framework makes or remakes the loader, the call that decides is patched."""
 
-from __future__ import annotations
-
 import pytest
 
 from loaderscope.fixing.deciding_call import change_arguments
