@@ -21,11 +21,8 @@ LOOPBACK = ("127.", "::1", "localhost")
 
 
 @pytest.fixture(autouse=True)
-def runs_dir(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    """Where this test's runs are recorded. Nothing of the user's own environment is used or
-    touched."""
+def runs_dir(tmp_path, monkeypatch, tmp_path_factory):
+    """Where this test's runs are recorded; nothing of the user's environment is touched."""
     for name in ("RUN", "HOME", "MAX_MB", "SYSTEM", "INSPECT", "STACKS", "LOOKS"):
         monkeypatch.delenv(f"LOADERSCOPE_{name}", raising=False)
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
@@ -39,8 +36,7 @@ def runs_dir(
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Connections from this process go to this machine only (torch.distributed needs the
-    loopback)."""
+    """Connections go to this machine only (torch.distributed needs the loopback)."""
     connect = socket.socket.connect
 
     def only_here(self: socket.socket, address: Any) -> None:
@@ -116,19 +112,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _skip(*args: object, **kwargs: object) -> NoReturn:
-    """In the place of what starts a process: no matter of marks, which would go stale. Nor of an
-    audit hook, which are tested. The system sampler, which nobody waits for, may start."""
+    """In the place of what starts a process; the system sampler, not waited for, may start."""
     pytest.skip("starts a process")
 
 
 def _start_with_default_signals() -> None:
-    """Programs that tests start react to signals as they do at a terminal, however the tests were
-    started.
-
-    A background job of a shell ignores SIGINT, one under nohup SIGHUP, and whatever they start
-    would too: a handler, unlike ignoring, is not handed on. We go on ignoring those but SIGINT,
-    which is Python's KeyboardInterrupt.
-    """
+    """Programs that tests start react to signals as at a terminal: a handler, unlike what a
+    background job or nohup ignores, is not handed on. We go on ignoring all but SIGINT."""
     ended_by = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT)
     for number in ended_by:
         if signal.getsignal(number) == signal.SIG_IGN:
@@ -141,8 +131,7 @@ def _start_with_default_signals() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # A virtual machine may compute at full speed for some minutes only: those that need it come
-    # first.
+    # A virtual machine may compute at full speed for some minutes only.
     items.sort(key=lambda item: item.get_closest_marker("quiet") is None)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
@@ -156,8 +145,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Forks share what has been imported: a collection in one would copy all of torch's objects to
-    look at them once, two thirds of what a worker costs."""
+    """Forks share what is frozen: a collection in one would copy all of torch's objects."""
     gc.collect()
     gc.freeze()
     if session.config.getoption("--fast"):
@@ -166,8 +154,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """What failed once and passed when run again is a defect all the same, of the product or the
-    test: it is shown."""
+    """What failed once and passed when run again is a defect all the same: it is shown."""
     for report in terminalreporter.stats.get("rerun", []):
         terminalreporter.section(f"failed once: {report.nodeid}")
         terminalreporter.write_line(report.longreprtext)
@@ -175,8 +162,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `--dist loadscope`, groups of our own: `--dist loadgroup` silently groups nothing since
-    pytest 9.2."""
+    """With `--dist loadscope`, groups of our own: `loadgroup` groups nothing since pytest 9.2."""
     if config.getoption("dist") != "loadscope":
         return None
     from xdist.scheduler import LoadScopeScheduling
@@ -189,9 +175,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def _group(nodeid: str) -> str:
-    """Tests of one group run in one of xdist's processes, one after another: those of a file, which
-    share what it sets up, and all programs of tests/harmless, which have a stage of their own. Of
-    tests/integration, whose time is spent waiting, each runs wherever there is room."""
+    """One of xdist's processes runs a group: a file, or all of tests/harmless, which has a stage.
+    Of tests/integration, whose time is spent waiting, each runs wherever there is room."""
     file = nodeid.partition("::")[0]
     folder = Path(file).parts[1]
     if folder == "harmless":
@@ -206,9 +191,7 @@ def _shares(file: str) -> bool:
 
 @pytest.fixture
 def standin_on() -> Iterator[Any]:
-    """Switches on the stand-in for an accelerator, for this test: called with a `standin.Spec` and
-    a clock, or with nothing. Torch cannot forget it; switched off, nothing is available any
-    more."""
+    """Switches on the stand-in for this test: called with a `standin.Spec` and a clock, or none."""
     import standin_device as standin
 
     why = standin.missing()
@@ -220,6 +203,5 @@ def standin_on() -> Iterator[Any]:
 
 @pytest.fixture
 def nothing_left_over() -> None:
-    """Iterators that earlier tests left in cycles, with a traceback for example, are gone:
-    `watch_all` would take them over."""
+    """Iterators that earlier tests left in cycles are gone: `watch_all` would take them over."""
     gc.collect()

@@ -1,11 +1,5 @@
-"""On a debug Python: whatever kind of loader is recorded, a batch leaves no reference behind and
-takes none too many.
-
-`sys.gettotalrefcount` is the sum of all reference counts as far as code built for a debug Python
-changed them. torch was not: what it takes or drops is not in the sum, so that a bare loop leaves
-some references a batch too. A recorded loop must leave as many. `python tests/sanitize.py
-references` runs this.
-"""
+"""On a debug Python, a recorded batch leaves as many references behind as a bare one, of which
+torch, built without, counts none: `python tests/sanitize.py references` runs this."""
 
 from __future__ import annotations
 
@@ -102,8 +96,7 @@ KINDS: dict[str, tuple[Callable[[], DataLoader[Any]], Callable[[Any], int]]] = {
 
 
 def settle() -> None:
-    """What waits to be cleaned up is: cycles, and what torch remembers of tensors that came from
-    workers."""
+    """Cycles are cleaned up, and what torch remembers of tensors that came from workers."""
     gc.collect()
     shared_cache.free_dead_references()
 

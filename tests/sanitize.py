@@ -39,8 +39,7 @@ SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-o
 
 
 def copied(to: Path) -> Path:
-    """The checkout's files as the package `loaderscope` in a folder of its own; caches of the copy
-    are kept."""
+    """The checkout's files as the package `loaderscope` in a folder; the copy's caches are kept."""
     package = to / "loaderscope"
     listed = output("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     shutil.rmtree(package, ignore_errors=True)
@@ -93,18 +92,13 @@ def check_memory(chosen: list[str]) -> int:
     environment = {
         **os.environ,
         "PYTHONPATH": str(home),
-        # libstdc++ too: torch throws exceptions, and AddressSanitizer must find who does that
-        # before torch is loaded.
+        # Torch throws exceptions: AddressSanitizer must find who does that before it is loaded.
         "LD_PRELOAD": f"{library('libasan.so')} {library('libstdc++.so')}",
-        # Python and torch keep memory until they end, which is no fault of ours; memory is asked
-        # for with malloc object by object, so that one object's end is not the next one's
-        # beginning.
+        # Python and torch keep memory until they end; one object's end is not the next's beginning.
         "ASAN_OPTIONS": f"detect_leaks=0:allocator_may_return_null=1:{common}",
         "UBSAN_OPTIONS": f"print_stacktrace=1:{common}",
         "PYTHONMALLOC": "malloc",
-        # Seen with gcc 12: a worker, recorded or bare, that waits for ever after its fork, as if
-        # another thread held a lock of AddressSanitizer's malloc. The fewer threads, the rarer that
-        # is.
+        # Seen with gcc 12: a forked worker, bare too, that waits for ever; rarer with fewer threads.
         "OMP_NUM_THREADS": "1",
         VARIABLE: "memory",
     }

@@ -24,14 +24,8 @@ if __name__ == "__main__":
         for batch in loader:
             pass
 """
-FACTS = {
-    "healthy": False,
-    "lines": ["slow.py:3"],
-    "calls": ["collate"],
-    "rules": ["sampler"],
-    "advice": "every sample|open",
-    "same_batches": True,
-}
+FACTS = {"lines": ["slow.py:3"], "calls": ["collate"], "rules": ["sampler"], "same_batches": True}
+FACTS |= {"healthy": False, "advice": "every sample|open"}
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +57,7 @@ def script(folder: Path, name: str, first: int = 0) -> Path:
         (None, "collate", "stack", True),
     ],
 )
-def test_the_leading_finding_is_right_by_its_line_or_call(
-    casebook: ModuleType, place: str | None, stage: str, call: str | None, right: bool
-) -> None:
+def test_the_leading_finding_is_right_by_its_line_or_call(casebook, place, stage, call, right):
     lead = {"place": place, "stage": stage, "text": "x = f()", "call": call}
     other = {"place": "slow.py:3", "stage": "fetch", "text": None, "call": None}
     assert casebook.finding_right(FACTS, {"findings": [lead, other]}) is right
@@ -80,9 +72,7 @@ def test_the_leading_finding_is_right_by_its_line_or_call(
         ("hot-function", "Make each sample once, and store it: open(path)", False),
     ],
 )
-def test_the_first_step_is_right_by_its_rule_or_title(
-    casebook: ModuleType, rule: str, title: str, right: bool
-) -> None:
+def test_the_first_step_is_right_by_its_rule_or_title(casebook, rule, title, right):
     result = {"plan": [{"rule": rule, "title": title}, {"rule": "sampler", "title": "…"}]}
     assert casebook.advice_right(FACTS, result) is right
     assert not casebook.advice_right({**FACTS, "healthy": True}, result)

@@ -1,5 +1,4 @@
-"""The documents say what is: links lead somewhere, what code cites is there, the picture of rooms
-shows all imports."""
+"""Links lead somewhere, what code cites is there, the picture of rooms shows all imports."""
 
 from __future__ import annotations
 
@@ -35,9 +34,8 @@ def sources() -> Iterator[tuple[Path, str]]:
 
 def headings(document: Path) -> list[str]:
     text = document.read_text(encoding="utf-8")
-    return re.findall(r"^#+ (.+)$", text, re.MULTILINE) + re.findall(
-        r"^\*\*(.+?)[:.]?\*\*", text, re.MULTILINE
-    )
+    marks = (r"^#+ (.+)$", r"^\*\*(.+?)[:.]?\*\*")
+    return [found for mark in marks for found in re.findall(mark, text, re.MULTILINE)]
 
 
 def anchor(heading: str) -> str:
@@ -104,9 +102,7 @@ def _imports() -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
                 base = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
                 for name in node.names:
                     there = base / name.name if (base / name.name).is_dir() else base
-                    room = (
-                        _room(there / "x.py") if there.is_dir() else _room(there.with_suffix(".py"))
-                    )
+                    room = _room(there / "x.py" if there.is_dir() else there.with_suffix(".py"))
                     if room is not None and room[1] != "x" and room != here:
                         yield here, room
 
@@ -120,18 +116,14 @@ def test_the_picture_of_the_rooms_shows_every_import() -> None:
         group = line.split()[1] if "subgraph" in line else group
         steps = [re.sub(r"\[\w+\]", "", step).split(" & ") for step in line.strip().split(" --> ")]
         for before, after in itertools.pairwise(steps):
-            arrows |= {
-                ((group, shown.get(a, a)), (group, shown.get(b, b))) for a in before for b in after
-            }
+            pairs = itertools.product(before, after)
+            arrows |= {((group, shown.get(a, a)), (group, shown.get(b, b))) for a, b in pairs}
     follows = set(arrows)
     while more := {(a, d) for a, b in follows for c, d in arrows if b == c} - follows:
         follows |= more
     found = set(_imports())
     assert len(found) > 50
     for here, there in found:
-        if here[0] == there[0]:
-            assert (here, there) in follows, f"{'/'.join(here)} imports {'/'.join(there)}"
-        else:
-            assert GROUPS.index(here[0]) > GROUPS.index(there[0]), (
-                f"{'/'.join(here)} imports {'/'.join(there)}"
-            )
+        told = f"{'/'.join(here)} imports {'/'.join(there)}"
+        below = GROUPS.index(here[0]) > GROUPS.index(there[0])
+        assert ((here, there) in follows) if here[0] == there[0] else below, told

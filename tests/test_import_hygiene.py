@@ -1,5 +1,4 @@
-"""Imports stay light. Each is made in a process of its own, since this one has imported
-everything."""
+"""Imports stay light; each in a process of its own, since this one has imported everything."""
 
 from __future__ import annotations
 
@@ -9,18 +8,8 @@ import pytest
 
 from started import here, python
 
-HEAVY = [
-    "torch",
-    "numpy",
-    "textual",
-    "plotly",
-    "rich",
-    "click",
-    "psutil",
-    "pynvml",
-    "platformdirs",
-    "msgspec",
-]
+SHOWING = ["rich", "click", "textual", "plotly"]
+HEAVY = ["torch", "numpy", "psutil", "pynvml", "platformdirs", "msgspec", *SHOWING]
 TRACKERS = ["tensorboard", "wandb", "mlflow", "opentelemetry", "prometheus_client", "IPython"]
 LOOK = (
     "import json, sys; {code}; print(json.dumps(sorted({{name.split('.')[0] for name in "
@@ -40,9 +29,7 @@ def bare() -> set[str]:
     return loaded("pass")
 
 
-# Under `run`, importing torch is what starts us. Whichever module of ours a process imports first (a
-# spawned worker unpickles its target before anything else), none may be in the middle of its own
-# import when torch comes.
+# Torch's import starts us: no module of ours may be in the middle of its own import then.
 ALL_OF_THE_PROFILER = (
     "import importlib, pkgutil, loaderscope.profiler as profiler; found = [m.name for m in "
     "pkgutil.walk_packages(profiler.__path__, profiler.__name__ + '.')]; skipped = "
@@ -55,10 +42,7 @@ LOADS = {  # code: what it loads, and what it does not
     "import loaderscope.cli": ("click", ["torch", "numpy", "textual", "plotly"]),
     "import loaderscope.profiler.daemon.loop": ("psutil", ["torch", "numpy", "rich", "click"]),
     ALL_OF_THE_PROFILER: ("psutil", ["torch", "torchdata"]),
-    "import loaderscope; loaderscope.watch; loaderscope.watch_all": (
-        "loaderscope",
-        ["rich", "click", "textual", "plotly"],
-    ),
+    "import loaderscope; loaderscope.watch; loaderscope.watch_all": ("loaderscope", SHOWING),
     "import loaderscope.integrations.scalars, loaderscope.integrations.notebook": (
         "loaderscope",
         ["torch", *TRACKERS],

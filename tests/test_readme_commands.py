@@ -1,8 +1,4 @@
-"""Every `loaderscope` command of the README, of some pages and of `--help` runs, as written.
-
-Each is taken from there by this test, and run by a shell in a folder that holds what it names: a
-`train.py` with its data set in it, as most scripts have, a package, some data, and recorded runs.
-"""
+"""Every command of the README, of some pages and of `--help` runs as written."""
 
 from __future__ import annotations
 
@@ -27,10 +23,9 @@ from loaderscope.profiler.daemon.stack_capture.py_spy import find_py_spy
 from started import going_on, python, ran
 from terminal import in_a_terminal
 
+NEEDED = sys.platform == "linux" and shutil.which("bash") is not None
 pytestmark = [
-    pytest.mark.skipif(
-        sys.platform != "linux" or shutil.which("bash") is None, reason="needs bash on Linux"
-    ),
+    pytest.mark.skipif(not NEEDED, reason="needs bash on Linux"),
     pytest.mark.timeout(400),
 ]
 
@@ -102,8 +97,7 @@ OPEN = {
     "loaderscope try ": "loaderscope try --yes --budget 2 ",
 }
 
-# By verb and, where they matter, options: a line of what it prints (on either stream), or of the
-# file it writes.
+# By verb and options: a line of what it prints, or of the file it writes.
 PRINTS = (
     (r"report .*-o (?P<file>\S+)", r"Rows|shared|traceEvents|schema"),
     (r"report --format (html|json|perfetto|speedscope|md)|\| gh ", r"Rows|traceEvents|shared"),
@@ -141,8 +135,7 @@ def _as_shell(text: str) -> str:
 
 
 def written_commands() -> Iterator[str]:
-    """Those in indented blocks, and those of the README's table, where `verb …` is short for `loaderscope
-    verb …`."""
+    """Of indented blocks and the table, where `verb …` is short for `loaderscope …`."""
     for page in (README, *PAGES):
         for line in page.read_text().splitlines():
             if line.startswith("    loaderscope "):
@@ -202,8 +195,7 @@ class Here:
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Here:
-    """The folder that the commands are run in, with a run of `train.py` of some seconds; and that
-    again, as if it were an older one and as folders by name."""
+    """The folder of the commands, with a run of `train.py`, as an older one and by name."""
     folder = tmp_path_factory.mktemp("readme")
     for script in (folder / "train.py", folder / "package" / "train.py"):
         script.parent.mkdir(exist_ok=True)
@@ -252,8 +244,7 @@ def _changed(folder: Path) -> None:
 
 @pytest.fixture
 def here(prepared: Here, tmp_path: Path) -> Here:
-    """The same place with runs of the test's own: what one command records is not the latest run of
-    another."""
+    """The same with runs of the test's own: what one command records is not another's latest."""
     return Here(prepared.folder, Path(shutil.copytree(prepared.runs, tmp_path / "here")))
 
 
@@ -296,8 +287,7 @@ def test_it_runs_as_written(here: Here, command: str) -> None:
         pytest.skip("py-spy is not installed")
     with training(here) if live else nullcontext():
         done = ran(["bash", "-o", "pipefail", "-c", command], cwd=here.folder, env=here.environment(), timeout=PATIENCE_S)  # fmt: skip
-    # There may be no patch for what these runs advise, and nobody is asked whether to run it:
-    # tests/integration/test_fix_command.py has a run with one.
+    # There may be no patch for these runs; tests/integration/test_fix_command.py has one with.
     said_why = done.returncode == 2 and verb.startswith("fix")
     assert done.returncode == 0 or said_why, done.stderr
     assert "Traceback" not in done.stderr
@@ -305,12 +295,10 @@ def test_it_runs_as_written(here: Here, command: str) -> None:
     text = done.stdout + done.stderr
     if written and written[1] != "-":
         path = here.folder / written[1]
-        text = (
-            " ".join(each.name for each in path.iterdir())
-            if path.is_dir()
-            else path.read_text(errors="replace")
-        )
-        expected = r"batches|run\.json" if path.is_dir() else expected
+        if path.is_dir():
+            text, expected = " ".join(map(str, path.iterdir())), r"batches|run\.json"
+        else:
+            text = path.read_text(errors="replace")
     assert re.search(expected, text), text[-3000:]
 
 

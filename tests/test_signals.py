@@ -1,5 +1,4 @@
-"""The tests themselves: programs they start get the signals that they send, however the tests were
-started."""
+"""Programs that tests start get the signals they send, however the tests were started."""
 
 from __future__ import annotations
 

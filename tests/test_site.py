@@ -1,5 +1,4 @@
-"""The site of the documentation is built strictly (no link leads nowhere), and reading it asks
-nobody else for scripts, styles or fonts."""
+"""The documentation is built strictly, and reading it asks nobody else for anything."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What shows recorded runs works where torch is not installed: a laptop that opens a cluster's
-run."""
+"""What shows runs works without torch: a laptop that opens a cluster's run."""
 
 from __future__ import annotations
 
@@ -30,10 +29,7 @@ SHOWS = (
     (["rules", "num-workers"], "What it looks for"),
     (["doctor"], "torch cannot be imported"),
 )
-RECORDS = (
-    ["demo"],
-    ["report", "--probe", "train:make_loader"],
-)
+RECORDS = (["demo"], ["report", "--probe", "train:make_loader"])
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +52,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def environment(place: Path) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-    return {
-        **kept,
-        "PYTHONPATH": str(place / "site"),
-        "LOADERSCOPE_DIR": str(place),
-        "HOME": str(place),
-        "TERM": "xterm-256color",
-    }
+    own = {"PYTHONPATH": str(place / "site"), "LOADERSCOPE_DIR": str(place), "HOME": str(place)}
+    return {**kept, **own, "TERM": "xterm-256color"}
 
 
 def command(*words: str) -> list[str]:

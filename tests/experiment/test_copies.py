@@ -92,9 +92,7 @@ def test_a_large_file_that_the_patch_changes_is_copied(project: Path, tmp_path: 
     assert (project / "data/large.txt").read_text().startswith("old")
 
 
-def test_a_folder_of_very_many_files_is_linked(
-    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_very_many_files_is_linked(project, tmp_path, monkeypatch):
     monkeypatch.setattr(copying, "MOST_HERE", 20)
     for number in range(30):
         (project / f"data/{number}.txt").write_text("x")
@@ -102,9 +100,7 @@ def test_a_folder_of_very_many_files_is_linked(
     assert (found.before / "data").is_symlink() and "data/" in found.linked
 
 
-def test_a_repository_is_left_as_it_is_and_each_copy_has_its_own(
-    repository: Path, tmp_path: Path
-) -> None:
+def test_a_repository_is_left_as_it_is_and_each_copy_has_its_own(repository, tmp_path):
     (repository / "package/__init__.py").write_text("changed = 1\n")
     (repository / "untracked.py").write_text("new = 1\n")
     git(repository, "status")  # git itself writes its index here
@@ -151,9 +147,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("patch", HOSTILE.values(), ids=HOSTILE)
-def test_a_patch_reaches_nothing_outside_of_the_copy(
-    patch: str, project: Path, tmp_path: Path
-) -> None:
+def test_a_patch_reaches_nothing_outside_of_the_copy(patch, project, tmp_path):
     victim = tmp_path / "into" / "victim.py"
     os.makedirs(victim.parent)
     victim.write_text("print(1)\n")
@@ -174,9 +168,7 @@ def test_a_patch_reaches_nothing_outside_of_the_copy(
         ({"other": Path("/nowhere/at/all")}, "there is no folder /nowhere/at/all"),
     ],
 )
-def test_what_cannot_be_made_is_said(
-    change: dict[str, object], said: str, project: Path, tmp_path: Path
-) -> None:
+def test_what_cannot_be_made_is_said(change, said, project, tmp_path):
     with pytest.raises(UsageError, match=said):
         made(tmp_path, Change(project, **change))  # type: ignore[arg-type]
 

@@ -71,9 +71,7 @@ def base(mutants: Any, monkeypatch: pytest.MonkeyPatch) -> list[Event]:
     return events_of(mutants.BASE, monkeypatch)
 
 
-def test_every_mutant_is_seen(
-    mutants: Any, base: list[Event], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_mutant_is_seen(mutants, base, monkeypatch):
     assert len(mutants.MUTANTS) >= 60
     assert sum(what == "batch" for what, _ in base) == BATCHES
     unseen = []
@@ -84,9 +82,7 @@ def test_every_mutant_is_seen(
     assert unseen == []
 
 
-def test_what_changes_no_batch_is_the_same(
-    mutants: Any, base: list[Event], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_changes_no_batch_is_the_same(mutants, base, monkeypatch):
     for mutant in mutants.SAME:
         events = events_of(mutants.source_of(mutant), monkeypatch)
         assert first_difference(base, events, False) is None, mutant.name

@@ -46,8 +46,7 @@ def test_a_tenth_is_called_rightly(true: float, noise: float) -> None:
 
 
 def test_the_ratio_is_that_of_whole_loops() -> None:
-    """One window in four is long, and the change makes it short: what the loop gains counts, not
-    the mean of the windows' factors."""
+    """What the loop gains counts, not the mean of the windows' factors."""
     pairs = [(1.0, 1.0), (1.0, 1.0), (1.0, 1.0), (5.0, 1.0)] * 4
     found = factor_of(pairs, 1)
     assert found is not None and found.mid == pytest.approx(2.0)

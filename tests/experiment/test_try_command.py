@@ -1,5 +1,4 @@
-"""`loaderscope try`, with real scripts: what it finds, what it leaves behind, and what it says where it
-cannot try."""
+"""`loaderscope try` with scripts: what it finds, leaves behind, and says where it cannot."""
 
 from __future__ import annotations
 
@@ -152,9 +151,7 @@ FAILS = {
 
 
 @pytest.mark.parametrize(("arguments", "said"), FAILS.values(), ids=FAILS)
-def test_what_cannot_be_tried_is_one_sentence(
-    arguments: list[str], said: str, project: Path
-) -> None:
+def test_what_cannot_be_tried_is_one_sentence(arguments, said, project):
     (project / "x.py").write_text(SHORT)
     (project.parent / "y.py").write_text(SHORT)
     done = tried(project, *arguments, given=FASTER)
@@ -165,9 +162,8 @@ def test_what_cannot_be_tried_is_one_sentence(
 
 
 def short_change(old: str, new: str) -> str:
-    return (
-        f'--- x.py\n+++ x.py\n@@ -6,2 +6,2 @@\n-        {old}\n+        {new}\n     print("done")\n'
-    )
+    lines = f"-        {old}\n+        {new}\n"
+    return f'--- x.py\n+++ x.py\n@@ -6,2 +6,2 @@\n{lines}     print("done")\n'
 
 
 def test_a_script_that_fails_or_has_no_loader(project: Path) -> None:
@@ -175,10 +171,8 @@ def test_a_script_that_fails_or_has_no_loader(project: Path) -> None:
     (project / "x.py").write_text(SHORT)
     done = tried(project, "x.py", "--patch", "-", "-y", given=short_change("pass", "4 / 0"))
     assert done.returncode == 2, done.stdout
-    assert done.stderr.strip() == (
-        "loaderscope: the script with the change ended with exit code 1: ZeroDivisionError: "
-        "division by zero"
-    )
+    assert done.stderr.startswith("loaderscope: the script with the change ended with exit code 1:")
+    assert done.stderr.endswith(": ZeroDivisionError: division by zero\n")
     (project / "x.py").write_text(SHORT.replace("pass", "4 / 0"))
     done = tried(project, "x.py", "--patch", "-", "-y", given=short_change("4 / 0", "pass"))
     assert done.returncode == 2 and "the script as it is ended with exit code 1" in done.stderr
@@ -190,12 +184,8 @@ def test_a_script_that_fails_or_has_no_loader(project: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_nothing_is_left_of_a_trial_that_is_ended(number: signal.Signals, project: Path) -> None:
     arguments = ("--patch", "change.diff", "-y", "train.py", "--epochs", "500")
-    process = subprocess.Popen(
-        [*LOADERSCOPE, "try", *arguments],
-        cwd=project,
-        env=environment(project),
-        stderr=subprocess.DEVNULL,
-    )
+    how: Any = {"cwd": project, "env": environment(project), "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([*LOADERSCOPE, "try", *arguments], **how)
     tmp = project.parent / "tmp"
     until(lambda: len(sides(tmp)) >= 3, "both, and a worker")
     process.send_signal(number)
@@ -238,9 +228,7 @@ def test_folders_of_killed_trials_are_removed_by_the_next(project: Path) -> None
         (["--patch", "c", "--", "train.py", "-y"], ["train.py", "-y"]),
     ],
 )
-def test_own_options_stand_before_the_script_or_between_it_and_its_own(
-    arguments: list[str], script: list[str]
-) -> None:
+def test_own_options_stand_before_the_script_or_between_it_and_its_own(arguments, script):
     context: Any = try_verb.make_context("try", list(arguments))
     assert list(context.params["command"]) == script
     assert context.params["patch"] == "c" and context.params["budget"] == 60.0

@@ -63,8 +63,7 @@ def runs_in(folder: Path) -> list[Path]:
 
 
 def program(name: str, *arguments: str) -> list[str]:
-    """Its path and arguments; "FOLDER" stands for an empty folder, "FILE" for a file that is not
-    there."""
+    """Its path and arguments; FOLDER is an empty folder, FILE a file that is not there."""
     folder = tempfile.mkdtemp()
     meaning = {"FOLDER": folder, "FILE": os.path.join(folder, "meeting")}
     return [str(PROGRAMS / name), *(meaning.get(each, each) for each in arguments)]

@@ -1,8 +1,4 @@
-"""A cluster of Slurm on this host alone: two nodes, each with a host name of its own, for tests
-that run `srun`.
-
-Needs Slurm and munge (`apt-get install slurm-wlm munge`) and the rights to give a process another
-host name."""
+"""Slurm on this host alone, for `srun`: two nodes with host names (slurm-wlm, munge, root)."""
 
 from __future__ import annotations
 

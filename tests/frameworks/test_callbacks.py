@@ -1,5 +1,4 @@
-"""The callbacks, in the trainings they are for: the same result, the verdict told, the figures
-logged."""
+"""Callbacks in their trainings: the same result, the verdict told, the figures logged."""
 
 from __future__ import annotations
 

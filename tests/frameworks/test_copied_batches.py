@@ -1,5 +1,4 @@
-"""Batches of each library, sent to a device as its users do: every tensor of them is seen, on the
-stand-in."""
+"""Batches of each library, sent to the stand-in as its users do: every tensor is seen."""
 
 from __future__ import annotations
 
@@ -13,8 +12,7 @@ from running import needs, program, recorded
 
 pytestmark = pytest.mark.timeout(600)
 
-# A batch of four: 300 floats and a number each. A graph batch holds which node is of which graph
-# besides, and where each graph begins.
+# A batch of four: 300 floats and a number each; of graphs, also which node is of which, and where each begins.
 TWO = (2, 4 * (300 * 4 + 8))
 LIBRARIES = {
     "tensordict": TWO, "transformers": TWO, "accelerate": TWO, "lightning": TWO,

@@ -1,5 +1,4 @@
-"""Each framework for real: what is recorded of it, how it is called, and that its result is the
-same as without."""
+"""Each framework for real: what is recorded, how it is called, and the same result as without."""
 
 from __future__ import annotations
 
@@ -29,8 +28,7 @@ pytestmark = pytest.mark.timeout(600)
 
 @dataclass(frozen=True)
 class Framework:
-    """`loaders`: (phase, epochs, batches, samples) of each. `words`: how a change of num_workers is
-    said."""
+    """`loaders`: (phase, epochs, batches, samples). `words`: how more workers are said."""
 
     packages: tuple[str, ...]
     program: tuple[str, ...]

@@ -1,5 +1,4 @@
-"""Live figures in the libraries they are for: one training hands them to all that are installed,
-and what each library has kept is read back by its own means."""
+"""Live figures of one training, read back by each library's own means."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ def installed(module: str) -> bool:
 
 @pytest.fixture(scope="module")
 def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder that a training's figures went to; what the libraries keep elsewhere goes there
-    too."""
+    """The folder that a training's figures went to, and what libraries keep elsewhere."""
     folder = tmp_path_factory.mktemp("scalars")
     names = [name for name, module in LIBRARIES.items() if installed(module)]
     if not names:
@@ -76,9 +74,8 @@ def test_mlflow_has_them_beside_the_trainings_own(logged: Path) -> None:
     own = client.get_metric_history(run.info.run_id, "loss")
     assert [each.step for each in own] == [0, 1, 2, 3]
     waits = client.get_metric_history(run.info.run_id, "loaderscope/Rows/wait_share")
-    assert (
-        len(waits) > 1 and waits[-1].step == BATCHES and all(0 <= each.value <= 1 for each in waits)
-    )
+    assert len(waits) > 1 and waits[-1].step == BATCHES
+    assert all(0 <= each.value <= 1 for each in waits)
 
 
 def test_wandb_has_them_and_the_trainings_steps_keep_their_numbers(logged: Path) -> None:

@@ -1,9 +1,5 @@
 """Where a framework makes or remakes the loader, the call that decides is patched."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from loaderscope.fixing.deciding_call import change_arguments
@@ -46,9 +42,7 @@ WANTED = {"num_workers": "3", "persistent_workers": "True"}
         ),
     ],
 )
-def test_the_call_that_decides_is_patched(
-    package: str, command: tuple[str, ...], made: str, added: list[str], tmp_path: Path
-) -> None:
+def test_the_call_that_decides_is_patched(package, command, made, added, tmp_path):
     needs(package)
     run, _, _ = recorded(tmp_path, *program(*command))
     training = [each for each in run.loaders if "training" in str(each.config.get("phase"))]

@@ -74,10 +74,8 @@ def test_launchers(packages: tuple[str, ...], command: tuple[str, ...], runs_dir
     assert ranks(run) == BOTH and {p.rank_source for p in run.processes} == {GROUP}
     assert run.state == "finished"
     cpus = {p.affinity for p in run.processes}
-    assert (
-        report.system.effective_cpus is not None
-        and report.system.effective_cpus <= max(c for c in cpus if c) / 2
-    )
+    assert report.system.effective_cpus is not None
+    assert report.system.effective_cpus <= max(c for c in cpus if c) / 2
     assert ranks_told(report) == {0, 1}
     sections = [(each.name, each.config.get("phase")) for each in report.loaders]
     assert len(sections) == len(set(sections)), (
@@ -89,8 +87,7 @@ def test_launchers(packages: tuple[str, ...], command: tuple[str, ...], runs_dir
 
 
 def test_accelerates_dispatcher_is_known(runs_dir: Path) -> None:
-    """Rank 0 makes the batches of both: the advice is about that, not about ranks that read the
-    same."""
+    """Rank 0 makes the batches of both: the advice is about that."""
     needs("accelerate")
     command = program("accelerate_loop.py", "dispatch")
     run, report, _ = recorded(
@@ -105,8 +102,7 @@ def test_accelerates_dispatcher_is_known(runs_dir: Path) -> None:
 
 @pytest.mark.parametrize("grouped", [True, False], ids=["with a group", "without"])
 def test_tasks_of_slurm(runs_dir: Path, grouped: bool) -> None:
-    """Each task is started by itself, as srun does; what they record is one run, by the job they
-    belong to."""
+    """Each task is started by itself, as srun does, and all record one run."""
     script = program("ddp.py", "FILE", "task", *([] if grouped else ["alone"]))
     command = [sys.executable, "-m", "loaderscope", "run", "-q", "--runs", str(runs_dir), *script]
     tasks = []
@@ -143,8 +139,7 @@ def test_srun_of_two_nodes(runs_dir: Path) -> None:
 
 @pytest.mark.parametrize("mpirun", ["mpirun.openmpi", "mpirun.mpich"])
 def test_mpirun(mpirun: str, runs_dir: Path) -> None:
-    """The ranks that it starts, each under a `loaderscope run` of its own; of MPICH, which names no
-    job, under one."""
+    """Ranks each under a `loaderscope run`; of MPICH, which names no job, under one."""
     if shutil.which(mpirun) is None:
         pytest.skip(f"{mpirun} is not installed")
     ours = [sys.executable, "-m", "loaderscope", "run", "-q", "--runs", str(runs_dir)]

@@ -1,6 +1,4 @@
-"""A folder of runs that two nodes share, on a file system like a network's: each node has a view of
-its own that is seconds old, and a file cannot be mapped for writing there. What both record is one
-run all the same."""
+"""Two nodes that share a folder as on a network, whose views are old and unmappable: one run."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Data sets whose reading and transforms are known, importable by the workers of every start
-method."""
+"""Data sets whose reading and transforms are known, for workers of every start method."""
 
 from __future__ import annotations
 
@@ -89,13 +88,7 @@ class HalveModule(torch.nn.Module):
 class Files(Dataset):
     """One file a sample, read by `read`; a pause makes each batch slow enough to be looked at."""
 
-    def __init__(
-        self,
-        paths: list[str],
-        read: Callable[[str], Any],
-        transform: Any = None,
-        pause_s: float = 3e-4,
-    ):
+    def __init__(self, paths, read, transform=None, pause_s=0.0003):
         self.paths = paths
         self.read = read
         self.transform = transform

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,7 @@ from started import python
 
 BENCHMARKS = Path(loaderscope.__file__).resolve().parent / "benchmarks"
 
-# A case that holds a few milliseconds of waiting is another case where the hypervisor runs others,
-# if only for part of the seconds it takes. Of the CPU time asked for; on quiet hosts it was seldom
-# above 0.02.
+# Of the CPU time asked for; on quiet hosts it was seldom above 0.02.
 QUIET_BELOW = 0.05
 ROUNDS = 4
 PATIENCE = ("--patience", "20")
@@ -36,18 +33,13 @@ def told(script: str, *arguments: str, codes: tuple[int, ...] = (0,)) -> dict[st
 
 
 def quiet(case: dict[str, Any]) -> bool:
-    """Whether the machine had the CPU time it asked for while the case ran. True where that cannot
-    be known."""
+    """Whether the machine had the CPU time it asked for; True where that cannot be known."""
     withheld = case["withheld_share"]
     return withheld is None or withheld < QUIET_BELOW
 
 
-def cases_are_right(
-    script: str, *options: str, least: int, right: Callable[[dict[str, Any]], bool]
-) -> None:
-    """Judges the benchmark's quick cases, and again those that are wrong. A case may be wrong once
-    (a busy machine can starve any loop), and as often as the hypervisor withheld the CPU from it;
-    most must be right wherever they run."""
+def cases_are_right(script, *options, least, right):
+    """Judges the quick cases, and the wrong ones again: wrong twice on a quiet machine is wrong."""
     found = told(script, "--quick", *PATIENCE, *options, codes=(0, 1))
     assert len(found["cases"]) + len(found["left_out"]) >= least
     cases: Cases = found["cases"]
@@ -57,13 +49,8 @@ def cases_are_right(
         again = [name for name in suspects if wrong_when_quiet[name] < 2]
         if not again:
             break
-        found = told(
-            script,
-            *PATIENCE,
-            *options,
-            *(word for name in again for word in ("--only", name)),
-            codes=(0, 1),
-        )
+        only = (word for name in again for word in ("--only", name))
+        found = told(script, *PATIENCE, *options, *only, codes=(0, 1))
         for name, case in found["cases"].items():
             suspects[name] = case
             if right(case):

@@ -1,5 +1,4 @@
-"""Small training programs that tests start, interrupt and kill. `python programs.py NAME
-[bare]`."""
+"""Small trainings to start, interrupt and kill: `python programs.py NAME [bare]`."""
 
 from __future__ import annotations
 
@@ -35,19 +34,6 @@ def endless(watch: Any, workers: int = 0) -> None:
 
 def endless_workers(watch: Any) -> None:
     endless(watch, 2)
-
-
-def forks_and_trains(watch: Any) -> None:
-    """Half of the training happens in a forked child, on the loader its parent watched."""
-    loader = watch(DataLoader(Numbers(40), batch_size=4))
-    print(sum(int(batch[1].sum()) for batch in loader), flush=True)
-    child = os.fork()
-    if child == 0:
-        for each in (loader, DataLoader(Numbers(40), batch_size=4, num_workers=2)):
-            print(sum(int(batch[1].sum()) for batch in each), flush=True)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    print(sum(int(batch[1].sum()) for batch in loader), status, flush=True)
 
 
 def fills_the_disk(watch: Any) -> None:

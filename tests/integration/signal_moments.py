@@ -1,10 +1,4 @@
-"""A training loop in which a signal's handler raises, at many moments: `python signal_moments.py
-WORKERS SEED COUNT`.
-
-Each moment is tried in a child forked from here, so that torch is imported once. Prints one JSON
-line a moment: how the loop ended, and whether the next epoch, after the error was caught, was
-recorded.
-"""
+"""A loop in which a signal's handler raises: `python signal_moments.py WORKERS SEED COUNT`."""
 
 from __future__ import annotations
 

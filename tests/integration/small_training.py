@@ -1,5 +1,4 @@
-"""A short training on files, read and transformed by workers, then without them. `python
-small_training.py FOLDER`."""
+"""A short training on files, with workers and without: `python small_training.py FOLDER`."""
 
 from __future__ import annotations
 
@@ -37,11 +36,8 @@ class Pictures(Dataset):
 def train(folder: Path, seconds: float) -> None:
     dataset = Pictures(make_pngs(folder))
     for workers in (2, 0):
-        loader = loaderscope.watch(
-            DataLoader(
-                dataset, batch_size=8, num_workers=workers, shuffle=True, collate_fn=default_collate
-            )
-        )
+        how = {"num_workers": workers, "shuffle": True, "collate_fn": default_collate}
+        loader = loaderscope.watch(DataLoader(dataset, batch_size=8, **how))
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             for _ in loader:

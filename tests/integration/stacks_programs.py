@@ -1,8 +1,4 @@
-"""Training programs whose stacks are known. `python stacks_programs.py KIND WORKERS METHOD UNTIL`.
-
-UNTIL is "burst" (train until a burst of stacks is there), "report" (until one is well under way,
-and then report), or a number of batches. What the program saw is one JSON line.
-"""
+"""Stacks that are known: `python stacks_programs.py KIND WORKERS METHOD burst|report|BATCHES`."""
 
 from __future__ import annotations
 

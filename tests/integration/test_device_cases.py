@@ -1,5 +1,4 @@
-"""The device's figures and the advice on it, on the stand-in: the quick part of
-benchmarks/device.py, which itself says how far off figures may be on a quiet machine."""
+"""The device's figures and advice on the stand-in: the quick part of benchmarks/device.py."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
-"""A report with every stage measured: what `make test-torch` asks of a torch before it counts as
-tried."""
+"""Every stage measured: what `make test-torch` asks of a torch before it counts as tried."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -49,9 +47,7 @@ def stateful() -> Any:
 @pytest.mark.parametrize(
     "kind", [lambda: DataLoader, stateful], ids=["DataLoader", "StatefulDataLoader"]
 )
-def test_every_stage_is_measured(
-    kind: Callable[[], Any], context: str, record_property: Callable[[str, object], None]
-) -> None:
+def test_every_stage_is_measured(kind, context, record_property):
     workers: dict[str, Any] = (
         {"num_workers": 2, "multiprocessing_context": context} if context != "no workers" else {}
     )

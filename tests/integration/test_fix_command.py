@@ -1,5 +1,4 @@
-"""`loaderscope fix` on a run that was recorded: the patch is shown, applies, is written, and nothing
-else is."""
+"""`loaderscope fix` on a recorded run: the patch is shown, applies, is written."""
 
 from __future__ import annotations
 
@@ -83,7 +82,7 @@ def test_the_patch_is_written(project: Path, run: Path, capsys: Capture) -> None
 
 
 def test_a_patch_is_tried_before_it_is_shown(project: Path, run: Path, capsys: Capture) -> None:
-    assert main(["fix", str(run), "--root", ".", "--yes", "--budget", "15"]) == 0
+    assert main(["fix", str(run), "--root", ".", "--yes", "--budget", "5"]) == 0
     captured = capsys.readouterr()
     assert captured.out == expected()
     assert "tried: same batches (" in captured.err
@@ -93,9 +92,7 @@ def test_a_trial_is_not_begun_unasked(project: Path, run: Path, capsys: Capture)
     assert "say --yes to run it" in fails(capsys, str(run), "--root", ".")
 
 
-def test_a_patch_that_does_not_hold_is_not_shown(
-    project: Path, run: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_patch_that_does_not_hold_is_not_shown(project, run, capsys, monkeypatch):
     from loaderscope.experiment.result import Difference, TryResult
     from loaderscope.fixing import trial
 
@@ -108,9 +105,7 @@ def test_a_patch_that_does_not_hold_is_not_shown(
     assert (project / "data.py").read_text() == PARSED.files["data.py"]
 
 
-def test_other_folders_are_not_touched(
-    project: Path, run: Path, capsys: Capture, tmp_path: Path
-) -> None:
+def test_other_folders_are_not_touched(project, run, capsys, tmp_path):
     (tmp_path / "other").mkdir()
     says = fails(capsys, str(run), "--no-check", "--write", "--root", str(tmp_path / "other"))
     assert "no patch for" in says
@@ -127,9 +122,7 @@ def tampered(run: Path, name: str, change: dict[str, object]) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), **change}))
 
 
-def test_a_run_cannot_name_another_file(
-    project: Path, run: Path, capsys: Capture, tmp_path: Path
-) -> None:
+def test_a_run_cannot_name_another_file(project, run, capsys, tmp_path):
     """Its hashes and lines name a file outside of the project: directly, by `..`, through a link."""
     secret = tmp_path / "secret"
     hashes = lay(secret, PARSED.files)
@@ -152,9 +145,7 @@ def test_a_run_cannot_name_another_file(
 
 
 @pytest.mark.parametrize("files", [{}, {"data.py": "0"}, {"/etc/passwd": "0" * 64}])
-def test_hashes_that_fit_nothing_patch_nothing(
-    files: dict[str, str], project: Path, run: Path, capsys: Capture
-) -> None:
+def test_hashes_that_fit_nothing_patch_nothing(files, project, run, capsys):
     tampered(run, "sources.json", {"files": files})
     fails(capsys, str(run), "--no-check", "--write", "--root", ".")
     assert (project / "data.py").read_text() == PARSED.files["data.py"]

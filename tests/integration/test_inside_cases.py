@@ -1,5 +1,4 @@
-"""The planted functions and layouts: the quick part of benchmarks/inside.py, and its cases
-themselves."""
+"""The planted functions and layouts: the quick part of benchmarks/inside.py, and its cases."""
 
 from __future__ import annotations
 
@@ -13,8 +12,7 @@ import pytest
 
 from judged_cases import LIMIT_S, ROUNDS, cases_are_right, told
 
-# Cases of which the two loops are compared here: an alternative that changes the code, not only
-# where results lie.
+# Cases whose alternative changes the code, not only where results lie.
 CHANGED = ("jpeg", "hf-rows", "h5py-chunks", "own-function", "parquet-rows", "tar-reopened")
 NEEDED = {
     "jpeg": ("PIL",),

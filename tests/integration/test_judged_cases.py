@@ -1,5 +1,4 @@
-"""When a test on a benchmark's cases fails, and when it cannot be decided: with benchmarks that
-were made up."""
+"""When a benchmark's cases fail, and when it cannot be decided; with benchmarks made up."""
 
 from __future__ import annotations
 
@@ -12,11 +11,8 @@ import judged_cases
 CASES = ("a", "b", "c", "d")
 
 
-def benchmark(
-    monkeypatch: pytest.MonkeyPatch, wrong: dict[str, list[float | None]]
-) -> list[list[str]]:
-    """A benchmark whose cases are wrong at first, as often as there is a share of CPU time
-    withheld; what was asked."""
+def benchmark(monkeypatch, wrong):
+    """Cases wrong at first, as often as a share of CPU time is withheld; what was asked."""
     asked: list[list[str]] = []
 
     def told(script: str, *options: str, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
@@ -32,8 +28,8 @@ def benchmark(
     return asked
 
 
-def judge() -> None:
-    judged_cases.cases_are_right("made_up.py", least=4, right=lambda case: bool(case["ok"]))
+def judge(least: int = 4) -> None:
+    judged_cases.cases_are_right("made_up.py", least=least, right=lambda case: bool(case["ok"]))
 
 
 def test_what_is_wrong_once_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,30 +39,23 @@ def test_what_is_wrong_once_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("withheld", [[0.0, 0.0], [0.5, 0.0, 0.5, 0.02], [None, 0.3, None]])
-def test_what_is_wrong_twice_on_a_quiet_machine_is_wrong(
-    monkeypatch: pytest.MonkeyPatch, withheld: list[float | None]
-) -> None:
+def test_what_is_wrong_twice_on_a_quiet_machine_is_wrong(monkeypatch, withheld):
     benchmark(monkeypatch, {"b": withheld})
     with pytest.raises(AssertionError, match='"b"'):
         judge()
 
 
-def test_what_only_a_machine_held_back_got_wrong_is_not_decided(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_only_a_machine_held_back_got_wrong_is_not_decided(monkeypatch):
     asked = benchmark(monkeypatch, {"b": [0.8, 0.0, 0.6, 0.7]})
     with pytest.raises(pytest.skip.Exception, match="b 70%"):
         judge()
     assert len(asked) == judged_cases.ROUNDS
 
 
-def test_most_must_be_right_wherever_they_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_most_must_be_right_wherever_they_run_and_none_be_missing(monkeypatch) -> None:
     benchmark(monkeypatch, {name: [0.9] * judged_cases.ROUNDS for name in "abc"})
     with pytest.raises(AssertionError):
         judge()
-
-
-def test_cases_that_went_missing_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark(monkeypatch, {})
     with pytest.raises(AssertionError):
-        judged_cases.cases_are_right("made_up.py", least=5, right=lambda case: True)
+        judge(least=5)

@@ -1,5 +1,4 @@
-"""The advice on loaders of which the answer is known: the quick part of
-benchmarks/known_answers.py."""
+"""Loaders of which the answer is known: the quick part of benchmarks/known_answers.py."""
 
 from __future__ import annotations
 
@@ -11,8 +10,7 @@ from judged_cases import LIMIT_S, ROUNDS, cases_are_right
 
 
 def right(case: dict[str, Any]) -> bool:
-    """The planted cause came first, or nothing was said of a healthy loader; and nothing that is
-    forbidden."""
+    """The planted cause came first, or nothing of a healthy loader; and nothing forbidden."""
     assert not case.get("failed_rules"), case["failed_rules"]
     return "failed" not in case and case["ok"] and not case["forbidden_seen"]
 

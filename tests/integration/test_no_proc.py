@@ -1,5 +1,4 @@
-"""A host without /proc, as macOS is: times, workers and advice as ever, and figures of the machine
-that say why they are missing."""
+"""Without /proc, as on macOS: all but the machine's figures, which say why they are missing."""
 
 from __future__ import annotations
 
@@ -64,9 +63,7 @@ def test_a_training_is_recorded_without_proc(tmp_path: Path) -> None:
     assert told["mem_total_bytes"] is None and "memory cannot be read" in str(told["reasons"])
 
 
-def test_a_process_that_nothing_tells_of_lives_while_signals_reach_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_process_that_nothing_tells_of_lives_while_signals_reach_it(monkeypatch):
     import psutil
 
     def unknown(pid: int | None = None) -> None:

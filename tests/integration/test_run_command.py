@@ -1,5 +1,4 @@
-"""Zero code: a script run by `loaderscope run` is the script run by Python, and its loaders are
-recorded."""
+"""A script run by `loaderscope run` is the script run by Python, and its loaders are recorded."""
 
 from __future__ import annotations
 
@@ -102,17 +101,17 @@ def recorded(train: Path, *arguments: str) -> Ended:
 
 
 def said(result: Ended) -> list[str]:
-    """Standard error, less what Python's resource tracker says at times, with or without us, as a
-    script ends."""
+    """Standard error, less what Python's resource tracker says at times, bare too."""
     lines = result.stderr.splitlines()
     return [
         line for line in lines if "resource_tracker" not in line and "warnings.warn(" not in line
     ]
 
 
-@pytest.mark.parametrize(
-    "context", ["fork", pytest.param("spawn", marks=pytest.mark.slow), "forkserver"]
-)
+SLOWLY = [pytest.param(each, marks=pytest.mark.slow) for each in ("spawn", "forkserver")]
+
+
+@pytest.mark.parametrize("context", ["fork", *SLOWLY])
 def test_a_script_sees_what_it_sees_without(train: Path, context: str) -> None:
     without = bare(train, "train.py", context, "--lr", "0.1")
     with_ = recorded(train, "train.py", context, "--lr", "0.1")
@@ -137,10 +136,8 @@ def test_its_end_is_its_own(train: Path, how: str) -> None:
 def test_a_module_and_a_program_text(train: Path) -> None:
     for arguments in (["-m", "train", "fork"], ["-c", "import sys; print(sys.argv)", "fork"]):
         shown, expected = recorded(train, *arguments), bare(train, *arguments)
-        assert re.sub("0x[0-9a-f]+", "#", shown.stdout) == re.sub(
-            "0x[0-9a-f]+", "#", expected.stdout
-        )
-        assert shown.returncode == 0
+        same = [re.sub("0x[0-9a-f]+", "#", each.stdout) for each in (shown, expected)]
+        assert same[0] == same[1] and shown.returncode == 0
 
 
 def test_a_command_that_starts_python(train: Path) -> None:
@@ -152,11 +149,8 @@ def test_a_command_that_starts_python(train: Path) -> None:
 def test_ranks_of_torchrun_record_into_one_run(tmp_path: Path, runs_dir: Path) -> None:
     script = tmp_path / "ranks.py"
     script.write_text(textwrap.dedent(RANKS))
-    launcher = [
-        sys.executable,
-        *["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"],
-    ]
-    code, directory, _ = run_command([*launcher, str(script)], runs_dir)
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3"]
+    code, directory, _ = run_command([sys.executable, *launcher, str(script)], runs_dir)
     assert code == 0
     assert directory is not None
     run = loaderscope.open_run(directory)
@@ -168,10 +162,7 @@ def test_ranks_of_torchrun_record_into_one_run(tmp_path: Path, runs_dir: Path) -
     slow = section.ranks.slowest  # by 80 ms a step; the others wait for it at the barrier
     assert slow is not None
     assert (slow.rank, slow.cause, slow.held_up) == (1, "fetch", True)
-    assert slow.function in (
-        "Augment",
-        "Augment.__call__",
-    )  # by its time as a transform, or by stacks
+    assert slow.function in ("Augment", "Augment.__call__")  # as a transform, or by stacks
 
 
 def test_nothing_recorded_leaves_no_directory(runs_dir: Path) -> None:
@@ -186,12 +177,9 @@ def test_signals_reach_the_script(train: Path, number: signal.Signals) -> None:
         f"import signal, sys, time\nsignal.signal({int(number)}, lambda *a: sys.exit(9))\n"
         "print(1, flush=True)\ntime.sleep(60)"
     )
-    process = subprocess.Popen(
-        [*LOADERSCOPE, "run", str(script)],
-        stdout=subprocess.PIPE,
-        cwd=train.parent,
-        start_new_session=True,  # without a terminal, as under a scheduler
-    )
+    alone: Any = {"start_new_session": True, "cwd": train.parent}  # as under a scheduler
+    command = [*LOADERSCOPE, "run", str(script)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, **alone)
     assert process.stdout is not None
     process.stdout.readline()
     process.send_signal(number)
@@ -199,9 +187,7 @@ def test_signals_reach_the_script(train: Path, number: signal.Signals) -> None:
     process.stdout.close()
 
 
-def test_a_signal_that_comes_before_the_script_reaches_it(
-    runs_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_signal_that_comes_before_the_script_reaches_it(runs_dir, monkeypatch):
     begin = subprocess.Popen
 
     def late(*arguments: Any, **options: Any) -> Any:
@@ -255,10 +241,8 @@ def test_a_terminals_ctrl_c_reaches_the_script_once(train: Path) -> None:
 def test_ignored_signals_stay_ignored(train: Path) -> None:
     """As under nohup, or in the background of a shell script."""
     script = train.parent / "ignores.py"
-    script.write_text(
-        "import signal\nprint([int(n) for n in (1, 2, 15) if signal.getsignal(n) == "
-        "signal.SIG_IGN])"
-    )
+    ignored = "[int(n) for n in (1, 2, 15) if signal.getsignal(n) == signal.SIG_IGN]"
+    script.write_text(f"import signal\nprint({ignored})")
 
     def ignore() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -298,19 +282,13 @@ def test_nothing_to_run_is_one_sentence(argv: list[str], says: str) -> None:
         command_line(argv)
 
 
-def test_a_run_stays_within_its_limit_and_counts_every_batch(
-    tmp_path: Path, runs_dir: Path
-) -> None:
+def test_a_run_stays_within_its_limit_and_counts_every_batch(tmp_path, runs_dir):
     script = tmp_path / "many.py"
-    script.write_text(
-        "import loaderscope\nfor _ in loaderscope.watch([0] * 50_000, name='many'):\n    pass\n"
-    )
+    script.write_text("import loaderscope\nfor _ in loaderscope.watch([0] * 50_000): pass\n")
     python(script, env={**os.environ, "LOADERSCOPE_MAX_MB": "32"}, check=True)
     (directory,) = runs_dir.glob("2*")
     size = sum(path.stat().st_size for path in directory.glob("p*/*.seg"))
-    assert (
-        size <= 8_000_000
-    )  # 32 MB less what the system sampler may use; 50,000 records would be 11 MB
+    assert size <= 8_000_000  # 32 MB less the system sampler's; 50,000 records would be 11 MB
     run = loaderscope.open_run(directory)
     (loader,) = run.loaders
     assert len(loader.batches["t_ns"]) < 50_000

@@ -1,17 +1,17 @@
-"""Where runs are recorded: in the folder asked for, as seen from where the program was started;
-where that takes none, in the temporary folder; else nowhere. The program is the bare one in each
-case."""
+"""Runs go to the folder asked for, else to the temporary one, else nowhere; all else as bare."""
 
 from __future__ import annotations
 
+import functools
 import os
 import resource
 import subprocess
 import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,8 +54,8 @@ RUN = ("-m", "loaderscope", "run", "--quiet")
 TUNE = ("-m", "loaderscope", "tune", "--quiet", "--dry")
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
+@contextmanager
+def laid_out() -> Iterator[Path]:
     """Where a program is started; a short name, for what multiprocessing makes under TMPDIR."""
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="t") as name:
         Path(name, "train.py").write_text(textwrap.dedent(TRAIN))
@@ -64,36 +64,43 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def started(
-    folder: Path, *arguments: str, runs: str = "runs", limit: Callable[[], None] | None = None
-) -> Ended:
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with laid_out() as found:
+        yield found
+
+
+def started(folder, *arguments, runs="runs", limit=None):
     env = {name: value for name, value in here().items() if not name.startswith("LOADERSCOPE_")}
     env |= {"LOADERSCOPE_DIR": runs, "TMPDIR": str(folder / "tmp"), "HOME": str(folder)}
     env["PYTHONDONTWRITEBYTECODE"] = "1"
     return python(*arguments, cwd=folder, env=env, preexec_fn=limit)
 
 
-def left(folder: Path) -> dict[str, str]:
-    """The files of a program, none of ours."""
+def seen(folder: Path, done: Ended) -> tuple[int, str, dict[str, str]]:
+    """How a program ended, what it printed, and its files, none of ours."""
     files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    return {
+    left = {
         str(path): (folder / path).read_text()
         for path in files
         if not any(part.startswith("2") for part in path.parts[:-1])
     }
+    return done.returncode, done.stdout.replace(str(folder), "FOLDER"), left
+
+
+@functools.cache
+def bare(
+    told: tuple[str, ...], limit: Callable[[], None] | None
+) -> tuple[int, str, dict[str, str]]:
+    with laid_out() as folder:
+        done = started(folder, "train.py", "bare", *told, limit=limit)
+        assert done.returncode == 3, done.stderr
+        return seen(folder, done)
 
 
 def assert_bare(folder: Path, done: Ended, *told: str, **more: Callable[[], None]) -> None:
-    """The run `done` of the program is what a bare one is, but for one line of ours if there is
-    one."""
-    after = left(folder)
-    for name in after.keys() - {"train.py", "file"}:
-        (folder / name).unlink()
-    bare = started(folder, "train.py", "bare", *told, **more)
-    assert bare.returncode == 3, bare.stderr
-    assert (done.returncode, done.stdout, after) == (bare.returncode, bare.stdout, left(folder)), (
-        done.stderr
-    )
+    """The run `done` is what a bare one is, but for one line of ours if there is one."""
+    assert seen(folder, done) == bare(told, more.get("limit")), done.stderr
 
 
 def recorded(runs: Path) -> list[int]:
@@ -122,8 +129,20 @@ def test_a_relative_folder_is_one_of_where_the_program_was_started(folder: Path,
     assert_bare(folder, done, "", "made/by/hydra")
 
 
-@pytest.mark.parametrize("start", ["fork", "spawn", "forkserver"])
-@pytest.mark.parametrize("way", ["watch", "run"])
+def each_once(kinds: tuple[str, ...], ways: tuple[str, ...]) -> list[Any]:
+    """Each way and each kind; their further combinations are slow."""
+    return [
+        pytest.param(
+            kind, way, marks=[pytest.mark.slow] if kind != kinds[0] and way != "run" else []
+        )
+        for kind in kinds
+        for way in ways
+    ]
+
+
+@pytest.mark.parametrize(
+    ("start", "way"), each_once(("fork", "spawn", "forkserver"), ("watch", "run"))
+)
 def test_children_record_beside_their_parent(folder: Path, way: str, start: str) -> None:
     command, _ = WAYS[way]
     done = started(folder, *command, start, "out")
@@ -132,7 +151,10 @@ def test_children_record_beside_their_parent(folder: Path, way: str, start: str)
     assert_bare(folder, done, start, "out")
 
 
-@pytest.fixture(params=["a file", "under a file", "/proc", "a full disk"])
+REFUSING = ("a file", "under a file", "/proc", "a full disk")
+
+
+@pytest.fixture
 def refusing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A folder that takes no run, whoever asks."""
     if request.param != "a full disk":
@@ -155,7 +177,11 @@ def refusing(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         subprocess.run(["umount", "-l", str(small)], check=True)
 
 
-@pytest.mark.parametrize("way", ["watch", "run", "run --runs", "tune --runs"])
+@pytest.mark.parametrize(
+    ("refusing", "way"),
+    each_once(REFUSING, ("watch", "run", "run --runs", "tune --runs")),
+    indirect=["refusing"],
+)
 def test_a_folder_that_takes_no_run(folder: Path, refusing: str, way: str) -> None:
     command = [refusing if word == "runs" else word for word in WAYS[way][0]]
     done = started(folder, *command, "", "out", runs=refusing)
@@ -166,7 +192,9 @@ def test_a_folder_that_takes_no_run(folder: Path, refusing: str, way: str) -> No
     assert_bare(folder, done, "", "out")
 
 
-@pytest.mark.parametrize("way", ["watch", "run", "tune --runs"])
+@pytest.mark.parametrize(
+    ("refusing", "way"), each_once(REFUSING, ("watch", "run", "tune --runs")), indirect=["refusing"]
+)
 def test_no_folder_that_takes_a_run(folder: Path, refusing: str, way: str) -> None:
     (folder / "tmp" / f"loaderscope-{os.getuid()}").write_text("in the way")
     command = [refusing if word == "runs" else word for word in WAYS[way][0]]
@@ -177,17 +205,18 @@ def test_no_folder_that_takes_a_run(folder: Path, refusing: str, way: str) -> No
     assert_bare(folder, done, "", "out")
 
 
+def no_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
 @pytest.mark.parametrize("way", ["watch", "run", "tune --runs"])
 def test_no_file_may_be_written_at_all(folder: Path, way: str) -> None:
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-
     command, _ = WAYS[way]
-    done = started(folder, *command, "", "out", limit=limit)
+    done = started(folder, *command, "", "out", limit=no_files)
     assert "File too large" in done.stdout
     assert done.stderr.count("\n") == 1 and "nothing is recorded: " in done.stderr, done.stderr
     assert not list(folder.rglob("run.json")) and not list(folder.glob("runs/2*"))
-    assert_bare(folder, done, "", "out", limit=limit)
+    assert_bare(folder, done, "", "out", limit=no_files)
 
 
 @pytest.mark.parametrize("arguments", [("--bogus", "train.py"), ("missing.py",)])

@@ -1,9 +1,4 @@
-"""Processes that begin with nothing imported: what starts us there is torch's own import, whoever
-imports it.
-
-A spawned worker unpickles its target before it has torch; a spawned trainer imports torch in a
-function. Each is recorded and measured as any other.
-"""
+"""Processes that begin with nothing imported: torch's own import starts us there."""
 
 from __future__ import annotations
 
@@ -17,8 +12,7 @@ import loaderscope
 from started import here
 from started import python as ended
 
-# No torch at the top of the program: in a spawned process it comes with the data set, or later
-# still.
+# No torch at the top: in a spawned process it comes with the data set, or later still.
 LATE = """
     import multiprocessing, sys
 
@@ -47,8 +41,7 @@ LATE = """
             print(child.exitcode, flush=True)
 """
 
-# What starts recording in the suites of others: a hook of theirs that calls `watch_all` as torch is
-# imported.
+# What starts recording in the suites of others.
 STARTED_BY_IMPORT = """
     from loaderscope.profiler.record.iterate.imports import after_import
 
@@ -75,8 +68,7 @@ IN_PYTEST = """
             assert sum(len(batch) for batch in loader) == 24
 """
 
-# As in a notebook: the program is no file, so spawned processes cannot import it; its data set is
-# in a module.
+# As in a notebook: spawned processes cannot import the program, and its data set is in a module.
 NOTEBOOK = """
     from squares import Squares
     from torch.utils.data import DataLoader
@@ -116,9 +108,8 @@ def assert_measured(loaders: int) -> None:
 
 
 METHODS = ("spawn", "forkserver", "fork")
-# Each way to start a process and each way to start its workers once; what is left are their further
-# combinations.
-EACH_ONCE = {("here", "spawn"), ("spawn", "forkserver"), ("forkserver", "fork"), ("spawn", "spawn")}
+# Each way to start a process and its workers once; what is left are further combinations.
+EACH_ONCE = {("here", "spawn"), ("spawn", "forkserver"), ("forkserver", "fork")}
 
 
 @pytest.mark.parametrize(
@@ -137,7 +128,7 @@ def test_torch_imported_in_functions_only(tmp_path: Path, process: str, workers:
     assert_measured(1)
 
 
-@pytest.mark.parametrize("process", ["here", "spawn"])
+@pytest.mark.parametrize("process", ["here", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_watched_as_torch_is_imported(tmp_path: Path, process: str) -> None:
     script(tmp_path, "sitecustomize.py", STARTED_BY_IMPORT)
     script(tmp_path, "late.py", LATE)
@@ -159,9 +150,7 @@ def test_watched_as_torch_is_imported(tmp_path: Path, process: str) -> None:
         ),
     ],
 )
-def test_imported_before_under_run(
-    tmp_path: Path, line: str, more: str, process: str, workers: str
-) -> None:
+def test_imported_before_under_run(tmp_path, line, more, process, workers):
     text = LATE.replace(line, f"{line}; {more}")
     ran(script(tmp_path, "late.py", text), "late.py", process, workers)
     assert_measured(1)

@@ -18,20 +18,15 @@ from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
 from started import here, until
 
 HERE = Path(__file__).parent
-NUMBERS_40 = sum(range(40))
 
 
 def begun(*args: object, limit: Callable[[], None] | None = None) -> subprocess.Popen[str]:
     """A program of this folder; its runs go to the `runs_dir` of the test."""
     name, *rest = map(str, args)
     return subprocess.Popen(
-        [sys.executable, str(HERE / name), *rest],
-        env=here(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=limit,  # noqa: PLW1509  no thread is at work here
-    )
+        [sys.executable, str(HERE / name), *rest], env=here(), preexec_fn=limit,  # noqa: PLW1509  no thread
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
 
 
 def ran(*args: object, limit: Callable[[], None] | None = None) -> tuple[list[str], str]:
@@ -42,10 +37,9 @@ def ran(*args: object, limit: Callable[[], None] | None = None) -> tuple[list[st
     return out.splitlines(), err
 
 
-def recorded(runs: Path, process: int = 0) -> np.ndarray:
-    """All batch records of the `process`-th recording process of the only run."""
-    (directory,) = runs.glob("2*")
-    folder = sorted(directory.glob("p*"))[process]
+def recorded(runs: Path) -> np.ndarray:
+    """All batch records of the only process of the only run."""
+    (folder,) = runs.glob("2*/p*")
     return np.concatenate([read_segment(path)[0] for path in segments(folder, "batches0x0")])
 
 
@@ -63,8 +57,7 @@ def test_kill_loses_nothing_recorded(runs_dir: Path, program: str, attempt: int)
     process = begun("programs.py", program)
     assert process.stdout is not None and process.stderr is not None
     process.stdout.readline()
-    # A worker whose parent dies before it has started its watchdog never ends (torch's own race):
-    # wait for a batch.
+    # A worker whose parent dies before its watchdog has started never ends (torch's own race).
     process.stdout.readline()
     time.sleep(random.Random(f"{program}{attempt}").uniform(0.0, 0.8))  # at any moment
     process.kill()
@@ -77,17 +70,8 @@ def test_kill_loses_nothing_recorded(runs_dir: Path, program: str, attempt: int)
     # The program counts a batch after it was handed over, and so after it was recorded.
     assert len(records) >= int(lines[-1]) if lines else True
     assert (records["seq"] == np.arange(1, len(records) + 1)).all()
-    assert (records["t_ns"] > 0).all()
-    assert (records["wait_ns"] > 0).all()
+    assert (records["t_ns"] > 0).all() and (records["wait_ns"] > 0).all()
     assert (records["samples"] == 4).all()
-
-
-def test_a_forked_child_records_into_a_folder_of_its_own(runs_dir: Path) -> None:
-    said, errors = ran("programs.py", "forks_and_trains")
-    assert " ".join(said).split() == [str(NUMBERS_40)] * 4 + ["0"]
-    assert errors == ""
-    assert len(recorded(runs_dir, 0)) == 20
-    assert len(recorded(runs_dir, 1)) == 10
 
 
 def test_a_limit_on_file_size_stops_recording_not_training(runs_dir: Path) -> None:
@@ -103,12 +87,9 @@ def test_a_limit_on_file_size_stops_recording_not_training(runs_dir: Path) -> No
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("workers", "count", "seed"), [(0, 30, 11), (2, 12, 12)])
-def test_what_a_signal_s_handler_raises_ends_the_loop_and_not_the_recording(
-    workers: int, count: int, seed: int
-) -> None:
+def test_what_a_signal_s_handler_raises_ends_the_loop_and_not_the_recording(workers, count, seed):
     said, errors = ran("signal_moments.py", workers, seed, count)
-    # What a handler raises in Python's own callbacks around a fork is dropped and told there, bare
-    # too.
+    # What a handler raises around a fork is dropped and told there, bare too.
     assert "/loaderscope/profiler/" not in errors and "loaderscope:" not in errors, errors
     seen = [json.loads(line) for line in said]
     assert len(seen) == count

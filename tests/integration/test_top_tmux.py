@@ -108,6 +108,11 @@ class Terminal:
             raise AssertionError(f"{error}; at last:\n{screens[-1]}") from None
         return screens[-1]
 
+    def close(self, processes: list[psutil.Process]) -> None:
+        """Close its window; these processes end."""
+        self.tmux("kill-session", "-t", "it")
+        assert not psutil.wait_procs(processes, timeout=60)[1]
+
     def children(self) -> list[psutil.Process]:
         pid = int(self.tmux("list-panes", "-t", "it", "-F", "#{pane_pid}"))
         return psutil.Process(pid).children(recursive=True)
@@ -142,13 +147,10 @@ def top() -> str:
     return f"{sys.executable} -m loaderscope top"
 
 
-def test_it_attaches_to_a_live_run_and_sees_it_die(
-    terminal: Terminal, training: subprocess.Popen[bytes], runs_dir: Path
-) -> None:
+def test_it_attaches_to_a_live_run_and_sees_it_die(terminal, training, runs_dir):
     terminal.start(top())
     screen = terminal.until("input-bound")
-    assert "● live" in screen
-    assert "Pictures" in screen
+    assert "● live" in screen and "Pictures" in screen
     shown = {"3": "w1", "4": "page cache", "5": "Slowest", "2": "", "1": "Verdict"}
     for key, word in shown.items():  # what the rules say of a run this short is not for this test
         terminal.press(key)
@@ -164,13 +166,10 @@ def test_it_attaches_to_a_live_run_and_sees_it_die(
     terminal.until("directory was removed")
     terminal.press("q")
     screen = terminal.until("CODE=")
-    assert "CODE=0" in screen
-    assert "Traceback" not in screen
+    assert "CODE=0" in screen and "Traceback" not in screen
 
 
-def test_it_may_be_left_while_advice_is_being_worked_out(
-    terminal: Terminal, runs_dir: Path, tmp_path: Path
-) -> None:
+def test_it_may_be_left_while_advice_is_being_worked_out(terminal, runs_dir, tmp_path):
     run = RunBuilder(runs_dir)
     train_run(run)
     program = tmp_path / "no_advice.py"
@@ -182,16 +181,12 @@ def test_it_may_be_left_while_advice_is_being_worked_out(
     assert "CODE=0" in screen and "terminate called" not in screen
 
 
-def test_a_terminal_closed_by_its_window_leaves_nothing_running(
-    terminal: Terminal, training: subprocess.Popen[bytes]
-) -> None:
+def test_a_terminal_closed_by_its_window_leaves_nothing_running(terminal, training):
     terminal.start(top())
     terminal.until("● live")
     ours = terminal.children()
     assert any("loaderscope" in " ".join(process.cmdline()) for process in ours)
-    terminal.tmux("kill-session", "-t", "it")
-    _, alive = psutil.wait_procs(ours, timeout=60)
-    assert not alive
+    terminal.close(ours)
     assert training.poll() is None  # nothing was asked of it
 
 
@@ -207,9 +202,7 @@ def test_run_live_shows_the_script_and_passes_its_code_on(terminal: Terminal, tr
     assert "is over" in screen  # what it wrote is not lost with the dashboard
 
 
-def test_run_live_runs_the_script_where_nothing_can_be_recorded(
-    terminal: Terminal, train: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_run_live_runs_the_script_where_nothing_can_be_recorded(terminal, train, tmp_path_factory):
     temporary = tmp_path_factory.mktemp("t")
     (temporary / f"loaderscope-{os.getuid()}").write_text("in the way")
     environ = f"TMPDIR={temporary} LOADERSCOPE_DIR={train}"
@@ -248,24 +241,21 @@ def test_run_live_leaves_nothing_when_its_window_is_closed(terminal: Terminal, t
     run_live(terminal, train)
     ours = terminal.children()
     assert len(ours) >= 4  # the dashboard, the script, its workers
-    terminal.tmux("kill-session", "-t", "it")
-    _, alive = psutil.wait_procs(ours, timeout=60)
-    assert not alive
+    terminal.close(ours)
 
 
 def interrupted(terminal: Terminal) -> None:
     screen = terminal.until("CODE=")
-    assert "KeyboardInterrupt" in screen
-    assert "CODE=1" in screen or "CODE=130" in screen
-
-
-def coloured(codes: str) -> bool:
-    return any(len(set(each)) > 1 for each in rgb(codes))
+    assert "KeyboardInterrupt" in screen and ("CODE=1" in screen or "CODE=130" in screen)
 
 
 def rgb(codes: str) -> list[tuple[str, ...]]:
     """The true colours among escape codes."""
     return re.findall(r"[34]8;2;(\d+);(\d+);(\d+)", codes)
+
+
+def coloured(codes: str) -> bool:
+    return any(len(set(each)) > 1 for each in rgb(codes))
 
 
 @pytest.mark.skipif(shutil.which("script") is None, reason="script (util-linux) is not installed")
@@ -278,9 +268,7 @@ def rgb(codes: str) -> list[tuple[str, ...]]:
     ],
     ids=["no-color", "ansi-16", "truecolor"],
 )
-def test_colours_are_those_the_terminal_has(
-    terminal: Terminal, runs_dir: Path, tmp_path: Path, environ: str, right: Callable[[str], bool]
-) -> None:
+def test_colours_are_those_the_terminal_has(terminal, runs_dir, tmp_path, environ, right):
     run = RunBuilder(runs_dir)
     train_run(run)
     written = tmp_path / "written"

@@ -67,17 +67,13 @@ def errors(outputs: list[Any]) -> list[Any]:
     return [output for output in outputs if output.output_type == "error"]
 
 
-def test_a_cell_is_recorded_and_its_report_shown_below_its_value(
-    outputs: dict[str, list[Any]],
-) -> None:
+def test_a_cell_is_recorded_and_its_report_shown_below_its_value(outputs):
     assert not outputs["load"]
     value, report = outputs["recorded"]
     assert value.data["text/plain"] == str(float(sum(range(4000))))
     assert "Rows" in report.data["text/html"] and "1,000" in report.data["text/plain"]
-    assert (
-        "cell 2, line 5" in report.data["text/html"]
-        and "cell 2, line 5" in report.data["text/plain"]
-    )
+    assert "cell 2, line 5" in report.data["text/html"]
+    assert "cell 2, line 5" in report.data["text/plain"]
 
 
 def test_outside_of_such_cells_nothing_is_recorded(outputs: dict[str, list[Any]]) -> None:
@@ -101,9 +97,7 @@ def test_an_error_looks_as_it_would_without(outputs: dict[str, list[Any]]) -> No
     assert len(shown(outputs["error"])) == 1, "what was recorded until then"
 
 
-def test_what_stands_behind_the_magic_is_refused_in_a_sentence(
-    outputs: dict[str, list[Any]],
-) -> None:
+def test_what_stands_behind_the_magic_is_refused_in_a_sentence(outputs):
     (said,) = outputs["arguments"]
     assert said.output_type == "stream" and said.text == f"UsageError: {NO_ARGUMENTS}\n"
 

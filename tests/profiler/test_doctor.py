@@ -111,43 +111,31 @@ def test_a_check_that_fails_is_a_finding():
     assert found["start method"].ok is None and "odd" in found["start method"].finding
 
 
-def test_the_form_of_the_hot_path(healthy):
-    found = examine(healthy, why_python="the extension is not there")["hot path"]
-    assert found.ok is None and "not there" in found.finding and found.fix
-
-
 @pytest.mark.parametrize(
-    ("version", "ok"),
+    ("how", "name", "ok", "found", "fix"),
     [
-        ("2.3.1", False),
-        ("2.4.0", True),
-        ("2.13.0+cpu", True),
-        ("2.14.0a0", None),
-        ("2.16.0", None),
-        ("3.0", None),
-        ("1.13.1", False),
+        ({"why_python": "the extension is not there"}, "hot path", None, "not there", ""),
+        ({"why_unkept": ""}, "recording memory", True, "outlives", None),
+        ({"why_unkept": "no sealed memory"}, "recording memory", True, "no sealed", "some µs more"),
+        *[({"python": each}, "python", True, each, None) for each in ("3.10.1", "3.14.9")],
+        *[({"python": each}, "python", None, each, "") for each in ("3.15.0rc1", "4.0")],
+        *[({"torch": each}, "torch", False, each, "") for each in ("2.3.1", "1.13.1")],
+        *[({"torch": each}, "torch", True, each, None) for each in ("2.4.0", "2.13.0+cpu")],
+        *[({"torch": each}, "torch", None, each, "") for each in ("2.14.0a0", "2.16.0", "3.0")],
     ],
 )
-def test_torch_releases(tmp_path, version, ok):
-    check = examine(tmp_path, load=loader(torch=fake_torch(version)))["torch"]
-    assert check.ok is ok and version in check.finding
-    assert (check.fix is None) == (ok is True)
-
-
-@pytest.mark.parametrize(
-    ("version", "ok"), [("3.10.1", True), ("3.14.9", True), ("3.15.0rc1", None), ("4.0", None)]
-)
-def test_pythons(healthy, version, ok):
-    found = examine(healthy, python=version)["python"]
-    assert found.ok is ok and version in found.finding
-    assert (found.fix is None) == bool(ok)
+def test_releases_and_what_is_compiled_or_kept(healthy, how, name, ok, found, fix):
+    if "torch" in how:
+        how = {"load": loader(torch=fake_torch(how["torch"]))}
+    check = examine(healthy, **how)[name]
+    assert check.ok is ok and found in check.finding
+    assert check.fix is None if fix is None else fix in check.fix
 
 
 def test_devices(tmp_path):
     def check(devices):
-        return examine(tmp_path, load=loader(torch=fake_torch(devices=devices, cuda="13.0")))[
-            "device"
-        ]
+        load = loader(torch=fake_torch(devices=devices, cuda="13.0"))
+        return examine(tmp_path, load=load)["device"]
 
     assert check(2).ok is True
     unseen = check(0)
@@ -223,25 +211,11 @@ def test_stacks(healthy, monkeypatch):
     assert missing.ok is None and "pip install py-spy" in missing.fix
     write(healthy, {"proc/sys/kernel/yama/ptrace_scope": "1\n"})
     assert check().ok is True and "ptrace_scope 1" in check().finding
-    denied = check(
-        "only root may read stacks here (ptrace_scope 2): sudo sysctl kernel.yama.ptrace_scope=1"
-    )
-    assert (
-        denied.ok is None and "only root" in denied.finding and denied.fix.startswith("sudo sysctl")
-    )
+    denied = check("only root may read stacks here: sudo sysctl kernel.yama.ptrace_scope=1")
+    assert denied.ok is None and "only root" in denied.finding
+    assert denied.fix.startswith("sudo sysctl")
     odd = check("py-spy did not answer within 20 s")
     assert odd.ok is None and "did not answer" in odd.finding and "unaffected" in odd.fix
-
-
-def test_memory_that_nobody_keeps_costs_system_calls(healthy):
-    kept = examine(healthy, why_unkept="")["recording memory"]
-    assert kept.ok is True and "outlives" in kept.finding and kept.fix is None
-    written = examine(healthy, why_unkept="this platform has no sealed memory")["recording memory"]
-    assert (
-        written.ok is True
-        and "no sealed memory" in written.finding
-        and "some µs more" in written.fix
-    )
 
 
 @pytest.mark.skipif(

@@ -1,13 +1,4 @@
-"""A stand-in for an accelerator: a PrivateUse1 backend of torch, in Python, whose times are given.
-See docs/standin.md.
-
-    import standin_device as standin
-    standin.switch_on(standin.Spec(link_gb_s=12.0))
-    x = batch.to("standin", non_blocking=True)
-
-`engine` says when copies and kernels take place, `kernels` computes their results, `module` is
-`torch.standin`.
-"""
+"""A stand-in for an accelerator, in Python, whose times are given: docs/standin.md."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Making the stand-in known to torch, which can be done once a process and not undone; switching it
-on and off."""
+"""The stand-in is made known to torch once a process, and switched on and off."""
 
 from __future__ import annotations
 

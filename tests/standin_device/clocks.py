@@ -1,10 +1,4 @@
-"""What time it is for the stand-in and for those who wait for it: the machine's, or the program's
-own.
-
-A machine that others use too withholds its cores now and then, in the middle of anything. In a
-program's own time that does not happen: what its main thread computes counts, and what it asks to
-sleep is over at once.
-"""
+"""What time it is for the stand-in: the machine's, or the program's own (docs/standin.md)."""
 
 from __future__ import annotations
 
@@ -34,19 +28,15 @@ class WallClock:
 
 
 class OwnTime:
-    """CPU time of the one thread that uses this clock, what it slept, and what it says it computed.
-    What the stand-in itself computes is left out: instead of it, each of its calls takes `call_us`.
-    So is what torch needs to call Python, which no driver is called by: up to `dispatch_ns` before
-    each such call."""
+    """CPU time of one thread, what it slept, and what it says it computed. Of the stand-in's own,
+    `call_us` a call counts; what torch needs to call Python, up to `dispatch_ns`, does not."""
 
     def __init__(self, call_us: float = 3.0) -> None:
         self._call_ns = round(call_us * 1e3)
         self._shift_ns = time.monotonic_ns() - time.thread_time_ns()
         self._slept_ns = 0
         self._stopped_at_ns: int | None = None
-        self._told = (
-            threading.local()
-        )  # a thread's CPU time when it was told last: none is told again
+        self._told = threading.local()  # a thread's CPU time when it was told last
         self.dispatch_ns = 0
 
     def now_ns(self) -> int:
@@ -70,8 +60,7 @@ class OwnTime:
 
     @contextmanager
     def working(self, call: bool = True, dispatched: bool = False) -> Iterator[None]:
-        """The stand-in is at work: no time passes but what it says, and what a `call` of it
-        takes."""
+        """The stand-in is at work: no time passes but what it says, and what a `call` takes."""
         if self._stopped_at_ns is not None:
             yield
             return

@@ -1,16 +1,9 @@
-"""When the stand-in does what: a link, a compute engine, streams, and an account of all of it.
-Knows nothing of torch.
-
-Nothing runs beside the program. Work is given its start and its end when it is issued, since all
-that it waits for is known by then; whoever must wait for it sleeps until then. The account is
-therefore exact, and there at once.
-"""
+"""When the stand-in does what; work has its end when it is issued, so the account is exact."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -31,9 +24,7 @@ class Spec:
     memory_bytes: int = 8 << 30
     pin_us: float = 20.0  # page-locked memory out of the cache: a copy, on the CPU
     pin_gb_s: float = 6.0
-    lock_us: float = (
-        0.0  # and what locking anew takes besides, where the cache has no block of that size
-    )
+    lock_us: float = 0.0  # and what locking anew takes, where the cache has no such block
     timed_events: bool = True
     lend: bool = False  # all copies to the device share the program's memory: it must not write to a batch again
 
@@ -64,13 +55,9 @@ class Engine:
         self.spec = spec
         self.clock = clock
         # Around what the stand-in computes in the place of the device.
-        self.working: Callable[..., AbstractContextManager[None]] = getattr(
-            clock, "working", _at_work
-        )
+        self.working = getattr(clock, "working", _at_work)
         self.account: list[Work] = []
-        self.synchronised = Counter[
-            str
-        ]()  # how often the host waited for the device, by what made it wait
+        self.synchronised = Counter[str]()  # how often the host waited, by what made it wait
         self._lock = threading.Lock()
         self._free_ns = {"link": 0, "engine": 0}
         self._ready_ns: dict[int, int] = {}  # a stream: when all that was issued to it will be done
@@ -82,44 +69,22 @@ class Engine:
         """A kernel of this length, issued and not waited for."""
         return self._issue("kernel", name, stream, took_ns, "engine")
 
-    def copy(
-        self,
-        kind: str,
-        stream: int,
-        nbytes: int,
-        pinned: bool,
-        blocking: bool,
-        issued_ns: int | None = None,
-    ) -> Work:
-        """A copy between host and device. Out of ordinary memory it is waited for, whatever was
-        asked for. One that was issued a while ago takes at least until now: that is when the bytes
-        were there."""
+    def copy(self, kind, stream, nbytes, pinned, blocking, issued_ns=None):
+        """One that was issued a while ago takes at least until now, when the bytes were there."""
         gb_s = self.spec.link_gb_s if pinned else self.spec.pageable_gb_s
         took_ns = self.spec.copy_us * 1e3 + nbytes / gb_s
         if issued_ns is not None:
             took_ns = max(took_ns, self.clock.now_ns() - issued_ns)
-        return self._issue(
-            kind, "copy", stream, took_ns, "link", nbytes, pinned, blocking, issued_ns
-        )
+        how = kind, "copy", stream, took_ns, "link", nbytes, pinned, blocking
+        return self._issue(*how, issued_ns=issued_ns)
 
-    def _issue(
-        self,
-        kind: str,
-        name: str,
-        stream: int,
-        took_ns: float,
-        unit: str,
-        nbytes: int = 0,
-        pinned: bool = False,
-        blocking: bool = False,
-        issued_ns: int | None = None,
-    ) -> Work:
+    def _issue(self, kind, name, stream, took_ns, unit, *of_a_copy, issued_ns=None) -> Work:
         with self._lock:
             now_ns = self.clock.now_ns() if issued_ns is None else issued_ns
             start_ns = max(now_ns, self._ready_ns.get(stream, 0), self._free_ns[unit])
             end_ns = start_ns + round(took_ns)
             self._ready_ns[stream] = self._free_ns[unit] = end_ns
-            work = Work(kind, name, stream, now_ns, start_ns, end_ns, nbytes, pinned, blocking)
+            work = Work(kind, name, stream, now_ns, start_ns, end_ns, *of_a_copy)
             self.account.append(work)
             self._under_way.append(end_ns)
             while self._under_way and self._under_way[0] <= now_ns:
@@ -133,8 +98,7 @@ class Engine:
     # Waiting.
 
     def reached_ns(self, stream: int) -> int:
-        """When the device will have done all that this stream was given until now: what an event is
-        stamped with."""
+        """When all that this stream was given will be done: what an event is stamped with."""
         return max(self.clock.now_ns(), self._ready_ns.get(stream, 0))
 
     def hold(self, stream: int, until_ns: int) -> None:
@@ -143,8 +107,7 @@ class Engine:
             self._ready_ns[stream] = max(until_ns, self._ready_ns.get(stream, 0))
 
     def wait(self, until_ns: int, why: str) -> None:
-        """The host waits for the device: a synchronisation, whether or not there was anything left
-        to wait for."""
+        """The host waits for the device: a synchronisation, whether or not anything was left."""
         self.synchronised[why] += 1
         self.clock.sleep_until(until_ns)
 
@@ -153,9 +116,7 @@ class Engine:
 
     # The account.
 
-    def busy_ns(
-        self, begin_ns: int, end_ns: int, kinds: Iterable[str] = ("h2d", "d2h", "kernel")
-    ) -> int:
+    def busy_ns(self, begin_ns, end_ns, kinds=("h2d", "d2h", "kernel")):
         """For how long of this time it did anything of these kinds."""
         spans = [(work.start_ns, work.end_ns) for work in self.account if work.kind in kinds]
         busy = reached = 0

@@ -58,8 +58,7 @@ class Kernels:
         return [rest, own]
 
     def _timed(self, function: Any, **options: bool) -> Any:
-        """The function as the program sees it: what the CPU needs for it is not what the device
-        does."""
+        """The function without what the CPU needs for it, which is not what the device does."""
 
         def timed(*args: Any, **kwargs: Any) -> Any:
             with self._module.engine.working(dispatched=True, **options):
@@ -132,9 +131,7 @@ class Kernels:
             mask,
         )
 
-    def copy(
-        self, source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False
-    ) -> torch.Tensor:
+    def copy(self, source, target, non_blocking=False):
         """`_copy_from`: all that `to`, `cpu` and `copy_` come to."""
         self._module.init()
         if not source.numel():  # as of CUDA, the device hears nothing of it
@@ -169,8 +166,7 @@ class Kernels:
     # Page-locked memory: ordinary memory that is marked.
 
     def pin(self, tensor: torch.Tensor, device: Any = None) -> torch.Tensor:
-        """Into a block of the caching allocator's: locking one anew takes long, and is done once a
-        block."""
+        """Into a block of the caching allocator's, which takes long to lock, once a block."""
         engine = self._module.engine
         if not self._module.on:
             raise RuntimeError("Cannot access accelerator device when none is available.")

@@ -1,9 +1,4 @@
-"""Where the stand-in keeps what its tensors hold: a tensor of the CPU behind each storage of the
-device.
-
-A tensor of the device is made by torch without memory of its own. Copies that torch makes of it
-(saved for backward, parameters) share its storage and are found by that.
-"""
+"""What the stand-in's tensors hold: a tensor of the CPU behind each storage of the device."""
 
 from __future__ import annotations
 
@@ -13,8 +8,7 @@ import torch
 
 
 class StandinTensor(torch.Tensor):
-    """Torch makes a parameter of a tensor that was made in Python only where it has a class of its
-    own."""
+    """Torch makes a parameter of a Python tensor only where it has a class of its own."""
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 
@@ -51,13 +45,10 @@ class Memory:
         return self._held[key][1]
 
     def lend(self, source: torch.Tensor, target: torch.Tensor) -> bool:
-        """Let a tensor just made hold the source's own memory: copying it would take the host
-        longer than the device is said to take. False where it cannot."""
+        """Let a tensor just made hold the source's own memory; False where it cannot."""
         key = target.untyped_storage()._cdata
-        alike = (
-            source.dtype is target.dtype and source.shape == target.shape and source.is_contiguous()
-        )
-        if not alike or key not in self.untouched:
+        alike = source.dtype is target.dtype and source.shape == target.shape
+        if not alike or not source.is_contiguous() or key not in self.untouched:
             return False
         self._held[key] = (self._held[key][0], source.detach())
         return True

@@ -1,5 +1,4 @@
-"""`torch.standin`: the device module, as `torch.cuda` is one. Only what programs ask such a module
-for."""
+"""`torch.standin`, as `torch.cuda` is one: only what programs ask such a module for."""
 
 from __future__ import annotations
 
@@ -15,8 +14,7 @@ from .memory import Memory
 
 
 class Module:
-    """One device, number 0. `on` is whether there is one at all; before the first use it is not
-    initialised."""
+    """One device, number 0. `on` is whether there is one; not initialised before its use."""
 
     def __init__(self) -> None:
         self.on = False
@@ -152,8 +150,7 @@ class Stream:
 
 
 class Event:
-    """Stamped by the device when it has done what its stream was given before. Never done until
-    recorded."""
+    """Stamped when what its stream was given before is done; never done until recorded."""
 
     def __init__(self, module: Module, enable_timing: bool) -> None:
         self._module = module

@@ -1,5 +1,4 @@
-"""The tests of tuning ask for no system sampler, and leave no loader watched and nothing to be
-told."""
+"""No system sampler; no loader is left watched, and nothing to be told."""
 
 from __future__ import annotations
 

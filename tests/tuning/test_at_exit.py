@@ -80,8 +80,7 @@ def test_a_program_without_standard_error_ends_as_without(tmp_path: Path) -> Non
 
 @pytest.mark.quiet
 def test_a_data_set_that_sleeps_is_measured_as_it_is(tmp_path: Path, runs_dir: Path) -> None:
-    """2 ms a sample, 0 → 4 workers, which deliver in bursts: what is proven is what runs of each of
-    the two show."""
+    """What is proven of 0 → 4 workers, which deliver in bursts, is what runs of each show."""
     (tmp_path / "train.py").write_text(SLEEPS)
     none, four = (
         float(run(tmp_path, "train.py", "bare", workers, "5").stdout) for workers in ("0", "4")

@@ -46,9 +46,7 @@ class Job:
 
     def __init__(self, folder: Path, rates: list[dict[Settings, float]], in_step: bool) -> None:
         self.now, self.in_step = 10**9, in_step
-        self._loaders = [
-            DataLoader(Rows(8), num_workers=1) for _ in rates
-        ]  # tuners hold theirs weakly
+        self._loaders = [DataLoader(Rows(8), num_workers=1) for _ in rates]  # held weakly
         self.loops = []
         for rank, own in enumerate(rates):
             driver = tuner.Tuner(self._loaders[rank], budget_s=60.0, clock=lambda: self.now)
@@ -97,9 +95,8 @@ def test_all_have_the_same_settings_at_the_same_steps(job: Any) -> None:
     assert leader.decided and follower.decided and follower.said == leader.said
     assert {loop.settings for loop in both.loops} == {BETTER}
     assert [each[1] for each in both.loops[0].seen] == [each[1] for each in both.loops[1].seen]
-    assert all(
-        abs(a[0] - b[0]) <= 2 for a, b in zip(both.loops[0].seen, both.loops[1].seen, strict=True)
-    )
+    pairs = zip(both.loops[0].seen, both.loops[1].seen, strict=True)
+    assert all(abs(a[0] - b[0]) <= 2 for a, b in pairs)
     assert follower.trials == [] and both.loops[1].released
     assert follower.ranks.leader.trials[0].outcome == "proven"
     for loop in both.loops:  # slower than the code's own, for long
@@ -151,9 +148,8 @@ def test_a_rank_that_never_comes(job: Any) -> None:
     both = job({OWN: 20.0}, {OWN: 20.0})
     Path(both.drivers[1].ranks._folder, "1.json").unlink()
     both.run(20, ranks=(0,))
-    assert (
-        both.drivers[0].decided and "rank 1 has not come to decide together" in both.drivers[0].said
-    )
+    assert both.drivers[0].decided
+    assert "rank 1 has not come to decide together" in both.drivers[0].said
     assert both.loops[0].seen == [(1, OWN)]
 
 
@@ -203,16 +199,11 @@ def test_ranks_that_cannot_meet_are_told_so() -> None:
 
 
 def test_two_ranks_of_torchrun(tmp_path: Path, runs_dir: Path) -> None:
-    """For real: batches are those of the code, both ranks end with the same; then one dies, and the
-    job as without."""
+    """Batches are the code's, both ranks end alike; then one dies, and the job as without."""
     script = str(Path(__file__).with_name("two_ranks.py"))
-    launcher = [
-        sys.executable,
-        *["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"],
-    ]
-    command = [*LOADERSCOPE, "tune", "-q", *launcher, script]
-    # Not pipes: workers that start as their parent dies live on in torch too, and would hold them
-    # open.
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [*LOADERSCOPE, "tune", "-q", sys.executable, *launcher, script]
+    # Not pipes, which workers that start as their parent dies would hold open.
     with open(tmp_path / "out", "wb") as out, open(tmp_path / "err", "wb") as err:
         job = subprocess.Popen(command, stdout=out, stderr=err, start_new_session=True)
         try:
@@ -221,16 +212,12 @@ def test_two_ranks_of_torchrun(tmp_path: Path, runs_dir: Path) -> None:
             with suppress(ProcessLookupError):
                 os.killpg(job.pid, signal.SIGKILL)
     stderr = (tmp_path / "err").read_text()
-    told = sorted(
-        line for line in (tmp_path / "out").read_text().splitlines() if line.startswith("rank")
-    )
+    out_ = (tmp_path / "out").read_text().splitlines()
+    told = sorted(line for line in out_ if line.startswith("rank"))
     assert len(told) == 3, stderr
     zero, death, one = told
-    assert (
-        zero[8:] == one[8:]
-        and zero.startswith("rank 0: True True ")
-        and death == "rank 1 dies in a trial"
-    )
+    assert zero[8:] == one[8:] and zero.startswith("rank 0: True True ")
+    assert death == "rank 1 dies in a trial"
     assert status == 1 and "exitcode  : 3" in stderr
     assert "tuning/tuner.py" not in stderr and "tuning/ranks.py" not in stderr
     run = open_run("latest", runs_dir)
@@ -250,24 +237,19 @@ def test_two_ranks_of_torchrun(tmp_path: Path, runs_dir: Path) -> None:
         ("stop", OWN, "nothing was certainly faster"),
     ],
 )
-def test_what_is_asked_for_at_a_dashboard_holds_for_all(
-    job: Any, monkeypatch: pytest.MonkeyPatch, wish: Any, stays: Settings, said: str
-) -> None:
+def test_what_is_asked_for_at_a_dashboard_holds_for_all(job, monkeypatch, wish, stays, said):
     both = job({OWN: 20.0, BETTER: 40.0}, {OWN: 20.0, BETTER: 40.0})
     until_tried(both)
     wishes = [wish]
-    monkeypatch.setattr(
-        tuner, "loader_place", lambda loader: (Path(), int(loader is both._loaders[1]))
-    )
-    monkeypatch.setattr(
-        tuner, "asked", lambda path, index: wishes.pop(0) if wishes and not index else None
-    )
+    for name, found in {
+        "loader_place": lambda loader: (Path(), int(loader is both._loaders[1])),
+        "asked": lambda path, index: wishes.pop(0) if wishes and not index else None,
+    }.items():
+        monkeypatch.setattr(tuner, name, found)
     both.run(10)
     assert not wishes and {loop.settings for loop in both.loops} == {stays}
     assert all(each.decided and said in each.said for each in both.drivers)
     assert both.drivers[0].trials[0].outcome == "undecided"
-    wishes += (
-        ["keep", "back"] if stays == BETTER else []
-    )  # of what is kept, only putting back can be asked for
+    wishes += ["keep", "back"] if stays == BETTER else []  # of what is kept, only putting back
     both.run(10)
     assert {loop.settings for loop in both.loops} == {OWN}

@@ -1,5 +1,4 @@
-"""What is certain of two rates that take turns; which candidates come first; what the tuner makes
-of it."""
+"""What is certain of two rates that take turns; what comes first; what the tuner makes of it."""
 
 from __future__ import annotations
 
@@ -65,8 +64,7 @@ def test_a_machine_that_slows_down_moves_both() -> None:
 
 
 def test_the_interval_holds_what_is_true() -> None:
-    """Of many noisy trials with the same true ratio, about as many intervals hold it as they
-    say."""
+    """About as many of many noisy intervals hold it as they say."""
     random = np.random.default_rng(3)
     held = 0
     for _ in range(400):
@@ -105,41 +103,37 @@ def test_what_is_much_slower_is_left_after_one_window() -> None:
         ((50.0, 60.0), 30.0, Spread(10 * 0.02**2, 10), True),  # windows are known to differ less
     ],
 )
-def test_a_slow_window_says_as_much_as_windows_of_the_base_are_alike(
-    base: tuple[float, float], slow: float, spread: Spread, left: bool
-) -> None:
+def test_a_slow_window_says_as_much_as_windows_of_the_base_are_alike(base, slow, spread, left):
     trial = trial_of(OWN, OTHER, before=spread)
     for settings, rate in ((OWN, base[0]), (OTHER, slow), (OWN, base[1])):
         trial.add(window(settings, rate))
     assert (trial.outcome == "not faster") == left == (trial.measured is not None)
 
 
+def waiting(rate: float, trial: Any = None) -> Trial:
+    """A trial of this rate beside a loop that waits for half of its time, until it is looked at."""
+    found = trial or trial_of(OWN, OTHER, headroom=Headroom(OWN))
+    while found.outcome is None and (trial or found.first_look is None):
+        found.add(window(OWN, 50, wait_ms=10) if found.turn == OWN else window(OTHER, rate))
+    return found
+
+
 def test_no_more_than_the_headroom_is_proven_without_a_second_look() -> None:
-    """A loop that waits for half of its time is tried, and becomes six times as fast: at first, and
-    looked at again."""
+    """A loop that waits for half of its time becomes six times as fast: once, and again."""
     for again, outcome in ((300.0, "proven"), (50.0, "not faster")):
-        trial = trial_of(OWN, OTHER, headroom=Headroom(OWN))
-        while trial.outcome is None and trial.first_look is None:
-            trial.add(window(OWN, 50, wait_ms=10) if trial.turn == OWN else window(OTHER, 300.0))
+        trial = waiting(300.0)
         assert trial.outcome is None and trial.first_look is not None and trial.measured is None
         assert trial.window(None).long == SECOND_LOOK and trial.rates == {OWN: [], OTHER: []}
-        while trial.outcome is None:
-            trial.add(window(OWN, 50, wait_ms=10) if trial.turn == OWN else window(OTHER, again))
+        trial = waiting(again, trial)
         assert trial.outcome == outcome and trial.measured is not None
         assert trial.measured.mid == pytest.approx(again / 50, rel=0.05)
         assert trial.why is not None and "×6.0" in trial.why and "×2.0" in trial.why
-
-
-def test_what_the_headroom_allows_is_proven_at_once() -> None:
-    trial = trial_of(OWN, OTHER, headroom=Headroom(OWN))
-    while trial.outcome is None:
-        trial.add(window(OWN, 50, wait_ms=10) if trial.turn == OWN else window(OTHER, 100.0))
-    assert trial.outcome == "proven" and trial.first_look is None and trial.why is None
+    allowed = waiting(100.0)
+    assert (allowed.outcome, allowed.first_look, allowed.why) == ("proven", None, None)
 
 
 def test_workers_that_deliver_in_bursts_are_measured_right() -> None:
-    """A data set that sleeps: 148 ms a batch without workers; of four workers, three batches come
-    with the fourth."""
+    """148 ms a batch without workers; of four, three batches come with the fourth."""
     times_ms = {
         Settings(0): itertools.repeat(148.0),
         Settings(4): itertools.cycle([0.1, 0.1, 0.1, 148.0]),
@@ -175,9 +169,8 @@ def test_at_the_last_look_less_certainty_is_asked_for() -> None:
 
 
 def test_a_trial_against_the_best_so_far_tells_the_gain_over_the_user_s_own() -> None:
-    trial = turns(
-        trial_of(OTHER, Settings(3), of_base=Range(1.9, 2.0, 2.1)), {OTHER: 100, Settings(3): 150}
-    )
+    trial = trial_of(OTHER, Settings(3), of_base=Range(1.9, 2.0, 2.1))
+    turns(trial, {OTHER: 100, Settings(3): 150})
     assert trial.measured is not None and 2.9 < trial.measured.mid < 3.1
     joint = product(Range(1.9, 2.0, 2.1), Range(1.4, 1.5, 1.6))
     assert joint.mid == pytest.approx(3.0) and 1.9 * 1.4 < joint.low < 3.0 < joint.high < 2.1 * 1.6
@@ -187,15 +180,12 @@ def test_a_trial_against_the_best_so_far_tells_the_gain_over_the_user_s_own() ->
     ("workers", "middle", "better"),
     [(1, 1.01, True), (1, 0.99, False), (4, 1.01, False), (4, 1.02, True)],
 )
-def test_of_two_that_are_about_as_good_the_cheaper_is_preferred(
-    workers: int, middle: float, better: bool
-) -> None:
+def test_of_two_that_are_about_as_good_the_cheaper_is_preferred(workers, middle, better):
     certain = Range(middle - 0.05, middle, middle + 0.05)
     trial = trial_of(Settings(2), Settings(workers), of_base=Range(1.9, 2.0, 2.1))
     assert trial._better(middle, certain) == better
-    assert not Trial(Settings(2), Settings(workers))._better(
-        middle, certain
-    )  # the user's own give way to what is proven
+    # The user's own give way to what is proven.
+    assert not Trial(Settings(2), Settings(workers))._better(middle, certain)
 
 
 def factor(value: float) -> Range:
@@ -292,9 +282,7 @@ def test_neighbours_of_the_best_that_were_not_tried() -> None:
 
 @pytest.mark.parametrize(("gain", "tried"), [(0.85, True), (0.5, False)])
 @pytest.mark.parametrize(("others", "place"), [(1.0, 0), (1.4, candidates.FIRST - 1)])
-def test_leaving_workers_is_tried_where_the_model_sees_no_great_loss(
-    gain: float, tried: bool, others: float, place: int
-) -> None:
+def test_leaving_workers_is_tried_where_the_model_sees_no_great_loss(gain, tried, others, place):
     """After what is expected to gain, and before what is not."""
 
     def predict(num_workers: int | None = None, **_: Any) -> float:
@@ -327,9 +315,7 @@ class Loop(PlayedLoop):
 def tuned(monkeypatch: pytest.MonkeyPatch) -> Any:
     loaders = []  # the tuner holds its loader weakly
 
-    def make(
-        rates: dict[Settings, float], tried: list[Settings], **options: Any
-    ) -> tuple[Loop, Any]:
+    def make(rates, tried, **options):
         loader = DataLoader(Rows(8), num_workers=1)
         loaders.append(loader)
         found = [Candidate(each, factor(2.0)) for each in tried]
@@ -356,17 +342,15 @@ def test_the_best_proven_one_stays_and_is_watched(tuned: Any) -> None:
 
 
 def test_nothing_proven_then_the_user_s_own(tuned: Any) -> None:
-    loop, driver = tuned(
-        {Settings(1): 20.0, Settings(2): 20.2, Settings(8): 5.0}, [Settings(2), Settings(8)]
-    )
+    rates = {Settings(1): 20.0, Settings(2): 20.2, Settings(8): 5.0}
+    loop, driver = tuned(rates, [Settings(2), Settings(8)])
     loop.run(driver, 100)
     assert driver.decided and loop.settings == Settings(1)
     assert [each.outcome for each in driver.trials] == ["not faster", "not faster"]
 
 
 def test_short_epochs_are_compared_whole(tuned: Any) -> None:
-    """More workers make batches faster; but starting them takes longer than what they save in an
-    epoch that short."""
+    """Starting workers takes longer than what they save in an epoch that short."""
     others = [Settings(4), Settings(1, persistent_workers=True)]
     loop, driver = tuned({Settings(1): 50.0, others[0]: 100.0, others[1]: 50.0}, others)
     loop.length, running = 50, None
@@ -383,9 +367,8 @@ def test_short_epochs_are_compared_whole(tuned: Any) -> None:
         loop.given = loop.length
         driver.ended(loop)
     assert [each.outcome for each in driver.trials][:2] == ["not faster", "proven"]
-    assert driver.chosen == others[1] and driver.search.best.measured.mid == pytest.approx(
-        1.2, rel=0.02
-    )
+    assert driver.chosen == others[1]
+    assert driver.search.best.measured.mid == pytest.approx(1.2, rel=0.02)
 
 
 def test_dry_tries_nothing_and_says_what_may_be_tried(tuned: Any) -> None:
@@ -400,9 +383,8 @@ def test_a_loader_that_depends_on_more_than_its_indices_is_given_up_at_once(tune
     loop.why_never = "the loop changes Data.level between batches"
     loop.run(driver, 100)
     assert driver.said == "not tuned: the loop changes Data.level between batches"
-    assert loop.seen == [(1, Settings(1))] and [each.outcome for each in driver.trials] == [
-        "not tried"
-    ]
+    assert loop.seen == [(1, Settings(1))]
+    assert [each.outcome for each in driver.trials] == ["not tried"]
 
 
 @pytest.mark.parametrize("options", [{"budget_s": 2.0}, {"steps": 500}])
@@ -412,9 +394,8 @@ def test_the_budget_holds(tuned: Any, options: dict[str, Any]) -> None:
     )
     loop.run(driver, 15)
     assert driver.decided and loop.settings == Settings(1)
-    assert [each.outcome for each in driver.trials] == ["undecided"] and "used up" in driver.trials[
-        0
-    ].why
+    assert [each.outcome for each in driver.trials] == ["undecided"]
+    assert "used up" in driver.trials[0].why
 
 
 def test_what_may_not_fit_is_not_tried(tuned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -444,9 +425,7 @@ def test_a_budget_that_is_none_is_one_sentence(wrong: dict[str, Any]) -> None:
         loaderscope.tune(DataLoader(Rows(4)), **wrong)
 
 
-def test_tune_gives_the_same_loader_back_and_its_batches(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_tune_gives_the_same_loader_back_and_its_batches(capsys):
     loader = DataLoader(Rows(40), batch_size=2)
     assert loaderscope.tune(loader) is loader and loader.num_workers == 0
     assert same(list(loader), list(DataLoader(Rows(40), batch_size=2)))

@@ -1,5 +1,4 @@
-"""`loaderscope tune`: the script as it is, its exit code its own, and a plain sentence where
-nothing could be tuned."""
+"""`loaderscope tune`: the script as it is, its exit code, a sentence where nothing was tuned."""
 
 from __future__ import annotations
 
@@ -89,8 +88,7 @@ def test_bad_input_is_one_sentence(wrong: list[str], capsys: pytest.CaptureFixtu
 
 @pytest.mark.slow
 def test_whole_batches_by_one_look_up_end_to_end(tmp_path: Path) -> None:
-    """Rows in memory by two workers: what is proven stays, its code is in the report, and the
-    training is the same."""
+    """What is proven stays, its code is in the report, and the training is the same."""
     (tmp_path / "train.py").write_text(ARRAYS)
     bare = python("train.py", "0", cwd=tmp_path, check=True)
     result = tuned(tmp_path, "--quiet", "--runs", "runs", "train.py", "60")
@@ -99,6 +97,5 @@ def test_whole_batches_by_one_look_up_end_to_end(tmp_path: Path) -> None:
     assert "take the code of the advice batched-getitems" in result.stderr
     (run,) = (tmp_path / "runs").iterdir()
     told = ran([*LOADERSCOPE, "report", "--full", run], cwd=tmp_path, check=True).stdout
-    assert (
-        "proved ×" in told and "batched-getitems" in told and "class BatchIndices(Sampler):" in told
-    )
+    assert "proved ×" in told and "batched-getitems" in told
+    assert "class BatchIndices(Sampler):" in told

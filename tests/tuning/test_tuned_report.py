@@ -1,5 +1,4 @@
-"""What tuning wrote down, read again: the trials beside the advice, and what to write into the
-code."""
+"""What tuning wrote down, read again: the trials beside the advice, and what to write."""
 
 from __future__ import annotations
 
@@ -52,6 +51,10 @@ def tuned_run(runs: Path, **facts: Any) -> Run:
     return open_run(run.path)
 
 
+def told(run: Run) -> str:
+    return render_tuned(run, 80, False, True)
+
+
 def test_advice_that_was_tried_says_what_it_came_to(tmp_path: Path) -> None:
     run = tuned_run(tmp_path)
     tuning = run.loaders[0].tuning
@@ -76,81 +79,67 @@ def test_figures_are_of_the_settings_of_the_code(tmp_path: Path) -> None:
 
 
 def test_what_to_write_into_the_code_and_what_was_tried(tmp_path: Path) -> None:
-    text = render_tuned(tuned_run(tmp_path), 80, False, True)
+    text = told(tuned_run(tmp_path))
     assert "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.7 (1.4–1.8)" in text
     assert "DataLoader(…, num_workers=8)" in text
     assert "tried num_workers=0: not faster; measured ×0.31 (0.30–0.32) in 9 s" in text
     assert "not tried: num_workers=64; not measured (its workers may take 9 GB of memory)" in text
-    assert "Tuned: no loader" in render_tuned(full_run(tmp_path / "plain"), 80, False, True)
+    assert "Tuned: no loader" in told(full_run(tmp_path / "plain"))
 
 
 def test_a_damaged_record_of_tuning_is_no_record(tmp_path: Path) -> None:
     damaged = {"trials": [7, {"measured": [3, 2, 1], "settings": 4}]}
     for damage in (damaged, {"switches": "none"}, {"own": None}):
         tuned = tuned_run(tmp_path / str(damage)[2:6], **damage)
-        assert render_tuned(tuned, 80, False, True).startswith("Tuned ")
+        assert told(tuned).startswith("Tuned ")
         assert tuned.loaders[0].as_coded().batches.rows <= 300
     path = tuned.processes[0].path / "tune0.json"
     path.write_text('{"own": ')
     again = open_run(tuned.path)
-    assert again.loaders[0].tuning is None and any(
-        "tune0.json" in note for note in again.loaders[0].notes
-    )
+    assert again.loaders[0].tuning is None
+    assert any("tune0.json" in note for note in again.loaders[0].notes)
 
 
 def test_whole_batches_that_were_proven_are_advised_whatever_the_waiting(tmp_path: Path) -> None:
-    """What `__getitems__` would bring is tried while the loop runs; its code is then in the
-    report."""
     run = full_run(tmp_path)
     at_once = {**OWN, "num_workers": 0, "prefetch_factor": 2, "batched": True}
-    tuned = Tuned(
-        own={**OWN, "prefetch_factor": 4, "batched": False},
-        chosen=at_once,
-        decided=True,
-        said="",
-        trials=(tried_of(at_once, (2.0, 2.5, 3.0), "proven"),),
-        switches=(),
-    )
+    own, trial = OWN | {"prefetch_factor": 4, "batched": False}, tried_of(at_once, (2.0, 2.5, 3.0))
+    tuned = Tuned(own, at_once, True, "", (trial,), ())
     advice = full_report(run).loaders[0].recommendations[0]
-    whole = replace(
-        advice, rule="batched-getitems", change=replace(advice.change, params={"batch_size": None})
-    )
+    change = replace(advice.change, params={"batch_size": None})
+    whole = replace(advice, rule="batched-getitems", change=change)
     assert trial_for(whole, tuned) is tuned.trials[0] and trial_for(advice, tuned) is None
     with_code = with_trials(replace(full_report(run).loaders[0], recommendations=(whole,)), tuned)
     assert effect_text(with_code.recommendations[0]).startswith("proved ×2.5 (2.0–3.0)")
 
 
-def tried_of(settings: dict[str, Any], measured: tuple[float, float, float], outcome: str) -> Tried:
-    return Tried(settings, None, measured, OWN, (), (), outcome, None, 5.0)
+def tried_of(settings: dict[str, Any], measured: tuple[float, float, float]) -> Tried:
+    return Tried(settings, None, measured, OWN, (), (), "proven", None, 5.0)
 
 
 def test_without_workers_what_is_said_of_them_is_nothing() -> None:
     none = {**OWN, "num_workers": 0, "prefetch_factor": 2, "persistent_workers": False}
     own = {**OWN, "prefetch_factor": 8, "persistent_workers": True}
-    tuned = Tuned(own, none, True, "", (tried_of(none, (1.1, 1.2, 1.3), "proven"),), ())
+    tuned = Tuned(own, none, True, "", (tried_of(none, (1.1, 1.2, 1.3)),), ())
     assert tuned.trial_of({"num_workers": 0}) is tuned.trials[0]
     assert tuned.trial_of({"num_workers": 2}) is None
 
 
 def test_whole_batches_in_words(tmp_path: Path) -> None:
     at_once = {**OWN, "num_workers": 0, "batched": True}
-    proven = trial(
-        at_once, outcome="proven", predicted=[1.4, 1.7, 1.8], measured=[1.5, 1.6, 1.7], seconds=4.0
-    )
-    text = render_tuned(tuned_run(tmp_path, chosen=at_once, trials=[proven]), 80, False, True)
+    proven = trial(at_once, outcome="proven", measured=[1.5, 1.6, 1.7])
+    text = told(tuned_run(tmp_path, chosen=at_once, trials=[proven]))
     assert "take the code of the advice batched-getitems" in text and "DataLoader(" not in text
     assert changed_words(OWN, at_once) == "num_workers=0, whole batches by one look-up"
 
 
 def test_in_one_output_nothing_is_both_not_faster_and_proved(tmp_path: Path) -> None:
-    """What is not faster than the best so far may well be faster than the code's own settings: it
-    says than what."""
+    """Not faster than the best so far may be faster than the code's own: it says than what."""
     other = trial({**OWN, "num_workers": 12}, base=BEST, measured=[1.4, 1.6, 1.8], seconds=8.0)
-    short = trial(
-        {**OWN, "num_workers": 0}, base=OWN, outcome=None, measured=[7.3, 22.0, 68.0], seconds=1.2
-    )
+    none = {**OWN, "num_workers": 0}
+    short = trial(none, base=OWN, outcome=None, measured=[7.3, 22.0, 68.0], seconds=1.2)
     best = trial(BEST, outcome="proven", measured=[1.5, 1.6, 1.7])
-    text = render_tuned(tuned_run(tmp_path, trials=[best, other, short]), 80, False, True)
+    text = told(tuned_run(tmp_path, trials=[best, other, short]))
     assert "num_workers=12: not faster than num_workers=8; measured ×1.6 (1.4–1.8) in 8 s" in text
     short = "the script ended before it was decided; too short to tell: ×22 (7.3–68) in 1 s"
     assert f"tried num_workers=0: {short}" in text
@@ -167,26 +156,22 @@ def test_every_format_leads_with_what_was_proven(tmp_path: Path) -> None:
     brief, full = render_brief(report), render_text(report)
     for text in (brief, full):
         lines = [line.strip() for line in text.splitlines() if line.strip(" ─")]
-        assert lines[0].startswith("● ") and lines[1:4] == [
+        assert lines[0].startswith("● ")
+        assert lines[1:4] == [
             "Tuned: num_workers=8 is faster, and stays",
             "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.7 (1.4–1.8)",
             "to keep it, write: DataLoader(…, num_workers=8)",
         ]
     assert "What else was tried" in full and "not tried: num_workers=64" in full
-    markdown = render_markdown(report)
-    assert markdown.index("**Tuned: num\\_workers=8 is faster, and stays**") < markdown.index(
-        "Headroom"
-    )
-    assert "What else was tried" in markdown
-    html = render_html(report, run)
+    markdown, html = render_markdown(report), render_html(report, run)
+    lead = markdown.index("**Tuned: num\\_workers=8 is faster, and stays**")
+    assert lead < markdown.index("Headroom") and "What else was tried" in markdown
     for page in (html, render_first_screen(report)):
         assert page.index("Tuned: num_workers=8 is faster, and stays") < page.index("Headroom")
         assert "proved ×1.63 (1.55–1.70) in 14 s" in page and "DataLoader(…, num_workers=8)" in page
     assert "What else was tried" in html and "its workers may take 9 GB of memory" in html
     assert Report.from_json(report.to_json()) == report
-    assert "Tuned:" not in render_brief(
-        report, tuned=False
-    )  # after `loaderscope tune`, which has told it
+    assert "Tuned:" not in render_brief(report, tuned=False)  # `loaderscope tune` has told it
 
 
 def test_of_further_loaders_it_is_one_line(tmp_path: Path) -> None:
@@ -207,12 +192,10 @@ def test_hostile_records_of_tuning_are_text(tmp_path: Path) -> None:
     assert "\x1b" not in render_text(report) + render_markdown(report)
 
 
-def test_a_loop_that_ends_while_more_is_tried_has_proven_something_all_the_same(
-    tmp_path: Path,
-) -> None:
+def test_a_loop_that_ends_while_more_is_tried_has_proven_something_all_the_same(tmp_path):
     said = "the loop ended before anything was decided"
     run = tuned_run(tmp_path, decided=False, chosen=OWN, said=said)
-    text = render_tuned(run, 80, False, True)
+    text = told(run)
     ends = ": num_workers=8 is faster; the loop ended before all was tried"
     assert text.splitlines()[0].endswith(ends)
     assert "the loop ended before anything" not in text

@@ -15,8 +15,7 @@ MS = 1_000_000
 
 
 def played(found: Window, steps: Iterable[tuple[float, float]], since_ns: int = 0) -> bool:
-    """Steps of (wait, the loop's own work), in ms, after a batch handed over then; whether they
-    were enough."""
+    """Steps of (wait, own work) in ms; whether they were enough."""
     t_ns, over = since_ns, found.handed(since_ns, 0)
     for wait_ms, own_ms in steps:
         t_ns += int((wait_ms + own_ms) * MS)

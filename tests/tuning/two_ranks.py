@@ -1,5 +1,4 @@
-"""Two ranks that train in step while their settings are tried; then rank 1 dies in the middle of
-another trial."""
+"""Two ranks that train in step while settings are tried; rank 1 dies in another trial."""
 
 from __future__ import annotations
 
@@ -76,8 +75,7 @@ def main() -> None:
         for _ in apart:
             dist.all_reduce(torch.ones(1))
             following = tuner_of(apart).following
-            # Once the turn's batches come: torch's workers do not notice the end of a parent that
-            # dies as they start.
+            # Torch's workers do not notice the end of a parent that dies as they start.
             if following is not None and following.turn == 2 and following.window is not None:
                 say("rank 1 dies in a trial")
                 os._exit(3)

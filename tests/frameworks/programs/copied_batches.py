@@ -1,8 +1,4 @@
-"""A loop on the stand-in of docs/standin.md whose batches go there as this library's users send
-them.
-
-python copied_batches.py LIBRARY: says how many tensors, of how many bytes, a batch has.
-"""
+"""Says what tensors a batch has on the stand-in: `python copied_batches.py LIBRARY`."""
 
 import sys
 from pathlib import Path

@@ -1,5 +1,4 @@
-"""Two ranks: of torchrun, of mp.spawn, or of a launcher of tasks; the group is made before or
-after."""
+"""Two ranks of torchrun, mp.spawn or a launcher of tasks; the group is made before or after."""
 
 import os
 import sys

@@ -1,5 +1,4 @@
-"""A training whose figures go live to the libraries named after the folder, all at once, each set
-up as users do."""
+"""A training whose figures go live to the libraries named after the folder, set up as users do."""
 
 import os
 import sys
@@ -53,8 +52,7 @@ def mlflow():
 
 
 def log(epoch, loss):
-    """The training's own, to those that keep it beside ours: with steps of its own choice in the
-    last epoch."""
+    """The training's own, with steps of its own choice in the last epoch."""
     if "wandb" in NAMES:
         import wandb
 

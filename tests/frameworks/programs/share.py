@@ -1,6 +1,4 @@
-"""A file system like a network's, of one folder: what nodes know of files may be seconds old, and
-none can be mapped for writing. `share.py FOLDER PLACE` mounts it until it is unmounted. Needs
-fusepy and libfuse2."""
+"""A folder mounted as a network's are, old and unmappable: `share.py FOLDER PLACE` (fusepy)."""
 
 import errno
 import os
@@ -18,18 +16,8 @@ class Share(fuse.Operations):
 
     def getattr(self, path, fh=None):
         found = os.lstat(self.at(path))
-        names = (
-            "st_mode",
-            "st_nlink",
-            "st_uid",
-            "st_gid",
-            "st_size",
-            "st_atime",
-            "st_mtime",
-            "st_ctime",
-            "st_ino",
-        )
-        return {name: getattr(found, name) for name in names}
+        names = ("mode", "nlink", "uid", "gid", "size", "atime", "mtime", "ctime", "ino")
+        return {f"st_{name}": getattr(found, f"st_{name}") for name in names}
 
     def readdir(self, path, fh):
         return [".", "..", *os.listdir(self.at(path))]

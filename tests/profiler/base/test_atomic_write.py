@@ -1,7 +1,5 @@
 """Files that readers see whole or not at all."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

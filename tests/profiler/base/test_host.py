@@ -1,5 +1,4 @@
-"""This machine has one name, whoever asks: what a process says of itself is what the sampler and
-readers compare."""
+"""This machine has one name, whoever asks."""
 
 import os
 import platform

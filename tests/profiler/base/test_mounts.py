@@ -1,5 +1,4 @@
-"""The kernel's table of mounts: names may hold any byte, and some of them are written as octal
-numbers."""
+"""The kernel's table of mounts: names may hold any byte, some as octal numbers."""
 
 import os
 

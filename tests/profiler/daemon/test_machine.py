@@ -80,35 +80,26 @@ def test_figures_of_a_known_kernel(tmp_path):
 def test_a_container_s_limits_are_looked_up_again(tmp_path):
     here, reasons = machine(kernel(tmp_path))
     sample(here, 0)
-    (tmp_path / "proc/self/cgroup").write_text("0::/\n")
-    (tmp_path / "proc/self/mountinfo").write_text(
-        "1 0 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
-    )
     (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
-    (tmp_path / "sys/fs/cgroup/cpu.max").write_text("250000 100000")
-    (tmp_path / "sys/fs/cgroup/cpu.stat").write_text("nr_throttled 4\nthrottled_usec 3\n")
+    for name, text in {
+        "proc/self/cgroup": "0::/\n",
+        "proc/self/mountinfo": "1 0 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+        "sys/fs/cgroup/cpu.max": "250000 100000",
+        "sys/fs/cgroup/cpu.stat": "nr_throttled 4\nthrottled_usec 3\n",
+    }.items():
+        (tmp_path / name).write_text(text)
     assert math.isnan(sample(here, S)[0]["cgroup_cpu_quota"])
     later = sample(here, 10 * S)[0]
-    assert (
-        later["cgroup_cpu_quota"],
-        later["cgroup_nr_throttled"],
-        later["cgroup_throttled_ns"],
-    ) == (2.5, 4, 3000)
+    assert later["cgroup_cpu_quota"] == 2.5
+    assert (later["cgroup_nr_throttled"], later["cgroup_throttled_ns"]) == (4, 3000)
     assert "cgroup_cpu_quota" not in reasons.sentences
 
 
 def test_a_machine_that_tells_nothing_gives_reasons_and_no_error(tmp_path):
     here, reasons = machine(tmp_path)
     values, busy = sample(here)
-    for name in (
-        "mem_total_bytes",
-        "disk_read_bytes",
-        "net_recv_bytes",
-        "shm_total_bytes",
-        "cgroup_mem_bytes",
-    ):
-        assert values[name] == -1
-        assert reasons.sentences[name]
+    for name in ("mem_total", "disk_read", "net_recv", "shm_total", "cgroup_mem"):
+        assert values[f"{name}_bytes"] == -1 and reasons.sentences[f"{name}_bytes"]
     assert math.isnan(values["cpu_user_pct"]) and reasons.sentences["cpu_user_pct"]
     assert len(busy) == here.cores
 

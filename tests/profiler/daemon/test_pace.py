@@ -1,3 +1,4 @@
+from contextlib import suppress
 from itertools import pairwise
 
 from loaderscope.profiler.daemon.pace import Allowance, Pace
@@ -84,11 +85,8 @@ def test_a_walk_expected_to_be_long_is_left_out_until_walks_prove_cheaper():
     for _ in range(20):  # huge pages: the walks cost a tenth of what was assumed
         clocks.wall += 100 * S
         assert turns.choose([("big", big), ("small", big // 10)]) in ("small", "big")
-        turns.read(
-            "small",
-            big // 10,
-            lambda: clocks.spend(int(big / 10 / PAGE_BYTES * NS_A_PAGE / 10)) or (1, 2),
-        )
+        cost_ns = int(big / 10 / PAGE_BYTES * NS_A_PAGE / 10)
+        turns.read("small", big // 10, lambda cost_ns=cost_ns: clocks.spend(cost_ns) or (1, 2))
     assert not turns.too_big(big)
 
 
@@ -100,8 +98,6 @@ def test_a_failed_walk_is_charged_too():
         clocks.spend(S)
         raise OSError("no")
 
-    try:
+    with suppress(OSError):
         turns.read("a", 0, fail)
-    except OSError:
-        pass
     assert turns.choose([("b", 0)]) is None

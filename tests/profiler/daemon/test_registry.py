@@ -2,7 +2,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
@@ -13,8 +12,10 @@ from loaderscope.profiler.daemon.processes import Probe, probe
 from loaderscope.profiler.daemon.reasons import Reasons
 from loaderscope.profiler.daemon.registry import LATE_START_NS, Registry
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
+from started import until
 
 S = 1_000_000_000
+HERE = {"host": "here", "boot_id": "boot"}
 
 
 class FakeProbe:
@@ -29,21 +30,14 @@ class FakeProbe:
     slow = detail = usage
 
 
-def registry(run, processes, boot_id="boot"):
-    return Registry(run, "here", boot_id, processes.get)
+def registry(run, *processes):
+    return Registry(run, *HERE.values(), {each.pid: each for each in processes}.get)
 
 
 def register(run, pid, number=0, **told):
     folder = run / f"p{pid}-{number}"
     folder.mkdir(exist_ok=True)
-    facts = {
-        "format": 1,
-        "pid": pid,
-        "create_time": 1000.0,
-        "host": "here",
-        "boot_id": "boot",
-        **told,
-    }
+    facts = {"format": 1, "pid": pid, "create_time": 1000.0, **HERE, **told}
     temporary = folder / "new"
     temporary.write_text(json.dumps(facts))
     temporary.replace(folder / "process.json")
@@ -61,7 +55,7 @@ def test_processes_of_other_hosts_and_other_boots_are_not_ours(tmp_path):
     register(tmp_path, 2, boot_id="before")
     (tmp_path / "p3-0").mkdir()  # nothing told yet
     (tmp_path / "system-here-0").mkdir()
-    found = registry(tmp_path, {1: FakeProbe(1), 2: FakeProbe(2), 3: FakeProbe(3)})
+    found = registry(tmp_path, *map(FakeProbe, (1, 2, 3)))
     found.scan()
     assert not found.registered
     register(tmp_path, 3)
@@ -72,14 +66,14 @@ def test_processes_of_other_hosts_and_other_boots_are_not_ours(tmp_path):
 @pytest.mark.parametrize(("told", "living"), [(500.0, False), (999.2, True)])
 def test_a_process_is_known_by_its_start_but_for_a_corrected_clock(tmp_path, told, living):
     register(tmp_path, 7, create_time=told)
-    found = registry(tmp_path, {7: FakeProbe(7, create_time=1000.0)})
+    found = registry(tmp_path, FakeProbe(7, create_time=1000.0))
     found.scan()
     assert found.registered and bool(found.living) == living
 
 
 def test_the_end_told_in_process_json_is_taken_in(tmp_path):
     register(tmp_path, 7)
-    found = registry(tmp_path, {7: FakeProbe(7)})
+    found = registry(tmp_path, FakeProbe(7))
     found.scan()
     found.update()
     assert found.living
@@ -94,7 +88,7 @@ def test_the_end_told_in_process_json_is_taken_in(tmp_path):
 def test_nonsense_in_process_json_is_no_living_process(tmp_path, text):
     (tmp_path / "p1-0").mkdir()
     (tmp_path / "p1-0" / "process.json").write_text(text)
-    found = registry(tmp_path, {1: FakeProbe(1)})
+    found = registry(tmp_path, FakeProbe(1))
     found.scan()
     found.update()
     assert not found.living
@@ -104,8 +98,8 @@ def test_workers_come_from_the_lane_and_strangers_of_their_numbers_are_refused(t
     folder = register(tmp_path, 7)
     late = FakeProbe(11, ppid=1, start_ns=S + LATE_START_NS + 1)
     in_time = FakeProbe(12, ppid=1, start_ns=S)  # of a fork server: another parent
-    known = {7: FakeProbe(7), 8: FakeProbe(8, ppid=7), 9: FakeProbe(9, ppid=7)}
-    found = registry(tmp_path, {**known, 11: late, 12: in_time})
+    own = FakeProbe(8, ppid=7), FakeProbe(9, ppid=7)
+    found = registry(tmp_path, FakeProbe(7), *own, late, in_time)
     found.scan()
     found.update()
     # The third is gone already.
@@ -117,18 +111,14 @@ def test_workers_come_from_the_lane_and_strangers_of_their_numbers_are_refused(t
 
 def test_a_removed_run_directory_is_an_error(tmp_path):
     with pytest.raises(FileNotFoundError):
-        registry(tmp_path / "gone", {}).scan()
+        registry(tmp_path / "gone").scan()
 
 
 @pytest.fixture
 def child():
     code = "print(flush=True); input()"
-    with subprocess.Popen(
-        [sys.executable, "-S", "-c", code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    ) as process:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([sys.executable, "-S", "-c", code], **pipes) as process:
         process.stdout.readline()
         yield process
         process.kill()
@@ -165,19 +155,18 @@ def test_waiting_for_a_core_is_told_apart_from_other_waiting():
             each.stdout.readline()
         probes = [probe(each.pid, Reasons()) for each in children]
         before = [each.usage().run_delay_ns for each in probes]
-        one = other = 0
-        deadline = time.monotonic() + 60
-        while min(one, other) <= 0.1 * S and time.monotonic() < deadline:
-            time.sleep(0.02)
-            one, other, asleep = (
-                each.usage().run_delay_ns - was for each, was in zip(probes, before, strict=True)
-            )
+
+        def waited():
+            after = (each.usage().run_delay_ns for each in probes)
+            return [now - was for now, was in zip(after, before, strict=True)]
+
+        until(lambda: min(waited()[:2]) > 0.1 * S, "two that take turns on one core")
+        asleep = waited()[2]
     finally:
         for each in children:
             each.kill()
             each.wait()
             each.stdout.close()
-    assert min(one, other) > 0.1 * S  # two take turns on one core
     assert asleep < 0.05 * S
 
 

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from loaderscope.profiler.daemon.loop import Sampler
 from loaderscope.profiler.record.session.start_sampler import start_sampler
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
 from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
+from started import PATIENCE_S, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into Linux's /proc")
 
@@ -29,7 +29,6 @@ BOOT = (
     "import sys; sys.path[:] = {path!r}; from loaderscope.profiler.daemon.loop import main; "
     "sys.exit(main({argv!r}))"
 )
-PATIENCE_S = 60.0  # far above what is needed, so that a loaded machine fails no test
 
 # A training process with two workers; prints its workers' ids and goes on until it is killed.
 MAIN = """
@@ -45,14 +44,6 @@ sys.stdin.readline()
 """
 
 
-def until(condition, what):
-    deadline = time.monotonic() + PATIENCE_S
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"in vain: {what}"
-        time.sleep(0.02)
-    return found
-
-
 def rows(system: Path, lane: str):
     records = []
     for path in segments(system, lane):
@@ -65,12 +56,8 @@ class Training:
     """A stand-in for a training process, registered in a run directory."""
 
     def __init__(self, run: Path) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-S", "-c", MAIN],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen([sys.executable, "-S", "-c", MAIN], **pipes)
         self.pid = self.process.pid
         self.workers = [int(word) for word in self.process.stdout.readline().split()]
         self.folder = run / f"p{self.pid}-0"
@@ -81,15 +68,8 @@ class Training:
         self.tell()
 
     def tell(self, **more) -> None:
-        created = psutil.Process(self.pid).create_time()
-        facts = {
-            "format": 1,
-            "pid": self.pid,
-            "create_time": created,
-            "host": host_name(),
-            "boot_id": boot_id(),
-            **more,
-        }
+        facts = {"format": 1, "pid": self.pid, "host": host_name(), "boot_id": boot_id(), **more}
+        facts["create_time"] = psutil.Process(self.pid).create_time()
         (self.folder / "new").write_text(json.dumps(facts))
         (self.folder / "new").replace(self.folder / "process.json")
 
@@ -137,26 +117,26 @@ def start(run):
         process.wait()
 
 
-def sampled(system: Path, count=3):
-    return until(
-        lambda: len(rows(system, "process")) >= count and rows(system, "process"), "process rows"
-    )
+def pids(system: Path, name: str) -> set[int]:
+    return {int(row[name]) for row in rows(system, "process")}
+
+
+def sampled(system: Path):
+    until(lambda: len(rows(system, "process")) >= 3, "process rows")
 
 
 def test_it_samples_the_training_process_and_its_workers(run, training, start):
     system, _ = start()
-    until(lambda: any(row["uss_bytes"] > 0 for row in rows(system, "process")), "memory in detail")
-    until(lambda: any(row["worker"] == 1 for row in rows(system, "process")), "workers")
-    until(
-        lambda: any(row["cpu_user_ns"] > 0 and row["role"] == 1 for row in rows(system, "process")),
-        "used CPU time",
-    )
+    for wanted in (
+        lambda row: row["uss_bytes"] > 0,
+        lambda row: row["worker"] == 1,
+        lambda row: row["cpu_user_ns"] > 0 and row["role"] == 1,
+    ):
+        until(lambda wanted=wanted: any(map(wanted, rows(system, "process"))), "such a row")
     until(lambda: len(rows(system, "machine")) >= 3, "samples of the machine")
     found = rows(system, "process")
-    told = {
-        tuple(int(row[name]) for name in ("pid", "owner_pid", "role", "worker", "loader"))
-        for row in found
-    }
+    names = ("pid", "owner_pid", "role", "worker", "loader")
+    told = {tuple(int(row[name]) for name in names) for row in found}
     main, (first, second) = training.pid, training.workers
     assert told == {(main, main, 0, -1, -1), (first, main, 1, 0, 3), (second, main, 1, 1, 3)}
     newest = {int(row["pid"]): row for row in found}
@@ -177,11 +157,8 @@ def test_it_says_who_it_is_and_what_the_host_is(run, training, start):
     system, process = start(interval_s=0.05)
     sampled(system)
     sampler = json.loads((system / "sampler.json").read_text())
-    assert (
-        sampler["pid"] == process.pid
-        and sampler["interval_s"] == 0.05
-        and sampler["host"] == host_name()
-    )
+    assert sampler["pid"] == process.pid and sampler["interval_s"] == 0.05
+    assert sampler["host"] == host_name()
     assert sampler["create_time"] == psutil.Process(process.pid).create_time()
     facts = json.loads((system / "host.json").read_text())
     assert facts["format"] == 1 and facts["cores_logical"] == os.cpu_count()
@@ -213,13 +190,7 @@ def test_it_stays_until_the_last_of_several_has_ended(run, training, start):
     other = Training(run)
     try:
         system, process = start()
-        until(
-            lambda: (
-                {int(row["owner_pid"]) for row in rows(system, "process")}
-                == {training.pid, other.pid}
-            ),
-            "both",
-        )
+        until(lambda: pids(system, "owner_pid") == {training.pid, other.pid}, "both")
         other.end()
         seen = len(rows(system, "machine"))
         until(lambda: len(rows(system, "machine")) > seen + 5, "samples after one of two has ended")
@@ -250,28 +221,18 @@ def test_it_ends_at_sigterm_and_not_at_ctrl_c(run, training, start):
 
 def test_a_dead_worker_is_no_longer_sampled(run, training, start):
     system, _ = start()
-    until(
-        lambda: training.workers[0] in {int(row["pid"]) for row in rows(system, "process")},
-        "the worker",
-    )
+    until(lambda: training.workers[0] in pids(system, "pid"), "the worker")
     training.process.stdin.write("worker\n")
     training.process.stdin.flush()
     training.process.stdout.readline()
     ended = now_ns()
-    until(
-        lambda: any(row["t_ns"] > ended + 300_000_000 for row in rows(system, "machine")),
-        "later samples",
+    later = ended + 300_000_000
+    until(lambda: any(row["t_ns"] > later for row in rows(system, "machine")), "later samples")
+    dead, alive = (
+        max(int(row["t_ns"]) for row in rows(system, "process") if row["pid"] == pid)
+        for pid in training.workers
     )
-    last = max(
-        int(row["t_ns"]) for row in rows(system, "process") if row["pid"] == training.workers[0]
-    )
-    assert last <= ended
-    assert (
-        max(
-            int(row["t_ns"]) for row in rows(system, "process") if row["pid"] == training.workers[1]
-        )
-        > ended
-    )
+    assert dead <= ended < alive
 
 
 def test_it_holds_nothing_of_the_training_open_and_imports_nothing_heavy(run, training):

@@ -1,7 +1,7 @@
-"""When a burst is taken, what comes of it, and what comes of all that may go wrong; with recordings
-made up."""
+"""When a burst is taken, what comes of it, and what may go wrong; with recordings made up."""
 
 import ctypes
+import functools
 import json
 import os
 import signal
@@ -41,6 +41,7 @@ from loaderscope.profiler.store.stacks.burst_file import REQUEST, BurstFile, Sta
 from loaderscope.profiler.store.stacks.stack_files import answer_to, read_bursts
 from loaderscope.profiler.store.stacks.stack_request import request_burst
 from loaderscope.profiler.store.stacks.stack_samples import Frame, Wait
+from started import until
 
 S = 1_000_000_000
 linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
@@ -87,11 +88,8 @@ class FakeRecording:
 
     def outcome(self):
         if self.said.status == 0 and not self.gil:
-            self.output.write_text(
-                json.dumps(
-                    self.written.get(self.pid, speedscope(["work@train.py"], ["work@train.py"]))
-                )
-            )
+            work = speedscope(["work@train.py"], ["work@train.py"])
+            self.output.write_text(json.dumps(self.written.get(self.pid, work)))
         return self.said
 
     def clear(self):
@@ -102,6 +100,10 @@ class FakeRecording:
 def made():
     FakeRecording.made, FakeRecording.written = [], {}
     return FakeRecording.made
+
+
+def worker(pid, number, loader=0):
+    return Worker(SimpleNamespace(pid=pid), number, loader)
 
 
 class Place:
@@ -122,9 +124,7 @@ class Place:
         directory.mkdir()
         tail = LaneTail(directory, "workers", schema.WORKER)
         main = Main(directory, tail, probe=SimpleNamespace(pid=pid), stacks=stacks)
-        main.workers = {
-            one: Worker(SimpleNamespace(pid=one), at, 0) for at, one in enumerate(workers)
-        }
+        main.workers = {one: worker(one, at) for at, one in enumerate(workers)}
         return main
 
     def train(self, batches=60, wait_ms=50.0, compute_ms=50.0, loader=0, main=None):
@@ -136,17 +136,27 @@ class Place:
         self.now += int(seconds * S)
         self.bursts.tick(self.now, self.living)
 
-    def end(self):
-        """The recordings at work come to their end."""
-        for one in FakeRecording.made:
-            one.over = True
+    def begin(self, **how):
+        self.train(**how)
         self.tick()
+
+    def ask(self, **how):
+        nonce = request_burst(self.path, **how)
+        self.tick()
+        self.tick()
+        return nonce
+
+    def end(self, rounds=1):
+        """The recordings at work come to their end, and those of the next round."""
+        for _ in range(rounds):
+            for one in FakeRecording.made:
+                one.over = True
+            self.tick()
 
     def whole_burst(self):
         self.tick()
         assert self.bursts.busy
-        self.end()
-        self.end()
+        self.end(2)
         assert not self.bursts.busy
 
     @property
@@ -155,6 +165,9 @@ class Place:
 
     def told(self, number=0):
         return json.loads((self.system / f"stacks-{number}.json").read_text())
+
+    def samples(self):
+        return {one["pid"]: one["samples"] for one in self.told()["processes"]}
 
 
 @pytest.fixture
@@ -166,8 +179,7 @@ def place(tmp_path):
 
 
 def test_a_run_that_waits_for_its_data_gets_a_burst(place, made):
-    place.train()
-    place.tick()
+    place.begin()
     assert [(one.pid, one.gil, one.native) for one in made] == [
         (pid, False, False) for pid in (50, 51, 52)
     ]
@@ -196,16 +208,14 @@ def test_a_run_that_waits_for_its_data_gets_a_burst(place, made):
     ],
 )
 def test_others_do_not(place, made, how, reason):
-    place.train(**how)
-    place.tick()
+    place.begin(**how)
     assert not made and place.reason == reason
 
 
 @pytest.mark.parametrize("how", [{"batches": 12}, {"batches": 100, "wait_ms": 4.0, "compute_ms": 2.0},
                                  {"batches": 5, "wait_ms": 300.0}])  # fmt: skip
 def test_a_slow_loader_is_certain_within_a_second(place, made, how):
-    place.train(**how)
-    place.tick()
+    place.begin(**how)
     assert [one.pid for one in made] == [50, 51, 52]
 
 
@@ -231,16 +241,13 @@ def test_the_start_of_an_epoch_is_no_waiting(place, made):
 
 def test_switched_off(tmp_path, made):
     place = Place(tmp_path, stacks="off")
-    place.train()
-    place.tick()
+    place.begin()
     assert not made and place.reason == OFF
     living, place.living = place.living, []
     place.tick()
     assert place.reason == OFF
     place.living = living
-    request_burst(tmp_path)  # whoever asks gets one all the same
-    place.tick()
-    place.tick()
+    place.ask()  # whoever asks gets one all the same
     assert made
 
 
@@ -249,8 +256,7 @@ def test_eager(tmp_path, made):
     place.train(7, wait_ms=1.0, compute_ms=199.0)
     place.tick(0.2)
     assert {(one.rate_hz, one.seconds) for one in made} == {(50, 3)}
-    place.end()
-    place.end()
+    place.end(2)
     count = len(made)
     place.tick(1000)
     assert len(made) == count
@@ -272,16 +278,13 @@ def test_a_second_one_after_a_while_and_no_third(place, made):
     place.tick(30)
     place.tick(10)
     assert place.bursts.busy and len(made) == 9
-    place.end()
-    place.end()
+    place.end(2)
     train(60)
     place.tick(AGAIN_NS / S + 10)
     place.tick(10)
     assert len(made) == 12 and not place.bursts.busy
-    assert [path.name for path in sorted(place.system.iterdir())] == [
-        "stacks-0.json",
-        "stacks-1.json",
-    ]
+    names = [path.name for path in sorted(place.system.iterdir())]
+    assert names == ["stacks-0.json", "stacks-1.json"]
 
 
 def test_the_ranks_of_a_host_take_turns_and_stop_at_eight(place, made):
@@ -308,15 +311,12 @@ def test_the_rank_that_waits_for_its_data_comes_before_those_that_wait_less(plac
 
 def test_the_workers_read_are_few_and_of_the_loader_that_waits(tmp_path, made):
     place = Place(tmp_path, workers=())
-    place.main.workers = {
-        60 + at: Worker(SimpleNamespace(pid=60 + at), at, at % 2) for at in range(16)
-    }
+    place.main.workers = {60 + at: worker(60 + at, at, at % 2) for at in range(16)}
     place.train(loader=0, wait_ms=20.0)
     place.train(loader=1, wait_ms=60.0)
     place.tick()
-    assert [one.pid for one in made] == [50, 61, 63, 65, 67] and {one.rate_hz for one in made} == {
-        10
-    }
+    assert [one.pid for one in made] == [50, 61, 63, 65, 67]
+    assert {one.rate_hz for one in made} == {10}
 
 
 def test_a_look_is_bounded(tmp_path):
@@ -332,15 +332,12 @@ def test_a_look_is_bounded(tmp_path):
 
 
 def test_the_workers_of_the_next_epoch_take_the_place_of_those_that_ended(place, made):
-    place.train()
-    place.tick()
+    place.begin()
     made[1].over = made[2].over = True
     place.main.workers = {}
     place.tick()
     assert len(made) == 3
-    place.main.workers = {
-        pid: Worker(SimpleNamespace(pid=pid), pid - 61, 0) for pid in (61, 62, 63)
-    }
+    place.main.workers = {pid: worker(pid, pid - 61) for pid in (61, 62, 63)}
     place.tick()
     assert [(one.pid, one.seconds) for one in made[3:]] == [(61, 8), (62, 8)]
     place.tick()
@@ -348,48 +345,29 @@ def test_the_workers_of_the_next_epoch_take_the_place_of_those_that_ended(place,
     made[3].over = True
     place.tick(7)
     assert len(made) == 5  # too late for another
-    place.end()
-    place.end()
-    assert {one["pid"]: one["samples"] for one in place.told()["processes"]} == dict.fromkeys(
-        (50, 51, 52, 61, 62), 2
-    )
+    place.end(2)
+    assert place.samples() == dict.fromkeys((50, 51, 52, 61, 62), 2)
 
 
 # On demand.
 
 
 def test_a_request_is_answered_by_name(place, made):
-    nonce = request_burst(place.path, seconds=2)
-    place.tick()
-    place.tick()
+    nonce = place.ask(seconds=2)
     assert {one.seconds for one in made} == {2}
-    place.end()
-    place.end()
+    place.end(2)
     answer = answer_to(place.path, nonce)
     assert answer is not None and answer.why == "asked" and answer.samples == {50: 2, 51: 2, 52: 2}
     count = len(made)
     place.tick()
     place.tick()
     assert len(made) == count  # once
-
-
-def test_a_request_waits_for_the_burst_at_work(place, made):
-    place.train()
-    place.tick()
-    nonce = request_burst(place.path)
-    place.tick()
-    place.end()
-    place.end()
-    assert answer_to(place.path, nonce) is None
-    place.tick()
-    place.end()
-    place.end()
-    assert answer_to(place.path, nonce) is not None
+    place.living = []
+    assert "alive" in answer_to(place.path, place.ask()).reason
 
 
 def test_a_reader_gets_what_the_burst_has_so_far_and_the_loop_another(place, made):
-    place.train()
-    place.tick()
+    place.begin()
     first = list(made)
     request_burst(place.path, seconds=2)  # is not forgotten over it
     place.tick()
@@ -399,8 +377,7 @@ def test_a_reader_gets_what_the_burst_has_so_far_and_the_loop_another(place, mad
     assert place.told()["why"] == "steady" and place.told()["stacks"]
     place.tick()
     assert {one.seconds for one in made[len(first) :]} == {2}
-    place.end()
-    place.end()
+    place.end(2)
     taken = len(made)
     Path(place.path / REQUEST).write_text(json.dumps({"nonce": "so-far-2", "so_far": True}))
     place.bursts.listen()  # nothing is at work
@@ -419,40 +396,19 @@ def test_a_request_of_long_ago_is_not_answered(tmp_path, made):
     assert not made
 
 
-def test_a_request_that_cannot_be_met_is_answered_by_why(tmp_path, monkeypatch):
+def test_py_spy_missing_is_a_reason_and_an_answer(tmp_path, monkeypatch):
     monkeypatch.setattr(stacks, "find_py_spy", lambda: None)
     place = Place(tmp_path, program=None)
-    nonce = request_burst(tmp_path)
-    place.tick()
-    place.tick()
-    answer = answer_to(tmp_path, nonce)
+    place.begin()
+    assert place.reason == MISSING and not place.bursts.busy
+    answer = answer_to(tmp_path, place.ask())
     assert answer is not None and answer.reason == MISSING and answer.stacks == ()
 
 
-def test_nobody_is_left_to_be_read(place):
-    nonce = request_burst(place.path)
-    place.living = []
-    place.tick()
-    place.tick()
-    assert "alive" in answer_to(place.path, nonce).reason
-
-
-def test_py_spy_missing_is_a_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr(stacks, "find_py_spy", lambda: None)
-    place = Place(tmp_path, program=None)
-    place.train()
-    place.tick()
-    assert place.reason == MISSING and not place.bursts.busy
-
-
 def test_native_frames(place, made):
-    request_burst(place.path, native=True, seconds=20)
-    place.tick()
-    place.tick()
-    assert [(one.pid, one.native, one.seconds, one.rate_hz) for one in made] == [
-        (50, True, 2, 10),
-        (51, True, 2, 10),
-    ]
+    place.ask(native=True, seconds=20)
+    read = [(one.pid, one.native, one.seconds, one.rate_hz) for one in made]
+    assert read == [(50, True, 2, 10), (51, True, 2, 10)]
     place.end()
     assert not place.bursts.busy and len(made) == 2  # the GIL is not looked at
     assert place.told()["native"] is True
@@ -465,15 +421,13 @@ def test_a_process_left_stopped_is_woken_and_one_stopped_before_is_not(tmp_path,
         first, second = (one.pid for one in sleepers)
         place = Place(tmp_path, workers=(second,))
         place.main.probe = SimpleNamespace(pid=first)
-        os.kill(second, signal.SIGSTOP)
-        until_state(second, b"T")
-        request_burst(tmp_path, native=True)
-        place.tick()
-        place.tick()
-        os.kill(first, signal.SIGSTOP)
-        until_state(first, b"T")
+        for pid in (second, first):
+            os.kill(pid, signal.SIGSTOP)
+            until(lambda pid=pid: state_of(pid) == b"T", "a stop")
+            if pid == second:
+                place.ask(native=True)
         place.end()
-        until_state(first, b"S")
+        until(lambda: state_of(first) == b"S", "its waking")
         assert state_of(second) == b"T"
     finally:
         for one in sleepers:
@@ -481,25 +435,13 @@ def test_a_process_left_stopped_is_woken_and_one_stopped_before_is_not(tmp_path,
             one.wait()
 
 
-def until_state(pid, state):
-    deadline = time.monotonic() + 60
-    while state_of(pid) != state:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 # What goes wrong.
 
 
 def test_failures_are_a_reason_and_a_note(place, made):
-    place.train()
-    place.tick()
-    made[0].said = Outcome(
-        1, None, None, "Permission Denied: Try running again with elevated permissions"
-    )
-    made[1].said = made[2].said = Outcome(
-        1, None, None, "Error: No such file or directory (os error 2)"
-    )
+    place.begin()
+    made[0].said = Outcome(1, None, None, "Permission Denied: Try running again")
+    made[1].said = made[2].said = Outcome(1, None, None, "Error: No such file (os error 2)")
     place.end()
     assert "--cap-add=SYS_PTRACE" in place.reason and not place.bursts.busy
     told = place.told()
@@ -507,43 +449,32 @@ def test_failures_are_a_reason_and_a_note(place, made):
 
 
 def test_one_that_failed_beside_others_leaves_theirs(place, made):
-    place.train()
-    place.tick()
+    place.begin()
     FakeRecording.written[51] = {"profiles": 5}
     made[2].said = Outcome(1, None, None, "Error: odd")
-    place.end()
-    place.end()
+    place.end(2)
     assert place.told()["reason"] is None and place.reason is None
-    assert {one["pid"]: one["samples"] for one in place.told()["processes"]} == {
-        50: 2,
-        51: 0,
-        52: 0,
-    }
+    assert place.samples() == {50: 2, 51: 0, 52: 0}
 
 
 def test_one_that_hangs_is_killed(place, made):
-    place.train()
-    place.tick()
+    place.begin()
     place.tick(19)
     assert not any(one.killed for one in made)
     place.tick(2)
     assert all(one.killed for one in made)
-    place.end()
-    place.end()
+    place.end(2)
     assert "did not end in time" in place.told()["failures"][0]
 
 
 def test_one_that_is_dearer_than_allowed_ends_early_and_the_next_reads_less_often(place, made):
-    place.train()
-    place.tick()
+    place.begin()
     made[0].cpu = 2 * S
     place.tick()
     assert all(one.ended for one in made)
     place.end()
     assert not place.bursts.busy and place.told()["ended_early"] is True and place.told()["stacks"]
-    request_burst(place.path)
-    place.tick()
-    place.tick()
+    place.ask()
     assert made[-1].rate_hz == 8
 
 
@@ -564,16 +495,14 @@ def test_a_burst_that_slows_the_loop_down_ends_early(place, made, slower, early)
 
 
 def test_the_end_of_the_training_keeps_what_was_seen(place, made):
-    place.train()
-    place.tick()
+    place.begin()
     place.bursts.close()
     assert all(one.ended for one in made) and len(made) == 3
     assert place.told()["stacks"] and place.reason is None
 
 
 def test_a_removed_directory_and_broken_parts_raise_nothing(place, made, monkeypatch):
-    place.train()
-    place.tick()
+    place.begin()
     monkeypatch.setattr(Merged, "add", lambda *what: 1 / 0)
     place.end()
     assert not place.bursts.busy and "ZeroDivisionError" in place.reason
@@ -593,9 +522,8 @@ def merge(tmp_path, data, pid=50, native=False, into=None):
 
 
 def test_equal_stacks_are_counted_and_frames_kept_once(tmp_path):
-    merged, samples = merge(
-        tmp_path, speedscope(["a@x.py", "b@x.py"], ["a@x.py"], ["a@x.py", "b@x.py"])
-    )
+    both = ["a@x.py", "b@x.py"]
+    merged, samples = merge(tmp_path, speedscope(both, ["a@x.py"], both))
     merge(tmp_path, speedscope(["b@x.py"], thread='Thread 77 "Thread-1 ("odd")"'), into=merged)
     frames, stacks, dropped, _ = merged.kept()
     assert samples == 3 and dropped == 0
@@ -633,11 +561,8 @@ def test_a_worker_s_own_thread_is_its_main_thread_whatever_its_name(tmp_path):
 
 
 def test_compiled_frames_are_marked(tmp_path):
-    merged, _ = merge(
-        tmp_path,
-        speedscope(["a@x.py", "b@<string>", "inflate@/lib/libz.so", "c@codec.c"]),
-        native=True,
-    )
+    stack = ["a@x.py", "b@<string>", "inflate@/lib/libz.so", "c@codec.c"]
+    merged, _ = merge(tmp_path, speedscope(stack), native=True)
     assert [frame.native for frame in merged.kept()[0]] == [False, False, True, True]
 
 
@@ -675,20 +600,12 @@ def test_where_it_is_found(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("message", "scope", "part"),
     [
-        (
-            "Permission Denied: Try running again with elevated permissions",
-            None,
-            "--cap-add=SYS_PTRACE",
-        ),
+        ("Permission Denied: Try running again", None, "--cap-add=SYS_PTRACE"),
         ("Error: Operation not permitted (os error 1)", "1", "--cap-add=SYS_PTRACE"),
         ("Permission Denied", "2", "kernel.yama.ptrace_scope=1"),
         ("Permission Denied", "3", "next boot"),
         ("Error: x\n  0: No such process (os error 3)", None, "had ended"),
-        (
-            "py-spy> Sampling\nError: Failed to find python version\n\nCaused by",
-            None,
-            "Failed to find python version",
-        ),
+        ("py-spy> Sampling\nError: Failed to find\n\nCaused by", None, "Failed to find"),
         ("", None, "said nothing"),
     ],
 )
@@ -706,21 +623,13 @@ def program(path: Path, text: str) -> str:
     return str(path)
 
 
-def over(recording, patience=60.0):
-    deadline = time.monotonic() + patience
-    while not recording.over:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    return recording.outcome()
-
-
 @linux
 def test_a_recording_that_fails_or_cannot_begin(tmp_path):
-    failing = program(
-        tmp_path / "failing", "import sys\nprint('Error: odd', file=sys.stderr)\nsys.exit(3)\n"
-    )
+    text = "import sys\nprint('Error: odd', file=sys.stderr)\nsys.exit(3)\n"
+    failing = program(tmp_path / "failing", text)
     one = Recording(failing, os.getpid(), tmp_path, 5, 1)
-    assert over(one) == Outcome(3, None, None, "Error: odd\n")
+    until(lambda: one.over, "its end")
+    assert one.outcome() == Outcome(3, None, None, "Error: odd\n")
     one.clear()
     with pytest.raises(FileNotFoundError):
         Recording(str(tmp_path / "nowhere"), os.getpid(), tmp_path, 5, 1)
@@ -729,42 +638,33 @@ def test_a_recording_that_fails_or_cannot_begin(tmp_path):
 
 @linux
 def test_a_recording_can_be_ended_and_killed(tmp_path):
-    text = (
-        "import signal, sys, time\nsignal.signal(signal.SIGINT, lambda *_: "
-        "sys.exit(7))\nprint('on', flush=True)\n"
-    )
-    stubborn = (
-        "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('on', "
-        "flush=True)\n"
-    )
+    def begun(name, handler, pid):
+        text = f"import signal, sys, time\nsignal.signal(signal.SIGINT, {handler})\n"
+        text += "print('on', flush=True)\ntime.sleep(200)\n"
+        return Recording(program(tmp_path / name, text), pid, tmp_path, 5, 1)
+
     heard = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in the sampler
     try:
-        polite = Recording(
-            program(tmp_path / "polite", text + "time.sleep(200)\n"), 5, tmp_path, 5, 1
-        )
-        deaf = Recording(
-            program(tmp_path / "deaf", stubborn + "time.sleep(200)\n"), 6, tmp_path, 5, 1
-        )
+        polite = begun("polite", "lambda *_: sys.exit(7)", 5)
+        deaf = begun("deaf", "signal.SIG_IGN", 6)
     finally:
         signal.signal(signal.SIGINT, heard)
-    deadline = time.monotonic() + 60
-    while any("on" not in (tmp_path / f".stacks-{pid}.txt").read_text() for pid in (5, 6)):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    said = [tmp_path / f".stacks-{pid}.txt" for pid in (5, 6)]
+    until(lambda: all("on" in path.read_text() for path in said), "both")
     polite.end()
     deaf.end()
-    assert over(polite).status == 7
-    assert not deaf.over
+    until(lambda: polite.over, "its end")
+    assert polite.outcome().status == 7 and not deaf.over
     deaf.kill()
-    assert over(deaf).status == -signal.SIGKILL
+    until(lambda: deaf.over, "its end")
+    assert deaf.outcome().status == -signal.SIGKILL
 
 
 @linux
 def test_trying_whether_stacks_can_be_read(tmp_path):
     reads = program(tmp_path / "reads", "print('Thread 5 (idle)')\n")
-    denied = program(
-        tmp_path / "denied", "import sys\nsys.exit('Permission Denied: Try running again')\n"
-    )
+    text = "import sys\nsys.exit('Permission Denied: Try running again')\n"
+    denied = program(tmp_path / "denied", text)
     assert try_stacks(reads) is None
     assert try_stacks(denied, tmp_path) == NOT_PERMITTED[0]
     assert "cannot be started" in try_stacks(str(tmp_path / "nowhere"))
@@ -775,8 +675,8 @@ def test_trying_whether_stacks_can_be_read(tmp_path):
 
 def test_only_the_sampler_is_permitted(monkeypatch):
     calls = []
-    library = SimpleNamespace(prctl=lambda *given: calls.append(given))
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace(prctl=Prctl(library.prctl)))
+    prctl = functools.partial(lambda *given: calls.append(given))  # takes attributes
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace(prctl=prctl))
     monkeypatch.setattr(sys, "platform", "linux")
     for pid in (None, 0, 1, -1):
         ptrace.allow(pid)
@@ -789,13 +689,3 @@ def test_only_the_sampler_is_permitted(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     ptrace.allow(4321)
     assert calls == [(ptrace.PR_SET_PTRACER, 4321, 0, 0, 0), (ptrace.PR_SET_PTRACER, 77, 0, 0, 0)]
-
-
-class Prctl:
-    """A C function, which takes attributes."""
-
-    def __init__(self, call):
-        self.call = call
-
-    def __call__(self, *given):
-        return self.call(*given)

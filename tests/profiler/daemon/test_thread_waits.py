@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+import started
 from loaderscope.profiler.daemon.stack_capture.peers import Peer, peer_of
 from loaderscope.profiler.daemon.stack_capture.py_spy import find_py_spy
 from loaderscope.profiler.daemon.stack_capture.readings import Readings
@@ -22,7 +23,6 @@ from loaderscope.profiler.daemon.stack_capture.thread_waits import Seen, ThreadW
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="/proc of Linux")
 
-PATIENCE_S = 60.0
 BEGIN = """
 import fcntl, multiprocessing, os, select, socket, subprocess, sys, tempfile, threading, time
 fork = multiprocessing.get_context("fork")
@@ -55,8 +55,8 @@ WAITS: dict[str, tuple[str, str, str | None]] = {
     "local socket": ("served(socket.AF_UNIX).recv(1)", "server waits", "python"),
     "server": ("served().recv(1)", "server waits", "python 127.0.0.1:"),
     "busy server": ("served(answer=spin).recv(1)", "server", "python 127.0.0.1:"),
-    "with a timeout": (
-        "asking = served(); asking.settimeout(1000); asking.recv(1)",
+    "a timeout": (
+        "it = served(); it.settimeout(1000); it.recv(1)",
         "server waits",
         "python 127.0.0.1:",
     ),
@@ -88,43 +88,29 @@ WAITS: dict[str, tuple[str, str, str | None]] = {
         "sleep",
         "",
     ),
-    "a lock of its own": (
-        "lock = threading.Lock(); lock.acquire(); lock.acquire()",
-        "lock",
-        "",
-    ),
+    "a lock of its own": ("lock = threading.Lock(); lock.acquire(); lock.acquire()", "lock", ""),
 }
 
 
 @contextmanager
-def process(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+def process(code: str) -> Iterator[subprocess.Popen[str]]:
     """Runs the code until the test has looked; `ready()` says that it is about to wait."""
     code = f"{BEGIN}\n{textwrap.dedent(code)}"
-    started = subprocess.Popen(
-        [sys.executable, "-c", code, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
+    how: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    begun = subprocess.Popen([sys.executable, "-c", code], start_new_session=True, **how)
     try:
-        assert started.stdout is not None
-        assert started.stdout.readline() == "ready\n"
-        yield started
+        assert begun.stdout is not None
+        assert begun.stdout.readline() == "ready\n"
+        yield begun
     finally:
-        os.killpg(started.pid, 9)
-        started.wait()
-        started.stdout.close()
+        os.killpg(begun.pid, 9)
+        begun.wait()
+        begun.stdout.close()
 
 
 def until(look: Callable[[], Any], right: Callable[[Any], bool]) -> Any:
-    deadline, found = time.monotonic() + PATIENCE_S, None
-    while time.monotonic() < deadline:
-        found = look()
-        if right(found):
-            return found
-        time.sleep(0.005)
-    raise AssertionError(found)
+    """What is seen, once it is right."""
+    return started.until(lambda: next(filter(right, [look()]), None), "what is waited for")
 
 
 @pytest.mark.parametrize("name", WAITS)

@@ -1,5 +1,4 @@
-"""Work in a thread of its own: given up on where it hangs, and taken up again once it is over after
-all."""
+"""Work in a thread of its own: given up on where it hangs, taken up once it is over after all."""
 
 import threading
 import time

@@ -1,5 +1,4 @@
-"""What a device needs once a batch and once a copy: the two forms do the same, each test on
-both."""
+"""What a device needs once a batch and once a copy, in both forms."""
 
 from __future__ import annotations
 
@@ -58,21 +57,13 @@ LANE = SimpleNamespace(window="window")
 
 
 def steps(clock, count):
-    """What so many steps leave in the log; events by their numbers, waiting as whether it is
-    known."""
+    """What so many steps leave in the log: events by numbers, waiting as whether it is known."""
     for n in range(count):
         clock.entered()
         clock.handed_over(LANE, n, "data")
     clock.entered()
-    return [
-        (
-            *(None if event is None else event.number for event in entry[:3]),
-            *entry[3:5],
-            entry[5] >= 0,
-            entry[6],
-        )
-        for entry in clock.log
-    ]
+    rows = [([event.number for event in entry[:3]], entry[3:]) for entry in clock.log]
+    return [(*numbers, window, at, ns >= 0, data) for numbers, (window, at, ns, data) in rows]
 
 
 def at(n):
@@ -82,10 +73,9 @@ def at(n):
 def test_each_step_has_its_three_events(hooks):
     clock = clock_of(hooks, Device())
     clock.until, clock.until_ns = 2, 1 << 62
-    assert steps(clock, 2) == [
-        (1, 2, 3, "window", at(0), True, None),
-        (3, 4, 5, "window", at(1), True, None),
-    ]
+    first, second = steps(clock, 2)
+    assert first == (1, 2, 3, "window", at(0), True, None)
+    assert second == (3, 4, 5, "window", at(1), True, None)
     assert clock.told == [("due", 2)]
     clock.until, clock.until_ns = 1 << 62, 0
     clock.entered()
@@ -177,11 +167,8 @@ def test_in_all_else_it_is_the_method(hooks):
     method = hooks.Noticing(str.upper, lambda *args: False, None)
     assert method == str.upper and str.upper == method and method != str.lower and method != hooks
     assert method in {str.upper} and str.upper in {method}
-    assert (repr(method), method.__doc__, method.__name__) == (
-        repr(str.upper),
-        str.upper.__doc__,
-        "upper",
-    )
+    assert (repr(method), method.__name__) == (repr(str.upper), "upper")
+    assert method.__doc__ == str.upper.__doc__
     assert pickle.loads(pickle.dumps(method)) is str.upper
     with pytest.raises(AttributeError):
         _ = method.nothing

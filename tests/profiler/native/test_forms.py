@@ -1,6 +1,4 @@
-"""The two forms of the hottest path do the same, each test on both. What only the compiled form can
-get wrong (memory, references) is asked of it alone. Whole loaders are recorded by both in
-`test_same_records`."""
+"""The two forms of the hottest path do the same; memory and references of the compiled one."""
 
 from __future__ import annotations
 
@@ -80,12 +78,8 @@ def lane_of(house, records):
 def stepping(house, answers, records=1000):
     """An iterator that records what it gives, and its iteration."""
     on_end, on_failure = house.iterators.on_end, house.iterators.on_failure
-    cls = type(
-        "Stepped",
-        (Idle,),
-        {"__next__": house.form.hooks.stepping(Idle.__next__, on_end, on_failure)},
-    )
-    iterator = cls(answers)
+    hook = house.form.hooks.stepping(Idle.__next__, on_end, on_failure)
+    iterator = type("Stepped", (Idle,), {"__next__": hook})(answers)
     step = house.iteration.Iteration(house.recorder.Recorder("test", {}))
     step.take(lane_of(house, records))
     step.detailed = step.special = False
@@ -94,51 +88,32 @@ def stepping(house, answers, records=1000):
 
 
 def test_one_form_is_used_everywhere(house):
-    hooks = house.form.hooks
-    assert (
-        (house.form.why_python == "")
-        == (house.form.native is not None)
-        == (hooks is house.form.native)
-    )
-    assert (
-        hooks.__name__
-        == f"loaderscope.profiler.native.{'python_form' if house.form.native is None else '_native'}"
-    )
+    hooks, in_use = house.form.hooks, house.form.native is not None
+    assert (house.form.why_python == "") == in_use == (hooks is house.form.native)
+    assert hooks.__name__.endswith(".native._native" if in_use else ".native.python_form")
     for ours, theirs in ((house.iteration.Iteration, hooks.BatchTimings), (house.lane.Lane, hooks.LaneState),
                          (house.envelope.Envelope, hooks.Parcel)):  # fmt: skip
         assert issubclass(ours, theirs)
 
 
-def declared():
-    """What the type stub says: functions and their arguments."""
-    tree = ast.parse(Path(form.__file__).with_name("_native.pyi").read_text())
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    return {node.name: [argument.arg for argument in node.args.posonlyargs] for node in functions}
+STUB = ast.parse(Path(form.__file__).with_name("_native.pyi").read_text()).body
+HOOKS = {
+    node.name: [argument.arg for argument in node.args.posonlyargs]
+    for node in STUB
+    if isinstance(node, ast.FunctionDef) and node.name not in ("records", "envelopes")
+}
+TYPES = {node.name for node in STUB if isinstance(node, ast.ClassDef) and node.name != "Hook"}
 
 
 @pytest.mark.parametrize("module", [form.native, python_form])
 def test_both_forms_have_what_the_stub_declares(module):
     if module is None:
         pytest.skip(form.why_python)
-    hooks = {
-        name: given for name, given in declared().items() if name not in ("records", "envelopes")
-    }
-    found = {
-        name: list(inspect.signature(getattr(module, name)).parameters.values()) for name in hooks
-    }
-    assert {name: [each.name for each in given] for name, given in found.items()} == hooks
-    assert all(each.kind is each.POSITIONAL_ONLY for given in found.values() for each in given)
-    types = {
-        "BatchTimings",
-        "CollateMark",
-        "LaneState",
-        "Noticing",
-        "Parcel",
-        "Stamping",
-        "StepMarks",
-    }
-    has = {name for name in vars(module) if name in types or name in hooks}
-    assert has == types | set(hooks)
+    found = {name: inspect.signature(getattr(module, name)).parameters for name in HOOKS}
+    assert {name: list(given) for name, given in found.items()} == HOOKS
+    for given in found.values():
+        assert all(each.kind is each.POSITIONAL_ONLY for each in given.values())
+    assert len(TYPES) == 7 and vars(module).keys() >= TYPES
 
 
 @pytest.mark.parametrize(("value", "pure"), [("1", True), ("", False), ("0", False)])
@@ -155,22 +130,13 @@ def test_records_are_written_where_the_schema_says(house):
     lane = step.lane
     assert list(iterator) == ["a", "b", "c"]
     assert lane.committed[0] == 3
-    record = {
-        field.name: struct.unpack_from(
-            "@" + field.code, lane.buf, WINDOW_AT + RECORD_BYTES + BATCH.offset(field.name)
-        )[0]
-        for field in BATCH.fields[:8]
-    }
-    assert record.pop("t_ns") > 0
-    assert record.pop("wait_ns") >= 0
-    assert record == {
-        "seq": 2,
-        "index_ns": 20,
-        "fetch_ns": 30,
-        "collate_ns": 40,
-        "samples": 5,
-        "epoch": 7,
-    }
+    record = {}
+    for field in BATCH.fields[:8]:
+        place = WINDOW_AT + RECORD_BYTES + BATCH.offset(field.name)
+        (record[field.name],) = struct.unpack_from("@" + field.code, lane.buf, place)
+    assert record.pop("t_ns") > 0 and record.pop("wait_ns") >= 0
+    known = {"seq": 2, "index_ns": 20, "fetch_ns": 30, "collate_ns": 40, "samples": 5, "epoch": 7}
+    assert record == known
 
 
 def test_errors_of_the_base_pass_unchanged(house):
@@ -300,11 +266,8 @@ def test_counts_that_are_not_memory_are_set_as_items(compiled_house):
     counted = step.lane.committed = Counted([0])
     list(iterator)
     assert counted == [3]
-    for other in (
-        memoryview(bytearray(8)),
-        memoryview(bytearray(8)).cast("i"),
-        memoryview(bytearray(9))[1:].cast("Q"),
-    ):
+    plain = memoryview(bytearray(8))
+    for other in (plain, plain.cast("i"), memoryview(bytearray(9))[1:].cast("Q")):
         step.lane.committed = other
         assert step.lane.committed is other
 
@@ -350,9 +313,8 @@ def repeated(house, times):
         results.put((5, object()))
         send(memoryview(bytearray(b"x" * 300 + held.message[1][2] + b"end")))
         found = house.envelope.unwrap(held.message[1], 7)
-        assert (
-            type(found) is house.envelope.Envelope and len(found.times) == house.envelope.TIMES.size
-        )
+        assert type(found) is house.envelope.Envelope
+        assert len(found.times) == house.envelope.TIMES.size
 
 
 def test_nothing_leaks(house):

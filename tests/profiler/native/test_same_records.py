@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import queue
 import time
@@ -30,8 +31,7 @@ KNOWN = ("seq", "samples", "epoch", "task", "worker", "flags", "digest", *(
     field.name for field in BATCH.fields if field.name.startswith("h2d_")
 ), "compute_device_ns", "stall_ns")  # fmt: skip
 OF_THE_ORDER = ("seq", "samples", "worker", "compute_ns", "digest")  # in which the batches come
-# Which of the batches are looked at in detail depends on how long they took: measured in both, or
-# in neither.
+# Which are looked at in detail depends on how long they took: measured in both, or in neither.
 DETAIL = ("fetch_cpu_ns", "collate_cpu_ns", "bytes", "tensors", "own_ns", "sample_min_ns", "sample_median_ns",
           "sample_max_ns")  # fmt: skip
 # Whatever else there is was measured in both, or in neither.
@@ -48,24 +48,13 @@ class Slow(torch.utils.data.Dataset[torch.Tensor]):
         return torch.full((4,), float(index))
 
 
-def plain(rows, workers):
-    return DataLoader(rows, batch_size=BATCH_SIZE, num_workers=workers)
-
-
-def pinned(rows, workers):
-    return DataLoader(rows, batch_size=BATCH_SIZE, num_workers=workers, pin_memory=True)
-
-
-def any_order(rows, workers):
-    return DataLoader(rows, batch_size=BATCH_SIZE, num_workers=workers, in_order=False)
-
-
-def stateful(rows, workers):
-    return StatefulDataLoader(rows, batch_size=BATCH_SIZE, num_workers=workers)
-
-
-def unbatched(rows, workers):
-    return DataLoader(rows, batch_size=None, num_workers=workers)
+MAKE = {
+    "plain": functools.partial(DataLoader, batch_size=BATCH_SIZE),
+    "pinned": functools.partial(DataLoader, batch_size=BATCH_SIZE, pin_memory=True),
+    "any order": functools.partial(DataLoader, batch_size=BATCH_SIZE, in_order=False),
+    "stateful": functools.partial(StatefulDataLoader, batch_size=BATCH_SIZE),
+    "unbatched": functools.partial(DataLoader, batch_size=None),
+}
 
 
 @pytest.fixture
@@ -80,11 +69,11 @@ def pinning(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor, *device: tensor.clone())
 
 
-def recorded(form, make, rows, workers):
+def recorded(form, kind, rows, workers):
     """(the batches, their records), in this form."""
     with two_forms.form(form) as imported:
         watch = imported("profiler.record.iterate.watch")
-        loader = watch.watch(make(rows, workers), name=form)
+        loader = watch.watch(MAKE[kind](rows, num_workers=workers), name=form)
         values = [batch.tolist() for _ in range(EPOCHS) for batch in loader]
         directory, index = watch.loader_place(loader)
         imported("profiler.record.session.session").flush()
@@ -98,25 +87,22 @@ def measured(column):
 
 @pytest.mark.filterwarnings("ignore:'set_vital':UserWarning")  # torchdata calls it
 @pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("make", [plain, pinned, any_order, stateful, unbatched])
-def test_every_field_of_every_record(make, workers, pinning):
+@pytest.mark.parametrize("kind", MAKE)
+def test_every_field_of_every_record(kind, workers, pinning):
     rows = torch.arange(ROWS * 4, dtype=torch.float32).reshape(ROWS, 4)
     (values, got), (values_too, got_too) = (
-        recorded(form, make, rows, workers) for form in two_forms.available()
+        recorded(form, kind, rows, workers) for form in two_forms.available()
     )
-    in_turn = (
-        make is not any_order or not workers
-    )  # otherwise the workers' speed decides on the order
+    in_turn = kind != "any order" or not workers  # else the workers' speed decides on the order
     if in_turn:
         assert values == values_too
     else:
         got, got_too = (np.sort(each, order=["epoch", "task"]) for each in (got, got_too))
-    assert len(got) == len(got_too) == EPOCHS * (ROWS if make is unbatched else BATCHES)
+    assert len(got) == len(got_too) == EPOCHS * (ROWS if kind == "unbatched" else BATCHES)
     for name in got.dtype.names:
         ours, theirs = got[name], got_too[name]
-        if name in ("unpack_ns", "pin_ns") and make is pinned and workers:
-            # The thread that pins waits for its first messages before its queue is made to open
-            # envelopes.
+        if name in ("unpack_ns", "pin_ns") and kind == "pinned" and workers:
+            # The thread that pins waits for its first messages before envelopes are opened.
             ours, theirs = (each[name][each["task"] >= 4] for each in (got, got_too))
         if name in DETAIL:
             assert measured(ours).any() == measured(theirs).any(), name
@@ -126,21 +112,20 @@ def test_every_field_of_every_record(make, workers, pinning):
             assert measured(ours).tolist() == measured(theirs).tolist(), name
     for one in (got, got_too):
         assert (one["wait_ns"] > 0).all() and (np.diff(np.sort(one["t_ns"])) > 0).all()
-        assert (one["pin_ns"] >= 0)[one["task"] >= 4 if workers else ...].all() == (make is pinned)
+        assert (one["pin_ns"] >= 0)[one["task"] >= 4 if workers else ...].all() == (
+            kind == "pinned"
+        )
         if workers:
             assert len(set(one["worker_pid"].tolist())) == EPOCHS * workers or not in_turn
-            assert (
-                (one["outstanding"] >= 0).all()
-                and (one["ready"] >= 0).all()
-                and (one["queued_ns"] >= 0).all()
-            )
+            assert (one["outstanding"] >= 0).all() and (one["ready"] >= 0).all()
+            assert (one["queued_ns"] >= 0).all()
             assert one["pickled_bytes"].tolist() == got["pickled_bytes"].tolist()
 
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_every_field_where_all_batches_are_looked_at(workers):
     (values, got), (values_too, got_too) = (
-        recorded(form, plain, Slow(), workers) for form in two_forms.available()
+        recorded(form, "plain", Slow(), workers) for form in two_forms.available()
     )
     assert values == values_too
     for name in got.dtype.names:
@@ -151,8 +136,7 @@ def test_every_field_where_all_batches_are_looked_at(workers):
 
 
 class Received:
-    """The shape of torch's iterator with workers: hands on what it is given as if it came from a
-    queue."""
+    """The shape of torch's iterator with workers, handing on what it is given."""
 
     _ls: Any = None
     _auto_collation = True
@@ -248,8 +232,7 @@ class _NaN(float):
 
 
 def fields(record):
-    """Its values; when it was asked for and how long that took counts as unmeasured, once it is
-    seen to be measured."""
+    """Its values; `t_ns` and `wait_ns` count as unmeasured, once they are seen to be measured."""
     values = {name: record[name].item() for name in record.dtype.names}
     assert values["t_ns"] > 0 and values["wait_ns"] > 0
     values |= {"t_ns": -1, "wait_ns": -1}

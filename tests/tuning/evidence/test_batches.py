@@ -41,9 +41,8 @@ def test_only_equal_batches_have_equal_digests() -> None:
 
 def test_how_values_lie_in_memory_makes_no_difference() -> None:
     table = torch.arange(12.0).reshape(3, 4)
-    assert digest(table.T) == digest(table.T.contiguous()) and digest(table[:, ::2]) == digest(
-        table[:, ::2].clone()
-    )
+    assert digest(table.T) == digest(table.T.contiguous())
+    assert digest(table[:, ::2]) == digest(table[:, ::2].clone())
 
 
 def test_views_of_the_data_are_told_from_copies() -> None:
@@ -60,5 +59,7 @@ def test_what_a_worker_could_not_send() -> None:
     weights = torch.ones(1, requires_grad=True)
     assert why_not_sent([torch.ones(2), {"a": ("text", 3)}, Boxes(1), np.zeros(2), weights]) is None
     assert "a tensor with a history" in str(why_not_sent([{"a": weights * 2}]))
-    for value in (threading.Lock(), lambda: 0, (each for each in [1])):
+    hidden = namedtuple("hidden", ["rows"])(torch.ones(2))
+    for value in (threading.Lock(), lambda: 0, (each for each in [1]), hidden):
         assert "cannot be pickled" in str(why_not_sent([torch.ones(1), Boxes(value)]))
+    assert "its batches hold a hidden that" in str(why_not_sent({"a": [hidden]}))

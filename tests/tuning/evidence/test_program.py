@@ -1,9 +1,5 @@
 """What the source of a program says it writes to, under whatever name."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from loaderscope.tuning.evidence import program
@@ -59,9 +55,7 @@ def stay(it):
         ("grown", 31),
     ],
 )
-def test_what_is_written_in_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, line: int | None
-) -> None:
+def test_what_is_written_in_place(tmp_path, monkeypatch, name, line):
     path = tmp_path / "train.py"
     path.write_text(SOURCE)
     monkeypatch.setattr(program, "files", lambda: [path])

@@ -1,5 +1,4 @@
-"""Workers that are forked beside a training process which fetches by itself read the samples they
-are asked for."""
+"""Workers forked beside a process that fetches by itself read the samples they are asked for."""
 
 from __future__ import annotations
 
@@ -21,7 +20,6 @@ from torch.utils.data import DataLoader, Dataset, Subset
 import loaderscope
 from loaderscope.profiler.record.fetch_probe.positions import descriptors
 from loaderscope.tuning.evidence import shared_files
-from loaderscope.tuning.evidence.batches import why_not_sent
 from loaderscope.tuning.evidence.evidence import Evidence
 from loaderscope.tuning.evidence.settings import Settings
 from loaderscope.tuning.evidence.shared_files import SharedHandles, _received, handles, reopen_files
@@ -78,10 +76,8 @@ def test_each_worker_reads_where_it_wants(way: str, late: bool, rows: Path) -> N
                 f"fetching changes {loader.dataset.__class__.__name__}.source"
             }
         else:
-            assert (
-                len([each for each in script.events if each[0] != "begun"]) >= 4
-                and not script.failures
-            )
+            assert len([each for each in script.events if each[0] != "begun"]) >= 4
+            assert not script.failures
         loaderscope.unwatch(loader)
 
 
@@ -167,15 +163,11 @@ class Pooled(Stored):
         return self.threads.submit(super().read, index).result()
 
 
-def test_a_worker_that_waits_for_a_thread_it_has_not_never_has_its_turn(
-    rows: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Forked where a pool of threads was begun, it would wait for ever: it makes nothing that could
-    be compared."""
+def test_a_worker_that_waits_for_a_thread_it_has_not_never_has_its_turn(rows, monkeypatch):
+    """Forked where a pool of threads was begun, it would wait for ever."""
     data = Pooled(lambda: rows.open("rb"), late=False)
-    assert "Pooled.threads has threads, which forked processes lack" in why_not(
-        data, 0, Settings(2)
-    )
+    why = "Pooled.threads has threads, which forked processes lack"
+    assert why in why_not(data, 0, Settings(2))
     monkeypatch.setattr(Evidence, "why_not", lambda *_: None)  # had nobody seen the threads
     loader = DataLoader(data, batch_size=6)
     script = scripted(loader, {5: Settings(2)}, at_once=False)
@@ -208,9 +200,8 @@ def test_what_workers_open_late_is_not_opened_in_the_training_process(wrap: Any)
     loader = DataLoader(wrap(data), batch_size=5, num_workers=1)
     script = scripted(loader, {8: Settings(0), 15: Settings(2)}, kept=False)
     assert sum(len(batch) for batch in loader) == len(loader.dataset)
-    assert data.source is None and [str(each) for each in script.failures] == [
-        "fetching changes Opening.source"
-    ]
+    assert data.source is None
+    assert [str(each) for each in script.failures] == ["fetching changes Opening.source"]
     loaderscope.unwatch(loader)
 
 
@@ -247,9 +238,8 @@ def test_what_workers_forked_later_could_not_open_is_left_to_workers(rows: Path)
     for _ in range(2):
         script = scripted(loader, {8: Settings(0), 12: Settings(1)})
         assert [int(each) for batch in loader for each in batch] == list(range(LENGTH))
-        assert {str(each) for each in script.failures} == {
-            "fetching changes Once.source"
-        } and data.source is None
+        assert {str(each) for each in script.failures} == {"fetching changes Once.source"}
+        assert data.source is None
         loaderscope.unwatch(loader)
 
 
@@ -259,16 +249,13 @@ def test_what_only_lies_open_is_no_reason(rows: Path, server: tuple[str, int]) -
         assert why_not(Stored(lambda: rows.open("rb"), late=True), 0, Settings(2)) is None
 
 
-def test_a_connection_counts_that_brings_something_in_each_fetch(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_connection_counts_that_brings_something_in_each_fetch(monkeypatch):
     def fetched(shared: SharedHandles, *looks: tuple[int, int, int]) -> str | None:
         """How far a file is, and what a server and a rank have sent, before and after a fetch."""
         for step, (file, server, rank) in zip((shared.begins, shared.ended), looks, strict=True):
             found = {1: (server, "server"), 2: (rank, "rank")}
-            monkeypatch.setattr(
-                shared_files, "handles", lambda f=file, c=found: ({0: (f, "rows.bin")}, c)
-            )
+            seen = {0: (file, "rows.bin")}, found
+            monkeypatch.setattr(shared_files, "handles", lambda seen=seen: seen)
             step()
         return shared.why_not_forked
 
@@ -287,13 +274,3 @@ def test_a_socket_that_another_thread_closes_meanwhile_leaves_nothing_open(rows:
         with pytest.raises(OSError, match="socket"):
             _received(file.fileno())  # the number was a socket's when it was looked at
         assert sorted(fd for fd, *_ in descriptors()) == before
-
-
-def test_batches_that_no_worker_could_send() -> None:
-    from collections import namedtuple
-
-    hidden = namedtuple("hidden", ["rows"])
-    assert why_not_sent([torch.ones(2), {"a": ("text", 3)}]) is None
-    assert "its batches hold a hidden that cannot be pickled" in str(
-        why_not_sent({"a": [hidden(torch.ones(2))]})
-    )

@@ -1,5 +1,4 @@
-"""What objects are made of: every change that their code could see is found, and none of their code
-runs."""
+"""Every change that objects' code could see is found, and none of their code runs."""
 
 from __future__ import annotations
 
@@ -141,11 +140,15 @@ CHANGES: dict[str, tuple[Callable[[Data], Any], str]] = {
 }
 
 
+def looked_at() -> tuple[Data, State]:
+    data = Data()
+    return data, State({"the data set": data})
+
+
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_is_found_and_named(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME", "x")
-    data = Data()
-    state = State({"the data set": data})
+    data, state = looked_at()
     assert state.complete and state.changed(full=True) is None
     assert not state.obstacles and not state.fork_obstacles
     make, name = CHANGES[change]
@@ -155,8 +158,7 @@ def test_a_change_is_found_and_named(change: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_is_near_is_compared_each_time_and_what_is_far_in_turns() -> None:
-    data = Data()
-    state = State({"the data set": data})
+    data, state = looked_at()
     data.count = 1
     assert state.changed() == "Data.count"
     state = state.again()
@@ -170,36 +172,26 @@ def test_what_is_near_is_compared_each_time_and_what_is_far_in_turns() -> None:
 
 
 def test_equal_plain_values_are_no_change() -> None:
-    data = Data()
-    state = State({"the data set": data})
+    data, state = looked_at()
     data.count, data.name = int("1000"), "".join(["da", "ta"])
     data.few[0] = int("1")
     assert state.changed(full=True) is None
+
+
+def ran(*_: Any) -> Any:
+    raise AssertionError("its code was run")
 
 
 class Strange:
     def __init__(self) -> None:
         self.itself = [self]
 
-    def __getattribute__(self, name: str) -> Any:
-        raise AssertionError("its code was run")
-
-    def __eq__(self, other: object) -> bool:
-        raise AssertionError("its code was run")
-
+    __getattribute__ = __eq__ = __len__ = __iter__ = ran
     __hash__ = None  # type: ignore[assignment]
-
-    def __len__(self) -> int:
-        raise AssertionError("its code was run")
-
-    __iter__ = __len__  # type: ignore[assignment]
 
 
 class StrangeList(list[int]):
-    def __len__(self) -> int:
-        raise AssertionError("its code was run")
-
-    __iter__ = __getitem__ = __len__  # type: ignore[assignment]
+    __len__ = __iter__ = __getitem__ = ran
 
 
 def test_no_code_of_the_objects_runs() -> None:
@@ -303,8 +295,7 @@ def test_code_that_seems_to_write_files_is_named() -> None:
 
 
 def test_memory_that_it_holds_is_known() -> None:
-    data = Data()
-    state = State({"the data set": data})
+    data, state = looked_at()
     row = torch.from_numpy(data.large)[7]
     assert state.aliases(row.data_ptr(), 8) and not state.aliases(torch.zeros(1000).data_ptr(), 8)
 

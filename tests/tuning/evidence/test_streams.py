@@ -66,7 +66,6 @@ def test_further_seeds_differ_and_come_from_nobody_s_stream() -> None:
     torch.manual_seed(1)
     before, loader = Streams().look(), DataLoader(Rows(4))
     seeds = [numbered_seed(loader, number) for number in range(100)]
-    assert len({*seeds}) == 100 and seeds == [
-        numbered_seed(loader, number) for number in range(100)
-    ]
+    assert len({*seeds}) == 100
+    assert seeds == [numbered_seed(loader, number) for number in range(100)]
     assert Streams().look() == before

@@ -1,5 +1,4 @@
-"""A data set that only looks its samples up gives whole batches while it is tuned, and the loop
-sees no difference."""
+"""A data set that only looks samples up gives whole batches, and the loop sees no difference."""
 
 from __future__ import annotations
 
@@ -106,9 +105,7 @@ def loader_of(data: Any, size: int = 4, **arguments: Any) -> DataLoader[Any]:
     )
 
 
-def looped(
-    loader: Any, epochs: int = 2, between: Callable[[int], None] = lambda number: None
-) -> list[Any]:
+def looped(loader, epochs=2, between=lambda number: None):
     torch.manual_seed(1)
     found = []
     for _ in range(epochs):
@@ -137,9 +134,7 @@ moments = st.integers(1, 40).filter(lambda batch: not 20 <= batch < 30)
     workers=st.integers(0, 1),
     plan=st.dictionaries(moments, some, min_size=1, max_size=5),
 )
-def test_switches_to_whole_batches_and_back_change_nothing(
-    kind: str, workers: int, plan: dict[int, Settings]
-) -> None:
+def test_switches_to_whole_batches_and_back_change_nothing(kind, workers, plan):
     bare = looped(loader_of(SETS[kind](70), num_workers=workers))
     loader = loader_of(SETS[kind](70), num_workers=workers)
     script = scripted(loader, {**plan, 20: AT_ONCE})
@@ -148,9 +143,7 @@ def test_switches_to_whole_batches_and_back_change_nothing(
 
 
 @pytest.mark.parametrize("started", ["forkserver", "spawn"])
-def test_data_that_other_processes_get_pickled_is_as_it_was(
-    started: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_that_other_processes_get_pickled_is_as_it_was(started, monkeypatch):
     """Its tensors are moved to shared memory, which is no change."""
     context = multiprocessing.get_context(started)
     monkeypatch.setattr(multiprocessing.context._default_context, "_actual_context", context)
@@ -162,9 +155,7 @@ def test_data_that_other_processes_get_pickled_is_as_it_was(
     assert Settings(1) in [made for _, made in script.events]
 
 
-def test_ever_fewer_samples_are_asked_for_once_batches_were_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_ever_fewer_samples_are_asked_for_once_batches_were_the_same(monkeypatch):
     asked: list[int] = []
     made_by_own = Switching._made_by_own
 
@@ -193,8 +184,7 @@ NOT_LOOKED_UP = {
     "it makes attributes": (lambda: MakesAttributes(8), {}, "attributes as they are asked for"),
     "its __dict__ is its own": (lambda: Decides(8), {}, "not recorded|attribute"),
     "collate_fn": (lambda: Tensors(8), {"collate_fn": halved}, "collate function of its own"),
-    "no batches": (lambda: Tensors(8), {"batch_size": None, "shuffle": False}, "whole batches "
-    "already"),
+    "no batches": (lambda: Tensors(8), {"batch_size": None}, "whole batches already"),
     "longer than joined": (_grown, {}, "another length by now"),
 }  # fmt: skip
 
@@ -279,25 +269,20 @@ def test_a_list_of_chosen_samples_may_change() -> None:
     loader = loader_of(second)
     script = scripted(loader, {2: AT_ONCE})
     assert all(map(same_batch, looped(loader, between=turned(second)), bare))
-    assert [str(each) for each in script.failures] == [
-        "the loop changes Subset.indices between batches"
-    ]
+    (failure,) = script.failures
+    assert str(failure) == "the loop changes Subset.indices between batches"
 
 
-def test_a_batch_that_is_not_the_same_is_made_by_the_data_set(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_batch_that_is_not_the_same_is_made_by_the_data_set(monkeypatch):
     bare = looped(loader_of(Tensors(100)))
     loader = loader_of(Tensors(100))
     script = scripted(loader, {2: AT_ONCE})
     whole_batches(loader)._view = lambda rows: None  # type: ignore[attr-defined]
-    monkeypatch.setattr(
-        module.WholeBatches, "__getitems__", lambda self, indices: [torch.zeros(1), torch.zeros(1)]
-    )
+    other = [torch.zeros(1), torch.zeros(1)]
+    monkeypatch.setattr(module.WholeBatches, "__getitems__", lambda self, indices: other)
     assert all(map(same_batch, looped(loader), bare))
-    assert [str(each) for each in script.failures] == [
-        "its batches differ from those of the code's own settings"
-    ]
+    (failure,) = script.failures
+    assert str(failure) == "its batches differ from those of the code's own settings"
 
 
 @pytest.mark.parametrize(
@@ -313,9 +298,8 @@ def test_what_a_sampler_draws_otherwise_comes_to_what_it_came_to(drawn: list[Any
         return found, ""
 
     def make() -> Any:
-        return DataLoader(
-            TensorDataset(torch.arange(8), torch.arange(8.0)), batch_sampler=[[5, 6], *drawn]
-        )
+        data = TensorDataset(torch.arange(8), torch.arange(8.0))
+        return DataLoader(data, batch_sampler=[[5, 6], *drawn])
 
     bare = ran(make())
     loader = make()
@@ -361,9 +345,8 @@ def test_whole_batches_are_a_candidate_with_what_their_look_up_costs() -> None:
 @pytest.mark.parametrize("own", [Settings(0), Settings(3, 4, True, True)])
 def test_settings_in_words(own: Settings) -> None:
     words = changed_words(own.arguments(), own.looked_up.arguments())
-    assert words.endswith("whole batches by one look-up") and ("num_workers=0" in words) == (
-        own.num_workers > 0
-    )
+    assert words.endswith("whole batches by one look-up")
+    assert ("num_workers=0" in words) == (own.num_workers > 0)
     assert own.looked_up.pin_memory == own.pin_memory and not own.looked_up.with_workers(2).batched
 
 

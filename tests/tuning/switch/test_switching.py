@@ -39,8 +39,7 @@ pytestmark = [  # more workers than some machine has
 
 @pytest.fixture
 def trusted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loaders are taken to be functions of their indices from the first batch on, and nothing is
-    compared."""
+    """Loaders count as functions of their indices from the first batch, and nothing is compared."""
     monkeypatch.setattr(evidence, "ENOUGH", 0)
     monkeypatch.setattr(Script, "COMPARED", 0)
     monkeypatch.setattr(evidence.Evidence, "nothing_changed_here", True)
@@ -63,9 +62,8 @@ def loops(draw: Any) -> Any:
         return DataLoader(Rows(length), shuffle=True, generator=generator, **arguments)
 
     epochs = draw(st.integers(1, 3))
-    plan = draw(
-        st.dictionaries(st.integers(1, epochs * (length // size + 1)), some_settings, max_size=6)
-    )
+    batches = st.integers(1, epochs * (length // size + 1))
+    plan = draw(st.dictionaries(batches, some_settings, max_size=6))
     return make, epochs, plan, draw(st.booleans()), draw(st.booleans())
 
 
@@ -124,9 +122,7 @@ class DrawsLate(Rows):
         (Drawing(24), {3: Settings(0), 8: Settings(2), 15: Settings(0)}),  # from its own
     ],
 )
-def test_a_data_set_draws_nothing_from_the_training_s_streams(
-    data: Any, plan: dict[int, Settings]
-) -> None:
+def test_a_data_set_draws_nothing_from_the_training_s_streams(data, plan):
     def after(plan: dict[int, Settings]) -> Any:
         torch.manual_seed(1)
         np.random.seed(1)
@@ -192,9 +188,7 @@ def test_workers_may_be_kept_where_the_user_s_own_are_not() -> None:
             script.now = settings_of(loader)
         iterator = iter(loader)
         seen += [(batch, torch.rand(1)) for batch in iterator]
-        assert (
-            next(iterator, None) is None
-        )  # over is over, also when another goes on with the workers
+        assert next(iterator, None) is None  # also when another goes on with the workers
         pids.append(workers() - before)
     seen.append(torch.rand(1))
     assert same(seen, bare) and not script.failures
@@ -227,9 +221,7 @@ class Failing(Rows):
 
 
 @pytest.mark.parametrize("elsewhere", [Settings(0), Settings(1)])
-def test_an_error_of_the_data_set_s_own_reaches_the_loop_where_it_would(
-    elsewhere: Settings,
-) -> None:
+def test_an_error_of_the_data_set_s_own_reaches_the_loop_where_it_would(elsewhere):
     def seen(loader: Any) -> list[Any]:
         iterator, found = iter(loader), []
         while True:
@@ -261,9 +253,7 @@ def test_idle_workers_are_told_to_end_when_an_error_reaches_the_loop() -> None:
 
 
 @pytest.mark.usefixtures("trusted")
-def test_workers_that_had_no_task_end_quietly_where_their_iterator_is_garbage(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_workers_that_had_no_task_end_quietly_where_their_iterator_is_garbage(monkeypatch):
     failed: list[Any] = []
     monkeypatch.setattr("threading.excepthook", failed.append)
     close = multiprocessing.connection.Connection.close
@@ -275,9 +265,7 @@ def test_workers_that_had_no_task_end_quietly_where_their_iterator_is_garbage(
         close(connection)
 
     monkeypatch.setattr("multiprocessing.connection._ConnectionBase.close", late)
-    monkeypatch.setattr(
-        "torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL", 0.2
-    )  # torch tells garbage's in vain
+    monkeypatch.setattr("torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL", 0.2)
     loader = DataLoader(Rows(16), batch_size=2)
     scripted(loader, {2: Settings(3)})
     cycle: list[Any] = [iter(loader)]
@@ -323,8 +311,7 @@ class OfArray(Rows):
 
 @pytest.mark.parametrize("epoch", [1, 2])
 def test_workers_of_mid_epoch_have_the_data_that_the_code_s_own_began_with(epoch: int) -> None:
-    """The loop changes the end of a large array in mid-epoch, once, and asks for other workers
-    later."""
+    """The loop changes the end of a large array once, and asks for other workers later."""
 
     def looped(watched: bool) -> tuple[list[Any], Any]:
         data = OfArray(1600)
@@ -340,9 +327,8 @@ def test_workers_of_mid_epoch_have_the_data_that_the_code_s_own_began_with(epoch
     bare, _ = looped(watched=False)
     seen, script = looped(watched=True)
     assert same(seen, bare)
-    assert [str(each) for each in script.failures] == [
-        "the loop changes OfArray.values between batches"
-    ]
+    (failure,) = script.failures
+    assert str(failure) == "the loop changes OfArray.values between batches"
 
 
 def test_a_loader_s_data_set_lives_no_longer_than_without_us() -> None:
@@ -403,8 +389,7 @@ def test_two_iterators_at_once_and_loops_left_early() -> None:
 
 @pytest.fixture(autouse=True)
 def others() -> Iterator[None]:
-    """Children that an earlier test's start method left (its fork server) are none of these
-    tests'."""
+    """Children that an earlier test's fork server left are none of these tests'."""
     _others.update(child.pid for child in psutil.Process().children())
     yield
     _others.clear()
@@ -523,9 +508,8 @@ def test_loaders_that_cannot_be_switched_say_why() -> None:
         for each in (DataLoader(Rows(4)), DataLoader(Stream()), stateful(Rows(4)), OwnWay(Rows(4)))
     }
     assert found["DataLoaderRows"] is None
-    assert "iterable" in str(found["DataLoaderStream"]) and "StatefulDataLoader" in str(
-        found["StatefulDataLoaderRows"]
-    )
+    assert "iterable" in str(found["DataLoaderStream"])
+    assert "StatefulDataLoader" in str(found["StatefulDataLoaderRows"])
     assert "its own iterators" in str(found["OwnWayRows"])
 
 
@@ -536,11 +520,9 @@ def test_settings_that_a_loader_cannot_have_are_refused() -> None:
     assert "another order" in str(why_refused(plain, own, Settings(1, in_order=False)))
     if hasattr(plain, "in_order"):
         assert why_refused(plain, own, Settings(1, in_order=False), any_order=True) is None
-    assert "timeout" in str(
-        why_refused(DataLoader(Rows(4), num_workers=1, timeout=9), own, Settings(0))
-    )
-    told = DataLoader(Rows(4), num_workers=1, worker_init_fn=print)
-    assert "worker_init_fn" in str(why_refused(told, own, Settings(0)))
+    for name, value in {"timeout": 9, "worker_init_fn": print}.items():
+        told = DataLoader(Rows(4), num_workers=1, **{name: value})
+        assert name in str(why_refused(told, own, Settings(0)))
     assert Settings(4, 3).changed_from(own) == {"num_workers": 4, "prefetch_factor": 3}
     assert Settings(0).changed_from(own) == {"num_workers": 0}
 
@@ -549,15 +531,8 @@ class OneSlow(FailsElsewhere):
     """Every seventh sample is slow, and one cannot be made but by one worker."""
 
     def __getitem__(self, index: int) -> Any:
-        info = torch.utils.data.get_worker_info()
         time.sleep(0.02 if index % 7 == 0 else 0.0)
-        return (
-            super().__getitem__(index)
-            if index == 31
-            else index
-            if info is None
-            else (index, info.num_workers)[0]
-        )
+        return super().__getitem__(index) if index == 31 else index
 
 
 @pytest.mark.parametrize(("fails", "own_order"), [(False, True), (True, True), (True, False)])
@@ -565,9 +540,8 @@ def test_in_any_order_each_batch_comes_once(fails: bool, own_order: bool) -> Non
     pytest.importorskip("torch", minversion="2.6")
     data = OneSlow(60, workers=1 if fails else 3)
     loader = DataLoader(data, batch_size=1, num_workers=1, collate_fn=list, in_order=own_order)
-    script = scripted(
-        loader, {4: Settings(3, in_order=False), **({} if fails else {40: Settings(3, 1)})}
-    )
+    later = {} if fails else {40: Settings(3, 1)}
+    script = scripted(loader, {4: Settings(3, in_order=False), **later})
     seen = [batch[0] if isinstance(batch[0], int) else int(batch[0][0][0]) for batch in loader]
     assert sorted(seen) == list(range(60)) and seen != sorted(seen)
     assert len(script.failures) == fails

@@ -1,5 +1,4 @@
-"""Steps looked at closely: which lines wait for the device, on what stream copies go; on the
-stand-in."""
+"""Which lines wait for the device, on what stream copies go; on the stand-in."""
 
 import json
 
@@ -55,10 +54,7 @@ def test_lines_that_wait_are_found_and_counted(device, runs_dir):
     (copied,) = found.copies
     assert (copied.line, copied.a_step) == ('there = batch.to("standin")', 1.0)
     assert copied.place.startswith("test_waits.py:")
-    assert {(wait.call, wait.a_step) for wait in found.waits} == {
-        ("item", 1.0),
-        ("__float__", 0.25),
-    }
+    assert {wait.call: wait.a_step for wait in found.waits} == {"item": 1.0, "__float__": 0.25}
 
 
 def test_what_is_read_is_the_same_and_so_are_errors(device):
@@ -66,14 +62,8 @@ def test_what_is_read_is_the_same_and_so_are_errors(device):
         try:
             x.item()
         except RuntimeError as error:
-            return [
-                x.tolist(),
-                x.cpu().sum().item(),
-                float(x[0]),
-                int(x[1]),
-                bool(x[0] > 1),
-                str(error),
-            ]
+            read = x.tolist(), x.cpu().sum().item(), float(x[0]), int(x[1]), bool(x[0] > 1)
+            return [*read, str(error)]
 
     found = [values(batch.to("standin")) for batch in watched()]
     assert found == [values(torch.ones(300).to("standin"))] * 16 and untouched()

@@ -1,5 +1,4 @@
-"""The parts of looking inside fetching: what is opened, read, held and mounted, when to look, and
-the sums on disk."""
+"""Looking inside fetching: what is opened, read, held and mounted, when, and the sums on disk."""
 
 import json
 import os
@@ -108,11 +107,8 @@ broken
 def test_a_mount_made_later_is_found(tmp_path):
     mounts = mounts_of(tmp_path, "1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / /net rw - autofs y rw\n")
     assert mounts.of("/net/set")[:2] == ("/net", "autofs")
-    mounts_of(
-        tmp_path,
-        "1 0 0:1 / / rw - ext4 x rw\n2 1 0:2 / /net rw - autofs y rw\n3 2 0:3 / /net/set rw - nfs "
-        "z rw\n",
-    )
+    with (tmp_path / "mountinfo").open("a") as file:
+        file.write("3 2 0:3 / /net/set rw - nfs z rw\n")
     assert mounts.of("/net/set")[:2] == ("/net/set", "nfs")
 
 
@@ -125,17 +121,8 @@ def test_what_is_summed_up(tmp_path, monkeypatch):
     totals, paths = sums(tmp_path)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a10.PNG").write_bytes(b"x" * 10)
-    opened = [
-        "a10.PNG",
-        b"/data/b.tar.gz",
-        Path("/data/c"),
-        "/data/c",
-        "/x/module.py",
-        "/proc/self/io",
-        7,
-        object(),
-    ]
-    opened += ["/dev/null", "/dev/urandom"]
+    opened = ["a10.PNG", b"/data/b.tar.gz", Path("/data/c"), "/data/c", "/x/module.py"]
+    opened += ["/proc/self/io", 7, object(), "/dev/null", "/dev/urandom"]
     assert paths.add(opened, 2) == 4
     assert (totals.opens, totals.distinct, totals.reopened, totals.directories) == (4, 3, 1, 2)
     assert totals.suffixes == {".png": [1, 1, 10, 10], ".tar.gz": [1, 0, 0, 0], "": [2, 0, 0, 0]}
@@ -145,14 +132,10 @@ def test_what_is_summed_up(tmp_path, monkeypatch):
 
 def test_files_in_shared_memory_are_files_but_for_ours(tmp_path):
     totals = ProbeTotals()
-    paths = PathSums(
-        totals,
-        "/dev/shm/runs/p1-0",
-        mounts_of(tmp_path, MOUNTS + "26 22 0:26 / /dev/shm rw - tmpfs s rw\n"),
-    )
-    assert (
-        paths.add(["/dev/shm/set/a.png", "/dev/shm/runs/p1-0/looks-0-m.json", "/dev/null"], 1) == 1
-    )
+    mounts = mounts_of(tmp_path, MOUNTS + "26 22 0:26 / /dev/shm rw - tmpfs s rw\n")
+    ours = "/dev/shm/runs/p1-0"
+    paths = PathSums(totals, ours, mounts)
+    assert paths.add(["/dev/shm/set/a.png", f"{ours}/looks-0-m.json", "/dev/null"], 1) == 1
     assert totals.mounts == {("/dev/shm", "tmpfs"): 1}
 
 
@@ -192,9 +175,8 @@ def test_what_is_remembered_is_bounded(tmp_path, monkeypatch):
     assert (totals.opens, totals.distinct, totals.reopened) == (300, 100, 0)
     assert totals.directories == 100
     assert len(totals.folders) == 50
-    assert (
-        len(totals.suffixes) == MAX_SUFFIXES + 1 and totals.suffixes[OTHER][0] == 300 - MAX_SUFFIXES
-    )
+    assert len(totals.suffixes) == MAX_SUFFIXES + 1
+    assert totals.suffixes[OTHER][0] == 300 - MAX_SUFFIXES
     assert len(json.loads(totals.to_json())["folders"]) == MAX_FOLDERS
 
 
@@ -240,16 +222,8 @@ def test_counters_of_another_kind(tmp_path, text):
 def test_containers_open_or_mapped(tmp_path):
     process, run = tmp_path / "process", tmp_path / "run"
     (process / "fd").mkdir(parents=True)
-    for number, target in enumerate(
-        [
-            "/d/set.h5",
-            "/d/log.txt",
-            "socket:[1]",
-            "/d/gone.h5 (deleted)",
-            f"{run}/x.tar",
-            "/d/small.npy",
-        ]
-    ):
+    opened = ["/d/set.h5", "/d/log.txt", "socket:[1]", "/d/gone.h5 (deleted)", f"{run}/x.tar"]
+    for number, target in enumerate([*opened, "/d/small.npy"]):
         (process / "fd" / str(number)).symlink_to(target)
     maps = [
         ("r--p", "/usr/lib/libc.so.6"), ("r-xp", "/opt/tool"), ("r--p", "/opt/tool"), ("r--s", "/d/store/data.mdb"),
@@ -337,8 +311,6 @@ FIELDS = [*json.loads(some_totals().to_json())]
 
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON))
 def test_any_file_is_read(data):
-    """Asserts that any JSON gives totals: no error, no negative count, no name that cannot be
-    printed."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "looks-0-m.json").write_text(json.dumps(data | {"format": 1}))
         looks = read_sampled_fetches(Path(folder), 0, "dataloader", {})
@@ -392,6 +364,12 @@ def host(monkeypatch):
     return Host(monkeypatch)
 
 
+@pytest.fixture
+def one(tmp_path):
+    (tmp_path / "p").mkdir()
+    return FetchProbe(tmp_path / "p" / "looks-0-m.json")
+
+
 def batches(host, one, number, read=100, fetch_ns=10 * MS):
     """Loop over so many batches looked at in detail; returns which were looked inside."""
     looked = []
@@ -406,34 +384,27 @@ def batches(host, one, number, read=100, fetch_ns=10 * MS):
     return looked
 
 
-def test_the_first_and_then_one_in_sixteen(tmp_path, host):
-    looked = batches(host, FetchProbe(tmp_path / "p" / "looks-0-m.json"), 60)
-    assert looked == [0, 1, 2, 3, 4, 5, 21, 37, 53]
+def test_the_first_and_then_one_in_sixteen(tmp_path, host, one):
+    assert batches(host, one, 60) == [0, 1, 2, 3, 4, 5, 21, 37, 53]
+    later = FetchProbe(tmp_path / "p" / "looks-0-w0.json", 3, in_worker=True)
+    assert batches(host, later, 40) == [0, 1, 17, 33]
 
 
-def test_a_later_worker_begins_with_fewer(tmp_path, host):
-    looked = batches(host, FetchProbe(tmp_path / "p" / "looks-0-w0.json", 3, in_worker=True), 40)
-    assert looked == [0, 1, 17, 33]
-
-
-def test_looks_take_a_thousandth_of_the_time(tmp_path, host, monkeypatch):
-    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
+def test_looks_take_a_thousandth_of_the_time(host, one):
     batches(host, one, 6)
     one._own_ns = 10 * MS
     assert batches(host, one, 900) == []  # nine seconds
     assert len(batches(host, one, 200)) >= 1
 
 
-def test_each_epoch_is_looked_at(tmp_path, host):
-    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
+def test_each_epoch_is_looked_at(host, one):
     batches(host, one, 8)
     one.epoch = 1
     assert batches(host, one, 4) == [0, 1]
     assert [*one.totals.epochs] == [0, 1]
 
 
-def test_a_look_given_up_counts_for_nothing(tmp_path, host):
-    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
+def test_a_look_given_up_counts_for_nothing(host, one):
     assert one.begin(None, 4)
     one.abandon()
     one.end(5, 5)
@@ -443,8 +414,8 @@ def test_a_look_given_up_counts_for_nothing(tmp_path, host):
     one.abandon()
 
 
-def test_one_look_at_a_time(tmp_path, host):
-    one, two = FetchProbe(tmp_path / "p" / "a.json"), FetchProbe(tmp_path / "p" / "b.json")
+def test_one_look_at_a_time(tmp_path, host, one):
+    two = FetchProbe(tmp_path / "p" / "b.json")
     assert one.begin(None, 4)
     assert not two.begin(None, 4)
     two.abandon()
@@ -454,26 +425,22 @@ def test_one_look_at_a_time(tmp_path, host):
     two.abandon()
 
 
-def test_a_failure_of_ours_ends_the_looking_and_says_why(tmp_path, host):
+def test_a_failure_of_ours_ends_the_looking_and_says_why(tmp_path, host, one):
     class Broken(Chains):
         def start(self, dataset, epoch=0):
             raise ZeroDivisionError("ours")
 
-    (tmp_path / "p").mkdir()
-    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     one._chains = Broken()
     assert not one.begin(None, 4)
     assert not one.wants()
     one.close()
-    assert (
-        "ZeroDivisionError: ours"
-        in read_sampled_fetches(tmp_path / "p", 0, "dataloader", {}).reasons["looks"]
-    )
+    reasons = read_sampled_fetches(tmp_path / "p", 0, "dataloader", {}).reasons
+    assert "ZeroDivisionError: ours" in reasons["looks"]
     assert FetchProbe(tmp_path / "p" / "x.json").begin(None, 1)
     probe._let_go()
 
 
-def test_an_interrupt_leaves_nothing_behind(tmp_path, host):
+def test_an_interrupt_leaves_nothing_behind(host, one):
     class Interrupted(Chains):
         def start(self, dataset, epoch=0):
             super().start(dataset, epoch)
@@ -481,7 +448,6 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path, host):
 
     owner = type("Owner", (), {})()
     owner.steps = held = [abs, abs]
-    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     one._chains = Interrupted()
     with pytest.raises(KeyboardInterrupt):
         one.begin(owner, 4)
@@ -492,10 +458,9 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path, host):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_a_child_forked_during_a_look_is_not_looked_at(tmp_path):
+def test_a_child_forked_during_a_look_is_not_looked_at(one):
     owner = type("Owner", (), {})()
     owner.steps = [abs, abs]
-    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     assert one.begin(owner, 4)
     child = os.fork()
     if child == 0:
@@ -506,12 +471,11 @@ def test_a_child_forked_during_a_look_is_not_looked_at(tmp_path):
     assert type(owner.steps) is list
 
 
-def test_without_counters_the_training_process_gets_no_hook(tmp_path, host, monkeypatch):
+def test_without_counters_the_training_process_gets_no_hook(tmp_path, host, one, monkeypatch):
     host.counting = False
     installed = []
     monkeypatch.setattr(opens, "_installed", False)
     monkeypatch.setattr(opens, "install", lambda: installed.append(1))
-    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     batches(host, one, 3)
     assert not installed
     assert {"reading", "opens"} == set(one.totals.reasons)
@@ -520,9 +484,8 @@ def test_without_counters_the_training_process_gets_no_hook(tmp_path, host, monk
     assert installed
 
 
-def test_a_hook_kept_out_by_another_is_noticed(tmp_path, host, monkeypatch):
+def test_a_hook_kept_out_by_another_is_noticed(host, one, monkeypatch):
     monkeypatch.setattr(opens, "end", list)
-    one = FetchProbe(tmp_path / "p" / "looks-0-m.json")
     batches(host, one, 1)
     assert "another audit hook" in one.totals.reasons["opens"]
     assert one.totals.epochs[0][4] == -1

@@ -25,31 +25,21 @@ def through(*steps):
 
 SITE = "/env/lib/python3.11/site-packages/"
 LIGHTNING = SITE + "lightning/pytorch/trainer/trainer.py"
+FIT = (LIGHTNING, "_fit_impl")
 LOOP = SITE + "lightning/pytorch/loops/evaluation_loop.py"
-TRAINER = SITE + "transformers/trainer.py"
+OLDER = SITE + "pytorch_lightning/trainer/trainer.py"
+TRAINER, ACCELERATE = SITE + "transformers/trainer.py", SITE + "accelerate/data_loader.py"
 
 
 @pytest.mark.parametrize(
     ("steps", "phase", "framework"),
     [
-        ([(LIGHTNING, "_fit_impl")], "training", "lightning"),
-        ([(LIGHTNING, "_fit_impl"), (LOOP, "run")], "validation", "lightning"),
-        (
-            [(LIGHTNING, "_fit_impl"), (LIGHTNING, "_run_sanity_check"), (LOOP, "run")],
-            "sanity check",
-            "lightning",
-        ),
+        ([FIT], "training", "lightning"),
+        ([FIT, (LOOP, "run")], "validation", "lightning"),
+        ([FIT, (LIGHTNING, "_run_sanity_check"), (LOOP, "run")], "sanity check", "lightning"),
         ([(LIGHTNING, "_test_impl"), (LOOP, "run")], "test", "lightning"),
-        (
-            [(SITE + "pytorch_lightning/trainer/trainer.py", "_validate_impl")],
-            "validation",
-            "lightning",
-        ),
-        (
-            [(TRAINER, "train"), (SITE + "accelerate/data_loader.py", "__iter__")],
-            "training",
-            "transformers",
-        ),
+        ([(OLDER, "_validate_impl")], "validation", "lightning"),
+        ([(TRAINER, "train"), (ACCELERATE, "__iter__")], "training", "transformers"),
         ([(TRAINER, "train"), (TRAINER, "evaluate")], "validation", "transformers"),
         ([(TRAINER, "predict"), (TRAINER, "evaluation_loop")], "prediction", "transformers"),
         ([(SITE + "ignite/engine/engine.py", "run")], None, "ignite"),
@@ -108,15 +98,9 @@ def test_a_sanity_check_is_a_validations():
 
 def loaders(runs):
     """(name, phase, batches, times built) a loader."""
-    found = open_run("latest", runs).loaders
     return [
-        (
-            each.name,
-            str(each.config.get("phase")),
-            each.count,
-            int(each.epochs["instance"].max()) + 1,
-        )
-        for each in found
+        (each.name, each.config.get("phase"), each.count, int(each.epochs["instance"].max()) + 1)
+        for each in open_run("latest", runs).loaders
     ]
 
 
@@ -161,10 +145,8 @@ def test_training_and_evaluation_are_not_one_loader_built_again(runs_dir):
             for _ in loader:
                 pass
             del loader
-    assert [(phase, count) for _, phase, count, _ in loaders(runs_dir)] == [
-        ("training", 3),
-        ("evaluation", 3),
-    ]
+    first, second = loaders(runs_dir)
+    assert (first[1:3], second[1:3]) == (("training", 3), ("evaluation", 3))
 
 
 def test_the_loop_s_name_for_a_loader_and_what_a_subset_is_of(runs_dir):

@@ -53,19 +53,21 @@ def module(monkeypatch):
     assert Own.__iter__ is before
 
 
+def known(module, cls):
+    """From now on, this class is of the module, and everything is watched."""
+    cls.__module__ = MODULE
+    module.Missing = cls
+    loaderscope.watch_all()
+
+
 def test_it_is_recorded_as_an_iterable(module, runs_dir):
     loaderscope.watch_all()
     loader = Own(5)
     for _ in range(2):
         assert list(loader) == [0, 1, 2, 3, 4]
     (told,) = open_run("latest", runs_dir).loaders
-    assert (told.kind, told.name, told.count, told.epochs["how"].tolist()) == (
-        "iterable",
-        "Own",
-        10,
-        [1, 1],
-    )
-    assert told.config["made_by"] == "fastai"
+    assert (told.kind, told.name, told.config["made_by"]) == ("iterable", "Own", "fastai")
+    assert (told.count, told.epochs["how"].tolist()) == (10, [1, 1])
 
 
 def test_one_made_of_another_is_recorded_once(module, runs_dir):
@@ -73,9 +75,7 @@ def test_one_made_of_another_is_recorded_once(module, runs_dir):
         def __iter__(self):
             return iter(Own(self.batches))
 
-    Outer.__module__ = MODULE
-    module.Missing = Outer
-    loaderscope.watch_all()
+    known(module, Outer)
     assert list(Outer(3)) == [0, 1, 2]
     assert [each.name for each in open_run("latest", runs_dir).loaders] == ["Outer"]
 
@@ -95,9 +95,7 @@ def test_what_it_raises_arrives(module):
         def __iter__(self):
             raise KeyError("mine")
 
-    Broken.__module__ = MODULE
-    module.Missing = Broken
-    loaderscope.watch_all()
+    known(module, Broken)
     with pytest.raises(KeyError, match="mine"):
         iter(Broken(3))
 
@@ -105,18 +103,7 @@ def test_what_it_raises_arrives(module):
 def test_an_iterator_passes_for_what_it_is(module):
     """Who saves a pipeline's state asks that first."""
 
-    class Resumable:
-        left = 3
-
-        def __iter__(self):
-            return self
-
-        def __next__(self):
-            self.left -= 1
-            if self.left < 0:
-                raise StopIteration
-            return self.left
-
+    class Resumable(Itself):
         def get_state(self):
             return self.left
 
@@ -124,17 +111,14 @@ def test_an_iterator_passes_for_what_it_is(module):
         def __iter__(self):
             return Resumable()
 
-    Saved.__module__ = MODULE
-    module.Missing = Saved
-    loaderscope.watch_all()
+    known(module, Saved)
     iterator = iter(Saved(3))
     assert type(iterator) is not Resumable, "it is measured"
     assert isinstance(iterator, Resumable) and next(iterator) == 2 and iterator.get_state() == 2
 
 
 def test_what_is_put_around_a_loader_is_not_the_loader(module, runs_dir):
-    """As in Grain, where that happens the first time alone, and parts of a pipeline are of the same
-    classes."""
+    """As in Grain, the first time alone, where parts of a pipeline are of the same classes."""
 
     class Pipeline(Own):
         wrapped = False
@@ -153,9 +137,7 @@ def test_what_is_put_around_a_loader_is_not_the_loader(module, runs_dir):
             return iter(self._parents[0])
 
     before = Pipeline.__iter__
-    _OutputIterDataset.__module__ = MODULE
-    module.Missing = _OutputIterDataset
-    loaderscope.watch_all()
+    known(module, _OutputIterDataset)
     loader, part = Pipeline(3), Pipeline(2)
     part.wrapped = True
     assert [list(loader), list(part), list(loader)] == [[0, 1, 2], [0, 1], [0, 1, 2]]

@@ -1,5 +1,4 @@
-"""The kinds of loaders: which are known, what becomes of their iterators, and what stays torch's
-own."""
+"""The kinds of loaders: which are known, and what stays torch's own."""
 
 import pytest
 import torch
@@ -34,39 +33,23 @@ def test_each_kind_is_known_by_its_class_and_fits_this_torch(made, kind):
     assert found.gaps == {}
 
 
-def test_a_class_of_the_same_name_elsewhere_is_none():
-    class Other:
-        def _get_iterator(self): ...
-
-    Other.__name__ = "DataLoader"
-    assert kind_that_makes(Other, Other._get_iterator) is None
-
-
-def test_a_get_iterator_of_the_user_s_own_is_left_alone():
+def test_a_class_of_the_same_name_elsewhere_and_a_get_iterator_of_one_s_own_are_none():
     def own(self): ...
 
-    assert kind_that_makes(DataLoader, own) is None
+    for owner in (type("DataLoader", (), {"_get_iterator": own}), DataLoader):
+        assert kind_that_makes(owner, own) is None
 
 
 def test_iterators_keep_their_names_and_only_watched_ones_measure():
-    watched, other = (
-        loaderscope.watch(DataLoader([1, 2, 3, 4], batch_size=2)),
-        DataLoader([1, 2, 3, 4], batch_size=2),
-    )
-    ours, torchs = iter(watched), iter(other)
+    watched, other = (DataLoader([1, 2, 3, 4], batch_size=2) for _ in range(2))
+    ours, torchs = iter(loaderscope.watch(watched)), iter(other)
     assert is_measuring(ours) and not is_measuring(torchs)
-    assert type(torchs) is dataloader._SingleProcessDataLoaderIter and isinstance(
-        ours, type(torchs)
-    )
-    assert (type(ours).__name__, type(ours).__module__) == (
-        type(torchs).__name__,
-        type(torchs).__module__,
-    )
-    assert (
-        [batch.tolist() for batch in ours]
-        == [batch.tolist() for batch in torchs]
-        == [[1, 2], [3, 4]]
-    )
+    assert type(torchs) is dataloader._SingleProcessDataLoaderIter
+    assert isinstance(ours, type(torchs))
+    for name in ("__name__", "__module__"):
+        assert getattr(type(ours), name) == getattr(type(torchs), name)
+    for each in (ours, torchs):
+        assert [batch.tolist() for batch in each] == [[1, 2], [3, 4]]
 
 
 def test_what_cannot_be_prepared_stays_torchs_own(monkeypatch):
@@ -94,8 +77,7 @@ class Short(IterableDataset[int]):
 
 
 def test_the_iterator_that_warns_of_a_wrong_length_is_known_too():
-    """torch counts what comes once somebody has asked for the length, and warns from the loop's own
-    line."""
+    """torch warns from the loop's own line once somebody has asked for the length."""
     loader = loaderscope.watch(DataLoader(Short(), batch_size=2))
     assert len(loader) == 2
     with pytest.warns(UserWarning, match="Length of IterableDataset") as warned:

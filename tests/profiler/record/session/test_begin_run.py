@@ -1,5 +1,4 @@
-"""Where a run is recorded: what is tried, in which order, and what is left of what was tried in
-vain."""
+"""Where a run is recorded: what is tried, in which order, and what is left of it."""
 
 import errno
 import os
@@ -19,17 +18,15 @@ def temporary(tmp_path, monkeypatch):
     return tmp_path / f"loaderscope-{os.getuid()}" / "runs"
 
 
-def test_the_folder_asked_for_comes_first_and_nothing_is_said(runs_dir):
-    begun, said = begin_run(lambda: runs_dir, ["train.py"], lambda directory: directory)
+def itself(directory):
+    return directory
+
+
+def test_the_folder_asked_for_comes_first_and_a_run_that_is_there_is_joined(runs_dir):
+    begun, said = begin_run(lambda: runs_dir, ["train.py"], itself)
     assert begun is not None and begun.parent == runs_dir and said == ""
-
-
-def test_a_run_that_is_there_is_joined(runs_dir):
     joined = create_run(runs_dir, ["train.py"])
-    assert begin_run(lambda: runs_dir, ["train.py"], lambda directory: directory, joined) == (
-        joined,
-        "",
-    )
+    assert begin_run(lambda: runs_dir, ["train.py"], itself, joined) == (joined, "")
 
 
 def test_what_cannot_begin_leaves_no_run(runs_dir, temporary):
@@ -40,10 +37,8 @@ def test_what_cannot_begin_leaves_no_run(runs_dir, temporary):
 
     begun, said = begin_run(lambda: runs_dir, ["train.py"], begin)
     assert begun is not None and begun.parent == temporary
-    assert (
-        said
-        == f"{runs_dir} cannot be written (No space left on device); recording to {begun} instead"
-    )
+    why = f"{runs_dir} cannot be written (No space left on device)"
+    assert said == f"{why}; recording to {begun} instead"
     assert not list(runs_dir.iterdir())
 
 
@@ -51,11 +46,9 @@ def test_nowhere_is_said_with_the_first_reason(tmp_path, temporary):
     blocked = tmp_path / "file"
     blocked.write_text("no folder")
     temporary.parent.write_text("in the way")
-    begun, said = begin_run(lambda: blocked, ["train.py"], lambda directory: directory)
-    assert begun is None
-    assert said.startswith(
-        f"nothing is recorded: no run directory can be made in {blocked} (File exists)"
-    )
+    begun, said = begin_run(lambda: blocked, ["train.py"], itself)
+    assert begun is None and said.startswith("nothing is recorded: no run directory can be made")
+    assert f" in {blocked} (File exists)" in said
 
 
 def test_no_folder_for_temporary_files_is_no_error(tmp_path, monkeypatch):
@@ -63,9 +56,7 @@ def test_no_folder_for_temporary_files_is_no_error(tmp_path, monkeypatch):
         raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
 
     monkeypatch.setattr(tempfile, "gettempdir", none)
-    assert (
-        begin_run(lambda: Path("/proc/runs"), ["train.py"], lambda directory: directory)[0] is None
-    )
+    assert begin_run(lambda: Path("/proc/runs"), ["train.py"], itself)[0] is None
 
 
 def test_what_a_signal_s_handler_raises_arrives(runs_dir):

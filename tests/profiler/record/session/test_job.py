@@ -12,13 +12,8 @@ from loaderscope.profiler.store.run.run_finder import run_ids
 
 
 def slurm(task, **more):
-    return {
-        "SLURM_JOB_ID": "77",
-        "SLURM_STEP_ID": "0",
-        "SLURM_STEP_NUM_TASKS": "8",
-        "SLURM_PROCID": str(task),
-        **more,
-    }
+    step = {"SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "8"}
+    return {**step, "SLURM_PROCID": str(task), **more}
 
 
 def torchrun(rank, id_="abc"):
@@ -37,16 +32,8 @@ OPEN_MPI = {"PMIX_NAMESPACE": "prte-1@1", "OMPI_COMM_WORLD_RANK": "1", "OMPI_COM
         ({"TORCHELASTIC_RUN_ID": "abc"}, (), None),
         (slurm(1), (), "SLURM 77.0 0"),
         (slurm(1, SLURM_RESTART_COUNT="2"), (), "SLURM 77.0 2"),
-        (
-            slurm(0, SLURM_STEP_NUM_TASKS="1"),
-            (),
-            None,
-        ),  # a shell of srun's: what is started in it are no tasks
-        (
-            {"SLURM_JOB_ID": "77", "SLURM_PROCID": "0"},
-            (),
-            None,
-        ),  # a batch script, outside of any step
+        (slurm(0, SLURM_STEP_NUM_TASKS="1"), (), None),  # what a shell of srun's starts is no task
+        ({"SLURM_JOB_ID": "77", "SLURM_PROCID": "0"}, (), None),  # a batch script, of no step
         (OPEN_MPI, (), "PMIX_NAMESPACE prte-1@1"),
         ({**OPEN_MPI, "OMPI_COMM_WORLD_SIZE": "1"}, (), None),
         ({}, ("torchrun", "--nnodes=2", "--rdzv-id=job5", "train.py"), "torchrun job5"),
@@ -118,7 +105,5 @@ def test_the_command_of_each_node_joins(tmp_path, monkeypatch):
         for name, value in slurm(task).items():
             monkeypatch.setenv(name, value)
         runs.append(prepare([str(script)], tmp_path / "runs")[1])
-    assert runs[0] == runs[1]
-    assert (
-        recorded(runs[0]) == runs[0] and runs[0].is_dir()
-    )  # the other node has perhaps not begun yet
+    assert runs[0] == runs[1] == recorded(runs[0])
+    assert runs[0].is_dir()  # the other node has perhaps not begun yet

@@ -6,21 +6,12 @@ import sys
 
 import pytest
 
+from loaderscope.profiler.record.session import ranks as ranking
 from loaderscope.profiler.record.session import session as sessions
-from loaderscope.profiler.record.session.ranks import (
-    Ranks,
-    group_of_process,
-    ranks,
-    share_of_sampler,
-)
+from loaderscope.profiler.record.session.ranks import Ranks, ranks, share_of_sampler
 from loaderscope.profiler.store.run.run_reader import open_run
 
-SLURM = {
-    "SLURM_PROCID": "5",
-    "SLURM_NTASKS": "8",
-    "SLURM_STEP_NUM_TASKS": "8",
-    "SLURM_LOCALID": "1",
-}
+SLURM = {"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_LOCALID": "1"}
 
 
 @pytest.mark.parametrize(
@@ -73,7 +64,7 @@ def test_the_share_of_a_sampler():
 
 
 def test_no_group_is_no_rank():
-    assert group_of_process() is None
+    assert ranking.group_of_process() is None
 
 
 LATE_GROUP = """

@@ -6,14 +6,7 @@ from multiprocessing.reduction import ForkingPickler
 import pytest
 
 from loaderscope.profiler.record.transit import envelope
-from loaderscope.profiler.record.transit.envelope import (
-    TIMES,
-    Envelope,
-    opening,
-    sender,
-    unwrap,
-    wrap,
-)
+from loaderscope.profiler.record.transit.envelope import TIMES, Envelope, opening, unwrap, wrap
 
 NUMBERS = TIMES.pack(*range(1, 15))
 
@@ -33,11 +26,15 @@ class Queue:
 
 def sent(message):
     """What arrives of a message that a worker's feeder thread sends."""
+    return all_sent([ForkingPickler.dumps(message)])[0]
+
+
+def all_sent(messages):
     arrived = []
-    sender(lambda view: arrived.append(bytes(view)))(
-        memoryview(bytearray(ForkingPickler.dumps(message)))
-    )
-    return arrived[0]
+    send = envelope.sender(lambda view: arrived.append(bytes(view)))
+    for message in messages:
+        send(memoryview(bytearray(message)))
+    return arrived
 
 
 def test_what_was_sealed_is_opened_with_its_times():
@@ -53,20 +50,14 @@ def test_anything_else_is_as_it_is(data):
 
 
 def test_waiting_for_the_batch_before_is_not_packing():
-    """Batches queue up in front of the feeder thread: packing one begins when the one before is
-    gone."""
-    arrived = []
-    send = sender(lambda view: arrived.append(bytes(view)))
+    """Batches queue up in front of the feeder thread."""
     waiting = [ForkingPickler.dumps((task, wrap(task, NUMBERS))) for task in range(2)]
-    for message in waiting:
-        send(memoryview(bytearray(message)))
-    first, second = (unwrap(pickle.loads(message)[1]) for message in arrived)
+    first, second = (unwrap(pickle.loads(message)[1]) for message in all_sent(waiting))
     assert second.pack_ns <= second.t_sent_ns - first.t_sent_ns
 
 
 def test_a_batch_that_holds_the_mark_itself_is_not_taken_for_one():
-    """The mark counts where it comes last: a batch of such bytes is sent as it is, its own envelope
-    filled in."""
+    """The mark counts where it comes last."""
     evil = wrap(0, NUMBERS)[2]
     found = unwrap(pickle.loads(sent((0, wrap(evil, NUMBERS))))[1])
     assert found.payload == evil and found.pickled_bytes > 0

@@ -1,9 +1,4 @@
-"""The shapes of the worker loop that torch has had, as stand-ins: CI has one torch, and users have
-all of them.
-
-Each loop is torch's, shortened to what the hooks hold on to. They run in this process, between
-plain queues.
-"""
+"""The worker loops that torch has had, shortened to what the hooks hold on to, in this process."""
 
 import os
 import queue
@@ -85,8 +80,7 @@ def with_state(
     dataset_kind, dataset, index_queue, data_queue, done_event, auto_collation, collate_fn, drop_last, base_seed,
     init_fn, worker_id, num_workers, persistent_workers, shared_seed, worker_state,
 ):  # fmt: skip
-    """torchdata's: a request for a snapshot goes in beside the indices, a state comes out beside
-    the batch."""
+    """torchdata's: a request for a snapshot goes in, a state comes out beside the batch."""
     fetcher = _DatasetKind.create_fetcher(
         dataset_kind, dataset, auto_collation, collate_fn, drop_last
     )
@@ -178,9 +172,7 @@ def test_no_reference_of_ours_keeps_the_data_set(loop, looked_at, tmp_path):
     del dataset
     run_worker(loop, given, place)
     if looked_at:
-        assert (
-            "neg" in (tmp_path / "looks-0-w3.json").read_text()
-        )  # there was something to hold on to
+        assert "neg" in (tmp_path / "looks-0-w3.json").read_text()  # there was something to hold
     del given
     assert gone() is None
 
@@ -228,10 +220,8 @@ def test_messages_of_another_shape_pass_as_they_are():
     results = queue.Queue()
     tasks.put((1, [2], "something new"))
     run_worker(loop, (0, tasks, results, 0))
-    assert [results.get(), results.get()] == [
-        (1, "a batch", "something new"),
-        (1, [2], "something new"),
-    ]
+    assert results.get() == (1, "a batch", "something new")
+    assert results.get() == (1, [2], "something new")
 
 
 def test_roles_of_the_loop_that_is_installed():

@@ -1,5 +1,4 @@
-"""Lanes by themselves: records in order, a bounded number of bytes with exact totals, and an end
-that harms nobody."""
+"""Lanes by themselves: records in order, bounded in size, and an end that harms nobody."""
 
 from __future__ import annotations
 

@@ -44,13 +44,8 @@ JSON = st.recursive(
     ),
     max_leaves=12,
 )
-FIELD = st.lists(
-    st.sampled_from(["seq", "t_ns", "wait_ns", "q", "f", "i", "", "é"])
-    | st.integers(-4, 70_000)
-    | st.none(),
-    min_size=4,
-    max_size=4,
-)
+WORDS = st.sampled_from(["seq", "t_ns", "wait_ns", "q", "f", "i", "", "é"])
+FIELD = st.lists(WORDS | st.integers(-4, 70_000) | st.none(), min_size=4, max_size=4)
 
 
 def read_everything(path: Path) -> None:
@@ -71,14 +66,8 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """A small run that has everything, as {relative path: bytes}."""
     run = RunBuilder(tmp_path_factory.mktemp("pristine"))
     process = run.process()
-    rows = loop(
-        40,
-        own_ns=1.0,
-        fetch_ns=500_000,
-        t_fetch_ns=lambda n, t, w: t - 100,
-        unpack_ns=1000,
-        stall_ns=5,
-    )
+    more = {"own_ns": 1.0, "fetch_ns": 500_000, "unpack_ns": 1000, "stall_ns": 5}
+    rows = loop(40, t_fetch_ns=lambda n, t, w: t - 100, **more)
     process.loader(rows, loop(10), epochs=[epoch_row(rows, startup_ms=3)])
     write_lane(process.path, "workers", schema.WORKER, [{"t_ns": T0, "pid": 5}])
     run.system(
@@ -102,19 +91,22 @@ def unfolded(files: dict[str, bytes]) -> Iterator[Path]:
         yield Path(folder)
 
 
+def read_each_way(path: Path, lane: str, fields: schema.Schema) -> None:
+    for read in (read_header, read_segment):
+        with quiet():
+            read(path)
+    read_lane(path.parent, lane, fields)
+
+
 @FUZZ
 @given(data=st.binary(max_size=9000), keep=st.sampled_from([0, 8, 12, 40, 64, HEADER_BYTES]))
 def test_random_bytes_as_a_segment(tmp_path: Path, data: bytes, keep: int) -> None:
-    """Asserts that a header, whole or cut, before random bytes raises LoaderscopeError or nothing,
-    and that the lane it is in is read without any error."""
+    """After a header, whole or cut: LoaderscopeError or nothing, and the lane is read."""
     path = tmp_path / "machine-000000.seg"
     write_lane_once(tmp_path)
     whole = (tmp_path / "good.bytes").read_bytes()
     path.write_bytes(whole[:keep] + data)
-    for read in (read_header, read_segment):
-        with quiet():
-            read(path)
-    read_lane(tmp_path, "machine", schema.MACHINE)
+    read_each_way(path, "machine", schema.MACHINE)
 
 
 def write_lane_once(folder: Path) -> None:
@@ -142,20 +134,14 @@ def test_headers_that_lie(
     tmp_path: Path, version: int, header_bytes: int, record: int, capacity: int, first: int, committed: int,
     length: int | None, described: object,
 ) -> None:  # fmt: skip
-    """Asserts the same of headers whose every field is random: no other error, no reading beyond
-    the file."""
+    """No other error, no reading beyond the file."""
     text = json.dumps(described).encode()
     length = len(text) if length is None else length
     header = HEADER.pack(MAGIC, version, header_bytes, record, capacity, first, committed, length)
     path = tmp_path / "batch-000000.seg"
-    path.write_bytes(
-        (header.ljust(SCHEMA_OFFSET, b"\0") + text)[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0")
-        + bytes(2000)
-    )
-    for read in (read_header, read_segment):
-        with quiet():
-            read(path)
-    read_lane(tmp_path, "batch", schema.BATCH)
+    whole = (header.ljust(SCHEMA_OFFSET, b"\0") + text)[:HEADER_BYTES]
+    path.write_bytes(whole.ljust(HEADER_BYTES, b"\0") + bytes(2000))
+    read_each_way(path, "batch", schema.BATCH)
 
 
 @pytest.mark.parametrize("schema_fields", [
@@ -168,11 +154,8 @@ def test_headers_that_lie(
 ])  # fmt: skip
 @pytest.mark.parametrize("first_seq", [1, 2**63 - 1, 2**64 - 1])
 @pytest.mark.parametrize("capacity", [3, 2**32 - 1])
-def test_plausible_headers_with_absurd_numbers(
-    tmp_path: Path, schema_fields: list[list[object]], first_seq: int, capacity: int
-) -> None:
-    """A header that promises terabytes, sequence numbers beyond an int64, a `seq` that is an array
-    or a float."""
+def test_plausible_headers_with_absurd_numbers(tmp_path, schema_fields, first_seq, capacity):
+    """Terabytes promised, numbers beyond an int64, a `seq` that is an array or a float."""
     text = json.dumps(["batch", 1, schema_fields]).encode()
     header = HEADER.pack(
         MAGIC, FORMAT_VERSION, HEADER_BYTES, 1 << 15, capacity, first_seq, 2**64 - 1, len(text)
@@ -189,8 +172,7 @@ def test_plausible_headers_with_absurd_numbers(
 @FUZZ
 @given(seed=st.integers(0, 2**32), mutate=st.sampled_from(["flip", "cut", "fill", "drop", "swap"]))
 def test_mutated_runs_open_or_say_why(pristine: dict[str, bytes], seed: int, mutate: str) -> None:
-    """Asserts that a run with files flipped, cut, filled, dropped or swapped is reported without a
-    warning, or refused with LoaderscopeError."""
+    """Reported without a warning, or refused with LoaderscopeError."""
     rng = random.Random(seed)
     files = dict(pristine)
     for name in rng.sample(sorted(files), rng.randint(1, 3)):
@@ -211,8 +193,7 @@ def test_mutated_runs_open_or_say_why(pristine: dict[str, bytes], seed: int, mut
     ),
 )
 def test_mutated_json_values(pristine: dict[str, bytes], value: object, key: str) -> None:
-    """Asserts the same where any JSON stands in the place of one known value, in every file that
-    has it."""
+    """Any JSON in the place of one known value, in every file that has it."""
     files = dict(pristine)
     for name, data in pristine.items():
         if name.endswith(".json"):

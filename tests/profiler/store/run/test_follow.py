@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import platform
@@ -24,14 +25,7 @@ from loaderscope.profiler.store.run.run_reader import open_run
 
 
 def lane_in(directory: Path, max_bytes: int = 1 << 30) -> Lane:
-    return Lane(
-        directory,
-        "batches0x0",
-        BATCH,
-        Budget(max_bytes),
-        pytest.fail,
-        trimmed=True,
-    )
+    return Lane(directory, "batches0x0", BATCH, Budget(max_bytes), pytest.fail, trimmed=True)
 
 
 def write(lane: Lane, rows: list[dict[str, object]]) -> None:
@@ -108,21 +102,15 @@ def test_any_moment_can_be_looked_at(tmp_path: Path) -> None:
     assert window.content(T0 - 1).columns.rows == 0
 
 
-def test_a_poll_reads_no_more_at_a_hundred_thousand_batches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_poll_reads_no_more_at_a_hundred_thousand_batches(tmp_path, monkeypatch):
     lane = lane_in(tmp_path)
     write(lane, loop(100_000))
     window = window_of(tmp_path)
     window.poll()
     while window.catch_up():
         pass
-    monkeypatch.setattr(
-        lane_window, "read_segment", lambda *_: pytest.fail("a whole segment was read again")
-    )
-    monkeypatch.setattr(
-        lane_window, "segments", lambda *_: pytest.fail("the folder was listed again")
-    )
+    for name in ("read_segment", "segments"):
+        monkeypatch.setattr(lane_window, name, lambda *_, name=name: pytest.fail(f"{name} again"))
     write(lane, loop(50))
     assert window.poll()
     assert window.newest_seq == 100_050
@@ -161,51 +149,38 @@ def test_it_agrees_with_the_whole_run(runs_dir: Path) -> None:
     assert follower.caught_up() == 1
 
 
-def test_only_what_changed_is_news(runs_dir: Path) -> None:
+def test_only_what_changed_is_news_and_a_removed_run_is_given_as_it_was(runs_dir: Path) -> None:
     run = RunBuilder(runs_dir)
     process = run.process()
     process.loader(loop(10))
-    clock = [0]
-    follower = Follower(run.path, clock=lambda: clock[0])
+    clock, place = itertools.count(0, 2 * follow.LOOK_NS), Place("p4000-0", 0)
+    now = [next(clock)]
+    follower = Follower(run.path, clock=lambda: now[0])
+
+    def news() -> bool:
+        now[0] = next(clock)
+        return follower.poll()
+
     assert follower.poll()
-    follower.run(Place("p4000-0", 0))
-    clock[0] += 2 * follow.LOOK_NS
-    assert not follower.poll()
+    follower.run(place)
+    assert not news()
     process.loader(loop(5), name="Second")
-    clock[0] += 2 * follow.LOOK_NS
-    assert follower.poll()
-    assert len(follower.run(Place("p4000-0", 0)).loaders) == 2
-
-
-def test_a_removed_run_is_given_as_it_was(runs_dir: Path) -> None:
-    run = RunBuilder(runs_dir)
-    run.process().loader(loop(10))
-    clock = [0]
-    follower = Follower(run.path, clock=lambda: clock[0])
-    follower.poll()
-    before = follower.run(Place("p4000-0", 0))
+    assert news()
+    before = follower.run(place)
+    assert len(before.loaders) == 2
     shutil.rmtree(run.path)
-    clock[0] += 2 * follow.LOOK_NS
-    assert follower.poll()
-    assert follower.state == "removed"
-    assert follower.run(Place("p4000-0", 0)) is before
+    assert news() and follower.state == "removed"
+    assert follower.run(place) is before
 
 
 def test_the_newest_live_run_comes_first(runs_dir: Path) -> None:
     assert newest_run(runs_dir) is None
     old = RunBuilder(runs_dir, "20250101-000000-aaaaaa")
-    facts = {
-        "host": platform.node(),
-        "boot_id": Liveness().boot_id,
-        "pid": os.getpid(),
-        "create_time": None,
-    }
-    old.process(ended=False, **{k: v for k, v in facts.items() if k != "pid"}, pid=os.getpid())
+    facts = {"host": platform.node(), "boot_id": Liveness().boot_id, "create_time": None}
+    process = old.process(ended=False, pid=os.getpid(), **facts)
     new = RunBuilder(runs_dir, "20250102-000000-bbbbbb")
     new.process()
     assert newest_run(runs_dir) == old.path
-    description = json.loads((old.path / f"p{os.getpid()}-0" / "process.json").read_text())
-    (old.path / f"p{os.getpid()}-0" / "process.json").write_text(
-        json.dumps({**description, "ended_clock_ns": 1})
-    )
+    ended = json.dumps({**process.facts, "ended_clock_ns": 1})
+    (process.path / "process.json").write_text(ended)
     assert newest_run(runs_dir) == new.path

@@ -10,13 +10,9 @@ S = 10**9
 
 
 def columns(times_s: list[float], wait_s: float = 0.1) -> dict[str, np.ndarray]:
-    n = len(times_s)
-    return {
-        "t_ns": (np.array(times_s) * S).astype(np.int64),
-        "wait_ns": np.full(n, int(wait_s * S)),
-        "stall_ns": np.full(n, -1),
-        "samples": np.full(n, 4),
-    }
+    known = {"wait_ns": int(wait_s * S), "stall_ns": -1, "samples": 4}
+    every = {name: np.full(len(times_s), value) for name, value in known.items()}
+    return {"t_ns": (np.array(times_s) * S).astype(np.int64), **every}
 
 
 def test_batches_fall_into_their_steps_of_time() -> None:

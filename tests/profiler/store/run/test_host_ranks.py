@@ -1,10 +1,5 @@
 """Ranks counted from the processes that recorded."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from builders import RunBuilder, epoch_row, loop
@@ -12,9 +7,7 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.store.run.run_reader import open_run
 
 
-def job(
-    path: Path, *processes: dict[str, Any], **system: Any
-) -> tuple[list[tuple[int | None, int | None]], float]:
+def job(path, *processes, **system):
     """((local rank, ranks on the host) a process, effective CPUs)."""
     run = RunBuilder(path)
     for number, facts in enumerate(processes):
@@ -57,7 +50,5 @@ QUOTA = {"version": 2, "cpu_quota": 6.0, "mem_limit_bytes": None}
         ([{}] * 4, {}, [(None, None)] * 4, 2.0),
     ],
 )
-def test_ranks_of_a_host_and_the_cpus_of_each(
-    tmp_path: Path, processes: list[dict[str, Any]], system: dict[str, Any], ranks: Any, cpus: float
-) -> None:
+def test_ranks_of_a_host_and_the_cpus_of_each(tmp_path, processes, system, ranks, cpus):
     assert job(tmp_path, *processes, **system) == (ranks, cpus)

@@ -86,18 +86,12 @@ def test_of_a_large_job_few_ranks_are_read_and_all_are_told(large: Path) -> None
     assert len(job.processes) == LARGE and [each.host for each in job.systems] == ["node0"]
     few, whole = build_report(job).loaders, build_report(open_run(large)).loaders
     assert few == whole
-    assert few[0].ranks is not None and few[0].ranks.slowest is not None
-    assert (few[0].rank, few[0].ranks.slowest.rank, few[0].ranks.hosts, len(few[0].ranks.each)) == (
-        5,
-        5,
-        2,
-        LARGE,
-    )
+    ranks = few[0].ranks
+    assert ranks is not None and ranks.slowest is not None
+    assert (few[0].rank, ranks.slowest.rank, ranks.hosts, len(ranks.each)) == (5, 5, 2, LARGE)
 
 
-def test_a_damaged_summary_of_a_large_job_costs_nothing_but_time(
-    large: Path, tmp_path: Path
-) -> None:
+def test_a_damaged_summary_of_a_large_job_costs_nothing_but_time(large, tmp_path):
     import shutil
 
     copy = Path(shutil.copytree(large, tmp_path / large.name))
@@ -108,9 +102,7 @@ def test_a_damaged_summary_of_a_large_job_costs_nothing_but_time(
 @pytest.mark.parametrize(
     ("world", "left"), [(LEAST_RANKS, True), (LEAST_RANKS - 1, False), (None, False)]
 )
-def test_a_rank_of_many_leaves_one_when_it_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: int | None, left: bool
-) -> None:
+def test_a_rank_of_many_leaves_one_when_it_ends(tmp_path, monkeypatch, world, left):
     for name, value in {"RANK": 0, "WORLD_SIZE": world}.items() if world else ():
         monkeypatch.setenv(name, str(value))
     (tmp_path / "run").mkdir()
@@ -128,9 +120,7 @@ def test_a_rank_of_many_leaves_one_when_it_ends(
         assert summary.mean("wait_ns") == 3 * MS
 
 
-def test_a_summary_that_fails_ends_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_summary_that_fails_ends_nothing_else(tmp_path, monkeypatch):
     def failing(directory: Path) -> None:
         raise MemoryError
 

@@ -35,9 +35,7 @@ def nodes(tmp_path: Path) -> list[Path]:
     return made
 
 
-def test_their_ranks_are_one_job(
-    nodes: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_their_ranks_are_one_job(nodes, tmp_path, capsys):
     os.mkfifo(nodes[0] / "system-elsewhere-0" / "keeper")  # a sampler leaves its socket there
     before = set(tmp_path.rglob("*"))
     assert main(["merge", str(nodes[1]), str(nodes[0]), "-o", str(tmp_path / "job")]) == 0
@@ -69,9 +67,7 @@ def test_what_lies_elsewhere_is_brought_here(nodes: list[Path], tmp_path: Path) 
         (["{0}", "{root}"], "no run.json"),
     ],
 )
-def test_what_cannot_be_merged_is_one_sentence(
-    nodes: list[Path], tmp_path: Path, names: list[str], said: str
-) -> None:
+def test_what_cannot_be_merged_is_one_sentence(nodes, tmp_path, names, said):
     given = [name.format(str(nodes[0]), root=tmp_path) for name in names]
     with pytest.raises(LoaderscopeError, match=said):
         merge_runs(given, tmp_path / "job")

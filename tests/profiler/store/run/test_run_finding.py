@@ -75,12 +75,8 @@ def test_list_is_newest_first_and_shows_what_cannot_be_read(runs: Path) -> None:
     entries = list_runs(runs)
     assert [entry.id for entry in entries] == ["20250401-000000-dddddd", *IDS[::-1]]
     newest = entries[0]
-    assert (newest.state, newest.processes, newest.loaders, newest.problem) == (
-        "finished",
-        1,
-        1,
-        None,
-    )
+    assert (newest.state, newest.problem) == ("finished", None)
+    assert (newest.processes, newest.loaders) == (1, 1)
     assert newest.size_bytes > 4 << 10
     assert entries[2].state == "unreadable"
     assert "torn or corrupt" in (entries[2].problem or "")
@@ -94,10 +90,8 @@ def test_a_run_that_ctrl_c_ended_is_listed_as_its_report_says(runs: Path) -> Non
     torn = RunBuilder(runs, "20250409-000000-dddddd").process(**ended[0])
     (torn.path / "process.json").write_text("torn")
     listed = {entry.id: entry.state for entry in list_runs(runs)}
-    assert (
-        listed["20250400-000000-dddddd"] == "interrupted"
-        and listed["20250401-000000-dddddd"] == "finished"
-    )
+    assert listed["20250400-000000-dddddd"] == "interrupted"
+    assert listed["20250401-000000-dddddd"] == "finished"
     assert {each: open_run(runs / each).outcome for each in listed} == listed
 
 
@@ -107,9 +101,7 @@ def test_where_runs_live() -> None:
     assert runs_directory({"LOADERSCOPE_DIR": ""}).name == "runs"
 
 
-def test_a_relative_folder_is_one_of_where_the_program_was_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_folder_is_one_of_where_the_program_was_started(tmp_path, monkeypatch):
     here = Path.cwd()
     monkeypatch.chdir(tmp_path)
     assert runs_directory({"LOADERSCOPE_DIR": "some/runs"}) == here / "some/runs"

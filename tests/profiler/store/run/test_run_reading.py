@@ -59,11 +59,8 @@ def test_compute_is_derived_from_the_next_batch_of_the_epoch(run: RunBuilder) ->
 
 
 def test_interleaved_epochs_do_not_mix(run: RunBuilder) -> None:
-    rows = [
-        {"t_ns": T0 + at * MS, "wait_ns": MS, "epoch": epoch}
-        for at, epoch in ((0, 0), (10, 1), (20, 0), (30, 1))
-    ]
-    run.process().loader(rows)
+    steps = ((0, 0), (10, 1), (20, 0), (30, 1))
+    run.process().loader([{"t_ns": T0 + t * MS, "wait_ns": MS, "epoch": e} for t, e in steps])
     batches = open_run(run.path).loaders[0].batches
     assert batches["epoch"].tolist() == [0, 1, 0, 1]
     assert batches["compute_ns"].tolist() == [19 * MS, 19 * MS, -1, -1]
@@ -184,9 +181,7 @@ def test_missing_and_torn_descriptions_are_tolerated(run: RunBuilder) -> None:
         ('{"format": 1, "x": "' + "x" * (2 << 20) + '"}', "is far too large"),
     ],
 )
-def test_a_directory_that_is_no_run_says_so_in_one_sentence(
-    tmp_path: Path, content: str | None, sentence: str
-) -> None:
+def test_a_directory_that_is_no_run_says_so_in_one_sentence(tmp_path, content, sentence):
     if content is not None:
         (tmp_path / "run.json").write_text(content)
     with pytest.raises(RunUnreadable, match=sentence) as caught:
@@ -214,11 +209,10 @@ def test_texts_lose_what_a_terminal_would_obey(run: RunBuilder) -> None:
 
 def test_a_fifo_in_the_place_of_a_file_does_not_hang(run: RunBuilder) -> None:
     process = run.process()
-    os.mkfifo(process.path / "loader0.json")
-    os.mkfifo(process.path / "batches0x0-000000.seg")
+    for name in ("loader0.json", "batches0x0-000000.seg"):
+        os.mkfifo(process.path / name)
     opened = open_run(run.path)
-    assert opened.loaders[0].batches.rows == 0
-    assert len(opened.notes) == 2
+    assert (opened.loaders[0].batches.rows, len(opened.notes)) == (0, 2)
 
 
 @pytest.mark.parametrize(
@@ -234,22 +228,11 @@ def test_a_fifo_in_the_place_of_a_file_does_not_hang(run: RunBuilder) -> None:
         ([], None, "here", "now", "finished"),
     ],
 )
-def test_state(
-    tmp_path: Path,
-    ended: list[bool],
-    alive_since: float | None,
-    host: str,
-    boot: str,
-    expected: str,
-) -> None:
+def test_state(tmp_path, ended, alive_since, host, boot, expected):
     run = RunBuilder(tmp_path, host=host, boot_id=boot)
     for number, each in enumerate(ended):
-        run.process(
-            pid=4000, number=number, ended=each, host=host, boot_id=boot, create_time=1000.5
-        )
-    liveness = Liveness(
-        host="here", boot_id="now", created=lambda pid: alive_since if pid == 4000 else None
-    )
+        run.process(4000, number, each, host=host, boot_id=boot, create_time=1000.5)
+    liveness = Liveness("here", "now", lambda pid: alive_since if pid == 4000 else None)
     assert read_run(run.path, liveness).state == expected
 
 
@@ -257,12 +240,8 @@ def test_this_very_process_is_live(tmp_path: Path) -> None:
     import psutil
 
     run = RunBuilder(tmp_path)
-    facts = {
-        "host": platform.node(),
-        "boot_id": boot_id(),
-        "create_time": psutil.Process().create_time(),
-    }
-    run.process(pid=os.getpid(), ended=False, **facts)
+    facts = {"host": platform.node(), "boot_id": boot_id(), "pid": os.getpid()}
+    run.process(ended=False, create_time=psutil.Process().create_time(), **facts)
     assert open_run(run.path).state == "live"
 
 
@@ -302,9 +281,7 @@ def test_a_huge_integer_is_no_figure(run: RunBuilder) -> None:
     assert open_run(run.path).processes[0].affinity is None
 
 
-def test_the_host_of_a_process_is_one_that_does_not_deny_it_and_was_sampled(
-    run: RunBuilder,
-) -> None:
+def test_the_host_of_a_process_is_one_that_does_not_deny_it_and_was_sampled(run):
     run.process().loader(loop(3))
     run.system(machine=[{"t_ns": T0}])
     found = open_run(run.path)
@@ -323,7 +300,5 @@ def test_the_host_of_a_process_is_one_that_does_not_deny_it_and_was_sampled(
     assert of(other, unnamed) is unnamed
     assert of(other, later) is None and of() is None
     assert replace(found, systems=(idle, other)).first_host is other
-    assert replace(found, systems=(other, unnamed, sampled)).samplers_of(process) == (
-        unnamed,
-        sampled,
-    )
+    several = replace(found, systems=(other, unnamed, sampled))
+    assert several.samplers_of(process) == (unnamed, sampled)

@@ -57,6 +57,11 @@ def write(system, file=0, **changes):
     (system / f"stacks-{file}.json").write_text(json.dumps(burst(**changes)))
 
 
+def only(system):
+    (found,), _ = read_bursts(system, ())
+    return found
+
+
 @pytest.fixture
 def system(tmp_path):
     return tmp_path / "system-here-0"
@@ -87,7 +92,7 @@ def test_what_threads_waited_for_is_read_as_far_as_it_is_known(system):
         waits_reason="none of yours",
         stacks=[[*worker, [[0, 40], [1, 3], [2, 2], [3, 1], [99, 5]]], worker],
     )
-    (found,), notes = read_bursts(system, ())
+    found, notes = only(system), read_bursts(system, ())[1]
     assert notes == () and found.waits_reason == "none of yours"
     (stack,) = found.stacks
     assert stack.samples == 180
@@ -96,13 +101,9 @@ def test_what_threads_waited_for_is_read_as_far_as_it_is_known(system):
 
 def test_stacks_that_are_equal_once_cut_are_counted_together(system):
     other = ["_worker_loop", TORCH + "_utils/worker.py", 380, False]
-    write(
-        system,
-        frames=[WORKER, FETCH, ITEM, other],
-        stacks=[[1, "MainThread", [0, 1, 2], 7], [1, "MainThread", [3, 1, 2], 4]],
-    )
-    (found,), _ = read_bursts(system, ())
-    assert found.stacks == (Stack(51, "MainThread", "fetch", (2,), 11),)
+    stacks = [[1, "MainThread", [0, 1, 2], 7], [1, "MainThread", [3, 1, 2], 4]]
+    write(system, frames=[WORKER, FETCH, ITEM, other], stacks=stacks)
+    assert only(system).stacks == (Stack(51, "MainThread", "fetch", (2,), 11),)
 
 
 @pytest.mark.parametrize(
@@ -117,13 +118,9 @@ def test_stacks_that_are_equal_once_cut_are_counted_together(system):
     ],
 )
 def test_compiled_frames_of_ours_are_left_out(system, file):
-    write(
-        system,
-        frames=[WORKER, FETCH, ["taking_call", file, 60, True], ITEM],
-        stacks=[[1, "MainThread", [0, 1, 2, 3], 7]],
-    )
-    (found,), _ = read_bursts(system, ())
-    assert found.stacks == (Stack(51, "MainThread", "fetch", (3,), 7),)
+    frames = [WORKER, FETCH, ["taking_call", file, 60, True], ITEM]
+    write(system, frames=frames, stacks=[[1, "MainThread", [0, 1, 2, 3], 7]])
+    assert only(system).stacks == (Stack(51, "MainThread", "fetch", (3,), 7),)
 
 
 @pytest.mark.parametrize(
@@ -138,8 +135,7 @@ def test_compiled_frames_of_ours_are_left_out(system, file):
 )
 def test_a_command_that_runs_a_script_is_left_out(system, file, ours):
     write(system, frames=[["main", file, 7, False], TRAIN], stacks=[[0, "MainThread", [0, 1], 7]])
-    (found,), _ = read_bursts(system, ())
-    assert found.stacks == (Stack(50, "MainThread", "compute", (1,) if ours else (0, 1), 7),)
+    assert only(system).stacks == (Stack(50, "MainThread", "compute", (1,) if ours else (0, 1), 7),)
 
 
 def test_a_collate_function_belongs_to_its_loader(system):
@@ -225,9 +221,8 @@ def test_no_content_harms_the_reader(system):
         assert len(found) + len(notes) == 1
         for one in found:
             readable += 1
-            assert one.why in ("steady", "asked") and all(
-                0.0 <= share <= 1.0 for share in one.gil.values()
-            )
+            assert one.why in ("steady", "asked")
+            assert all(0.0 <= share <= 1.0 for share in one.gil.values())
             assert all(isinstance(count, int) and count >= 0 for count in one.samples.values())
             assert all(
                 frame.function.isprintable() and frame.file.isprintable() for frame in one.frames
@@ -298,8 +293,5 @@ def test_the_answer_is_found_beside_what_cannot_be_read(tmp_path, system):
     (tmp_path / "p50-0").mkdir()
     (tmp_path / "p50-0" / "loader0.json").write_text("[]")
     found = answer_to(tmp_path, "abcdefgh")
-    assert (
-        found is not None
-        and found.stacks == ()
-        and found.reason == "py-spy is not installed\N{REPLACEMENT CHARACTER}"
-    )
+    assert found is not None and found.stacks == ()
+    assert found.reason == "py-spy is not installed\N{REPLACEMENT CHARACTER}"

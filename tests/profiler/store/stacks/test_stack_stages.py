@@ -179,15 +179,12 @@ def test_it_is_recognised_by_what_is_known_of_it():
         Collate("Pad", "t.py", 4),
         Collate("pad"),
     )
-    assert by_line.is_in(Frame("<lambda>", "t.py", 5)) and not by_line.is_in(
-        Frame("<lambda>", "t.py", 6)
-    )
-    assert by_name.is_in(Frame("Pad.__call__", "t.py", 90)) and not by_name.is_in(
-        Frame("Set.load", "t.py", 90)
-    )
-    assert by_config.is_in(Frame("pad", "anywhere.py", 1)) and not by_config.is_in(
-        Frame("load", "anywhere.py", 1)
-    )
+    assert by_line.is_in(Frame("<lambda>", "t.py", 5))
+    assert not by_line.is_in(Frame("<lambda>", "t.py", 6))
+    assert by_name.is_in(Frame("Pad.__call__", "t.py", 90))
+    assert not by_name.is_in(Frame("Set.load", "t.py", 90))
+    assert by_config.is_in(Frame("pad", "anywhere.py", 1))
+    assert not by_config.is_in(Frame("load", "anywhere.py", 1))
 
 
 def collating(*stacks, one_loader=True):
@@ -203,12 +200,8 @@ def test_a_collate_function_without_frames_is_told_by_the_line_that_calls_it():
         LATE + "default_collate T/_utils/collate.py:401",
     )
     assert collating((get, 50), (torch_collate, 9), (LATE, 3)) == {57}
-    assert place(
-        frames(SPAWNED + LATE),
-        "MainThread",
-        True,
-        collating=frozenset([frame(LATE.split("\n")[1])]),
-    ).stage == ("collate")
+    known = frozenset([frame(LATE.split("\n")[1])])
+    assert place(frames(SPAWNED + LATE), "MainThread", True, collating=known).stage == "collate"
     # A stack read in the middle of a change shows the wrong line: it counts for nothing.
     assert collating((get, 50), (LATE + "Set.__getitem__ U/data.py:14", 1), (torch_collate, 9)) == {
         57
