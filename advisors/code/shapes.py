@@ -5,6 +5,7 @@ one, makes more than is used, or is not needed at all."""
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -29,6 +30,7 @@ _TOLD = ("print", "pprint", "flush", "fsync", "write", "debug", "info", "warning
 # How objects of a multiprocessing.Manager ask its process.
 _PROXY = "BaseProxy._callmethod"
 _SMALLER = ("resize", "crop", "thumbnail", "interpolate", "downscale", "decimate", "subsample")
+_QUERY = re.compile(r"\bSELECT\b.*\bWHERE\b", re.IGNORECASE | re.DOTALL)
 _DRAWN = ("choice", "choices", "sample")  # a few of many
 # The same values seen in another way: what is taken of it is taken of what it was made of.
 _VIEWS = (
@@ -108,6 +110,13 @@ _SEARCHED = Shape(
     "make a dict, a set or a sorted index once in __init__.",
     0.9,
     costly=True,
+)
+_SEARCHED_BY_SQL = Shape(
+    "searched by SQL",
+    "Give the table an index for this query",
+    ", and goes through the whole table unless the columns of its WHERE have an index",
+    "CREATE INDEX for these columns, once; EXPLAIN QUERY PLAN then says SEARCH, not SCAN.",
+    0.3,
 )
 _PART_READ = Shape(
     "whole for a part",
@@ -322,9 +331,12 @@ def _tests_all(loop: ast.For | ast.comprehension, tests: list[ast.expr], method:
 def _slow_container(
     method: Method, statement: ast.stmt | None, held: Mapping[str, str]
 ) -> Shape | None:
-    """Of a list that is used as a queue, or a queue that is used as a list."""
+    """Of a list that is used as a queue, a queue that is used as a list, or a table that may have
+    no index."""
     for node in nodes_read(statement):
         match node:
+            case ast.Constant(str() as text) if _QUERY.search(text):
+                return _SEARCHED_BY_SQL
             case ast.Call(ast.Attribute(_, "pop"), [ast.Constant(0)]):
                 return _FRONT
             case ast.Call(ast.Attribute(_, "insert"), [ast.Constant(0), _]):

@@ -275,6 +275,7 @@ def test_of_a_list_filled_in_a_loop_one_element_is_used() -> None:
 CONTAINERS = """\
 def __getitem__(self, index):
     oldest = self.items.pop(0)
+    rows = self.db.execute("SELECT x FROM events WHERE session = ?", (index,)).fetchall()
     state = self.memory[index]
     near = [key for key, box in self.tiles.items() if box.intersects(index)]
     made = [parse(field) for field in self.fields if field in index]
@@ -297,6 +298,10 @@ def __getitem__(self, index):
     ("line", "key"),
     [
         ("oldest = self.items.pop(0)", "front of a list"),
+        (
+            'rows = self.db.execute("SELECT x FROM events WHERE session = ?", (index,)).fetchall()',
+            "searched by SQL",
+        ),
         ("state = self.memory[index]", "deque"),
         (
             "near = [key for key, box in self.tiles.items() if box.intersects(index)]",
