@@ -16,11 +16,11 @@ _ALL_NAMES = frozenset({"locals", "vars", "eval", "exec"})
 
 def unread(loop: Sequence[str], paths: Iterable[str]) -> tuple[str, ...]:
     """The fields ("['graph']", "[2]") of a batch with leaves at these paths that the loop does not
-    read; () where it may read all."""
+    read; () where it may read all, and of a loop that reads none."""
     found = (_FIELD.match(path) for path in paths)
     fields = dict.fromkeys(each[0] for each in found if each is not None)
     read = _read_by("\n".join(loop))
-    return () if read is None else tuple(each for each in fields if each not in read)
+    return tuple(each for each in fields if each not in read) if read else ()
 
 
 def _read_by(source: str) -> frozenset[str] | None:
