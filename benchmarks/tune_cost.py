@@ -8,8 +8,8 @@ result is the median over all turns, with its 95 % interval.
 
 "Looking" is the time inside the tuned iterator's `next()` less the time inside torch's own, while
 the tuned loop is alone, as a share of the bare loop's time: checks of state, comparisons, starting
-workers, deciding. While settings are tried, the ratio also holds what those settings cost, such as workers that take the
-loop's cores, so the bound is on looking. The cases:
+workers, deciding. While settings are tried, the ratio also holds what those settings cost, such as
+workers that take the loop's cores, so the bound is on looking. The cases:
 
     decided   tuning is over, and the loader keeps its own settings (0 or 2 workers), or has others
               that make batches as fast (2 workers, another prefetch_factor), which are looked at for
@@ -145,11 +145,9 @@ def measure(workers: int, state: str, turns: int, seed: int) -> dict[str, Any]:
         loops["tuned"].ns_per_batch(BLOCK)
     # The tuned loop alone: tuning rests by the clock, and may look for a share of it, which must
     # not be another loop's time.
-    looked_ns, blocks = whole.ns - inside.ns, 0
-    while blocks < turns:
-        loops["tuned"].ns_per_batch(BLOCK)
-        blocks += 1
-    looked_ns = (whole.ns - inside.ns - looked_ns) / (BLOCK * blocks)
+    before = whole.ns - inside.ns
+    loops["tuned"].ns_per_batch(BLOCK * turns)
+    looked_ns = (whole.ns - inside.ns - before) / (BLOCK * turns)
     ratios, bare = [], []
     for _ in range(turns):
         took = {name: loops[name].ns_per_batch(BLOCK) for name in rng.sample([*loops], 2)}

@@ -17,8 +17,8 @@ LEAST_WAITING = 0.05
 # Of fewer samples a share says little: of 10, a half may be a fifth or four fifths.
 LEAST_SAMPLES = 10
 MOST = 5
+WORK = ("index", "fetch", "collate")  # stages of which the lines are known
 # Stage as predictions or the report name it → the causes of waiting that belong to it.
-WORK = ("index", "fetch", "collate")  # of which the lines are known
 REST: Mapping[str, tuple[str, ...]] = {
     "transfer": ("hand-over", "queue", "unpack"),
     "pin": ("pin",),

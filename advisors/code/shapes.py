@@ -20,6 +20,7 @@ from .method import (
     nodes_read,
     parsed,
 )
+from .syntax import names
 
 Source = Sequence[str] | Method
 
@@ -264,8 +265,8 @@ def changing(sources: Iterable[Sequence[str]]) -> set[str]:
 
 
 def searched(method: Method, statement: ast.stmt | None, held: Mapping[str, str]) -> bool:
-    """Whether this line compares all of something with what differs from sample to sample, to find
-    where they are equal, or goes through it until it is met."""
+    """Whether this line tests all of something against what differs from sample to sample, or goes
+    through it until a test holds."""
     loop = method.loops.get(statement) if statement is not None else None
     if isinstance(loop, ast.For) and _until_met(loop, method):
         return True
@@ -315,7 +316,7 @@ def _searches(call: ast.Call, method: Method) -> bool:
 
 
 def _until_met(loop: ast.For, method: Method) -> bool:
-    """Whether a loop goes through what is no part of the sample until one is equal to it."""
+    """Whether a loop goes through what is no part of the sample until a test of it holds."""
     tests = [each.test for each in ast.walk(loop) if isinstance(each, ast.If)]
     ends = any(isinstance(each, ast.Break | ast.Return) for each in ast.walk(loop))
     return ends and _tests_all(loop, tests, method)
@@ -323,7 +324,7 @@ def _until_met(loop: ast.For, method: Method) -> bool:
 
 def _tests_all(loop: ast.For | ast.comprehension, tests: list[ast.expr], method: Method) -> bool:
     """Whether each of what is no part of the sample is tested against what is one."""
-    each = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
+    each = {*names(loop.target)}
     both = (test for test in tests if method.varies([test]) and names_in([test], each))
     return not method.varies([loop.iter]) and any(both)
 

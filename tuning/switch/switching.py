@@ -167,6 +167,8 @@ class Switching(Turns):
         try:  # as `_tell`, which takes longer
             driver.handed(self, batch)
         except Exception as error:
+            if not is_ours(error):
+                raise
             self._lose(driver.handed, error)
         return batch
 

@@ -249,12 +249,12 @@ class Turns:
         try:
             what(*args)
         except Exception as error:
+            if not is_ours(error):
+                raise
             self._lose(what, error)
 
     def _lose(self, what: Callable[..., None], error: Exception) -> None:
-        """The driver failed at this. Raises errors that are not ours."""
-        if not is_ours(error):
-            raise error
+        """The driver failed at this."""
         driver, self.driver = self.driver, Driver(self.driver.pools)
         if what != driver.failed:
             self._tell(driver.failed, self.settings, error)

@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ....profiler.base.metadata import clean
-from ....profiler.store.inspection import Part
+from ....profiler.store.inspection import MAX_LEAVES, Part
 from ...case.advice import Advice, Outcomes, Unmeasured
 from ...case.case import Case
 from ...case.code_text import Source, parsed
@@ -170,10 +170,11 @@ def _default(case: Case, collate_us: float) -> Outcomes:
     numbers = [leaf for leaf in case.inspection.leaves if leaf.shape == (case.batch_size,)]
     if len(numbers) < MANY_NUMBERS:
         return
-    at = min(leaf.path.rpartition("[")[0] for leaf in numbers)
+    at = clean(min(leaf.path.rpartition("[")[0] for leaf in numbers), 80)
+    more = " or more" if len(case.inspection.leaves) >= MAX_LEAVES else ""
     yield case.change(code=f"# By hand: {_NUMBERS.by_hand}\n", collate=_NUMBERS.left).advise(
         _NUMBERS.title,
-        f"{_NUMBERS.why} This batch has {len(numbers)} of them in batch{at}.",
+        f"{_NUMBERS.why} This batch has {len(numbers)}{more} of them in batch{at}.",
         {"collating a batch": us(collate_us)},
         caveat="The loop then gets one tensor, with a row for each sample, where it got a list.",
         by_hand=True,

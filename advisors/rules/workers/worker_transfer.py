@@ -28,6 +28,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ....profiler.base.metadata import clean
 from ...case.advice import Outcomes
 from ...case.case import Case
 from ...case.code_text import Source
@@ -76,7 +77,7 @@ def examine(case: Case) -> Outcomes:
     cause = _cause(case)
     if cause is None:
         return
-    code = _code(case, cause) if cause.functions else f"# By hand: {cause.title.lower()}\n"
+    code = _code(case, cause) if cause.functions else f"# By hand: {cause.title}\n"
     yield case.change(code=code, transfer=cause.left).advise(
         cause.title,
         f"A batch takes {us(cost)} to hand over from its worker, "
@@ -104,8 +105,8 @@ def _code(case: Case, cause: _Cause) -> str:
 
 def _unread(case: Case, pickled: float) -> _Cause | None:
     """Fields that the loop does not read, if handing them over costs."""
-    leaves, inspection = case.inspection.leaves, case.inspection
-    fields = unread(inspection.loop, (leaf.path for leaf in leaves))
+    leaves = case.inspection.leaves
+    fields = unread(case.inspection.loop, (leaf.path for leaf in leaves))
     others = [leaf for leaf in leaves if not leaf.path.startswith(fields)]
     total, used = (sum(leaf.nbytes or 0 for leaf in each) for each in (leaves, others))
     left = used / total if total else 1.0
@@ -113,7 +114,7 @@ def _unread(case: Case, pickled: float) -> _Cause | None:
         left = min(left, 0.3)
     if not fields or left > 1 - UNREAD_SHARE:
         return None
-    named = ", ".join(f"batch{each}" for each in fields[:4])
+    named = clean(", ".join(f"batch{each}" for each in fields[:4]), 160)
     return _Cause(
         f"Leave out of the batch what the loop does not use: {named}",
         "The loop's source does not read these fields, and each batch carries them.",

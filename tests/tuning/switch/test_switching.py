@@ -565,3 +565,29 @@ def test_an_error_of_the_sampler_is_the_loop_s_and_no_failure_of_the_settings(wh
     with pytest.raises(LookupError, match="no more indices"):
         next(iterator)
     assert not script.failures
+
+
+class OutOfTime(Exception):
+    """Unlike an exception of Python's own, it can be referred to weakly."""
+
+
+def test_what_a_handler_raises_while_a_batch_is_handed_over_is_freed_with_it() -> None:
+    loader = DataLoader(Rows(20), 4)
+
+    def interrupt(*given: Any) -> None:
+        raise OutOfTime
+
+    scripted(loader, {}).handed = lambda *given: signal.raise_signal(signal.SIGUSR1)  # type: ignore[method-assign]
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    batches, alive = iter(loader), None
+    gc.collect()
+    gc.disable()
+    try:
+        try:
+            next(batches)
+        except OutOfTime as error:
+            alive = weakref.ref(error)
+        assert alive is not None and alive() is None
+    finally:
+        gc.enable()
+        signal.signal(signal.SIGUSR1, before)
