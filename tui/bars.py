@@ -100,7 +100,7 @@ class Scrubber(Bar):
     playing = reactive(False)
 
     _LEFT = 12
-    _RIGHT = 24
+    _RIGHT = 28  # "  59 min 59 s of 59 min 59 s"
 
     @property
     def _track(self) -> int:

@@ -198,7 +198,7 @@ def _sentence(found: Verdict, share: float, kind: Literal["stall", "wait"]) -> s
 
 def _too_short(batches: int, steady: int) -> str:
     if not batches:
-        return "No batches were recorded: iterate over the watched loader, then ask again."
+        return "No batch has been recorded so far."
     if batches < MINIMUM_BATCHES:
         plural = "batch was" if batches == 1 else "batches were"
         return (

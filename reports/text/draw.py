@@ -136,9 +136,11 @@ def _blocks(blocks: Iterable[Block], width: int, by: int) -> Drawn:
 
 
 def _paragraph(text: Text, width: int, by: int, fit: bool) -> RenderableType:
-    """Text with all its lines indented; with `fit` as one line."""
+    """Text with all its lines indented; with `fit` as one line, of as many facts as have room."""
     if not fit:
         return Padding(text, (0, 0, 0, by))
+    while text.cell_len > width - by and " · " in text.plain:
+        text.right_crop(len(text.plain) - text.plain.rindex(" · "))
     line = Text.assemble(" " * by, text, no_wrap=True)
     line.truncate(width, overflow="ellipsis")
     return line

@@ -11,12 +11,15 @@ from ...profiler.store.run.run import LoaderRun, Run
 def use_of(loader: LoaderReport | LoaderRun) -> str | None:
     """'training (train.py:41), Lightning, made at data.py:12', as far as it is known."""
     phase, place, framework = (loader.config.get(name) for name in ("phase", "place", "framework"))
-    said = [clean(phase, 60)] if isinstance(phase, str) else []
-    said += [f"({clean(place, 60)})"] if place else []
-    by = NAMES.get(framework) if isinstance(framework, str) else None
     at = loader.made_at if isinstance(loader, LoaderReport) else loader.made.place
     made = f"made at {clean(at, 60)}" if at else None
-    return ", ".join(filter(None, (" ".join(said), by, made))) or None
+    said = clean(phase, 60) if isinstance(phase, str) else None
+    if place and said:
+        said = f"{said} ({clean(place, 60)})"
+    elif place and place != at:
+        said = f"used at {clean(place, 60)}"
+    by = NAMES.get(framework) if isinstance(framework, str) else None
+    return ", ".join(filter(None, (said, by, made))) or None
 
 
 def run_facts(run: RunInfo) -> dict[str, Scalar]:
