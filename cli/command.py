@@ -75,7 +75,8 @@ def cli(ctx: click.Context) -> None:
       loaderscope run train.py       record your own script, unchanged
       loaderscope report             look at the last run again
 
-    `loaderscope try` measures a change of your code. For coding assistants: docs/assistants.md.
+    `loaderscope try` measures a change of your code. For coding assistants:
+    https://loaderscope.readthedocs.io/en/latest/assistants/
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

@@ -63,7 +63,7 @@ def report_verb(
       loaderscope report --full
       loaderscope report --advice 1
       loaderscope report --format html -o report.html
-      loaderscope report --format md --for-assistant   (docs/assistants.md)
+      loaderscope report --format md --for-assistant   (for a coding assistant)
       loaderscope report --probe train:make_loader     (tries the advice)
       loaderscope report --format perfetto -o trace.json    (for ui.perfetto.dev)
       loaderscope report --format speedscope -o s.json      (for speedscope.app)
