@@ -31,7 +31,8 @@ pytestmark = [
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-PAGES = [ROOT / "docs" / f"{name}.md" for name in ("index", "fleet", "probe-storage", "tune")]
+WITH_COMMANDS = ("assistants", "fix", "fleet", "index", "probe-storage", "try", "tune")
+PAGES = [ROOT / "docs" / f"{name}.md" for name in WITH_COMMANDS]
 PATIENCE_S = 300
 OLDER = "20250131-091500-abc123"  # as the examples call a run
 
@@ -106,8 +107,9 @@ PRINTS = (
     (r"stacks", r"of the time|fetch|no stacks"),
     (r"report --advice", r"predicted ×|\[\w+-[\w-]+\]"),
     (r"fix", r"made at|no patch for|there is no advice|recommends nothing|say --yes to run it"),
-    (r"try", r"same batches"),
+    (r"try", r"same.batches"),
     (r"tune", r"Tuned \w+: "),
+    (r"run --quiet", r""),
     (r"(run|report)\b", r"steady batches|too short"),
     (r"top", r"Overview|batches"),
     (r"probe-storage", r"LMDB|lmdb"),
@@ -170,6 +172,12 @@ COMMANDS = list(dict.fromkeys([*written_commands(), *help_commands()]))
 
 
 def test_the_commands_are_found() -> None:
+    pages = {
+        path.stem
+        for path in (ROOT / "docs").glob("*.md")
+        if "\n    loaderscope " in path.read_text()
+    }
+    assert pages == set(WITH_COMMANDS)
     verbs = {command.split()[1] for command in COMMANDS}
     assert verbs == set(cli.commands)
     assert "loaderscope report --probe train:make_loader" in COMMANDS
