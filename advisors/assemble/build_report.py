@@ -271,6 +271,9 @@ def _overhead(run: Run, system: SystemSummary) -> Overhead:
     elif system.crowded_by_others:
         batches = 0
         reasons["per_batch_us"] = "other programs kept the cores busy"
+    elif system.samples == 1:
+        batches = 0
+        reasons["per_batch_us"] = "the run was too short to tell how busy the machine was"
     costs = [sampler_cost(system) for system in run.systems]
     share = max((share for share, _ in costs if share is not None), default=None)
     if share is None:
