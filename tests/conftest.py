@@ -104,7 +104,18 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if left_out else None
 
 
+class _Clone:
+    """The root is the package, but no package of tests: its folder's name may be no identifier."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collect_directory(
+        self, path: Path, parent: pytest.Collector
+    ) -> pytest.Collector | None:
+        return pytest.Dir.from_parent(parent, path=path) if path == HERE.parent else None
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(_Clone())
     _start_with_default_signals()
     if config.getoption("--fast"):
         # Of torch, for an iterator whose workers could not be started.

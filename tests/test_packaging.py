@@ -256,3 +256,10 @@ def other_python(version: str) -> str | None:
             continue
         return candidate
     return None
+
+
+def test_a_clone_may_have_any_name(tmp_path: Path) -> None:
+    clone = tmp_path / "any-name"
+    clone.symlink_to(ROOT)
+    told = ran([sys.executable, "-m", "pytest", "-q", f"{clone}/tests/reports/words/test_units.py"])
+    assert told.returncode == 0, told.stdout
