@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from ..base.errors import RunUnreadable
 from ..base.metadata import clean
-from ..base.tolerant import Count, fitted, read_as
+from ..base.tolerant import Count, read_as
 
 MAX_LINES = 8
 MAX_FILES = 512
@@ -68,11 +68,6 @@ class Sources(Struct, frozen=True):
     cwd: str = ""
     module: str = ""
     files: Annotated[Mapping[str, str], Meta(max_length=MAX_FILES)] = {}
-
-
-def read_making(data: Any) -> Making:
-    """What a loader's JSON holds of it under "made"; never raises, whatever that is."""
-    return fitted(data, Making)
 
 
 def read_sources(process: Path) -> Sources:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import loaderscope
+from loaderscope.profiler.base.tolerant import fitted
 from loaderscope.profiler.record.inspect.making_place import making_of, note_makings
-from loaderscope.profiler.store.making import Making, read_making
+from loaderscope.profiler.store.making import Making
 
 sys.path.append(str(Path(loaderscope.__file__).resolve().parent / "benchmarks"))
 
@@ -57,7 +58,7 @@ def loader_of(
 def made_in(folder: Path, arguments: tuple[str, ...] = (), script: str = "train.py") -> Making:
     """Where the script makes its `loader`."""
     with loader_of(folder, arguments, script) as loader:
-        return read_making(making_of(loader))
+        return fitted(making_of(loader), Making)
 
 
 def without_loop(files: Mapping[str, str]) -> dict[str, str]:

@@ -12,8 +12,9 @@ import pytest
 from torch.utils.data import DataLoader
 
 import loaderscope
+from loaderscope.profiler.base.tolerant import fitted
 from loaderscope.profiler.record.inspect.making_place import making_of, note_makings
-from loaderscope.profiler.store.making import MAX_LINES, read_making
+from loaderscope.profiler.store.making import MAX_LINES, Making
 from loaderscope.profiler.store.run.run_reader import open_run
 
 ROWS = list(range(8))
@@ -55,7 +56,7 @@ def here():
 
 
 def made(loader):
-    return read_making(making_of(loader))
+    return fitted(making_of(loader), Making)
 
 
 def build(**more):
