@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from ..case.case import Case
 from ..case.fetching import waited_on
+from ..code.hot.in_loop import in_loop
 from ..schema.report_model import Finding, Range
 from ..stacks.stage_parts import LEAST_SHARE, Part, parts_of
 from ..whatif.changes import NAMES
@@ -31,13 +32,26 @@ _WHOLE = Range(1.0, 1.0, 1.0)
 
 def findings_of(case: Case) -> tuple[Finding, ...]:
     """The largest first. None of a loop that does not wait, or of which too little was recorded."""
-    report = case.report
+    report, outside = case.report, list(_in_loop(case))
     if report.waiting is None or report.verdict in ("compute-bound", "too-short"):
-        return ()
+        return tuple(outside)
     found = [finding for stage in WORK for finding in _of_work(case, stage)]
     found += _of_the_rest(case)
     found = [each for each in found if each.waiting_share >= LEAST_WAITING]
-    return tuple(sorted(found, key=lambda each: -each.waiting_share)[:MOST])
+    found = sorted(found, key=lambda each: -each.waiting_share)
+    leads = bool(outside) and outside[0].share.mid >= (report.basis.stall_share or 0.0)
+    return tuple([*outside, *found][:MOST] if leads else [*found[:MOST], *outside])
+
+
+def _in_loop(case: Case) -> Iterator[Finding]:
+    """What the loop runs of the loader's parts besides waiting: shares are of all time."""
+    found = in_loop(case)
+    if found is not None and case.report.verdict != "too-short":
+        place, share, free = found.method.place, found.all, None
+        if case.whatif is not None:
+            left = 1 - found.own.high, 1 - found.own.low
+            free = capped(case.predict(compute=left), headrooms(case.report, share.mid))
+        yield Finding("compute", found.text, place, found.method.name, share, share.mid, free)
 
 
 def _of_work(case: Case, stage: str) -> Iterator[Finding]:

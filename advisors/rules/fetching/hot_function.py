@@ -49,6 +49,7 @@ from ...case.fetching import (
 from ...code.by_hand import line_costs, make_cheaper
 from ...code.hot.element_code import elements_of
 from ...code.hot.functions import FEW_SAMPLES, LEAST_SAMPLES, STANDS_OUT, Unknown, known, unknown
+from ...code.hot.in_loop import InLoop, in_loop
 from ...code.hot.in_source import called, in_source
 from ...code.hot.kind import Hot
 from ...code.hot.late_steps import late_step, on_tensors
@@ -57,6 +58,7 @@ from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.layouts.container_access import findings
 from ...code.layouts.kept import opener_of
 from ...code.layouts.stored import StoredForm, stored_form
+from ...code.method import named_as_drawing
 from ...code.shape_code import kinds_of, shape_code
 from ...code.shapes import Shape, shape_of
 from ...schema.evidence import Evidence, count, percent, size, us
@@ -66,7 +68,7 @@ from ...stacks.code_summary import wilson
 from ...stacks.source_lines import SourceLines
 from ...stacks.stage_parts import Part, parts_of
 
-NEEDS = "prediction waiting"
+NEEDS = "prediction"
 
 # Below this a sample is only looked up, not made: other rules judge that.
 LEAST_SAMPLE_US = 20.0
@@ -82,6 +84,8 @@ MOSTLY_WAITS = 0.5
 LATE_SAVES = (0.7, 0.98)
 # What is left of fetch without a line that is known to be slow, if its time was not measured.
 NOT_SEEN = (0.1, 0.9)
+# What of the loader's parts the loop runs need not be free.
+OUT_SAVES = 0.5
 # A line that takes this part of what its function takes is named in its place.
 MOST_OF = 0.8
 WAITS = " Fetching mostly waits: more workers, or threads inside __getitems__, overlap that."
@@ -90,6 +94,11 @@ ONCE = "Never store what follows a random change."
 
 
 def examine(case: Case) -> Outcomes:
+    found = in_loop(case)
+    if found is not None:
+        yield _out_of_loop(case, found)
+    if case.compute_bound:
+        return
     sample_us, part, stage = sample_time_us(case), fetch_share(case), case.code_stage("fetch")
     if sample_us is None:
         return
@@ -118,6 +127,27 @@ def _advised(outcomes: list[Outcome]) -> bool:
 
 def _gains(outcome: Outcome) -> bool:
     return isinstance(outcome, Advice) and outcome.predicted.low > LEAST_GAIN
+
+
+def _out_of_loop(case: Case, found: InLoop) -> Advice:
+    """What the loop runs of the data set's own code, outside `next()`."""
+    method, place, text = found.method.name, found.method.place, clean(found.text, 80)
+    do = "call it less often, or make it cheaper."
+    if method.endswith("__len__"):
+        do = "ask for it once, before the loop, and keep the number; or count once, in __init__."
+    elif named_as_drawing(found.text):
+        do = "draw numbers, as an array (np.random.permutation), or let shuffle=True draw them."
+    change = case.change(
+        code=f"# By hand ({place}): {do}\n#     {text}\n",
+        compute=(1 - found.own.high, 1 - found.own.low * OUT_SAVES),
+    )
+    return change.advise(
+        f"Take this out of the loop: {text}",
+        f"{method} takes {percent(found.all.mid)} of all time, in the training process and outside "
+        f"next(), called from {found.caller}: `{text}` ({place}). Workers do not take that over.",
+        {"of all time": percent(found.all.mid), "line": place, "called from": found.caller},
+        beside_loading=found.all.mid,
+    )
 
 
 def _by_source(case: Case, sample_us: float) -> Outcomes:
