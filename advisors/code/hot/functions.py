@@ -122,6 +122,8 @@ def _find(
         return None
     named = within if inside else lines or within  # a text may name what frames show elsewhere
     line = max(named, key=lambda line: line.total_share, default=None)
+    if line is not None and kind.unless and re.search(kind.unless, line.text or ""):
+        return None
     entries = Counter[str]()
     for node in tops:
         entries[_entry(node)] += node.samples

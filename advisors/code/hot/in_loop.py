@@ -3,14 +3,13 @@ between epochs, a length that is counted at each step."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import NamedTuple
 
 from ....profiler.record.inspect.uses import place_of
-from ....profiler.store.inspection import Part
 from ...case.case import Case
 from ...schema.report_model import FlameNode, Range
 from ...stacks.code_summary import wilson
+from ...stacks.libraries import owner_of
 from ...stacks.source_lines import SourceLines
 from .functions import Unknown, as_unknown, outermost, own_above
 
@@ -19,65 +18,58 @@ LEAST_OF_ALL = 0.1
 
 
 class InLoop(NamedTuple):
-    """A method of a part: its line that takes most, the line that calls it, and its share of the
-    loop's own time and of all."""
+    """A method of a part, its share of the time outside `next()` and `of_all`; its line that takes
+    most, and where that is; the line that calls it. Of a library's method no lines are known."""
 
     method: Unknown
+    of_all: Range
     text: str
+    place: str | None
     caller: str | None
-    own: Range
-    all: Range
 
 
 def in_loop(case: Case) -> InLoop | None:
     """The method that takes most there; None where none takes much."""
     stage = case.code_stage("compute")
-    if stage is None or case.report.code is None or not case.meets("DataLoader"):
+    if stage is None or not case.meets("DataLoader"):
         return None
     seen, sources = case.inspection, SourceLines(case.process, case.loader)
-    every_part = (*seen.parts, seen.sampler, seen.batch_sampler, seen.collate)
-    parts = [each for each in every_part if each is not None and not each.type.startswith("torch.")]
-    head = seen.loop[:1]
+    parts = [*seen.parts, seen.sampler, seen.batch_sampler, seen.collate]
 
     def belongs(node: FlameNode) -> bool:
-        of = [each for each in parts if node.file and node.file in (each.file, each.module_file)]
-        if not of:
+        file, owner = node.file or "", node.function.rpartition(".")[0].rpartition(".")[2]
+        own = [each for each in parts if each is not None and file in (each.file, each.module_file)]
+        if not own or owner_of(file).library == "torch":
             return False
-        owner = node.function.rpartition(".")[0].rpartition(".")[2]
-        around = sources.function(node.file or "", node.line or 0)
         # The method of a part may hold the loop itself.
-        if around is not None and any((line.strip(),) == head for line in around[1]):
+        first, lines = sources.function(file, node.line or 0) or (0, ())
+        if case.config.get("place") in [place_of(file, first + n) for n in range(len(lines))]:
             return False
         if not owner:  # before Python 3.11 a frame does not name its class
-            own = sources.part(node.file, node.line)
-            owner = own.name if own is not None else ""
-        return any(node.function == each.qualname or owner in _classes(each) for each in of)
+            part = sources.part(file, node.line)
+            owner = part.name if part is not None else ""
+        return any(
+            node.function == each.qualname or owner in [name.split(".")[-1] for name in each.bases]
+            for each in own
+        )
 
-    calls = Counter[tuple[str, str | None]]()
-    nodes = {}
-    for node in outermost(stage, belongs):
-        if not node.function.endswith("__init__"):  # once, or loader-rebuilt says so
-            calls[node.function, node.file] += node.samples
-            nodes.setdefault((node.function, node.file), node)
-    if not calls:
+    # What makes a data set runs once, or another rule says so.
+    methods = [each for each in outermost(stage, belongs) if not each.function.endswith("__init__")]
+    most = max(methods, key=lambda node: node.samples, default=None)
+    method = as_unknown(stage, most, most.samples) if most is not None else None
+    if most is None or method is None or case.report.code is None:
         return None
-    ((most, samples),) = calls.most_common(1)
-    method, caller = as_unknown(stage, nodes[most], samples), own_above(stage, nodes[most])
-    stages = ("index", "wait", "compute") + ("fetch", "collate", "pin") * (not case.num_workers)
+    of_main = ("index", "wait", "compute") + ("fetch", "collate", "pin") * (not case.num_workers)
     known = case.report.code.stages
-    every = sum(known[name].samples for name in stages if name in known)
-    low, high = wilson(samples, every)
-    if method is None or samples < LEAST_OF_ALL * every:
+    every = sum(known[name].samples for name in of_main if name in known)
+    if most.samples < LEAST_OF_ALL * every:
         return None
-    texts = {place_of(each.file or "", each.line or 0): each.text for each in stage.lines}
-    return InLoop(
-        method,
-        texts.get(method.place or "") or method.name,
-        place_of(caller.file or "", caller.line or 0) if caller is not None else None,
-        Range(method.low, method.share, method.high),
-        Range(low, samples / every, high),
-    )
-
-
-def _classes(part: Part) -> set[str]:
-    return {each.rpartition(".")[2] for each in part.bases} - {"function"}
+    file, above = most.file, own_above(stage, most)
+    low, high = wilson(most.samples, every)
+    of_all = Range(low, most.samples / every, high)
+    lines = [each for each in stage.lines if (each.function, each.file) == (most.function, file)]
+    line = max(lines, key=lambda each: each.total_share, default=None)
+    if line is None:
+        return InLoop(method, of_all, method.name, None, above.function if above else None)
+    place = place_of(line.file or "", line.line or 0)
+    return InLoop(method, of_all, line.text or method.name, place, line.called_from)

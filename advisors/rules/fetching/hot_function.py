@@ -9,7 +9,9 @@ What it looks for
     (MAIN_PART, 50 %). Of an unknown function that takes 40 % of fetch (STANDS_OUT), the line that
     calls it is named, with what its source says: the same for every sample, a search through
     everything, one value after another, there and back again, made smaller afterwards, asked of
-    another process, or not needed at all. Chains of transforms that resize last.
+    another process, made in vain, computed in float64, or not needed at all. Chains of transforms
+    that resize last. Of the loop's own time, what goes by in methods of the loader's parts
+    (LEAST_OF_ALL, 10 % of all time): a length counted at each step, a shuffle between epochs.
 
 Why it matters
     The part of fetch that a function takes limits what replacing it can gain. So the prediction
@@ -58,9 +60,8 @@ from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.layouts.container_access import findings
 from ...code.layouts.kept import opener_of
 from ...code.layouts.stored import StoredForm, stored_form
-from ...code.method import named_as_drawing
 from ...code.shape_code import kinds_of, shape_code
-from ...code.shapes import Shape, shape_of
+from ...code.shapes import CHANCE, FLOAT32, Shape, shape_of
 from ...schema.evidence import Evidence, count, percent, size, us
 from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage, Range
@@ -131,22 +132,21 @@ def _gains(outcome: Outcome) -> bool:
 
 def _out_of_loop(case: Case, found: InLoop) -> Advice:
     """What the loop runs of the data set's own code, outside `next()`."""
-    method, place, text = found.method.name, found.method.place, clean(found.text, 80)
+    method, text, of_all = found.method, clean(found.text, 80), found.of_all.mid
     do = "call it less often, or make it cheaper."
-    if method.endswith("__len__"):
-        do = "ask for it once, before the loop, and keep the number; or count once, in __init__."
-    elif named_as_drawing(found.text):
-        do = "draw numbers, as an array (np.random.permutation), or let shuffle=True draw them."
-    change = case.change(
-        code=f"# By hand ({place}): {do}\n#     {text}\n",
-        compute=(1 - found.own.high, 1 - found.own.low * OUT_SAVES),
-    )
-    return change.advise(
+    if method.name.endswith("__len__"):
+        do = "ask for it once, before the loop; or count once, in __init__."
+    elif CHANCE.search(found.text):
+        do = "draw an array (np.random.permutation), or let shuffle=True draw."
+    left = 1 - method.high, 1 - method.low * OUT_SAVES
+    at = f" ({found.place})" if found.place is not None else ""
+    return case.change(code=f"# By hand{at}: {do}\n#     {text}\n", compute=left).advise(
         f"Take this out of the loop: {text}",
-        f"{method} takes {percent(found.all.mid)} of all time, in the training process and outside "
-        f"next(), called from {found.caller}: `{text}` ({place}). Workers do not take that over.",
-        {"of all time": percent(found.all.mid), "line": place, "called from": found.caller},
-        beside_loading=found.all.mid,
+        f"{method.name} takes {percent(of_all)} of all time, in the training process and outside "
+        f"next(), called from {found.caller or 'the loop'}: `{text}`{at}. Workers do not take that "
+        "over.",
+        {"of all time": percent(of_all), "line": found.place},
+        beside_loading=of_all,
     )
 
 
@@ -189,7 +189,9 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     ]
     if any(_is_opener(case, each) for each in lines):
         return  # the rule storage-format says what to do
-    shapes = [(each, shape) for each in lines if (shape := _shape(each, below)) is not None]
+    floats = {each.dtype for each in case.inspection.leaves if "float" in (each.dtype or "")}
+    only = {"": FLOAT32} if floats == {FLOAT32} else {}
+    shapes = [(each, shape) for each in lines if (shape := _shape(each, below, only)) is not None]
     worst = max(shapes, key=lambda found: found[1].waste, default=None)
     if worst is not None and worst[1].waste:
         yield _shaped(case, stage, *worst, sample_us)
@@ -207,7 +209,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         if worst is not None and worst[1].key == "whole for a part":
             also = f" {_capital(worst[1].why.removeprefix(', and ').removeprefix(', '))}."
         yield _known(case, stage, best, sample_us, also)
-    elif chained := list(_chained(case, stage)):
+    elif (worst is None or worst[1].key != "float64") and (chained := list(_chained(case, stage))):
         yield chained[0]
     elif worst is not None:
         yield _shaped(case, stage, *worst, sample_us)
@@ -222,8 +224,8 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         )
 
 
-def _shape(line: OwnLine, below: str) -> Shape | None:
-    return shape_of(line.method, line.line, f"{line.call} {below}", kinds_of(line.part))
+def _shape(line: OwnLine, below: str, more: dict[str, str]) -> Shape | None:
+    return shape_of(line.method, line.line, f"{line.call} {below}", kinds_of(line.part) | more)
 
 
 def _is_opener(case: Case, line: OwnLine) -> bool:
@@ -232,7 +234,7 @@ def _is_opener(case: Case, line: OwnLine) -> bool:
     if opener is None or not opener.used_by(line.text) or storage is None:
         return False
     # What is made of an open file in the same way each time is more than opening it.
-    if f"{opener.text}(" not in line.text and _shape(line, "") is not None:
+    if f"{opener.text}(" not in line.text and _shape(line, "", {}) is not None:
         return False
     return fetch_share(case) >= MAIN_PART and any(findings(case, storage))
 
@@ -243,8 +245,9 @@ def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape, sample_us
     text, share = clean(line.text, 80), line.share
     at = f" ({line.place})" if line.place is not None else ""
     code = shape_code(case, line.part, line.method.source, line.line, shape, at)
-    free, caveat, effort = (1 - share.high, 1 - share.low * shape.saves), shape.caveat, None
-    form = None if shape.waste else _whole_samples(case)
+    least = 1 - share.high * (1 - shape.left)
+    free, caveat, effort = (least, 1 - share.low * shape.saves), shape.caveat, None
+    form = None if shape.waste or shape.left else _whole_samples(case)
     if form is not None:
         code = f"{code}# or, as samples stay the same, each made once and stored:\n{form.code}"
         free, caveat, effort = form.left(sample_us), ONCE, "a conversion"
