@@ -151,8 +151,7 @@ class Finding:
     nothing, None where that cannot be predicted.
     """
 
-    # "fetch", "collate", "index", "transfer", "pin", "startup", "other", "unknown", "compute"
-    stage: str
+    stage: str  # fetch, collate, index, compute, transfer, pin, startup, other or unknown
     text: str | None
     place: str | None  # "data.py:610"
     call: str | None
