@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from ..case.case import Case
 from ..case.fetching import waited_on
+from ..code.hot.functions import Unknown
+from ..code.hot.in_loop import in_loop
 from ..schema.report_model import Finding, Range
 from ..stacks.stage_parts import LEAST_SHARE, Part, parts_of
 from ..whatif.changes import NAMES
@@ -30,14 +32,26 @@ _WHOLE = Range(1.0, 1.0, 1.0)
 
 
 def findings_of(case: Case) -> tuple[Finding, ...]:
-    """The largest first. None of a loop that does not wait, or of which too little was recorded."""
-    report = case.report
-    if report.waiting is None or report.verdict in ("compute-bound", "too-short"):
-        return ()
-    found = [finding for stage in WORK for finding in _of_work(case, stage)]
-    found += _of_the_rest(case)
+    """The largest first. Of a loop that does not wait only what it runs besides; none where too
+    little was recorded."""
+    report, found = case.report, list(_in_loop(case))
+    if report.waiting is not None and report.verdict not in ("compute-bound", "too-short"):
+        found += [finding for stage in WORK for finding in _of_work(case, stage)]
+        found += _of_the_rest(case)
     found = [each for each in found if each.waiting_share >= LEAST_WAITING]
-    return tuple(sorted(found, key=lambda each: -each.waiting_share)[:MOST])
+    waits = max(LEAST_WAITING, report.basis.stall_share or 0.0)
+    of_all = {"compute": 1.0}  # what is not waiting
+    found.sort(key=lambda each: -each.waiting_share * of_all.get(each.stage, waits))
+    return tuple(found[:MOST])
+
+
+def _in_loop(case: Case) -> Iterator[Finding]:
+    """What the loop runs of the loader's parts besides waiting: shares are of all time."""
+    found = in_loop(case)
+    if found is not None and case.report.verdict != "too-short":
+        share, name = found.of_all, found.method.name if found.place is not None else None
+        free = _free(case, "compute", found.method, share.mid)
+        yield Finding("compute", found.text, found.place, name, share, share.mid, free)
 
 
 def _of_work(case: Case, stage: str) -> Iterator[Finding]:
@@ -77,8 +91,8 @@ def _of_the_rest(case: Case) -> Iterator[Finding]:
             )
 
 
-def _free(case: Case, stage: str, share: Range) -> Range | None:
+def _free(case: Case, stage: str, share: Range | Unknown, besides: float = 0.0) -> Range | None:
     if case.whatif is None:
         return None
     predicted = case.predict(**{stage: (1 - share.high, 1 - share.low)})
-    return capped(predicted, headrooms(case.report, 0.0))
+    return capped(predicted, headrooms(case.report, besides))

@@ -146,11 +146,12 @@ class Finding:
     the line that takes most of it. `share` is the part of the stage's time, with the range that
     holds it 19 times in 20 (Wilson's interval of stack samples); `waiting_share` is the part of all
     waiting. Stage "transfer" is from worker to loop, "other" the DataLoader's own work, "unknown"
-    that of an iterable that is no DataLoader. `factor` is what the loop would gain if this cost
+    that of an iterable that is no DataLoader. Of "compute", what the loop runs of the data set
+    outside `next()`, both shares are of all time. `factor` is what the loop would gain if this cost
     nothing, None where that cannot be predicted.
     """
 
-    stage: str  # "fetch", "collate", "index", "transfer", "pin", "startup", "other", "unknown"
+    stage: str  # fetch, collate, index, compute, transfer, pin, startup, other or unknown
     text: str | None
     place: str | None  # "data.py:610"
     call: str | None

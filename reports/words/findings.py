@@ -42,7 +42,8 @@ def finding_text(found: Finding) -> str:
         what = f"`{clean(found.text, 60)}`" if code else clean(found.text, 60)
         what += f" {clean(found.place, 60)}" if code else ""
         what += f" ({clean(found.call, 60)})" if found.call is not None else ""
-        what += f", {percent(found.share.mid)} of {found.stage}"
+        of = "all time, in the loop itself" if found.stage == "compute" else found.stage
+        what += f", {percent(found.share.mid)} of {of}"
     waits = [each for each in found.doing if each.kind in WAITS_FOR and each.share >= LEAST_DOING]
     if waits:
         what += f" ({'; '.join(map(doing_text, waits[:2]))})"

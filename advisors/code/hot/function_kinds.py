@@ -351,21 +351,23 @@ FUNCTION_KINDS = (
     ),
     Kind(
         "h5",
-        "reading HDF5 row by row (h5py)",
+        "reading HDF5 by rows, or lists of rows (h5py)",
         (0.005, 0.6),  # "HDF5 and Zarr chunks"
         frames="h5py/.*",
+        unless=r"\[(?:[^][{},:]|\[[^]]*\])+:",  # a slice of rows
         text=r"\bh5py\.|\.read_direct\(",
         stored=True,
-        title="Store the HDF5 data in chunks of the size that is read (h5py)",
-        why="A chunk is read and decompressed as a whole even for one row, and each row is a "
-        "request of its own.",
-        caveat="Small chunks compress less. h5py serves one thread at a time.",
+        title="Read HDF5 in large slices, or from memory, not row by row (h5py)",
+        why="HDF5 goes through a list of rows one by one, as a loop does; a slice is one request.",
+        caveat="A slice brings what lies between the rows too: where they are far apart, only "
+        "memory helps. h5py serves one thread at a time.",
         code=pasted(
-            "containers",
-            "rechunk",
-            then="# where it fits into memory: rows = file[name][:], once. "
-            "For a whole batch: sort its indices and ask once,\n"
-            "# in __getitems__ of {dataset}, instead of row by row at\n#     {here}\n",
+            then="# where it fits into memory, once in each worker: rows = file[name][:]\n"
+            "# else all rows from the first to the last that is asked for, where these are near:\n"
+            "#     first = min(indices)\n"
+            "#     rows = file[name][first : max(indices) + 1][np.subtract(indices, first)]\n"
+            "# in {dataset}, instead of one row after another, or a list of rows, at\n"
+            "#     {here}\n"
         ),
     ),
     Kind(

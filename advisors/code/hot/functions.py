@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -109,7 +109,7 @@ def _find(
         return None
     around = _samples(_tops(stage, kind.around))
     wide = max(samples, all_of_lines, around + samples - inside)
-    callers = [own for node in tops if (own := _own_above(stage, node)) is not None]
+    callers = [own for node in tops if (own := own_above(stage, node)) is not None]
     functions = {(each.function, each.file) for each in callers}
     functions |= {(each.function, each.file) for each in lines}
     within = _within(stage, functions)
@@ -122,6 +122,8 @@ def _find(
         return None
     named = within if inside else lines or within  # a text may name what frames show elsewhere
     line = max(named, key=lambda line: line.total_share, default=None)
+    if line is not None and kind.unless and re.search(kind.unless, line.text or ""):
+        return None
     entries = Counter[str]()
     for node in tops:
         entries[_entry(node)] += node.samples
@@ -162,12 +164,16 @@ _DIRECT = "|".join(
 
 def _tops(stage: CodeStage, pattern: str) -> Iterator[FlameNode]:
     """Frames that are not the user's and match, the outermost of each stack."""
+    return outermost(stage, lambda node: not node.own and _matches(pattern, node))
+
+
+def outermost(stage: CodeStage, chosen: Callable[[FlameNode], bool]) -> Iterator[FlameNode]:
+    """Those of these frames that no other of them called."""
     inside: list[bool] = []
     for node in stage.flame:
         above = node.parent >= 0 and inside[node.parent]
-        top = not above and not node.own and _matches(pattern, node)
-        inside.append(above or top)
-        if top:
+        inside.append(above or chosen(node))
+        if inside[-1] and not above:
             yield node
 
 
@@ -194,7 +200,7 @@ def _callers(stage: CodeStage, node: FlameNode) -> Iterator[FlameNode]:
         yield node
 
 
-def _own_above(stage: CodeStage, node: FlameNode) -> FlameNode | None:
+def own_above(stage: CodeStage, node: FlameNode) -> FlameNode | None:
     return next((each for each in _callers(stage, node) if each.own), None)
 
 
@@ -247,17 +253,21 @@ def unknown(stage: CodeStage) -> Unknown | None:
     chosen = max(
         standing or total, key=lambda key: (deepest[key][0] if standing else 0, total[key])
     )
-    node = deepest[chosen][1]
-    low, high = _interval(stage, total[chosen])
+    return as_unknown(stage, deepest[chosen][1], total[chosen])
+
+
+def as_unknown(stage: CodeStage, node: FlameNode, samples: int) -> Unknown | None:
+    """This function, which takes so many samples of the stage; None where these are too few."""
+    low, high = _interval(stage, samples)
     if not _enough(stage, low):
         return None
-    share = total[chosen] / stage.samples
+    share = samples / stage.samples
     return Unknown(_entry(node), share, low, high, _place(stage, node), node.own)
 
 
 def _place(stage: CodeStage, node: FlameNode) -> str | None:
     """The hottest own line of an own function, or the own line that calls a library's."""
-    holder = node if node.own else _own_above(stage, node)
+    holder = node if node.own else own_above(stage, node)
     if holder is None:
         return None
     hottest = max(

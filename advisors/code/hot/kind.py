@@ -29,7 +29,7 @@ class Kind:
     files' `suffixes` may stand for the last. Frames below those of another kind count for that one,
     except below a `wrapper`, which counts only what no other kind explains. `instead_of`: less
     exact kinds that are left out where it is seen. `tensor`: the data set must hold one. `waits`:
-    it does no work, and no code helps.
+    it does no work, and no code helps. `unless`: it is well done where the line matches this.
 
     What goes away with it, at best: frames that match `around`; with `whole` or `stored` the
     rest of the own function that calls it. With `stored`, reading the stored result costs
@@ -49,6 +49,7 @@ class Kind:
     frames: str = ""
     text: str = ""
     around: str = ""
+    unless: str = ""
     needs: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
     stored: bool = False

@@ -29,6 +29,7 @@ OVER_READ = 4.0
 READ_AHEAD = 3.0
 # Less than this a sample is no matter of storage, however many times what is used.
 LEAST_OVER_READ_BYTES = 64e3
+SIEVE = 1 << 16
 # Used bytes a µs below which fetching from an array file does far more than copy (a copy runs at
 # thousands).
 LEAST_USED_BYTES_PER_US = 5.0
@@ -303,12 +304,16 @@ def _over_read(case: Case, storage: StorageSummary, kind: str) -> _OverRead | No
     if not any(c.kind == kind for c in storage.containers) or not used or sample_us is None:
         return None
     evidence: Evidence = {"used a sample": size(used), "fetch a sample": us(sample_us)}
-    if read is not None and read >= max(OVER_READ * used, LEAST_OVER_READ_BYTES):
+    # HDF5 reads what is in no chunks in full, rows that are smaller by so much at a time.
+    a_call = (read or 0.0) / (storage.read_calls_per_sample or 1.0)
+    whole = kind == "hdf5" and abs(a_call / SIEVE - 1) < 0.05
+    if read is not None and not whole and read >= max(OVER_READ * used, LEAST_OVER_READ_BYTES):
         evidence = {"read a sample": size(read), **evidence, "read ÷ used": figure(read / used)}
         text = f"{size(read)} are read for {size(used)} that are used."
         return _OverRead(text, evidence, (0.04, 0.6))
     by_library = (_library_share(case, _CONTAINERS[kind].library) or 0.0) >= 0.5
-    if by_library and sample_us >= max(LEAST_SAMPLE_US, used / LEAST_USED_BYTES_PER_US):
+    chunked = kind != "hdf5" or 0 < (read or 0.0) < used
+    if by_library and chunked and sample_us >= max(LEAST_SAMPLE_US, used / LEAST_USED_BYTES_PER_US):
         return _OverRead(f"{size(used)} take {us(sample_us)}.", evidence, (0.05, 0.8))
     return None
 

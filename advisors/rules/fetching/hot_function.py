@@ -9,7 +9,9 @@ What it looks for
     (MAIN_PART, 50 %). Of an unknown function that takes 40 % of fetch (STANDS_OUT), the line that
     calls it is named, with what its source says: the same for every sample, a search through
     everything, one value after another, there and back again, made smaller afterwards, asked of
-    another process, or not needed at all. Chains of transforms that resize last.
+    another process, made in vain, computed in float64, or not needed at all. Chains of transforms
+    that resize last. Of the loop's own time, what goes by in methods of the loader's parts
+    (LEAST_OF_ALL, 10 % of all time): a length counted at each step, a shuffle between epochs.
 
 Why it matters
     The part of fetch that a function takes limits what replacing it can gain. So the prediction
@@ -49,6 +51,7 @@ from ...case.fetching import (
 from ...code.by_hand import line_costs, make_cheaper
 from ...code.hot.element_code import elements_of
 from ...code.hot.functions import FEW_SAMPLES, LEAST_SAMPLES, STANDS_OUT, Unknown, known, unknown
+from ...code.hot.in_loop import InLoop, in_loop
 from ...code.hot.in_source import called, in_source
 from ...code.hot.kind import Hot
 from ...code.hot.late_steps import late_step, on_tensors
@@ -58,7 +61,7 @@ from ...code.layouts.container_access import findings
 from ...code.layouts.kept import opener_of
 from ...code.layouts.stored import StoredForm, stored_form
 from ...code.shape_code import kinds_of, shape_code
-from ...code.shapes import Shape, shape_of
+from ...code.shapes import CHANCE, FLOAT32, Shape, shape_of
 from ...schema.evidence import Evidence, count, percent, size, us
 from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage, Range
@@ -66,7 +69,7 @@ from ...stacks.code_summary import wilson
 from ...stacks.source_lines import SourceLines
 from ...stacks.stage_parts import Part, parts_of
 
-NEEDS = "prediction waiting"
+NEEDS = "prediction"
 
 # Below this a sample is only looked up, not made: other rules judge that.
 LEAST_SAMPLE_US = 20.0
@@ -82,6 +85,8 @@ MOSTLY_WAITS = 0.5
 LATE_SAVES = (0.7, 0.98)
 # What is left of fetch without a line that is known to be slow, if its time was not measured.
 NOT_SEEN = (0.1, 0.9)
+# What of the loader's parts the loop runs need not be free.
+OUT_SAVES = 0.5
 # A line that takes this part of what its function takes is named in its place.
 MOST_OF = 0.8
 WAITS = " Fetching mostly waits: more workers, or threads inside __getitems__, overlap that."
@@ -90,6 +95,11 @@ ONCE = "Never store what follows a random change."
 
 
 def examine(case: Case) -> Outcomes:
+    found = in_loop(case)
+    if found is not None:
+        yield _out_of_loop(case, found)
+    if case.compute_bound:
+        return
     sample_us, part, stage = sample_time_us(case), fetch_share(case), case.code_stage("fetch")
     if sample_us is None:
         return
@@ -118,6 +128,26 @@ def _advised(outcomes: list[Outcome]) -> bool:
 
 def _gains(outcome: Outcome) -> bool:
     return isinstance(outcome, Advice) and outcome.predicted.low > LEAST_GAIN
+
+
+def _out_of_loop(case: Case, found: InLoop) -> Advice:
+    """What the loop runs of the data set's own code, outside `next()`."""
+    method, text, of_all = found.method, clean(found.text, 80), found.of_all.mid
+    do = "call it less often, or make it cheaper."
+    if method.name.endswith("__len__"):
+        do = "ask for it once, before the loop; or count once, in __init__."
+    elif CHANCE.search(found.text):
+        do = "draw an array (np.random.permutation), or let shuffle=True draw."
+    left = 1 - method.high, 1 - method.low * OUT_SAVES
+    at = f" ({found.place})" if found.place is not None else ""
+    return case.change(code=f"# By hand{at}: {do}\n#     {text}\n", compute=left).advise(
+        f"Take this out of the loop: {text}",
+        f"{method.name} takes {percent(of_all)} of all time, in the training process and outside "
+        f"next(), called from {found.caller or 'the loop'}: `{text}`{at}. Workers do not take that "
+        "over.",
+        {"of all time": percent(of_all), "line": found.place},
+        beside_loading=of_all,
+    )
 
 
 def _by_source(case: Case, sample_us: float) -> Outcomes:
@@ -159,7 +189,9 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     ]
     if any(_is_opener(case, each) for each in lines):
         return  # the rule storage-format says what to do
-    shapes = [(each, shape) for each in lines if (shape := _shape(each, below)) is not None]
+    floats = {each.dtype for each in case.inspection.leaves if "float" in (each.dtype or "")}
+    only = {"": FLOAT32} if floats == {FLOAT32} else {}
+    shapes = [(each, shape) for each in lines if (shape := _shape(each, below, only)) is not None]
     worst = max(shapes, key=lambda found: found[1].waste, default=None)
     if worst is not None and worst[1].waste:
         yield _shaped(case, stage, *worst, sample_us)
@@ -177,7 +209,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         if worst is not None and worst[1].key == "whole for a part":
             also = f" {_capital(worst[1].why.removeprefix(', and ').removeprefix(', '))}."
         yield _known(case, stage, best, sample_us, also)
-    elif chained := list(_chained(case, stage)):
+    elif (worst is None or worst[1].key != "float64") and (chained := list(_chained(case, stage))):
         yield chained[0]
     elif worst is not None:
         yield _shaped(case, stage, *worst, sample_us)
@@ -192,8 +224,8 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         )
 
 
-def _shape(line: OwnLine, below: str) -> Shape | None:
-    return shape_of(line.method, line.line, f"{line.call} {below}", kinds_of(line.part))
+def _shape(line: OwnLine, below: str, more: dict[str, str]) -> Shape | None:
+    return shape_of(line.method, line.line, f"{line.call} {below}", kinds_of(line.part) | more)
 
 
 def _is_opener(case: Case, line: OwnLine) -> bool:
@@ -202,7 +234,7 @@ def _is_opener(case: Case, line: OwnLine) -> bool:
     if opener is None or not opener.used_by(line.text) or storage is None:
         return False
     # What is made of an open file in the same way each time is more than opening it.
-    if f"{opener.text}(" not in line.text and _shape(line, "") is not None:
+    if f"{opener.text}(" not in line.text and _shape(line, "", {}) is not None:
         return False
     return fetch_share(case) >= MAIN_PART and any(findings(case, storage))
 
@@ -213,8 +245,9 @@ def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape, sample_us
     text, share = clean(line.text, 80), line.share
     at = f" ({line.place})" if line.place is not None else ""
     code = shape_code(case, line.part, line.method.source, line.line, shape, at)
-    free, caveat, effort = (1 - share.high, 1 - share.low * shape.saves), shape.caveat, None
-    form = None if shape.waste else _whole_samples(case)
+    least = 1 - share.high * (1 - shape.left)
+    free, caveat, effort = (least, 1 - share.low * shape.saves), shape.caveat, None
+    form = None if shape.waste or shape.left else _whole_samples(case)
     if form is not None:
         code = f"{code}# or, as samples stay the same, each made once and stored:\n{form.code}"
         free, caveat, effort = form.left(sample_us), ONCE, "a conversion"

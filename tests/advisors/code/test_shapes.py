@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from loaderscope.advisors.code.method import Method, linked
-from loaderscope.advisors.code.shapes import CHANGES, changing, shape_of
+from loaderscope.advisors.code.shapes import CHANGES, FLOAT32, changing, shape_of
 
 GETITEM = "def __getitem__(self, index):\n"
 SOURCE = (
@@ -317,3 +317,60 @@ def __getitem__(self, index):
 def test_containers_searches_and_samples_that_are_thrown_away(line: str, key: str) -> None:
     shape = shape_of(CONTAINERS.split("\n"), line, held={"memory": "deque"})
     assert shape is not None and shape.key == key
+
+
+def loop(*lines: str, head: str = "while True:") -> str:
+    inside = (f"    {line}" for line in lines)
+    return body(head, *inside, "return crop", head="def cut(image):\n")
+
+
+CROP = "crop = image[random.randint(0, 9) :].copy()"
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (loop(CROP, "if bright(crop):", "    break"), True),
+        (loop("y = random.randint(0, 9)", "crop = image[y:].copy()", "if bright(crop):", "    return crop"), True),
+        (loop(CROP, "if dark(crop):", "    continue", "break"), True),
+        (loop(CROP, "if dark(crop):", "    continue", "kept.append(crop)", head="for attempt in range(9):"), False),
+        (loop("n = random.randint(0, 9)", "crop = enlarged(image, n)", "if n > 4:", "    break"), False),
+        (loop("n += random.randint(0, 9)", "crop = image[n:].copy()", "if n > 99:", "    break"), False),
+        (loop(CROP, "if bright(crop):", "    break", head="for attempt in range(9):"), True),
+        (body("crop = image", "while dark(crop):", "    " + CROP, "return crop", head="def cut(image):\n"), True),
+        (loop("crop = image.resample(3)", "if small(crop):", "    break"), False),
+        (loop("crop = self.file.read(9)", "if not crop:", "    break"), False),
+        (loop(CROP, "kept.append(crop)", head="for attempt in range(9):"), False),
+        (loop(CROP, "if bright(crop):", "    break", head="for image in images:"), False),
+    ],
+)  # fmt: skip
+def test_a_loop_that_draws_until_one_passes(source: str, found: bool) -> None:
+    line = next(each.strip() for each in source.split("\n") if each.strip().startswith("crop = ") and
+                each.startswith("        "))  # fmt: skip
+    assert (key_of(source, line) == "thrown away") is found
+
+
+NORMAL = ("img = img / 255.0", "img = (img - MEAN) / STD", "return torch.from_numpy(img).float()")
+
+
+@pytest.mark.parametrize(
+    ("lines", "hot", "found"),
+    [
+        (("img = np.asarray(self.open(index))", *NORMAL), 1, True),
+        (("img = np.asarray(self.open(index))", *NORMAL), 2, True),
+        (("img = cv2.imread(self.names[index]) / 127.5 - 1", NORMAL[2]), 0, True),
+        (("img = np.asarray(self.open(index), np.float32)", *NORMAL), 2, False),
+        (("img = np.asarray(self.open(index)).astype('float32')", "img = img[::-1]", *NORMAL), 2, False),
+        (("img = torch.from_numpy(self.images[index]) / 255.0", "return img - 0.5"), 1, False),
+        (("img = self.tensors[index] / 255.0", "return img - 0.5, np.mean(index)"), 1, False),
+        (("img = decoded(self.names[index])", NORMAL[0], NORMAL[1], "return img"), 2, False),  # a tensor
+        (("img = np.asarray(self.open(index))", "img = img * 2", NORMAL[2]), 1, False),
+    ],
+)  # fmt: skip
+def test_what_numpy_computes_in_float64_of_bytes(
+    lines: tuple[str, ...], hot: int, found: bool
+) -> None:
+    source = body(*lines)
+    held = {"": FLOAT32, "tensors": "tensor"}
+    assert (key_of(source, lines[hot], held) == "float64") is found
+    assert key_of(source, lines[hot]) != "float64"  # nothing says that float32 is enough

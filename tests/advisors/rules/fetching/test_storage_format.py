@@ -158,6 +158,7 @@ def test_containers_are_read_otherwise(
     [
         (Rows(), inside("hdf5", 10**6, read=300)),
         (Rows(), inside("hdf5", 10**6, read=60_000)),  # little in all
+        (Rows(), inside("hdf5", 10**7, read=131_072)),  # two calls of 64 KiB: no chunks
         (Table(), inside("parquet", 10**6, read=300)),
         (Store(), inside("lmdb", 300_000, read=300, disk=700)),
         (Store(), inside("lmdb", 4_000_000, read=0, disk=9000)),
@@ -193,7 +194,7 @@ def test_stacks_say_more_of_an_archive_than_its_entries(
 
 
 def test_compressed_chunks_show_in_the_stacks(tmp_path: Path) -> None:
-    looks = inside("hdf5", 10**7, read=1000, disk=0, idle=0.0)
+    looks = inside("hdf5", 10**7, read=10, disk=0, idle=0.0)  # chunks that are kept are not read
     before = case(tmp_path, Rows(), looks, idle=0.0)
     assert outcomes(NAME, before) == []
     stage = CodeStage(100, None, (), (), {"h5py": 0.9, "numpy": 0.1}, ())

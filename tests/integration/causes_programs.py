@@ -1,0 +1,233 @@
+"""Loops whose cause is known, and healthy ones that look alike: `python causes_programs.py KIND`."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+import loaderscope
+
+PATIENCE_S = 90.0
+ROWS = 200_000
+SIDE = 256
+MEAN, STD = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.3, 0.2])
+
+
+class Rows(Dataset):
+    """Cheap to fetch; what the loop does besides is what costs."""
+
+    def __init__(self) -> None:
+        self.order = list(range(ROWS))
+        self.rows = np.zeros((ROWS, 8), np.float32)
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.from_numpy(self.rows[self.order[index]])
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+
+class Shuffled(Rows):
+    def set_epoch(self, epoch: int) -> None:
+        self.order = random.sample(self.order, len(self.order))
+
+
+class Counted(Rows):
+    def __len__(self) -> int:
+        return len([each for each in self.order if each >= 0])
+
+
+class Trains(Rows):
+    """It holds the loop itself, as a trainer that is its own data set does."""
+
+    def train(self) -> None:
+        for batch in loader:
+            train_step(batch)
+            if over():
+                break
+
+
+class Stored(Dataset):
+    """Windows of a contiguous HDF5 file."""
+
+    def __init__(self, folder: str) -> None:
+        self.path, self.file = f"{folder}/rows.h5", None
+        import h5py
+
+        with h5py.File(self.path, "w") as file:
+            file["x"] = np.random.default_rng(0).random((20_000, 512), np.float32)
+
+    def __len__(self) -> int:
+        return 300
+
+    def opened(self) -> Any:
+        import h5py
+
+        if self.file is None:
+            self.file = h5py.File(self.path, "r")
+        return self.file
+
+
+class Lists(Stored):
+    def __getitem__(self, index: int) -> Any:
+        near = sorted(random.sample(range(index * 60, index * 60 + 60), 24))
+        return torch.from_numpy(self.opened()["x"][near])
+
+
+class Slices(Stored):
+    def __getitem__(self, index: int) -> Any:
+        return torch.from_numpy(self.opened()["x"][index * 60 : index * 60 + 60])
+
+
+class InMemory(Stored):
+    def __getitem__(self, index: int) -> Any:
+        self.rows = getattr(self, "rows", None)
+        if self.rows is None:
+            self.rows = self.opened()["x"][:]
+        near = sorted(random.sample(range(index * 60, index * 60 + 60), 24))
+        return torch.from_numpy(self.rows[near])
+
+
+def bright(crop: Any) -> bool:
+    return bool(np.percentile(crop, 50) > 85)
+
+
+def bright_crop(image: Any) -> Any:
+    while True:
+        y, x = random.randint(0, 160), random.randint(0, 160)
+        crop = np.ascontiguousarray(image[y : y + 96, x : x + 96]).astype(np.float32)
+        if bright(crop):
+            break
+    return crop
+
+
+def levels(image: Any) -> Any:
+    """Goes through all of it once: nothing is drawn."""
+    place, found = 0, []
+    while True:
+        block = image[place : place + 32]
+        if len(block) == 0:
+            break
+        found.append(np.percentile(block, 60))
+        place += 32
+    return np.array(found, np.float32)
+
+
+def noisy(image: Any) -> Any:
+    """Draws in each round, and keeps what it draws."""
+    out = image.astype(np.float32)
+    for _ in range(6):
+        out = out + np.random.standard_normal(out.shape).astype(np.float32)
+    return out
+
+
+class Images(Dataset):
+    def __init__(self, change: Any = None) -> None:
+        ramp = np.linspace(0, 1, SIDE)[:, None]
+        noise = np.random.default_rng(0).integers(0, 256, (32, SIDE, SIDE, 3))
+        self.images, self.change = (noise * ramp).astype(np.uint8), change
+
+    def __len__(self) -> int:
+        return 2000
+
+    def __getitem__(self, index: int) -> Any:
+        return torch.from_numpy(self.change(self.images[index % 32]))
+
+
+class Wide(Images):
+    def __getitem__(self, index: int) -> Any:
+        img = self.images[index % 32]
+        img = img / 255.0
+        img = (img - MEAN) / STD
+        return torch.from_numpy(img.transpose(2, 0, 1)).float()
+
+
+class Narrow(Images):
+    def __getitem__(self, index: int) -> Any:
+        img = self.images[index % 32].astype(np.float32)
+        img = img / 255.0
+        img = (img - MEAN.astype(np.float32)) / STD.astype(np.float32)
+        return torch.from_numpy(img.transpose(2, 0, 1))
+
+
+class Tensors(Images):
+    def __getitem__(self, index: int) -> Any:
+        img = torch.from_numpy(self.images[index % 32]).permute(2, 0, 1) / 255.0
+        return (img - 0.5) / 0.25
+
+
+class Net(torch.nn.Module):
+    """The loop's own computing, in the file of the data sets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(8, 8)
+
+    def forward(self, batch: Any) -> Any:
+        for _ in range(100):
+            batch = self.layer(batch)
+        return batch
+
+
+net = Net()
+
+
+def train_step(batch: Any) -> None:
+    if batch.shape[-1] == 8:
+        net(batch).sum().item()
+
+
+def dataset_of(kind: str, folder: str) -> Any:
+    in_loop = {"shuffled": Shuffled, "counted": Counted, "trains": Trains}
+    stored = {"lists": Lists, "slices": Slices, "in memory": InMemory}
+    images = {"wide": Wide, "narrow": Narrow, "tensors": Tensors}
+    changes = {"rejects": bright_crop, "goes through": levels, "noisy": noisy}
+    if kind in stored:
+        return stored[kind](folder)
+    if kind in images:
+        return images[kind]()
+    return Images(changes[kind]) if kind in changes else in_loop.get(kind, Rows)()
+
+
+def over() -> bool:
+    runs = Path(os.environ["LOADERSCOPE_DIR"])
+    took = time.monotonic() - begun
+    return took > PATIENCE_S or bool(list(runs.glob("2*/system-*/stacks-0.json")))
+
+
+def epochs() -> Iterator[int]:
+    epoch = 0
+    while not over():
+        yield epoch
+        epoch += 1
+
+
+if __name__ == "__main__":
+    kind, begun = sys.argv[1], time.monotonic()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        dataset = dataset_of(kind, folder)
+        loader = loaderscope.watch(DataLoader(dataset, batch_size=8))
+        if kind == "trains":
+            dataset.train()
+        for epoch in epochs():
+            if kind in ("shuffled", "plain"):
+                dataset.set_epoch(epoch)
+            for number, batch in enumerate(loader):
+                train_step(batch)
+                done = number / len(loader)
+                if over() or (number > 60 and kind == "shuffled"):
+                    break

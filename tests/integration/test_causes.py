@@ -1,0 +1,80 @@
+"""Causes that stacks and source tell together, of real loops; and healthy loops that look alike."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+from loaderscope.advisors.assemble.build_report import build_report
+from loaderscope.profiler.daemon.stack_capture.py_spy import find_py_spy
+from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.reports.text.brief import MOST_LINES, render_brief
+from started import here, python
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="stacks are taken on Linux"),
+    pytest.mark.skipif(find_py_spy() is None, reason="py-spy is not installed"),
+    pytest.mark.timeout(240),
+]
+
+PROGRAM = Path(__file__).with_name("causes_programs.py")
+IN_LOOP, HDF5 = "Take this out of the loop", "Read HDF5 in large slices, or from memory"
+PASSES, FLOAT32 = "Find out once what passes", "Compute in float32 what becomes float32"
+
+
+def first_screen(kind: str, folder: Path) -> str:
+    """The brief report of the recorded program, in one line."""
+    if kind in ("lists", "slices", "in memory") and importlib.util.find_spec("h5py") is None:
+        pytest.skip("needs h5py")
+    env = here(LOADERSCOPE_DIR=str(folder), LOADERSCOPE_STACKS="eager")
+    program = folder / "train.py"  # a file of the package would not count as the user's
+    program.write_text(PROGRAM.read_text())
+    python("-W", "ignore", program, kind, env=env, check=True)
+    text = render_brief(build_report(open_run("latest", folder)), width=100)
+    assert text.count("\n") <= MOST_LINES
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("kind", "title", "costs"),
+    [
+        ("counted", IN_LOOP, "len([each for each in self.order"),
+        pytest.param("shuffled", IN_LOOP, "random.sample(", marks=pytest.mark.slow),
+        ("lists", HDF5, '["x"][near]'),
+        ("rejects", PASSES, "np.percentile(crop"),
+        ("wide", FLOAT32, "img"),
+    ],
+)
+def test_the_cause_is_on_the_first_screen(
+    tmp_path: Path, kind: str, title: str, costs: str
+) -> None:
+    said = first_screen(kind, tmp_path)
+    found, _, advised = said.partition("What to do")
+    assert costs in found.partition("What costs:")[2], said
+    assert title in advised, said
+    if title == IN_LOOP:
+        assert "of all time, in the loop itself" in found
+    assert "chunk" not in said
+
+
+HEALTHY = [
+    ("plain", IN_LOOP),
+    ("trains", IN_LOOP),
+    ("slices", HDF5),
+    pytest.param("in memory", HDF5, marks=pytest.mark.slow),
+    pytest.param("goes through", PASSES, marks=pytest.mark.slow),
+    pytest.param("noisy", PASSES, marks=pytest.mark.slow),
+    ("narrow", FLOAT32),
+    pytest.param("tensors", FLOAT32, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("kind", "title"), HEALTHY)
+def test_a_healthy_loop_that_looks_alike_is_not_told_so(
+    tmp_path: Path, kind: str, title: str
+) -> None:
+    said = first_screen(kind, tmp_path)
+    assert title not in said and "chunk" not in said and "in the loop itself" not in said, said
