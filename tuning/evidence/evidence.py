@@ -32,7 +32,7 @@ ENOUGH = WARM + SharedHandles.LOOKS + 1  # batches looked at before other settin
 # Of the loop's time after that, spent on looking. A look takes 5 µs, so that a loop of 0.25 ms per
 # batch is looked at with each batch: what it changes must not be missed for long.
 SHARE = 0.02
-FAR_SHARE = 0.0005  # of the time, spent on what is far; and as much on streams of random numbers
+FAR_SHARE = 0.00025  # of the time, spent on what is far; and as much on streams of random numbers
 NO_FILES = ("/proc/", "/sys/", "/dev/")
 FILES = 8  # opened by every fetch, and looked at for changes
 # Of a batch's memory, this much may be a storage that it is a view of: the whole of it would be
