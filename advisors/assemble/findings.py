@@ -11,6 +11,7 @@ from ..code.hot.functions import Unknown
 from ..code.hot.in_loop import in_loop
 from ..schema.report_model import Finding, Range
 from ..stacks.stage_parts import LEAST_SHARE, Part, parts_of
+from ..stage_model.verdict import first_of_epoch
 from ..whatif.changes import NAMES
 from .plan import capped, headrooms
 
@@ -32,17 +33,27 @@ _WHOLE = Range(1.0, 1.0, 1.0)
 
 
 def findings_of(case: Case) -> tuple[Finding, ...]:
-    """The largest first. Of a loop that does not wait only what it runs besides; none where too
-    little was recorded."""
+    """By stages, that which the loop would gain most without first. Of a loop that does not wait
+    only what it runs besides; none where too little was recorded."""
     report, found = case.report, list(_in_loop(case))
     if report.waiting is not None and report.verdict not in ("compute-bound", "too-short"):
         found += [finding for stage in WORK for finding in _of_work(case, stage)]
         found += _of_the_rest(case)
     found = [each for each in found if each.waiting_share >= LEAST_WAITING]
-    waits = max(LEAST_WAITING, report.basis.stall_share or 0.0)
-    of_all = {"compute": 1.0}  # what is not waiting
-    found.sort(key=lambda each: -each.waiting_share * of_all.get(each.stage, waits))
+    sizes = {each.stage: _of_all(case, each) for each in found}
+    found.sort(key=lambda each: (-sizes[each.stage], -each.waiting_share))
     return tuple(found[:MOST])
+
+
+def _of_all(case: Case, found: Finding) -> float:
+    """The share of all time that the loop would save if nothing in the finding's stage cost
+    anything."""
+    if found.stage == "compute":
+        return found.waiting_share
+    free = _free(case, found.stage, _WHOLE) if found.stage in NAMES else None
+    if free is None:
+        return found.waiting_share * max(LEAST_WAITING, case.report.basis.stall_share or 0.0)
+    return 1 - 1 / free.mid
 
 
 def _in_loop(case: Case) -> Iterator[Finding]:
@@ -57,7 +68,7 @@ def _in_loop(case: Case) -> Iterator[Finding]:
 def _of_work(case: Case, stage: str) -> Iterator[Finding]:
     """Of drawing indices, fetching or collating: lines where stacks were sampled, else steps of a
     transform chain, else the stage."""
-    waiting = case.waited_for(stage) if stage == "index" else waited_on(case, stage)
+    waiting = _drawn(case) if stage == "index" else waited_on(case, stage)
     if not waiting:
         return
     code = case.report.code.stages.get(stage) if case.report.code is not None else None
@@ -74,6 +85,16 @@ def _of_work(case: Case, stage: str) -> Iterator[Finding]:
     for part in parts or [whole]:
         free, share = _free(case, stage, part.share), waiting * part.share.mid
         yield Finding(stage, *part[:4], share, free, part.doing)
+
+
+def _drawn(case: Case) -> float:
+    """Of all waiting, the share that drawing indices takes. What is drawn before an epoch's first
+    batch counts too, although that batch is not steady."""
+    batches, waited_s = case.loader.batches, case.waiting.total_s
+    drawn = batches["index_ns"].clip(0)[first_of_epoch(batches["epoch"])]
+    before_s = float(drawn.sum()) / 1e9
+    together = waited_s + before_s
+    return (case.waited_for("index") * waited_s + before_s) / together if together else 0.0
 
 
 def _of_the_rest(case: Case) -> Iterator[Finding]:
@@ -94,5 +115,6 @@ def _of_the_rest(case: Case) -> Iterator[Finding]:
 def _free(case: Case, stage: str, share: Range | Unknown, besides: float = 0.0) -> Range | None:
     if case.whatif is None:
         return None
-    predicted = case.predict(**{stage: (1 - share.high, 1 - share.low)})
+    left = 1 - share.high, 1 - share.low
+    predicted = case.predict(**{stage: left} | ({"draw": left} if stage == "index" else {}))
     return capped(predicted, headrooms(case.report, besides))

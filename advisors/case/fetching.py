@@ -13,7 +13,7 @@ MAIN_PART = 0.5
 
 
 def sample_time_us(case: Case) -> float | None:
-    """Fetching, µs per sample."""
+    """Fetching, µs per sample; per item of a data set that gives batches of unknown size."""
     fetch = case.mean_us("fetch")
     return _per_sample(case, fetch) if case.report.batches else None
 
@@ -24,7 +24,7 @@ def sample_bytes(case: Case) -> float | None:
 
 
 def _per_sample(case: Case, per_batch: float | None) -> float | None:
-    samples = case.report.samples
+    samples = case.report.samples or case.report.batches
     return per_batch * case.report.batches / samples if per_batch is not None and samples else None
 
 
