@@ -123,3 +123,27 @@ def test_what_the_loop_runs_of_the_data_set_costs_though_it_does_not_wait(
     assert [each.beside_loading for each in advised] == [0.6] * found
     if found:
         assert "60 % of all time" in advised[0].why and "called from patches.py:9" in advised[0].why
+
+
+def test_a_stage_leads_that_the_loop_would_gain_most_without(tmp_path: Path) -> None:
+    found = case(tmp_path, fetch_us=4_000, collate_us=4_200)
+    lines = [(f"Rows.__getitem__ {OWN}:{line}", 20) for line in range(41, 45)]
+    sampled = seen(found, *lines)
+    free = FakeWhatIf(lambda **left: 3.0 if "fetch" in left else 1.1)
+    findings = findings_of(replace(sampled, whatif=cast("Any", free)))
+    assert [each.stage for each in findings] == ["fetch"] * 4 + ["collate"]
+    assert findings[0].waiting_share < findings[-1].waiting_share
+
+
+def test_what_is_drawn_before_the_first_batch_is_drawing(tmp_path: Path) -> None:
+    rows, epochs = rows_of(wait_ms=1.0, compute_ms=0.1, fetch_ns=900 * US, samples=4)
+    for number, row in enumerate(rows):
+        row["index_ns"] = 60_000 * US if number % 60 == 0 else 0
+    found = case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(Sized(), batch_size=4))
+    drawing = next(
+        each
+        for each in findings_of(replace(found, whatif=cast("Any", FakeWhatIf())))
+        if each.stage == "index"
+    )
+    # Two epochs of 60 ms each, beside some 120 batches that are waited for 1 ms each.
+    assert 0.45 < drawing.waiting_share < 0.55
