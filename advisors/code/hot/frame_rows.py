@@ -22,7 +22,13 @@ _SEVERAL = frozenset({"list", "texts", "paths", "numbers", "ndarray", "other"})
 
 def rows_code(case: Case, hot: Hot | None = None) -> str:
     """What takes rows from arrays from then on."""
-    held = [(part, each) for part, each in all_held(case.dataset, "dataframe") if _read(part, each)]
+    # Where a line is known to read rows, a data set without source is not what it is in.
+    seen = hot is not None and hot.place is not None
+    held = [
+        (part, each)
+        for part, each in all_held(case.dataset, "dataframe")
+        if (_read(part, each) if part.getitem else not seen)
+    ]
     found = [each for _, each in held]
     if not held or any(_needs_hand(part) for part, _ in held):
         return _by_hand(case, found, hot)
@@ -33,7 +39,7 @@ def rows_code(case: Case, hot: Hot | None = None) -> str:
 
 
 def _read(part: Part, found: Held) -> bool:
-    return not part.getitem or any(f".{found.attribute.name}" in line for line in part.getitem)
+    return any(f".{found.attribute.name}" in line for line in part.getitem)
 
 
 def _by_hand(case: Case, found: list[Held], hot: Hot | None) -> str:

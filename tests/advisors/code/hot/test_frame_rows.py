@@ -9,7 +9,8 @@ import pickle
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.code_text import free_names
 from loaderscope.advisors.code.hot.frame_rows import rows_code
+from loaderscope.advisors.code.hot.kind import Hot
 from loaderscope.advisors.code.template import whole
 from rule_cases import case_of
 from rule_rows import main_loop
@@ -236,3 +238,20 @@ def test_code_runs_as_it_is_or_says_by_hand(tmp_path: Path, body: str) -> None:
         lines = code.splitlines()
         assert code.startswith("# By hand") and all(line.startswith("#") for line in lines)
     assert free_names(compile(code, "<pasted>", "exec", 1024)) <= {"dataset"}  # type: ignore[arg-type]
+
+
+class Together(torch.utils.data.ConcatDataset[Any]):
+    """Holds a frame that nothing reads by rows; has no source of its own for fetching."""
+
+    description: Any
+
+
+def test_a_frame_that_the_hot_line_does_not_read_stays(tmp_path: Path) -> None:
+    dataset = Together([Sized(), Sized()])
+    dataset.description = pd.DataFrame(NUMBERS)
+    case = case_of(tmp_path, main_loop(20, 0.1), loader=DataLoader(dataset, batch_size=2))
+    read = cast("Hot", SimpleNamespace(place="data.py:69"))
+
+    assert "dataset.description = stand_in(" in rows_code(case)  # if nothing else is known
+    code = rows_code(case, read)
+    assert code.startswith("# By hand") and "data.py:69" in code and "description" not in code
