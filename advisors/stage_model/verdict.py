@@ -198,7 +198,7 @@ def _sentence(found: Verdict, share: float, kind: Literal["stall", "wait"]) -> s
 
 def _too_short(batches: int, steady: int) -> str:
     if not batches:
-        return "No batch has been recorded so far."
+        return f"No batch has been recorded so far: at least {MINIMUM_BATCHES} are needed."
     if batches < MINIMUM_BATCHES:
         plural = "batch was" if batches == 1 else "batches were"
         return (
