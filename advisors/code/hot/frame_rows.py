@@ -23,7 +23,8 @@ _SEVERAL = frozenset({"list", "texts", "paths", "numbers", "ndarray", "other"})
 def rows_code(case: Case, hot: Hot | None = None) -> str:
     """What takes rows from arrays from then on."""
     # Where a line is known to read rows, a data set without source is not what it is in.
-    seen = hot is not None and hot.place is not None
+    sources = any(part.getitem for part in case.inspection.parts)
+    seen = hot is not None and hot.place is not None and sources
     held = [
         (part, each)
         for part, each in all_held(case.dataset, "dataframe")
