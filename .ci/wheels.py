@@ -72,14 +72,6 @@ TRIED = (
 )
 
 
-# ns that the hooks add to a batch: without workers, and with them in the training process.
-COST = """\
-from loaderscope.profiler.record.iterate.calibrate import calibration
-print(*(calibration()[name] for name in ("single_ns", "main_ns")))
-"""
-AS_BUILT = 1.3  # of what a build from source costs, at most
-
-
 def call(*command: object, **env: str) -> str:
     """What it prints; it must succeed."""
     words = list(map(str, command))
@@ -195,22 +187,6 @@ def tried(wheel: Path, folder: Path) -> None:
         _judge(words, done.returncode, done.stdout + done.stderr, pattern)
     code, text = in_a_terminal([binaries / "loaderscope", "top"], "Rows", work, env, 120)
     _judge("top", code, text, "Rows")
-    compared(binaries / "python")
-
-
-def compared(python: Path) -> None:
-    """What the wheel's hooks cost, beside those that were built from source for this Python."""
-    wheel, built = (list(_costs(each)) for each in (python, Path(sys.executable)))
-    for what, there, here in zip(("no workers", "workers"), wheel, built, strict=True):
-        print(f"{what}: {there:.0f} ns per batch, {here:.0f} built from source", flush=True)
-        if there > AS_BUILT * here:
-            sys.exit(f"at most {AS_BUILT} times as much is promised")
-
-
-def _costs(python: Path) -> Iterator[float]:
-    """The least of some processes."""
-    found = [map(float, call(python, "-c", COST).split()) for _ in range(5)]
-    return map(min, zip(*found, strict=True))
 
 
 def _judge(words: str, code: int, text: str, pattern: str) -> None:
