@@ -104,7 +104,8 @@ clean: ## remove the environments, caches and builds
 
 # The repository's root is the package `loaderscope`, whatever the clone's folder is called: a link of that name in
 # .venv/house, which is on the environment's path, makes every tool see it so. The editable install adds the
-# `loaderscope` command, the metadata and what the package depends on.
+# `loaderscope` command, the metadata and what the package depends on; its finder, which would double the start of every
+# Python process, is not needed.
 $(READY): pyproject.toml constraints.txt $(wildcard profiler/native/src/*)
 	@echo "Setting up $(VENV) (once; torch is large)"
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 10) or sys.exit("Loaderscope needs Python 3.10 or later; try: make PYTHON=python3.12")'
@@ -112,4 +113,5 @@ $(READY): pyproject.toml constraints.txt $(wildcard profiler/native/src/*)
 	@mkdir -p $(VENV)/house && ln -sfn ../.. $(VENV)/house/loaderscope
 	@$(BIN)/python -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_path("purelib"), "house.pth").write_text("../../../house\n")'
 	@$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]' > $(VENV)/pip.log 2>&1 || { cat $(VENV)/pip.log; exit 1; }
+	@rm -f $(VENV)/lib/python3*/site-packages/__editable__*
 	@touch $@

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 
 import loaderscope
@@ -22,12 +24,20 @@ from loaderscope.cli import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 BRANCH = "blob/main"
+_sources = tempfile.TemporaryDirectory(prefix="loaderscope-site-")  # links to the package's parts
 
 
+@event_priority(100)  # before the plugin that reads it
 def on_config(config: Any) -> Any:
-    """Leave out of the navigation what is not there."""
+    """Leave out of the navigation what is not there, and let the API be read from the package
+    alone: its folder is the repository's, where environments lie too."""
     written = {name for name, _ in pages()}
     config.nav = _there(config.nav, Path(config.docs_dir), written)
+    package = Path(_sources.name) / "loaderscope"
+    package.mkdir(exist_ok=True)
+    for part in [*ROOT.glob("*.py"), *(each.parent for each in ROOT.glob("*/__init__.py"))]:
+        (package / part.name).symlink_to(part)
+    config.plugins["mkdocstrings"].config.handlers["python"]["paths"] = [_sources.name]
     return config
 
 

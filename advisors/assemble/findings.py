@@ -11,7 +11,7 @@ from ..code.hot.functions import Unknown
 from ..code.hot.in_loop import in_loop
 from ..schema.report_model import Finding, Range
 from ..stacks.stage_parts import LEAST_SHARE, Part, parts_of
-from ..stage_model.verdict import first_of_epoch
+from ..stage_model.verdict import LITTLE_TO_GAIN, first_of_epoch
 from ..whatif.changes import NAMES
 from .plan import capped, headrooms
 
@@ -39,10 +39,17 @@ def findings_of(case: Case) -> tuple[Finding, ...]:
     if report.waiting is not None and report.verdict not in ("compute-bound", "too-short"):
         found += [finding for stage in WORK for finding in _of_work(case, stage)]
         found += _of_the_rest(case)
-    found = [each for each in found if each.waiting_share >= LEAST_WAITING]
+    found = [each for each in found if each.waiting_share >= LEAST_WAITING or _overlapped(each)]
     sizes = {each.stage: _of_all(case, each) for each in found}
     found.sort(key=lambda each: (-sizes[each.stage], -each.waiting_share))
     return tuple(found[:MOST])
+
+
+def _overlapped(found: Finding) -> bool:
+    """Whether a line is worth a finding although hardly anything waits for it: workers that share
+    the loop's cores slow down what it does itself."""
+    free = found.factor
+    return found.text is not None and free is not None and free.mid >= LITTLE_TO_GAIN
 
 
 def _of_all(case: Case, found: Finding) -> float:
@@ -69,7 +76,7 @@ def _of_work(case: Case, stage: str) -> Iterator[Finding]:
     """Of drawing indices, fetching or collating: lines where stacks were sampled, else steps of a
     transform chain, else the stage."""
     waiting = _drawn(case) if stage == "index" else waited_on(case, stage)
-    if not waiting:
+    if not waiting and not case.num_workers:
         return
     code = case.report.code.stages.get(stage) if case.report.code is not None else None
     parts: list[Part] = []

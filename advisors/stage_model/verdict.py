@@ -125,11 +125,16 @@ def long_enough(batches: int, took_ns: float) -> bool:
     return batches >= FEWEST_BATCHES and took_ns >= LONG_NS
 
 
-def _all_alike(gone: Floats, step: Floats) -> bool:
-    """Whether few batches make a verdict: they took long, and each says the same."""
-    if not long_enough(len(step), float(step.sum())) or float(step.min()) <= 0:
+def _all_alike(gone: Floats, step: Floats, num_workers: int) -> bool:
+    """Whether few batches make a verdict: they took long, and each says the same. Workers that
+    start together finish together: of such a round, only the first batch is waited for."""
+    size = max(1, num_workers)
+    rounds = len(step) // size
+    if not long_enough(rounds, float(step.sum())) or float(step.min()) <= 0:
         return False
-    return len({_place(float(share)) for share in gone / step}) == 1
+    whole = slice(0, rounds * size)
+    gone, step = gone[whole].reshape(rounds, size), step[whole].reshape(rounds, size)
+    return len({_place(float(share)) for share in gone.sum(axis=1) / step.sum(axis=1)}) == 1
 
 
 def verdict(loader: LoaderRun, lost: Lost) -> tuple[Verdict, Basis]:
@@ -138,7 +143,7 @@ def verdict(loader: LoaderRun, lost: Lost) -> tuple[Verdict, Basis]:
     starts = epoch_start_share(loader, lost)
     count = int(np.count_nonzero(steady))
     few = loader.count < MINIMUM_BATCHES or count < MINIMUM_BATCHES // 2
-    if few and not _all_alike(lost.lost[steady], lost.step[steady]):
+    if few and not _all_alike(lost.lost[steady], lost.step[steady], loader.num_workers):
         sentence = _too_short(loader.count, count)
         return "too-short", Basis(sentence, "low", count, None, None, None, starts, lost.kind)
     share, low, high = share_with_range(lost.lost[steady], lost.step[steady])

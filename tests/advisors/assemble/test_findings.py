@@ -17,7 +17,7 @@ from loaderscope.advisors.schema.report_model import TransformTime
 from loaderscope.profiler.store.stacks.stack_samples import Wait
 from loaderscope.reports.words.findings import finding_text
 from rule_cases import FakeWhatIf, case_of, outcomes
-from rule_rows import US, rows_of
+from rule_rows import US, rows_of, worker_loop
 from stack_cases import OWN, seen
 from stored_sets import Sized
 
@@ -133,6 +133,21 @@ def test_a_stage_leads_that_the_loop_would_gain_most_without(tmp_path: Path) -> 
     findings = findings_of(replace(sampled, whatif=cast("Any", free)))
     assert [each.stage for each in findings] == ["fetch"] * 4 + ["collate"]
     assert findings[0].waiting_share < findings[-1].waiting_share
+
+
+@pytest.mark.parametrize(("gain", "leads"), [(2.0, "fetch"), (1.1, "transfer")])
+def test_a_line_of_workers_leads_where_the_loop_would_gain_most_without(
+    tmp_path: Path, gain: float, leads: str
+) -> None:
+    """Workers that keep the loop's cores busy slow down its unpacking, for which it waits."""
+    rows = worker_loop(200, fetch_ms=2.0, unpack_ms=4.9)
+    found = case_of(tmp_path, rows, loader=DataLoader(Sized(), batch_size=4, num_workers=2))
+    code = seen(case(tmp_path / "seen"), (f"Rows.__getitem__ {OWN}:41", 40)).report.code
+    sampled = replace(found, report=replace(found.report, code=code))
+    free = FakeWhatIf(lambda **left: gain if "fetch" in left else 1.05)
+    findings = findings_of(replace(sampled, whatif=cast("Any", free)))
+    assert findings[0].stage == leads
+    assert all(each.waiting_share < 0.05 for each in findings if each.stage == "fetch")
 
 
 def test_what_is_drawn_before_the_first_batch_is_drawing(tmp_path: Path) -> None:

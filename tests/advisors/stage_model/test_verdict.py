@@ -74,6 +74,17 @@ def test_a_few_long_batches_that_say_the_same_are_enough(
     assert basis.confidence == "low"
 
 
+@pytest.mark.parametrize(("workers", "expected"), [(2, "input-bound"), (0, "too-short")])
+def test_batches_of_workers_come_in_rounds(tmp_path: Path, workers: int, expected: str) -> None:
+    rows = loop(13, wait_ms=0.1, compute_ms=100.0)
+    for number, row in enumerate(rows):
+        row["t_ns"] += 2500 * MS * (number // 2)
+        row["wait_ns"] += 2500 * MS * (number % 2)
+    found, basis = judge(tmp_path, rows, config={"num_workers": workers})
+    assert found == expected
+    assert basis.confidence == "low"
+
+
 def epochs_of(number: int, *step: Any, **columns: Any) -> list[list[dict[str, Any]]]:
     return [loop(*step, epoch=n, start_ns=T0 + n * 10**11, **columns) for n in range(number)]
 
