@@ -14,7 +14,7 @@ AGAIN := --reruns 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-slow test-torch test-python test-lowest test-newest test-sanitize test-frameworks check format bench bench-advice
+.PHONY: help demo test test-fast test-timed test-slow test-torch test-python test-lowest test-newest test-sanitize test-frameworks check format bench bench-advice
 .PHONY: screenshots docs wheels clean
 
 help: ## this list
@@ -29,8 +29,10 @@ test: check ## linter, type checker, import contracts, then the tests: all that 
 test-fast: $(READY) ## the tests that start no process (a minute)
 	@$(BIN)/python -m pytest --fast -m "not quiet and not slow"
 
-test-slow: $(READY) ## what `make test` leaves out: loops judged by their times, more variants (keep the machine idle)
+test-timed: $(READY) ## loops judged by their times (5 minutes; keep the machine idle)
 	@$(BIN)/python -m pytest -m quiet $(AGAIN)
+
+test-slow: test-timed ## all that `make test` leaves out: those, and more variants of its tests
 	@$(BIN)/python -m pytest -m slow $(AT_ONCE) $(AGAIN)
 
 test-sanitize: $(READY) ## the compiled form under AddressSanitizer and UBSan, then on a debug Python (an hour)
