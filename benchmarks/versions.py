@@ -32,7 +32,7 @@ TESTS = (
     "tests/profiler/record/transit/test_worker_loops.py",
     "tests/profiler/base/test_unknown_torch.py",
     "tests/integration/test_spawned.py",
-    "tests/integration/test_harmless.py",
+    "tests/harmless/test_promises.py",
 )
 PROGRAMS = "tests/harmless"
 FAST = ("--fast", "-m", "not quiet and not slow")
@@ -173,6 +173,8 @@ def main() -> int:
     )
     parser.add_argument("--patience", type=float, default=3600, help="seconds for the tests")
     options = parser.parse_args()
+    if gone := [name for name in (*TESTS, PROGRAMS) if not (ROOT / name).exists()]:
+        parser.error(f"there is no {', '.join(gone)}: change TESTS")
     if options.kind in ("torch", "python") and not options.version:
         parser.error(f"which {options.kind}? make test-{options.kind} VERSION=…")
     if options.env:

@@ -118,8 +118,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_Clone())
     _start_with_default_signals()
     if config.getoption("--fast"):
-        # Of torch, for an iterator whose workers could not be started.
-        config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
+        # An iterator whose workers may not start has nothing to end: an error in `__del__`, told in
+        # the midst of parsing, would break that (python/cpython#106905).
+        from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
+
+        _MultiProcessingDataLoaderIter._shutdown = True
 
 
 def _skip(*args: object, **kwargs: object) -> NoReturn:
