@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ...profiler.store.sampled_fetches import SampleField
 from ..case.code_text import free_names, parsed_function
-from .method import called, calls_in, parsed
+from .method import Method, bound_by, called, calls_in, draws, names_in, names_of, parsed
 from .python_text import Piece, PythonText, edited
 from .rewritten import bare
 from .syntax import names
@@ -28,6 +28,36 @@ _OF_NUMBERS = {
 }
 _TYPES = ("numpy.ndarray", "torch.Tensor")
 _KEPT = ("dtype", "device")
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+# Calls that put samples together, or cost next to nothing.
+_PACKING = {
+    *(
+        "tensor",
+        "as_tensor",
+        "from_numpy",
+        "array",
+        "asarray",
+        "FloatTensor",
+        "LongTensor",
+        "Tensor",
+    ),
+    *(
+        "stack",
+        "cat",
+        "concatenate",
+        "vstack",
+        "hstack",
+        "pad",
+        "pad_sequence",
+        "copy_",
+        "to",
+        "clone",
+    ),
+    *("zeros", "ones", "full", "new_zeros", "view", "reshape", "unsqueeze", "squeeze", "permute"),
+    *("transpose", "contiguous", "long", "float", "int", "bool", "numpy", "tolist", "item", "size"),
+    *("len", "append", "extend", "zip", "range", "enumerate", "max", "min", "sum", "list", "tuple"),
+    *("dict", "get", "keys", "values", "items", "isinstance", "str", "copy"),
+}
 _IMPORTS = {"np": "import numpy as np", "torch": "import torch"}
 
 
@@ -139,6 +169,29 @@ def tensor_of_list(line: str) -> bool:
         and len(call.args) == 1
         and isinstance(call.args[0], ast.Name | ast.List | ast.ListComp)
         for call in calls_in(parsed(line))
+    )
+
+
+def done_per_sample(method: Method, line: str) -> bool:
+    """Whether this line of a collate function does some work for each sample by itself, other than
+    putting samples together, and draws nothing."""
+    statement = method.at(line)
+    if statement is None:
+        return False
+    loop, calls = method.loops.get(statement), list[tuple[ast.Call, set[str]]]()
+    if isinstance(loop, ast.For) and method.varies([loop.iter]):
+        inside = (each for each in ast.walk(loop) if isinstance(each, ast.stmt))
+        bound = set[str]().union(*map(bound_by, inside))
+        calls += [(call, bound) for call in calls_in(statement)]
+    for made in ast.walk(statement):
+        if isinstance(made, _COMPREHENSIONS) and method.varies(
+            each.iter for each in made.generators
+        ):
+            bound = set[str]().union(*(names_of(each.target) for each in made.generators))
+            calls += [(call, bound) for call in calls_in(made)]
+    return any(
+        called(call) not in _PACKING and names_in([call], bound) and not draws(call)
+        for call, bound in calls
     )
 
 

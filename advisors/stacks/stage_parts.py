@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from ...profiler.record.inspect.uses import place_of
@@ -12,6 +14,9 @@ from .code_summary import wilson
 LEAST_SHARE = 0.08  # of a stage's samples; what takes less is no part
 # Where more samples than this have no line of the user's on the stack, functions are parts too.
 OTHERS = 0.3
+# A line is divided into those that it calls if one of them takes this part of it; a line that takes
+# NEARLY_ALL of the stage, from a smaller one on.
+MOST, LARGE, NEARLY_ALL = 0.6, 0.3, 0.8
 
 
 class Part(NamedTuple):
@@ -26,23 +31,47 @@ class Part(NamedTuple):
 
 
 def parts_of(code: CodeStage) -> Iterator[Part]:
-    """The stage's samples by the innermost of the user's own lines; those without one by the
-    innermost function."""
-    left = 1.0
+    """The stage's samples by the user's own lines, the largest part first; those without one by the
+    innermost function.
+
+    Followed from the outermost line inwards. A line is divided into those that it calls where one
+    of them takes most of it; else the call is the part, and not the pieces of the function that it
+    calls. A line in which all happens is divided sooner: to name it would say nothing.
+    """
     # What a library has made by `exec` counts to the line that calls it.
     lines = [each for each in code.lines if each.file != "<string>" or each.called_from is None]
+    below: dict[str | None, list[HotSpot]] = defaultdict(list)
+    places = {_place(line) for line in lines}
     for line in lines:
-        place = _place(line)
-        inside = sum(each.total_share for each in lines if each.called_from == place)
-        share = line.total_share - inside
-        left -= max(0.0, share)
+        inside = line.called_from in places and line.called_from != _place(line)
+        below[line.called_from if inside else None].append(line)
+    divided = (_divided(line, below, frozenset()) for line in below[None])
+    for line, share, called in sorted(chain.from_iterable(divided), key=lambda part: -part[1]):
         if share >= LEAST_SHARE:
-            text = line.text.strip() if line.text else line.function
-            yield Part(text, place, _call_at(code, place), _range(share, code), line.doing)
-    if left > OTHERS:
+            text, place = line.text.strip() if line.text else line.function, _place(line)
+            call = called or _call_at(code, place)
+            doing = () if called else line.doing
+            yield Part(text, place, call, _range(share, code), doing)
+    if 1 - sum(line.total_share for line in below[None]) > OTHERS:
         for spot in code.hot:
             if spot.share >= LEAST_SHARE and spot.called_from is None and not spot.own:
                 yield Part(_named(spot), _place(spot), None, _range(spot.share, code))
+
+
+def _divided(
+    line: HotSpot, below: Mapping[str | None, list[HotSpot]], above: frozenset[str | None]
+) -> Iterator[tuple[HotSpot, float, str | None]]:
+    """(line, its share, the own function below it that takes most)."""
+    place = _place(line)
+    called = [] if place in above else below.get(place, [])  # each once, in a circle of calls
+    largest = max(called, key=lambda each: each.total_share, default=None)
+    least = LARGE if line.total_share >= NEARLY_ALL else MOST
+    if largest is None or largest.total_share < least * line.total_share:
+        yield line, line.total_share, largest.function if largest is not None else None
+        return
+    yield line, line.total_share - sum(each.total_share for each in called), None
+    for each in called:
+        yield from _divided(each, below, above | {place})
 
 
 def _call_at(code: CodeStage, place: str | None) -> str | None:

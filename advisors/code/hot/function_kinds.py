@@ -12,8 +12,9 @@ input (µs): PNG of 256² 3,400 against 4 to 85 as an array; JPEG of 2000² made
 zlib 565 against 14; ast.literal_eval 690 against 24 (json); minidom 2,190 against 160
 (ElementTree); deepcopy 110 against 15 (pickle); YAML 199 against 28 (C loader); a generator 7.7
 against 0.3; np.vectorize over 65,536 values 14,260 against 18; np.convolve of 32,000 and 8,000
-values 118,000 against 1,540 (FFT); getdata of 128² 2,300 against 10; tensor elements 223 against 14
-(NumPy) or 4 (one call); HDF5 rows 1,176 against 28; rows of `datasets` 588 against 69 to 159.
+values 118,000 against 1,540 (FFT); 64 of 300,000 drawn 6,100 against 7; getdata of 128² 2,300
+against 10; tensor elements 223 against 14 (NumPy) or 4 (one call); HDF5 rows 1,176 against 28; rows
+of `datasets` 588 against 69 to 159.
 """
 
 from __future__ import annotations
@@ -452,6 +453,20 @@ FUNCTION_KINDS = (
         code=pasted(
             then="# scipy.signal.fftconvolve(signal, kernel), or oaconvolve for a long signal, at\n"
             "#     {here}\n"
+        ),
+    ),
+    Kind(
+        "permuting",
+        "drawing a few of many by permuting all",
+        (0.0005, 0.15),
+        text=r"random\.choice\(.*\breplace\s*=\s*False|\b(?:permutation|randperm)\([^\[]*\)\s*\[\s*:",
+        unless=r"\bp\s*=",
+        title="Draw a few of many without permuting all",
+        why="np.random.choice(n, k, replace=False) permutes all n to give k of them.",
+        caveat="Other random numbers are drawn.",
+        code=pasted(
+            then="# rng = np.random.default_rng(), once in each worker; then rng.choice(n, k, "
+            "replace=False),\n# or random.sample(range(n), k), at\n#     {here}\n"
         ),
     ),
     Kind(

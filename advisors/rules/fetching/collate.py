@@ -36,13 +36,13 @@ from ...case.case import Case
 from ...case.code_text import Source, parsed
 from ...case.fetching import waited_on
 from ...code.by_hand import make_cheaper
-from ...code.collating import of_lists, tensor_of_list
+from ...code.collating import done_per_sample, of_lists, tensor_of_list
 from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT
 from ...code.hot.operation_chains import operation_chain
 from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.loader_code import DROP, loader_code
 from ...code.loader_form import collate_name, drawing_sampler, is_default_collate
-from ...code.shapes import shape_of
+from ...code.shapes import CHANCE, shape_of
 from ...code.template import code_from
 from ...schema.evidence import percent, us
 from ...stacks.source_lines import SourceLines
@@ -109,6 +109,15 @@ _NUMBERS = _Cause(
 )
 MANY_NUMBERS = 16
 
+_ONCE = _Cause(
+    "Do this once for each sample, not in every batch",
+    "every epoch again, what depends on that sample alone.",
+    (0.0, 1.0),
+    "do it for each sample before training, or in __init__ of the data set, and let __getitem__ "
+    "return the result; here only put samples together.",
+)
+ONCE_SAVES = 0.9  # of the line's time: what is kept still has to be put together
+
 _LOOP_LINE = re.compile(r"\.tolist\(\)|\.item\(\)|\.append\(|\]\s*[-+*/]?=[^=]|\bmap\(")
 _PADS = re.compile(r"\bpad_sequence\(|\bpad\(|\bnp\.pad\(|pad_token|padding", re.IGNORECASE)
 
@@ -133,9 +142,12 @@ def examine(case: Case) -> Outcomes:
             "collate_fn is slow, but its source was not recorded, so what to change is not known"
         )
         return
-    padding, name, hot = _padding(case), collate_name(case), _hot_line(case)
-    of_list = of_lists(part.call, case.loader.looks.fields)
-    cause = _FROM_LIST if of_list is not None else _of_line(case, hot)
+    padding, name, lines = _padding(case), collate_name(case), _hot_lines(case)
+    cause, hot = _per_sample(part, lines), lines[0] if lines else None
+    of_list = of_lists(part.call, case.loader.looks.fields) if cause is None else None
+    if cause is None:
+        hot = _innermost(lines)
+        cause = _FROM_LIST if of_list is not None else _of_line(case, hot)
     cause = cause or _cause("\n".join(part.call), padding)
     chain = operation_chain(part.call) if cause is None else None
     caveat = f"Compare its batches with those of {name} once: keep whatever else {name} does."
@@ -213,20 +225,37 @@ def _one_statement(source: Sequence[str]) -> bool:
     return function is not None
 
 
-def _hot_line(case: Case) -> OwnLine | None:
-    """The line of the user's that takes most of it, where that is most of it."""
+def _hot_lines(case: Case) -> list[OwnLine]:
+    """The lines of the user's that take most of it, the largest first."""
     stage, part = case.code_stage("collate"), case.inspection.collate
     if stage is None or part is None or stage.samples < LEAST_SAMPLES:
-        return None
+        return []
     lines = SourceLines(case.process, case.loader)
     found = own_lines(stage, [Part(name=part.name, helpers=(part.call,))], lines)
-    most = [each for each in found if each.share.mid >= STANDS_OUT]
-    # The innermost of those that hold nearly the same samples.
+    return [each for each in found if each.share.mid >= STANDS_OUT]
+
+
+def _innermost(lines: list[OwnLine]) -> OwnLine | None:
+    """Of those that hold nearly the same samples."""
     return min(
-        most,
-        key=lambda each: (each.share.mid < MOST_OF * most[0].share.mid, each.share.mid),
+        lines,
+        key=lambda each: (each.share.mid < MOST_OF * lines[0].share.mid, each.share.mid),
         default=None,
     )
+
+
+def _per_sample(part: Part, lines: list[OwnLine]) -> _Cause | None:
+    """What collate_fn does for each sample by itself need not be done in every batch."""
+    by_chance = any(CHANCE.search("\n".join(each.method.source)) for each in lines)
+    if not lines or lines[0].method.source != tuple(part.call) or by_chance:
+        return None
+    line = lines[0]
+    if not done_per_sample(line.method, line.line):
+        return None
+    takes = f"`{clean(line.text, 80)}` takes {percent(line.share.mid)} of it"
+    why = f"{takes}, and does for each sample, in "
+    high, low = (1 - share * ONCE_SAVES for share in (line.share.low, line.share.high))
+    return replace(_ONCE, why=f"{why}{_ONCE.why}", left=(low, high))
 
 
 def _of_line(case: Case, hot: OwnLine | None) -> _Cause | None:

@@ -231,3 +231,24 @@ def test_lists_of_numbers_by_default_collate(tmp_path: Path, count: int, advised
         ["Return tensors from the data set"] if advised else []
     )
     assert all("128 or more of them in batch[0]" in each.why and each.by_hand for each in found)
+
+
+@pytest.mark.parametrize(
+    ("line", "once"),
+    [
+        ("encoded = [words.encode(s) for s in samples]", True),
+        ("encoded = [torch.tensor(s.tolist()) for s in samples]", False),  # only put together
+        ("encoded = [words.encode(s, random.random()) for s in samples]", False),
+        ("encoded = words.encode_all(samples)", False),
+    ],
+)
+def test_what_is_done_for_each_sample_need_not_be_done_for_each_batch(
+    tmp_path: Path, line: str, once: bool
+) -> None:
+    source = ["def join(samples):", f"    {line}", "    return pad(encoded)"]
+    stacks = ("join /home/u/train.py:8 > Words.encode /home/u/words.py:3", 60), ("join x.py:9", 40)
+    found = outcomes(NAME, seen(slow_case(tmp_path, source), *stacks, stage="collate", text=line))
+    told = [each for each in found if isinstance(each, Advice) and "once for each" in each.title]
+    assert bool(told) == once
+    if once:
+        assert line in told[0].why and "__getitem__ return the result" in told[0].code
