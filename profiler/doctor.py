@@ -27,7 +27,7 @@ SHM_LEAST_BYTES = 1 << 30
 SHM_LEAST_SHARE = 0.05  # of memory; a bare Linux gives 0.5, Docker 64 MiB whatever the machine
 DESCRIPTORS_LEAST = 4096
 # With which the tests passed: `make test-python`, benchmarks/results/python.
-TRIED_PYTHONS = ("3.11", "3.14")
+TRIED_PYTHONS = ("3.11", "3.13", "3.14")
 
 # What sets the number of library threads, of which every worker starts as many.
 THREAD_VARIABLES = (

@@ -174,6 +174,11 @@ TEXTS = {
     ),
     "vectorize": ("y = np.vectorize(scale)(hu)", "vectorize", "y = scale(hu)"),
     "convolve": ("wet = np.convolve(dry, room)", "FFT", "wet = convolved(dry, room)"),
+    "permuting": (
+        "rows = np.random.choice(n, k, replace=False)",
+        "permuting all",
+        "rows = np.random.choice(n, k, replace=False, p=weights)",
+    ),
     "getdata": ("x = np.array(list(image.getdata()))", "pixels", "x = np.array(image)"),
     "lock": ("with self.lock:", "lock", "with self.clock():"),
     "elements": ("total += signal[n].item()", "element", "total += signal.sum()"),
