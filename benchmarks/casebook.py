@@ -153,8 +153,10 @@ def finding_right(facts: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
     finding = next(iter(result.get("findings", ())), None)
     if finding is None:
         return False
-    told = " ".join(filter(None, (finding["stage"], finding["text"], finding["call"])))
-    return finding["place"] in facts["lines"] or any(call in told for call in facts["calls"])
+    told = " ".join(filter(None, (finding[key] for key in ("stage", "text", "place", "call"))))
+    return any(re.search(rf"{re.escape(each)}(?!\d)", told) for each in facts["lines"]) or any(
+        call in told for call in facts["calls"]
+    )
 
 
 def advice_right(facts: Mapping[str, Any], result: Mapping[str, Any]) -> bool:

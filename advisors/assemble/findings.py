@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from ..case.case import Case
 from ..case.fetching import waited_on
-from ..code.hot.functions import Unknown
+from ..code.hot.functions import SAMPLES_MADE, Unknown
 from ..code.hot.in_loop import in_loop
 from ..schema.report_model import Finding, Range
 from ..stacks.stage_parts import LEAST_SHARE, Part, parts_of
@@ -60,7 +60,8 @@ def _of_all(case: Case, found: Finding) -> float:
     free = _free(case, found.stage, _WHOLE) if found.stage in NAMES else None
     if free is None:
         return found.waiting_share * max(LEAST_WAITING, case.report.basis.stall_share or 0.0)
-    return 1 - 1 / free.mid
+    own = case.whatif.handover_share if found.stage == "transfer" and case.whatif else 1.0
+    return (1 - 1 / free.mid) * own
 
 
 def _in_loop(case: Case) -> Iterator[Finding]:
@@ -81,7 +82,8 @@ def _of_work(case: Case, stage: str) -> Iterator[Finding]:
     code = case.report.code.stages.get(stage) if case.report.code is not None else None
     parts: list[Part] = []
     if code is not None and code.samples >= LEAST_SAMPLES:
-        parts = list(parts_of(code))
+        # What a sampler asks samples for is the sampler's, not theirs.
+        parts = list(parts_of(code, SAMPLES_MADE if stage == "index" else ()))
     elif stage == "fetch":
         parts = [
             Part(f"{each.chain}: {each.name}", None, None, Range(*[each.share] * 3))

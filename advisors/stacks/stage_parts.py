@@ -30,13 +30,15 @@ class Part(NamedTuple):
     doing: tuple[Doing, ...] = ()
 
 
-def parts_of(code: CodeStage) -> Iterator[Part]:
+def parts_of(code: CodeStage, whole: tuple[str, ...] = ()) -> Iterator[Part]:
     """The stage's samples by the user's own lines, the largest part first; those without one by the
     innermost function.
 
     Followed from the outermost line inwards. A line is divided into those that it calls where one
-    of them takes most of it; else the call is the part, and not the pieces of the function that it
-    calls. A line in which all happens is divided sooner: to name it would say nothing.
+    of them takes most of it, or where they are of several functions; else the call is the part, and
+    not the pieces of the function that it calls. So it is if no piece takes as much as another line
+    does. A line in which all happens is divided sooner: to name it would say nothing. Calls of
+    functions that are `whole` are never divided.
     """
     # What a library has made by `exec` counts to the line that calls it.
     lines = [each for each in code.lines if each.file != "<string>" or each.called_from is None]
@@ -45,7 +47,9 @@ def parts_of(code: CodeStage) -> Iterator[Part]:
     for line in lines:
         inside = line.called_from in places and line.called_from != _place(line)
         below[line.called_from if inside else None].append(line)
-    divided = (_divided(line, below, frozenset()) for line in below[None])
+    divided = (
+        _divided(line, below, whole, frozenset(), _rival(line, below[None])) for line in below[None]
+    )
     for line, share, called in sorted(chain.from_iterable(divided), key=lambda part: -part[1]):
         if share >= LEAST_SHARE:
             text, place = line.text.strip() if line.text else line.function, _place(line)
@@ -59,19 +63,31 @@ def parts_of(code: CodeStage) -> Iterator[Part]:
 
 
 def _divided(
-    line: HotSpot, below: Mapping[str | None, list[HotSpot]], above: frozenset[str | None]
+    line: HotSpot,
+    below: Mapping[str | None, list[HotSpot]],
+    whole: tuple[str, ...],
+    above: frozenset[str | None],
+    rival: float,
 ) -> Iterator[tuple[HotSpot, float, str | None]]:
-    """(line, its share, the own function below it that takes most)."""
-    place = _place(line)
+    """(line, its share, the own function below it that takes most and where)."""
+    place, share = _place(line), line.total_share
     called = [] if place in above else below.get(place, [])  # each once, in a circle of calls
     largest = max(called, key=lambda each: each.total_share, default=None)
-    least = LARGE if line.total_share >= NEARLY_ALL else MOST
-    if largest is None or largest.total_share < least * line.total_share:
-        yield line, line.total_share, largest.function if largest is not None else None
+    several = len({each.function for each in called if each.total_share >= LEAST_SHARE}) > 1
+    least = LARGE if share >= NEARLY_ALL else 0.0 if several else MOST
+    leads = largest is not None and (largest.total_share > rival or rival > share)
+    leads = leads and not (largest is not None and largest.function.endswith(whole))
+    if largest is None or not leads or largest.total_share < least * share:
+        yield line, share, f"{largest.function} {_place(largest)}" if largest is not None else None
         return
-    yield line, line.total_share - sum(each.total_share for each in called), None
+    yield line, share - sum(each.total_share for each in called), None
     for each in called:
-        yield from _divided(each, below, above | {place})
+        yield from _divided(each, below, whole, above | {place}, max(rival, _rival(each, called)))
+
+
+def _rival(line: HotSpot, lines: list[HotSpot]) -> float:
+    """The share of the largest of the others."""
+    return max((each.total_share for each in lines if each is not line), default=0.0)
 
 
 def _call_at(code: CodeStage, place: str | None) -> str | None:

@@ -105,6 +105,15 @@ class WhatIf:
         return self.workload.core_wait >= CROWDED_FROM or self.busy_beside > 0
 
     @property
+    def handover_share(self) -> float:
+        """Of the time of packing and unpacking, what they take by themselves: all that making
+        batches, which takes the interpreter and the cores meanwhile, cannot explain."""
+        w = self.workload
+        measured = float(w.pack_ns.mean() + w.unpack_ns.mean())
+        beyond = measured - w.handover.pack_ns - w.handover.unpack_ns
+        return 1 - min(max(0.0, beyond), float(w.cpu_ns.mean())) / measured if measured else 1.0
+
+    @property
     def busy_beside(self) -> float:
         """Cores that other programs use while this loop runs without workers; 0 if that is
         noise."""

@@ -47,6 +47,7 @@ from ...code.template import code_from
 from ...schema.evidence import percent, us
 from ...stacks.source_lines import SourceLines
 from ...stacks.stage_parts import parts_of
+from ...stage_model.verdict import LITTLE_TO_GAIN
 
 NEEDS = "DataLoader prediction"
 
@@ -119,6 +120,9 @@ _ONCE = _Cause(
 ONCE_SAVES = 0.9  # of the line's time: what is kept still has to be put together
 
 _LOOP_LINE = re.compile(r"\.tolist\(\)|\.item\(\)|\.append\(|\]\s*[-+*/]?=[^=]|\bmap\(")
+_COPIES = re.compile(
+    r"(?:return|[\w\s,.]+=)\s*torch\.(?:stack|cat)\([\w\s,=]*\)$"
+)  # and nothing else
 _PADS = re.compile(r"\bpad_sequence\(|\bpad\(|\bnp\.pad\(|pad_token|padding", re.IGNORECASE)
 
 
@@ -131,7 +135,10 @@ def examine(case: Case) -> Outcomes:
     if collate is None or not making or not isinstance(function_name, str):
         return
     share, waited = collate / making, waited_on(case, "collate")
-    if share < MAKING_SHARE or waited < WAITING_SHARE:
+    if share < MAKING_SHARE:
+        return
+    # What is hardly waited for may still take the cores of what is.
+    if waited < WAITING_SHARE and case.predict(collate=0.0).low < LITTLE_TO_GAIN:
         return
     if is_default_collate(function_name):
         yield from _default(case, collate)
@@ -143,12 +150,12 @@ def examine(case: Case) -> Outcomes:
         )
         return
     padding, name, lines = _padding(case), collate_name(case), _hot_lines(case)
-    cause, hot = _per_sample(part, lines), lines[0] if lines else None
+    cause, hot = _per_sample(lines) or (None, None)
     of_list = of_lists(part.call, case.loader.looks.fields) if cause is None else None
     if cause is None:
         hot = _innermost(lines)
         cause = _FROM_LIST if of_list is not None else _of_line(case, hot)
-    cause = cause or _cause("\n".join(part.call), padding)
+    cause = cause or _cause("\n".join(part.call), padding, hot)
     chain = operation_chain(part.call) if cause is None else None
     caveat = f"Compare its batches with those of {name} once: keep whatever else {name} does."
     where = f"in {name}" if of_list is not None or hot is None else f"at {hot.place}"
@@ -193,8 +200,9 @@ def _default(case: Case, collate_us: float) -> Outcomes:
     )
 
 
-def _cause(source: str, padding: float | None) -> _Cause | None:
-    if re.search(r"\b(?:for|while)\b", source) and _LOOP_LINE.search(source):
+def _cause(source: str, padding: float | None, hot: OwnLine | None) -> _Cause | None:
+    copies = hot is not None and _COPIES.match(hot.line) is not None
+    if re.search(r"\b(?:for|while)\b", source) and _LOOP_LINE.search(source) and not copies:
         return _LOOP
     if (padding or 0.0) > PADDING_SHARE and _PADS.search(source):
         return _PADDING
@@ -244,24 +252,22 @@ def _innermost(lines: list[OwnLine]) -> OwnLine | None:
     )
 
 
-def _per_sample(part: Part, lines: list[OwnLine]) -> _Cause | None:
-    """What collate_fn does for each sample by itself need not be done in every batch."""
-    by_chance = any(CHANCE.search("\n".join(each.method.source)) for each in lines)
-    if not lines or lines[0].method.source != tuple(part.call) or by_chance:
-        return None
-    line = lines[0]
-    if not done_per_sample(line.method, line.line):
+def _per_sample(lines: list[OwnLine]) -> tuple[_Cause, OwnLine] | None:
+    """What collate_fn, or a function that it calls, does for each sample by itself need not be done
+    in every batch."""
+    line = next((each for each in lines if done_per_sample(each.method, each.line)), None)
+    if line is None or any(CHANCE.search("\n".join(each.method.source)) for each in lines):
         return None
     takes = f"`{clean(line.text, 80)}` takes {percent(line.share.mid)} of it"
-    why = f"{takes}, and does for each sample, in "
+    why = f"{takes}, and does for each sample, in {_ONCE.why}"
     high, low = (1 - share * ONCE_SAVES for share in (line.share.low, line.share.high))
-    return replace(_ONCE, why=f"{why}{_ONCE.why}", left=(low, high))
+    return replace(_ONCE, why=why, left=(low, high)), line
 
 
 def _of_line(case: Case, hot: OwnLine | None) -> _Cause | None:
     """What the line that takes most says, in collate_fn or in a function that it calls."""
     fields = case.loader.looks.fields
-    arrays = bool(fields) and all(each.kind == "ndarray" and each.alike for each in fields)
+    arrays = bool(fields) and all(each.kind == "ndarray" for each in fields)
     if hot is None:
         return None
     if arrays and tensor_of_list(hot.line):
@@ -280,7 +286,7 @@ def _by_hand(case: Case, collate_us: float) -> Advice | Unmeasured:
     enough = stage is not None and stage.samples >= LEAST_SAMPLES
     parts = parts_of(stage) if stage is not None and enough else ()
     hot = max(parts, key=lambda part: part.share.mid, default=None)
-    if hot is None or hot.share.mid < STANDS_OUT:
+    if hot is None or hot.share.mid < STANDS_OUT or _COPIES.match(hot.text or ""):
         return Unmeasured(
             f"collate_fn takes {us(collate_us)} per batch, and nothing in its source is known to "
             "be slow: profile it alone"

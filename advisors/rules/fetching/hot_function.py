@@ -68,6 +68,7 @@ from ...schema.report_model import CodeStage, Range
 from ...stacks.code_summary import wilson
 from ...stacks.source_lines import SourceLines
 from ...stacks.stage_parts import Part, parts_of
+from ...stage_model.verdict import LITTLE_TO_GAIN
 
 NEEDS = "prediction"
 
@@ -127,7 +128,12 @@ def _advised(outcomes: list[Outcome]) -> bool:
 
 
 def _gains(outcome: Outcome) -> bool:
-    return isinstance(outcome, Advice) and outcome.predicted.low > LEAST_GAIN
+    if not isinstance(outcome, Advice):
+        return False
+    # Of a line to be made cheaper by hand, the range begins at 1: it says what may be gained.
+    return outcome.predicted.low > LEAST_GAIN or (
+        outcome.by_hand and outcome.predicted.high > LITTLE_TO_GAIN
+    )
 
 
 def _out_of_loop(case: Case, found: InLoop) -> Advice:

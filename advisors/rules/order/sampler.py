@@ -2,7 +2,8 @@
 
 What it looks for
     Index drawing that takes at least 10 % of the step (INDEX_SHARE), or a shuffle of ten million
-    samples or more (MANY_SAMPLES) whose permutation delays the first batch of each epoch.
+    samples or more (MANY_SAMPLES) whose permutation delays the first batch of each epoch. A sampler
+    that makes samples to draw their indices.
 
 Why it matters
     A sampler yields one Python number per sample, in the training process, inside next(): workers
@@ -22,13 +23,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...case.advice import Outcomes
+from ...case.advice import Advice, Outcomes
 from ...case.case import Case
 from ...case.code_text import Source, identifier, last_part
+from ...code.hot.functions import FEW_SAMPLES, SAMPLES_MADE, outermost
 from ...code.loader_code import DROP, loader_code
 from ...code.loader_form import form_of
 from ...code.template import code_from, definitions
 from ...schema.evidence import count, percent, us
+from ...schema.report_model import Range
+from ...stacks.code_summary import wilson
 from ...stage_model.verdict import first_of_epoch
 from ...whatif.costs import DRAWN_AS_ARRAY
 
@@ -50,6 +54,8 @@ _TORCH = (
     "WeightedRandomSampler",
 )
 
+MAKES_SAMPLES = 0.5
+
 _SHUFFLED = "np.random.default_rng((seed, epoch)).permutation(len(dataset))"
 _STRAIGHT = "np.arange(len(dataset))"
 
@@ -62,6 +68,10 @@ def examine(case: Case) -> Outcomes:
     if share < INDEX_SHARE and not long:
         return
     name, own = _sampler(case)
+    made = _made(case) if own else None
+    if made is not None and made.mid >= MAKES_SAMPLES:
+        yield _reads_samples(case, name, made)
+        return
     drawn: dict[str, Any] = (
         {"index": LEFT_OWN} if own else {"index": LEFT_TORCH, "draw": DRAWN_AS_ARRAY}
     )
@@ -80,6 +90,32 @@ def examine(case: Case) -> Outcomes:
         "needs its own part."
         if form_of(case).whole
         else f"What {name} draws is its own: only you can write it as an array.",
+    )
+
+
+def _made(case: Case) -> Range | None:
+    """Of drawing indices, the part that goes by in making samples; None if no stacks tell."""
+    stage = case.code_stage("index")
+    if stage is None or stage.samples < FEW_SAMPLES:
+        return None
+    made = outermost(stage, lambda node: node.own and node.function.endswith(SAMPLES_MADE))
+    samples = sum(node.samples for node in made)
+    low, high = wilson(samples, stage.samples)
+    return Range(low, samples / stage.samples, high)
+
+
+def _reads_samples(case: Case, name: str, made: Range) -> Advice:
+    code = (
+        f"# By hand, in {identifier(name, 'the sampler')}: keep what it asks samples for (a "
+        "length, a size, a label) in a list or\n# file, made once before training, and draw from "
+        "that.\n"
+    )
+    return case.change(code=code, index=(1 - made.high, 1 - made.low)).advise(
+        "Draw from stored sizes or labels, not from the samples themselves",
+        f"{name} makes samples to draw their indices: {percent(made.mid)} of drawing goes by in "
+        "__getitem__, in the training process, where workers cannot help. The workers make them "
+        "again.",
+        {"drawing a batch's indices": us(case.mean_us("index")), "of it": percent(made.mid)},
     )
 
 

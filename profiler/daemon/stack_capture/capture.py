@@ -233,7 +233,9 @@ class StackCapture:
             self.end_early()
 
     def _relieve(self, now: int) -> None:
-        """Go on with the workers of a new epoch where those of the last have ended."""
+        """Go on with the workers of a new epoch where those of the last have ended, or where there
+        were none when the burst began."""
+        self._workers = self._workers or min(len(self.main.workers), MAX_WORKERS)
         left_ns = self._t_begin_ns + self._plan.seconds * S - now
         at_work = [one.pid for one in self._recordings if not one.over]
         free = self._workers - sum(self._targets[pid].worker is not None for pid in at_work)

@@ -150,6 +150,21 @@ def test_a_line_of_workers_leads_where_the_loop_would_gain_most_without(
     assert all(each.waiting_share < 0.05 for each in findings if each.stage == "fetch")
 
 
+@pytest.mark.parametrize(("share", "leads"), [(1.0, "transfer"), (0.3, "fetch")])
+def test_hand_over_that_waits_for_what_the_workers_compute_is_not_the_cause(
+    tmp_path: Path, share: float, leads: str
+) -> None:
+    rows = worker_loop(200, fetch_ms=4.0, unpack_ms=4.9)
+    found = case_of(tmp_path, rows, loader=DataLoader(Sized(), batch_size=4, num_workers=2))
+    code = seen(case(tmp_path / "seen"), (f"Rows.__getitem__ {OWN}:41", 40)).report.code
+    free = FakeWhatIf(lambda **left: 1.9 if "transfer" in left else 1.5 if "fetch" in left else 1.0)
+    free.handover_share = share
+    sampled = replace(
+        found, whatif=cast("Any", free), report=replace(found.report, code=code, headroom=3.0)
+    )
+    assert findings_of(sampled)[0].stage == leads
+
+
 def test_what_is_drawn_before_the_first_batch_is_drawing(tmp_path: Path) -> None:
     rows, epochs = rows_of(wait_ms=1.0, compute_ms=0.1, fetch_ns=900 * US, samples=4)
     for number, row in enumerate(rows):

@@ -27,7 +27,7 @@ GET = "Rows.__getitem__ rows.py:4"
         (
             [(f"{GET} > Words.encode words.py:{line}", 20) for line in (1, 2, 3)]
             + [("Rows.__getitem__ rows.py:5", 40)],
-            [("rows.py:4", "Words.encode", 0.6), ("rows.py:5", None, 0.4)],
+            [("rows.py:4", "Words.encode words.py:1", 0.6), ("rows.py:5", None, 0.4)],
         ),
         # To name the line in which all happens would say nothing.
         (

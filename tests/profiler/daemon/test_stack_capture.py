@@ -352,6 +352,15 @@ def test_the_workers_of_the_next_epoch_take_the_place_of_those_that_ended(place,
 # On demand.
 
 
+def test_a_burst_that_begins_between_two_epochs_reads_the_workers_of_the_next(tmp_path, made):
+    place = Place(tmp_path, workers=())
+    place.begin()
+    assert [one.pid for one in made] == [50]
+    place.main.workers = {pid: worker(pid, pid - 61) for pid in range(61, 70)}
+    place.tick()
+    assert [one.pid for one in made] == [50, 61, 62, 63, 64]
+
+
 def test_a_request_is_answered_by_name(place, made):
     nonce = place.ask(seconds=2)
     assert {one.seconds for one in made} == {2}

@@ -252,3 +252,15 @@ def test_what_is_done_for_each_sample_need_not_be_done_for_each_batch(
     assert bool(told) == once
     if once:
         assert line in told[0].why and "__getitem__ return the result" in told[0].code
+
+
+@pytest.mark.parametrize(
+    ("line", "loops"), [("x = torch.stack(xs, 0)", False), ("out.append(v + 1)", True)]
+)
+def test_a_loop_is_no_cause_where_stacking_takes_the_time(
+    tmp_path: Path, line: str, loops: bool
+) -> None:
+    source = ["def join(samples):", "    xs = list(samples)", "    for v in samples:",
+              "        out.append(v + 1)", "    x = torch.stack(xs, 0)", "    return x"]  # fmt: skip
+    sampled = seen(slow_case(tmp_path, source), ("join x.py:4", 90), stage="collate", text=line)
+    assert [isinstance(each, Advice) for each in outcomes(NAME, sampled)] == [loops]

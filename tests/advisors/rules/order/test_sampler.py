@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 import torch
 
+from loaderscope.advisors.assemble.findings import findings_of
 from loaderscope.advisors.whatif.costs import DRAWN_AS_ARRAY
 from rule_cases import FakeWhatIf, advice, case_of, outcomes, ran
 from rule_rows import main_loop
+from stack_cases import OWN as OWN_FILE
+from stack_cases import seen
 
 NAME = "sampler"
 OWN = {"sampler": "train.Balanced", "dataset_len": 1000}
@@ -29,6 +32,25 @@ def test_slow_python_sampler(tmp_path: Path) -> None:
     assert "loader" not in space and "what Balanced draws" in found.code
     order = [2, 0, 1, 3, 3]
     assert list(space["ArrayBatches"](lambda epoch: np.array(order), 5, 2)) == [[2, 0], [1, 3], [3]]
+
+
+@pytest.mark.parametrize(("made", "fires"), [(80, True), (20, False)])
+def test_a_sampler_that_makes_samples(tmp_path: Path, made: int, fires: bool) -> None:
+    case = case_of(
+        tmp_path, main_loop(100, index=5.0, fetch=2.0), whatif=FakeWhatIf(1.6), config=OWN
+    )
+    draws = f"Balanced.__iter__ {OWN_FILE}:9"
+    stacks = (
+        (f"{draws} > Clips.__getitem__ {OWN_FILE}:30 > resize site/PIL/x.py:1", made),
+        (draws, 100 - made),
+    )
+    sampled = seen(case, *stacks, stage="index")
+    found = advice(NAME, sampled)
+    assert found.title.startswith("Draw from stored sizes") == fires
+    if fires:
+        assert "80 % of drawing goes by in __getitem__" in found.why
+    # The line that costs is the sampler's.
+    assert findings_of(sampled)[0].place == "patches.py:9"
 
 
 def test_torchs_own_shuffle_has_less_to_gain(tmp_path: Path) -> None:
