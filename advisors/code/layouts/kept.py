@@ -83,7 +83,12 @@ def _opened(
     seen.add(method.function.name)
     body = method.function.body
     runs = list(_always(body)) if surely else [*body]
-    calls = [call for each in runs for call in calls_in(each)]
+    calls = [
+        call
+        for each in runs
+        for call in (calls_in(each) if not surely else _evaluated(each))
+        if isinstance(call, ast.Call)
+    ]
     imported = {
         (name.asname or name.name).partition(".")[0]
         for node in ast.walk(method.function)
@@ -124,6 +129,18 @@ def _always(body: list[ast.stmt]) -> Iterator[ast.AST]:
                 pass
             case _:
                 yield statement
+
+
+def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
+    """What this evaluates each time: of `or` and `and` the first operand, of conditions theirs."""
+    yield node
+    inside = list(ast.iter_child_nodes(node))
+    if isinstance(node, ast.BoolOp):
+        inside = [node.values[0]]
+    elif isinstance(node, ast.IfExp | ast.Lambda):
+        inside = [node.test] if isinstance(node, ast.IfExp) else []
+    for each in inside:
+        yield from _evaluated(each)
 
 
 def kept_code(case: Case, opener: Opener | None) -> str:

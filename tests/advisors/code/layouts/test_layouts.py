@@ -352,6 +352,14 @@ class Lazy(OneFile):
         return torch.tensor(list(self.archive.read(f"{index}.bin")))
 
 
+class OrLazy(Lazy):
+    """The same, as an expression."""
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        self.archive = self.archive or zipfile.ZipFile(self.path)
+        return torch.tensor(list(self.archive.read(f"{index}.bin")))
+
+
 class Own(OneFile):
     """A file of the sample's own."""
 
@@ -452,7 +460,7 @@ def test_what_a_function_of_its_own_opens_is_opened_for_each_sample(tmp_path: Pa
     assert found.used_by("return zipfile.ZipFile(path)") and not found.used_by("x = read(name)")
 
 
-@pytest.mark.parametrize("cls", [Lazy, LazyElsewhere, Own])
+@pytest.mark.parametrize("cls", [Lazy, OrLazy, LazyElsewhere, Own])
 def test_what_is_opened_once_or_is_the_samples_own_is_left_alone(tmp_path: Path, cls: Any) -> None:
     case = stored_case(tmp_path, plain(cls("x", COUNT)), batch=torch.zeros(4, 8))
 
