@@ -189,8 +189,9 @@ _FLOAT64 = Shape(
     waste=False,
     left=0.25,
 )
+ONE_BY_ONE = "one by one"
 _ONE_BY_ONE = Shape(
-    "one by one",
+    ONE_BY_ONE,
     "Do this for all values at once, not one by one",
     ", in a loop, one by one (`{}`)",
     "collect in a list and join once, or use one operation of NumPy or torch for all.",

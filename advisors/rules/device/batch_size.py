@@ -51,6 +51,9 @@ SIZES = (2, 4, 8, 16)  # times as large, in the table
 # it grew by 0.44).
 FETCH_FIXED_US = (1.0, 5.0)
 LEAST_GROWTH = 0.3
+# Copying samples into a batch, and a batch into shared memory and out of it, µs per byte: what
+# takes long for large samples grows with their number.
+COLLATED_US, HANDED_US = 0.0004, 0.0008
 
 
 def examine(case: Case) -> Outcomes:
@@ -68,20 +71,27 @@ def examine(case: Case) -> Outcomes:
         "collate": case.median_us("collate") or 0.0,
         "hand-over": case.median_us("pack", "unpack") or 0.0,
     }
+    grows = fetch
+    if not _torchs(case, "sampler") or not _torchs(case, "batch_sampler"):
+        grows += parts.pop("drawing indices")
+    for name, per_byte in (("collate", COLLATED_US), ("hand-over", HANDED_US)):
+        copied = min(parts[name], (case.report.bytes_per_batch or 0.0) * per_byte)
+        parts[name] -= copied
+        grows += copied
     if not case.num_workers:
-        inside = (case.median_us("wait") or 0.0) - fetch - sum(parts.values())
+        inside = (case.median_us("wait") or 0.0) - grows - sum(parts.values())
         parts["torch's own lines"] = max(0.0, inside)
     step = case.median_us("compute_device") or 0.0
     if case.has_device and step < SHORT_US:
         parts["the device's step"] = step
     overhead = sum(parts.values())
-    if overhead <= fetch or (case.compute_bound and not case.has_device):
+    if overhead <= grows or (case.compute_bound and not case.has_device):
         return
     yield case.change(
         batch_size=size * TIMES, then="\n", predicted=_in_samples(case, fetch, TIMES)
     ).advise(
         f"Make batches larger, for example {size * TIMES} instead of {size}",
-        f"A batch of {size} costs {us(overhead)} besides the {us(fetch)} its samples take, and "
+        f"A batch of {size} costs {us(overhead)} besides the {us(grows)} its samples take, and "
         "that hardly grows with their number. The factor is in samples per second, for batches "
         f"of {size * TIMES}.",
         {
@@ -93,6 +103,11 @@ def examine(case: Case) -> Outcomes:
         caveat="This changes training: scale the learning rate, and check that the loss still "
         "falls as it did.",
     )
+
+
+def _torchs(case: Case, name: str) -> bool:
+    """Whether this sampler is torch's own, which takes next to nothing for a sample."""
+    return str(case.config.get(name) or "torch.").startswith("torch.")
 
 
 def _in_samples(case: Case, fetch_us: float, times: int) -> Range:

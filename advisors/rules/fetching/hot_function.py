@@ -61,7 +61,7 @@ from ...code.layouts.container_access import findings
 from ...code.layouts.kept import opener_of
 from ...code.layouts.stored import StoredForm, stored_form
 from ...code.shape_code import kinds_of, shape_code
-from ...code.shapes import CHANCE, FLOAT32, Shape, shape_of
+from ...code.shapes import CHANCE, FLOAT32, ONE_BY_ONE, Shape, shape_of
 from ...schema.evidence import Evidence, count, percent, size, us
 from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage, Range
@@ -198,6 +198,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     floats = {each.dtype for each in case.inspection.leaves if "float" in (each.dtype or "")}
     only = {"": FLOAT32} if floats == {FLOAT32} else {}
     shapes = [(each, shape) for each in lines if (shape := _shape(each, below, only)) is not None]
+    shapes = [(each, shape) for each, shape in shapes if not _called_for(stage, each, shape)]
     worst = max(shapes, key=lambda found: found[1].waste, default=None)
     if worst is not None and worst[1].waste:
         yield _shaped(case, stage, *worst, sample_us)
@@ -232,6 +233,12 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
 
 def _shape(line: OwnLine, below: str, more: dict[str, str]) -> Shape | None:
     return shape_of(line.method, line.line, f"{line.call} {below}", kinds_of(line.part) | more)
+
+
+def _called_for(stage: CodeStage, line: OwnLine, shape: Shape) -> bool:
+    """Whether a loop takes long for an own function that it calls, not for going one by one."""
+    called = (each.total_share for each in stage.lines if each.called_from == line.place)
+    return shape.key == ONE_BY_ONE and sum(called) >= MAIN_PART * line.share.mid
 
 
 def _is_opener(case: Case, line: OwnLine) -> bool:

@@ -3,6 +3,7 @@ from it."""
 
 from __future__ import annotations
 
+import inspect
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -476,3 +477,33 @@ def test_what_a_transform_makes_for_each_sample(tmp_path: Path, line: str, title
     stack = f"{GETITEM} > __call__ {file}:7 > Resample.__init__ site/torchaudio/transforms.py:960"
     found = advice(NAME, seen(replace(made, process=here), (stack, 90), text=line))
     assert found.title.startswith(title)
+
+
+class Looped(Plain):
+    """A loop over what a function of its own gives, which takes the time or not."""
+
+    def __getitem__(self, index: int) -> Any:
+        found = torch.tensor([part[0] for part in self.parts(index)])
+        return found
+
+
+@pytest.mark.parametrize(("inside", "loop"), [(90, False), (10, True)])
+def test_a_loop_over_what_takes_long_by_itself_is_not_one_by_one(
+    tmp_path: Path, inside: int, loop: bool
+) -> None:
+    lines, first = inspect.getsourcelines(Looped)
+    at = first + next(n for n, line in enumerate(lines) if "found =" in line)
+    outer = f"Looped.__getitem__ {__file__}:{at}"
+    stacks = (
+        (f"{outer} > Looped.parts {__file__}:3 > sort site/x/y.py:1", inside),
+        (outer, 100 - inside),
+    )
+    found = advice(
+        NAME,
+        seen(
+            case(tmp_path, Looped(), 40.0),
+            *stacks,
+            text="found = torch.tensor([part[0] for part in self.parts(index)])",
+        ),
+    )
+    assert found.title.startswith("Do this for all values at once") == loop
