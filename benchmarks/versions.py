@@ -77,7 +77,7 @@ def environment(kind: str, version: str, interpreter: str) -> Path:
         # torch first, and as pinned: uv leaves what is installed and allowed, and the lowest torch
         # is tried by `torch`.
         subprocess.run(
-            [*pip, *PINNED, "torch", *TOOLS, *ALSO, PANDAS.get(kind, "pandas"), "uv>=0.5"],
+            [*pip, *PINNED, "torch", *TOOLS, "uv>=0.5"],
             check=True,
         )
         way = "lowest-direct" if kind == "lowest" else "highest"
@@ -85,6 +85,8 @@ def environment(kind: str, version: str, interpreter: str) -> Path:
         extras = [word for name in EXTRAS for word in ("--extra", name)]
         asked = ["--resolution", way, "-r", str(ROOT / "pyproject.toml"), SDK, *extras]
         subprocess.run([*uv, *asked], check=True)
+        # After that, or uv would leave the NumPy that these ask for.
+        subprocess.run([*pip, *PINNED, *ALSO, PANDAS.get(kind, "pandas")], check=True)
         subprocess.run([*pip, "--no-deps", "-e", str(ROOT)], check=True)
     ready.touch()
     return python
