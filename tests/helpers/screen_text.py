@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from importlib.metadata import version
 from pathlib import Path
 
 from loaderscope.tui.app import Dashboard
 
 TESTS = Path(__file__).parents[1]
+# Until then, rich gave some columns of tables another width.
+SPACED = int(version("rich").partition(".")[0]) >= 15
 UPDATE = os.environ.get("LOADERSCOPE_UPDATE_GOLDEN") == "1"
 
 
@@ -24,6 +27,6 @@ def check_golden(name: str, found: str, folder: str = "tui") -> None:
     if UPDATE:
         path.parent.mkdir(exist_ok=True)
         path.write_text(found, encoding="utf-8")
-    assert found == path.read_text(encoding="utf-8"), (
-        f"{name} has changed: look at it, then update it"
-    )
+    expected = path.read_text(encoding="utf-8")
+    same = found == expected if SPACED else found.split() == expected.split()
+    assert same, f"{name} has changed: look at it, then update it"
