@@ -84,8 +84,9 @@ def believed(records: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], int]:
     for name in records.dtype.names or ():
         values, most = records[name], limit(name) or _MOST_OF_ANY
         whole = values.dtype.kind == "i"
-        beyond = values > most
-        wrong = beyond | (values < (-1 if whole else 0))
+        with np.errstate(invalid="ignore"):  # NumPy 1.24 warns of comparisons with NaN
+            beyond = values > most
+            wrong = beyond | (values < (-1 if whole else 0))
         if name == "seq" or not wrong.any():
             continue
         if changed is records:

@@ -168,6 +168,7 @@ def test_plausible_headers_with_absurd_numbers(tmp_path, schema_fields, first_se
     assert read_lane(tmp_path, "batch", schema.BATCH).columns.rows <= 3
 
 
+@pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")
 @pytest.mark.filterwarnings("error")
 @FUZZ
 @given(seed=st.integers(0, 2**32), mutate=st.sampled_from(["flip", "cut", "fill", "drop", "swap"]))
