@@ -34,7 +34,7 @@ def on_config(config: Any) -> Any:
     written = {name for name, _ in pages()}
     config.nav = _there(config.nav, Path(config.docs_dir), written)
     package = Path(_sources.name) / "loaderscope"
-    package.mkdir(exist_ok=True)
+    package.mkdir()
     for part in [*ROOT.glob("*.py"), *(each.parent for each in ROOT.glob("*/__init__.py"))]:
         (package / part.name).symlink_to(part)
     config.plugins["mkdocstrings"].config.handlers["python"]["paths"] = [_sources.name]

@@ -2,6 +2,7 @@
 in Python.
 
     python benchmarks/forms.py [--quick] [--only WORKLOAD] [--json FILE] [--store FOLDER]
+    python benchmarks/forms.py --wheel PYTHON [--json FILE] [--store FOLDER]
 
 For each workload of benchmarks/overhead.py, two fresh processes hold a bare and a watched loader
 each, one process a form. They loop in turn, in short blocks, in random order; each turn gives what
@@ -11,6 +12,9 @@ result is the median over all turns.
 Beside that stands what the hooks cost alone, driven over iterators that do nothing
 (`profiler/record/iterate/calibrate.py`), each time in a fresh process: it tells the sides of a
 loader with workers apart, which loops with real ones cannot.
+
+With --wheel, only the hooks: those of this checkout, built from source, and those of a wheel that
+is installed in the environment of PYTHON.
 
 Prints JSON on standard output and a table on standard error.
 """
@@ -89,20 +93,23 @@ def measure(name: str, processes: int, blocks: int, rng: random.Random) -> dict[
     }
 
 
-def hooks_alone(rounds: int) -> dict[str, Any]:
-    """ns a batch of each side's hooks, in both forms."""
+def hooks_alone(rounds: int, wheel: str | None = None) -> dict[str, Any]:
+    """ns a batch of each side's hooks, in both forms; or compiled, here and in the environment with
+    the wheel."""
+    own = sys.executable
+    forms = {"compiled": own, "wheel": wheel} if wheel else dict.fromkeys(FORMS, own)
     found: dict[str, dict[str, list[float]]] = {
-        side: {form: [] for form in FORMS} for side in SIDES
+        side: {form: [] for form in forms} for side in SIDES
     }
     for _ in range(rounds):
-        for form, pure in FORMS.items():
-            env = {**os.environ, "LOADERSCOPE_PURE": pure}
-            told = subprocess.run(
-                [sys.executable, "-c", CALIBRATION], env=env, capture_output=True, check=True
+        for form, python in forms.items():
+            env = {**os.environ, "LOADERSCOPE_PURE": FORMS.get(form, "0")}
+            told = subprocess.run(  # from a folder in which no checkout lies
+                [python, "-c", CALIBRATION], env=env, cwd="/", capture_output=True, check=True
             )
             costs = json.loads(told.stdout)
-            if costs["compiled"] != (form == "compiled"):
-                raise SystemExit("the extension is not built: there is one form only")
+            if costs["compiled"] != (form != "python"):
+                raise SystemExit(f"the extension is not built for {python}: there is one form only")
             for side in SIDES:
                 found[side][form].append(costs[side])
     return {
@@ -116,10 +123,11 @@ def show(results: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    names = [*results["hooks_alone_ns"]["single_ns"]]
     table = Table(
         "added to a batch, ns",
-        *FORMS,
-        "Python beyond compiled",
+        *names,
+        f"{names[1]} beyond compiled",
         title="The two forms of the hot path",
     )
     for found in results["workloads"].values():
@@ -128,12 +136,12 @@ def show(results: dict[str, Any]) -> None:
             f"{found['title']} ({found['bare_us_a_batch']:.0f} µs bare)", *map(cell, values)
         )
     for side, forms in results["hooks_alone_ns"].items():
-        compiled, python = (forms[form] for form in FORMS)
+        compiled, other = forms.values()
         table.add_row(
             f"hooks alone, {SIDES[side]}",
             cell(compiled),
-            cell(python),
-            f"{between(compiled, python):+.0f}",
+            cell(other),
+            f"{between(compiled, other):+.0f}",
         )
     Console(stderr=True).print(table)
 
@@ -157,6 +165,9 @@ def main() -> int:
     parser.add_argument(
         "--only", choices=WORKLOADS, action="append", help="this workload; may be given again"
     )
+    parser.add_argument(
+        "--wheel", metavar="PYTHON", help="that of an environment with the wheel: the hooks only"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the order of the blocks")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE too")
     parser.add_argument(
@@ -164,17 +175,18 @@ def main() -> int:
     )
     options = parser.parse_args()
     rng = random.Random(options.seed)
-    names = options.only or list(WORKLOADS)
+    names = [] if options.wheel else options.only or list(WORKLOADS)
     tell("the hooks alone…")
     results: dict[str, Any] = {
         "benchmark": "forms",
         "date": datetime.date.today().isoformat(),
         "quick": options.quick,
         "machine": machine(),
-        "hooks_alone_ns": hooks_alone(3 if options.quick else 15),
+        "hooks_alone_ns": hooks_alone(3 if options.quick else 15, options.wheel),
         "workloads": {},
     }
-    pictures()
+    if names:
+        pictures()
     for name in names:
         tell(f"{WORKLOADS[name].title}: both forms in turn…")
         processes, blocks = (1, 6) if options.quick else (3, WORKLOADS[name].blocks)

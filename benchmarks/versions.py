@@ -76,10 +76,7 @@ def environment(kind: str, version: str, interpreter: str) -> Path:
     else:
         # torch first, and as pinned: uv leaves what is installed and allowed, and the lowest torch
         # is tried by `torch`.
-        subprocess.run(
-            [*pip, *PINNED, "torch", *TOOLS, "uv>=0.5"],
-            check=True,
-        )
+        subprocess.run([*pip, *PINNED, "torch", *TOOLS, "uv>=0.5"], check=True)
         way = "lowest-direct" if kind == "lowest" else "highest"
         uv = [str(folder / "bin/uv"), "pip", "install", "--quiet", "--python", str(python)]
         extras = [word for name in EXTRAS for word in ("--extra", name)]

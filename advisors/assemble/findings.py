@@ -91,7 +91,7 @@ def _of_work(case: Case, stage: str) -> Iterator[Finding]:
             if each.share is not None and each.share >= LEAST_SHARE
         ]
     whole = Part(None, None, None, _WHOLE, code.doing if code is not None else ())
-    for part in parts or [whole]:
+    for part in parts or [whole] * (waiting > 0):
         free, share = _free(case, stage, part.share), waiting * part.share.mid
         yield Finding(stage, *part[:4], share, free, part.doing)
 

@@ -31,28 +31,9 @@ _KEPT = ("dtype", "device")
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 # Calls that put samples together, or cost next to nothing.
 _PACKING = {
-    *(
-        "tensor",
-        "as_tensor",
-        "from_numpy",
-        "array",
-        "asarray",
-        "FloatTensor",
-        "LongTensor",
-        "Tensor",
-    ),
-    *(
-        "stack",
-        "cat",
-        "concatenate",
-        "vstack",
-        "hstack",
-        "pad",
-        "pad_sequence",
-        "copy_",
-        "to",
-        "clone",
-    ),
+    *("tensor", "as_tensor", "from_numpy", "array", "asarray", "FloatTensor", "LongTensor"),
+    *("Tensor", "stack", "cat", "concatenate", "vstack", "hstack", "pad", "pad_sequence"),
+    *("copy_", "to", "clone"),
     *("zeros", "ones", "full", "new_zeros", "view", "reshape", "unsqueeze", "squeeze", "permute"),
     *("transpose", "contiguous", "long", "float", "int", "bool", "numpy", "tolist", "item", "size"),
     *("len", "append", "extend", "zip", "range", "enumerate", "max", "min", "sum", "list", "tuple"),

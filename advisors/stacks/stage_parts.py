@@ -73,12 +73,14 @@ def _divided(
     place, share = _place(line), line.total_share
     called = [] if place in above else below.get(place, [])  # each once, in a circle of calls
     largest = max(called, key=lambda each: each.total_share, default=None)
+    if largest is None:
+        yield line, share, None
+        return
     several = len({each.function for each in called if each.total_share >= LEAST_SHARE}) > 1
     least = LARGE if share >= NEARLY_ALL else 0.0 if several else MOST
-    leads = largest is not None and (largest.total_share > rival or rival > share)
-    leads = leads and not (largest is not None and largest.function.endswith(whole))
-    if largest is None or not leads or largest.total_share < least * share:
-        yield line, share, f"{largest.function} {_place(largest)}" if largest is not None else None
+    leads = largest.total_share > rival or rival > share
+    if largest.function.endswith(whole) or not leads or largest.total_share < least * share:
+        yield line, share, f"{largest.function} {_place(largest)}"
         return
     yield line, share - sum(each.total_share for each in called), None
     for each in called:

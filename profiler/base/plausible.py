@@ -81,16 +81,16 @@ def believed(records: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], int]:
     import numpy as np
 
     changed, count = records, 0
-    for name in records.dtype.names or ():
-        values, most = records[name], limit(name) or _MOST_OF_ANY
-        whole = values.dtype.kind == "i"
-        with np.errstate(invalid="ignore"):  # NumPy 1.24 warns of comparisons with NaN
+    with np.errstate(invalid="ignore"):  # NumPy 1.24 warns of comparisons with NaN
+        for name in records.dtype.names or ():
+            values, most = records[name], limit(name) or _MOST_OF_ANY
+            whole = values.dtype.kind == "i"
             beyond = values > most
             wrong = beyond | (values < (-1 if whole else 0))
-        if name == "seq" or not wrong.any():
-            continue
-        if changed is records:
-            changed = records.copy()
-        changed[name][wrong] = -1 if whole else np.nan
-        count += int(beyond.sum())
+            if name == "seq" or not wrong.any():
+                continue
+            if changed is records:
+                changed = records.copy()
+            changed[name][wrong] = -1 if whole else np.nan
+            count += int(beyond.sum())
     return changed, count

@@ -225,9 +225,12 @@ def _lines(stage: CodeStage, kind: Kind, names: frozenset[str]) -> list[HotSpot]
 
 def _own_called(stage: CodeStage, line: HotSpot) -> float:
     """The part of the stage in own lines that this line calls."""
-    place = place_of(line.file, line.line)
-    called = sum(each.total_share for each in stage.lines if each.called_from == place)
-    return min(line.total_share - line.share, called)
+    return min(line.total_share - line.share, own_called(stage, place_of(line.file, line.line)))
+
+
+def own_called(stage: CodeStage, place: str | None) -> float:
+    """The part of the stage in own lines that are called from this place."""
+    return sum(each.total_share for each in stage.lines if each.called_from == place)
 
 
 def unknown(stage: CodeStage) -> Unknown | None:

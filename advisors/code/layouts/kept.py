@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ....profiler.store.inspection import Part
@@ -83,12 +83,7 @@ def _opened(
     seen.add(method.function.name)
     body = method.function.body
     runs = list(_always(body)) if surely else [*body]
-    calls = [
-        call
-        for each in runs
-        for call in (calls_in(each) if not surely else _evaluated(each))
-        if isinstance(call, ast.Call)
-    ]
+    calls = [call for each in runs for call in (_evaluated if surely else calls_in)(each)]
     imported = {
         (name.asname or name.name).partition(".")[0]
         for node in ast.walk(method.function)
@@ -131,14 +126,18 @@ def _always(body: list[ast.stmt]) -> Iterator[ast.AST]:
                 yield statement
 
 
-def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
-    """What this evaluates each time: of `or` and `and` the first operand, of conditions theirs."""
-    yield node
-    inside = list(ast.iter_child_nodes(node))
-    if isinstance(node, ast.BoolOp):
-        inside = [node.values[0]]
-    elif isinstance(node, ast.IfExp | ast.Lambda):
-        inside = [node.test] if isinstance(node, ast.IfExp) else []
+def _evaluated(node: ast.AST) -> Iterator[ast.Call]:
+    """The calls that this makes each time: of `or` and `and` those in the first operand, of a
+    conditional expression those in its test."""
+    inside: Iterable[ast.AST] = ast.iter_child_nodes(node)
+    if isinstance(node, ast.Call):
+        yield node
+    elif isinstance(node, ast.BoolOp):
+        inside = node.values[:1]
+    elif isinstance(node, ast.IfExp):
+        inside = [node.test]
+    elif isinstance(node, ast.Lambda):
+        inside = []
     for each in inside:
         yield from _evaluated(each)
 

@@ -50,7 +50,15 @@ from ...case.fetching import (
 )
 from ...code.by_hand import line_costs, make_cheaper
 from ...code.hot.element_code import elements_of
-from ...code.hot.functions import FEW_SAMPLES, LEAST_SAMPLES, STANDS_OUT, Unknown, known, unknown
+from ...code.hot.functions import (
+    FEW_SAMPLES,
+    LEAST_SAMPLES,
+    STANDS_OUT,
+    Unknown,
+    known,
+    own_called,
+    unknown,
+)
 from ...code.hot.in_loop import InLoop, in_loop
 from ...code.hot.in_source import called, in_source
 from ...code.hot.kind import Hot
@@ -237,8 +245,8 @@ def _shape(line: OwnLine, below: str, more: dict[str, str]) -> Shape | None:
 
 def _called_for(stage: CodeStage, line: OwnLine, shape: Shape) -> bool:
     """Whether a loop takes long for an own function that it calls, not for going one by one."""
-    called = (each.total_share for each in stage.lines if each.called_from == line.place)
-    return shape.key == ONE_BY_ONE and sum(called) >= MAIN_PART * line.share.mid
+    called = own_called(stage, line.place)
+    return shape.key == ONE_BY_ONE and called >= MAIN_PART * line.share.mid
 
 
 def _is_opener(case: Case, line: OwnLine) -> bool:

@@ -135,17 +135,21 @@ def test_a_stage_leads_that_the_loop_would_gain_most_without(tmp_path: Path) -> 
     assert findings[0].waiting_share < findings[-1].waiting_share
 
 
+def unpacking(tmp_path: Path, fetch_ms: float, free: FakeWhatIf) -> Case:
+    """A loop that waits for unpacking, beside workers whose line is known."""
+    rows = worker_loop(200, fetch_ms=fetch_ms, unpack_ms=4.9)
+    found = case_of(tmp_path, rows, loader=DataLoader(Sized(), batch_size=4, num_workers=2))
+    code = seen(case(tmp_path / "seen"), (f"Rows.__getitem__ {OWN}:41", 40)).report.code
+    return replace(found, whatif=cast("Any", free), report=replace(found.report, code=code))
+
+
 @pytest.mark.parametrize(("gain", "leads"), [(2.0, "fetch"), (1.1, "transfer")])
 def test_a_line_of_workers_leads_where_the_loop_would_gain_most_without(
     tmp_path: Path, gain: float, leads: str
 ) -> None:
     """Workers that keep the loop's cores busy slow down its unpacking, for which it waits."""
-    rows = worker_loop(200, fetch_ms=2.0, unpack_ms=4.9)
-    found = case_of(tmp_path, rows, loader=DataLoader(Sized(), batch_size=4, num_workers=2))
-    code = seen(case(tmp_path / "seen"), (f"Rows.__getitem__ {OWN}:41", 40)).report.code
-    sampled = replace(found, report=replace(found.report, code=code))
     free = FakeWhatIf(lambda **left: gain if "fetch" in left else 1.05)
-    findings = findings_of(replace(sampled, whatif=cast("Any", free)))
+    findings = findings_of(unpacking(tmp_path, 2.0, free))
     assert findings[0].stage == leads
     assert all(each.waiting_share < 0.05 for each in findings if each.stage == "fetch")
 
@@ -154,15 +158,11 @@ def test_a_line_of_workers_leads_where_the_loop_would_gain_most_without(
 def test_hand_over_that_waits_for_what_the_workers_compute_is_not_the_cause(
     tmp_path: Path, share: float, leads: str
 ) -> None:
-    rows = worker_loop(200, fetch_ms=4.0, unpack_ms=4.9)
-    found = case_of(tmp_path, rows, loader=DataLoader(Sized(), batch_size=4, num_workers=2))
-    code = seen(case(tmp_path / "seen"), (f"Rows.__getitem__ {OWN}:41", 40)).report.code
     free = FakeWhatIf(lambda **left: 1.9 if "transfer" in left else 1.5 if "fetch" in left else 1.0)
     free.handover_share = share
-    sampled = replace(
-        found, whatif=cast("Any", free), report=replace(found.report, code=code, headroom=3.0)
-    )
-    assert findings_of(sampled)[0].stage == leads
+    found = unpacking(tmp_path, 4.0, free)
+    found = replace(found, report=replace(found.report, headroom=3.0))
+    assert findings_of(found)[0].stage == leads
 
 
 def test_what_is_drawn_before_the_first_batch_is_drawing(tmp_path: Path) -> None:
