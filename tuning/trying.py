@@ -22,7 +22,7 @@ IDLE_NS = (
 )
 # Starting workers and comparing batches may hold the loop up for this share of the time in which
 # nothing is found to be faster; and no rest is longer.
-HELD_SHARE, LONGEST_REST_NS = 0.015, 2_500_000_000
+HELD_SHARE, LONGEST_REST_NS = 0.012, 2_500_000_000
 MAY_BE_TRIED = "it may be tried"
 
 _trying: weakref.ref[Tuner] | None = None  # one loader at a time: two would be measured together

@@ -144,16 +144,19 @@ class Evidence:
 
     def asked(self, by_own: bool, iterator: Any) -> str | None:
         """The loop asks for a batch, which this iterator of torch's will make. Returns what the
-        loop has changed since the last one; None if nothing was seen."""
+        loop has changed since the last look; None if nothing was seen."""
         if self.data is None or (by_own and (self._settled or self.why is not None)):
             self._looking = False
             return None
         began = self._clock()
-        self._looking = self.may_look(began)
+        may = self.may_look(began)
+        self._far = not self._counts or began >= self._far_from
+        # Workers, the code's own or others, have the data set as it was when the epoch began.
+        unseen = not by_own and self._own_workers and self._torchs_own and iterator._num_workers > 0
+        self._looking = may and (self._far or not unseen)
         if not self._looking:
             return None
         self._asked += 1
-        self._far = not self._counts or began >= self._far_from
         changed = self._changed_by_loop()
         if self._far:
             self._far_from = _later(began, self._clock())

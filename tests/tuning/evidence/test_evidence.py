@@ -1,0 +1,59 @@
+"""How often what a loop may change is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, Sampler, SequentialSampler, TensorDataset
+
+from loaderscope.tuning.evidence.evidence import Evidence
+from loaderscope.tuning.evidence.settings import settings_of
+
+BATCHES, STEP_NS, LOOK_NS = 4000, 1_000_000, 5_000
+
+
+class Clock:
+    """Each reading takes a part of a look."""
+
+    now = 0
+
+    def __call__(self) -> int:
+        self.now += LOOK_NS // 2
+        return self.now
+
+
+class OwnSampler(Sampler[int]):
+    def __init__(self, data: TensorDataset) -> None:
+        self.data = data
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data)))
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "sampler", "most"),
+    [
+        (0, 2, SequentialSampler, 1.0),  # the loop may change the next batch
+        (2, 0, SequentialSampler, 1.0),
+        (2, 3, OwnSampler, 1.0),  # or what is drawn next
+        (2, 3, SequentialSampler, 0.15),  # no batch before the next epoch
+    ],
+)
+def test_what_no_batch_of_the_epoch_depends_on_is_looked_at_seldom(
+    own: int, other: int, sampler: type, most: float
+) -> None:
+    data = TensorDataset(torch.arange(64))
+    loader = DataLoader(data, 4, sampler=sampler(data), num_workers=own)
+    clock = Clock()
+    evidence = Evidence(loader, clock=clock)
+    evidence.epoch_begins(loader, settings_of(loader))
+    iterator = SimpleNamespace(_num_workers=other, _dataset_fetcher=None)
+    looked = 0
+    for _ in range(BATCHES):
+        clock.now += STEP_NS
+        evidence.asked(False, iterator)
+        looked += evidence._looking
+    assert BATCHES * most * 0.5 < looked <= BATCHES * most
