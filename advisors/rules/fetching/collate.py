@@ -5,7 +5,8 @@ What it looks for
     and that the loop waits for (WAITING_SHARE of the waiting). Its source tells why: a tensor built
     from a list of arrays, padding to the longest sample of a batch, Python loops over values. Stack
     samples name the line that takes most, in it or in a function that it calls. Of default_collate:
-    samples that hold lists of numbers, which become a tensor for each place (MANY_NUMBERS).
+    samples that hold lists of numbers, which become a tensor for each place (MANY_NUMBERS), and
+    batches so large that copying them is what takes the time (COPIED).
 
 Why it matters
     torch.tensor([array, array, …]) looks at every number by itself: torch warns of it, and stacking
@@ -25,7 +26,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,7 +45,7 @@ from ...code.loader_code import DROP, loader_code
 from ...code.loader_form import collate_name, drawing_sampler, is_default_collate
 from ...code.shapes import CHANCE, shape_of
 from ...code.template import code_from
-from ...schema.evidence import percent, us
+from ...schema.evidence import percent, size, us
 from ...stacks.source_lines import SourceLines
 from ...stacks.stage_parts import parts_of
 from ...stage_model.verdict import LITTLE_TO_GAIN
@@ -109,6 +110,9 @@ _NUMBERS = _Cause(
     "return torch.tensor(values), made once where they stay the same.",
 )
 MANY_NUMBERS = 16
+# Bytes per µs: joining samples at this rate or faster is copying. Small samples reach a tenth of
+# it, copies between buffers 2,000 to 10,000.
+COPIED = 500.0
 
 _ONCE = _Cause(
     "Do this once for each sample, not in every batch",
@@ -188,6 +192,7 @@ def _default(case: Case, collate_us: float) -> Outcomes:
     """Of default_collate: samples that hold lists of numbers."""
     numbers = [leaf for leaf in case.inspection.leaves if leaf.shape == (case.batch_size,)]
     if len(numbers) < MANY_NUMBERS:
+        yield from _large(case, collate_us)
         return
     at = clean(min(leaf.path.rpartition("[")[0] for leaf in numbers), 80)
     more = " or more" if len(case.inspection.leaves) >= MAX_LEAVES else ""
@@ -196,6 +201,27 @@ def _default(case: Case, collate_us: float) -> Outcomes:
         f"{_NUMBERS.why} This batch has {len(numbers)}{more} of them in batch{at}.",
         {"collating a batch": us(collate_us)},
         caveat="The loop then gets one tensor, with a row for each sample, where it got a list.",
+        by_hand=True,
+    )
+
+
+def _large(case: Case, collate_us: float) -> Iterator[Advice]:
+    """Of batches that take long to join because they are large."""
+    leaf = max(case.inspection.leaves, key=lambda leaf: leaf.nbytes or 0, default=None)
+    if leaf is None or not leaf.nbytes or leaf.nbytes < COPIED * collate_us or leaf.whole_255ths:
+        return  # pictures that bytes would hold: h2d-dtype says so
+    shape, name = " × ".join(map(str, leaf.shape or ())), f"batch{clean(leaf.path, 80)}"
+    part = leaf.nbytes / max(leaf.nbytes, case.report.bytes_per_batch or 0.0)
+    code = (
+        f"# By hand: let __getitem__ return what {name} is made from, and make it in the loop, on\n"
+        "# the device: a part that is used alone, a smaller dtype, a tensor that is expanded,\n"
+        "# repeated or one-hot there.\n"
+    )
+    yield case.change(code=code, collate=(1 - part, 1.0)).advise(
+        f"Put less into each batch: {name} takes {size(leaf.nbytes)}",
+        f"Joining samples copies {size(leaf.nbytes)} into {name} ({leaf.dtype}, {shape}) for each "
+        "batch, and that is what takes the time.",
+        {"collating a batch": us(collate_us), "bytes per batch": size(leaf.nbytes)},
         by_hand=True,
     )
 
@@ -286,7 +312,11 @@ def _by_hand(case: Case, collate_us: float) -> Advice | Unmeasured:
     enough = stage is not None and stage.samples >= LEAST_SAMPLES
     parts = parts_of(stage) if stage is not None and enough else ()
     hot = max(parts, key=lambda part: part.share.mid, default=None)
-    if hot is None or hot.share.mid < STANDS_OUT or _COPIES.match(hot.text or ""):
+    copies = hot is not None and _COPIES.match(hot.text or "") is not None
+    large = next(iter(_large(case, collate_us)), None) if copies else None
+    if large is not None:
+        return large
+    if hot is None or hot.share.mid < STANDS_OUT or copies:
         return Unmeasured(
             f"collate_fn takes {us(collate_us)} per batch, and nothing in its source is known to "
             "be slow: profile it alone"

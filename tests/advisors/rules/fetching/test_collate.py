@@ -177,7 +177,7 @@ def test_stacks_name_what_the_source_does_not_tell(tmp_path: Path) -> None:
         ("join /home/u/train.py:9", 20),
     )
     found = advice(NAME, seen(slow_case(tmp_path, PLAIN), *stacks, stage="collate"))
-    assert found.by_hand and found.title == "Make this cheaper, or avoid it: join"
+    assert found.by_hand and found.title == "Make this cheaper, or do it once in advance: join"
     assert "`join` (train.py:8) takes 80 % of collate, in opt_einsum einsum." in found.why
     few = seen(slow_case(tmp_path / "few", PLAIN), ("join /home/u/train.py:8", 4), stage="collate")
     assert "profile it alone" in unmeasured(NAME, few)
@@ -231,6 +231,31 @@ def test_lists_of_numbers_by_default_collate(tmp_path: Path, count: int, advised
         ["Return tensors from the data set"] if advised else []
     )
     assert all("128 or more of them in batch[0]" in each.why and each.by_hand for each in found)
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "bytes_hold_it", "advised"),
+    [(40_000_000, None, True), (40_000_000, True, False), (400_000, None, False)],
+)
+def test_batches_that_take_long_to_copy(
+    tmp_path: Path, nbytes: int, bytes_hold_it: bool | None, advised: bool
+) -> None:
+    """Of pictures that bytes would hold another rule says more."""
+    large = {"path": "[0]", "kind": "tensor", "dtype": "float32", "shape": [4, 2500, 1000]}
+    leaves = [{**large, "nbytes": nbytes, "whole_255ths": bytes_hold_it}]
+    for name, function in (("own", PLAIN), ("torch's", None)):
+        made = slow_case(tmp_path / name, PLAIN, leaves=leaves)
+        line = "return torch.stack(samples)"
+        made = seen(made, ("join /home/u/train.py:8", 90), stage="collate", text=line)
+        if function is None:
+            default = "torch.utils.data._utils.collate.default_collate"
+            config = {**made.config, "collate_fn": default}
+            made = replace(made, loader=replace(made.loader, config=config))
+        found = [each for each in outcomes(NAME, made) if isinstance(each, Advice)]
+        assert [each.title for each in found] == (
+            ["Put less into each batch: batch[0] takes 40.0 MB"] if advised else []
+        ), name
+        assert all(each.by_hand and "4 × 2500 × 1000" in each.why for each in found)
 
 
 @pytest.mark.parametrize(
