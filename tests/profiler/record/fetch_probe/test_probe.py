@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from loaderscope.profiler.base.mounts import Mounts
@@ -309,6 +309,7 @@ JSON = st.recursive(
 FIELDS = [*json.loads(some_totals().to_json())]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON))
 def test_any_file_is_read(data):
     with tempfile.TemporaryDirectory() as folder:

@@ -1,11 +1,15 @@
 """Which rank this process is, by who tells it."""
 
 import json
-import subprocess
+import os
 import sys
 
 import pytest
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
 
+import loaderscope
 from loaderscope.profiler.record.session import ranks as ranking
 from loaderscope.profiler.record.session import session as sessions
 from loaderscope.profiler.record.session.ranks import Ranks, ranks, share_of_sampler
@@ -67,26 +71,20 @@ def test_no_group_is_no_rank():
     assert ranking.group_of_process() is None
 
 
-LATE_GROUP = """
-import sys, torch, torch.distributed as dist
-from torch.utils.data import DataLoader
-import loaderscope
-
-loader = loaderscope.watch(DataLoader(list(range(12)), batch_size=4))
-for batch in loader:
-    pass
-if "sampler" in sys.argv:
-    from torch.utils.data.distributed import DistributedSampler
-    data = list(range(12))
-    for batch in loaderscope.watch(DataLoader(data, 4, sampler=DistributedSampler(data, 3, 1))):
-        pass
-if "group" in sys.argv:
-    dist.init_process_group("gloo", init_method="file://" + sys.argv[-1], rank=0, world_size=1)
-    if "again" in sys.argv:
-        for batch in loader:
-            pass
-        dist.destroy_process_group()
-"""
+def train(say, store):
+    """A loop before anybody knows a rank, and what may tell it later."""
+    loader = loaderscope.watch(DataLoader(list(range(12)), batch_size=4))
+    list(loader)
+    if "sampler" in say:
+        data = list(range(12))
+        sampler = DistributedSampler(data, 3, 1)
+        list(loaderscope.watch(DataLoader(data, 4, sampler=sampler)))
+    if "group" in say:
+        dist.init_process_group("gloo", init_method=f"file://{store}", rank=0, world_size=1)
+        if "again" in say:
+            list(loader)
+            dist.destroy_process_group()
+    sessions.close_session()
 
 
 @pytest.mark.parametrize(
@@ -99,11 +97,15 @@ if "group" in sys.argv:
     ],
 )
 def test_a_rank_unknown_at_the_start_is_filled_in(tmp_path, runs_dir, say, expected):
-    script = tmp_path / "train.py"
-    script.write_text(LATE_GROUP)
-    command = [sys.executable, str(script), *say, str(tmp_path / "group")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    child = os.fork()  # which may have a group of its own
+    if not child:
+        status = 1
+        try:
+            train(say, tmp_path / "group")
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
     (process,) = open_run("latest", runs_dir).processes
     assert (process.rank, process.world_size, process.rank_source) == expected
     assert {loader.rank for loader in process.loaders} == {expected[0]}

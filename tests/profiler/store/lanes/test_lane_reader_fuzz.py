@@ -1,12 +1,12 @@
-"""Whatever bytes a run directory holds, reading it raises a LoaderscopeError or nothing."""
+"""Whatever bytes a segment holds, reading it raises a LoaderscopeError or nothing.
+
+Whole runs are damaged in `tests/reports/test_fuzz_formats.py`."""
 
 from __future__ import annotations
 
 import json
-import random
 import struct
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -14,23 +14,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from builders import T0, RunBuilder, epoch_row, loop, write_lane
-from damaged_runs import flip
-from loaderscope.advisors.assemble.build_report import build_report
+from builders import write_lane
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.errors import LoaderscopeError
 from loaderscope.profiler.store.lanes.columns import read_lane
 from loaderscope.profiler.store.lanes.lane_reader import read_header, read_segment
 from loaderscope.profiler.store.lanes.segment_file import (
-    COMMITTED_OFFSET,
     FORMAT_VERSION,
     HEADER,
     HEADER_BYTES,
     MAGIC,
     SCHEMA_OFFSET,
 )
-from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.reports.text.text import render_text
 
 FUZZ = settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -48,47 +43,10 @@ WORDS = st.sampled_from(["seq", "t_ns", "wait_ns", "q", "f", "i", "", "é"])
 FIELD = st.lists(WORDS | st.integers(-4, 70_000) | st.none(), min_size=4, max_size=4)
 
 
-def read_everything(path: Path) -> None:
-    """As `loaderscope report` does it."""
-    report = build_report(open_run(path))
-    report.to_json()
-    render_text(report, 60)
-
-
 @contextmanager
 def quiet() -> Iterator[None]:
     with suppress(LoaderscopeError):
         yield
-
-
-@pytest.fixture(scope="module")
-def pristine(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """A small run that has everything, as {relative path: bytes}."""
-    run = RunBuilder(tmp_path_factory.mktemp("pristine"))
-    process = run.process()
-    more = {"own_ns": 1.0, "fetch_ns": 500_000, "unpack_ns": 1000, "stall_ns": 5}
-    rows = loop(40, t_fetch_ns=lambda n, t, w: t - 100, **more)
-    process.loader(rows, loop(10), epochs=[epoch_row(rows, startup_ms=3)])
-    write_lane(process.path, "workers", schema.WORKER, [{"t_ns": T0, "pid": 5}])
-    run.system(
-        machine=[{"t_ns": T0 + n, "cpu_idle_pct": 50.0, "mem_total_bytes": 9} for n in range(3)],
-        process=[{"t_ns": T0 + n, "pid": 4000, "role": 0, "cpu_user_ns": n} for n in range(3)],
-        core=[{"t_ns": T0, "busy_pct": [1.0, 2.0]}],
-        gpu=[{"t_ns": T0, "gpu": 0, "util_pct": 3}],
-        gpus=[{"index": 0, "name": "GPU"}],
-    )
-    files = [path for path in run.path.rglob("*") if path.is_file()]
-    return {str(path.relative_to(run.path)): path.read_bytes()[: 40 << 10] for path in files}
-
-
-@contextmanager
-def unfolded(files: dict[str, bytes]) -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
-        for name, data in files.items():
-            path = Path(folder, name)
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(data)
-        yield Path(folder)
 
 
 def read_each_way(path: Path, lane: str, fields: schema.Schema) -> None:
@@ -166,60 +124,3 @@ def test_plausible_headers_with_absurd_numbers(tmp_path, schema_fields, first_se
     with quiet():
         read_segment(path)
     assert read_lane(tmp_path, "batch", schema.BATCH).columns.rows <= 3
-
-
-@pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")
-@pytest.mark.filterwarnings("error")
-@FUZZ
-@given(seed=st.integers(0, 2**32), mutate=st.sampled_from(["flip", "cut", "fill", "drop", "swap"]))
-def test_mutated_runs_open_or_say_why(pristine: dict[str, bytes], seed: int, mutate: str) -> None:
-    """Reported without a warning, or refused with LoaderscopeError."""
-    rng = random.Random(seed)
-    files = dict(pristine)
-    for name in rng.sample(sorted(files), rng.randint(1, 3)):
-        files[name] = MUTATIONS[mutate](files[name], rng)
-        if mutate == "drop":
-            del files[name]
-        if mutate == "swap":
-            files[name] = pristine[rng.choice(sorted(pristine))]
-    with unfolded(files) as folder, quiet():
-        read_everything(folder)
-
-
-@FUZZ
-@given(
-    value=JSON,
-    key=st.sampled_from(
-        ["pid", "argv", "reasons", "config", "overhead", "cgroup", "gpus", "world_size"]
-    ),
-)
-def test_mutated_json_values(pristine: dict[str, bytes], value: object, key: str) -> None:
-    """Any JSON in the place of one known value, in every file that has it."""
-    files = dict(pristine)
-    for name, data in pristine.items():
-        if name.endswith(".json"):
-            files[name] = json.dumps({**json.loads(data), key: value}).encode()
-    with unfolded(files) as folder, quiet():
-        read_everything(folder)
-
-
-def _fill(data: bytes, rng: random.Random) -> bytes:
-    """Random numbers in the place of records whose own numbers stay right."""
-    changed = bytearray(data)
-    if data[:8] == MAGIC:
-        record = struct.unpack_from("<I", data, 16)[0]
-        committed = struct.unpack_from("<Q", data, COMMITTED_OFFSET)[0]
-        for number in range(committed):
-            at = HEADER_BYTES + number * record + 8
-            if at + record - 8 <= len(changed):
-                changed[at : at + record - 8] = rng.randbytes(record - 8)
-    return bytes(changed)
-
-
-MUTATIONS: dict[str, Callable[[bytes, random.Random], bytes]] = {
-    "flip": flip,
-    "cut": lambda data, rng: data[: rng.randrange(len(data) + 1)],
-    "fill": _fill,
-    "drop": lambda data, rng: data,
-    "swap": lambda data, rng: data,
-}
