@@ -26,7 +26,7 @@ def is_slow(program: catalogue.Program, way: str) -> bool:
     of many alike, by chance, most of the tables of loops and half of those whose processes begin by
     importing torch."""
     family, drawn = program.name.partition("/")[0], zlib.crc32(program.name[::-1].encode())
-    alike = {"loops": drawn % 3 != 0, "starts": drawn % 2 != 0, "talk": drawn % 4 != 0}
+    alike = {"loops": drawn % 3 != 0, "starts": drawn % 2 != 0, "talk": drawn % 3 != 0}
     without_asserts_only = program.name == "interpreter/-O"  # as -OO is, too
     return (
         program.alone or way == catalogue.TUNED or without_asserts_only or alike.get(family, False)

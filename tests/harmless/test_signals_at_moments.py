@@ -107,7 +107,7 @@ def test_moments_at_random(stage: Stage) -> None:
     found: list[str] = []
 
     @settings(
-        max_examples=24,
+        max_examples=16,
         derandomize=not drawn,
         deadline=None,
         database=None,

@@ -30,7 +30,7 @@ def declare(method: str) -> None:
     program(f"late/{method or 'none'}", watched=("run",), options=("-B",), limit_s=120)(run)
 
 
-for method in ("", "fork", "spawn", "forkserver"):
+for method in ("", "spawn"):
     declare(method)
 
 

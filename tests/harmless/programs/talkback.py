@@ -23,7 +23,6 @@ import numpy as np
 import torch
 from torch.utils.data import (
     BatchSampler,
-    ConcatDataset,
     DataLoader,
     Dataset,
     RandomSampler,
@@ -31,7 +30,6 @@ from torch.utils.data import (
     SequentialSampler,
     Subset,
     SubsetRandomSampler,
-    WeightedRandomSampler,
 )
 
 from ..catalogue import DECIDES, RESTLESS, Watch, program, say
@@ -178,18 +176,6 @@ def closure() -> Any:
     return Calling(function=read), change
 
 
-def default() -> Any:
-    held = {"level": 1}
-
-    def read(index: int, held: dict[str, int] = held) -> int:
-        return index * held["level"]
-
-    def change(step: int) -> None:
-        held["level"] += 1
-
-    return Calling(function=read), change
-
-
 class Listed(Samples):
     def read(self, index: int) -> Any:
         return self.items[100 + index]
@@ -206,26 +192,13 @@ class Grown(Samples):
         self.seen.append(step)
 
 
-class Annotated(Samples):
-    def __init__(self) -> None:
-        self.annotations = [{"label": index, "box": [0, 0, index]} for index in range(LENGTH)]
-
-    def read(self, index: int) -> Any:
-        return self.annotations[index]["label"], tuple(self.annotations[index]["box"])
-
-    def change(self, step: int) -> None:
-        for each in self.annotations[:: 3 + step % 3]:
-            each["label"] += 1
-            each["box"][0] += 1
-
-
 class Arrays(Samples):
     def __init__(self, size: int = LENGTH) -> None:
         self.values = np.arange(size)
-        self.tensor, self.more = torch.arange(size), torch.arange(size)
+        self.tensor = torch.arange(size)
 
     def read(self, index: int) -> Any:
-        return int(self.values[index]), int(self.tensor[index]), int(self.more[index])
+        return int(self.values[index]), int(self.tensor[index])
 
     def change(self, step: int) -> None:
         self.values[step % 5 : LENGTH : 5] += 1
@@ -234,11 +207,6 @@ class Arrays(Samples):
 class ByTensor(Arrays):
     def change(self, step: int) -> None:
         self.tensor[step % 5 :: 5] += 1
-
-
-class ByDataOfTensor(Arrays):
-    def change(self, step: int) -> None:
-        self.more.data[step % 5 :: 5] += 1
 
 
 class ByModel(Samples):
@@ -278,21 +246,6 @@ class OfFile(Samples):
             file.write(str(step))
 
 
-class Slotted:
-    __slots__ = ("level",)
-
-    def __init__(self) -> None:
-        self.level = 1
-
-
-class WithSlots(Samples):
-    def read(self, index: int) -> Any:
-        return index * self.held.level
-
-    def change(self, step: int) -> None:
-        self.held.level += 1
-
-
 class Reseeded(Samples):
     def read(self, index: int) -> Any:
         return random.Random(hash((self.seed.getstate()[1][:3], index))).random()
@@ -308,18 +261,13 @@ PLACES: dict[str, Callable[[], Any]] = {
     "options": ByOptions,
     "global": Globalled,
     "closure": closure,
-    "default": default,
     "item": lambda: Listed(items=[1] * 300),
     "appended": lambda: Grown(seen=collections.deque(maxlen=1000)),
-    "annotation": Annotated,
-    "array": Arrays,
     "large-array": lambda: Arrays(200_000),
     "tensor": ByTensor,
-    "data": ByDataOfTensor,
     "weights": ByModel,
     "environment": OfEnvironment,
     "file": OfFile,
-    "slot": lambda: WithSlots(held=Slotted()),
     "generator": lambda: Reseeded(seed=random.Random(1)),
 }
 
@@ -347,11 +295,13 @@ def loop_changes(make: Callable[[], Any], when: str, watch: Watch, workers: int)
             change(step)
 
 
-for _place, _make in PLACES.items():
+for _number, (_place, _make) in enumerate(PLACES.items()):
     for _when in (*WHEN, "epoch"):
-        # A file that workers read while the loop writes it: what bare workers read is chance.
-        _workers = (0, 2) if _place != "file" else (0,)
-        talks(f"{_place}-{_when}", partial(loop_changes, _make, _when), *_workers)
+        # By turns without workers and with. A file that workers read while the loop writes it: what
+        # bare workers read is chance.
+        _number += 1
+        _workers = _number % 2 * 2 if _place != "file" else 0
+        talks(f"{_place}-{_when}", partial(loop_changes, _make, _when), _workers)
 
 
 # What a fetch changes.
@@ -438,18 +388,6 @@ class Logging(Samples):
         return index
 
 
-class LoggingLater(Samples):
-    """Opens its file at first use; what is written stays in a buffer for a while."""
-
-    file = None
-
-    def read(self, index: int) -> Any:
-        if self.file is None:
-            self.file = open("log", "a")  # noqa: SIM115
-        self.file.write(f"{index}\n")
-        return index
-
-
 class LoggingEach(Samples):
     def read(self, index: int) -> Any:
         with open("log", "a") as file:
@@ -504,7 +442,7 @@ def _written(data: Any) -> None:
     say("count", [held if isinstance(held, int) else None, type(data).__dict__.get("count")])
     if isinstance(data, Shared):
         say("shared", data.count.value)
-    if isinstance(data, Logging | LoggingLater) and data.file is not None:
+    if isinstance(data, Logging):
         data.file.close()
     if isinstance(data, InSqlite):
         say("base", data.base.execute("select k, times from samples").fetchall())
@@ -532,7 +470,6 @@ FETCHES: dict[str, Callable[[], Any]] = {
     "reading-lines": ReadingLines,
     "stepping": lambda: Stepping(steps=itertools.count()),
     "logging": lambda: Logging(file=open("log", "w")),  # noqa: SIM115
-    "logging-later": LoggingLater,
     "logging-each": LoggingEach,
     "printing": Printing,
     "in-sqlite": InSqlite,
@@ -541,7 +478,7 @@ FETCHES: dict[str, Callable[[], Any]] = {
     "shared": Shared,
 }
 # Wrong, or not to be sent, in bare workers too.
-NOT_IN_WORKERS = ("in-sqlite", "logging", "logging-later", "draws-own-torch")
+NOT_IN_WORKERS = ("in-sqlite", "logging", "draws-own-torch")
 
 
 def fetch_changes(make: Callable[[], Any], watch: Watch, workers: int) -> None:
@@ -682,17 +619,6 @@ def curriculum(watch: Watch, workers: int) -> None:
     going(sampled(watch, workers, sampler), harder)
 
 
-@both
-def curriculum_late(watch: Watch, workers: int) -> None:
-    sampler = Curriculum()
-
-    def harder(step: int, batch: Any) -> None:
-        if step > 55:
-            sampler.level = step
-
-    going(sampled(watch, workers, sampler), harder)
-
-
 class Resumable(Drawn):
     """Knows how far it is, for checkpoints, and which epoch it is in."""
 
@@ -779,16 +705,6 @@ def subset_sampler(watch: Watch, workers: int) -> None:
 
 
 @both
-def weights(watch: Watch, workers: int) -> None:
-    sampler = WeightedRandomSampler(torch.ones(LENGTH), LENGTH)
-
-    def write(step: int, batch: Any) -> None:
-        sampler.weights[batch[0]] += 1
-
-    going(sampled(watch, workers, sampler), write)
-
-
-@both
 def subset(watch: Watch, workers: int) -> None:
     """A subset whose indices the loop swaps."""
     part = Subset(Samples(), list(range(LENGTH)))
@@ -801,44 +717,12 @@ def subset(watch: Watch, workers: int) -> None:
     going(watch(DataLoader(part, BATCH, num_workers=workers)), swap)
 
 
-@both
-def pseudo_labels(watch: Watch, workers: int) -> None:
-    """From the second epoch on the loop writes its own labels into the data."""
-    data = Arrays()
-
-    def label(step: int, batch: Any) -> None:
-        if step > PER_EPOCH:
-            data.values[batch[0]] = step
-
-    going(watch(shuffled(ConcatDataset([data]), workers)), label)
-
-
-class Replay(Samples):
-    def read(self, index: int) -> Any:
-        return self.buffer[index]
-
-    def push(self, value: int) -> None:
-        self.buffer[self.at] = value
-        self.at = (self.at + 1) % LENGTH
-
-
-@both
-def replay(watch: Watch, workers: int) -> None:
-    data = Replay(buffer=list(range(LENGTH)), at=0)
-    going(watch(shuffled(data, workers)), lambda step, batch: data.push(1000 + step))
-
-
 # Several loaders, and loops that are not `for batch in loader`.
 
 
 @both
 def zipped(watch: Watch, workers: int) -> None:
     pairs(watch(shuffled(Samples(), workers)), watch(shuffled(Samples(), workers)))
-
-
-@both
-def zipped_unlike(watch: Watch, workers: int) -> None:
-    pairs(watch(shuffled(Samples(), workers)), watch(shuffled(Samples(), 2 - workers)))
 
 
 @both
