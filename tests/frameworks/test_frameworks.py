@@ -97,7 +97,14 @@ FRAMEWORKS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", FRAMEWORKS)
+# What torchdata brings is in the environment of `make test` too, where every stage of it is tested.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if "torchdata" in each.packages else [])
+        for name, each in FRAMEWORKS.items()
+    ],
+)
 def test_framework(name: str, runs_dir: Path) -> None:
     framework = FRAMEWORKS[name]
     needs(*framework.packages)

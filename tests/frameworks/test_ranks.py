@@ -100,7 +100,9 @@ def test_accelerates_dispatcher_is_known(runs_dir: Path) -> None:
     assert "distributed-sampler" not in told
 
 
-@pytest.mark.parametrize("grouped", [True, False], ids=["with a group", "without"])
+@pytest.mark.parametrize(
+    "grouped", [pytest.param(True, id="with a group", marks=pytest.mark.slow), False]
+)
 def test_tasks_of_slurm(runs_dir: Path, grouped: bool) -> None:
     """Each task is started by itself, as srun does, and all record one run."""
     script = program("ddp.py", "FILE", "task", *([] if grouped else ["alone"]))

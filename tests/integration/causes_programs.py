@@ -40,11 +40,6 @@ class Rows(Dataset):
         self.epoch = epoch
 
 
-class Shuffled(Rows):
-    def set_epoch(self, epoch: int) -> None:
-        self.order = random.sample(self.order, len(self.order))
-
-
 class Counted(Rows):
     def __len__(self) -> int:
         return len([each for each in self.order if each >= 0])
@@ -92,15 +87,6 @@ class Slices(Stored):
         return torch.from_numpy(self.opened()["x"][index * 60 : index * 60 + 60])
 
 
-class InMemory(Stored):
-    def __getitem__(self, index: int) -> Any:
-        self.rows = getattr(self, "rows", None)
-        if self.rows is None:
-            self.rows = self.opened()["x"][:]
-        near = sorted(random.sample(range(index * 60, index * 60 + 60), 24))
-        return torch.from_numpy(self.rows[near])
-
-
 def bright(crop: Any) -> bool:
     return bool(np.percentile(crop, 50) > 85)
 
@@ -124,14 +110,6 @@ def levels(image: Any) -> Any:
         found.append(np.percentile(block, 60))
         place += 32
     return np.array(found, np.float32)
-
-
-def noisy(image: Any) -> Any:
-    """Draws in each round, and keeps what it draws."""
-    out = image.astype(np.float32)
-    for _ in range(6):
-        out = out + np.random.standard_normal(out.shape).astype(np.float32)
-    return out
 
 
 class Images(Dataset):
@@ -163,12 +141,6 @@ class Narrow(Images):
         return torch.from_numpy(img.transpose(2, 0, 1))
 
 
-class Tensors(Images):
-    def __getitem__(self, index: int) -> Any:
-        img = torch.from_numpy(self.images[index % 32]).permute(2, 0, 1) / 255.0
-        return (img - 0.5) / 0.25
-
-
 class Net(torch.nn.Module):
     """The loop's own computing, in the file of the data sets."""
 
@@ -191,10 +163,10 @@ def train_step(batch: Any) -> None:
 
 
 def dataset_of(kind: str, folder: str) -> Any:
-    in_loop = {"shuffled": Shuffled, "counted": Counted, "trains": Trains}
-    stored = {"lists": Lists, "slices": Slices, "in memory": InMemory}
-    images = {"wide": Wide, "narrow": Narrow, "tensors": Tensors}
-    changes = {"rejects": bright_crop, "goes through": levels, "noisy": noisy}
+    in_loop = {"counted": Counted, "trains": Trains}
+    stored = {"lists": Lists, "slices": Slices}
+    images = {"wide": Wide, "narrow": Narrow}
+    changes = {"rejects": bright_crop, "goes through": levels}
     if kind in stored:
         return stored[kind](folder)
     if kind in images:
@@ -224,10 +196,10 @@ if __name__ == "__main__":
         if kind == "trains":
             dataset.train()
         for epoch in epochs():
-            if kind in ("shuffled", "plain"):
+            if kind == "plain":
                 dataset.set_epoch(epoch)
             for number, batch in enumerate(loader):
                 train_step(batch)
                 done = number / len(loader)
-                if over() or (number > 60 and kind == "shuffled"):
+                if over():
                     break

@@ -53,38 +53,6 @@ class Compose:
         return value
 
 
-class SlicingCompose(Compose):
-    """As monai's does it."""
-
-    def __call__(self, value: Any) -> Any:
-        for t in self.transforms[0 : len(self.transforms)]:
-            value = t(value)
-        return value
-
-
-class ModuleCompose(torch.nn.Module):
-    """As torchvision's second version does it."""
-
-    def __init__(self, transforms: Any) -> None:
-        super().__init__()
-        self.transforms = transforms
-
-    def forward(self, value: Any) -> Any:
-        for t in self.transforms:
-            value = t(value)
-        return value
-
-
-class Slow(torch.nn.Module):
-    def forward(self, value: Any) -> Any:
-        return slow(value)
-
-
-class HalveModule(torch.nn.Module):
-    def forward(self, value: Any) -> Any:
-        return value / 2
-
-
 class Files(Dataset):
     """One file a sample, read by `read`; a pause makes each batch slow enough to be looked at."""
 
@@ -193,29 +161,14 @@ def read_npz(path: str) -> torch.Tensor:
 def make_container(folder: Path, kind: str) -> str:
     """A container of N samples of 64 float32."""
     values = np.arange(N * 64, dtype=np.float32).reshape(N, 64)
-    path = folder / {"lmdb": "store", "hdf5": "set.h5", "npy": "all.npy", "memmap": "all.dat", "tar": "all.tar",
-                     "arrow": "all.arrow", "sqlite": "all.sqlite"}[kind]  # fmt: skip
-    if kind == "lmdb":
-        import lmdb
-
-        with lmdb.open(str(path), map_size=1 << 24) as store, store.begin(write=True) as change:
-            for i, row in enumerate(values):
-                change.put(str(i).encode(), row.tobytes())
-    elif kind == "hdf5":
-        import h5py
-
-        with h5py.File(path, "w") as file:
-            file["x"] = values
-    elif kind == "npy":
+    path = (
+        folder
+        / {"npy": "all.npy", "memmap": "all.dat", "tar": "all.tar", "sqlite": "all.sqlite"}[kind]
+    )
+    if kind == "npy":
         np.save(path, values)
     elif kind == "memmap":
         values.tofile(path)
-    elif kind == "arrow":
-        import pyarrow as pa
-
-        table = pa.table({"x": list(values)})
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
     elif kind == "sqlite":
         import sqlite3
 
@@ -237,22 +190,10 @@ def make_container(folder: Path, kind: str) -> str:
 
 
 def open_container(path: str, kind: str) -> Any:
-    if kind == "lmdb":
-        import lmdb
-
-        return lmdb.open(path, readonly=True, lock=False)
-    if kind == "hdf5":
-        import h5py
-
-        return h5py.File(path, "r")
     if kind == "npy":
         return np.load(path, mmap_mode="r")
     if kind == "memmap":
         return np.memmap(path, dtype=np.float32, mode="r", shape=(N, 64))
-    if kind == "arrow":
-        import pyarrow as pa
-
-        return pa.ipc.open_file(pa.memory_map(path)).read_all()
     if kind == "sqlite":
         import sqlite3
 
@@ -261,13 +202,6 @@ def open_container(path: str, kind: str) -> Any:
 
 
 def read_sample(source: Any, kind: str, index: int) -> Any:
-    if kind == "lmdb":
-        with source.begin() as look:
-            return np.frombuffer(look.get(str(index).encode()), np.float32)
-    if kind == "hdf5":
-        return source["x"][index]
-    if kind == "arrow":
-        return source["x"][index].values.to_numpy()
     if kind == "sqlite":
         (blob,) = source.execute("select value from samples where number = ?", (index,)).fetchone()
         return np.frombuffer(blob, np.float32)

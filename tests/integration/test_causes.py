@@ -27,7 +27,7 @@ PASSES, FLOAT32 = "Find out once what passes", "Compute in float32 what becomes 
 
 def first_screen(kind: str, folder: Path) -> str:
     """The brief report of the recorded program, in one line."""
-    if kind in ("lists", "slices", "in memory") and importlib.util.find_spec("h5py") is None:
+    if kind in ("lists", "slices") and importlib.util.find_spec("h5py") is None:
         pytest.skip("needs h5py")
     env = here(LOADERSCOPE_DIR=str(folder), LOADERSCOPE_STACKS="eager")
     program = folder / "train.py"  # a file of the package would not count as the user's
@@ -42,7 +42,6 @@ def first_screen(kind: str, folder: Path) -> str:
     ("kind", "title", "costs"),
     [
         ("counted", IN_LOOP, "len([each for each in self.order"),
-        pytest.param("shuffled", IN_LOOP, "random.sample(", marks=pytest.mark.slow),
         ("lists", HDF5, '["x"][near]'),
         ("rejects", PASSES, "np.percentile(crop"),
         ("wide", FLOAT32, "img"),
@@ -63,12 +62,9 @@ def test_the_cause_is_on_the_first_screen(
 HEALTHY = [
     ("plain", IN_LOOP),
     ("trains", IN_LOOP),
-    ("slices", HDF5),
-    pytest.param("in memory", HDF5, marks=pytest.mark.slow),
+    pytest.param("slices", HDF5, marks=pytest.mark.slow),
     pytest.param("goes through", PASSES, marks=pytest.mark.slow),
-    pytest.param("noisy", PASSES, marks=pytest.mark.slow),
     ("narrow", FLOAT32),
-    pytest.param("tensors", FLOAT32, marks=pytest.mark.slow),
 ]
 
 

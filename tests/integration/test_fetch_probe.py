@@ -21,7 +21,6 @@ from loaderscope.profiler.record.session.session import close_session
 from loaderscope.profiler.store.run.run_reader import read_run
 from loaderscope.profiler.store.sampled_fetches import ChainTotals, SampledFetches
 
-PROCESSES = [(0, None), (2, "fork"), (2, "spawn")]
 SLOW_NS = data.SLOW_S * 1e9
 
 
@@ -65,8 +64,10 @@ def steps(looks: SampledFetches) -> dict[str, ChainTotals]:
     return {f"{step.chain} {step.name}": step for step in looks.chains}
 
 
-@pytest.mark.parametrize(("workers", "context"), PROCESSES)
-@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize(
+    ("workers", "context", "shuffle"),
+    [(0, None, False), (0, None, True), (2, "fork", False), (2, "spawn", True)],
+)
 def test_one_picture_a_sample(pngs, workers, context, shuffle):
     torch.manual_seed(1)
     how: Any = {"num_workers": workers, "multiprocessing_context": context, "shuffle": shuffle}
@@ -111,21 +112,6 @@ def test_epochs_are_told_apart_and_files_known_again(pngs, workers, persistent):
         assert looks.reopened == 0  # each process sees each file once
 
 
-def test_many_directories_and_suffixes(tmp_path: Path) -> None:
-    paths = []
-    for i in range(data.N):
-        folder = tmp_path / f"class{i % 40}"
-        folder.mkdir(exist_ok=True)
-        for suffix in (".txt", ".tar.gz" if i % 2 else ""):
-            (folder / f"sample{i}{suffix}").write_bytes(b"x" * 100)
-        paths.append(str(folder / f"sample{i}.txt"))
-    looks = looked(DataLoader(data.Files(paths, data.read_bytes), 8))
-    assert looks.directories == min(40, looks.distinct)
-    assert looks.suffixes[".txt"].bytes == 100 * looks.suffixes[".txt"].sized
-    assert sum(looks.folders.values()) <= looks.opens
-    assert len(looks.folders) == 32
-
-
 @pytest.mark.parametrize("workers", [0, 2])
 def test_other_ways_of_fetching(pngs: list[str], workers: int) -> None:
     for loader in (
@@ -140,15 +126,6 @@ def test_other_ways_of_fetching(pngs: list[str], workers: int) -> None:
         assert looks.opens == looks.samples
 
 
-def test_npz_files_one_a_sample_are_no_containers(tmp_path: Path) -> None:
-    paths = [str(tmp_path / f"{i}.npz") for i in range(data.N)]
-    for path in paths:
-        np.savez(path, x=np.zeros(100, np.float32))
-    looks = looked(DataLoader(data.Files(paths, data.read_npz), 4))
-    assert looks.opens == looks.samples > 0
-    assert looks.containers == ()
-
-
 def test_one_npz_opened_for_each_sample_is_a_container(tmp_path: Path) -> None:
     path = str(tmp_path / "all.npz")
     np.savez(path, x=np.zeros(100, np.float32))
@@ -159,13 +136,10 @@ def test_one_npz_opened_for_each_sample_is_a_container(tmp_path: Path) -> None:
     assert looks.distinct == 1 and looks.reopened == looks.opens - 1
 
 
-@pytest.mark.parametrize("workers", [0, 1])
-@pytest.mark.parametrize("kind", ["lmdb", "hdf5", "npy", "memmap", "tar", "arrow", "sqlite"])
+@pytest.mark.parametrize(
+    ("kind", "workers"), [("npy", 0), ("memmap", 1), ("tar", 1), ("sqlite", 0)]
+)
 def test_containers(tmp_path: Path, kind: str, workers: int) -> None:
-    if kind in ("lmdb", "arrow"):
-        pytest.importorskip({"lmdb": "lmdb", "arrow": "pyarrow"}[kind])
-    if kind == "hdf5":
-        pytest.importorskip("h5py")
     path = data.make_container(tmp_path, kind)
     dataset = data.Held(path, kind)
     looks = looked(DataLoader(dataset, 8, num_workers=workers))
@@ -178,36 +152,17 @@ def test_containers(tmp_path: Path, kind: str, workers: int) -> None:
     assert looks.opens <= looks.samples / 4
 
 
-CHAINS = {
-    "a list": lambda: (data.Compose([data.slow, data.Halve()]), "dataset.transform", ["slow", "Halve"]),
-    "a tuple": lambda: (data.Compose((data.Halve(), data.slow)), "dataset.transform", ["Halve", "slow"]),
-    "slices": lambda: (data.SlicingCompose([data.Halve(), data.slow]), "dataset.transform", ["Halve", "slow"]),
-    "slices of a tuple": lambda: (data.SlicingCompose((data.Halve(), data.slow)), "dataset.transform",
-                                  ["Halve", "slow"]),
-    "a module": lambda: (data.ModuleCompose([data.Halve(), data.slow]), "dataset.transform", ["Halve", "slow"]),
-    "a module list": lambda: (data.ModuleCompose(torch.nn.ModuleList([data.HalveModule(), data.Slow()])),
-                              "dataset.transform", ["HalveModule", "Slow"]),
-    "nn.Sequential": lambda: (torch.nn.Sequential(data.HalveModule(), data.Slow()), "dataset.transform",
-                              ["HalveModule", "Slow"]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("kind", "workers", "context"),
-    [*((kind, 0, None) for kind in CHAINS), ("a list", 1, "fork"), ("a tuple", 1, "spawn")],
-)
-def test_chains(kind: str, workers: int, context: str | None) -> None:
-    transform, chain, names = CHAINS[kind]()
-    dataset = data.Values(transform, 64)
+@pytest.mark.parametrize(("workers", "context"), [(0, None), (1, "fork"), (1, "spawn")])
+def test_chains(workers: int, context: str | None) -> None:
+    dataset = data.Values(data.Compose([data.slow, data.Halve()]), 64)
     looks = looked(DataLoader(dataset, 4, num_workers=workers, multiprocessing_context=context))
     found = [(step.chain, step.position, step.name) for step in looks.chains]
-    assert found == [(chain, 0, names[0]), (chain, 1, names[1])]
+    assert found == [("dataset.transform", 0, "slow"), ("dataset.transform", 1, "Halve")]
     assert looks.chain_samples == looks.samples >= 12
     assert looks.chain_fetch_ns == looks.fetch_ns
     for step in looks.chains:
         assert step.calls == looks.chain_samples
-    (slow,) = (step.total_ns / step.calls for step in looks.chains if "low" in step.name)
-    (quick,) = (step.total_ns / step.calls for step in looks.chains if "low" not in step.name)
+    slow, quick = (step.total_ns / step.calls for step in looks.chains)
     assert slow >= SLOW_NS
     assert 0 < quick < slow
     assert sum(step.total_ns for step in looks.chains) <= looks.chain_fetch_ns
@@ -225,13 +180,6 @@ def test_chains_in_chains_and_around() -> None:
     ]
     _, whole, part, _ = found.values()
     assert whole.total_ns >= part.total_ns >= part.calls * SLOW_NS
-
-
-def test_nothing_is_read_and_nothing_is_transformed() -> None:
-    looks = looked(DataLoader(data.Values(), 4), epochs=2)
-    assert looks.batches > 0
-    assert looks.opens == 0 and looks.chains == () and looks.containers == ()
-    assert sum(epoch.read_bytes for epoch in looks.epochs) == 0
 
 
 def test_turned_off(pngs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,7 +119,13 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "way",
+    [
+        pytest.param(way, marks=[pytest.mark.slow] if way in ("watch_all", "run") else [])
+        for way in WAYS
+    ],
+)
 def test_a_relative_folder_is_one_of_where_the_program_was_started(folder: Path, way: str) -> None:
     command, runs = WAYS[way]
     done = started(folder, *command, "", "made/by/hydra", runs=runs)
@@ -133,7 +139,7 @@ def each_once(kinds: tuple[str, ...], ways: tuple[str, ...]) -> list[Any]:
     """Each way and each kind; their further combinations are slow."""
     return [
         pytest.param(
-            kind, way, marks=[pytest.mark.slow] if kind != kinds[0] and way != "run" else []
+            kind, way, marks=[pytest.mark.slow] if (kind != kinds[0]) == (way != "run") else []
         )
         for kind in kinds
         for way in ways

@@ -83,7 +83,7 @@ CASES = [
     pytest.param("custom", 2, "spawn", marks=pytest.mark.slow),
     pytest.param("object", 2, "forkserver", marks=pytest.mark.slow),
     pytest.param("getitems", 2, "fork", marks=pytest.mark.slow),
-    ("iterable", 2, "fork"),
+    pytest.param("iterable", 2, "fork", marks=pytest.mark.slow),
     pytest.param("custom", 0, "fork", marks=pytest.mark.slow),
     ("default", 0, "fork"),
     pytest.param("getitems", 0, "fork", marks=pytest.mark.slow),
@@ -132,7 +132,7 @@ def test_time_is_found_where_it_goes(tmp_path: Path, kind: str, workers: int, me
     assert all("stacks" not in system.reasons for system in recorded.systems)
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.slow), "2"])
 def test_a_report_right_after_the_loop_has_the_stacks_of_a_burst_at_work(tmp_path, workers):
     seen = run(tmp_path, "default", workers, "fork", "report", stacks="1")
     assert seen["fetch_samples"] > 0, seen

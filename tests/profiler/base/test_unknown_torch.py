@@ -17,7 +17,7 @@ from loaderscope.cli import cli
 from loaderscope.profiler.base import torch_parts
 from loaderscope.profiler.record.iterate.loader_kinds import KINDS
 from loaderscope.profiler.record.iterate.watch import current_run_directory
-from loaderscope.profiler.store.gaps import EVERYTHING, INSIDE_WORKERS, tell_from_worker
+from loaderscope.profiler.store.gaps import EVERYTHING, INSIDE_WORKERS
 from loaderscope.profiler.store.run.missing_figures import missing_figures
 from loaderscope.tui.bars import _said
 from loaderscope.tui.snapshot import Snapshot
@@ -193,12 +193,6 @@ def test_a_worker_that_fails_to_measure_stands_in_every_format(tmp_path, monkeyp
     assert _said(Snapshot("id", (), "live", missing=report.missing)) == sentence
 
 
-def test_only_the_first_worker_says_why(tmp_path, capsys):
-    for number in range(3):
-        tell_from_worker((str(tmp_path), 0, 0), OSError(f"worker {number}"))
-    assert capsys.readouterr().err == "loaderscope: workers are not measured: OSError: worker 0\n"
-
-
 def test_workers_that_say_nothing_are_noticed(monkeypatch):
     monkeypatch.setenv("LOADERSCOPE_LOOKS", "0")  # the worker knows no place where it could say so
     monkeypatch.setattr(
@@ -208,15 +202,6 @@ def test_workers_that_say_nothing_are_noticed(monkeypatch):
     assert first_line(open_now()).startswith(
         f"{TODAY}: the workers of data were not measured (their batches came without times)."
     )
-
-
-def test_a_known_torch_says_nothing(monkeypatch):
-    record(workers=1)
-    record(workers=0)
-    run = open_now()
-    assert missing_figures(run) == ()
-    assert loaderscope.report(run).missing == ()
-    assert first_line(run) == ""
 
 
 @pytest.mark.parametrize(

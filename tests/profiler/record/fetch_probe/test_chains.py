@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 import functools
 import pickle
 import threading
-from typing import Any
 
 import pytest
 import torch
@@ -205,18 +203,6 @@ def test_what_others_make_of_the_type_is_plain(chain):
     made = type(stand_in)(chain)
     assert type(made) is type(chain) and made == chain
     assert type(copy.copy(stand_in)) is type(pickle.loads(pickle.dumps(stand_in))) is type(chain)
-
-
-def test_a_dataclass_of_chains_can_be_taken_apart():
-    @dataclasses.dataclass
-    class Settings:
-        steps: list[Any]
-
-    settings = Settings([double, abs])
-    taken = []
-    run(Object(settings=settings), lambda: taken.append(dataclasses.asdict(settings)))
-    assert taken == [{"steps": [double, abs]}]
-    assert type(taken[0]["steps"]) is list
 
 
 def test_slices_keep_their_places():

@@ -131,42 +131,6 @@ def test_no_torch_mode_sees_us():
     assert seen == []
 
 
-def test_containers_and_tensors_with_a_will_of_their_own_are_not_asked():
-    asked = []
-
-    class Keyed(dict):
-        def items(self):
-            asked.append("items")
-            return super().items()
-
-        def __iter__(self):
-            asked.append("iter")
-            return super().__iter__()
-
-    class Wrapping(torch.Tensor):
-        @staticmethod
-        def __new__(cls):
-            return torch.Tensor._make_wrapper_subclass(
-                cls, (3,), dispatch_sizes_strides_policy="sizes"
-            )
-
-        @classmethod
-        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-            asked.append(func)
-            raise NotImplementedError
-
-    class Thing:
-        def __getattr__(self, name):
-            asked.append(name)
-            raise AttributeError(name)
-
-    batch = Keyed(a=1, b=Wrapping(), c=Thing())
-    asked.clear()
-    found = inspect_batch(batch)["leaves"]
-    assert [f["kind"] for f in found] == ["number", "tensor", "other"]
-    assert asked == []
-
-
 def test_the_batch_is_unchanged():
     grad = torch.rand(3, 4, requires_grad=True)
     inner = grad * 2

@@ -13,7 +13,6 @@ from torch.utils.data import (
     DataLoader,
     Dataset,
     DistributedSampler,
-    IterableDataset,
     RandomSampler,
     Sampler,
     SequentialSampler,
@@ -32,11 +31,6 @@ class Rows(Dataset[Any]):
 
     def __getitem__(self, index):
         return torch.tensor([float(index)])
-
-
-class Stream(IterableDataset[Any]):
-    def __iter__(self):
-        return iter(range(20))
 
 
 DATA = Rows()
@@ -75,11 +69,6 @@ def test_the_last_batch_of_a_batch_sampler():
     loader = DataLoader(DATA, batch_sampler=BatchSampler(SequentialSampler(DATA), 8, True))
     told(loader, drop_last=True, sampler_wrappers="BatchSampler")
     told(DataLoader(DATA, 8, drop_last=True), drop_last=True, sampler_wrappers=None)
-
-
-def test_a_stream_has_no_order_to_tell():
-    own = {"batching": "batch_size", "batch_size": 4, "shuffle": None, "sampler_plain": True}
-    told(DataLoader(Stream(), 4), **own)
 
 
 def test_a_distributed_sampler_tells_its_order_and_its_ranks():
@@ -153,23 +142,6 @@ def test_whose_constructor():
     told(DataLoader(DATA), own_constructor=False)
     told(EndlessLoader(DATA), own_constructor=False)  # it hands everything on
     told(OwnLoader(DATA, 40), own_constructor=True, batch_size=4)
-
-
-class Touchy(Sampler[int]):
-    """Any look at it that runs its code is an error."""
-
-    def __getattribute__(self, *name):
-        raise AssertionError(name)
-
-    __iter__ = __len__ = __getattribute__
-
-
-def test_no_code_of_the_users_runs():
-    loader = DataLoader(DATA, 8)
-    vars(loader)["sampler"] = touchy = Touchy()
-    vars(loader)["batch_sampler"] = BatchSampler.__new__(BatchSampler)
-    vars(vars(loader)["batch_sampler"]).update(sampler=touchy, batch_size=8)
-    told(loader, sampler=f"{Touchy.__module__}.Touchy", batch_size=8)
 
 
 def a_module(name, **classes):
