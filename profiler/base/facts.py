@@ -71,7 +71,6 @@ class EndedProcess(ProcessFacts, frozen=True, kw_only=True):
 
     stacks: str = "on"  # whether bursts of stacks are taken by themselves: "on", "off" or "eager"
     ended_clock_ns: int | None = None
-    ended_unix_ns: int | None = None
     ended_by: Text | None = None  # the type of the error that ended the program
 
     @property
@@ -86,15 +85,11 @@ class EndedProcess(ProcessFacts, frozen=True, kw_only=True):
 
 
 class GpuFacts(Struct, frozen=True):
-    """One GPU as NVML describes it. PCIe generation and width are the greatest that card
-    and slot agree on."""
+    """One GPU as NVML describes it."""
 
     index: int = 0
     name: Text = "GPU"
-    uuid: Text | None = None
     mem_total_bytes: int | None = None
-    pcie_gen: int | None = None
-    pcie_width: int | None = None
     driver: Text | None = None
 
 
@@ -111,7 +106,6 @@ class HostFacts(Facts, frozen=True, kw_only=True):
 
     unix_ns: int | None = None
     cores_logical: int | None = None
-    cores_physical: int | None = None
     affinity: int | Annotated[tuple[int, ...], Meta(min_length=1)] | None = None
     mem_total_bytes: int | None = None
     shm_total_bytes: int | None = None

@@ -25,7 +25,7 @@ _PID = (1 << 31) - 1
 _BY_LIMIT: tuple[tuple[float, tuple[str, ...]], ...] = (
     (1, ("padding_share",)),
     (1 << 15, ("num_workers",)),
-    (1 << 16, ("cpu_quota", "cgroup_cpu_quota", "cores_logical", "cores_physical", "affinity")),
+    (1 << 16, ("cpu_quota", "cgroup_cpu_quota", "cores_logical", "affinity")),
     (1e6, ("rate_hz",)),
     (1 << 20, ("torch_threads", "prefetch_factor")),
     (1e7, ("load_1m",)),
@@ -38,7 +38,7 @@ _BY_LIMIT: tuple[tuple[float, tuple[str, ...]], ...] = (
     (1e12, ("own_ns",)),
     (1 << 50, ("batches", "samples")),
     (1 << 53, ("dataset_len", "length")),
-    (1 << 62, ("created_unix_ns", "unix_ns", "ended_unix_ns")),
+    (1 << 62, ("created_unix_ns", "unix_ns")),
     (math.inf, ("digest",)),
 )
 _NAMED = {name: most for most, names in _BY_LIMIT for name in names}

@@ -84,18 +84,10 @@ class Gpus:
         driver = _text(self._plain("nvmlSystemGetDriverVersion"))
         found = []
         for gpu, handle in self.handles.items():
-            memory, name, uuid, gen, width = (
-                self._plain(f"nvmlDeviceGet{what}", handle)
-                for what in (
-                    # The greatest link that card and slot agree on: the present one drops while
-                    # the device idles.
-                    *("MemoryInfo", "Name", "UUID", "MaxPcieLinkGeneration", "MaxPcieLinkWidth"),
-                )
-            )
+            memory = self._plain("nvmlDeviceGetMemoryInfo", handle)
+            name = _text(self._plain("nvmlDeviceGetName", handle))
             total = None if memory is None else int(memory.total)
-            found.append(
-                GpuFacts(gpu, _text(name) or "GPU", _text(uuid), total, gen, width, driver)
-            )
+            found.append(GpuFacts(gpu, name or "GPU", total, driver))
         return found
 
     def rows(self, now_ns: int) -> list[tuple[int, ...]]:

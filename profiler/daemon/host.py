@@ -27,7 +27,6 @@ def facts(root: Path, container: cgroup.Cgroup, gpus: list[GpuFacts]) -> HostFac
         clock_ns=clocks["clock_ns"],
         unix_ns=clocks["unix_ns"],
         cores_logical=os.cpu_count(),
-        cores_physical=_known(lambda: psutil.cpu_count(logical=False)),
         affinity=allowed_cores(),
         mem_total_bytes=memory.total if memory else None,
         shm_total_bytes=shm.f_blocks * shm.f_frsize if shm else None,

@@ -34,6 +34,7 @@ from .registry import Registry, Worker
 from .smaps import Turns
 from .stack_capture.bursts import Bursts
 
+ROOT = Path("/")
 INTERVAL_S = 0.2
 NOBODY_NS = 10_000_000_000  # how long it waits for the first process to register
 SCAN_NS = 1_000_000_000
@@ -81,7 +82,6 @@ class Sampler:
         run: Path,
         system: Path,
         interval_s: float,
-        root: Path = Path("/"),
         keeper_fd: int | None = None,
     ) -> None:
         """Writes both JSON files. Raises OSError where it cannot."""
@@ -97,13 +97,13 @@ class Sampler:
             "interval_s": interval_s,
         }
         self._tell("sampler.json", self._identity)
-        container = cgroup.find(root)
+        container = cgroup.find(ROOT)
         explain(container, self.reasons)
-        self.gpus = open_gpus(root, self.reasons)
-        self.machine = Machine(root, self.reasons, container)
-        boot = boot_id(root / "proc/sys/kernel/random/boot_id")
+        self.gpus = open_gpus(ROOT, self.reasons)
+        self.machine = Machine(ROOT, self.reasons, container)
+        boot = boot_id()
         self.registry = Registry(run, host_name(), boot, lambda pid: open_probe(pid, self.reasons))
-        self._host = host.facts(root, container, self.gpus.facts())
+        self._host = host.facts(ROOT, container, self.gpus.facts())
         # How many cores a training process may use, if it has the same limits.
         cores = min(float(usable_cores()), container.cpu_quota or math.inf)
         self.bursts = Bursts(run, system, self.reasons, cores)

@@ -49,7 +49,7 @@ OTHER = "other"  # suffixes beyond those that have a place
 
 SUMS = (
     *("batches", "samples", "fetch_ns", "opens", "distinct", "reopened", "sequential"),
-    *("chain_samples", "chain_fetch_ns"),
+    "chain_fetch_ns",
 )
 Rows = dict[Any, list[int]]
 
@@ -61,7 +61,7 @@ class ProbeTotals:
     def __init__(self) -> None:
         self.batches = self.samples = self.fetch_ns = 0
         self.opens = self.distinct = self.reopened = self.sequential = 0
-        self.chain_samples = self.chain_fetch_ns = 0
+        self.chain_fetch_ns = 0
         self.directories = 0  # the most any one process saw: workers share them
         self.folders: dict[str, int] = {}  # → opens
         self.mounts: dict[tuple[str, str], int] = {}  # path, type → opens

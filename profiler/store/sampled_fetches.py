@@ -99,9 +99,9 @@ class SampleField(Struct, frozen=True, array_like=True):
 
 class SampledFetches(Struct, frozen=True):
     """All processes of one loader together. Paths are cleaned for printing. `samples` are the data
-    set's, and their fetch took `fetch_ns` in all; of `chain_samples` the chains were timed, and
-    their fetch took `chain_fetch_ns`. `fields` describe the samples of some batches, none if there
-    was no list of samples."""
+    set's, and their fetch took `fetch_ns` in all, `chain_fetch_ns` of it where chains
+    were timed. `fields` describe the samples of some batches, none if there was no list of
+    samples."""
 
     batches: Count = 0
     samples: Count = 0
@@ -125,7 +125,6 @@ class SampledFetches(Struct, frozen=True):
     moved: tuple[str, ...] = ()
     epochs: tuple[EpochTotals, ...] = ()
     chains: tuple[ChainTotals, ...] = ()
-    chain_samples: Count = 0
     chain_fetch_ns: Count = 0
     fields: Annotated[tuple[SampleField, ...], Meta(max_length=MAX_FIELDS)] = ()
     reasons: Annotated[

@@ -114,7 +114,7 @@ class RunBuilder:
         path.mkdir()
         host = {
             "format": 1, "host": "elsewhere", "boot_id": "boot", "clock_ns": T0, "unix_ns": 0, "cores_logical": 8,
-            "cores_physical": 4, "affinity": 8, "mem_total_bytes": 32_000_000_000, "shm_total_bytes": 16_000_000_000,
+            "affinity": 8, "mem_total_bytes": 32_000_000_000, "shm_total_bytes": 16_000_000_000,
             "cgroup": {"version": 2, "cpu_quota": None, "mem_limit_bytes": None}, "gpus": [], "reasons": {}, **facts,
         }  # fmt: skip
         (path / "host.json").write_text(json.dumps(host))
@@ -142,7 +142,7 @@ class ProcessBuilder:
             "start_method": "fork", "affinity": 8, "torch_threads": 4, "device": None, "reasons": {}, **facts,
         }  # fmt: skip
         if ended:
-            self.facts.update(ended_clock_ns=T0 + 10**12, ended_unix_ns=0)
+            self.facts.update(ended_clock_ns=T0 + 10**12)
         (path / "process.json").write_text(json.dumps(self.facts))
         self.loaders = 0
 

@@ -83,7 +83,7 @@ def seen(
     path = case.run.path
     assert not case.run.systems
     host = SystemRun(
-        path=path, host=None, boot_id=None, clock_ns=None, cores_logical=None, cores_physical=None, affinity=None,
+        path=path, host=None, boot_id=None, clock_ns=None, cores_logical=None, affinity=None,
         mem_total_bytes=None, shm_total_bytes=None, cgroup_cpu_quota=None, cgroup_mem_limit_bytes=None, gpus=(),
         reasons={}, machine=_empty(schema.MACHINE), core=_empty(schema.core_schema(1)),
         process=_empty(schema.PROCESS), gpu=_empty(schema.GPU), notes=(), bursts=(made,),

@@ -106,7 +106,6 @@ class StackCapture:
         self._t_begin_ns, self._t_end_ns = now, 0
         hung_ns = NATIVE_HUNG_NS if self.native else HUNG_NS
         self._deadline_ns = now + self._plan.seconds * S + hung_ns
-        self._cpu_begin_s = _children_s()
         self._merged = Merged()
         self.readings = Readings()
         self._failures: set[str] = set()
@@ -183,7 +182,6 @@ class StackCapture:
             why="steady" if self.asked is None else "asked",
             nonce=None if self.asked is None else self.asked.nonce,
             reason=self.reason,
-            cpu_s=round(_children_s() - self._cpu_begin_s, 3),
             ended_early=self.early,
             failures=tuple(sorted(self._failures)[:10]),
             package=os.path.abspath(Path(__file__).parents[3]),
@@ -299,9 +297,3 @@ def state_of(pid: int) -> bytes | None:
         return read_stat(pid).state
     except (OSError, ValueError, IndexError):
         return None
-
-
-def _children_s() -> float:
-    """CPU time of the children that have been waited for, s."""
-    times = os.times()
-    return times.children_user + times.children_system

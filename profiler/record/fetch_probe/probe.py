@@ -218,7 +218,6 @@ class FetchProbe:
         totals.fetch_ns += sample.fetch_ns
         totals.add_epoch(self.epoch, values)
         if sample.timed:
-            totals.chain_samples += sample.samples
             totals.chain_fetch_ns += sample.fetch_ns
             for step in sample.steps:
                 totals.add_step(*step)

@@ -164,15 +164,6 @@ def _frame(value: Any) -> Facts:
     return facts
 
 
-def _zarr(value: Any) -> Facts:
-    """Its shape in memory; never from its storage."""
-    own = vars(value)
-    metadata = vars(own["_async_array"]).get("metadata") if own.get("_async_array") else None
-    if metadata is not None:
-        return {"shape": [int(n) for n in metadata.shape]}
-    return memory_of(own["_shape"], own["_dtype"]) if own.get("_shape") is not None else {}
-
-
 def _hdf5(value: Any) -> Facts:
     return memory_of(value.id.shape, value.id.dtype) if value.id.valid else {}
 
@@ -196,7 +187,7 @@ _LIBRARIES: dict[str, tuple[str, Callable[[Any], Facts] | None]] = {
     "datasets.Dataset": ("hf", lambda value: {"length": value.num_rows}),
     "lmdb.Environment": ("lmdb", None),
     "zarr.Group": ("zarr", None),
-    "zarr.Array": ("zarr", _zarr),
+    "zarr.Array": ("zarr", None),
 }
 
 

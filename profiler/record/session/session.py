@@ -12,7 +12,6 @@ import os
 import shutil
 import sys
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -161,7 +160,7 @@ class Session:
             if (self.facts["world_size"] or 1) >= LEAST_RANKS:
                 with forgiving():
                     write_summary(self.directory)
-            self.update(ended_clock_ns=now_ns(), ended_unix_ns=time.time_ns())
+            self.update(ended_clock_ns=now_ns())
 
     def finish_at_exit(self) -> None:
         """`finish`, even if signal handlers raise: at exit their errors would only be printed."""

@@ -150,7 +150,6 @@ class SystemRun(Recorded):
     process, gpu."""
 
     cores_logical: int | None
-    cores_physical: int | None
     affinity: int | None
     mem_total_bytes: int | None
     shm_total_bytes: int | None

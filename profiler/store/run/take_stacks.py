@@ -4,7 +4,6 @@ dashboard."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,19 +19,12 @@ from .run import Run
 WAIT_S = 40.0
 LOOK_EVERY_S = 2.0  # how often to look whether the run lives, and how long to wait after its end
 
-State = Callable[[Path], str]
-
-
-def _state(path: Path) -> str:
-    return state_of(path, Liveness())
-
 
 def take_stacks(
     path: Path,
     native: bool = False,
     seconds: float | None = None,
     wait_s: float = WAIT_S,
-    state: State = _state,
 ) -> StackCapture:
     """A burst taken now of the run in this directory, which has stacks. `native` and `seconds` as
     `request_burst` has.
@@ -40,7 +32,7 @@ def take_stacks(
     Raises UsageError, with the reason in a sentence, where the run is not live, its directory
     cannot be written, its sampler does not answer, or nothing could be seen.
     """
-    if state(path) != "live":
+    if state_of(path, Liveness()) != "live":
         raise UsageError("stacks can be taken of a live run only")
     try:
         nonce = request_burst(path, native, seconds)
@@ -50,7 +42,7 @@ def take_stacks(
         ) from error
     deadline = time.monotonic() + wait_s + (seconds or 0.0)
     while (burst := wait_for_burst(path, nonce, LOOK_EVERY_S)) is None:
-        if state(path) != "live":
+        if state_of(path, Liveness()) != "live":
             burst = wait_for_burst(path, nonce, LOOK_EVERY_S)
             if burst is None:
                 raise UsageError("the run ended before its stacks were taken")

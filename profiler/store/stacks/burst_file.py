@@ -58,7 +58,6 @@ class BurstFile(Struct, frozen=True, kw_only=True):
     why: Literal["steady", "asked"] = "steady"
     nonce: str | None = None
     reason: Text | None = None
-    cpu_s: float | None = None
     ended_early: bool = False
     failures: tuple[str, ...] = ()
     package: Text | None = None

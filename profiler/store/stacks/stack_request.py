@@ -34,10 +34,9 @@ def request_burst(run_path: Path, native: bool = False, seconds: float | None = 
     return asked.nonce
 
 
-def end_burst(run_path: Path, timeout_s: float = SO_FAR_S) -> None:
+def end_burst(run_path: Path) -> None:
     """Have the burst at work end, so that what it has seen can be read: returns as soon as it is
-    there, after `timeout_s` seconds at the latest, and at once where none is at work. Never
-    raises."""
+    there, after `SO_FAR_S` at the latest, and at once where none is at work. Never raises."""
     try:
         systems = {path.parent for path in run_path.glob(AT_WORK)}
         if not systems:
@@ -45,7 +44,7 @@ def end_burst(run_path: Path, timeout_s: float = SO_FAR_S) -> None:
         before = [files_of(system) for system in systems]
         asked = StackRequest(secrets.token_hex(8), so_far=True)
         write_atomically(run_path / REQUEST, json.dumps(as_json(asked)))
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + SO_FAR_S
         while [files_of(system) for system in systems] == before and time.monotonic() < deadline:
             time.sleep(SO_FAR_POLL_S)
     except OSError:

@@ -299,7 +299,7 @@ def test_transforms_have_their_part_of_the_fetching_they_were_timed_in(recorded:
         ChainTotals("dataset.transform", 2, "Never", 0, 0),
     )
 
-    looks = SampledFetches(chains=chains, chain_samples=10, chain_fetch_ns=10_000_000)
+    looks = SampledFetches(chains=chains, chain_fetch_ns=10_000_000)
     resize, to_tensor = transforms_of(replace(loader, looks=looks), {})
     assert (resize.name, resize.mean_us, resize.share) == ("Resize", 600.0, 0.6)
     assert (to_tensor.name, to_tensor.mean_us, to_tensor.share) == ("ToTensor", 200.0, 0.2)

@@ -405,7 +405,7 @@ def test_storage_is_known(tmp_path):
         found = {a.name: a for a in dataset_of(Stored()).attributes}
     assert {name: a.kind for name, a in found.items()} == {name: name for name in made}
     shapes = {name: a.shape for name, a in found.items() if a.shape is not None}
-    wanted = {"hdf5": (6, 2), "arrow": (2, 2), "zarr": (6, 2)}
+    wanted = {"hdf5": (6, 2), "arrow": (2, 2)}
     assert shapes == {name: shape for name, shape in wanted.items() if name in made}
 
 
