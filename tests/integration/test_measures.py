@@ -191,16 +191,6 @@ def test_the_way_from_worker_to_main() -> None:
     assert (got["t_fetch_ns"] > 0).all()
 
 
-def test_large_objects_that_cross_the_pipe_are_weighed() -> None:
-    got = made(Slow(8), collate_fn=big_bytes, num_workers=1)
-    assert (abs(got["pickled_bytes"] - 300_000) < 500).all()
-    assert (got["bytes"] == 300_000).all()
-
-
-def big_bytes(samples: list[Any]) -> bytes:
-    return b"x" * 300_000
-
-
 def test_startup_and_ends_of_iterations() -> None:
     loader = loaderscope.watch(DataLoader(Slow(16, 0.002), batch_size=BATCH, num_workers=1))
     exhaust(loader)
@@ -294,17 +284,6 @@ def test_threads_have_lanes_of_their_own() -> None:
         assert (np.diff(batches(loader, number)["t_ns"]) > 0).all()
 
 
-def test_one_lane_serves_iteration_after_iteration() -> None:
-    loader = watched(Slow(8))
-    for _ in range(20):
-        exhaust(loader)
-        for _ in loader:
-            break
-        next(iter(loader))
-    assert len(lanes(loader)) == 1
-    assert len(batches(loader)) == 20 * 4
-
-
 @pytest.mark.quiet
 def test_detail_is_sampled_in_fast_loops_only() -> None:
     got = made(Slow(4000), batch_size=1)
@@ -312,19 +291,6 @@ def test_detail_is_sampled_in_fast_loops_only() -> None:
     assert 0.005 < detailed < 0.2
     assert np.isnan(got["own_ns"]).mean() > 0.8
     assert (got["own_ns"][~np.isnan(got["own_ns"])] > 0).all()
-
-
-@pytest.mark.usefixtures("nothing_left_over")
-def test_a_loader_built_again_is_the_same_loader() -> None:
-    dataset = Slow(8)
-    loaderscope.watch_all()
-    for _ in range(3):
-        exhaust(DataLoader(dataset, batch_size=BATCH))
-    other = DataLoader(dataset, batch_size=2)
-    exhaust(other)
-    directory, index = loader_place(other)
-    assert index == 1
-    assert list(lane(directory, "epochs0")["instance"]) == [0, 1, 2]
 
 
 @pytest.mark.usefixtures("nothing_left_over")

@@ -41,17 +41,6 @@ LATE = """
             print(child.exitcode, flush=True)
 """
 
-# What starts recording in the suites of others.
-STARTED_BY_IMPORT = """
-    from loaderscope.profiler.record.iterate.imports import after_import
-
-    def begin():
-        from loaderscope import watch_all
-        watch_all()
-
-    after_import("torch.utils.data", begin)
-"""
-
 IN_PYTEST = """
     import torch
     from torch.utils.data import DataLoader, Dataset
@@ -125,15 +114,6 @@ EACH_ONCE = {("here", "spawn"), ("spawn", "forkserver"), ("forkserver", "fork")}
 def test_torch_imported_in_functions_only(tmp_path: Path, process: str, workers: str) -> None:
     said = ran(script(tmp_path, "late.py", LATE), "late.py", process, workers)
     assert said.split() == ["True"] + ["0"] * (process != "here")
-    assert_measured(1)
-
-
-@pytest.mark.parametrize("process", ["here", pytest.param("spawn", marks=pytest.mark.slow)])
-def test_watched_as_torch_is_imported(tmp_path: Path, process: str) -> None:
-    script(tmp_path, "sitecustomize.py", STARTED_BY_IMPORT)
-    script(tmp_path, "late.py", LATE)
-    said = python(tmp_path, "late.py", process, "spawn", paths=(tmp_path,))
-    assert said.split()[0] == "True"
     assert_measured(1)
 
 

@@ -153,19 +153,6 @@ def test_it_samples_the_training_process_and_its_workers(run, training, start):
     assert len(rows(system, "core")[-1]["busy_pct"]) >= 1
 
 
-def test_it_says_who_it_is_and_what_the_host_is(run, training, start):
-    system, process = start(interval_s=0.05)
-    sampled(system)
-    sampler = json.loads((system / "sampler.json").read_text())
-    assert sampler["pid"] == process.pid and sampler["interval_s"] == 0.05
-    assert sampler["host"] == host_name()
-    assert sampler["create_time"] == psutil.Process(process.pid).create_time()
-    facts = json.loads((system / "host.json").read_text())
-    assert facts["format"] == 1 and facts["cores_logical"] == os.cpu_count()
-    assert set(facts["cgroup"]) == {"version", "cpu_quota", "mem_limit_bytes"}
-    assert all(isinstance(sentence, str) and sentence for sentence in facts["reasons"].values())
-
-
 @pytest.mark.parametrize(
     "ends",
     [

@@ -203,17 +203,6 @@ def test_one_batch_in_so_many_is_looked_at(house):
     assert step.special and step.detailed
 
 
-def test_indices_are_stamped_one_by_one(house):
-    indices = house.fetchers.TimedIndices([3, 1, 2])
-    assert list(indices) == [3, 1, 2]
-    assert len(indices.stamps) == 4 and sorted(indices.stamps) == indices.stamps
-    iterator = iter(indices)
-    assert next(iterator) == 3
-    assert len(indices.stamps) == 1
-    assert list(iterator) == [1, 2]
-    assert list(iterator) == [] and len(indices.stamps) == 4
-
-
 # The compiled form alone.
 
 

@@ -367,26 +367,6 @@ def test_workers_that_are_being_started_end_where_they_are_not_wanted(ends: str)
     assert not alive() and all(isinstance(each, LookupError) for each in script.failures)
 
 
-def test_two_iterators_at_once_and_loops_left_early() -> None:
-    def shown(loader: Any) -> list[Any]:
-        torch.manual_seed(1)
-        found = list(zip(loader, loader, strict=True))
-        for _ in range(2):
-            for count, batch in enumerate(loader):
-                found.append(batch)
-                if count == 4:
-                    break
-        return found + list(loader)
-
-    def make() -> Any:
-        return DataLoader(Rows(30), batch_size=2, shuffle=True, num_workers=1)
-
-    loader = make()
-    scripted(loader, {n: Settings(n // 3 % 3, 1 + n % 2) for n in range(2, 60, 7)})
-    assert same(shown(loader), shown(make()))
-    assert not alive()
-
-
 @pytest.fixture(autouse=True)
 def others() -> Iterator[None]:
     """Children that an earlier test's fork server left are none of these tests'."""
@@ -481,14 +461,6 @@ def test_a_worker_that_dies_under_settings_tried_ends_no_training() -> None:
     script = scripted(loader, {3: Settings(2)})
     assert same(list(loader), list(DataLoader(Rows(40), batch_size=2)))
     assert len(script.failures) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["spawn", "forkserver"])
-def test_other_ways_of_starting_workers(method: str) -> None:
-    loader = DataLoader(Rows(40), batch_size=2, num_workers=1, multiprocessing_context=method)
-    script = scripted(loader, {3: Settings(2), 9: Settings(0), 12: Settings(1)})
-    assert same(list(loader), list(DataLoader(Rows(40), batch_size=2))) and not script.failures
 
 
 class Stream(torch.utils.data.IterableDataset[int]):

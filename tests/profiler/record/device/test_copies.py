@@ -148,15 +148,6 @@ def test_subclasses_keep_their_class(listener):
     assert doubled.dtype is torch.float64
 
 
-def test_what_stands_for_a_method_is_found_where_the_method_is(listener):
-    method, ours = torch._C.TensorBase.to, torch.Tensor.to
-    assert ours is not method
-    assert method in {ours} and ours in {method} and ours != torch.Tensor.copy_
-    assert (ours.__name__, repr(ours)) == (method.__name__, repr(method))
-    assert ours.__doc__ == method.__doc__
-    assert torch.Tensor.to(torch.ones(2), torch.float64).dtype is torch.float64
-
-
 def test_tensors_that_dispatch_themselves_are_left_alone(listener):
     from torch.testing._internal.two_tensor import TwoTensor
 

@@ -1,6 +1,5 @@
 """A session, from the first loop to its end, and what of it a forked child keeps."""
 
-import io
 import json
 import os
 import sys
@@ -164,11 +163,3 @@ def test_what_is_told_is_told_once(capsys):
     for _ in range(2):
         session.tell("something to say")
     assert capsys.readouterr().err == "loaderscope: something to say\n"
-
-
-def test_telling_raises_nothing_without_standard_error(monkeypatch):
-    closed = io.StringIO()
-    closed.close()
-    for stream in (None, closed):
-        monkeypatch.setattr(sys, "stderr", stream)
-        session.tell(f"something to say to {stream}")

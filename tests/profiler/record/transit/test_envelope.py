@@ -80,13 +80,6 @@ def test_torchdata_s_messages_keep_the_state_beside():
     assert queue.get() == (8, ("plain", None))
 
 
-def test_errors_of_the_queue_pass():
-    queue = Queue()
-    opening(queue, stateful=False)
-    with pytest.raises(IndexError):
-        queue.get()
-
-
 def test_pinning_pins_what_is_inside_and_is_timed(monkeypatch):
     given = []
     monkeypatch.setattr(envelope, "pinner", lambda: lambda *seen: given.append(seen) or "pinned")

@@ -177,16 +177,6 @@ def test_no_reference_of_ours_keeps_the_data_set(loop, looked_at, tmp_path):
     assert gone() is None
 
 
-def test_the_holder_is_emptied_by_the_loop_alone():
-    holder = [Data()]
-    tasks = queue.Queue()
-    tasks.put(None)
-    given = list(arguments(with_holder, None, tasks, queue.Queue()))
-    given[1] = holder
-    run_worker(with_holder, tuple(given))
-    assert holder == []
-
-
 def test_an_unknown_loop_runs_bare_and_the_reason_is_kept_once(tmp_path, capsys):
     for _ in range(2):
         got = run(without_names, Data(), BATCHES, (str(tmp_path), 7, 0))

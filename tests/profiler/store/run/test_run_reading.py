@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from builders import MS, T0, RunBuilder, epoch_row, loop, values_of, write_lane
+from builders import MS, T0, RunBuilder, loop, values_of
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.errors import RunUnreadable
 from loaderscope.profiler.base.host import boot_id
@@ -259,18 +259,6 @@ def test_system_columns_follow_the_recording_machine(run: RunBuilder) -> None:
     assert system.machine["cpu_user_pct"].tolist() == [12.5]
     assert system.affinity == 3
     assert [gpu.name for gpu in system.gpus] == ["Big"]
-
-
-def test_epochs_and_workers(run: RunBuilder) -> None:
-    rows = loop(3)
-    process = run.process(rank=1)
-    process.loader(rows, epochs=[epoch_row(rows, startup_ms=20)])
-    worker = {"t_ns": T0, "loader": 0, "epoch": 0, "worker": 1, "pid": 9}
-    write_lane(process.path, "workers", schema.WORKER, [worker])
-    opened = open_run(run.path)
-    assert opened.loaders[0].epochs["batches"].tolist() == [3]
-    assert opened.processes[0].workers["pid"].tolist() == [9]
-    assert opened.loaders[0].rank == 1
 
 
 def test_a_huge_integer_is_no_figure(run: RunBuilder) -> None:
