@@ -64,16 +64,9 @@ def own_collate(samples: list[Any]) -> Any:
     return torch.stack(samples)
 
 
-class Collating:
-    def __call__(self, samples: list[Any]) -> Any:
-        return own_collate(samples)
-
-
 def make_loader(kind: str, workers: int, method: str) -> DataLoader[Any]:
     dataset = {"getitems": ManyItems, "iterable": Stream}.get(kind, Items)()
-    collate: Any = (
-        None if kind in ("default", "off") else Collating() if kind == "object" else own_collate
-    )
+    collate: Any = None if kind in ("default", "off") else own_collate
     more: dict[str, Any] = (
         {"multiprocessing_context": method, "persistent_workers": True} if workers else {}
     )

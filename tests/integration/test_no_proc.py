@@ -17,23 +17,10 @@ from started import LOADERSCOPE, here, ran
 
 TRAIN = """\
 import torch
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 
-
-class Rows(Dataset):
-    def __init__(self):
-        self.x = torch.rand(4000, 8)
-
-    def __len__(self):
-        return len(self.x)
-
-    def __getitem__(self, index):
-        return self.x[index]
-
-
-if __name__ == "__main__":
-    for batch in DataLoader(Rows(), batch_size=20, num_workers=1):
-        batch.sum()
+for batch in DataLoader(torch.rand(4000, 8), batch_size=20, num_workers=1):
+    batch.sum()
 """
 
 HIDDEN = 'mount -t tmpfs none /proc && exec "$@"'

@@ -138,12 +138,6 @@ def test_a_module_and_a_program_text(train: Path) -> None:
         assert same[0] == same[1] and shown.returncode == 0
 
 
-def test_a_command_that_starts_python(train: Path) -> None:
-    result = recorded(train, sys.executable, "train.py", "fork")
-    assert result.returncode == 0
-    assert len(loaderscope.open_run("latest").loaders[0].batches["t_ns"]) == 20
-
-
 def test_ranks_of_torchrun_record_into_one_run(tmp_path: Path, runs_dir: Path) -> None:
     script = tmp_path / "ranks.py"
     script.write_text(textwrap.dedent(RANKS))

@@ -52,16 +52,15 @@ IN_PYTEST = """
             return torch.full((2,), float(index))
 
     def test_spawned_workers():
-        for context in ("spawn", "forkserver"):
-            loader = DataLoader(Squares(), batch_size=4, num_workers=1, multiprocessing_context=context)
-            assert sum(len(batch) for batch in loader) == 24
+        loader = DataLoader(Squares(), batch_size=4, num_workers=1, multiprocessing_context="spawn")
+        assert sum(len(batch) for batch in loader) == 24
 """
 
 # As in a notebook: spawned processes cannot import the program, and its data set is in a module.
 NOTEBOOK = """
     from squares import Squares
     from torch.utils.data import DataLoader
-    for context in ("spawn", "forkserver", "fork"):
+    for context in ("spawn", "fork"):
         loader = DataLoader(Squares(), batch_size=4, num_workers=1, multiprocessing_context=context)
         print(sum(len(batch) for batch in loader), flush=True)
 """
@@ -140,11 +139,11 @@ def test_under_pytest(tmp_path: Path) -> None:
     script(tmp_path, "test_spawning.py", IN_PYTEST)
     said = ran(tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path))
     assert "1 passed" in said, said
-    assert_measured(2)
+    assert_measured(1)
 
 
 def test_a_program_that_is_no_file(tmp_path: Path) -> None:
     script(tmp_path, "squares.py", IN_PYTEST)
     said = ran(tmp_path, "-c", textwrap.dedent(NOTEBOOK), paths=(tmp_path,))
-    assert said.split() == ["24", "24", "24"]
-    assert_measured(3)
+    assert said.split() == ["24", "24"]
+    assert_measured(2)

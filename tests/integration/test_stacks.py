@@ -81,12 +81,9 @@ def pure(samples: int, strange: int) -> bool:
 CASES = [
     ("custom", 2, "fork"),
     pytest.param("custom", 2, "spawn", marks=pytest.mark.slow),
-    pytest.param("object", 2, "forkserver", marks=pytest.mark.slow),
-    pytest.param("getitems", 2, "fork", marks=pytest.mark.slow),
+    pytest.param("getitems", 2, "forkserver", marks=pytest.mark.slow),
     pytest.param("iterable", 2, "fork", marks=pytest.mark.slow),
-    pytest.param("custom", 0, "fork", marks=pytest.mark.slow),
     ("default", 0, "fork"),
-    pytest.param("getitems", 0, "fork", marks=pytest.mark.slow),
 ]
 
 

@@ -16,11 +16,9 @@ def digests(method: str) -> None:
     torch.manual_seed(1)
     rows = [float(number) for number in range(24)]
     more = {"num_workers": 1, "multiprocessing_context": method} if method else {}
-    for _ in range(2):
-        say(
-            "batches",
-            [batch.tolist() for batch in DataLoader(rows, batch_size=4, shuffle=True, **more)],
-        )
+    for _ in range(1 if method else 2):  # a spawned worker imports torch, which takes seconds
+        loader = DataLoader(rows, batch_size=4, shuffle=True, **more)
+        say("batches", [batch.tolist() for batch in loader])
 
 
 def declare(method: str) -> None:

@@ -110,17 +110,6 @@ def the_same_loader_again_and_again(watch: Watch) -> None:
     held.judge(cpu_s=6)
 
 
-@program("many/short-epochs", alone=True, limit_s=400)
-def many_epochs_of_one_batch(watch: Watch) -> None:
-    loader = watch(DataLoader(Rows(4), batch_size=4))
-    next(iter(loader))
-    held = Held()
-    for _ in range(5000):
-        for batch in loader:
-            torch.is_tensor(batch)
-    held.judge(cpu_s=8)
-
-
 @program("many/short-epochs-of-workers", alone=True, limit_s=400)
 def many_epochs_of_kept_workers(watch: Watch) -> None:
     loader = watch(DataLoader(Rows(4), batch_size=4, num_workers=1, persistent_workers=True))
