@@ -110,6 +110,7 @@ def test_odd_readings_of_cpu_times():
     assert all(math.isnan(share) for share in shares((1, 2, 3, 4, 5), (1, 2, 3, 4, 5)))
     times, switches = parse_cpu(b"cpu  1 2 3 4\ncpu0 1 2 3 4\nctxt 9\n")  # old kernels
     assert times[-1] == (3, 3, 0, 4, 0) and switches == 9
+    assert parse_cpu(b"cpu  1 2 3 4\n")[1] == -1
 
 
 def test_reasons_tell_no_limit_from_no_cgroup():

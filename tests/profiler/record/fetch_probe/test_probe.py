@@ -128,6 +128,9 @@ def test_what_is_summed_up(tmp_path, monkeypatch):
     assert totals.suffixes == {".png": [1, 1, 10, 10], ".tar.gz": [1, 0, 0, 0], "": [2, 0, 0, 0]}
     assert totals.folders == {str(tmp_path): 1, "/data": 3}
     assert totals.mounts == {("/", "overlay"): 1, ("/data", "lustre"): 3}
+    assert not totals.containers
+    paths.add(["a.npz"] * 3 + ["b.npz"], 4)
+    assert totals.containers == {str(tmp_path / "a.npz"): ("npz", None)}
 
 
 def test_files_in_shared_memory_are_files_but_for_ours(tmp_path):
