@@ -44,7 +44,7 @@ def first_screen(kind: str, folder: Path) -> str:
         ("counted", IN_LOOP, "len([each for each in self.order"),
         ("lists", HDF5, '["x"][near]'),
         ("rejects", PASSES, "np.percentile(crop"),
-        ("wide", FLOAT32, "img"),
+        pytest.param("wide", FLOAT32, "img", marks=pytest.mark.slow),
     ],
 )
 def test_the_cause_is_on_the_first_screen(
@@ -64,7 +64,7 @@ HEALTHY = [
     ("trains", IN_LOOP),
     pytest.param("slices", HDF5, marks=pytest.mark.slow),
     pytest.param("goes through", PASSES, marks=pytest.mark.slow),
-    ("narrow", FLOAT32),
+    pytest.param("narrow", FLOAT32, marks=pytest.mark.slow),
 ]
 
 

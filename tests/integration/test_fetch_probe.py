@@ -152,7 +152,7 @@ def test_containers(tmp_path: Path, kind: str, workers: int) -> None:
     assert looks.opens <= looks.samples / 4
 
 
-@pytest.mark.parametrize(("workers", "context"), [(0, None), (1, "fork"), (1, "spawn")])
+@pytest.mark.parametrize(("workers", "context"), [(0, None), (1, "fork")])
 def test_chains(workers: int, context: str | None) -> None:
     dataset = data.Values(data.Compose([data.slow, data.Halve()]), 64)
     looks = looked(DataLoader(dataset, 4, num_workers=workers, multiprocessing_context=context))

@@ -312,7 +312,7 @@ JSON = st.recursive(
 FIELDS = [*json.loads(some_totals().to_json())]
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(FIELDS), JSON))
 def test_any_file_is_read(data):
     with tempfile.TemporaryDirectory() as folder:
