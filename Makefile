@@ -23,7 +23,7 @@ help: ## this list
 demo: $(READY) ## profile a small real training through a bad and through a good loader
 	@$(BIN)/loaderscope demo
 
-test: check ## linter, type checker, import contracts, then the tests: all that asserts behaviour (13 minutes)
+test: check ## linter, type checker, import contracts, then the tests: all that asserts behaviour (12 minutes)
 	@$(BIN)/python -m pytest -m "not quiet and not slow" $(AT_ONCE) $(AGAIN)
 
 test-fast: $(READY) ## the tests that start no process (a minute)

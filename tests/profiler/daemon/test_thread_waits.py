@@ -118,11 +118,14 @@ def test_what_a_process_waits_for(name: str) -> None:
     code, kind, what = WAITS[name]
     with process(f"ready()\n{code}") as waiting:
         waits = ThreadWaits()
-        found = until(lambda: waits.look(waiting.pid), lambda seen: seen.kind == kind)
+        found = until(
+            lambda: waits.look(waiting.pid),  # a child has no name of its own at first
+            lambda seen: seen.kind == kind and seen.what.startswith(what or ""),
+        )
         for _ in range(5):  # and goes on to
             again = until(lambda: waits.look(waiting.pid), lambda seen: seen.kind == kind)
             assert again.what == found.what
-        assert what is None or (found.what.startswith(what) and bool(found.what) == bool(what))
+        assert what is None or bool(found.what) == bool(what)
 
 
 def test_a_lock_that_processes_share_is_the_same_in_each_of_them() -> None:
