@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ...profiler.base.metadata import clean
 from ..case.case import Case
 from ..case.fetching import waited_on
 from ..code.hot.functions import SAMPLES_MADE, Unknown
 from ..code.hot.in_loop import in_loop
+from ..code.loop_fields import fields_of
 from ..schema.report_model import Finding, Range
 from ..stacks.stage_parts import LEAST_SHARE, Part, parts_of
 from ..stage_model.verdict import LITTLE_TO_GAIN, first_of_epoch
@@ -17,6 +19,8 @@ from .plan import capped, headrooms
 
 # Below this part of all waiting, nothing is a finding.
 LEAST_WAITING = 0.05
+# Objects take this part of handing a batch over, if they are to be named.
+MOSTLY = 0.5
 # Of fewer samples a share says little: of 10, a half may be a fifth or four fifths.
 LEAST_SAMPLES = 10
 MOST = 5
@@ -114,11 +118,17 @@ def _of_the_rest(case: Case) -> Iterator[Finding]:
         share = waiting.work.get("pack", 0.0) if stage == "transfer" else 0.0
         share += sum(waiting.causes[name].share for name in causes if name in waiting.causes)
         if share > 0:
-            known = stage in NAMES
-            yield Finding(
-                *(stage, None, None, None, _WHOLE, share),
-                _free(case, stage, _WHOLE) if known else None,
-            )
+            what = _pickled(case) if stage == "transfer" else None
+            free = _free(case, stage, _WHOLE) if stage in NAMES else None
+            yield Finding(stage, what, None, None, _WHOLE, share, free)
+
+
+def _pickled(case: Case) -> str | None:
+    """The fields of a batch whose objects cost most of handing it over, if that is so."""
+    objects = fields_of(each.path for each in case.inspection.leaves if each.kind != "tensor")
+    if not objects or case.whatif is None or case.whatif.objects_share < MOSTLY:
+        return None
+    return ", ".join(f"batch{clean(each, 40)}" for each in objects[:3])
 
 
 def _free(case: Case, stage: str, share: Range | Unknown, besides: float = 0.0) -> Range | None:

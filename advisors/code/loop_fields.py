@@ -14,13 +14,17 @@ _WRAPPERS = frozenset({"enumerate", "tqdm", "iter"})
 _ALL_NAMES = frozenset({"locals", "vars", "eval", "exec"})
 
 
-def unread(loop: Sequence[str], paths: Iterable[str]) -> tuple[str, ...]:
-    """The fields ("['graph']", "[2]") of a batch with leaves at these paths that the loop does not
-    read; () where it may read all, and of a loop that reads none."""
+def fields_of(paths: Iterable[str]) -> tuple[str, ...]:
+    """The fields ("['graph']", "[2]") of a batch with leaves at these paths."""
     found = (_FIELD.match(path) for path in paths)
-    fields = dict.fromkeys(each[0] for each in found if each is not None)
+    return tuple(dict.fromkeys(each[0] for each in found if each is not None))
+
+
+def unread(loop: Sequence[str], paths: Iterable[str]) -> tuple[str, ...]:
+    """Those of these fields that the loop does not read; () where it may read all, and of a loop
+    that reads none."""
     read = _read_by("\n".join(loop))
-    return tuple(each for each in fields if each not in read) if read else ()
+    return tuple(each for each in fields_of(paths) if each not in read) if read else ()
 
 
 def _read_by(source: str) -> frozenset[str] | None:

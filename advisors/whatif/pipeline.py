@@ -161,17 +161,22 @@ def _handed_over(
     the rest of receiving a batch in main. `left` is the remaining share of computing in a worker.
 
     A feeder thread packs while the worker goes on, but both need the interpreter. The CPU time of
-    packing blocks the worker; the rest of the measured time was waiting for the interpreter.
-    Unpacking asks a thread of the worker for each tensor, which waits likewise. With less work in
-    the worker, both wait less.
+    packing blocks the worker; the rest of the measured time was waiting for the interpreter, or
+    pickling objects. Unpacking asks a thread of the worker for each tensor, which waits likewise.
+    With less work in the worker, both wait less: at most by as much.
     """
     model, zeros, transfer = w.handover, np.zeros(len(rows)), plan.factor("transfer")
     pack, unpack, receive = zeros + model.pack_ns, zeros + model.unpack_ns, model.receive_ns
     if w.num_workers:
         pack, unpack, receive = w.pack_ns[rows], w.unpack_ns[rows], w.receive_ns
     own, asked = np.minimum(pack, model.pack_ns), np.minimum(unpack, model.unpack_ns)
-    unpack = (asked + (unpack - asked) * left) * transfer * plan.factor("unpack")
-    return own * transfer, (pack - own) * left * transfer, unpack, receive * transfer
+    computed = w.cpu_ns[rows]
+    pack, unpack = (
+        taken - np.minimum(taken - least, computed) * (1 - left)
+        for taken, least in ((pack, own), (unpack, asked))
+    )
+    unpack = unpack * transfer * plan.factor("unpack")
+    return own * transfer, (pack - own) * transfer, unpack, receive * transfer
 
 
 def made_in_main(w: Workload, plan: Plan, rows: Rows) -> tuple[Floats, Floats]:

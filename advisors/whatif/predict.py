@@ -114,6 +114,15 @@ class WhatIf:
         return 1 - min(max(0.0, beyond), float(w.cpu_ns.mean())) / measured if measured else 1.0
 
     @property
+    def objects_share(self) -> float:
+        """Of the time of packing and unpacking, what neither tensors of that number and size nor
+        making batches meanwhile can explain: objects that are pickled."""
+        w = self.workload
+        measured = float(w.pack_ns.mean() + w.unpack_ns.mean())
+        modelled = w.handover.pack_ns + w.handover.unpack_ns
+        return max(0.0, self.handover_share - modelled / measured) if measured else 0.0
+
+    @property
     def busy_beside(self) -> float:
         """Cores that other programs use while this loop runs without workers; 0 if that is
         noise."""

@@ -35,8 +35,10 @@ def doing_text(found: Doing) -> str:
 
 def finding_text(found: Finding) -> str:
     """'`gc.collect()` data.py:610, 100 % of fetch; without it ×628'"""
-    if found.text is None:
-        what = f"{STAGES.get(found.stage, found.stage)}, {percent(found.waiting_share)} of the wait"
+    if found.stage == "transfer" or found.text is None:
+        what = STAGES.get(found.stage, found.stage)
+        what += f" (pickling {clean(found.text, 90)})" if found.text is not None else ""
+        what += f", {percent(found.waiting_share)} of the wait"
     else:
         code = found.place is not None
         what = f"`{clean(found.text, 60)}`" if code else clean(found.text, 60)

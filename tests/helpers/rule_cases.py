@@ -32,7 +32,7 @@ class FakeWhatIf:
     baseline_batches_per_s = 100.0
     crowded = False
     handover_share = 1.0
-    released_share = cold_share = busy_beside = unknown_share = 0.0
+    objects_share = released_share = cold_share = busy_beside = unknown_share = 0.0
 
     def __init__(self, answer: Range | float | Callable[..., float] = ANSWER) -> None:
         self.answer = answer

@@ -55,6 +55,20 @@ class Trains(Rows):
                 break
 
 
+class Carries(Rows):
+    """Each sample has an object with it that the loop does not use."""
+
+    trees = tuple({node: [node + tree] * 3 for node in range(5000)} for tree in range(16))
+
+    def __getitem__(self, index: int) -> Any:
+        return {"x": super().__getitem__(index), "tree": self.trees[index % 16]}
+
+
+def carried(samples: list[Any]) -> Any:
+    xs = torch.stack([each["x"] for each in samples])
+    return {"x": xs, "tree": [each["tree"] for each in samples]}
+
+
 class Stored(Dataset):
     """Windows of a contiguous HDF5 file."""
 
@@ -163,7 +177,7 @@ def train_step(batch: Any) -> None:
 
 
 def dataset_of(kind: str, folder: str) -> Any:
-    in_loop = {"counted": Counted, "trains": Trains}
+    in_loop = {"counted": Counted, "trains": Trains, "carries": Carries}
     stored = {"lists": Lists, "slices": Slices}
     images = {"wide": Wide, "narrow": Narrow}
     changes = {"rejects": bright_crop, "goes through": levels}
@@ -192,9 +206,15 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         dataset = dataset_of(kind, folder)
-        loader = loaderscope.watch(DataLoader(dataset, batch_size=8))
+        sent = {"num_workers": 2, "collate_fn": carried} if kind == "carries" else {}
+        loader = loaderscope.watch(DataLoader(dataset, batch_size=8, **sent))
         if kind == "trains":
             dataset.train()
+        if kind == "carries":
+            for batch in loader:
+                train_step(batch["x"])
+                if over():
+                    break
         for epoch in epochs():
             if kind == "plain":
                 dataset.set_epoch(epoch)

@@ -22,6 +22,7 @@ pytestmark = [
 
 PROGRAM = Path(__file__).with_name("causes_programs.py")
 IN_LOOP, HDF5 = "Take this out of the loop", "Read HDF5 in large slices, or from memory"
+UNREAD = "Leave out of the batch what the loop does not use: batch['tree']"
 PASSES, FLOAT32 = "Find out once what passes", "Compute in float32 what becomes float32"
 
 
@@ -44,6 +45,7 @@ def first_screen(kind: str, folder: Path) -> str:
         ("counted", IN_LOOP, "len([each for each in self.order"),
         ("lists", HDF5, '["x"][near]'),
         ("rejects", PASSES, "np.percentile(crop"),
+        ("carries", UNREAD, "handing batches over from the workers (pickling batch['tree'])"),
         pytest.param("wide", FLOAT32, "img", marks=pytest.mark.slow),
     ],
 )

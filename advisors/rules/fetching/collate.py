@@ -201,7 +201,6 @@ def _default(case: Case, collate_us: float) -> Outcomes:
         f"{_NUMBERS.why} This batch has {len(numbers)}{more} of them in batch{at}.",
         {"collating a batch": us(collate_us)},
         caveat="The loop then gets one tensor, with a row for each sample, where it got a list.",
-        by_hand=True,
     )
 
 

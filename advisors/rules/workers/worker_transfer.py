@@ -3,9 +3,10 @@
 What it looks for
     Workers whose batches cost at least 15 % of the waiting to hand over (WAITING_SHARE), because
     they hold more than 32 tensors (MANY_TENSORS) of less than 4 kB each (TINY_BYTES), because more
-    than 250 kB of each batch is pickled through the pipe (PICKLED_BYTES), or because float64 is
-    sent where float32 would do. If the loop does not read some of the batch's fields, and they are
-    pickled or a quarter of its bytes (UNREAD_SHARE), these come first.
+    than 250 kB of each batch is pickled through the pipe (PICKLED_BYTES) or pickling takes half of
+    the time (OBJECTS_SHARE), or because float64 is sent where float32 would do. If the loop does
+    not read some of the batch's fields, and they are pickled or a quarter of its bytes
+    (UNREAD_SHARE), these come first.
 
 Why it matters
     A tensor's data crosses in shared memory, but each tensor costs a file descriptor, a mapping and
@@ -49,6 +50,7 @@ TINY_BYTES = 4096
 # far more per byte: 588 kB of dicts took 100 ms on the reference machine
 # (benchmarks/known_answers.py, many-objects).
 PICKLED_BYTES = 250_000
+OBJECTS_SHARE = 0.5  # of the time, whatever their bytes: many small ones cost most
 # A batch's cost is by the byte, not by the call, only from about here: a megabyte takes some 0.1 ms
 # to copy.
 BIG_BYTES = 4_000_000
@@ -91,7 +93,6 @@ def examine(case: Case) -> Outcomes:
             "pickled per batch": size(per_batch(case, "pickled_bytes")),
         },
         caveat=cause.caveat,
-        by_hand=not cause.functions,
     )
 
 
@@ -103,22 +104,24 @@ def _code(case: Case, cause: _Cause) -> str:
     return code_from("crossing", *cause.functions, then=then, COLLATE=collate_name(case))
 
 
-def _unread(case: Case, pickled: float) -> _Cause | None:
+def _unread(case: Case, pickles: bool, objects: float) -> _Cause | None:
     """Fields that the loop does not read, if handing them over costs."""
     leaves = case.inspection.leaves
     fields = unread(case.inspection.loop, (leaf.path for leaf in leaves))
     others = [leaf for leaf in leaves if not leaf.path.startswith(fields)]
     total, used = (sum(leaf.nbytes or 0 for leaf in each) for each in (leaves, others))
     left = used / total if total else 1.0
-    if pickled > PICKLED_BYTES and all(leaf.kind == "tensor" for leaf in others):
-        left = min(left, 0.3)
+    high = (1 + left) / 2
+    if pickles and all(leaf.kind == "tensor" for leaf in others):
+        left = min(left, 0.3, 1 - objects)
+        high = min(high, 3 * left)
     if not fields or left > 1 - UNREAD_SHARE:
         return None
     named = clean(", ".join(f"batch{each}" for each in fields[:4]), 160)
     return _Cause(
         f"Leave out of the batch what the loop does not use: {named}",
         "The loop's source does not read these fields, and each batch carries them.",
-        (left / 2, (1 + left) / 2),
+        (left / 2, high),
         (),
         "Functions that are handed the batch elsewhere, evaluation for instance, may read them.",
     )
@@ -127,7 +130,9 @@ def _unread(case: Case, pickled: float) -> _Cause | None:
 def _cause(case: Case) -> _Cause | None:
     many, pickled = per_batch(case, "tensors") or 0.0, per_batch(case, "pickled_bytes") or 0.0
     a_batch = case.report.bytes_per_batch
-    if (found := _unread(case, pickled)) is not None:
+    objects = case.whatif.objects_share if case.whatif is not None else 0.0
+    pickles = pickled > PICKLED_BYTES or objects > OBJECTS_SHARE
+    if (found := _unread(case, pickles, objects)) is not None:
         return found
     if many > MANY_TENSORS and a_batch is not None and a_batch / many < TINY_BYTES:
         return _Cause(
@@ -140,7 +145,7 @@ def _cause(case: Case) -> _Cause | None:
             ("collate_packed", "unpack"),
             "Every loop over this loader then has to call unpack(), evaluation included.",
         )
-    if pickled > PICKLED_BYTES:
+    if pickles:
         return _Cause(
             "Return tensors from the workers, not arrays or Python objects",
             f"{size(pickled)} of it is pickled through a pipe instead of lying in shared memory.",

@@ -8,7 +8,9 @@ Nothing here raises.
 from __future__ import annotations
 
 import sys
+import threading
 from contextlib import suppress
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ...base import batch_record
@@ -40,9 +42,15 @@ def look_at_parts(recorder: Recorder) -> None:
     if loader is not None:
         found = recorder.facts["inspection"] = inspect_loader(loader)
         with suppress(Exception):
-            frame = users_frame(sys._getframe(1))
-            if frame is not None and (loop := loop_at(frame)):
+            if loop := loop_at(_iterating()):
                 found["loop"] = loop
+
+
+def _iterating() -> FrameType:
+    """The user's frame that iterates: in this thread, or in the main thread, which waits for this
+    one."""
+    waiting = sys._current_frames()[threading.main_thread().ident or 0]
+    return users_frame(sys._getframe(1)) or users_frame(waiting) or waiting
 
 
 class FirstLooks:

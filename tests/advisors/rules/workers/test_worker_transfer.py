@@ -104,7 +104,9 @@ def test_a_field_that_the_loop_does_not_read(tmp_path: Path) -> None:
     loop = ["for batch in loader:", "    step(batch['x'])"]
     found = advice(NAME, costly(tmp_path, leaves=leaves, loop=loop, pickled_bytes=5_000_000))
     assert found.title.endswith("batch['graph']")
-    assert found.by_hand and found.code.startswith("# By hand") and "batch['graph']" in found.code
+    assert (
+        not found.by_hand and found.code.startswith("# By hand") and "batch['graph']" in found.code
+    )
     leaves[0]["path"] = "['a\nimport os']"
     found = advice(NAME, costly(tmp_path / "x", leaves=leaves, loop=loop, pickled_bytes=5_000_000))
     assert found.code.count("\n") == 1
