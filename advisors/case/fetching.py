@@ -15,15 +15,16 @@ MAIN_PART = 0.5
 def sample_time_us(case: Case) -> float | None:
     """Fetching, µs per sample; per item of a data set that gives batches of unknown size."""
     fetch = case.mean_us("fetch")
-    return _per_sample(case, fetch) if case.report.batches else None
+    return per_sample(case, fetch) if case.report.batches else None
 
 
 def sample_bytes(case: Case) -> float | None:
     """Bytes of a sample as it reaches the batch."""
-    return _per_sample(case, case.report.bytes_per_batch)
+    return per_sample(case, case.report.bytes_per_batch)
 
 
-def _per_sample(case: Case, per_batch: float | None) -> float | None:
+def per_sample(case: Case, per_batch: float | None) -> float | None:
+    """A mean per batch as one per sample."""
     samples = case.report.samples or case.report.batches
     return per_batch * case.report.batches / samples if per_batch is not None and samples else None
 

@@ -15,10 +15,13 @@ from .shapes import CHANCE
 AVOID = "do this once before training and keep the result, avoid it, or make it cheaper."
 
 
-def line_costs(stage: str, text: str, place: str | None, call: str | None, share: Range) -> str:
-    """'`line` (train.py:41) takes 90 % of fetch, in PIL's decode'."""
+def line_costs(
+    stage: str, text: str, place: str | None, call: str | None, share: Range, alike: int = 0
+) -> str:
+    """'`line` (train.py:41) takes 90 % of fetch, in PIL's decode'; `alike` more lines included."""
     at = f" ({place})" if place is not None else ""
-    below = f", in {call}" if call is not None else ""
+    at += f", with {alike} more line{'s' * (alike > 1)} like it," if alike else ""
+    below = f", in {call}" if call is not None and not alike else ""
     return f"`{clean(text, 80)}`{at} takes {percent(share.mid)} of {stage}{below}"
 
 

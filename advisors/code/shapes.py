@@ -42,6 +42,14 @@ _VIEWS = (
 # Calls that search what they are of for the value that they are given.
 _SEARCHES = ("index", "query", "where", "nonzero", "argwhere", "flatnonzero")
 _LISTS = ("list", "tuple", "texts", "paths", "numbers", "tensor", "ndarray")
+# Calls that are given all of a collection and look at a part of it, or hand it on.
+_QUICK = (
+    *("len", "take", "get", "getitem", "searchsorted", "index_select", "gather", "iter", "next"),
+    *("enumerate", "zip", "range", "isinstance", "type", "id", "getattr", "hasattr", "partial"),
+    *("bisect", "bisect_left", "bisect_right", "itemgetter", "open", "print", *_DRAWN),
+)
+_WEIGHED = ("p", "weights", "cum_weights")  # by these, drawing one goes through all
+MANY = 1000  # a collection of so many is not gone through for each sample
 # Calls that make a list of all.
 _LISTED = (
     *("list", "sorted", "tolist", "values", "namelist", "getnames", "listdir", "readlines"),
@@ -120,6 +128,16 @@ _SEARCHED = Shape(
     "make a dict, a set or a sorted index once in __init__.",
     0.9,
     costly=True,
+)
+ALL = "all for one"
+_ALL = Shape(
+    ALL,
+    "Do not go through all of a collection for each sample",
+    ", and is given all of `{}` for one sample",
+    "make once what this looks for (a set, a dict, places by value, cumulative sums), or draw "
+    "again until it fits.",
+    0.95,
+    waste=False,
 )
 _SEARCHED_BY_SQL = Shape(
     "searched by SQL",
@@ -204,7 +222,8 @@ def shape_of(
     source: Source, line: str, called_below: str = "", held: Mapping[str, str] | None = None
 ) -> Shape | None:
     """The shape of this line of a method, and of the function that takes most of it. None where
-    nothing is known to be wrong with it. `held` are the kinds of the data set's attributes."""
+    nothing is known to be wrong with it. `held` are the kinds of the data set's attributes, and
+    under "name[]" those of their items, under "name#" the length of those of MANY items."""
     if _PROXY in called_below:
         return _OTHER_PROCESS
     call, held = not_needed(line), held or {}
@@ -227,6 +246,7 @@ def shape_of(
         (back_and_forth(line), _UNDONE),
         (smaller, _PART_USED),
         (in_float64(method, statement, held), _FLOAT64),
+        (all_for_one(statement, held), _ALL),
         (one_by_one(method, statement), _ONE_BY_ONE),
         (thrown_away(method, statement), _THROWN_AWAY),
     ):
@@ -306,6 +326,29 @@ def searched(method: Method, statement: ast.stmt | None, held: Mapping[str, str]
             case ast.Call() if _searches(node, method):
                 return True
     return False
+
+
+def all_for_one(statement: ast.stmt | None, held: Mapping[str, str]) -> str | None:
+    """The large collection of the data set's, all of which goes into a call or an operation here:
+    'self.weights (100,000)'."""
+    for node in nodes_read(statement):
+        given: list[ast.expr] = []
+        match node:
+            case ast.BinOp(left, _, right):
+                given = [left, right]
+            case ast.Compare(left, [op, *_], right) if not isinstance(op, ast.In | ast.NotIn):
+                given = [left, *right]
+            case ast.comprehension(iter=each):
+                given = [each]
+            case ast.Call(args=args, keywords=named):
+                weighed = [each.value for each in named if each.arg in _WEIGHED]
+                rest = [*args, *(each.value for each in named)]
+                given = weighed if called(node) in _QUICK else rest
+        for each in given:
+            match each:
+                case ast.Attribute(ast.Name("self"), name) if many := held.get(f"{name}#"):
+                    return f"self.{name} ({many})"
+    return None
 
 
 def _is_list(value: ast.expr, method: Method, held: Mapping[str, str]) -> bool:
@@ -431,7 +474,9 @@ def in_float64(method: Method, statement: ast.stmt | None, held: Mapping[str, st
 
 def _compares(test: ast.expr, method: Method) -> bool:
     return any(
-        isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq) and method.varies([node])
+        isinstance(node, ast.Compare)
+        and isinstance(node.ops[0], ast.Eq | ast.NotEq)
+        and method.varies([node])
         for node in ast.walk(test)
     )
 
@@ -454,7 +499,7 @@ def one_by_one(method: Method, statement: ast.stmt | None) -> str | None:
     if loop is not None and _small(loop):
         return method.text(loop)
     for node in nodes_read(statement):
-        if isinstance(node, ast.ListComp | ast.GeneratorExp) and _small(node):
+        if isinstance(node, ast.ListComp | ast.DictComp | ast.GeneratorExp) and _small(node):
             return ast.unparse(node)
     return None
 

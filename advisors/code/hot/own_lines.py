@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ....profiler.record.inspect.uses import place_of
@@ -17,7 +17,7 @@ from ..method import Method, linked
 class OwnLine(NamedTuple):
     """A line of this method of a part: of a loop, the one in it that takes most. `text` is the
     first line of its statement, `call` the library's function below it that takes most; `share` is
-    that of the loop, else of the line."""
+    that of the loop, else of the line; with those of `alike` more lines of the method."""
 
     part: Part
     method: Method
@@ -26,6 +26,15 @@ class OwnLine(NamedTuple):
     place: str | None
     call: str | None
     share: Range
+    alike: int = 0
+
+    def with_others(self, others: Sequence[OwnLine]) -> OwnLine:
+        """It and these lines of its method as one."""
+        ranges = [each.share for each in (self, *others)]
+        low, mid, high = (
+            min(1.0, sum(getattr(each, end) for each in ranges)) for end in ("low", "mid", "high")
+        )
+        return self._replace(share=Range(low, mid, high), alike=len(others))
 
 
 def own_lines(

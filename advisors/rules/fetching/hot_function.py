@@ -36,6 +36,9 @@ When not to
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
+
 from ....profiler.base.metadata import clean
 from ...case.advice import Advice, Outcome, Outcomes, Unmeasured
 from ...case.case import Case
@@ -69,7 +72,7 @@ from ...code.layouts.container_access import findings
 from ...code.layouts.kept import opener_of
 from ...code.layouts.stored import StoredForm, stored_form
 from ...code.shape_code import kinds_of, shape_code
-from ...code.shapes import CHANCE, FLOAT32, ONE_BY_ONE, Shape, shape_of
+from ...code.shapes import ALL, CHANCE, FLOAT32, ONE_BY_ONE, Shape, shape_of
 from ...schema.evidence import Evidence, count, percent, size, us
 from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage, Range
@@ -196,17 +199,14 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     stands_out = other is not None and other.share >= STANDS_OUT
     below = other.name if other is not None else ""
     sources = SourceLines(case.process, case.loader)
-    lines = [
-        each
-        for each in own_lines(stage, case.inspection.parts, sources)
-        if each.share.mid >= STANDS_OUT
-    ]
-    if any(_is_opener(case, each) for each in lines):
+    lines = own_lines(stage, case.inspection.parts, sources)
+    if any(_is_opener(case, each) for each in lines if each.share.mid >= STANDS_OUT):
         return  # the rule storage-format says what to do
     floats = {each.dtype for each in case.inspection.leaves if "float" in (each.dtype or "")}
     only = {"": FLOAT32} if floats == {FLOAT32} else {}
     shapes = [(each, shape) for each in lines if (shape := _shape(each, below, only)) is not None]
     shapes = [(each, shape) for each, shape in shapes if not _called_for(stage, each, shape)]
+    shapes = [found for found in _together(shapes) if found[0].share.mid >= STANDS_OUT]
     worst = max(shapes, key=lambda found: found[1].waste, default=None)
     if worst is not None and worst[1].waste:
         yield _shaped(case, stage, *worst, sample_us)
@@ -243,10 +243,19 @@ def _shape(line: OwnLine, below: str, more: dict[str, str]) -> Shape | None:
     return shape_of(line.method, line.line, f"{line.call} {below}", kinds_of(line.part) | more)
 
 
+def _together(shapes: list[tuple[OwnLine, Shape]]) -> Iterator[tuple[OwnLine, Shape]]:
+    """Lines of one shape in one method as one line, the first of them."""
+    alike = defaultdict[tuple[int, str], list[tuple[OwnLine, Shape]]](list)
+    for line, shape in shapes:
+        alike[id(line.method), shape.key].append((line, shape))
+    for (line, shape), *others in alike.values():
+        yield line.with_others([each for each, _ in others]), shape
+
+
 def _called_for(stage: CodeStage, line: OwnLine, shape: Shape) -> bool:
-    """Whether a loop takes long for an own function that it calls, not for going one by one."""
+    """Whether a line takes long for an own function that it calls, not for going through much."""
     called = own_called(stage, line.place)
-    return shape.key == ONE_BY_ONE and called >= MAIN_PART * line.share.mid
+    return shape.key in (ALL, ONE_BY_ONE) and called >= MAIN_PART * line.share.mid
 
 
 def _is_opener(case: Case, line: OwnLine) -> bool:
@@ -274,7 +283,7 @@ def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape, sample_us
         free, caveat, effort = form.left(sample_us), ONCE, "a conversion"
     return case.change(code=code, fetch=free).advise(
         f"{shape.title}: {text}",
-        f"{line_costs('fetch', text, line.place, line.call, share)}{shape.why}.",
+        f"{line_costs('fetch', text, line.place, line.call, share, line.alike)}{shape.why}.",
         {**_sampled(stage, share), "line": line.place, **_stored(form)},
         caveat=caveat,
         effort=effort,

@@ -5,11 +5,13 @@ What it looks for
     workers, in every epoch that shows them. If they cannot be compared: a source without
     get_worker_info whose epochs give exactly as many samples as workers times the length of what it
     iterates over, or whose first epoch has several workers at the same files (shards behind a
-    shuffle buffer, which gives each worker another order).
+    shuffle buffer, which gives each worker another order). A stream that goes through all samples
+    of another data set and keeps every N-th.
 
 Why it matters
     Each worker holds a copy of the data set and iterates over all of it, so every sample is seen
-    once per worker. Epochs are N times as long, and each batch is repeated N times in a row.
+    once per worker. Epochs are N times as long, and each batch is repeated N times in a row. What
+    is divided after it was made costs as much: each worker makes all samples.
 
 What to change
     Let each worker take its own part, by torch.utils.data.get_worker_info(): part of the files or
@@ -22,19 +24,22 @@ When not to
 
 from __future__ import annotations
 
+import ast
+import re
 from collections import Counter, defaultdict
 
 import numpy as np
 
+from ....profiler.base.metadata import clean
 from ....profiler.store.inspection import Attribute, Part
 from ...case.advice import Outcomes
 from ...case.case import Case
-from ...case.code_text import Source
-from ...case.fetching import names_used
+from ...case.code_text import Source, parsed
+from ...case.fetching import fetch_share, names_used
 from ...code.batched.drawn import samples_an_epoch
 from ...code.inputs import is_name
 from ...code.loader_code import dataset_class, loader_code
-from ...schema.evidence import Evidence, count
+from ...schema.evidence import Evidence, count, percent
 from ...schema.report_model import Range
 
 KIND = "correctness"
@@ -43,6 +48,10 @@ NEEDS = "DataLoader stream"
 # Batches of each worker and epoch that carry a digest of their contents.
 COMPARED = 2
 _SHARDS = frozenset({"get_worker_info", "worker_info", "split_dataset_by_node", "split_by_worker"})
+_RAW = """\
+#     raw = raw[worker.id :: worker.num_workers]   # texts, paths or records
+# in the __iter__ that makes the samples, with worker = torch.utils.data.get_worker_info().
+"""
 _LISTS = ("paths", "texts", "list", "numbers")
 
 
@@ -66,6 +75,7 @@ def examine(case: Case) -> Outcomes:
         files = "1 file was" if shards == 1 else f"{shards} files were"
         repeats, why = workers, f"{files} read by several of the {workers} workers"
     if repeats < 2:
+        yield from _divided_late(case)
         return
     shared, factor = _shared_list(case), float(repeats)
     # If only every N-th sample is kept, each worker still makes all: as slow as now, but each
@@ -79,6 +89,41 @@ def examine(case: Case) -> Outcomes:
         caveat="Epochs get shorter by that factor. With several ranks, divide by rank as well."
         + " Leave it where a function that __iter__ calls divides the samples." * bool(why),
     )
+
+
+def _divided_late(case: Case) -> Outcomes:
+    """Each worker makes all samples, and throws away those of the others."""
+    late = next(filter(None, map(_of_others, case.inspection.parts)), None)
+    if late is None:
+        return
+    share, workers = fetch_share(case), case.num_workers
+    code = f"# By hand: divide what `{late}` gives before samples are made of it:\n{_RAW}"
+    yield case.change(code=code, fetch=(1 / workers, 1 - 0.5 / workers)).advise(
+        f"Divide the stream before samples are made: {late}",
+        f"Each of the {workers} workers goes through all samples of `{late}` and keeps its own. "
+        "What it makes for the others is thrown away.",
+        {"workers": count(workers), "fetching": percent(share, "of all waiting")},
+        caveat="A stream that does other work than making these samples gains less.",
+        kind="speed",
+    )
+
+
+def _of_others(part: Part) -> str | None:
+    """What its `__iter__` goes through, if that is another data set, to keep every N-th sample."""
+    sets = "|".join(re.escape(each.name) for each in part.attributes if each.kind == "dataset")
+    tree = parsed(part.iter) if sets else None
+    for node in ast.walk(tree) if tree is not None else ():
+        match node:
+            case ast.For(iter=over):
+                tests = (each.test for each in ast.walk(node) if isinstance(each, ast.If))
+                late = any("%" in ast.unparse(test) for test in tests)
+            case ast.Call(args=[over, _, _, _]):
+                late = ast.unparse(node.func).endswith("islice")
+            case _:
+                continue
+        if late and re.search(rf"\bself\.({sets})(?![\w.])", ast.unparse(over)):
+            return clean(ast.unparse(over), 80)
+    return None
 
 
 def _alike(case: Case) -> list[int]:

@@ -26,6 +26,7 @@ from typing import Any
 from ...case.advice import Advice, Outcomes
 from ...case.case import Case
 from ...case.code_text import Source, identifier, last_part
+from ...case.fetching import per_sample
 from ...code.hot.functions import FEW_SAMPLES, SAMPLES_MADE, outermost
 from ...code.loader_code import DROP, loader_code
 from ...code.loader_form import form_of
@@ -46,6 +47,7 @@ FIRST_SHARE = 0.05
 # 0.2 to 10 µs. What is drawn once per epoch is separate: see costs.DRAWN_AS_ARRAY.
 LEFT_TORCH = (0.08, 0.35)
 LEFT_OWN = (0.02, 0.3)
+OWN_US = 10.0
 _TORCH = (
     "RandomSampler",
     "SequentialSampler",
@@ -72,8 +74,12 @@ def examine(case: Case) -> Outcomes:
     if made is not None and made.mid >= MAKES_SAMPLES:
         yield _reads_samples(case, name, made)
         return
+    # Of what takes longer still, no more is left.
+    slow = max(1.0, (per_sample(case, mean) or 0.0) / OWN_US)
     drawn: dict[str, Any] = (
-        {"index": LEFT_OWN} if own else {"index": LEFT_TORCH, "draw": DRAWN_AS_ARRAY}
+        {"index": tuple(left / slow for left in LEFT_OWN)}
+        if own
+        else {"index": LEFT_TORCH, "draw": DRAWN_AS_ARRAY}
     )
     yield case.change(code=_code(case, name), **drawn).advise(
         "Draw the indices of an epoch at once, as an array",

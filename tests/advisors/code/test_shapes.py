@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from loaderscope.advisors.code.method import Method, linked
-from loaderscope.advisors.code.shapes import CHANGES, FLOAT32, changing, shape_of
+from loaderscope.advisors.code.shapes import ALL, CHANGES, FLOAT32, changing, shape_of
 
 GETITEM = "def __getitem__(self, index):\n"
 SOURCE = (
@@ -91,6 +91,29 @@ LINES = {
 def key_of(source: Any, line: str, held: dict[str, str] | None = None) -> str | None:
     shape = shape_of(source if isinstance(source, Method) else source.split("\n"), line, held=held)
     return shape.key if shape is not None else None
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("other = random.choice(list(self.items - self.seen[index]))", "self.items (6,000)"),
+        ("other = np.random.choice(10, p=self.weights)", "self.weights (100,000)"),
+        ("other = random.choices(range(10), weights=self.weights)", "self.weights (100,000)"),
+        ("near = knn(self.weights, self.few[index])", "self.weights (100,000)"),
+        ("near = (self.weights < self.few[index]).argmin()", "self.weights (100,000)"),
+        ("other = random.choice(self.weights) * index", None),  # it takes one
+        ("place = np.searchsorted(self.weights, index)", None),
+        ("value = parse(self.weights[index])", None),
+        ("known = index in self.items", None),
+        ("near = knn(self.few, index)", None),
+    ],
+)
+def test_all_of_a_large_collection_for_one_sample(line: str, found: str | None) -> None:
+    held = {"items#": "6,000", "weights#": "100,000"}
+    shape = shape_of(body(line).split("\n"), line, held=held)
+    key = shape.key if shape is not None else None
+    assert (key == ALL) is (found is not None), key
+    assert shape is None or found is None or f"`{found}`" in shape.why
 
 
 def body(*lines: str, head: str = GETITEM) -> str:

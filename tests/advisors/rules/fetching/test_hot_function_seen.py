@@ -507,3 +507,28 @@ def test_a_loop_over_what_takes_long_by_itself_is_not_one_by_one(
         ),
     )
     assert found.title.startswith("Do this for all values at once") == loop
+
+
+class Triplets(Plain):
+    """Two lines that search, neither of which takes most."""
+
+    def __getitem__(self, index: int) -> Any:
+        same = np.flatnonzero(self.labels == index)
+        other = np.flatnonzero(self.labels != index)
+        return same[0] + other[0]
+
+
+def test_lines_of_one_shape_count_together(tmp_path: Path) -> None:
+    own = f"Triplets.__getitem__ {OWN}"
+    made = seen(
+        case(tmp_path, Triplets(), 40.0), (f"{own}:41", 50), (f"{own}:42", 39), (f"{own}:43", 11)
+    )
+    code = made.report.code
+    assert code is not None
+    texts = dict(enumerate(inspect.getsource(Triplets.__getitem__).splitlines()[1:], 41))
+    fetch = code.stages["fetch"]
+    lines = tuple(replace(line, text=texts[line.line].strip()) for line in fetch.lines)
+    code = replace(code, stages={"fetch": replace(fetch, lines=lines)})
+    found = advice(NAME, replace(made, report=replace(made.report, code=code)))
+    assert found.title == f"Look this up instead of searching for it: {texts[41].strip()}"
+    assert "with 1 more line like it, takes 89 % of fetch" in found.why

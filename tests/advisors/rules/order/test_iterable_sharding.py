@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +45,25 @@ class Sharded(Numbers):
         yield from self.items[worker.id :: worker.num_workers] if worker else self.items
 
 
+class EveryNth(IterableDataset[int]):
+    """Divides samples that were made already."""
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+
+    def __iter__(self) -> Iterator[int]:
+        worker: Any = get_worker_info()
+        for number, sample in enumerate(self.source):
+            if number % worker.num_workers == worker.id:
+                yield sample
+
+
+class Sliced(EveryNth):
+    def __iter__(self) -> Iterator[int]:
+        worker: Any = get_worker_info()
+        return itertools.islice(self.source, worker.id, None, worker.num_workers)
+
+
 def case(
     tmp_path: Path, dataset: Any, digests: tuple[tuple[int, int], ...] = ((5, 6), (5, 6)), *, workers: int = 2,
     batches: int = 60, epochs: int = 2, kind: str = "iterable",
@@ -84,6 +104,24 @@ def test_workers_with_the_same_batches_are_told_and_helped(
     after = drawn(loader)
     assert len(before) == 2 * len(after) and after == sorted(set(before))
     assert drawn(DataLoader(loader.dataset, batch_size=4)) == after
+
+
+@pytest.mark.parametrize(
+    ("dataset", "late"),
+    [
+        (EveryNth(Numbers()), "enumerate(self.source)"),
+        (Sliced(Numbers()), "self.source"),
+        (EveryNth(["a.txt", "b.txt"]), None),  # what is divided is not made yet
+    ],
+)
+def test_a_stream_that_is_divided_after_its_samples_were_made(
+    tmp_path: Path, dataset: Any, late: str | None
+) -> None:
+    found = outcomes(NAME, case(tmp_path, dataset, ((5, 6), (7, 8))))
+    assert bool(found) is (late is not None)
+    if late is not None:
+        assert found[0].title == f"Divide the stream before samples are made: {late}"
+        assert found[0].kind == "speed" and "2 workers" in found[0].why
 
 
 def test_without_digests_the_number_of_samples_tells(tmp_path: Path) -> None:
