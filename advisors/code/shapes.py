@@ -154,6 +154,13 @@ _PART_READ = Shape(
     0.3,
     "Where data are stored in chunks, those that hold the part are still read whole.",
 )
+_FETCHED_AGAIN = Shape(
+    "whole for a part",
+    "Fetch this once, not for each item of a loop",
+    ", and fetches `{}` anew for each item that is taken of it",
+    "fetch it once before the loop, or the items alone.",
+    0.5,
+)
 # Their work is needed, but not done so. What is done stands in the place of {}.
 _UNDONE = Shape(
     "back and forth",
@@ -178,6 +185,13 @@ _FRONT = Shape(
     "Use a deque for what is taken from the front",
     ", and a list moves all that is left each time",
     "use collections.deque, with popleft() or appendleft().",
+    0.9,
+)
+_SUMMED = Shape(
+    "summed lists",
+    "Join lists with itertools.chain, not with sum()",
+    ", and copies all that is joined so far for each of them",
+    "list(itertools.chain.from_iterable(lists)).",
     0.9,
 )
 _WALKED = Shape(
@@ -242,6 +256,7 @@ def shape_of(
     if nested is None and whole:
         return _PART_READ
     for found, shape in (
+        (fetched_again(statement, held), _FETCHED_AGAIN),
         (nested, replace(_ONE_BY_ONE, waste=True)),
         (back_and_forth(line), _UNDONE),
         (smaller, _PART_USED),
@@ -369,6 +384,8 @@ def _is_list(value: ast.expr, method: Method, held: Mapping[str, str]) -> bool:
 
 
 def _searches(call: ast.Call, method: Method) -> bool:
+    if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "self":
+        return False  # a method of its own
     name, inside = called(call), [*call.args, *(each.value for each in call.keywords)]
     equal = any(_compares(each, method) for each in inside)
     if name in _SEARCHES[:2] and (equal or method.varies(inside)):
@@ -396,12 +413,14 @@ def _tests_all(loop: ast.For | ast.comprehension, tests: list[ast.expr], method:
 def _slow_container(
     method: Method, statement: ast.stmt | None, held: Mapping[str, str]
 ) -> Shape | None:
-    """Of a list that is used as a queue, a queue that is used as a list, or a table that may have
-    no index."""
+    """Of a list that is used as a queue, a queue that is used as a list, lists that are summed, or
+    a table that may have no index."""
     for node in nodes_read(statement):
         match node:
             case ast.Constant(str() as text) if _QUERY.search(text):
                 return _SEARCHED_BY_SQL
+            case ast.Call(ast.Name("sum"), [_, ast.List([])]):
+                return _SUMMED
             case ast.Call(ast.Attribute(_, "pop"), [ast.Constant(0)]):
                 return _FRONT
             case ast.Call(ast.Attribute(_, "insert"), [ast.Constant(0), _]):
@@ -546,15 +565,35 @@ def _small(loop: ast.AST) -> bool:
     return all(called(call).lower() in _SMALL for call in inside)
 
 
+def fetched_again(statement: ast.stmt | None, held: Mapping[str, str]) -> str | None:
+    """`self.table[key]` of `[self.table[key][i] for i in places]`, where the table makes what it
+    gives."""
+    for node in nodes_read(statement):
+        if not isinstance(node, ast.ListComp | ast.GeneratorExp):
+            continue
+        each = {name for part in node.generators for name in names(part.target)}
+        for inner in ast.walk(node.elt):
+            match inner:
+                case ast.Subscript(ast.Subscript(ast.Attribute(_, name), key) as whole, at):
+                    plain = (*_LISTS, "dict", "memmap")
+                    again = names_in([at], each) and not names_in([key], each)
+                    if again and held.get(name) not in plain:
+                        return ast.unparse(whole)
+    return None
+
+
 def made_smaller(method: Method, statement: ast.stmt | None) -> str | None:
     """The later line that makes what this line makes smaller: it takes a part of it, resizes or
     crops it. None where there is none: this line then works on no more than is used."""
     if not isinstance(statement, ast.Assign):
         return None
-    made = bound_by(statement)
+    made, ends = bound_by(statement), set[str]()
     for each in method.after(statement):
-        if any(_is_smaller(node, made) for node in nodes_read(each)):
+        nodes = nodes_read(each)
+        if any(_is_smaller(node, made) and not names_in([node], ends) for node in nodes):
             return method.text(each)
+        if any(_is_length(node, made) for node in nodes):
+            ends |= bound_by(each)  # what ends there is nearly all of it
         if isinstance(each, ast.Assign) and names_in([each.value], made) and _is_view(each.value):
             made |= bound_by(each)
         elif isinstance(each, ast.Expr) and names_in([each.value], made):
@@ -593,6 +632,10 @@ def _is_smaller(node: ast.AST, made: set[str]) -> bool:
         smaller = any(word in called(node).lower() for word in _SMALLER)
         return (smaller or called(node) in _DRAWN) and names_in([node], made)
     return False
+
+
+def _is_length(node: ast.AST, made: set[str]) -> bool:
+    return isinstance(node, ast.Call) and called(node) == "len" and names_in(node.args, made)
 
 
 def _is_view(value: ast.expr) -> bool:

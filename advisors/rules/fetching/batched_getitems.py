@@ -44,7 +44,7 @@ from ...case.fetching import (
 )
 from ...case.probe_result import GETITEMS, SAMPLER
 from ...code.batched.batch_values import NotArrays
-from ...code.batched.drawn import own_collate
+from ...code.batched.drawn import own_collate, whole_epochs
 from ...code.batched.getitems_code import Batched, batched_form
 from ...code.batched.held_code import held_form
 from ...code.batched.hugging_face import hugging_face_code, is_hugging_face
@@ -164,7 +164,13 @@ def _left(case: Case, form: Batched) -> tuple[dict[str, Any], Evidence]:
             "a batch with __getitems__": us(probe.forms[GETITEMS]),
             "equal batches": count(probe.checked_batches),
         }
-    return {"fetch_us": cost, "collate_us": COLLATED_US, "index_us": INDEX_US}, figures
+    return _at_once(case, cost), figures
+
+
+def _at_once(case: Case, cost: Cost) -> dict[str, Any]:
+    """What is left of the stages. A sampler of the user's own goes on drawing as it does."""
+    drawn = {"index_us": INDEX_US} if whole_epochs(case) else {}
+    return {"fetch_us": cost, "collate_us": COLLATED_US, **drawn}
 
 
 def _advice(case: Case, form: Batched, sample_us: float, evidence: Evidence) -> Advice:
@@ -220,7 +226,7 @@ def _held_or_why_not(
         )
     low, high = _look_up_us(case, kept.leaves)
     cost = (low + kept.leaves * HELD_LEAF_US[0], high + kept.leaves * HELD_LEAF_US[1])
-    left: dict[str, Any] = {"fetch_us": cost, "collate_us": COLLATED_US, "index_us": INDEX_US}
+    left = _at_once(case, cost)
     return case.change(code=kept.code, batch_size=None, num_workers=0, **left).advise(
         "Make all samples once, and fetch whole batches of them",
         f"A sample of {name} takes only {us(sample_us)}, but is asked for one by one in every "

@@ -78,7 +78,7 @@ from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage, Range
 from ...stacks.code_summary import wilson
 from ...stacks.source_lines import SourceLines
-from ...stacks.stage_parts import Part, parts_of
+from ...stacks.stage_parts import LEAST_SHARE, Part, parts_of
 from ...stage_model.verdict import LITTLE_TO_GAIN
 
 NEEDS = "prediction"
@@ -196,7 +196,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     if on_tensors(case):
         found = [hot for hot in found if hot.family.key != "transforms"]
     other = unknown(stage)
-    stands_out = other is not None and other.share >= STANDS_OUT
+    line = _standing_out(stage, other)
     below = other.name if other is not None else ""
     sources = SourceLines(case.process, case.loader)
     lines = own_lines(stage, case.inspection.parts, sources)
@@ -219,7 +219,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
             "waiting, which cannot be made faster, but which more workers, or threads inside "
             "__getitems__, can overlap"
         )
-    elif best is not None and (best.share >= KNOWN_FROM or not stands_out):
+    elif best is not None and best.share >= (KNOWN_FROM if line is not None else LEAST_SHARE):
         also = ""
         if worst is not None and worst[1].key == "whole for a part":
             also = f" {_capital(worst[1].why.removeprefix(', and ').removeprefix(', '))}."
@@ -228,8 +228,8 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         yield chained[0]
     elif worst is not None:
         yield _shaped(case, stage, *worst, sample_us)
-    elif other is not None and stands_out:
-        advice = _of_line(case, stage, other, sample_us)
+    elif line is not None:
+        advice = _of_line(case, stage, line, sample_us)
         waits = (fetch_idle_share(case) or 0.0) > MOSTLY_WAITS
         yield Unmeasured(advice.why + WAITS) if advice.by_hand and waits else advice
     elif other is not None:
@@ -314,10 +314,22 @@ def _known(
     return change.advise(kind.title, why, evidence, caveat=caveat, effort=kind.effort)
 
 
-def _of_line(case: Case, stage: CodeStage, other: Unknown, sample_us: float) -> Advice:
+def _standing_out(stage: CodeStage, other: Unknown | None) -> Part | None:
+    """The line or function that takes most of fetch, if that is much."""
+    if other is not None and other.share >= STANDS_OUT:
+        part = _line_of(stage, other)
+        return part._replace(text=part.text or other.name)
+    texts = {(each.text or "").strip() for each in stage.lines} - {""}
+    lines = (each for each in parts_of(stage) if each.text in texts)
+    most = max(lines, key=lambda each: each.share.mid, default=None)
+    if most is None or stage.samples < LEAST_SAMPLES or most.share.mid < STANDS_OUT:
+        return None
+    return most
+
+
+def _of_line(case: Case, stage: CodeStage, part: Part, sample_us: float) -> Advice:
     """The line that takes most of fetch, no known function among what it calls."""
-    part = _line_of(stage, other)
-    text, share = part.text or other.name, part.share
+    text, share = part.text or "", part.share
     evidence, form = _sampled(stage, share), _whole_samples(case)
     if form is None:
         return make_cheaper(case, "fetch", text, part.place, part.call, share, evidence)

@@ -42,6 +42,8 @@ QUICK_STEP_NS = 3_500_000
 # A burst ends after this long if the steps of its loop take so much longer than before.
 COST_SEEN_NS = 2 * S
 COSTLY = 1.1
+# One that ended so with fewer samples is taken again, at half the rate: down to a quarter.
+FEW_SAMPLES, SLOWEST = 100, 4.0
 COST_STEPS = 100  # on both sides, for a mean that can be compared
 
 OFF = (
@@ -145,6 +147,9 @@ class Bursts:
         """End it with what it has. A loop that goes on for long enough gets another."""
         burst.close()
         self._finish(burst)
+        self._again(burst)
+
+    def _again(self, burst: StackCapture) -> None:
         directory = burst.main.directory
         watcher, times = self._watchers.get(directory), self._taken[directory]
         if watcher is not None and times and self._cut < MAX_CUT:
@@ -244,6 +249,8 @@ class Bursts:
         self._write(burst.file())
         if burst.early:
             self._slower *= 2
+            if burst.samples < FEW_SAMPLES and self._slower <= SLOWEST:
+                self._again(burst)
         if burst.reason is None:
             self._succeeded = True
             self._reasons.drop("stacks")

@@ -126,6 +126,10 @@ class StackCapture:
         return min(self._failures, key=lambda each: each == ENDED, default="py-spy took no sample")
 
     @property
+    def samples(self) -> int:
+        return sum(target.samples for target in self._targets.values())
+
+    @property
     def _over(self) -> bool:
         return all(one.over for one in self._recordings)
 

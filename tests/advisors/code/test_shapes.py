@@ -116,6 +116,24 @@ def test_all_of_a_large_collection_for_one_sample(line: str, found: str | None) 
     assert shape is None or found is None or f"`{found}`" in shape.why
 
 
+@pytest.mark.parametrize(
+    ("lines", "key"),
+    [
+        (["joined = sum(self.rows[index], [])"], "summed lists"),
+        (["total = sum(self.rows[index])"], None),
+        (["near = [self.table[key][at] for at in places]"], "whole for a part"),
+        (["near = [self.rows[key][at] for at in places]"], "one by one"),  # a list at hand
+        (["near = [self.table[at][key] for at in places]"], "one by one"),
+        (["found = self.query(index)"], None),  # not a DataFrame's
+        (["found = parse(index)", "end = len(found) // 8 * 8", "return found[:end]"], None),
+        (["found = parse(index)", "end = 8", "return found[:end]"], "whole for a part"),
+    ],
+)
+def test_work_that_is_done_again_or_for_a_part(lines: list[str], key: str | None) -> None:
+    source = body("places = offsets(index)", *lines)
+    assert key_of(source, lines[0], {"rows": "list"}) == key
+
+
 def body(*lines: str, head: str = GETITEM) -> str:
     return head + "".join(f"    {line}\n" for line in lines)
 

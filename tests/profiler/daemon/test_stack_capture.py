@@ -501,6 +501,15 @@ def test_a_burst_that_slows_the_loop_down_ends_early(place, made, slower, early)
     assert not any(one.ended for one in made)
     place.tick()
     assert {one.ended for one in made} == {early}
+    if not early:
+        return
+    place.end()
+    seen = len(made)
+    for number in range(2, 5):  # too few samples: again, at half the rate, and a quarter
+        rows = loop(200 * number, 4.0, 1.0)
+        write_lane(place.main.directory, "batches0x0", schema.BATCH, rows)
+        place.tick()
+    assert len(made) > seen and made[-1].rate_hz == made[0].rate_hz // 2
 
 
 def test_the_end_of_the_training_keeps_what_was_seen(place, made):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from msgspec import structs
-from torch.utils.data import DataLoader, Subset, TensorDataset
+from torch.utils.data import DataLoader, SequentialSampler, Subset, TensorDataset
 
 from loaderscope.advisors.assemble.probe import probe_loader
 from loaderscope.advisors.case.case import Case
@@ -91,6 +91,18 @@ def test_it_speaks_where_samples_are_looked_up_one_by_one(tmp_path: Path, datase
     low, high = question["fetch_us"]
     assert question["num_workers"] == 0 and 1 < low < 5 < high < 30
     assert question["collate_us"][1] < 5
+
+
+class Own(SequentialSampler):
+    """Draws in a way of its own."""
+
+
+def test_a_sampler_of_the_users_own_goes_on_drawing_as_it_does(tmp_path: Path) -> None:
+    for own in (False, True):
+        options = {"sampler": Own(Points()), "shuffle": False} if own else {}
+        made = case(tmp_path / str(own), Points(), whatif=FakeWhatIf(), **options)
+        advice(NAME, made)
+        assert ("index_us" in asked(made)[0]) is not own
 
 
 def test_workers_are_let_go_where_they_only_hand_over(tmp_path: Path) -> None:
