@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from ...profiler.store.sampled_fetches import SampleField
-from .method import Method, called, calls_in, draws, names_of
+from .method import MOVES_ON, Method, called, calls_in, draws, names_of
 from .python_text import Piece, PythonText
 from .shapes import CHANGES
 
@@ -116,7 +116,16 @@ class Editable(Method):
     def may_be_kept(self, value: ast.expr, known: set[str] | None = None) -> bool:
         """Whether it is the same for every sample, and of use more than once."""
         opens = self.certain and any(called(each) in ("iter", *OPENS) for each in calls_in(value))
-        return self.is_same(value, known) and not goes_once(value) and not opens
+        moves = any(self._moves_on(each, known or set()) for each in calls_in(value))
+        return self.is_same(value, known) and not (goes_once(value) or opens or moves)
+
+    def _moves_on(self, call: ast.Call, known: set[str]) -> bool:
+        """Whether it takes the next thing of what the function has opened: what is left out once
+        would be given to the next that asks."""
+        match call.func:
+            case ast.Attribute(ast.Name(name), attribute) if name not in known:
+                return attribute in MOVES_ON and bool(self.named(name, ast.Store))
+        return False
 
     def attributes(self, node: ast.AST) -> Iterator[str]:
         for each in ast.walk(node):

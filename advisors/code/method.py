@@ -12,7 +12,7 @@ from contextlib import suppress
 # A line that draws differs from sample to sample, whatever it depends on; so does the time.
 _DRAWS = re.compile(r"rand|Random|choice|shuffle|(?<![Rr]e)sample|uniform|normal|time|next|now$")
 # Methods of open files, queues, cameras and the like, which may give something else each time.
-_MOVES_ON = (
+MOVES_ON = (
     *("read", "readline", "readlines", "get", "pop", "popleft", "recv"),
     *("integers", "permutation", "draw", "step", "grab", "retrieve", "fetchone", "fetchall"),
 )
@@ -178,7 +178,7 @@ def named_as_drawing(function: str) -> bool:
     """Whether a call of this function ("np.random.permutation") may give something else each
     time."""
     name = function.rpartition(".")[2]
-    moves_on = function.startswith("self.") and name in _MOVES_ON
+    moves_on = function.startswith("self.") and name in MOVES_ON
     return moves_on or "random" in function or _DRAWS.search(name) is not None
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from .method import (
+    MOVES_ON,
     Method,
     bound_by,
     called,
@@ -289,8 +290,13 @@ def same_for_every_sample(
     if isinstance(statement, ast.Expr):
         return False  # it makes nothing that could be kept
     nodes, works = nodes_read(statement), False
+    loop = method.loops.get(statement) if statement is not None else None
     for node in nodes:
         match node:
+            case ast.Call(ast.Attribute(ast.Name(), name)) if name in MOVES_ON and loop is not None:
+                if method.varies([loop]):
+                    return False  # how far it goes differs
+                works = True
             case ast.Attribute(_, name) if held.get(name) == CHANGES:
                 return False
             # A method, or a function held, may give something else each time.

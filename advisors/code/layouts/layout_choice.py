@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from ...case.case import Case
 from ...schema.evidence import Evidence, count, size
 from ...schema.report_model import StorageSummary
-from ...storage.files import length_of, listed
 from ..batched.held_code import decoded_bytes
 from ..loader_code import loader_code
-from .packed import map_size, packed_code
+from .packed import packed_code
 from .shards import shard_count, shards_code
 from .stored import stored_form
 
@@ -51,7 +50,6 @@ def chosen(case: Case, storage: StorageSummary | None, remote: bool) -> Layout:
     return (
         (_shards(case) if remote and in_order else None)
         or _stored(case, storage)
-        or (_lmdb(case, storage) if remote else None)
         or Layout(
             title="Pack the files into one",
             why="One large file, read through a memory map, needs no search and no opening.",
@@ -85,24 +83,6 @@ def _shards(case: Case) -> Layout | None:
         "the number of batches of an epoch may differ by one a worker, and len(loader) is not "
         f"known. {_TRY}",
         evidence={"shards": count(shards, "(four or more for each worker and rank)")},
-    )
-
-
-def _lmdb(case: Case, storage: StorageSummary | None) -> Layout | None:
-    files = listed(case.loader) or length_of(case.loader)
-    nbytes = storage.dataset_bytes if storage is not None else None
-    known = map_size(nbytes, files) if nbytes and files else None
-    code = packed_code(case, "lmdb")
-    if code is None:
-        return None
-    return Layout(
-        title="Pack the files into one LMDB file",
-        why="One LMDB file is opened once; a sample is then found in few reads, without a round "
-        "trip for its name.",
-        code=code,
-        caveat="LMDB reserves map_size when the file is written; on NFS it must not be written by "
-        f"two machines. {_GAIN} {_TRY}",
-        evidence={"map_size": size(known, f"({known:,} bytes)")} if known is not None else {},
     )
 
 

@@ -1,4 +1,4 @@
-"""Many small files in one: packed with an index, or as an LMDB file; or in tar shards."""
+"""Many small files in one: packed with an index, or in tar shards."""
 
 import copy
 import io
@@ -9,11 +9,8 @@ import shutil
 import tarfile
 from pathlib import Path
 
-import lmdb
 import numpy as np
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
-
-from .placeholders import BACKEND, ENTRY_BYTES, ROOM
 
 
 class PackedFile(io.BytesIO):
@@ -30,33 +27,15 @@ class PackedFile(io.BytesIO):
         return self.getvalue().decode(encoding, errors or "strict")
 
 
-if BACKEND == "bin":
-
-    def pack(paths, target):
-        """Once: the files one after another in `target`, and where each ends in `target`.npy."""
-        part, ends = Path(f"{target}.part"), [0]
-        with part.open("wb") as out:
-            for path in paths:
-                out.write(Path(path).read_bytes())
-                ends.append(out.tell())
-        np.save(f"{target}.npy", np.array(ends))
-        part.replace(target)
-
-else:
-
-    def pack(paths, target):
-        """Once: the files as values of one LMDB file, their places in the list as keys."""
-        part = Path(f"{target}.part")
-        part.unlink(missing_ok=True)
-        # LMDB wants its size ahead: of each file the bytes, a page and an entry, with some room.
-        needed = sum(os.path.getsize(path) + ENTRY_BYTES for path in paths)
-        options = {"map_size": int(needed * ROOM) + (1 << 24), "lock": False, "meminit": False}
-        with lmdb.open(str(part), subdir=False, **options) as store:
-            for first in range(0, len(paths), 1000):
-                with store.begin(write=True) as writing:
-                    for number, path in enumerate(paths[first : first + 1000], first):
-                        writing.put(b"%012d" % number, Path(path).read_bytes(), append=True)
-        part.replace(target)
+def pack(paths, target):
+    """Once: the files one after another in `target`, and where each ends in `target`.npy."""
+    part, ends = Path(f"{target}.part"), [0]
+    with part.open("wb") as out:
+        for path in paths:
+            out.write(Path(path).read_bytes())
+            ends.append(out.tell())
+    np.save(f"{target}.npy", np.array(ends))
+    part.replace(target)
 
 
 class PackedFiles:
@@ -84,25 +63,13 @@ class PackedFiles:
     def __getstate__(self):
         return {**self.__dict__, "store": None, "pid": None}
 
-    if BACKEND == "bin":
+    def open(self):
+        self.ends = np.load(f"{self.target}.npy")
+        with open(self.target, "rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
-        def open(self):
-            self.ends = np.load(f"{self.target}.npy")
-            with open(self.target, "rb") as file:
-                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-        def data(self, place):
-            return self.store[self.ends[place] : self.ends[place + 1]]
-
-    else:
-
-        def open(self):
-            options = {"readonly": True, "lock": False, "meminit": False}
-            return lmdb.open(self.target, subdir=False, **options)
-
-        def data(self, place):
-            with self.store.begin() as reading:
-                return reading.get(b"%012d" % place)
+    def data(self, place):
+        return self.store[self.ends[place] : self.ends[place + 1]]
 
 
 def through(opens):

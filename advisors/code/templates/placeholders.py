@@ -12,10 +12,6 @@ KIND = ""
 RAGGED = False
 REWIND = False
 
-# Figures.
-ENTRY_BYTES = 0
-ROOM = 1.0
-
 # Functions, expressions and statements.
 COLLATE: Callable[[Any], Any]
 DATASET: Any

@@ -43,6 +43,7 @@ from ...code.hot.operation_chains import operation_chain
 from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.loader_code import DROP, loader_code
 from ...code.loader_form import collate_name, drawing_sampler, is_default_collate
+from ...code.shape_code import kinds_of
 from ...code.shapes import CHANCE, shape_of
 from ...code.template import code_from
 from ...schema.evidence import percent, size, us
@@ -297,7 +298,7 @@ def _of_line(case: Case, hot: OwnLine | None) -> _Cause | None:
         return None
     if arrays and tensor_of_list(hot.line):
         return _FROM_LIST
-    shape = shape_of(hot.method, hot.line)
+    shape = shape_of(hot.method, hot.line, held=kinds_of(hot.part))
     if shape is None:
         return None
     high, low = (1 - share * shape.saves for share in (hot.share.low, hot.share.high))

@@ -89,6 +89,15 @@ def test_work_is_removed_before_the_rest_is_spread_over_workers(case: Case) -> N
     assert titles(case, workers, little)[0][0] == "workers"
 
 
+def test_a_line_without_a_known_remedy_counts_for_half_of_what_it_costs(case: Case) -> None:
+    workers = made(case, "workers", "one argument", num_workers=1)  # 1.25
+    advice = made(case, "line", "a few lines", fetch=0.5).advice
+    for high, first in ((4.0, "line"), (1.3, "workers")):
+        line = replace(advice, predicted=Range(1.0, 1.2, high))
+        by_hand = Option(line, {"fetch": (1 / high, 1.0)}, 0.0, by_hand=True)
+        assert titles(case, workers, by_hand)[0][0] == first
+
+
 def test_a_loop_that_computes_most_of_the_time_is_not_converted(case: Case) -> None:
     workers = made(case, "workers", "one argument", num_workers=3)  # 3.75
     third = made(case, "third", "a few lines", fetch=0.8)  # together 4.7

@@ -63,6 +63,10 @@ MADE = (
     "made = [[v] for v in self.numbers]", "made = open(self.path)", "made = bytearray(self.text, 'ascii')",
     "with open(self.path) as file:\n    made = file.readlines()",
     "with open(self.path) as file:\n    made = file.readlines()\nindex += file.closed",
+    "file = open(self.path)\nfor _ in range(2):\n    made = file.readline()",
+    "file = open(self.path)\nhead = file.readline()\nmade = file.readline()",
+    "file = open(self.path)\nmade = file.readline() + file.readline()",
+    "file = open(self.path)\nmade = file.readlines()",
     "made = self.names.index(self.names[index])", "made = self.numbers.index(self.numbers[index])",
     "made = self.names[index] in self.names", "made = index not in self.numbers",
     "print(index, file=self.log)", "made = print(index, file=self.log)",
@@ -152,6 +156,22 @@ def test_a_method_without_its_waste_gives_the_same_samples(
             exec(ast.unparse(method), scope)
             type(new).__getitem__ = scope["__getitem__"]
             assert asked(old, order) == asked(new, order), ast.unparse(method)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for _ in range(2):\n        {line}\n    return len(made)",
+        "first = file.readline()\n    {line}\n    return len(made)",
+        "{line}\n    rest = file.readline()\n    return len(made), rest",
+    ],
+)
+def test_what_moves_on_is_asked_each_time(tmp_path: Path, body: str) -> None:
+    line = "made = file.readline()"
+    text = (
+        f"def __getitem__(self, index):\n    file = open(self.path)\n    {body.format(line=line)}"
+    )
+    assert rewritten(text.split("\n"), line, "same", {}, copies=True) is None
 
 
 def arrays(shape: tuple[int, ...], dtype: Any) -> Any:

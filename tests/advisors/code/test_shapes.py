@@ -134,6 +134,14 @@ def test_work_that_is_done_again_or_for_a_part(lines: list[str], key: str | None
     assert key_of(source, lines[0], {"rows": "list"}) == key
 
 
+@pytest.mark.parametrize(("often", "key"), [("9", "same"), ("index", None)])
+def test_lines_of_a_file_in_a_loop(often: str, key: str | None) -> None:
+    """The same for every sample, unless it goes as far as the sample says."""
+    line = "entry = names.readline()"
+    source = body("names = open(LIST)", f"for _ in range({often}):", f"    {line}", "return entry")
+    assert key_of(source, line) == key
+
+
 def body(*lines: str, head: str = GETITEM) -> str:
     return head + "".join(f"    {line}\n" for line in lines)
 

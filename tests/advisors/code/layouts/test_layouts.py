@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 from loaderscope.advisors.code.layouts.containers import readahead_code, rechunk_code, regroup_code
 from loaderscope.advisors.code.layouts.kept import kept_code, opener_of
-from loaderscope.advisors.code.layouts.packed import map_size, packed_code
+from loaderscope.advisors.code.layouts.packed import packed_code
 from loaderscope.advisors.code.layouts.shards import shard_count, shards_code
 from loaderscope.advisors.code.layouts.stored import stored_form
 from rule_cases import FakeWhatIf, advice
@@ -127,8 +127,8 @@ def made(code: str | None, dataset: Any) -> Any:
     return pasted(code, dataset)
 
 
-def packed(tmp_path: Path, dataset: Any, backend: Any = "bin", **options: Any) -> Any:
-    return made(packed_code(stored_case(tmp_path, plain(dataset, **options)), backend), dataset)
+def packed(tmp_path: Path, dataset: Any, **options: Any) -> Any:
+    return made(packed_code(stored_case(tmp_path, plain(dataset, **options))), dataset)
 
 
 @pytest.fixture
@@ -148,7 +148,6 @@ def texts(files: list[str]) -> Texts:
 
 
 @pytest.mark.usefixtures("own_open")
-@pytest.mark.parametrize("backend", ["bin", "lmdb"])
 @pytest.mark.parametrize(
     ("make", "workers"),
     [
@@ -161,12 +160,12 @@ def texts(files: list[str]) -> Texts:
     ],
 )
 def test_what_is_packed_is_what_is_read(
-    tmp_path: Path, pictures: list[str], make: Any, workers: int, backend: Any
+    tmp_path: Path, pictures: list[str], make: Any, workers: int
 ) -> None:
     dataset = make(pictures)
     held = list(getattr(dataset, "dataset", dataset).files)
 
-    found = packed(tmp_path, dataset, backend, num_workers=workers)
+    found = packed(tmp_path, dataset, num_workers=workers)
 
     expected = list(plain(dataset))  # the data set at hand still reads its files
     assert found.num_workers == workers and found.dataset is not dataset
@@ -258,20 +257,6 @@ def test_where_a_path_is_more_than_a_file_the_code_says_what_to_write(
     assert same_batches(plain(dataset), found)
     read = [file.read() for file in found.dataset.packed_files]
     assert read == [Path(path).read_bytes() for path in pictures]
-
-
-def test_the_map_size_holds_what_is_written(tmp_path: Path) -> None:
-    import lmdb
-
-    rng = np.random.default_rng(0)
-    values = [rng.bytes(int(n)) for n in rng.integers(1, 9000, 3000)]
-    size = map_size(sum(map(len, values)), len(values))
-    path = str(tmp_path / "x.lmdb")
-    with lmdb.open(path, subdir=False, map_size=size) as env, env.begin(write=True) as writing:
-        for n, value in enumerate(values):
-            assert writing.put(b"%012d" % n, value)
-
-    assert size < 3 * sum(map(len, values)) + (1 << 24)
 
 
 @pytest.mark.parametrize("workers", [0, 2])

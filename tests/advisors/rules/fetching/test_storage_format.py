@@ -14,7 +14,6 @@ import torch
 from torch.utils.data import DataLoader, Dataset, SequentialSampler
 
 from loaderscope.advisors.case.case import Case
-from loaderscope.advisors.code.layouts.packed import map_size
 from loaderscope.advisors.schema.report_model import Code, CodeStage
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from rule_cases import FakeWhatIf, advice, outcomes, rejection, unmeasured
@@ -90,13 +89,6 @@ def test_files_from_the_page_cache_of_this_machine_are_left_as_they_are(tmp_path
     looks = looks_of(fetch_ms=0.03, mean_bytes=12_000, disk=0, idle=0.0)
     found = rejection(NAME, case(tmp_path, Pictures(), looks, idle=0.0))
     assert "page cache" in found.why and "0.92 to 1.03" in found.why
-
-
-def test_on_a_network_they_go_into_lmdb_with_its_map_size(tmp_path: Path) -> None:
-    found = advice(NAME, case(tmp_path, Pictures(), looks_of(mount="nfs4")))
-    size = map_size(1000 * 100_000, 1000)
-    assert "LMDB" in found.title and f"{size:,} bytes" in str(found.evidence["map_size"])
-    assert '"map_size": int(needed * 1.1)' in found.code
 
 
 def test_read_in_order_from_a_network_they_go_into_tar_shards(tmp_path: Path) -> None:
