@@ -203,7 +203,8 @@ def test_other_iterables_say_why() -> None:
 
 def test_a_killed_worker_leaves_what_it_saw(pngs: list[str]) -> None:
     loader = loaderscope.watch(DataLoader(data.Deadly(pngs, data.read_png), 4, num_workers=1))
-    with pytest.raises(RuntimeError, match="DataLoader worker"):
+    # The second, if the worker dies while torch asks it for a batch's memory.
+    with pytest.raises((RuntimeError, ConnectionError)):
         for _ in loader:
             pass
     looks = looks_of(loader)

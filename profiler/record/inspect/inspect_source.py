@@ -121,11 +121,10 @@ class Sources:
         return self._files[name]
 
 
-def loop_at(frame: types.FrameType) -> tuple[str, ...]:
-    """The source of the `for` statement that a frame is at, dedented; () where it is another
+def loop_at(name: str, line: int) -> tuple[str, ...]:
+    """The source of the `for` statement at this line of a file, dedented; () where it is another
     statement, unavailable or longer than MAX_LINES."""
-    name = frame.f_code.co_filename
-    lines = (_read(name) or cached(name))[frame.f_lineno - 1 :]
+    lines = (_read(name) or cached(name))[line - 1 :]
     if not lines or not lines[0].lstrip().startswith(("for ", "async for ")):
         return ()
     margin = _margin(lines[0])

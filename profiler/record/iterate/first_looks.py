@@ -7,10 +7,7 @@ Nothing here raises.
 
 from __future__ import annotations
 
-import sys
-import threading
 from contextlib import suppress
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ...base import batch_record
@@ -21,7 +18,6 @@ from ..inspect.digests import UNKNOWN, digest_of_batch, digest_of_indices, plain
 from ..inspect.inspect_batch import inspect_batch
 from ..inspect.inspect_loader import TURNED_OFF, inspect_loader, inspection_wanted
 from ..inspect.inspect_source import loop_at
-from ..inspect.uses import users_frame
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -42,15 +38,8 @@ def look_at_parts(recorder: Recorder) -> None:
     if loader is not None:
         found = recorder.facts["inspection"] = inspect_loader(loader)
         with suppress(Exception):
-            if loop := loop_at(_iterating()):
+            if recorder.iterated_at is not None and (loop := loop_at(*recorder.iterated_at)):
                 found["loop"] = loop
-
-
-def _iterating() -> FrameType:
-    """The user's frame that iterates: in this thread, or in the main thread, which waits for this
-    one."""
-    waiting = sys._current_frames()[threading.main_thread().ident or 0]
-    return users_frame(sys._getframe(1)) or users_frame(waiting) or waiting
 
 
 class FirstLooks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from ...guard.helper_thread import in_helper_thread
 from ...store.gaps import Gap
 from ...store.lanes.lane import Lane
 from ..inspect.inspect_loader import inspection_wanted
-from ..inspect.uses import Use, joined, library_of, use_now
+from ..inspect.uses import Use, joined, library_of, use_now, users_frame
 from ..session import session as sessions
 from .first_looks import FirstLooks, look_at_parts
 
@@ -63,6 +64,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._looked_at = True
         self._may_probe = False
+        self.iterated_at: tuple[str, int] | None = None  # file and line of the loop
         self._leave_session()
 
     def _leave_session(self) -> None:
@@ -84,6 +86,10 @@ class Recorder:
             or session is not sessions.current()
             or self._probe_is_missing(num_workers)
         ):
+            # The helper thread has a stack of its own.
+            frame = users_frame(sys._getframe(1))
+            if frame is not None:
+                self.iterated_at = frame.f_code.co_filename, frame.f_lineno
             ready = partial(self._ready, num_workers)
             # The little that is done for one of many loaders can be interrupted, and begun again.
             many = session is None and sessions.loaders() >= LOOKED_AT_LOADERS

@@ -27,7 +27,8 @@ class Looking:
     found: Any = None
 
     def __iter__(self) -> Any:
-        self.found = loop_at(sys._getframe(1))
+        frame = sys._getframe(1)
+        self.found = loop_at(frame.f_code.co_filename, frame.f_lineno)
         return iter([1])
 
 
