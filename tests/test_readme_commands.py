@@ -264,7 +264,7 @@ def training(here: Here) -> Iterator[None]:
         yield
 
 
-AT_MOST = 3  # commands of a verb; `make test-slow` runs the rest, and the demo: tests/test_demo.py runs that for less
+AT_MOST = 2  # commands of a verb; `make test-slow` runs the rest, and the demo: tests/test_demo.py runs that for less
 
 
 def written() -> Iterator[Any]:

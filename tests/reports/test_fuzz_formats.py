@@ -34,7 +34,7 @@ from loaderscope.tui.reader import Reader
 from loaderscope.tui.snapshot import Snapshot
 from loaderscope.tui.snapshot_builder import ViewRequest
 
-RUNS, BLOCK = 160, 20
+RUNS, BLOCK = 160, 8
 ASKED = int(os.environ.get("LOADERSCOPE_FUZZ", "0"))
 ID = "20250131-091500-abc123"
 
