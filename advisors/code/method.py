@@ -59,6 +59,9 @@ class Method:
             self.varying = {name for loop in over for name in bound_by(loop)}
         for _ in range(_PASSES):
             for each in self.statements:
+                for node in nodes_read(each):
+                    if isinstance(node, ast.comprehension) and self.varies([node.iter]):
+                        self.varying |= names_of(node.target)
                 if self.varies(read_by(each)) or any(map(draws, read_by(each))):
                     self.varying |= {*bound_by(each), *grown_by(each)}
 

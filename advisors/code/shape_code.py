@@ -26,6 +26,7 @@ def kinds_of(part: Part) -> dict[str, str]:
         **{each.name: DEQUE for each in part.attributes if each.type.endswith(DEQUE)},
         **{f"{each.name}[]": each.items for each in part.attributes if each.items is not None},
         **{f"{name}#": f"{length:,}" for name, length in lengths.items() if length >= MANY},
+        **{f"global {each.name}": each.kind for each in part.globals},
         **{each.name: METHOD for each in methods},
         **dict.fromkeys(changes, CHANGES),
     }

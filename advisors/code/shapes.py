@@ -238,7 +238,8 @@ def shape_of(
 ) -> Shape | None:
     """The shape of this line of a method, and of the function that takes most of it. None where
     nothing is known to be wrong with it. `held` are the kinds of the data set's attributes, and
-    under "name[]" those of their items, under "name#" the length of those of MANY items."""
+    under "name[]" those of their items, under "name#" the length of those of MANY items, and under
+    "global name" those of its module's lists."""
     if _PROXY in called_below:
         return _OTHER_PROCESS
     call, held = not_needed(line), held or {}
@@ -384,6 +385,8 @@ def _is_list(value: ast.expr, method: Method, held: Mapping[str, str]) -> bool:
         case ast.Name(name):
             made = [each for each in method.statements if name in bound_by(each)]
             match made:
+                case [] if name not in method.arguments:
+                    return held.get(f"global {name}") in _LISTS
                 case [ast.Assign([ast.Name()], given)] if not isinstance(given, ast.Name):
                     return _is_list(given, method, held)
     return False

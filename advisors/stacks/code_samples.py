@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -43,6 +43,15 @@ class Samples:
     gil: dict[str, tuple[float, float]] = field(default_factory=dict)
     shared: int = 0
     waits: dict[str, dict[Frames, Counter[Wait]]] = field(default_factory=dict)
+
+    def rename(self, name: Callable[[Frames], Frames]) -> None:
+        """Give each stack the frames that `name` returns for it; those that become equal merge."""
+        for stage, stacks in self.stacks.items():
+            waits = self.waits[stage]
+            for frames in [*stacks]:
+                if (renamed := name(frames)) != frames:
+                    stacks[renamed] += stacks.pop(frames)
+                    waits[renamed].update(waits.pop(frames))
 
 
 def samples_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Samples:

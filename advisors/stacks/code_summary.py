@@ -6,6 +6,9 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from itertools import pairwise
+
+from msgspec.structs import replace
 
 from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
@@ -42,6 +45,7 @@ def code_of(
         reason = _why_none(run, process)
         return Code(0, 0, 0.0, None, False, {}, reason) if reason is not None else None
     lines = SourceLines(process, loader, here)
+    found.rename(lambda frames: _untorn(frames, lines))
     stages = {}
     for name in STAGES:
         if name in found.stacks:
@@ -70,6 +74,21 @@ def _why_none(run: Run, process: ProcessRun) -> str | None:
     if reasons:
         return reasons[0]
     return "no burst of stack samples was taken while this loader was in use" if bursts else None
+
+
+def _untorn(frames: Frames, lines: SourceLines) -> Frames:
+    """The stack with each line of the user's that does not call the frame below it, where one other
+    line of its function does, replaced by that line.
+
+    py-spy reads a stack from the innermost frame outwards and does not stop the program: an outer
+    frame may be at its next line already.
+    """
+    found = list(frames)
+    for place, (frame, below) in enumerate(pairwise(frames)):
+        if not (frame.native or below.native) and _owner(frame).own and _owner(below).own:
+            line = lines.call_elsewhere(frame.file, frame.line, below.function)
+            found[place] = replace(frame, line=line) if line else frame
+    return tuple(found)
 
 
 def _stage(

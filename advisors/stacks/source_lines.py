@@ -59,6 +59,13 @@ class SourceLines:
         """The function around a line; None if it is not available."""
         return self._recorded_around(file, line) or _function_around(self._lines(file), line)
 
+    def call_elsewhere(self, file: str, line: int, function: str) -> int | None:
+        """The line that calls this function ("Parser.parse"), if it is the only one around `line`
+        and `line` does not name the function."""
+        first, source = self.function(file, line) or (1, ())
+        found = _call_elsewhere(source, line - first + 1, function.rpartition(".")[2])
+        return found and found + first - 1
+
     def part(self, file: str | None, line: int | None) -> Part | None:
         """The function around a line of the user's, with the other methods of its class, as
         helpers of a part that is nothing else; None if it is not available."""
@@ -117,6 +124,16 @@ def _class_around(lines: Lines, line: int) -> tuple[str, list[Lines]]:
         methods = [each for each in node.body if isinstance(each, _FUNCTIONS)]
         return node.name, [_source(lines, e)[1] for e in methods if e.name != "__init__"]
     return "", []
+
+
+@lru_cache(maxsize=4096)
+def _call_elsewhere(source: Lines, line: int, name: str) -> int | None:
+    """Lines are counted from 1. Methods like `__getitem__` are also called without their name."""
+    nodes = [*ast.walk(_tree(_dedented(source)))] if not name.startswith("__") else []
+    named = [each for each in nodes if name in (getattr(each, "id", ""), getattr(each, "attr", ""))]
+    calls = [each.func for each in nodes if isinstance(each, ast.Call)]
+    lines = {each.lineno for each in calls if each in named}
+    return lines.pop() if len(lines) == 1 and line not in lines and {*named} <= {*calls} else None
 
 
 def _source(lines: Lines, found: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:

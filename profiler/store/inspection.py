@@ -56,7 +56,8 @@ class Part(Struct, frozen=True):
     whatever its module was called. `getitem`, `getitems`, `iter` and `call` hold source lines,
     dedented, where the source could be read: of `__getitem__`, `__getitems__`, `__iter__`, and of
     the function itself. `names` are the global and attribute names that code uses, functions of the
-    same class included. `helpers` is the source of the first of these.
+    same class included. `helpers` is the source of the first of these,
+    `globals` are long lists and tuples of their module among these names.
     """
 
     type: Text = "unknown"
@@ -74,6 +75,7 @@ class Part(Struct, frozen=True):
     names: tuple[str, ...] = ()
     helpers: Annotated[tuple[tuple[str, ...], ...], Meta(max_length=64)] = ()
     attributes: Annotated[tuple[Attribute, ...], Meta(max_length=MAX_ATTRIBUTES)] = ()
+    globals: Annotated[tuple[Attribute, ...], Meta(max_length=MAX_ATTRIBUTES)] = ()
     children: Annotated[tuple[Part, ...], Meta(max_length=MAX_CHILDREN)] = ()
 
     def is_a(self, *names: str) -> bool:

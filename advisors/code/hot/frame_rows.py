@@ -14,6 +14,7 @@ from ...case.case import Case
 from ...case.code_text import parsed
 from ..inputs import Held, all_held
 from ..loader_code import dataset_class
+from ..method import names_of
 from ..template import code_from
 from .kind import Hot
 
@@ -64,6 +65,8 @@ def _needs_hand(part: Part) -> bool:
     frames = {a.name for a in part.attributes if a.kind == "dataframe"}
     several = {a.name for a in part.attributes if a.kind in _SEVERAL}
     rows: set[str] = set()  # local names of rows, and of frames
+    loops = [each for each in ast.walk(tree) if isinstance(each, ast.For | ast.comprehension)]
+    one_each = names_of(*(each.target for each in loops))  # a column after another
 
     def is_row(node: ast.AST | None) -> bool:
         match node:
@@ -96,10 +99,13 @@ def _needs_hand(part: Part) -> bool:
             case ast.Subscript(ast.Attribute(of), _) if is_row(node) and is_row(of):
                 return True  # row.iloc[0]
             case ast.Subscript(of, key) if is_row(node) or holds(of):
+                named = holds(of)
                 if is_row(node) and isinstance(key, ast.Tuple):
-                    key = key.elts[-1]
+                    key, named = key.elts[-1], True
                 if isinstance(key, ast.Slice | ast.List) or (
                     isinstance(key, ast.Attribute) and key.attr in several
                 ):
                     return True
+                if named and isinstance(key, ast.Name) and key.id not in one_each:
+                    return True  # it may be a list
     return False

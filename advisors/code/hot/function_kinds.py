@@ -425,14 +425,14 @@ FUNCTION_KINDS = (
     ),
     Kind(
         "vectorize",
-        "np.vectorize",
+        "a Python function for each value",
         (0.001, 0.2),
         frames=r"numpy/lib/\w*function_base\w*\.py:(?:_vectorize_call\w*|_call_as_normal)",
         text=r"\b(?:vectorize|frompyfunc|apply_along_axis)\(",
         around=r"numpy/.*",
         whole=True,
-        title="Compute on the whole array, not by np.vectorize",
-        why="It calls a Python function for each value.",
+        title="Compute on the whole array, not value by value",
+        why="NumPy calls it for one value after another.",
         caveat="Values may differ in the last bits, and in dtype.",
         code=pasted(
             then="# operations of whole arrays in place of a Python function, for example\n"
@@ -550,12 +550,27 @@ FUNCTION_KINDS = (
         ),
     ),
     Kind(
+        "program",
+        "running another program",
+        (0.05, 0.8),
+        frames=r"python/subprocess\.py:.*|python/os\.py:(?:popen|system|spawn\w*)",
+        text=r"\bsubprocess\.(?:run|call|check_\w+|Popen)\(|\bos\.(?:system|popen)\(",
+        title="Do not start a program for each sample",
+        why="Starting one takes milliseconds before it begins to work.",
+        caveat="How much remains is what the program itself computes.",
+        code=pasted(
+            then="# a library that does the same inside this process; or one start of the program "
+            "for all files,\n# before training; or one that stays, and is asked through a pipe, in "
+            "place of\n#     {here}\n"
+        ),
+    ),
+    Kind(
         "wait",
         "waiting for an answer",
         (0.0, 1.0),  # "Remote storage"
         frames=r"(?:urllib3|requests|httpx|httpcore|aiohttp|botocore|boto3|s3fs|gcsfs|adlfs|minio|redis|pymongo)/.*"
         r"|google/cloud/.*|fsspec/asyn\.py:.*|python/(?:http/|urllib/|socket\.py|ssl\.py|selectors\.py|queue\.py"
-        r"|concurrent/|subprocess\.py|threading\.py:(?:wait|join)).*",
+        r"|concurrent/|threading\.py:(?:wait|join)).*",
         text=r"\b(?:time\.)?sleep\(|\brequests\.\w+\(|\burlopen\(",
         waits=True,
     ),

@@ -37,6 +37,7 @@ TURNED_OFF = f"not looked at: {INSPECT_VARIABLE}=0"
 
 MAX_PARTS = 64
 MAX_BASES = 16
+FEW = 16  # searching so many takes no time
 MAX_HELPERS = 4  # functions that access methods call: room is left for the source of other parts
 # Of all parts together, and of the whole as JSON: readers of a loader's file stop at 1 MiB.
 MAX_ALL_ATTRIBUTES = 1024
@@ -145,6 +146,7 @@ class _Inspector:
         own = len(used)
         facts["names"] = self._names(used, cls)
         facts["helpers"] = [list(self._sources.lines(each)) for each in used[own:][:MAX_HELPERS]]
+        facts["globals"] = describe_attributes(_long_lists(used, facts["names"]))
 
     def _names(self, functions: list[types.FunctionType], cls: type | None) -> list[str]:
         names = list(names_used(functions, cls))[: self._names_remaining]
@@ -158,6 +160,17 @@ class _Inspector:
             if room and id(value) not in self._seen:
                 found.append(self.part(value, depth + 1))
         return found
+
+
+def _long_lists(functions: list[types.FunctionType], names: list[str]) -> Facts:
+    """The lists and tuples of more than FEW items that these names are in their modules."""
+    found: Facts = {}
+    for function in functions:
+        for name in names if type(function.__globals__) is dict else ():
+            value: Any = function.__globals__.get(name)
+            if is_one_of(type(value), (list, tuple)) and len(value) > FEW:
+                found[name] = value
+    return found
 
 
 def _place(function: types.FunctionType) -> Facts:

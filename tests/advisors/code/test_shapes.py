@@ -197,7 +197,8 @@ def test_calls_that_training_does_without(line: str, needed: bool, costly: bool)
     assert shape is None or (shape.key, shape.costly) == ("not needed", costly)
 
 
-HELD = {"names": "texts", "places": "dict", "users": "list", "users[]": "list"}
+HELD = {"names": "texts", "places": "dict", "users": "list", "users[]": "list",
+        "global STOPWORDS": "texts"}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -214,6 +215,10 @@ HELD = {"names": "texts", "places": "dict", "users": "list", "users[]": "list"}
         ("known = key in self.places", False),  # a dict finds it at once
         ("known = key in self.archive.namelist()", True),
         ("known = key in used", True),
+        ("known = key in STOPWORDS", True),
+        ("words = [word for word in index.split() if word not in STOPWORDS]", True),
+        ("words = [word for word in self.names if word not in STOPWORDS]", False),
+        ("known = key in PLACES", False),
         ("known = 3 in self.names", False),
         ("row = next(itertools.islice(self.walk(), index, None))", True),
         ("row = next(itertools.islice(self.walk(), 3))", False),

@@ -241,6 +241,28 @@ def test_lines_have_their_recorded_source(recorded: Recorded) -> None:
     assert stage.lines[0].text == stage.hot[0].text == "return decode(self.blobs[index])"
 
 
+TORN = ["def __getitem__(self, index):", "    tree = self.parse(index)", "{}", "    return tree"]
+
+
+@pytest.mark.parametrize(
+    ("third", "charged"),
+    [
+        ("    np.sort(tree)", 41),  # read too late: what calls it is the line before
+        ("    tree.parse()", 42),  # that may call it too
+        ("    found = map(self.parse, tree)", 42),
+        ("    tree = [self.parse(each) for each in tree]", 42),
+    ],
+)
+def test_a_line_that_does_not_call_what_is_below_it_is_not_charged(
+    recorded: Recorded, third: str, charged: int
+) -> None:
+    source = [line.format(third) for line in TORN]
+    seen = {"dataset": {"type": "t.P", "name": "P", "file": OWN, "line": 40, "getitem": source}}
+    below = f"P.__getitem__ {OWN}:42 > P.parse {OWN}:50"
+    stage = fetch_of(recorded, (4000, "fetch", below, 7), inspection=seen)
+    assert [(spot.line, spot.total_share) for spot in stage.lines] == [(charged, 1), (50, 1)]
+
+
 @pytest.mark.parametrize(
     ("here", "changed", "text"),
     [

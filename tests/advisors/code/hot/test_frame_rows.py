@@ -210,9 +210,13 @@ ROW, CALLED = (
 AS_IT_IS = [
     f"{ROW}return {{'x': row['b'], 'path': row.path, 'y': self.labels.iloc[i]}}",
     "values = self.frame.iloc[i].to_numpy()\nreturn values[0], values[1:3].astype('float32')",
+    f"{ROW}return [row[name] for name in ('a', 'path')]",
     "return self.frame.iloc[i, 3], self.frame.loc[i, 'a'], self.frame['b'][i]",
 ]
 BY_HAND = [
+    f"names = ['a', 'b']\n{ROW}return row[names].values.astype('float32')",
+    f"{ROW}return row[FEATURES].values.astype('float32')",
+    "return self.frame.loc[i, FEATURES].values.astype('float32')",
     f"return {CALLED}",
     "return self.frame.iloc[i, 1:3].values.astype('float32')",
     f"{ROW}return row.drop(['path', 'label']).values.astype('float32')",

@@ -116,10 +116,12 @@ SEEN = {
     "deepcopy": ("deepcopy std/copy.py:146", "deepcopy", "reduce std/functools.py:1"),
     "generator": ("Generator.__init__ site/numpy/random/_x.py:1", "generator", "shuffle "
     "std/random.py:1"),
-    "vectorize": ("vectorize._call_as_normal site/numpy/lib/_function_base_impl.py:2", "vectorize",
+    "vectorize": ("vectorize._call_as_normal site/numpy/lib/_function_base_impl.py:2", "value by value",
                   "interp site/numpy/lib/_function_base_impl.py:3"),
     "convolve": ("convolve site/numpy/_core/numeric.py:800", "FFT", "roll site/numpy/_core/numeric.py:9"),
     "getdata": ("Image.getdata site/PIL/Image.py:1300", "pixels", "load site/webp/x.py:1"),
+    "program": ("run std/subprocess.py:548 > select std/selectors.py:415", "program", "join "
+                "std/posixpath.py:71"),
     "lock": ("Semaphore.acquire std/threading.py:468", "lock", "Thread.start std/threading.py:960"),
 }  # fmt: skip
 
@@ -173,7 +175,7 @@ TEXTS = {
         "deepcopy",
         "sample = dict(self.template)",
     ),
-    "vectorize": ("y = np.vectorize(scale)(hu)", "vectorize", "y = scale(hu)"),
+    "vectorize": ("y = np.vectorize(scale)(hu)", "value by value", "y = scale(hu)"),
     "convolve": ("wet = np.convolve(dry, room)", "FFT", "wet = convolved(dry, room)"),
     "permuting": (
         "rows = np.random.choice(n, k, replace=False)",

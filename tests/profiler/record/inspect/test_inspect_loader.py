@@ -489,9 +489,13 @@ def doubled(value):
     return value * 2
 
 
+STOPWORDS = [f"word {i}" for i in range(40)]
+FEW_WORDS = STOPWORDS[:3]
+
+
 class Helped(Dataset[Any]):
     def load(self, index):
-        return doubled(index)
+        return doubled(index), index in STOPWORDS, index in FEW_WORDS
 
     def unused(self): ...
 
@@ -506,3 +510,6 @@ def test_functions_that_give_samples_are_kept_with_their_source():
     found = inspect_loader(DataLoader(Helped()))["dataset"]
     first = [lines[0] for lines in found["helpers"]]
     assert first == ["def load(self, index):", "def doubled(value):"]
+    (words,) = found["globals"]
+    assert (words["name"], words["kind"], words["length"]) == ("STOPWORDS", "texts", 40)
+    assert "word 7" not in json.dumps(found)
