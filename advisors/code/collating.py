@@ -135,7 +135,9 @@ def stacked(
 
 def _alike(call: ast.Call, looks: SampleField | None, tolist: ast.AST | None) -> bool:
     """Whether stacking makes the same tensor of this field as the call makes of a list."""
-    if looks is None or not looks.alike or looks.type not in _TYPES or not looks.shape:
+    if looks is None or not looks.alike or looks.type not in _TYPES:
+        return False
+    if not looks.shape or 0 in looks.shape:  # an empty list becomes float32
         return False
     if looks.dtype not in _OF_NUMBERS or any(each.arg not in _KEPT for each in call.keywords):
         return False

@@ -187,9 +187,10 @@ class Editable(Method):
 
     def _only_read(self, name: str, seen: set[str]) -> bool:
         """Whether nothing can change what this name stands for, or what is taken of it."""
-        return all(self._reads(node, seen) for node in self.named(name))
+        return all(self.reads(node, seen) for node in self.named(name))
 
-    def _reads(self, node: ast.AST, seen: set[str]) -> bool:
+    def reads(self, node: ast.AST, seen: set[str]) -> bool:
+        """Whether nothing around this expression can change its value, or what is taken of it."""
         outers = self.file.parents(node)
         parent, taken = next(outers), isinstance(node, ast.Subscript)
         match parent:
@@ -198,14 +199,14 @@ class Editable(Method):
             case ast.If() | ast.Slice():
                 return True
             case ast.Subscript(value, _, ast.Load()):
-                return value is not node or self._reads(parent, seen)
+                return value is not node or self.reads(parent, seen)
             case ast.Attribute(_, attribute):
                 call = next(outers)
                 return isinstance(call, ast.Call) and call.func is parent and attribute in _READS
             case ast.Call(_, args):
                 return node in args and called(parent) in _READS
             case ast.Tuple() | ast.List() | ast.Dict():
-                return taken and self._reads(parent, seen)
+                return taken and self.reads(parent, seen)
             case ast.Return():
                 return self.copies and not isinstance(node, ast.Name)
             case ast.Assign([ast.Name(other)]) if taken:

@@ -41,13 +41,18 @@ _VIEWS = (
     *("permute", "squeeze", "unsqueeze", "astype", "float", "splitlines"),
 )
 # Calls that search what they are of for the value that they are given.
-_SEARCHES = ("index", "query", "where", "nonzero", "argwhere", "flatnonzero")
+_SEARCHES = ("index", "query", "isin", "where", "nonzero", "argwhere", "flatnonzero")
 _LISTS = ("list", "tuple", "texts", "paths", "numbers", "tensor", "ndarray")
 # Calls that are given all of a collection and look at a part of it, or hand it on.
 _QUICK = (
     *("len", "take", "get", "getitem", "searchsorted", "index_select", "gather", "iter", "next"),
     *("enumerate", "zip", "range", "isinstance", "type", "id", "getattr", "hasattr", "partial"),
     *("bisect", "bisect_left", "bisect_right", "itemgetter", "open", "print", *_DRAWN),
+)
+# Methods that go through all of what they are of.
+_OF_ALL = (
+    *("mean", "std", "sum", "min", "max", "copy", "clone", "astype", "tolist", "to_dense"),
+    *("to_numpy", "sort_values", "sort", "argsort", "unique", "groupby", "merge", "count"),
 )
 _WEIGHED = ("p", "weights", "cum_weights")  # by these, drawing one goes through all
 MANY = 1000  # a collection of so many is not gone through for each sample
@@ -286,12 +291,28 @@ def not_needed(line: str) -> str | None:
 def same_for_every_sample(
     method: Method, statement: ast.stmt | None, held: Mapping[str, str]
 ) -> bool:
-    """Whether this line of a `__getitem__` depends on nothing but `self` and constants: what it
-    makes could be made once. False if that is not known."""
+    """Whether this line of a `__getitem__`, or what it takes its part of (`json.load(f)[index]`),
+    depends on nothing but `self` and constants: it could be made once. False if that is not
+    known."""
     if isinstance(statement, ast.Expr):
         return False  # it makes nothing that could be kept
-    nodes, works = nodes_read(statement), False
+    nodes = nodes_read(statement)
     loop = method.loops.get(statement) if statement is not None else None
+    whole = [
+        each.value
+        for each in nodes
+        if isinstance(each, ast.Subscript) and method.varies([each.slice])
+    ]
+    if taken_of_whole(statement, method):
+        whole = []
+    return any(_is_same([*part], method, loop, held) for part in (nodes, *map(ast.walk, whole)))
+
+
+def _is_same(
+    nodes: list[ast.AST], method: Method, loop: ast.stmt | None, held: Mapping[str, str]
+) -> bool:
+    """Whether all of this depends on nothing but `self` and constants, and something is called."""
+    works = False
     for node in nodes:
         match node:
             case ast.Call(ast.Attribute(ast.Name(), name)) if name in MOVES_ON and loop is not None:
@@ -335,7 +356,7 @@ def searched(method: Method, statement: ast.stmt | None, held: Mapping[str, str]
         return True
     for node in nodes_read(statement):
         match node:
-            case ast.Subscript(_, key) if _compares(key, method):
+            case ast.Subscript(of, key) if _compares(key, method, not method.varies([of])):
                 return True
             case ast.comprehension(ifs=tests) if any(_compares(each, method) for each in tests):
                 return True
@@ -362,6 +383,8 @@ def all_for_one(statement: ast.stmt | None, held: Mapping[str, str]) -> str | No
                 given = [left, *right]
             case ast.comprehension(iter=each):
                 given = [each]
+            case ast.Call(ast.Attribute(of, name)) if name in _OF_ALL:
+                given = [of]
             case ast.Call(args=args, keywords=named):
                 weighed = [each.value for each in named if each.arg in _WEIGHED]
                 rest = [*args, *(each.value for each in named)]
@@ -397,7 +420,7 @@ def _searches(call: ast.Call, method: Method) -> bool:
         return False  # a method of its own
     name, inside = called(call), [*call.args, *(each.value for each in call.keywords)]
     equal = any(_compares(each, method) for each in inside)
-    if name in _SEARCHES[:2] and (equal or method.varies(inside)):
+    if name in _SEARCHES[:3] and (equal or method.varies(inside)):
         return True
     if name in _SEARCHES and equal:
         return True
@@ -500,10 +523,11 @@ def in_float64(method: Method, statement: ast.stmt | None, held: Mapping[str, st
     return None
 
 
-def _compares(test: ast.expr, method: Method) -> bool:
+def _compares(test: ast.expr, method: Method, ordered: bool = False) -> bool:
+    """Whether this tests if something equals what varies; `ordered`: or is larger or smaller."""
     return any(
         isinstance(node, ast.Compare)
-        and isinstance(node.ops[0], ast.Eq | ast.NotEq)
+        and (ordered or isinstance(node.ops[0], ast.Eq | ast.NotEq))
         and method.varies([node])
         for node in ast.walk(test)
     )

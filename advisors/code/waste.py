@@ -6,10 +6,9 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from typing import Any
 
 from .editable import Editable
-from .method import called, calls_in, names_of
+from .method import bound_by, called, calls_in, names_of
 from .shapes import NOT_NEEDED, taken_of_whole
 
 # Kinds of lists that hold nothing but values that have a hash.
@@ -96,8 +95,7 @@ def make_once(method: Editable, statement: ast.stmt) -> bool:
         case ast.Assign([ast.Name(name)], value) if calls_in(value) or method.certain:
             if method.may_be_kept(value) and method.stays(name):
                 return _keep(method, statement, [name])
-    simple = not hasattr(statement, "body") and not method.certain
-    return simple and _call_once(method, statement)
+    return not hasattr(statement, "body") and _call_once(method, statement)
 
 
 def with_of(method: Editable, statement: ast.stmt) -> ast.With | None:
@@ -146,15 +144,18 @@ def _keep(method: Editable, moved: ast.stmt, names: list[str]) -> bool:
 
 
 def _call_once(method: Editable, statement: ast.stmt) -> bool:
-    """A call inside of the statement that is the same for every sample."""
+    """A call inside of the statement that is the same for every sample; where nobody tries the
+    code, one of which a part is taken that is only read."""
     for node in ast.walk(statement):
         if not isinstance(node, ast.Call) or not method.may_be_kept(node):
             continue
-        outer: Any = next(method.file.parents(node))
-        bound = names_of(*getattr(outer, "targets", ()))
+        outer = next(method.file.parents(node))
         if isinstance(outer, ast.Expr) or called(node) in _QUICK:
             continue
-        if any(map(method.changed_in_place, bound)):
+        part = isinstance(outer, ast.Subscript) and outer.value is node
+        if method.certain and not (part and method.reads(node, set())):
+            continue
+        if any(map(method.changed_in_place, bound_by(statement))):
             continue
         kept = f"{method.self_name}.{method.free_name(_named_after(method, node))}"
         method.replace(node, kept)

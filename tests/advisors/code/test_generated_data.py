@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, example, given, settings
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
@@ -72,7 +72,10 @@ MADE = (
     "print(index, file=self.log)", "made = print(index, file=self.log)",
     "if index:\n    print(index, file=self.log)", "made = self.array[:][index]",
     "made = self.array[index][:]", "made = np.array(self.numbers)[:][index]",
-    "made = [self.array[:][index], index]",
+    "made = [self.array[:][index], index]", "made = json.loads(self.text)[index % 4]",
+    "made = sorted(self.names)[index]", "made = json.loads('[[1], [2]]')[index % 2]",
+    "made = np.tile(self.numbers, (2, 1))[index % 2]", "made = list(map(list, self.names))[index]",
+    "made = torch.tensor([self.numbers, self.numbers])[index % 2]",
 )  # fmt: skip
 USED = (
     "use = made", "use = made[index % len(made)]", "use = made[1:3]", "made.append(index)\nuse = len(made)",
@@ -250,6 +253,7 @@ COLLATES = (
 
 
 @EXAMPLES
+@example(COLLATES[0], "one", [np.zeros(0, np.uint8)] * LENGTH, [0] * LENGTH)  # becomes float32
 @given(st.sampled_from(COLLATES), st.sampled_from(["one", "tuple", "dict"]), columns(), columns())
 def test_a_collate_function_without_lists_gives_the_same_batches(
     body: str, structure: str, xs: list[Any], ys: list[Any]

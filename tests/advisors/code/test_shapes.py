@@ -41,6 +41,12 @@ SOURCE = (
     label = parse(self.labels[index])
     label = label.lower()
     first = label[0]
+    title = json.load(open(self.path))["titles"][index]
+    name_of = list(self.names.keys())[index]
+    score = pd.read_csv(self.path).sort_values("t").iloc[index]
+    held = self.rng.permutation(9)[index]
+    mine = self.own(self.path)[index]
+    row_of = self.places[index]
     raw = unpack(self.blobs[index])
     grid = np.frombuffer(raw, np.uint8).reshape(4, 4)
     pair = row(self.table, index)
@@ -57,6 +63,9 @@ LINES = {
     "table = parse(self.text)": "same",
     "read = [each for each in reader]": "same",
     "resampler = Resample(self.rate, 16000)": "same",
+    'title = json.load(open(self.path))["titles"][index]': "same",
+    "name_of = list(self.names.keys())[index]": "same",
+    'score = pd.read_csv(self.path).sort_values("t").iloc[index]': "same",
     'row = self.frame[self.frame["id"] == index]': "searched",
     'volume = self.file["ct"][:]': "whole for a part",
     "image = self.images[index].filter(BLUR)": "whole for a part",
@@ -81,6 +90,9 @@ LINES = {
             "stamp = datetime.now()",
             "entry = self.cursor.fetchone()",
             "time.sleep(self.seconds)",
+            "held = self.rng.permutation(9)[index]",
+            "mine = self.own(self.path)[index]",
+            "row_of = self.places[index]",
             "nowhere(self)",
             "",
         )
@@ -206,6 +218,9 @@ HELD = {"names": "texts", "places": "dict", "users": "list", "users[]": "list",
     [
         ("row = self.frame.loc[self.frame.id == key]", True),
         ("place = self.names.index(key)", True),
+        ("rows = self.frame[self.frame.user.isin([key])]", True),
+        ("rows = self.frame[(self.frame.t >= index) & (self.frame.t < index + 5)]", True),
+        ("part = key[key > 3]", False),  # of the sample itself
         ("place = np.where(self.ids == index)[0]", True),
         ('row = self.frame.query(f"id == {index}")', True),
         ("row = next(each for each in self.rows if each.id == index)", True),
