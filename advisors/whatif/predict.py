@@ -119,8 +119,11 @@ class WhatIf:
         making batches meanwhile can explain: objects that are pickled."""
         w = self.workload
         measured = float(w.pack_ns.mean() + w.unpack_ns.mean())
+        if not measured:
+            return 0.0
         modelled = w.handover.pack_ns + w.handover.unpack_ns
-        return max(0.0, self.handover_share - modelled / measured) if measured else 0.0
+        most = costs.OBJECTS_MOST_NS_PER_BYTE * w.pickled_bytes / measured
+        return max(0.0, min(most, self.handover_share - modelled / measured))
 
     @property
     def busy_beside(self) -> float:

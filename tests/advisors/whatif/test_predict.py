@@ -139,6 +139,18 @@ def test_waiting_for_a_core_is_not_waiting_for_data(tmp_path: Path) -> None:
     assert model.predict(fetch_us=10_000).mid == pytest.approx(2, rel=0.1)
 
 
+@pytest.mark.parametrize(
+    ("pickled", "share"), [(422, 0.1), (1_600, 0.4), (400_000, 0.58)], ids=["none", "few", "many"]
+)
+def test_a_slow_hand_over_is_due_to_objects_if_there_are_some(
+    tmp_path: Path, pickled: int, share: float
+) -> None:
+    slow = {"pack_ns": 3 * MS, "unpack_ns": MS, "tensors": 2, "bytes": 13_600}
+    rows = starved(2, 0.4, 0.4, 0.1, step_ms=4.2, pickled_bytes=pickled, **slow)
+    found = whatif(tmp_path, rows, config=with_workers(2)).objects_share
+    assert found == pytest.approx(share, abs=0.03)
+
+
 def test_in_order_costs_where_slow_batches_block_ready_ones(tmp_path: Path) -> None:
     slow = lambda n, t, w: (60 if n % 10 == 0 else 2) * MS  # noqa: E731
     rows = starved(3, 9, 0, 3, fetch_ns=slow, fetch_cpu_ns=0, step_ms=6)
