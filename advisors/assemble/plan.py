@@ -139,6 +139,7 @@ class _Maker:
         for each in sorted(easier, key=lambda each: (each.effort, -gain(each))):
             if gain(each) >= NEARLY * most or (
                 gain(each) >= HALF * most
+                and not best.by_hand
                 and excludes(each, best) is None
                 and gain(best, each) >= most + math.log(LEAST_GAIN)
             ):

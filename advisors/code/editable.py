@@ -32,7 +32,19 @@ _IN_PLACE = (
 _READS = (
     *("len", "int", "float", "str", "bool", "sorted", "list", "tuple", "set", "dict", "sum"),
     *("min", "max", "enumerate", "zip", "range", "tensor", "array", "print", "repr", "hash"),
-    *("get", "keys", "values", "items", "index", "count", "split", "startswith", "endswith"),
+    *(
+        "get",
+        "get_group",
+        "xs",
+        "keys",
+        "values",
+        "items",
+        "index",
+        "count",
+        "split",
+        "startswith",
+        "endswith",
+    ),
     *("strip", "lower", "upper", "encode", "copy", "clone", "mean", "tolist", "item", "find"),
 )
 

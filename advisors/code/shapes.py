@@ -298,13 +298,13 @@ def same_for_every_sample(
         return False  # it makes nothing that could be kept
     nodes = nodes_read(statement)
     loop = method.loops.get(statement) if statement is not None else None
-    whole = [
-        each.value
-        for each in nodes
-        if isinstance(each, ast.Subscript) and method.varies([each.slice])
-    ]
-    if taken_of_whole(statement, method):
-        whole = []
+    whole = []
+    for each in nodes if not taken_of_whole(statement, method) else ():
+        match each:
+            case ast.Subscript(of, key) if method.varies([key]):
+                whole.append(of)
+            case ast.Call(ast.Attribute(of, "get" | "get_group" | "xs"), [key, *_]):
+                whole += [of] if method.varies([key]) else []
     return any(_is_same([*part], method, loop, held) for part in (nodes, *map(ast.walk, whole)))
 
 
@@ -623,10 +623,12 @@ def made_smaller(method: Method, statement: ast.stmt | None) -> str | None:
     made, ends = bound_by(statement), set[str]()
     for each in method.after(statement):
         nodes = nodes_read(each)
+        compared = [node for node in nodes if isinstance(node, ast.Compare)]
         if any(_is_smaller(node, made) and not names_in([node], ends) for node in nodes):
-            return method.text(each)
-        if any(_is_length(node, made) for node in nodes):
-            ends |= bound_by(each)  # what ends there is nearly all of it
+            return None if _returned_whole(method, each, made) else method.text(each)
+        if any(_is_length(node, made) for node in nodes) or names_in(compared, made):
+            # What ends there is nearly all of it; a mask of it takes a part not known before.
+            ends |= bound_by(each)
         if isinstance(each, ast.Assign) and names_in([each.value], made) and _is_view(each.value):
             made |= bound_by(each)
         elif isinstance(each, ast.Expr) and names_in([each.value], made):
@@ -634,6 +636,22 @@ def made_smaller(method: Method, statement: ast.stmt | None) -> str | None:
         elif made & bound_by(each):  # something else from here on
             return None
     return None
+
+
+def _returned_whole(method: Method, smaller: ast.stmt, made: set[str]) -> bool:
+    """Whether what these names hold is returned, although this line takes a part of it."""
+    again = [node for node in ast.walk(smaller) if isinstance(node, ast.Name)]
+    if any(node.id in made and isinstance(node.ctx, ast.Store) for node in again):
+        return False
+    returns = [each for each in method.after(smaller) if isinstance(each, ast.Return)]
+    nodes = [node for each in returns for node in nodes_read(each)]
+    parts = [node for node in nodes if _is_smaller(node, made) or _is_length(node, made)]
+    inside = [each for part in parts for each in ast.walk(part)]
+    return any(
+        names_in([node], made) and node not in inside
+        for node in nodes
+        if isinstance(node, ast.Name)
+    )
 
 
 def taken_of_whole(statement: ast.stmt | None, method: Method) -> ast.Subscript | None:

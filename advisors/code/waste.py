@@ -152,7 +152,7 @@ def _call_once(method: Editable, statement: ast.stmt) -> bool:
         outer = next(method.file.parents(node))
         if isinstance(outer, ast.Expr) or called(node) in _QUICK:
             continue
-        part = isinstance(outer, ast.Subscript) and outer.value is node
+        part = isinstance(outer, ast.Subscript | ast.Attribute) and outer.value is node
         if method.certain and not (part and method.reads(node, set())):
             continue
         if any(map(method.changed_in_place, bound_by(statement))):

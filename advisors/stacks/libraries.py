@@ -36,6 +36,9 @@ _INTERPRETER_SOURCE = re.compile(
 _CYTHON = re.compile(r"(\w+)/(?:.+/)?[^/]+\.(?:pyx|pxd|pxi)")
 # Folders that hold packages of several projects, which the second name distinguishes.
 _SHARED_FOLDERS = ("google", "nvidia", "azure")
+# Code that a person gave as text; other such names are of code that libraries write.
+_TYPED = ("<string>", "<stdin>", "<ipython-input", "<python-input", "<cell", "<console>")
+_GENERATED = {"numpy": "<__array_function__", "torch": "<eval_with_key>"}
 # Functions that the standard library generates for named tuples and data classes.
 _WRITTEN = re.compile(r"(?:.*\.)?(?:__\w+__|_replace|_asdict|_make)", re.DOTALL)
 
@@ -63,12 +66,11 @@ def owner_of(file: str, function: str = "", native: bool = False) -> Owner:
         return Owner(_package(found[1]), found[1])
     if (found := _STANDARD.fullmatch(path)) and (module := _module(found[1])):
         return Owner(module, f"python/{found[1]}")
-    if path.startswith("<frozen "):
-        return Owner(PYTHON, path)
-    if path.startswith("<__array_function__"):
-        return Owner("numpy", path)
-    if path.startswith("<eval_with_key>"):
-        return Owner("torch", path)
+    if path.startswith("<") and not path.startswith(_TYPED):
+        library = next(
+            (name for name, start in _GENERATED.items() if path.startswith(start)), PYTHON
+        )
+        return Owner(library, path)
     if (
         path == "<string>"
         and _WRITTEN.fullmatch(function)

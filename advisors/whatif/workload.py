@@ -48,9 +48,7 @@ class Workload:
         # Torch's own collate makes tensors in shared memory in a worker.
         collate = str(loader.config.get("collate_fn") or "default_collate")
         self.shares_in_collate = workers > 0 and collate.endswith("default_collate")
-        self.handover = costs.handover(
-            self.tensors, data_bytes, self.pickled_bytes, self.speed
-        )
+        self.handover = costs.handover(self.tensors, data_bytes, self.pickled_bytes, self.speed)
         self.pack_ns, self.unpack_ns = seen.time("pack_ns"), seen.time("unpack_ns")
         self.pin_ns = seen.time("pin_ns")
         self.index_ns = seen.time("index_ns") * (1.0 - beside)

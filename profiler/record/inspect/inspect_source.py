@@ -7,6 +7,7 @@ there.
 
 from __future__ import annotations
 
+import dis
 import inspect
 import linecache
 import os
@@ -33,6 +34,7 @@ MAX_NAMES = 200
 MAX_FUNCTIONS = 64
 MAX_WRAPPED = 8
 
+_OF_MODULE = ("LOAD_GLOBAL", "LOAD_NAME")
 # Packages whose code is well known: class and function names are enough.
 _KNOWN = ("torch", "torchdata", "loaderscope", "typing", "abc", "collections", "functools")
 
@@ -82,8 +84,18 @@ def _named(
         found.append(function.__globals__.get(name))
     for value in found:
         held = underlying(value.fget if type(value) is property else value)
-        if type(held) is types.FunctionType and held.__module__ == function.__module__:
+        if type(held) is not types.FunctionType or held.__module__ != function.__module__:
+            continue
+        if value is found[0] or _looked_up(name, function):
             yield held
+
+
+def _looked_up(name: str, function: types.FunctionType) -> bool:
+    """Whether the function looks this up in its module, and not only as an attribute."""
+    instructions = (
+        each for code in codes(function.__code__) for each in dis.get_instructions(code)
+    )
+    return any(each.argval == name and each.opname in _OF_MODULE for each in instructions)
 
 
 class Sources:

@@ -96,6 +96,9 @@ def test_a_line_without_a_known_remedy_counts_for_half_of_what_it_costs(case: Ca
         line = replace(advice, predicted=Range(1.0, 1.2, high))
         by_hand = Option(line, {"fetch": (1 / high, 1.0)}, 0.0, by_hand=True)
         assert titles(case, workers, by_hand)[0][0] == first
+    # Nor is tuned first what it may make needless.
+    line = Option(replace(advice, predicted=Range(1.0, 1.2, 2.2)), {"fetch": 0.3}, 0.0, True)
+    assert titles(case, workers, line)[0] == ["line", "workers"]
 
 
 def test_a_loop_that_computes_most_of_the_time_is_not_converted(case: Case) -> None:

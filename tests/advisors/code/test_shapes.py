@@ -139,6 +139,9 @@ def test_all_of_a_large_collection_for_one_sample(line: str, found: str | None) 
         (["found = self.query(index)"], None),  # not a DataFrame's
         (["found = parse(index)", "end = len(found) // 8 * 8", "return found[:end]"], None),
         (["found = parse(index)", "end = 8", "return found[:end]"], "whole for a part"),
+        (["found = parse(index)", "found[:3] -= 1", "return found, index"], None),
+        (["found = parse(index)", "near = found < 3", "best = found[near]"], None),
+        (["found = self.frame.groupby('user').get_group(index)"], "same"),
     ],
 )
 def test_work_that_is_done_again_or_for_a_part(lines: list[str], key: str | None) -> None:

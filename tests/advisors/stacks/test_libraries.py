@@ -22,6 +22,7 @@ from loaderscope.advisors.stacks.libraries import owner_of
         ("/usr/lib/python3.11/lib-dynload/_json.so", "json", "python/lib-dynload/_json.so"),
         ("<frozen importlib._bootstrap>", "python", "<frozen importlib._bootstrap>"),
         ("<__array_function__ internals>", "numpy", "<__array_function__ internals>"),
+        ("<class 'x.argmap'> compilation 3", "python", "<class 'x.argmap'> compilation 3"),
     ],
 )
 def test_libraries_are_known_by_their_place(file: str, library: str, place: str) -> None:
@@ -38,6 +39,8 @@ def test_libraries_are_known_by_their_place(file: str, library: str, place: str)
         "/home/u/lib/python3.11/mine/data.py",  # no module of Python is called that
         "/tmp/ipykernel_31/1234.py",
         "<ipython-input-3-abc>",
+        "<python-input-0>",
+        "<stdin>",
         "patches.py",
         "",
     ],

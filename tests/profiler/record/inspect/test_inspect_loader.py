@@ -8,6 +8,7 @@ import importlib.util
 import json
 import linecache
 import os
+import random
 import subprocess
 import sys
 import textwrap
@@ -493,9 +494,15 @@ STOPWORDS = [f"word {i}" for i in range(40)]
 FEW_WORDS = STOPWORDS[:3]
 
 
+def rows():  # an attribute has its name
+    return doubled([random.random()])
+
+
 class Helped(Dataset[Any]):
+    rows = ()
+
     def load(self, index):
-        return doubled(index), index in STOPWORDS, index in FEW_WORDS
+        return doubled(index), self.rows, index in STOPWORDS, index in FEW_WORDS
 
     def unused(self): ...
 
@@ -510,6 +517,7 @@ def test_functions_that_give_samples_are_kept_with_their_source():
     found = inspect_loader(DataLoader(Helped()))["dataset"]
     first = [lines[0] for lines in found["helpers"]]
     assert first == ["def load(self, index):", "def doubled(value):"]
+    assert "rows" in found["names"] and "random" not in found["names"]
     (words,) = found["globals"]
     assert (words["name"], words["kind"], words["length"]) == ("STOPWORDS", "texts", 40)
     assert "word 7" not in json.dumps(found)
