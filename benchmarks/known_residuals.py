@@ -9,9 +9,8 @@ as they are now; where the first advice is still the same, its range is compared
 how far it would have to be stretched is a residual. Cases that known_answers.py judges with by
 default, and those of the seed that judges (JUDGES), are no residuals.
 
-Prints a table and the summary, with the slope by which what is left of loops without workers is
-shorter than predicted (LEFT_SHORTER in advisors/whatif/accuracy.py, set by hand); with --write,
-residuals and the table learnt from them become widths.json.
+Prints a table and the summary; with --write, residuals and the table learnt from them become
+widths.json.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from learn_widths import learnt, needed
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Range, Recommendation
 from loaderscope.advisors.whatif import WhatIf, widths
-from loaderscope.advisors.whatif.accuracy import LEFT_FROM, LEFT_SHORTER
 from loaderscope.profiler.store.run.run_reader import open_run
 
 Found = dict[str, Any]
@@ -125,25 +123,6 @@ def summary(every: list[Found]) -> Found:
     }
 
 
-def left_shorter(every: list[Found]) -> float:
-    """The slope of least absolute deviations of ln(true / predicted), over ln(predicted) beyond 1,
-    of what leaves no workers; predicted without LEFT_SHORTER, which these ranges have in them."""
-    slopes: list[tuple[float, float]] = []
-    for each in every:
-        shown = math.log(each["predicted"][1])
-        beyond = (shown - math.log(LEFT_FROM)) / (1 + LEFT_SHORTER)
-        if beyond > 0 and not each["workers"]:
-            slopes.append(
-                ((math.log(each["true"]) - math.log(LEFT_FROM) - beyond) / beyond, beyond)
-            )
-    half, so_far = sum(weight for _, weight in slopes) / 2, 0.0
-    for slope, weight in sorted(slopes):
-        so_far += weight
-        if so_far >= half:
-            return round(slope, 3)
-    return 0.0
-
-
 def main() -> int:
     asked = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -156,7 +135,7 @@ def main() -> int:
         print(json.dumps(each))
     every = [each for each in told if "needed" in each]
     right = {"right": sum(each["right"] for each in told), "of": len(told)}
-    print(json.dumps({**right, **summary(every), "left_shorter": left_shorter(every)}, indent=1))
+    print(json.dumps({**right, **summary(every)}, indent=1))
     if options.write:
         stored = [
             {key: each[key] for key in ("case", "rule", "crowded", "distance", "needed")}

@@ -255,6 +255,9 @@ def shape_of(
     if statement is not None and same_for_every_sample(method, statement, held):
         return _SAME
     nested, smaller = in_nested_loops(method, statement), made_smaller(method, statement)
+    singly = one_by_one(method, statement)
+    if singly is not None and _over_range(method, statement):
+        smaller = None  # a table, of which samples use all
     if nested is None and searched(method, statement, held):
         return _SEARCHED
     if (slow := _slow_container(method, statement, held)) is not None:
@@ -269,7 +272,7 @@ def shape_of(
         (smaller, _PART_USED),
         (in_float64(method, statement, held), _FLOAT64),
         (all_for_one(statement, held), _ALL),
-        (one_by_one(method, statement), _ONE_BY_ONE),
+        (singly, _ONE_BY_ONE),
         (thrown_away(method, statement), _THROWN_AWAY),
     ):
         if found is not None:
@@ -554,6 +557,12 @@ def one_by_one(method: Method, statement: ast.stmt | None) -> str | None:
         if isinstance(node, ast.ListComp | ast.DictComp | ast.GeneratorExp) and _small(node):
             return ast.unparse(node)
     return None
+
+
+def _over_range(method: Method, statement: ast.stmt | None) -> bool:
+    """Whether it goes through the same numbers for every sample."""
+    made = [each.iter for each in nodes_read(statement) if isinstance(each, ast.comprehension)]
+    return any(_counts(each) and not method.varies([each]) for each in made)
 
 
 def in_nested_loops(method: Method, statement: ast.stmt | None) -> str | None:

@@ -37,11 +37,6 @@ MODEL_ERROR: dict[str, tuple[float, float]] = {
 # A loop that gains more than this with free loading hardly computes. With short batches, caches and
 # cores are free for its own work, which may then take as little as this part of its time.
 HARDLY_COMPUTES, LEFT_AT_LEAST = 5.0, 0.6
-# A loop without workers that becomes many times as fast becomes faster still: the rest has caches
-# and branch predictors to itself. Beyond a factor of e, by this power of the factor: the slope of
-# least absolute deviations of ln(true / predicted) over 45 generated cases that judge nothing
-# (printed by `benchmarks/known_residuals.py`).
-LEFT_SHORTER, LEFT_FROM = 0.115, math.e
 # Standard deviations that hold four in five of a normal distribution.
 FOUR_IN_FIVE = 1.28
 # If the simulation of the unchanged loop is off by ln x, that of the changed loop may not be, as
@@ -71,12 +66,6 @@ def less_sure(free: float) -> float:
     """The upper bound of a gain, where free loading would bring this factor by the measured
     times."""
     return free / LEFT_AT_LEAST if free > HARDLY_COMPUTES else free
-
-
-def left_shorter(found: Range) -> Range:
-    """The range of a large gain: the remaining work is shorter than it was measured."""
-    more = max(1.0, found.mid / LEFT_FROM) ** LEFT_SHORTER
-    return Range(found.low * more, found.mid * more, found.high * more)
 
 
 def _off(factor: float, misfit: float, share: float = MISFIT_SHARE) -> float:

@@ -64,11 +64,13 @@ SHARED_COLLATE_TENSOR_NS, SHARED_COLLATE_MOST = 65_000.0, 0.75
 # them 244 against 100). Without workers, drawing in main shrinks too, to no less than AWAKE_INDEX.
 COLD_FETCH, CROWDED_COLD_FETCH, COLD_FETCH_MOST_NS, AWAKE_INDEX = 0.3, 0.5, 150_000.0, 0.3
 # Without workers, code between long batches finds cold caches, as torch's own lines do. The extra
-# time of those lines is added to drawing and to fetching too, and 0.7 of it to computing. At least
-# this part of each remains. After 3 ms of other work, drawing 16 indices took 34 µs against 1,
-# fetching as many arrays 52 against 16, multiplying matrices of 128² 125 against 45, torch's own
-# lines 113 against 6.
-WARM_INDEX, WARM_FETCH, WARM_COMPUTE, COLD_COMPUTE = 0.15, 0.55, 0.4, 0.7
+# time of those lines is added to drawing and to fetching too, and eight times that to computing,
+# which touches more: after 10 ms and more of other work, a whole step of seven small networks took
+# 0.7 to 3 ms longer, those of less than 1 ms more than twice as long; torch's own lines took 113 µs
+# in place of 6. After 2 ms it took 0.3 to 0.6 ms longer. At least this part of each remains. After 3
+# ms of other work, drawing 16 indices took 34 µs against 1, fetching as many arrays 52 against 16.
+WARM_INDEX, WARM_FETCH, WARM_COMPUTE = 0.15, 0.55, 0.5
+COLD_COMPUTE, COLD_COMPUTE_OF_MAKING, COLD_COMPUTE_MOST_NS = 8.0, 0.15, 1_500_000.0
 # From the task's sending to the worker's waking up.
 TASK_HOP_NS = 60_000.0
 # Beside fetch, collate and pin, without workers: torch's own lines around them.

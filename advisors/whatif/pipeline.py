@@ -146,7 +146,7 @@ def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention, sharing:
         if not w.num_workers:  # measured, between steps as long as they were
             receive = min(w.receive_ns, receive + w.cold_lines_ns - cold)
             if w.on_device is None:
-                compute_cpu = warmed(compute_cpu, costs.COLD_COMPUTE * cold, costs.WARM_COMPUTE)
+                compute_cpu = warmed(compute_cpu, w.cold_compute_ns(cold), costs.WARM_COMPUTE)
     in_pin_thread = unpack if plan.pin_memory else 0.0
     main, aside = index + receive + (unpack - in_pin_thread), pin + in_pin_thread
     held = held_cpu, held_idle

@@ -13,7 +13,7 @@ from ...profiler.store.run.run_reader import open_run
 from ..schema.report_model import Range
 from ..stage_model.block_error import Floats
 from . import costs
-from .accuracy import MISFIT_SHARE, left_shorter, less_sure, moved, ranged, ratio_error
+from .accuracy import MISFIT_SHARE, less_sure, moved, ranged, ratio_error
 from .changes import Plans, plans
 from .pipeline import Contention, Outcome, drawn_rows, own_pack_ns, released, run_plan, warmed
 from .plan import Plan
@@ -87,7 +87,7 @@ class WhatIf:
         found = ranged(low, mid, high, kinds, error, self.misfit)
         top = most = self._free(asked.best)
         if self.workload.on_device is None and not asked.middle.num_workers:
-            most, found = less_sure(top), left_shorter(found)
+            most = less_sure(top)
         return Range(min(found.low, top), min(found.mid, top), min(found.high, most))
 
     @property
@@ -165,7 +165,7 @@ class WhatIf:
 
     def _computing_ns(self, *, warm: bool) -> Floats:
         computing = self.workload.compute_ns * self.workload.own_cores
-        cold = costs.COLD_COMPUTE * self.workload.cold_lines_ns
+        cold = self.workload.cold_compute_ns(self.workload.cold_lines_ns)
         return warmed(computing, cold, costs.WARM_COMPUTE) if warm else computing
 
     def _factor(self, plan: Plan, changed: Outcome) -> float:

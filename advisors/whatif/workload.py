@@ -141,6 +141,11 @@ class Workload:
         usual = costs.SINGLE_OTHER_NS * self.speed
         return 0.0 if self.num_workers else max(0.0, self.receive_ns - usual)
 
+    def cold_compute_ns(self, cold_lines_ns: float) -> float:
+        """The extra time of the loop's computing, by that of torch's own lines."""
+        making = costs.COLD_COMPUTE_OF_MAKING * float((self.cpu_ns + self.idle_ns).mean())
+        return min(costs.COLD_COMPUTE * cold_lines_ns, making, costs.COLD_COMPUTE_MOST_NS)
+
 
 def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
     """The loader's loop. Raises TooLittle for an iterable that is no DataLoader, fewer than

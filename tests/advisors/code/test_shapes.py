@@ -142,6 +142,14 @@ def test_all_of_a_large_collection_for_one_sample(line: str, found: str | None) 
         (["found = parse(index)", "found[:3] -= 1", "return found, index"], None),
         (["found = parse(index)", "near = found < 3", "best = found[near]"], None),
         (["found = self.frame.groupby('user').get_group(index)"], "same"),
+        (
+            ["table = np.array([(i / 255) ** index for i in range(256)])", "use = table[index]"],
+            "one by one",
+        ),
+        (
+            ["table = [decode(i, index) for i in range(9)]", "use = table[index]"],
+            "whole for a part",
+        ),
     ],
 )
 def test_work_that_is_done_again_or_for_a_part(lines: list[str], key: str | None) -> None:
