@@ -67,8 +67,8 @@ COLD_FETCH, CROWDED_COLD_FETCH, COLD_FETCH_MOST_NS, AWAKE_INDEX = 0.3, 0.5, 150_
 # time of those lines is added to drawing and to fetching too, and eight times that to computing,
 # which touches more: after 10 ms and more of other work, a whole step of seven small networks took
 # 0.7 to 3 ms longer, those of less than 1 ms more than twice as long; torch's own lines took 113 µs
-# in place of 6. After 2 ms it took 0.3 to 0.6 ms longer. At least this part of each remains. After 3
-# ms of other work, drawing 16 indices took 34 µs against 1, fetching as many arrays 52 against 16.
+# in place of 6. After 2 ms it took 0.3 to 0.6 ms longer. At least this part of each remains. After
+# 3 ms of other work, drawing 16 indices took 34 µs against 1, fetching 16 arrays 52 against 16.
 WARM_INDEX, WARM_FETCH, WARM_COMPUTE = 0.15, 0.55, 0.5
 COLD_COMPUTE, COLD_COMPUTE_OF_MAKING, COLD_COMPUTE_MOST_NS = 8.0, 0.15, 1_500_000.0
 # From the task's sending to the worker's waking up.
