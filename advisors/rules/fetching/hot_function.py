@@ -347,7 +347,7 @@ def _line_of(stage: CodeStage, other: Unknown) -> Part:
     part = Part(None, other.place, None, Range(other.low, other.share, other.high))
     lines = {each.place: each for each in parts_of(stage)}
     if not other.own and other.place in lines:
-        return part._replace(text=lines[other.place].text, call=other.name)
+        return lines[other.place]._replace(call=other.name)
     line = max(lines.values(), key=lambda each: each.share.mid, default=part)
     return line if line.share.mid >= MOST_OF * other.share else part
 

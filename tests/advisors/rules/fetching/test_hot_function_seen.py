@@ -144,7 +144,9 @@ def test_a_known_function_is_named_with_its_share_and_one_like_it_only_named(
     assert 0 <= best <= 0.2 + 0.8 * family.left[0] + 0.01
     assert worst == pytest.approx(1 - 0.7392 * (1 - family.left[1]), abs=0.01)
     reason = named(seen(made, (f"{GETITEM} > {other}", 160), (GETITEM, 40)))
-    assert "80 % of fetch" in reason and "No better alternative is known" in reason
+    # The line that calls it takes all; of own functions, the line in them.
+    most = "80" if OWN in other else "100"
+    assert f"{most} % of fetch" in reason and "No better alternative is known" in reason
     assert other.partition(" ")[0] in reason
 
 
@@ -316,7 +318,7 @@ def test_what_explains_most_is_advised_on(
         # A little waiting does not hide what computes.
         ([(f"{GETITEM} > get std/queue.py:1", 10), (SMOOTHED, 90)], None, "(patches.py:13) takes 90 %"),
         ([(f"{GETITEM} > solve site/scipy/linalg/a.py:2 > x site/scipy/x.py:3", 90), (GETITEM, 10)], None,
-         "takes 90 % of fetch, in scipy's solve"),
+         "takes 100 % of fetch, in scipy's solve"),
         ([(GETITEM, 100)], "total += values[n].item()", "values[n].item()"),  # of what is no tensor
         ([(f"{GETITEM} > evil\x1b[2J {OWN}\r\n:13", 90)], None, "evil"),
     ],
