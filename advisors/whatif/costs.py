@@ -42,9 +42,10 @@ RECEIVE_NS, UNPACK_TENSOR_NS = 106_000.0, 278_000.0
 # The shared byte is measured with 8 MB batches in benchmarks/prediction.py. handover.py prints
 # 0.16, but its loop never touches the bytes.
 SHARED_UNPACK_NS_PER_BYTE, PICKLED_UNPACK_NS_PER_BYTE = 0.45, 0.37
-# Small objects cost most for each of their bytes: 588 kB of dicts took 100 ms, 170 ns each. What
-# takes longer than this is no pickling.
-OBJECTS_MOST_NS_PER_BYTE = 1_000.0
+# A tensor's handle takes some 200 bytes of the pickle; the rest is objects. 588 kB of dicts took
+# 100 ms, 170 ns a byte, and several times that on busy cores. What takes longer than this is no
+# pickling.
+HANDLE_BYTES, OBJECTS_MOST_NS_PER_BYTE = 256.0, 10_000.0
 # In main, when the loop releases a batch that came from a worker: each tensor's shared memory is
 # unmapped and its descriptor closed. It shows in the loop's own computing. Pages of pickled data
 # are returned at the same price.

@@ -122,7 +122,8 @@ class WhatIf:
         if not measured:
             return 0.0
         modelled = w.handover.pack_ns + w.handover.unpack_ns
-        most = costs.OBJECTS_MOST_NS_PER_BYTE * w.pickled_bytes / measured
+        objects = max(0.0, w.pickled_bytes - costs.HANDLE_BYTES * (1 + w.tensors))
+        most = costs.OBJECTS_MOST_NS_PER_BYTE * objects / measured
         return max(0.0, min(most, self.handover_share - modelled / measured))
 
     @property
