@@ -24,6 +24,7 @@ from ...profiler.store.run.run import LoaderRun, ProcessRun
 MAX_FILE_BYTES = 2 << 20
 MAX_LINE = 200
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 _SUFFIXES = (".py", ".pyw")
 
 
@@ -104,10 +105,10 @@ def _dedented(source: Lines) -> Lines:
 
 
 def _around(lines: Lines, line: int, *kinds: type[ast.stmt]) -> list[Any]:
-    """The nodes of these kinds that hold this line."""
+    """The definitions of these kinds that hold this line."""
     return [
         node
-        for node in ast.walk(_tree(lines))
+        for node in _definitions(lines)
         if isinstance(node, kinds) and node.lineno <= line <= (node.end_lineno or 0)
     ]
 
@@ -124,6 +125,12 @@ def _class_around(lines: Lines, line: int) -> tuple[str, list[Lines]]:
         methods = [each for each in node.body if isinstance(each, _FUNCTIONS)]
         return node.name, [_source(lines, e)[1] for e in methods if e.name != "__init__"]
     return "", []
+
+
+@lru_cache(maxsize=8)
+def _definitions(lines: Lines) -> list[Any]:
+    """The functions and classes in these lines. Each line of a stack asks for those around it."""
+    return [node for node in ast.walk(_tree(lines)) if isinstance(node, _DEFINITIONS)]
 
 
 @lru_cache(maxsize=4096)
