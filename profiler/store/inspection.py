@@ -56,8 +56,8 @@ class Part(Struct, frozen=True):
     whatever its module was called. `getitem`, `getitems`, `iter` and `call` hold source lines,
     dedented, where the source could be read: of `__getitem__`, `__getitems__`, `__iter__`, and of
     the function itself. `names` are the global and attribute names that code uses, functions of the
-    same class included. `helpers` is the source of the first of these,
-    `globals` are long lists and tuples of their module among these names.
+    same class included. `helpers` is the source of the first of these, `globals` are long lists and
+    tuples of their module among these names.
     """
 
     type: Text = "unknown"

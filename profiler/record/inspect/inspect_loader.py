@@ -108,8 +108,7 @@ class _Inspector:
         with suppress(Exception):
             facts["length"] = known_length(value)
         with suppress(Exception):
-            facts["attributes"] = describe_attributes(own, self._attributes_remaining)
-            self._attributes_remaining -= len(facts["attributes"])
+            facts["attributes"] = self._described(own)
         with suppress(Exception):
             self._access(cls, facts)
         if depth < MAX_DEPTH:
@@ -146,7 +145,12 @@ class _Inspector:
         own = len(used)
         facts["names"] = self._names(used, cls)
         facts["helpers"] = [list(self._sources.lines(each)) for each in used[own:][:MAX_HELPERS]]
-        facts["globals"] = describe_attributes(_long_lists(used, facts["names"]))
+        facts["globals"] = self._described(_long_lists(used, facts["names"]))
+
+    def _described(self, values: Facts) -> list[Facts]:
+        found = describe_attributes(values, self._attributes_remaining)
+        self._attributes_remaining -= len(found)
+        return found
 
     def _names(self, functions: list[types.FunctionType], cls: type | None) -> list[str]:
         names = list(names_used(functions, cls))[: self._names_remaining]
