@@ -43,8 +43,7 @@ RECEIVE_NS, UNPACK_TENSOR_NS = 106_000.0, 278_000.0
 # 0.16, but its loop never touches the bytes.
 SHARED_UNPACK_NS_PER_BYTE, PICKLED_UNPACK_NS_PER_BYTE = 0.45, 0.37
 # A tensor's handle takes some 200 bytes of the pickle; the rest is objects. 588 kB of dicts took
-# 100 ms, 170 ns a byte, and several times that on busy cores. What takes longer than this is no
-# pickling.
+# 100 ms, 170 ns a byte. What takes sixty times as long is no pickling, however busy the cores.
 HANDLE_BYTES, OBJECTS_MOST_NS_PER_BYTE = 256.0, 10_000.0
 # In main, when the loop releases a batch that came from a worker: each tensor's shared memory is
 # unmapped and its descriptor closed. It shows in the loop's own computing. Pages of pickled data
@@ -66,10 +65,11 @@ SHARED_COLLATE_TENSOR_NS, SHARED_COLLATE_MOST = 65_000.0, 0.75
 COLD_FETCH, CROWDED_COLD_FETCH, COLD_FETCH_MOST_NS, AWAKE_INDEX = 0.3, 0.5, 150_000.0, 0.3
 # Without workers, code between long batches finds cold caches, as torch's own lines do. The extra
 # time of those lines is added to drawing and to fetching too, and eight times that to computing,
-# which touches more: after 10 ms and more of other work, a whole step of seven small networks took
-# 0.7 to 3 ms longer, those of less than 1 ms more than twice as long; torch's own lines took 113 µs
-# in place of 6. After 2 ms it took 0.3 to 0.6 ms longer. At least this part of each remains. After
-# 3 ms of other work, drawing 16 indices took 34 µs against 1, fetching 16 arrays 52 against 16.
+# which touches more. `benchmarks/cold_steps.py`, for seven small networks (2026-11-27): after 10 ms
+# and more of other work a step took 0.5 to 1.2 ms longer (median 0.7), 6 times what torch's lines
+# did (126 µs); after 2 ms, 0.36 ms; steps of 0.8 ms became 1.7 times as long. At least this part
+# of each remains. After 3 ms of other work, drawing 16 indices took 34 µs against 1, fetching 16
+# arrays 52 against 16.
 WARM_INDEX, WARM_FETCH, WARM_COMPUTE = 0.15, 0.55, 0.5
 COLD_COMPUTE, COLD_COMPUTE_OF_MAKING, COLD_COMPUTE_MOST_NS = 8.0, 0.15, 1_500_000.0
 # From the task's sending to the worker's waking up.
