@@ -48,9 +48,9 @@ def kept(folders: list[Path]) -> Iterator[tuple[str, Path, Found]]:
             yield f"{folder.name}/{case}", file.parent, json.loads(file.read_text(encoding="utf-8"))
 
 
-def advised_now(run: Path) -> tuple[Recommendation | None, Range | None, bool, int]:
-    """(the first advice, its range before it was stretched, whether the loop was crowded, the
-    workers that the advice leaves) of a run, as of today."""
+def advised_now(run: Path) -> tuple[Recommendation | None, Range | None, bool]:
+    """(the first advice, its range before it was stretched, whether the loop was crowded) of a run,
+    as of today."""
     raw: list[tuple[str | None, Range]] = []
     crowded: list[bool] = []
     own = WhatIf.stretched
@@ -67,21 +67,20 @@ def advised_now(run: Path) -> tuple[Recommendation | None, Range | None, bool, i
         WhatIf.stretched = own  # type: ignore[method-assign]
     loader = max(loaders, key=lambda each: each.batches)
     first = loader.recommendations[0] if loader.recommendations else None
-    workers = int(loader.config.get("num_workers") or 0)
     if first is None:
-        return None, None, any(crowded), workers
+        return None, None, any(crowded)
     # A rule may have asked for more than it advises: its own is the one with the same middle, as
     # far as that is capped.
     own_ranges = [found for rule, found in raw if rule == first.rule]
     nearest = min(
         own_ranges, key=lambda each: abs(math.log(each.mid / first.predicted.mid)), default=None
     )
-    return first, nearest, any(crowded), int(first.change.params.get("num_workers", workers))
+    return first, nearest, any(crowded)
 
 
 def residual(name: str, run: Path, found: Found) -> Found:
     """What is learnt of one case; without "needed" where nothing can be."""
-    first, raw, crowded, workers = advised_now(run)
+    first, raw, crowded = advised_now(run)
     before = found["first"]
     told: Found = {
         "case": name,
@@ -103,7 +102,6 @@ def residual(name: str, run: Path, found: Found) -> Found:
         "shown": [round(each, 3) for each in (shown.low, shown.mid, shown.high)],
         "true": true,
         "distance": round(abs(math.log(raw.mid)), 3),
-        "workers": workers,
         "needed": round(needed(raw.low, shown.mid, raw.high, true), 3),
         "of_fix": found.get("of_fix"),
     }

@@ -32,20 +32,9 @@ _IN_PLACE = (
 _READS = (
     *("len", "int", "float", "str", "bool", "sorted", "list", "tuple", "set", "dict", "sum"),
     *("min", "max", "enumerate", "zip", "range", "tensor", "array", "print", "repr", "hash"),
-    *(
-        "get",
-        "get_group",
-        "xs",
-        "keys",
-        "values",
-        "items",
-        "index",
-        "count",
-        "split",
-        "startswith",
-        "endswith",
-    ),
-    *("strip", "lower", "upper", "encode", "copy", "clone", "mean", "tolist", "item", "find"),
+    *("get", "get_group", "xs", "keys", "values", "items", "index", "count", "split", "find"),
+    *("startswith", "endswith", "strip", "lower", "upper", "encode", "copy", "clone", "mean"),
+    *("tolist", "item"),
 )
 
 

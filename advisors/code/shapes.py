@@ -304,10 +304,10 @@ def same_for_every_sample(
     whole = []
     for each in nodes if not taken_of_whole(statement, method) else ():
         match each:
-            case ast.Subscript(of, key) if method.varies([key]):
+            case ast.Subscript(of, key) | ast.Call(
+                ast.Attribute(of, "get" | "get_group" | "xs"), [key, *_]
+            ) if method.varies([key]):
                 whole.append(of)
-            case ast.Call(ast.Attribute(of, "get" | "get_group" | "xs"), [key, *_]):
-                whole += [of] if method.varies([key]) else []
     return any(_is_same([*part], method, loop, held) for part in (nodes, *map(ast.walk, whole)))
 
 
@@ -561,8 +561,12 @@ def one_by_one(method: Method, statement: ast.stmt | None) -> str | None:
 
 def _over_range(method: Method, statement: ast.stmt | None) -> bool:
     """Whether it goes through the same numbers for every sample."""
-    made = [each.iter for each in nodes_read(statement) if isinstance(each, ast.comprehension)]
-    return any(_counts(each) and not method.varies([each]) for each in made)
+    return any(
+        isinstance(each, ast.comprehension)
+        and _counts(each.iter)
+        and not method.varies([each.iter])
+        for each in nodes_read(statement)
+    )
 
 
 def in_nested_loops(method: Method, statement: ast.stmt | None) -> str | None:
@@ -655,12 +659,8 @@ def _returned_whole(method: Method, smaller: ast.stmt, made: set[str]) -> bool:
     returns = [each for each in method.after(smaller) if isinstance(each, ast.Return)]
     nodes = [node for each in returns for node in nodes_read(each)]
     parts = [node for node in nodes if _is_smaller(node, made) or _is_length(node, made)]
-    inside = [each for part in parts for each in ast.walk(part)]
-    return any(
-        names_in([node], made) and node not in inside
-        for node in nodes
-        if isinstance(node, ast.Name)
-    )
+    used = {node for node in nodes if isinstance(node, ast.Name) and node.id in made}
+    return not used <= {each for part in parts for each in ast.walk(part)}
 
 
 def taken_of_whole(statement: ast.stmt | None, method: Method) -> ast.Subscript | None:

@@ -38,7 +38,7 @@ _CYTHON = re.compile(r"(\w+)/(?:.+/)?[^/]+\.(?:pyx|pxd|pxi)")
 _SHARED_FOLDERS = ("google", "nvidia", "azure")
 # Code that a person gave as text; other such names are of code that libraries write.
 _TYPED = ("<string>", "<stdin>", "<ipython-input", "<python-input", "<cell", "<console>")
-_GENERATED = {"numpy": "<__array_function__", "torch": "<eval_with_key>"}
+_GENERATED = {"<__array_function__": "numpy", "<eval_with_key": "torch"}
 # Functions that the standard library generates for named tuples and data classes.
 _WRITTEN = re.compile(r"(?:.*\.)?(?:__\w+__|_replace|_asdict|_make)", re.DOTALL)
 
@@ -67,10 +67,7 @@ def owner_of(file: str, function: str = "", native: bool = False) -> Owner:
     if (found := _STANDARD.fullmatch(path)) and (module := _module(found[1])):
         return Owner(module, f"python/{found[1]}")
     if path.startswith("<") and not path.startswith(_TYPED):
-        library = next(
-            (name for name, start in _GENERATED.items() if path.startswith(start)), PYTHON
-        )
-        return Owner(library, path)
+        return Owner(_GENERATED.get(re.split("[ >]", path)[0], PYTHON), path)
     if (
         path == "<string>"
         and _WRITTEN.fullmatch(function)
