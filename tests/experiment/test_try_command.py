@@ -48,7 +48,7 @@ class Rows(Dataset):
         return 400
 
     def __getitem__(self, index):
-        time.sleep(0.004)
+        time.sleep(0.012)
         return torch.rand(3) + index
 """
 
@@ -57,7 +57,7 @@ FASTER = """\
 +++ b/src/lib/data.py
 @@ -10,3 +10,3 @@
      def __getitem__(self, index):
--        time.sleep(0.004)
+-        time.sleep(0.012)
 +        time.sleep(0.001)
          return torch.rand(3) + index
 """
@@ -111,7 +111,7 @@ def test_same_batches_and_faster(project: Path) -> None:
     found = json.loads(done.stdout)
     first = ["same_batches", "compared", "first_difference", "factor", "error"]
     assert list(found)[:5] == first and done.returncode == 0, done.stderr
-    assert (found["same_batches"], found["compared"]) == (True, 64)
+    assert found["same_batches"] and 20 < found["compared"] <= 64  # as many as the budget allows
     assert found["first_difference"] is None and found["error"] is None
     assert 1.0 < found["factor"]["low"] <= found["factor"]["mid"] <= found["factor"]["high"]
     assert found["factor"]["mid"] > 1.5

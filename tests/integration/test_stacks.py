@@ -132,7 +132,7 @@ def test_time_is_found_where_it_goes(tmp_path: Path, kind: str, workers: int, me
 @pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.slow), "2"])
 def test_a_report_right_after_the_loop_has_the_stacks_of_a_burst_at_work(tmp_path, workers):
     seen = run(tmp_path, "default", workers, "fork", "report", stacks="1")
-    assert seen["fetch_samples"] > 0, seen
+    assert seen["fetch_samples"] > 0, seen["why_none"]
     recorded, _ = burst_of(tmp_path)
     (after,) = build_report(recorded).loaders
     # The end of the run adds nothing that the report had not seen.
