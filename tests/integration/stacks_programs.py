@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,14 @@ def make_loader(kind: str, workers: int, method: str) -> DataLoader[Any]:
     return DataLoader(dataset, batch_size=4, num_workers=workers, collate_fn=collate, **more)
 
 
+def sampling(runs: Path) -> bool:
+    """Whether a py-spy has begun to read stacks, which it says."""
+    with suppress(OSError):  # removed at its end
+        said = [path.read_text() for path in runs.glob("2*/system-*/.stacks-*.txt")]
+        return any("Sampling" in each for each in said)
+    return False
+
+
 def main() -> None:
     kind, workers, method, until = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
     torch.set_num_threads(1)
@@ -91,7 +100,7 @@ def main() -> None:
         if until.isdecimal() and count >= int(until):
             break
         if until == "report" and count % 20 == 0:
-            under_way += bool(list(runs.glob("2*/system-*/.stacks-*.txt")))
+            under_way += sampling(runs)
             if under_way == 10:
                 break
         if until == "burst" and count % 20 == 0 and list(runs.glob("2*/system-*/stacks-0.json")):
