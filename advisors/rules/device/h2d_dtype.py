@@ -72,7 +72,7 @@ def examine(case: Case) -> Outcomes:
         return
     nbytes, place = leaf.nbytes or 0, f"batch{leaf.path}"
     yield case.change(code=_code(case, leaf, at_source), **changes).advise(
-        "Send pictures as uint8, and make floats of them on the device",
+        "Send images as uint8, and convert them to float on the device",
         f"The part {place} is float32, but all its values are k/255: {size(nbytes)} per batch are "
         f"sent where {size(nbytes / 4)} would do. Moving batches takes {percent(moved)} of the "
         "step.",

@@ -200,7 +200,7 @@ def _advice(case: Case, form: Batched, sample_us: float, evidence: Evidence) -> 
     elif case.num_workers and not form.workers_kept:
         why += " Workers only add the hand-over."
     return case.change(code=form.code, **form.params, **left).advise(
-        "Fetch each batch with one look-up, not sample by sample",
+        "Fetch each batch with one lookup, not sample by sample",
         why,
         {**evidence, **figures},
         caveat=caveat,
@@ -228,7 +228,7 @@ def _held_or_why_not(
     cost = (low + kept.leaves * HELD_LEAF_US[0], high + kept.leaves * HELD_LEAF_US[1])
     left = _at_once(case, cost)
     return case.change(code=kept.code, batch_size=None, num_workers=0, **left).advise(
-        "Make all samples once, and fetch whole batches of them",
+        "Make all samples once, then fetch whole batches",
         f"A sample of {name} takes only {us(sample_us)}, but is asked for one by one in every "
         f"epoch. All {count(case.dataset_len or 0)} take {size(kept.nbytes)}: kept as tensors, a "
         f"batch is one look-up. (Its __getitem__ could not be turned into one: {reason}.)",

@@ -84,19 +84,19 @@ STACKED_US = ((0.4, 0.00005), (1.0, 0.0004))
 # A loop's body costs ~50 ns per value where an array operation costs ~1; the rest of the function
 # stays.
 _LOOP = _Cause(
-    "Take the Python loops out of collate_fn",
+    "Replace the Python loops in collate_fn with array operations",
     "It goes through the samples' values in Python; whole-array operations do the same in C.",
     (0.03, 0.4),
     "do for whole arrays what the loop does for each value.",
 )
 # docs/causes.md, "Padding": 5.05 to 6.2 steps a second.
 _PADDING = _Cause(
-    "Put samples of like length into the same batch",
+    "Batch samples of similar length together",
     "It pads every sample to the longest of its batch.",
     (0.5, 0.9),
 )
 _CHAIN = _Cause(
-    "Put one fused operator in the place of a chain of them",
+    "Fuse the chain of element-wise operations",
     "It goes through the batch once for each of its element-wise operations, and makes a tensor "
     "each time.",
     (0.15, 0.75),

@@ -48,7 +48,7 @@ _SET_EPOCH = (
     "DistributedSampler draws the same order in every epoch unless set_epoch() is called.",
 )
 _SEEDED_ANEW = (
-    "Shuffle anew in each epoch",
+    "Reshuffle in each epoch",
     "The loader shuffles, but its generator is seeded anew before each epoch: the order is always "
     "the same.",
 )

@@ -82,7 +82,7 @@ def examine(case: Case) -> Outcomes:
     # sample once.
     predicted = Range(factor if shared is not None else 1.0, factor, factor)
     yield case.change(code=_code(case, shared), predicted=predicted).advise(
-        "Divide the stream among the workers",
+        "Split the stream among the workers",
         f"{why or f'{repeats} workers yield the same samples'}: an epoch holds everything "
         f"{repeats} times. The factor is in different samples per second.",
         evidence,
@@ -99,7 +99,7 @@ def _divided_late(case: Case) -> Outcomes:
     share, workers = fetch_share(case), case.num_workers
     code = f"# By hand: divide what `{late}` gives before samples are made of it:\n{_RAW}"
     yield case.change(code=code, fetch=(1 / workers, 1 - 0.5 / workers)).advise(
-        f"Divide the stream before samples are made: {late}",
+        f"Split the stream before samples are made: {late}",
         f"Each of the {workers} workers goes through all samples of `{late}` and keeps its own. "
         "What it makes for the others is thrown away.",
         {"workers": count(workers), "fetching": percent(share, "of all waiting")},

@@ -94,7 +94,7 @@ def examine(case: Case) -> Outcomes:
     balanced = (usual / own.cost, (1 + usual / own.cost) / 2)
     code = code_from("samplers", "EvenCosts", then=_USE)
     yield case.change(code=code, fetch=balanced, collate=balanced).advise(
-        "Deal the costly samples out evenly among the ranks",
+        "Spread the costly samples evenly over the ranks",
         f"{why} The others wait for it inside their steps, {us(more_wait)} each time.",
         {
             **evidence,

@@ -52,7 +52,7 @@ def examine(case: Case) -> Outcomes:
     if (throttled or 0.0) > THROTTLED:
         why += f" The container was stopped {percent(throttled)} of the time."
     yield options[pick].advise(
-        f"Use {pick} worker{'s' * (pick > 1)}: the CPUs carry no more",
+        f"Use {pick} worker{'s' * (pick > 1)}: the CPUs can run no more",
         why,
         {
             "workers per rank": count(case.num_workers),

@@ -119,7 +119,7 @@ def _unread(case: Case, pickles: bool, objects: float) -> _Cause | None:
         return None
     named = clean(", ".join(f"batch{each}" for each in fields[:4]), 160)
     return _Cause(
-        f"Leave out of the batch what the loop does not use: {named}",
+        f"Drop from the batch what the loop does not use: {named}",
         "The loop's source does not read these fields, and each batch carries them.",
         (left / 2, high),
         (),

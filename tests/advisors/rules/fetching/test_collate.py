@@ -75,7 +75,7 @@ def test_tensor_from_a_list(tmp_path: Path, workers: int) -> None:
 def test_other_causes(tmp_path: Path) -> None:
     assert "loops" in advice(NAME, slow_case(tmp_path / "a", LOOP)).title
     found = advice(NAME, slow_case(tmp_path / "b", CHAIN))
-    assert "fused" in found.title and "torch.compile" in found.code
+    assert "Fuse" in found.title and "torch.compile" in found.code
     assert found.code.startswith("# By hand: in join")
 
 

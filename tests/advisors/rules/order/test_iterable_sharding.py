@@ -120,7 +120,7 @@ def test_a_stream_that_is_divided_after_its_samples_were_made(
     found = outcomes(NAME, case(tmp_path, dataset, ((5, 6), (7, 8))))
     assert bool(found) is (late is not None)
     if late is not None:
-        assert found[0].title == f"Divide the stream before samples are made: {late}"
+        assert found[0].title == f"Split the stream before samples are made: {late}"
         assert found[0].kind == "speed" and "2 workers" in found[0].why
 
 
