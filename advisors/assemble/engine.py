@@ -27,8 +27,8 @@ COMPUTING, WORTH = 0.85, 1.10
 HANDING_OVER_FROM = 0.5
 NOT_PREDICTED = "what a change would gain cannot be predicted, so little is advised"
 MORE_THAN_FREE = (
-    "That can exceed the headroom: part of the loop's own time goes too, which is spent on "
-    "workers' batches or on caches that long loading has emptied."
+    "This can exceed the headroom: computing gets faster too where loading no longer takes its "
+    "cores and caches."
 )
 LITTLE = "It would gain little: the loop computes most of its time."
 UNSURE = "The gain is not certain enough to recommend it: it may be nothing."
@@ -101,7 +101,10 @@ def judged(found: Recommendation, advice: Advice, case: Case) -> tuple[Recommend
         return None
     predicted, headroom = found.predicted, case.report.headroom or math.inf
     if case.whatif is not None:
-        predicted = _on_free_cores(case, case.whatif.stretched(predicted, found.rule))
+        # Widths are learnt from code that was run: what is done by hand keeps the model's range.
+        if not found.change.code.startswith("# By hand"):
+            predicted = case.whatif.stretched(predicted, found.rule)
+        predicted = _on_free_cores(case, predicted)
     predicted = capped(predicted, headrooms(case.report, _besides(case, advice)))
     found = replace(found, predicted=predicted)
     if predicted.high > headroom and not advice.beside_loading:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from ...profiler.base.metadata import clean
@@ -12,6 +13,9 @@ from ..schema.evidence import Evidence, percent, times
 from ..schema.report_model import Range
 from .shapes import CHANCE
 
+# What is done in advance saves nearly all of a line, and most of what stands around it: in 20
+# cases of the casebook, the engineer's fix left a median of 4 % of the stage.
+SAVES = 0.9
 AVOID = "do this once before training and keep the result, avoid it, or make it cheaper."
 
 
@@ -34,15 +38,17 @@ def make_cheaper(
     share: Range,
     evidence: Evidence,
 ) -> Advice:
-    """That this line of a stage is to be made cheaper, by hand: what the loop would gain if it cost
-    nothing, or nothing at all."""
-    at, best = f" ({place})" if place is not None else "", 1 - share.high
+    """That this line of a stage is to be made cheaper, by hand: what the loop gains if all of the
+    stage or most of the line is done in advance; of a random line, if it costs nothing or as
+    much."""
+    at = f" ({place})" if place is not None else ""
+    # What draws differs from epoch to epoch.
+    drawn = CHANCE.search(f"{text} {call} {_source_of(case, text)}") is not None
     code = f"# By hand{at}: {AVOID}\n#     {clean(text, 80)}\n"
-    left: dict[str, Any] = {stage: (best, 1.0)}
+    left: dict[str, Any] = {stage: (1 - share.high, 1.0) if drawn else (0.0, 1 - SAVES * share.low)}
     change = case.change(code=code, **left)
-    unneeded: dict[str, Any] = {stage: (best, 1 - share.low)}  # as the finding says it
+    unneeded: dict[str, Any] = {stage: (1 - share.high, 1 - share.low)}  # as the finding says it
     free = min(case.predict(**unneeded).mid, case.report.headroom or math.inf)
-    drawn = CHANCE.search(f"{text} {call}") is not None  # it differs from epoch to epoch
     do = "avoid it" if drawn else "do it once in advance"
     return change.advise(
         f"Make this cheaper, or {do}: {clean(text, 80)}",
@@ -51,3 +57,10 @@ def make_cheaper(
         {f"part of {stage}": percent(share.mid), **evidence, "line": place},
         by_hand=True,
     )
+
+
+def _source_of(case: Case, function: str) -> str:
+    """The source of this function of the data set's ('Data.augment'), "" where it is none."""
+    head = re.compile(rf"\s*def {re.escape(function.rpartition('.')[2])}\(")
+    methods = [each for part in case.inspection.parts for each in (part.getitem, *part.helpers)]
+    return "\n".join("\n".join(each) for each in methods if each and head.match(each[0]))

@@ -18,6 +18,7 @@ from .method import (
     draws,
     grown_by,
     names_in,
+    names_of,
     nodes_read,
     parsed,
     read_by,
@@ -55,6 +56,10 @@ _OF_ALL = (
     *("to_numpy", "sort_values", "sort", "argsort", "unique", "groupby", "merge", "count"),
 )
 _WEIGHED = ("p", "weights", "cum_weights")  # by these, drawing one goes through all
+# Calls whose result depends on all values that they are given: no part of it is made alone.
+_OF_WHOLE = re.compile(r"\b(?:\w*unique|\w*sort|sorted|cum\w+|i?r?fft\w*|svd|eig\w*|median)\b")
+# Another for each sample.
+_INDEX = re.compile(r"^(?:i|idx|index|item|key|\w*(?:path|file|name|url))$")
 MANY = 1000  # a collection of so many is not gone through for each sample
 # Calls that make a list of all.
 _LISTED = (
@@ -112,7 +117,7 @@ class Shape:
 _OTHER_PROCESS = Shape(
     "other process",
     "Read this in the process that needs it",
-    ", in another process, which is asked for each sample",
+    ", and each sample asks another process for it",
     "make a plain dict or array of it, before training or in each worker.",
     0.9,
 )
@@ -122,7 +127,7 @@ _NOT_NEEDED = Shape(
 _SAME = Shape(
     "same",
     "Do once what is the same for every sample",
-    ", and depends on nothing but `self`: every sample gets the same",
+    ", and depends only on `self`: every sample gets the same result",
     "make it once, in __init__ or at first use in each worker, and keep it in self.",
     0.97,
     "What it reads must not change while training goes on.",
@@ -130,18 +135,18 @@ _SAME = Shape(
 _SEARCHED = Shape(
     "searched",
     "Look this up instead of searching for it",
-    ", and searches everything for one sample",
-    "make a dict, a set or a sorted index once in __init__.",
+    ", and searches through everything for one sample",
+    "make a dict, a set, a sorted index or cumulative sums once, and look there (np.searchsorted).",
     0.9,
     costly=True,
 )
 ALL = "all for one"
 _ALL = Shape(
     ALL,
-    "Do not go through all of a collection for each sample",
-    ", and is given all of `{}` for one sample",
-    "make once what this looks for (a set, a dict, places by value, cumulative sums), or draw "
-    "again until it fits.",
+    "Do not scan a whole collection for each sample",
+    ", and goes through all of `{}` for one sample",
+    "compute once what this looks for (a set, a dict, positions by value, cumulative sums), "
+    "or redraw until it fits.",
     0.95,
     waste=False,
 )
@@ -154,74 +159,90 @@ _SEARCHED_BY_SQL = Shape(
 )
 _PART_READ = Shape(
     "whole for a part",
-    "Read the part alone, not everything",
-    ", and reads everything for a part of it",
+    "Read only the part that is used",
+    ", and reads everything where only a part is used",
     "leave out the [:], and use the index while the data are open.",
     0.3,
-    "Where data are stored in chunks, those that hold the part are still read whole.",
+    "If the data are chunked, the chunks that hold the part are still read in full.",
 )
 _FETCHED_AGAIN = Shape(
     "whole for a part",
     "Fetch this once, not for each item of a loop",
-    ", and fetches `{}` anew for each item that is taken of it",
-    "fetch it once before the loop, or the items alone.",
+    ", and fetches `{}` again for each item taken from it",
+    "fetch it once before the loop, or fetch only the items.",
     0.5,
 )
+_UNIQUE_ROWS = Shape(
+    "unique rows",
+    "Make one integer of each row, and use np.unique on these",
+    ", and sorts whole rows, which takes several times as long as sorting integers",
+    "give each row one integer key first: ((rows - rows.min(0)) * strides).sum(1).",
+    0.4,
+)
 # Their work is needed, but not done so. What is done stands in the place of {}.
+_PER_VALUE = Shape(
+    "per value",
+    "Cache this for each value of its argument",
+    ", and depends only on `{}`: samples with the same value get the same result",
+    "keep the results in a dict, or in a function with functools.lru_cache.",
+    0.8,
+    "It gains nothing if values do not repeat.",
+    waste=False,
+)
 _UNDONE = Shape(
     "back and forth",
-    "Leave out a conversion that is undone at once",
+    "Remove a conversion that is undone right away",
     ", and converts there and back again: `{}`",
-    "use what it was made of, or copy that.",
+    "use the original, or a copy of it.",
     0.6,
-    "Types may differ: torch.tensor makes float32 of Python's floats.",
+    "Types may differ: torch.tensor turns Python floats into float32.",
     waste=False,
 )
 _PART_USED = Shape(
     "whole for a part",
-    "Work on what is used alone",
-    ", and only a part of what it makes is used: `{}`",
-    "take the part, or make the result small, before this.",
+    "Process only what is used",
+    ", and only part of its result is used: `{}`",
+    "take the part, or shrink the input, before this line.",
     0.5,
-    "Values may differ a little where the order of the two matters.",
+    "Values may differ slightly if the order of the two steps matters.",
     waste=False,
 )
 _FRONT = Shape(
     "front of a list",
-    "Use a deque for what is taken from the front",
-    ", and a list moves all that is left each time",
+    "Use a deque to take items from the front",
+    ", and a list moves all remaining items each time",
     "use collections.deque, with popleft() or appendleft().",
     0.9,
 )
 _SUMMED = Shape(
     "summed lists",
     "Join lists with itertools.chain, not with sum()",
-    ", and copies all that is joined so far for each of them",
+    ", and copies everything joined so far for each list",
     "list(itertools.chain.from_iterable(lists)).",
     0.9,
 )
 _WALKED = Shape(
     "deque",
-    "Keep what is looked up by number in a list or an array, not in a deque",
-    ", and a deque is walked to each item",
-    "use a list whose oldest item is written over, or an array.",
+    "Use a list or an array, not a deque, for access by index",
+    ", and a deque is walked to reach each item",
+    "use a list that overwrites its oldest item, or an array.",
     0.8,
 )
 # Their work is needed for those samples that stay.
 _THROWN_AWAY = Shape(
     "thrown away",
-    "Find out once what passes, not after each sample was made",
-    ", and what does not pass is made in vain (`{}`)",
-    "find out once which samples pass, or which places in them, and draw from these alone.",
+    "Filter once, before samples are made",
+    ", and samples that do not pass are made in vain (`{}`)",
+    "find out once which samples (or positions in them) pass, and draw only from these.",
     0.3,
     "The order of samples changes.",
     waste=False,
 )
 _FLOAT64 = Shape(
     "float64",
-    "Compute in float32 what becomes float32 anyway",
-    ", in float64, twice the bytes of the float32 that reaches the batch",
-    "make float32 of it before, img.astype(np.float32) / 255; of mean and std as well.",
+    "Compute in float32 from the start",
+    ", in float64: twice the bytes of the float32 that reaches the batch",
+    "convert to float32 first, as in img.astype(np.float32) / 255, and mean and std too.",
     0.2,
     "Values differ in the last bits.",
     waste=False,
@@ -232,8 +253,8 @@ _ONE_BY_ONE = Shape(
     ONE_BY_ONE,
     "Do this for all values at once, not one by one",
     ", in a loop, one by one (`{}`)",
-    "collect in a list and join once, or use one operation of NumPy or torch for all.",
-    0.6,
+    "collect in a list and join once, or use one NumPy or torch operation for all values.",
+    0.85,
     waste=False,
 )
 
@@ -252,9 +273,13 @@ def shape_of(
         return replace(_NOT_NEEDED, costly=call in NOT_NEEDED)
     method = source if isinstance(source, Method) else Method(source)
     statement = method.at(line)
+    if isinstance(statement, ast.For) and _until_met(statement, method):
+        return _SEARCHED
     if statement is not None and same_for_every_sample(method, statement, held):
         return _SAME
     nested, smaller = in_nested_loops(method, statement), made_smaller(method, statement)
+    if _OF_WHOLE.search(f"{called_below} {line}"):
+        smaller = None
     singly = one_by_one(method, statement)
     if singly is not None and _over_range(method, statement):
         smaller = None  # a table, of which samples use all
@@ -268,6 +293,7 @@ def shape_of(
     for found, shape in (
         (fetched_again(statement, held), _FETCHED_AGAIN),
         (nested, replace(_ONE_BY_ONE, waste=True)),
+        (depends_on(method, statement, held), _PER_VALUE),
         (back_and_forth(line), _UNDONE),
         (smaller, _PART_USED),
         (in_float64(method, statement, held), _FLOAT64),
@@ -289,6 +315,37 @@ def not_needed(line: str) -> str | None:
         case ast.Module([ast.Expr(ast.Call() as call)]) if found is None and called(call) in _TOLD:
             return ast.unparse(call.func)
     return found
+
+
+def depends_on(method: Method, statement: ast.stmt | None, held: Mapping[str, str]) -> str | None:
+    """The one of several arguments, a number or a name, on which this line depends alone."""
+    if not isinstance(statement, ast.Assign) or len(method.arguments) < 2:
+        return None
+    nodes, loop = nodes_read(statement), method.loops.get(statement)
+    within = [each for one in method.statements for each in nodes_read(one)]
+    plain = _plain(method, within)
+    for name in (each for each in method.arguments if each in plain and not _INDEX.search(each)):
+        others = Method(method.source, {*method.arguments} - {name})
+        if method.varies(nodes) and _is_same(nodes, others, loop, held):
+            return name
+    return None
+
+
+def _plain(method: Method, nodes: list[ast.AST]) -> set[str]:
+    """Names used as no array can be: in a test, as a key, in whole divisions; never taken apart."""
+    tests = [each.test for each in method.statements if isinstance(each, ast.If | ast.While)]
+    found: list[ast.expr] = [each for each in tests if isinstance(each, ast.Compare)]
+    apart = set[str]()
+    for node in nodes:
+        match node:
+            case ast.Subscript(slice=key):
+                found.append(key)
+            case ast.BinOp(op=ast.FloorDiv()):
+                found.append(node)
+        match node:
+            case ast.Subscript(ast.Name(name)) | ast.Attribute(ast.Name(name)):
+                apart.add(name)
+    return names_of(*found) - apart
 
 
 def same_for_every_sample(
@@ -327,6 +384,8 @@ def _is_same(
             # A method, or a function held, may give something else each time.
             case ast.Call(ast.Attribute(ast.Name("self"), name)) if held.get(name) != METHOD:
                 return False
+            case ast.Subscript(ast.Attribute(ast.Name("self")), ast.Attribute(ast.Name("self"))):
+                works = True  # a copy
             # It goes through what this call has made; an attribute may move on as it is read.
             case ast.Call() | ast.comprehension(iter=ast.Name()):
                 works = True
@@ -425,7 +484,7 @@ def _searches(call: ast.Call, method: Method) -> bool:
     equal = any(_compares(each, method) for each in inside)
     if name in _SEARCHES[:3] and (equal or method.varies(inside)):
         return True
-    if name in _SEARCHES and equal:
+    if name in _SEARCHES and equal and len(call.args) < 2:  # where(…, a, b) chooses
         return True
     # A generator that is walked to the sample.
     return name == "islice" and any(calls_in(each) for each in inside) and method.varies(inside)
@@ -441,6 +500,8 @@ def _until_met(loop: ast.For, method: Method) -> bool:
 def _tests_all(loop: ast.For | ast.comprehension, tests: list[ast.expr], method: Method) -> bool:
     """Whether each of what is no part of the sample is tested against what is one."""
     each = {*names(loop.target)}
+    for inner in getattr(loop, "body", ()):  # sums of them too
+        each |= bound_by(inner) if names_in(read_by(inner), each) else set()
     both = (test for test in tests if method.varies([test]) and names_in([test], each))
     return not method.varies([loop.iter]) and any(both)
 
@@ -456,6 +517,9 @@ def _slow_container(
                 return _SEARCHED_BY_SQL
             case ast.Call(ast.Name("sum"), [_, ast.List([])]):
                 return _SUMMED
+            case ast.Call(keywords=[*named]) if called(node) == "unique":
+                if any(each.arg in ("axis", "dim") for each in named):
+                    return _UNIQUE_ROWS
             case ast.Call(ast.Attribute(_, "pop"), [ast.Constant(0)]):
                 return _FRONT
             case ast.Call(ast.Attribute(_, "insert"), [ast.Constant(0), _]):
@@ -638,7 +702,7 @@ def made_smaller(method: Method, statement: ast.stmt | None) -> str | None:
         nodes = nodes_read(each)
         compared = [node for node in nodes if isinstance(node, ast.Compare)]
         if any(_is_smaller(node, made) and not names_in([node], ends) for node in nodes):
-            return None if _returned_whole(method, each, made) else method.text(each)
+            return None if _used_whole(method, each, made) else method.text(each)
         if any(_is_length(node, made) for node in nodes) or names_in(compared, made):
             # What ends there is nearly all of it; a mask of it takes a part not known before.
             ends |= bound_by(each)
@@ -651,13 +715,13 @@ def made_smaller(method: Method, statement: ast.stmt | None) -> str | None:
     return None
 
 
-def _returned_whole(method: Method, smaller: ast.stmt, made: set[str]) -> bool:
-    """Whether what these names hold is returned, although this line takes a part of it."""
+def _used_whole(method: Method, smaller: ast.stmt, made: set[str]) -> bool:
+    """Whether what these names hold is used as a whole later, although this line takes a part of
+    it."""
     again = [node for node in ast.walk(smaller) if isinstance(node, ast.Name)]
     if any(node.id in made and isinstance(node.ctx, ast.Store) for node in again):
         return False
-    returns = [each for each in method.after(smaller) if isinstance(each, ast.Return)]
-    nodes = [node for each in returns for node in nodes_read(each)]
+    nodes = [node for each in method.after(smaller) for node in nodes_read(each)]
     parts = [node for node in nodes if _is_smaller(node, made) or _is_length(node, made)]
     used = {node for node in nodes if isinstance(node, ast.Name) and node.id in made}
     return not used <= {each for part in parts for each in ast.walk(part)}
@@ -695,6 +759,8 @@ def _is_smaller(node: ast.AST, made: set[str]) -> bool:
 
 
 def _is_length(node: ast.AST, made: set[str]) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr in ("shape", "size", "ndim", "dtype") and names_in([node.value], made)
     return isinstance(node, ast.Call) and called(node) == "len" and names_in(node.args, made)
 
 

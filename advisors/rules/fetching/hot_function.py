@@ -141,7 +141,7 @@ def _advised(outcomes: list[Outcome]) -> bool:
 def _gains(outcome: Outcome) -> bool:
     if not isinstance(outcome, Advice):
         return False
-    # Of a line to be made cheaper by hand, the range begins at 1: it says what may be gained.
+    # The range of what is done by hand is wide.
     return outcome.predicted.low > LEAST_GAIN or (
         outcome.by_hand and outcome.predicted.high > LITTLE_TO_GAIN
     )
@@ -207,7 +207,8 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     shapes = [(each, shape) for each in lines if (shape := _shape(each, below, only)) is not None]
     shapes = [(each, shape) for each, shape in shapes if not _called_for(stage, each, shape)]
     shapes = [found for found in _together(shapes) if found[0].share.mid >= STANDS_OUT]
-    worst = max(shapes, key=lambda found: found[1].waste, default=None)
+    inner = [each for each in shapes if not _around_another(stage, each, shapes)]
+    worst = max(inner, key=lambda found: found[1].waste, default=None)
     if worst is not None and worst[1].waste:
         yield _shaped(case, stage, *worst, sample_us)
         return
@@ -258,6 +259,18 @@ def _called_for(stage: CodeStage, line: OwnLine, shape: Shape) -> bool:
     return shape.key in (ALL, ONE_BY_ONE) and called >= MAIN_PART * line.share.mid
 
 
+def _around_another(
+    stage: CodeStage, found: tuple[OwnLine, Shape], shapes: list[tuple[OwnLine, Shape]]
+) -> bool:
+    """Whether this line calls an own function in which another of these lines takes most of its
+    time."""
+    line, shape = found
+    least, most = MAIN_PART * line.share.mid, line.share.mid
+    others = [each for each, _ in shapes if each.method is not line.method]
+    within = any(least <= each.share.mid <= most for each in others)
+    return within and not shape.waste and own_called(stage, line.place) >= least
+
+
 def _is_opener(case: Case, line: OwnLine) -> bool:
     """Whether it opens a container again for each sample, and advice about that is given."""
     opener, storage = opener_of(line.part, surely=False), case.report.storage
@@ -275,7 +288,9 @@ def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape, sample_us
     text, share = clean(line.text, 80), line.share
     at = f" ({line.place})" if line.place is not None else ""
     code = shape_code(case, line.part, line.method.source, line.line, shape, at)
-    least = 1 - share.high * (1 - shape.left)
+    # Who changes a line by hand changes what stands around it too (see code/by_hand.py).
+    with_all = code.startswith("# By hand") and not shape.left
+    least = 0.0 if with_all else 1 - share.high * (1 - shape.left)
     free, caveat, effort = (least, 1 - share.low * shape.saves), shape.caveat, None
     form = None if shape.waste or shape.left else _whole_samples(case)
     if form is not None:
@@ -380,7 +395,7 @@ def _chained(case: Case, stage: CodeStage) -> Outcomes:
             code=chain.code(f"__getitem__ of {part.name}"),
             fetch=(1 - high * (1 - best), 1 - low * (1 - worst)),
         ).advise(
-            "Put one fused operator in the place of a chain of them",
+            "Fuse the chain of element-wise operations",
             f"{chain.operations} element-wise operations take {percent(share)} of fetch: each goes "
             "through memory, and makes a tensor of its own. Fused, they go through it once.",
             {
@@ -400,7 +415,7 @@ def _late(case: Case) -> Outcomes:
     least, most = (1 - found.share * each for each in LATE_SAVES)
     names, late = ", ".join(each.name for each in found.before), found.late.name
     yield case.change(code=found.code, fetch=(most, least)).advise(
-        f"Make pictures small before the other transforms: {late} first",
+        f"Resize images before the other transforms: {late} first",
         f"{names} take {percent(found.share)} of fetch, on all pixels of pictures that "
         f"{late} makes small after them.",
         {each.name: percent(each.share, "of fetch") for each in (*found.before, found.late)},

@@ -3,7 +3,7 @@
 What it looks for
     Index drawing that takes at least 10 % of the step (INDEX_SHARE), or a shuffle of ten million
     samples or more (MANY_SAMPLES) whose permutation delays the first batch of each epoch. A sampler
-    that makes samples to draw their indices.
+    that makes samples to draw their indices, or searches a list for each.
 
 Why it matters
     A sampler yields one Python number per sample, in the training process, inside next(): workers
@@ -11,7 +11,8 @@ Why it matters
     bytes and 0.1 µs per sample, every epoch.
 
 What to change
-    Draw a whole epoch's order at once as an array, and cut batches out of it.
+    Draw a whole epoch's order at once as an array, and cut batches out of it. Replace a search by
+    a lookup: a dict, or np.searchsorted in cumulative sums.
 
 When not to
     Below ten million samples, and if fetching takes longer than microseconds, it is negligible. A
@@ -23,17 +24,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....profiler.base.metadata import clean
 from ...case.advice import Advice, Outcomes
 from ...case.case import Case
 from ...case.code_text import Source, identifier, last_part
 from ...case.fetching import per_sample
+from ...code.by_hand import line_costs
 from ...code.hot.functions import FEW_SAMPLES, SAMPLES_MADE, outermost
+from ...code.hot.own_lines import own_lines
 from ...code.loader_code import DROP, loader_code
 from ...code.loader_form import form_of
+from ...code.shape_code import kinds_of
+from ...code.shapes import shape_of
 from ...code.template import code_from, definitions
 from ...schema.evidence import count, percent, us
 from ...schema.report_model import Range
 from ...stacks.code_summary import wilson
+from ...stacks.source_lines import SourceLines
 from ...stage_model.verdict import first_of_epoch
 from ...whatif.costs import DRAWN_AS_ARRAY
 
@@ -74,6 +81,10 @@ def examine(case: Case) -> Outcomes:
     if made is not None and made.mid >= MAKES_SAMPLES:
         yield _reads_samples(case, name, made)
         return
+    wasted = _wasted(case) if own else None
+    if wasted is not None:
+        yield wasted
+        return
     # Of what takes longer still, no more is left.
     slow = max(1.0, (per_sample(case, mean) or 0.0) / OWN_US)
     drawn: dict[str, Any] = (
@@ -82,7 +93,7 @@ def examine(case: Case) -> Outcomes:
         else {"index": LEFT_TORCH, "draw": DRAWN_AS_ARRAY}
     )
     yield case.change(code=_code(case, name), **drawn).advise(
-        "Draw the indices of an epoch at once, as an array",
+        "Draw all indices of an epoch at once, as an array",
         f"{name} takes {us(mean)} to draw a batch's indices, {percent(share)} of the step. That "
         "happens in the training process, inside next(), where workers cannot help.",
         {
@@ -123,6 +134,28 @@ def _reads_samples(case: Case, name: str, made: Range) -> Advice:
         "again.",
         {"drawing a batch's indices": us(case.mean_us("index")), "of it": percent(made.mid)},
     )
+
+
+def _wasted(case: Case) -> Advice | None:
+    """The line of drawing that takes most, where its source says that it need not be done so."""
+    stage = case.code_stage("index")
+    if stage is None or stage.samples < FEW_SAMPLES:
+        return None
+    parts = filter(None, (case.inspection.sampler, case.inspection.batch_sampler))
+    for line in own_lines(stage, parts, SourceLines(case.process, case.loader)):
+        shape = shape_of(line.method, line.line, held=kinds_of(line.part))
+        if shape is None or not shape.waste or line.share.mid < MAKES_SAMPLES:
+            continue
+        text, share = clean(line.text, 80), line.share
+        code = f"# By hand ({line.place}): {shape.do}\n#     {text}\n"
+        left = shape.left * share.high, 1 - share.low * shape.saves
+        return case.change(code=code, index=left).advise(
+            f"{shape.title}: {text}",
+            f"{line_costs('drawing indices', text, line.place, line.call, share)}{shape.why}.",
+            {"drawing a batch's indices": us(case.mean_us("index")), "of it": percent(share.mid)},
+            caveat=shape.caveat,
+        )
+    return None
 
 
 def _sampler(case: Case) -> tuple[str, bool]:

@@ -314,6 +314,50 @@ def test_all_arguments_of_a_function_differ_from_sample_to_sample() -> None:
     assert key_of(source, "kernel = made(K)") == "same"
 
 
+@pytest.mark.parametrize(
+    ("used", "key"),
+    [
+        ("if rate == self.rate: return wave", "per value"),
+        ("old = rate // 100", "per value"),
+        ("name = NAMES[rate]", "per value"),
+        ("rate = rate / 255", None),  # it may be an array
+        ("if rate[0] == 1: return wave", None),
+        ("if rate == 1: wave = wave * random.random()", "per value"),
+    ],
+)
+def test_what_depends_on_one_of_several_arguments(used: str, key: str | None) -> None:
+    head = "def __call__(self, wave, rate):\n"
+    bank, out = "bank = made(rate, self.rate)", "out = filtered(wave, bank)"
+    source = body(used, bank, out, "return out", head=head)
+    assert key_of(source, bank) == key and key_of(source, out) is None
+    random_ = body(used, "bank = made(rate, random.random())", "return bank", head=head)
+    assert key_of(random_, "bank = made(rate, random.random())") is None
+    alone = body(used.replace("wave", "1"), bank, head="def __call__(self, rate):\n")
+    assert key_of(alone, bank) is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "key"),
+    [
+        (["x = self.frame[self.columns]", "return x[index]"], 0, "same"),
+        (["x = self.frame[index]", "return x"], 0, None),
+        (["x = np.unique(self.cells[index], axis=0)", "return x"], 0, "unique rows"),
+        (["x = np.unique(self.cells[index])", "return x"], 0, None),
+        # the part depends on all, or all is used besides
+        (["x = made(self.a[index])", "y = x[:4]", "return y"], 0, "whole for a part"),
+        (["x = np.sort(self.a[index])", "y = x[:4]", "return y"], 0, None),
+        (["x = made(self.a[index])", "y = x[:4].mean()", "return x - y"], 0, None),
+        (["x = made(self.a[index])", "y = x[: x.shape[0] // 2]", "return y"], 0, "whole for a part"),
+        (["x = made(self.a[index])", "m = x.mean()", "return m"], 0, None),
+        (["for n, x in enumerate(open(P)):", "    if n == index:", "        return x"], 0, "searched"),
+        (["s = 0", "for n, x in enumerate(self.a):", "    s += x", "    if s > index:", "        return n"], 1, "searched"),
+        (["x = np.where(self.a[index] == 0, 1, 2)", "return x"], 0, None),
+    ],
+)  # fmt: skip
+def test_other_lines(lines: list[str], line: int, key: str | None) -> None:
+    assert key_of(body(*lines), lines[line]) == key
+
+
 def test_what_a_stream_does_is_done_for_each_sample() -> None:
     source = body(
         "table = read(self.path)", "for line in open(self.path):", "    names = read(self.path)",

@@ -265,7 +265,7 @@ def test_a_chain_of_operations_is_advised_on_where_it_takes_the_time(tmp_path: P
     made = case(tmp_path, Gelu())
     text = "return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))"
     found = advice(NAME, seen(made, (GETITEM, 100), text=text))
-    assert "fused" in found.title and "gelu(x, approximate" in found.code
+    assert "Fuse" in found.title and "gelu(x, approximate" in found.code
     assert found.code.startswith("# By hand")
     named(seen(made, (GETITEM, 100), text="other(x)"))
 
@@ -431,7 +431,7 @@ def test_what_is_the_same_for_every_sample_is_made_once(tmp_path: Path) -> None:
     line = "targets = torch.tensor(self.labels)"
     found = advice(NAME, seen(made, (f"Columned.__getitem__ {OWN}:41", 95), text=line))
     assert found.title == f"Do once what is the same for every sample: {line}"
-    assert "takes 100 % of fetch, and depends on nothing but `self`" in found.why
+    assert "takes 100 % of fetch, and depends only on `self`" in found.why
     own = type("Own", (Columned,), {})()
     exec(found.code, {"dataset": own})
     assert [own[n] for n in (3, 1)] == [dataset[n] for n in (3, 1)]
@@ -452,7 +452,7 @@ def test_steps_before_a_resize_come_after_it(tmp_path: Path) -> None:
 
     made = chained(0, 1, 2)
     found = advice(NAME, seen(made, (f"{GETITEM} > {SEEN['transforms'][0]}", 90)))
-    assert found.title == "Make pictures small before the other transforms: Resize first"
+    assert found.title == "Resize images before the other transforms: Resize first"
     assert "Normalize take 20 % of fetch" in found.why  # of what a tensor's steps are
     asked = cast("Any", made.whatif).asked[-1]
     assert asked == {"fetch": pytest.approx((1 - 0.2 * 0.98, 1 - 0.2 * 0.7))}
