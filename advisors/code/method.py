@@ -56,7 +56,10 @@ class Method:
         self.arguments = [each.arg for each in arguments[own:]]
         self.varying = {*(self.arguments if varying is None else varying)}
         if self.function.name == "__iter__":
-            self.varying = {name for loop in over for name in bound_by(loop)}
+            inside = {name for each in self.statements for name in bound_by(each)}
+            before = (each for each in self.function.body if each not in over)
+            carried = {name for each in before for name in bound_by(each)} & inside
+            self.varying = {name for loop in over for name in bound_by(loop)} | carried
         for _ in range(_PASSES):
             for each in self.statements:
                 for node in nodes_read(each):

@@ -214,6 +214,13 @@ _FRONT = Shape(
     "use collections.deque, with popleft() or appendleft().",
     0.9,
 )
+_REST = Shape(
+    "rest of a list",
+    "Move an offset instead of copying the rest of a list",
+    ", and copies all that is left each time",
+    "keep the position up to which it is used, or take items from a collections.deque.",
+    0.9,
+)
 _SUMMED = Shape(
     "summed lists",
     "Join lists with itertools.chain, not with sum()",
@@ -439,6 +446,12 @@ def all_for_one(statement: ast.stmt | None, held: Mapping[str, str]) -> str | No
     for node in nodes_read(statement):
         given: list[ast.expr] = []
         match node:
+            case ast.Call(keywords=[*named]) if called(node) in _DRAWN:
+                for keyword in named:
+                    if keyword.arg in _WEIGHED:
+                        text = ast.unparse(keyword.value)
+                        many = held.get(f"{text.removeprefix('self.')}#")
+                        return f"{text} ({many})" if many else text
             case ast.BinOp(left, _, right):
                 given = [left, right]
             case ast.Compare(left, [op, *_], right) if not isinstance(op, ast.In | ast.NotIn):
@@ -447,10 +460,8 @@ def all_for_one(statement: ast.stmt | None, held: Mapping[str, str]) -> str | No
                 given = [each]
             case ast.Call(ast.Attribute(of, name)) if name in _OF_ALL:
                 given = [of]
-            case ast.Call(args=args, keywords=named):
-                weighed = [each.value for each in named if each.arg in _WEIGHED]
-                rest = [*args, *(each.value for each in named)]
-                given = weighed if called(node) in _QUICK else rest
+            case ast.Call(args=args, keywords=named) if called(node) not in _QUICK:
+                given = [*args, *(each.value for each in named)]
         for each in given:
             match each:
                 case ast.Attribute(ast.Name("self"), name) if many := held.get(f"{name}#"):
@@ -524,6 +535,9 @@ def _slow_container(
                 return _FRONT
             case ast.Call(ast.Attribute(_, "insert"), [ast.Constant(0), _]):
                 return _FRONT
+            case ast.Subscript(ast.Name(name), ast.Slice(ast.expr(), None, None)):
+                if isinstance(statement, ast.Assign) and node is statement.value:
+                    return _REST
             case ast.Subscript(ast.Attribute(_, name), key) if held.get(name) == DEQUE:
                 return _WALKED if method.varies([key]) else None
     return None
@@ -716,15 +730,19 @@ def made_smaller(method: Method, statement: ast.stmt | None) -> str | None:
 
 
 def _used_whole(method: Method, smaller: ast.stmt, made: set[str]) -> bool:
-    """Whether what these names hold is used as a whole later, although this line takes a part of
-    it."""
+    """Whether what these names hold is used as a whole, although this line takes a part of it, or
+    several parts, which together may be all."""
     again = [node for node in ast.walk(smaller) if isinstance(node, ast.Name)]
     if any(node.id in made and isinstance(node.ctx, ast.Store) for node in again):
         return False
-    nodes = [node for each in method.after(smaller) for node in nodes_read(each)]
-    parts = [node for node in nodes if _is_smaller(node, made) or _is_length(node, made)]
+    nodes = [node for each in (smaller, *method.after(smaller)) for node in nodes_read(each)]
+    parts = [node for node in nodes if _is_smaller(node, made)]
+    here = [each for each in nodes_read(smaller) if isinstance(each, ast.Subscript)]
+    if len({ast.unparse(node) for node in here if node in parts}) > 1:
+        return True
+    lengths = [node for node in nodes if _is_length(node, made)]
     used = {node for node in nodes if isinstance(node, ast.Name) and node.id in made}
-    return not used <= {each for part in parts for each in ast.walk(part)}
+    return not used <= {each for part in (*parts, *lengths) for each in ast.walk(part)}
 
 
 def taken_of_whole(statement: ast.stmt | None, method: Method) -> ast.Subscript | None:

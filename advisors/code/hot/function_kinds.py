@@ -456,6 +456,19 @@ FUNCTION_KINDS = (
         ),
     ),
     Kind(
+        "members",
+        "finding a member of a tar file by its name",
+        (0.001, 0.1),
+        frames=r"python/tarfile\.py:_?getmembers?",
+        title="Look members of the tar file up in a dict",
+        why="tarfile goes through the list of all members for each name.",
+        caveat="Of several members with one name, the last counts.",
+        code=pasted(
+            then="# members = {{each.name: each for each in tar.getmembers()}}, once in each "
+            "worker;\n# then tar.extractfile(members[name]) at\n#     {here}\n"
+        ),
+    ),
+    Kind(
         "permuting",
         "drawing a few of many by permuting all",
         (0.0005, 0.15),

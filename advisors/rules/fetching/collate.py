@@ -298,6 +298,9 @@ def _of_line(case: Case, hot: OwnLine | None) -> _Cause | None:
         return None
     if arrays and tensor_of_list(hot.line):
         return _FROM_LIST
+    numbers = sum(each.kind == "number" for each in fields) >= MANY_NUMBERS
+    if "default_collate(" in hot.line and numbers:
+        return _NUMBERS
     shape = shape_of(hot.method, hot.line, held=kinds_of(hot.part))
     if shape is None:
         return None

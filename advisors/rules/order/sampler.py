@@ -31,7 +31,7 @@ from ...case.code_text import Source, identifier, last_part
 from ...case.fetching import per_sample
 from ...code.by_hand import line_costs
 from ...code.hot.functions import FEW_SAMPLES, SAMPLES_MADE, outermost
-from ...code.hot.own_lines import own_lines
+from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.loader_code import DROP, loader_code
 from ...code.loader_form import form_of
 from ...code.shape_code import kinds_of
@@ -81,10 +81,14 @@ def examine(case: Case) -> Outcomes:
     if made is not None and made.mid >= MAKES_SAMPLES:
         yield _reads_samples(case, name, made)
         return
-    wasted = _wasted(case) if own else None
+    line = _hot_line(case) if own else None
+    wasted = _wasted(case, line) if line is not None else None
     if wasted is not None:
         yield wasted
         return
+    takes = ""
+    if line is not None:
+        takes = f" {line_costs('it', line.text, line.place, line.call, line.share)}."
     # Of what takes longer still, no more is left.
     slow = max(1.0, (per_sample(case, mean) or 0.0) / OWN_US)
     drawn: dict[str, Any] = (
@@ -95,7 +99,7 @@ def examine(case: Case) -> Outcomes:
     yield case.change(code=_code(case, name), **drawn).advise(
         "Draw all indices of an epoch at once, as an array",
         f"{name} takes {us(mean)} to draw a batch's indices, {percent(share)} of the step. That "
-        "happens in the training process, inside next(), where workers cannot help.",
+        f"happens in the training process, inside next(), where workers cannot help.{takes}",
         {
             "drawing a batch's indices": us(mean),
             "of the step": percent(share),
@@ -136,26 +140,31 @@ def _reads_samples(case: Case, name: str, made: Range) -> Advice:
     )
 
 
-def _wasted(case: Case) -> Advice | None:
-    """The line of drawing that takes most, where its source says that it need not be done so."""
+def _hot_line(case: Case) -> OwnLine | None:
+    """The line that takes most of drawing."""
     stage = case.code_stage("index")
     if stage is None or stage.samples < FEW_SAMPLES:
         return None
     parts = filter(None, (case.inspection.sampler, case.inspection.batch_sampler))
-    for line in own_lines(stage, parts, SourceLines(case.process, case.loader)):
-        shape = shape_of(line.method, line.line, held=kinds_of(line.part))
-        if shape is None or not shape.waste or line.share.mid < MAKES_SAMPLES:
-            continue
-        text, share = clean(line.text, 80), line.share
-        code = f"# By hand ({line.place}): {shape.do}\n#     {text}\n"
-        left = shape.left * share.high, 1 - share.low * shape.saves
-        return case.change(code=code, index=left).advise(
-            f"{shape.title}: {text}",
-            f"{line_costs('drawing indices', text, line.place, line.call, share)}{shape.why}.",
-            {"drawing a batch's indices": us(case.mean_us("index")), "of it": percent(share.mid)},
-            caveat=shape.caveat,
-        )
-    return None
+    lines = own_lines(stage, parts, SourceLines(case.process, case.loader))
+    below = [each for each in reversed(lines) if each.share.mid >= MAKES_SAMPLES]
+    return min(below, key=lambda each: each.share.mid, default=None)
+
+
+def _wasted(case: Case, line: OwnLine) -> Advice | None:
+    """Advice about this line, if its source says that it need not be done so."""
+    shape = shape_of(line.method, line.line, held=kinds_of(line.part))
+    if shape is None or not shape.waste:
+        return None
+    text, share = clean(line.text, 80), line.share
+    left = shape.left * share.high, 1 - share.low * shape.saves
+    code = f"# By hand ({line.place}): {shape.do}\n#     {text}\n"
+    return case.change(code=code, index=left).advise(
+        f"{shape.title}: {text}",
+        f"{line_costs('drawing indices', text, line.place, line.call, share)}{shape.why}.",
+        {"drawing a batch's indices": us(case.mean_us("index")), "of it": percent(share.mid)},
+        caveat=shape.caveat,
+    )
 
 
 def _sampler(case: Case) -> tuple[str, bool]:

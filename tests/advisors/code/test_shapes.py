@@ -352,10 +352,26 @@ def test_what_depends_on_one_of_several_arguments(used: str, key: str | None) ->
         (["for n, x in enumerate(open(P)):", "    if n == index:", "        return x"], 0, "searched"),
         (["s = 0", "for n, x in enumerate(self.a):", "    s += x", "    if s > index:", "        return n"], 1, "searched"),
         (["x = np.where(self.a[index] == 0, 1, 2)", "return x"], 0, None),
+        (["x = made(self.a[index])", "return x[:4], x[4]"], 0, None),
+        (["x = made(self.a[index])", "return x[:4]"], 0, "whole for a part"),
+        (["x = made(index)", "y = x[8:]", "return y"], 1, "rest of a list"),
+        (["x = made(index)", "y = x[8:9]", "return y"], 1, None),
+        (["return np.random.choice(self.items, p=self.weights)"], 0, "all for one"),
+        (["return np.random.choice(self.items)"], 0, None),
     ],
 )  # fmt: skip
 def test_other_lines(lines: list[str], line: int, key: str | None) -> None:
     assert key_of(body(*lines), lines[line]) == key
+
+
+def test_what_a_loop_carries_along_is_not_the_same_for_each_sample() -> None:
+    head = "def __iter__(self):\n"
+    lines = ["left = list(self.all)", "while True:", "    taken = first(left)"]
+    source = body(*lines, "    names = read(self.path)", "    yield taken", head=head)
+    assert key_of(source, "taken = first(left)") == "same"
+    again = body(*lines, "    left = without(left, taken)", "    yield taken", head=head)
+    assert key_of(again, "taken = first(left)") is None
+    assert key_of(again, "left = without(left, taken)") is None
 
 
 def test_what_a_stream_does_is_done_for_each_sample() -> None:

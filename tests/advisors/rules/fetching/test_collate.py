@@ -233,6 +233,16 @@ def test_lists_of_numbers_by_default_collate(tmp_path: Path, count: int, advised
     assert all("128 or more of them in batch[0]" in each.why for each in found)
 
 
+@pytest.mark.parametrize("count", [8, 40])
+def test_lists_of_numbers_that_a_function_of_ones_own_hands_on(tmp_path: Path, count: int) -> None:
+    source = ["def join(samples):", "    batch = default_collate(samples)", "    return batch"]
+    made = slow_case(tmp_path, source)
+    made = looked(made, SampledFetches(fields=inspect_samples([[0.5] * count] * 4)))
+    stacks = ("join patches.py:41 > collate site/torch/utils/data/_utils/collate.py:9", 100)
+    found = advice(NAME, seen(made, stacks, stage="collate", text=source[1].strip()))
+    assert found.title.startswith("Return tensors from the data set") == (count > 16)
+
+
 @pytest.mark.parametrize(
     ("nbytes", "bytes_hold_it", "advised"),
     [(40_000_000, None, True), (40_000_000, True, False), (400_000, None, False)],

@@ -119,6 +119,8 @@ SEEN = {
     "vectorize": ("vectorize._call_as_normal site/numpy/lib/_function_base_impl.py:2", "value by value",
                   "interp site/numpy/lib/_function_base_impl.py:3"),
     "convolve": ("convolve site/numpy/_core/numeric.py:800", "FFT", "roll site/numpy/_core/numeric.py:9"),
+    "members": ("TarFile.getmember std/tarfile.py:1983 > TarFile._getmember std/tarfile.py:2679", "tar file",
+                "TarFile.next std/tarfile.py:2500"),
     "getdata": ("Image.getdata site/PIL/Image.py:1300", "pixels", "load site/webp/x.py:1"),
     "program": ("run std/subprocess.py:548 > select std/selectors.py:415", "program", "join "
                 "std/posixpath.py:71"),
