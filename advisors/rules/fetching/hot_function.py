@@ -7,9 +7,10 @@ What it looks for
     resampling, deep copies, locks, chains of element-wise operations. If no stacks were recorded,
     the source of `__getitem__` shows some of these, if fetching is the main part of waiting
     (MAIN_PART, 50 %). Of an unknown function that takes 40 % of fetch (STANDS_OUT), the line that
-    calls it is named, with what its source says: the same for every sample, a search through
-    everything, one value after another, there and back again, made smaller afterwards, asked of
-    another process, made in vain, computed in float64, or not needed at all. Chains of transforms
+    calls it is named, with what its source says: the same for every sample or for each value of an
+    argument, a search through everything, one value after another, there and back again, made
+    smaller afterwards, a copy of the rest, asked of another process, made in vain, computed in
+    float64, or not needed at all. Chains of transforms
     that resize last. Of the loop's own time, what goes by in methods of the loader's parts
     (LEAST_OF_ALL, 10 % of all time): a length counted at each step, a shuffle between epochs.
 
