@@ -91,7 +91,7 @@ class Looping:
 
 
 def loader_with(loop: Loop, settings: Settings) -> Any:
-    """Whole batches by one look-up are made as a tuned loop makes them, recording with it."""
+    """Whole batches by one lookup are made as a tuned loop makes them, recording with it."""
     if not settings.get("batched"):
         return loop.loader(settings)
     from loaderscope.profiler.record.iterate.watch import hand_out, watch

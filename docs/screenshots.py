@@ -77,7 +77,7 @@ async def screens(runs: Path) -> list[tuple[str, str]]:
         for _ in range(LIVE):
             await see("1", "Headroom")
             await pilot.pause(EVERY_S)
-        await see("1", "one look-up")
+        await see("1", "one lookup")
         for key, word in (("2", "class "), ("6", "Inside fetch")):
             await pilot.press(key)
             await see(key, word)

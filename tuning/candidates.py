@@ -47,7 +47,7 @@ def ordered(
     """The candidates by their predictions, the most promising first; none if loading is no
     bottleneck. Numbers of workers come first, then other settings combined with the best of those.
 
-    `cores`: one rank's part of them. `look_up_us`: the time of one look-up of a whole batch, where
+    `cores`: one rank's part of them. `look_up_us`: the time of one lookup of a whole batch, where
     there is one.
     """
     if predict(fetch=0.0, collate=0.0, transfer=0.0).high < LEAST_GAIN:

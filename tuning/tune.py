@@ -40,7 +40,7 @@ def tune(
 
     `num_workers`, `prefetch_factor` and `pin_memory` take turns with the loader's own values for
     some steps each. What is proven faster stays; otherwise the loader keeps its own settings. Where
-    the data set's source shows nothing but look-ups, whole batches by one look-up (`__getitems__`)
+    the data set's source shows nothing but lookups, whole batches by one lookup (`__getitems__`)
     are tried too. Only a loader whose batches depend on their indices alone is tuned, and the loop
     gets the same batches as without tuning. The loader is recorded, as by `watch`, and the run
     directory keeps the trials. When the program ends, one line on standard error says what was

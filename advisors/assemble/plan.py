@@ -210,7 +210,7 @@ def excludes(one: Option, other: Option) -> str | None:
         if own.get(name, value) != value:
             return f"both set {name}"
     if one.advice.effort == other.advice.effort == "a conversion":
-        return "both store the data anew"
+        return "both store the data again"
     try:
         together(*(_workers_and(each) for each in (one, other)))
     except Excluded as why:

@@ -36,7 +36,7 @@ def read_the_part(method: Editable, statement: ast.stmt) -> bool:
 
 
 def look_up(method: Editable, statement: ast.stmt) -> bool:
-    """A search through a list or a frame becomes a look-up in an index, made once."""
+    """A search through a list or a frame becomes a lookup in an index, made once."""
     own = method.self_name
     for node in ast.walk(statement) if own is not None else ():
         match node:

@@ -22,7 +22,7 @@ class Outcome:
 
     run: str
     host: str | None
-    changed: tuple[str, ...]  # names of arguments; "batched" for whole batches by one look-up
+    changed: tuple[str, ...]  # names of arguments; "batched" for whole batches by one lookup
     predicted: Range
     measured: Range
 

@@ -46,7 +46,7 @@ def rank_sentences(loader: LoaderReport) -> list[str]:
         return []
     sentences = [_slowest(ranks.slowest)] if ranks.slowest is not None else []
     if not sentences and sum(each.steady_batches >= LEAST_STEADY for each in ranks.each) > 1:
-        sentences = ["No rank holds the others up by its data."]
+        sentences = ["No rank delays the others with its loading."]
     missing = (ranks.world_size or 0) - len(ranks.each)
     if missing > 0:
         was = "was" if missing == 1 else "were"

@@ -93,7 +93,7 @@ def test_whole_batches_by_one_look_up_end_to_end(tmp_path: Path) -> None:
     bare = python("train.py", "0", cwd=tmp_path, check=True)
     result = tuned(tmp_path, "--quiet", "--runs", "runs", "train.py", "60")
     assert result.returncode == 0 and result.stdout.startswith(bare.stdout) and bare.stdout
-    assert "whole batches by one look-up is faster, and stays" in result.stderr
+    assert "whole batches by one lookup is faster, and stays" in result.stderr
     assert "take the code of the advice batched-getitems" in result.stderr
     (run,) = (tmp_path / "runs").iterdir()
     told = ran([*LOADERSCOPE, "report", "--full", run], cwd=tmp_path, check=True).stdout

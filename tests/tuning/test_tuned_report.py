@@ -130,7 +130,7 @@ def test_whole_batches_in_words(tmp_path: Path) -> None:
     proven = trial(at_once, outcome="proven", measured=[1.5, 1.6, 1.7])
     text = told(tuned_run(tmp_path, chosen=at_once, trials=[proven]))
     assert "take the code of the advice batched-getitems" in text and "DataLoader(" not in text
-    assert changed_words(OWN, at_once) == "num_workers=0, whole batches by one look-up"
+    assert changed_words(OWN, at_once) == "num_workers=0, whole batches by one lookup"
 
 
 def test_in_one_output_nothing_is_both_not_faster_and_proved(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ class Settings(msgspec.Struct, frozen=True):
     pin_memory: bool = False
     persistent_workers: bool = False
     in_order: bool = True
-    batched: bool = False  # each batch by one look-up, in the training process
+    batched: bool = False  # each batch by one lookup, in the training process
 
     def arguments(self) -> dict[str, Any]:
         """As written in a call of DataLoader(): without workers, most of them must be left out."""
@@ -55,7 +55,7 @@ class Settings(msgspec.Struct, frozen=True):
 
     @property
     def looked_up(self) -> Settings:
-        """The same with whole batches by one look-up, in the training process."""
+        """The same with whole batches by one lookup, in the training process."""
         return replace(self.with_workers(0), batched=True)
 
     def changed_from(self, other: Settings) -> dict[str, Any]:

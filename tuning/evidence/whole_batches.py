@@ -1,5 +1,5 @@
-"""Whole batches by one look-up (`__getitems__`), for data sets whose source shows nothing but
-look-ups.
+"""Whole batches by one lookup (`__getitems__`), for data sets whose source shows nothing but
+lookups.
 
 The source of `__getitem__` is read, and code for a whole batch is written from it. The compiled
 form shows that this source is what runs.
@@ -171,7 +171,7 @@ class WholeBatches:
 
     def __getitems__(self, indices: Any) -> Any:
         """The batch of these indices. Raises Depends if the data set has other attributes than when
-        it was read; other errors come from the look-up, not from the data set."""
+        it was read; other errors come from the lookup, not from the data set."""
         if not self.current:
             raise Depends("the loop changes the data set between batches")
         import torch

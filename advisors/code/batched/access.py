@@ -269,4 +269,4 @@ class _Reader:
 
 
 def _more(node: ast.AST) -> NotArrays:
-    return NotArrays(f"`{clean(ast.unparse(node), 80)}` is more than a look-up")
+    return NotArrays(f"`{clean(ast.unparse(node), 80)}` is more than a lookup")

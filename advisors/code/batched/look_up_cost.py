@@ -1,8 +1,8 @@
-"""What one look-up of a whole batch costs, from its rows, leaves and bytes."""
+"""What one lookup of a whole batch costs, from its rows, leaves and bytes."""
 
 from __future__ import annotations
 
-# One look-up of a batch, µs: (low, high) a leaf, a row and leaf, GB/s of the copy. docs/causes.md,
+# One lookup of a batch, µs: (low, high) a leaf, a row and leaf, GB/s of the copy. docs/causes.md,
 # "Four workloads": 3.4 µs for 100 rows of a small tensor, 39 µs for 100 rows of 33 values out of
 # five million (each row a cache miss). Within whole loops, 17 rows took about 4 µs for two leaves
 # and 500 about 8 (generated loaders 201-10 and 102-10).

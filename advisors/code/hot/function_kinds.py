@@ -301,7 +301,7 @@ FUNCTION_KINDS = (
         text=r"\b(?:c?[pP]ickle|dill|cloudpickle|joblib)\.loads?\(",
         called=("pickle load", "pickle loads", "joblib load"),
         title="Store arrays instead of pickled objects",
-        why="Unpickling makes every Python object anew, one at a time.",
+        why="Unpickling creates every Python object again, one at a time.",
         code=stored_code("records", ragged=True),
     ),
     Kind(
@@ -340,7 +340,7 @@ FUNCTION_KINDS = (
         (0.0, 0.3),
         frames=r"h5py/_hl/files\.py:(?:__init__|make_fid|close|__exit__)",
         title="Keep the HDF5 file open",
-        why="Opening reads the file's structure anew for each sample.",
+        why="Opening reads the file's structure again for each sample.",
         caveat="Open it in the worker, at the first sample: a handle that is shared by fork gives "
         "wrong data.",
         code=pasted(

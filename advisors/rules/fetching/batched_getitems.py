@@ -2,14 +2,14 @@
 
 What it looks for
     A map-style data set without `__getitems__` whose samples take less than 50 µs each (SAMPLE_US;
-    200 µs if its source shows nothing but array look-ups, LOOK_UP_US), fetched and collated one by
+    200 µs if its source shows nothing but array lookups, LOOK_UP_US), fetched and collated one by
     one, if that causes at least half of all waiting (MAIN_PART). The source of `__getitem__` is
-    read, not run: every use of the index must be a look-up in a tensor, an array or a list that the
+    read, not run: every use of the index must be a lookup in a tensor, an array or a list that the
     data set holds. Samples that are small and cheap but made otherwise may be made once and kept.
 
 Why it matters
     A batch of 100 samples costs 100 calls of `dataset[i]`, 100 small tensors, and a
-    `default_collate` that stacks them; one look-up with 100 indices costs a few microseconds.
+    `default_collate` that stacks them; one lookup with 100 indices costs a few microseconds.
     Workers make it worse: each batch then has to be handed over as well. Reported gains are 3 to
     124 times.
 
@@ -57,7 +57,7 @@ NEEDS = "DataLoader map prediction"
 
 # docs/causes.md, "Sample by sample from memory".
 SAMPLE_US = 50.0
-# If the source proves that there is nothing but look-ups, large rows may take longer.
+# If the source proves that there is nothing but lookups, large rows may take longer.
 LOOK_UP_US = 200.0
 # From here on a sample is made, not looked up: the call itself costs a microsecond or two.
 DECODING_US = 500.0
@@ -178,7 +178,7 @@ def _advice(case: Case, form: Batched, sample_us: float, evidence: Evidence) -> 
     rows, name = count(_rows(case)), dataset_class(case, "the data set")
     why = (
         f"{name} only looks its samples up in memory, {us(sample_us)} each, but a batch asks for "
-        f"{rows} of them one by one and then stacks {rows} small tensors. One look-up with all "
+        f"{rows} of them one by one and then stacks {rows} small tensors. One lookup with all "
         f"{rows} indices gives the same batch."
     )
     caveat = "The batches are the same, and in the same order for the same seed."
@@ -213,7 +213,7 @@ def _advice(case: Case, form: Batched, sample_us: float, evidence: Evidence) -> 
 def _held_or_why_not(
     case: Case, sample_us: float, evidence: Evidence, reason: NotArrays
 ) -> Outcome:
-    """If the source is more than look-ups: keep the samples if that is safe, else say what stands
+    """If the source is more than lookups: keep the samples if that is safe, else say what stands
     in the way."""
     name = dataset_class(case, "the data set")
     try:
@@ -231,7 +231,7 @@ def _held_or_why_not(
         "Make all samples once, then fetch whole batches",
         f"A sample of {name} takes only {us(sample_us)}, but is asked for one by one in every "
         f"epoch. All {count(case.dataset_len or 0)} take {size(kept.nbytes)}: kept as tensors, a "
-        f"batch is one look-up. (Its __getitem__ could not be turned into one: {reason}.)",
+        f"batch is one lookup. (Its __getitem__ could not be turned into one: {reason}.)",
         {**evidence, "memory to keep them": size(kept.nbytes), **_estimated(cost)},
         caveat="Every epoch then sees the same values: not if samples change from epoch to epoch.",
     )

@@ -49,7 +49,7 @@ _SET_EPOCH = (
 )
 _SEEDED_ANEW = (
     "Reshuffle in each epoch",
-    "The loader shuffles, but its generator is seeded anew before each epoch: the order is always "
+    "The loader shuffles, but its generator is seeded again before each epoch: the order is always "
     "the same.",
 )
 _SEED_ONCE = (

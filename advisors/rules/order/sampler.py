@@ -110,7 +110,7 @@ def examine(case: Case) -> Outcomes:
         caveat="The order differs from torch's shuffle with the same seed. With several ranks each "
         "needs its own part."
         if form_of(case).whole
-        else f"What {name} draws is its own: only you can write it as an array.",
+        else f"What {name} draws is specific to it: only you can write it as an array.",
     )
 
 

@@ -50,7 +50,7 @@ def examine(case: Case) -> Outcomes:
     change = case.change(in_order=False)
     if busy < ALWAYS_BUSY or change.gains:
         yield change.advise(
-            "Hand batches over as they become ready",
+            "Hand over batches as they become ready",
             f"A later batch was ready during {percent(blocked)} of the wait: slow batches block "
             "those behind them.",
             evidence,

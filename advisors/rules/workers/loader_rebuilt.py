@@ -93,7 +93,7 @@ def _one_iterator(case: Case, evidence: Evidence, begin_us: float, a_pass: float
     return case.change(code=code, predicted=_kept(case, a_pass)).advise(
         "Keep the iterator instead of making one for every step",
         f"iter(loader) was called {evidence['iterators']} times for {count(case.loader.count)} "
-        f"batches. Each call costs {us(begin_us)}, and begins the data anew: {order}.",
+        f"batches. Each call costs {us(begin_us)}, and restarts the data: {order}.",
         evidence,
         caveat="Training then sees the data in whole passes: compare its results with those of "
         "whole passes.",

@@ -60,7 +60,7 @@ NEEDS = "DataLoader prediction"
 CANDIDATES = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 # What people try first.
 USUAL = 4
-KEPT_CAVEAT = "Workers that are kept do not see what is changed in the data set between epochs."
+KEPT_CAVEAT = "Persistent workers do not see changes made to the data set between epochs."
 OWN_COPIES = (
     "Each worker holds its own copy of what the data set caches, and has its own stream of random "
     "numbers: random augmentation will differ from the run before."
@@ -72,7 +72,9 @@ ONE_POSITION = (
 )
 # From this part of making a batch on, waiting of unknown kind is worth saying.
 UNKNOWN_FROM = 0.2
-UNSEEN = "What it waits for was not seen; workers may hold each other up. `loaderscope tune` tells."
+UNSEEN = (
+    "What it waits for is not known: workers may block each other. `loaderscope tune` measures it."
+)
 # An iterator that asks which worker it runs in is taken to divide its stream.
 SHARDS = frozenset({"get_worker_info", "split_dataset_by_node", "worker_id"})
 

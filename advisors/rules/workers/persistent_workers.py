@@ -64,7 +64,7 @@ def examine(case: Case) -> Outcomes:
     if starts > START_SHARE:
         yield change.advise(
             "Keep the workers between epochs",
-            f"Every epoch starts its workers anew and waits {start} for its first batch: "
+            f"Every epoch restarts its workers and waits {start} for its first batch: "
             f"{percent(starts)} of all time.",
             evidence,
             caveat="Build the loader once, outside the loop over epochs. Changes made to the data "

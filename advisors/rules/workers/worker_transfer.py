@@ -123,7 +123,7 @@ def _unread(case: Case, pickles: bool, objects: float) -> _Cause | None:
         "The loop's source does not read these fields, and each batch carries them.",
         (left / 2, high),
         (),
-        "Functions that are handed the batch elsewhere, evaluation for instance, may read them.",
+        "Functions that get the batch elsewhere, such as evaluation, may read them.",
     )
 
 
@@ -151,7 +151,7 @@ def _cause(case: Case) -> _Cause | None:
             f"{size(pickled)} of it is pickled through a pipe instead of lying in shared memory.",
             (0.11, 0.65),  # 8.9 times for small batches, 1.6 for large ones
             ("as_tensor", "collate_tensors"),
-            "Texts and lists still cross as they are: encode them as numbers in the data set. "
+            "Texts and lists are still pickled: encode them as numbers in the data set. "
             "torch.from_numpy shares memory, so code that expects arrays gets them from "
             "tensor.numpy().",
         )

@@ -19,7 +19,7 @@ from ...base.torch_parts import DEFAULT_PREFETCH
 
 MOST_TRIALS, MOST_SWITCHES = 64, 1000
 OF_WORKERS = ("prefetch_factor", "persistent_workers", "in_order")
-WHOLE_BATCHES = "whole batches by one look-up"  # in words: no argument of DataLoader's says it
+WHOLE_BATCHES = "whole batches by one lookup"  # in words: no argument of DataLoader's says it
 # What a dashboard asks a tuned loader for: to keep what is tried now, to put the code's settings
 # back, to try no more.
 TuneCommand = Literal["keep", "back", "stop"]

@@ -132,7 +132,7 @@ def test_two_conversions_are_alternatives(case: Case) -> None:
     shards = made(case, "shards", "a conversion", fetch=0.5)
     stored = made(case, "stored", "a conversion", fetch=0.4)
     done, plan = titles(case, shards, stored)
-    assert done == ["stored"] and plan.left_out[0].why == "both store the data anew"
+    assert done == ["stored"] and plan.left_out[0].why == "both store the data again"
 
 
 def test_changes_of_one_stage() -> None:

@@ -34,7 +34,7 @@ class Rows(Sized):
 
 
 class Lies(Rows):
-    """An array whose look-ups depend on how they are asked for."""
+    """An array whose lookups depend on how they are asked for."""
 
     def __getitem__(self, index: Any) -> Any:
         return self.x[index], self.y[index]
@@ -104,7 +104,7 @@ def test_a_batched_form_with_other_values_is_found_out() -> None:
 @pytest.mark.parametrize(
     ("dataset", "options", "reason"),
     [
-        (Fails(), {}, "more than a look-up"),
+        (Fails(), {}, "more than a lookup"),
         (Computes(), {}, "look_up"),
         (Rows(lambda x: {}["no such key"]), {}, "KeyError"),
         (Rows(), {"batch_size": None, "shuffle": False}, "whole batches"),

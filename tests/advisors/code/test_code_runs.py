@@ -258,7 +258,7 @@ WORKERS: tuple[dict[str, Any], ...] = (
 )
 RECORDED = {
     "slow to fetch": {"fetch": 20.0, "index": 0.01, "collate": 0.01},
-    "many look-ups": {"fetch": 0.08, "index": 0.005, "collate": 0.02},
+    "many lookups": {"fetch": 0.08, "index": 0.005, "collate": 0.02},
     "slow to draw": {"fetch": 0.05, "index": 5.0, "collate": 0.02},
     "slow to collate": {"fetch": 0.5, "index": 0.01, "collate": 20.0},
     "tiny batches": {"fetch": 0.005, "index": 0.05, "collate": 0.3},

@@ -34,7 +34,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
     steps = (
         safe,
         replace(advice(), effort="one argument"),
-        advice("Fetch each batch with one look-up", rule="batched-getitems", effort="a few lines"),
+        advice("Fetch each batch with one lookup", rule="batched-getitems", effort="a few lines"),
         advice("Store the arrays in one file that is mapped into memory", effort="a conversion"),
     )
     plan = Plan(

@@ -62,7 +62,7 @@ def one(tmp_path: Path, waits: list[float], **more: float) -> LoaderReport:
 
 def test_what_is_said_where_none_is_slow(tmp_path: Path) -> None:
     assert rank_sentences(one(tmp_path / "alike", [10, 10, 11])) == [
-        "No rank holds the others up by its data.",
+        "No rank delays the others with its loading.",
         "Of 4 ranks, 1 was not recorded with this loader.",
     ]
     assert rank_sentences(one(tmp_path / "few", [10, 90, 10, 10], batches=5)) == []

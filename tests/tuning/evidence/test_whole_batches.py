@@ -178,8 +178,8 @@ def _grown() -> Any:
 
 
 NOT_LOOKED_UP = {
-    "it draws": (lambda: Drawing(8), {}, "more than a look-up|calls|uses"),
-    "it counts": (lambda: Counting(8), {}, "more than a look-up"),
+    "it draws": (lambda: Drawing(8), {}, "more than a lookup|calls|uses"),
+    "it counts": (lambda: Counting(8), {}, "more than a lookup"),
     "it has __getitems__": (lambda: AtOnceAlready(8), {}, "__getitems__ already"),
     "it makes attributes": (lambda: MakesAttributes(8), {}, "attributes as they are asked for"),
     "its __dict__ is its own": (lambda: Decides(8), {}, "not recorded|attribute"),
@@ -345,7 +345,7 @@ def test_whole_batches_are_a_candidate_with_what_their_look_up_costs() -> None:
 @pytest.mark.parametrize("own", [Settings(0), Settings(3, 4, True, True)])
 def test_settings_in_words(own: Settings) -> None:
     words = changed_words(own.arguments(), own.looked_up.arguments())
-    assert words.endswith("whole batches by one look-up")
+    assert words.endswith("whole batches by one lookup")
     assert ("num_workers=0" in words) == (own.num_workers > 0)
     assert own.looked_up.pin_memory == own.pin_memory and not own.looked_up.with_workers(2).batched
 

@@ -124,7 +124,7 @@ def test_workers_are_let_go_where_they_only_hand_over(tmp_path: Path) -> None:
             {"compute_ms": 5.0, "collate_us": 0.0, "sample_us": 0.01},
         ),  # waiting is not for making batches
         (Points(), {"sample_us": 300.0}),  # neither looked up nor decoded
-        (Summed(), {"sample_us": 60.0}),  # no array look-up, and not that cheap
+        (Summed(), {"sample_us": 60.0}),  # no array lookup, and not that cheap
         (Points(), {"batch_size": None, "shuffle": False}),  # whole batches already
     ],
 )
