@@ -64,7 +64,7 @@ def test_more_for_decoding_but_not_beyond_the_cpus(tmp_path: Path) -> None:
     [
         (Wait("network", "10.0.0.7:80"), 0.05, 0.0, "mostly waiting for the network, not computing", "`loaderscope tune`"),
         (Wait("sleep"), 0.05, 0.0, "mostly waiting for a timer, not computing", "network"),
-        (None, 0.05, 0.9, "`loaderscope tune` tells", "network"),
+        (None, 0.05, 0.9, "`loaderscope tune` measures it", "network"),
         (Wait("network"), 0.05, 0.0, "mostly waiting", "the network"),  # two samples saw it
         (None, 0.95, 0.9, ", computing, and", "was not seen"),  # of waiting, a core's included
     ],
