@@ -23,7 +23,7 @@ pytestmark = [
 PROGRAM = Path(__file__).with_name("causes_programs.py")
 IN_LOOP, HDF5 = "Take this out of the loop", "Read HDF5 in large slices, or from memory"
 UNREAD = "Drop from the batch what the loop does not use: batch['tree']"
-PASSES, FLOAT32 = "Find out once what passes", "Compute in float32 what becomes float32"
+PASSES, FLOAT32 = "Filter once, before samples are made", "Compute in float32 from the start"
 
 
 def first_screen(kind: str, folder: Path) -> str:
