@@ -42,7 +42,8 @@ CASES = [
     )
     for program, way in RUNS
 ]
-MOST_BARE = 4
+# What bare runs do by chance: two in three of a stream's workers leave 14 descriptors, others 22.
+MOST_BARE = 10
 MORE_WATCHED = 2
 STRICT = os.environ.get("HARMLESS_STRICT") == "1"
 SHOWN: set[Known] = set()
