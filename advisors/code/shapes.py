@@ -709,8 +709,8 @@ def fetched_again(statement: ast.stmt | None, held: Mapping[str, str]) -> str | 
 def made_smaller(method: Method, statement: ast.stmt | None) -> str | None:
     """The later line that makes what this line makes smaller: it takes a part of it, resizes or
     crops it. None where there is none: this line then works on no more than is used."""
-    if not isinstance(statement, ast.Assign):
-        return None
+    if not isinstance(statement, ast.Assign) or any(map(draws, read_by(statement))):
+        return None  # what is drawn is cheap to draw: what it is drawn from takes the time
     made, ends = bound_by(statement), set[str]()
     for each in method.after(statement):
         nodes = nodes_read(each)

@@ -225,7 +225,11 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         also = ""
         if worst is not None and worst[1].key == "whole for a part":
             also = f" {_capital(worst[1].why.removeprefix(', and ').removeprefix(', '))}."
-        yield _known(case, stage, best, sample_us, also)
+        advice = _known(case, stage, best, sample_us, also)
+        yield advice
+        unsure = advice.predicted.low <= LEAST_GAIN
+        if line is not None and unsure and best.share < MAIN_PART * line.share.mid:
+            yield _of_line(case, stage, line, sample_us)  # most of it is something else
     elif (worst is None or worst[1].key != "float64") and (chained := list(_chained(case, stage))):
         yield chained[0]
     elif worst is not None:

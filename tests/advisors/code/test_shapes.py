@@ -354,6 +354,7 @@ def test_what_depends_on_one_of_several_arguments(used: str, key: str | None) ->
         (["x = np.where(self.a[index] == 0, 1, 2)", "return x"], 0, None),
         (["x = made(self.a[index])", "return x[:4], x[4]"], 0, None),
         (["x = made(self.a[index])", "return x[:4]"], 0, "whole for a part"),
+        (["x = torch.randint(made(self.a), index)", "y = x[:4]", "return y"], 0, None),
         (["x = made(index)", "y = x[8:]", "return y"], 1, "rest of a list"),
         (["x = made(index)", "y = x[8:9]", "return y"], 1, None),
         (["return np.random.choice(self.items, p=self.weights)"], 0, "all for one"),

@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
+from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.code.hot.element_reads import element_reads
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
@@ -219,6 +220,19 @@ def test_helpers_of_a_call_are_a_part_of_it_but_own_functions_are_not(tmp_path: 
     code = replace(made.report.code, stages={"fetch": replace(stage, lines=lines)})  # type: ignore[type-var]
     found = advice(NAME, replace(made, report=replace(made.report, code=code)))
     assert "70 % of fetch" in found.why
+
+
+@pytest.mark.parametrize(("low", "said"), [(0.9, 2), (1.2, 1)])
+def test_of_a_line_of_which_a_known_function_is_a_small_part_the_line_is_said_too(
+    tmp_path: Path, low: float, said: int
+) -> None:
+    """If that function alone may gain nothing."""
+    h5 = f"{GETITEM} > Group.__getitem__ site/h5py/_hl/group.py:300"
+    made = case(tmp_path, whatif=FakeWhatIf(Range(low, 2.0, 4.0)))
+    sampled = seen(made, (GETITEM, 75), (h5, 25), text="return torch.tensor(node)")
+    titles = [each.title for each in outcomes(NAME, sampled) if isinstance(each, Advice)]
+    assert len(titles) == said and "HDF5" in titles[0]
+    assert all(each.endswith("return torch.tensor(node)") for each in titles[1:])
 
 
 def test_every_family_is_tried_here() -> None:
