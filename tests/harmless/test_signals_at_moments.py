@@ -66,7 +66,7 @@ def wrong(
 def shown(stage: Stage, name: str, way: str, moments_ms: list[float]) -> list[str]:
     program = PROGRAMS[name]
     # Bare too, Python drops what is raised in its callbacks around the fork of a worker.
-    bares = (stage.ask(program, BARE).result() for _ in range(5))
+    bares = (stage.ask(program, BARE, number).result() for number in range(5))
     bare = next(run for run in bares if run.get("arrived") not in (None, "never"))
     runs = {ms: stage.ask(program, way, HARMLESS_MOMENT=f"{ms / 1000}") for ms in moments_ms}
     return [
