@@ -154,10 +154,13 @@ def main() -> int:
             for ms in LONG_MS:
                 warm, cold = measure(make(), torch.rand(shape), work, ms, options.rounds)
                 row = {
-                    "network": name, "work": kind, "ms": ms,
-                    "step_us": round(warm[0]), "step_longer_us": round(cold[0] - warm[0]),
+                    "network": name,
+                    "work": kind,
+                    "ms": ms,
+                    "step_us": round(warm[0]),
+                    "step_longer_us": round(cold[0] - warm[0]),
                     "lines_longer_us": round(cold[1] - warm[1]),
-                }  # fmt: skip
+                }
                 tell(", ".join(f"{key} {value}" for key, value in row.items()))
                 found.append(row)
     long = [each for each in found if each["ms"] >= LONG_MS[1]]

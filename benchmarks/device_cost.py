@@ -122,10 +122,15 @@ def main() -> int:
     further = (found[8]["cost_us"] - found[1]["cost_us"]) / 7
     passed = found[1]["cost_us"] <= ONE_COPY_BOUND_US and further <= FURTHER_BOUND_US
     told = {
-        "benchmark": "device_cost", "date": datetime.date.today().isoformat(), "machine": machine(), "copies": found,
-        "one_copy_us": found[1]["cost_us"], "further_copy_us": round(further, 3),
-        "bounds_us": [ONE_COPY_BOUND_US, FURTHER_BOUND_US], "pass": passed,
-    }  # fmt: skip
+        "benchmark": "device_cost",
+        "date": datetime.date.today().isoformat(),
+        "machine": machine(),
+        "copies": found,
+        "one_copy_us": found[1]["cost_us"],
+        "further_copy_us": round(further, 3),
+        "bounds_us": [ONE_COPY_BOUND_US, FURTHER_BOUND_US],
+        "pass": passed,
+    }
     text = json.dumps(told, indent=1)
     print(text)
     if options.json is not None:

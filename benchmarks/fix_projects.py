@@ -802,7 +802,4 @@ def _of_workers(projects: list[Project]) -> list[Project]:
     return [replace(each, advice="num-workers") for each in projects]
 
 
-PROJECTS: tuple[Project, ...] = (
-    *_of_workers([*_calls(), *_values(), *_functions()]),
-    *_sets(),
-)
+PROJECTS: tuple[Project, ...] = (*_of_workers([*_calls(), *_values(), *_functions()]), *_sets())

@@ -377,8 +377,17 @@ def show(results: Mapping[str, dict[str, Any]], summary: Mapping[str, Any]) -> N
             name, *(str(found[key]) for key in ("first", "precision", "planted", "recall"))
         )
     console.print(rules)
-    told = ("first_right_share", "first_right_or_better_share", "missed", "false_alarms", "forbidden", "failed",
-            "prediction", "device", "pass")  # fmt: skip
+    told = (
+        "first_right_share",
+        "first_right_or_better_share",
+        "missed",
+        "false_alarms",
+        "forbidden",
+        "failed",
+        "prediction",
+        "device",
+        "pass",
+    )
     for key in told:
         if key in summary:
             console.print(f"{key}: {summary[key]}", markup=False)

@@ -39,10 +39,13 @@ def withheld(before: Any, after: Any) -> float | None:
 def add_patience(parser: argparse.ArgumentParser) -> None:
     """The option of benchmarks whose cases wait one by one."""
     parser.add_argument(
-        "--patience", type=float, default=PATIENCE_S, metavar="SECONDS",
+        "--patience",
+        type=float,
+        default=PATIENCE_S,
+        metavar="SECONDS",
         help="how long each case may wait until the hypervisor of a virtual machine withholds no "
         "CPU (%(default)s)",
-    )  # fmt: skip
+    )
 
 
 def await_quiet(patience_s: float = PATIENCE_S) -> None:

@@ -63,10 +63,20 @@ def make_job(directory: Path, ranks: int, slow: int, killed: bool) -> None:
         process.mkdir()
         pattern = patterns.get(rank == slow)
         facts = {
-            **common, "pid": 1000 + rank % A_HOST, "host": f"node{rank // A_HOST}", "rank": rank, "world_size": ranks,
-            "local_rank": rank % A_HOST, "local_world_size": A_HOST, "torch": "2.13.0", "device": "NVIDIA H200",
-            "ended_clock_ns": 10**15, "ended_unix_ns": 0, "affinity": 64, "reasons": {},
-        }  # fmt: skip
+            **common,
+            "pid": 1000 + rank % A_HOST,
+            "host": f"node{rank // A_HOST}",
+            "rank": rank,
+            "world_size": ranks,
+            "local_rank": rank % A_HOST,
+            "local_world_size": A_HOST,
+            "torch": "2.13.0",
+            "device": "NVIDIA H200",
+            "ended_clock_ns": 10**15,
+            "ended_unix_ns": 0,
+            "affinity": 64,
+            "reasons": {},
+        }
         (process / "process.json").write_text(json.dumps(facts))
         if pattern is None:
             _lanes(process, 40 if rank == slow else 4)
@@ -89,10 +99,20 @@ def _lanes(process: Path, fetch_ms: float) -> None:
     from loaderscope.profiler.store.lanes.lane import Budget, Lane
 
     loader = {
-        "format": 1, "index": 0, "name": "Images", "kind": "dataloader", "reasons": {}, "notes": [],
-        "config": {"dataset": "train.Images", "num_workers": 4, "batch_size": 32, "prefetch_factor": 2},
+        "format": 1,
+        "index": 0,
+        "name": "Images",
+        "kind": "dataloader",
+        "reasons": {},
+        "notes": [],
+        "config": {
+            "dataset": "train.Images",
+            "num_workers": 4,
+            "batch_size": 32,
+            "prefetch_factor": 2,
+        },
         "overhead": {"hook_ns": 800.0},
-    }  # fmt: skip
+    }
     (process / "loader0.json").write_text(json.dumps(loader))
     random, ms = np.random.default_rng(0), 1_000_000
     budget = Budget(DETAIL * BATCH.size)
@@ -102,10 +122,24 @@ def _lanes(process: Path, fetch_ms: float) -> None:
     for number in range(BATCHES):
         made = fetch_ms * ms * random.gamma(20, 1 / 20)
         wait = round(max(0.1 * ms, made / 4))
-        row = {**blank, "t_ns": t, "wait_ns": wait, "samples": 32, "epoch": number // 5_000, "index_ns": 9_000,
-               "fetch_ns": round(made), "collate_ns": ms // 2, "pack_ns": ms // 10, "unpack_ns": ms // 20,
-               "queued_ns": ms, "t_fetch_ns": t - round(made), "task": number % 5_000, "worker": number % 4,
-               "outstanding": 8, "ready": 2}  # fmt: skip
+        row = {
+            **blank,
+            "t_ns": t,
+            "wait_ns": wait,
+            "samples": 32,
+            "epoch": number // 5_000,
+            "index_ns": 9_000,
+            "fetch_ns": round(made),
+            "collate_ns": ms // 2,
+            "pack_ns": ms // 10,
+            "unpack_ns": ms // 20,
+            "queued_ns": ms,
+            "t_fetch_ns": t - round(made),
+            "task": number % 5_000,
+            "worker": number % 4,
+            "outstanding": 8,
+            "ready": 2,
+        }
         lane.append(*row.values())
         t += max(step, wait + ms)
     lane.close()

@@ -248,15 +248,20 @@ def summed_up(results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         "slower_than_own": slower,
         "healthy_changed": changed,
         "decide_s": {"median": median(decided), "longest": max(decided)},
-        "lost": {"median": round(median(found["lost"] for found in done.values()), 4), "above": lost},
+        "lost": {
+            "median": round(median(found["lost"] for found in done.values()), 4),
+            "above": lost,
+        },
         "lost_in_earnest": lost_in_earnest,
         "longest_step_beyond": longest,
-        "longest_step_beyond_strictly": [name for name, found in done.items() if not found["longest_within"]],
+        "longest_step_beyond_strictly": [
+            name for name, found in done.items() if not found["longest_within"]
+        ],
         "other_batches": others,
         "loadtune": of_peer([found for found in done.values() if found.get("loadtune")]),
         "reached": reached,
         "pass": all(reached.values()) and len(done) == len(results),
-    }  # fmt: skip
+    }
 
 
 def of_peer(done: list[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -299,13 +304,22 @@ def row(found: Mapping[str, Any]) -> list[str]:
     tuned, peers = found["tuned"], found.get("loadtune") or {}
     kept = {True: "kept", False: "lost"}.get(peers.get("sampler_kept"), "-")
     return [
-        "healthy" if found["healthy"] else "", short(tuned["own"]), short(found["best"]),
-        f"{found['own_of_best']:.2f}", short(tuned["found"]), f"{found['of_best']:.2f}", f"{tuned['decide_s']} s",
-        f"{len(tuned['trials'])} tried", f"{found['lost']:.2f}",
+        "healthy" if found["healthy"] else "",
+        short(tuned["own"]),
+        short(found["best"]),
+        f"{found['own_of_best']:.2f}",
+        short(tuned["found"]),
+        f"{found['of_best']:.2f}",
+        f"{tuned['decide_s']} s",
+        f"{len(tuned['trials'])} tried",
+        f"{found['lost']:.2f}",
         f"{tuned['longest_beside_ms']} of {found['longest_bound_ms']}",
-        "same" if found["same_batches"] else "OTHER BATCHES", short(peers.get("found")),
-        f"{found['loadtune_of_best'] or found['own_of_best']:.2f}" if peers else "-", f"{peers.get('seconds')} s", kept,
-    ]  # fmt: skip
+        "same" if found["same_batches"] else "OTHER BATCHES",
+        short(peers.get("found")),
+        f"{found['loadtune_of_best'] or found['own_of_best']:.2f}" if peers else "-",
+        f"{peers.get('seconds')} s",
+        kept,
+    ]
 
 
 def show(results: Mapping[str, Mapping[str, Any]], summary: Mapping[str, Any]) -> None:

@@ -209,7 +209,9 @@ def tuned(loop: Loop, seconds: float) -> dict[str, Any]:
         "said": driver.said,
         "trials": [
             {
-                "settings": each.candidate.arguments(), "outcome": each.outcome, "why": each.why,
+                "settings": each.candidate.arguments(),
+                "outcome": each.outcome,
+                "why": each.why,
                 "seconds": round(each.seconds, 2),
                 "predicted": ends(each.predicted),
                 "measured": ends(each.measured),
@@ -217,12 +219,14 @@ def tuned(loop: Loop, seconds: float) -> dict[str, Any]:
             }
             for each in driver.trials
         ],
-        "batches_until_decided": sum(1 for t in times if t <= decided_at) - 1 if decided_at else len(numbers),
+        "batches_until_decided": sum(1 for t in times if t <= decided_at) - 1
+        if decided_at
+        else len(numbers),
         "batches": len(numbers),
         "seconds": round((times[-1] - began) / 1e9, 2),
         **steps_around(times, record),
         **compared(loop, numbers, marks, [first_after(times, each["t_ns"]) for each in record]),
-    }  # fmt: skip
+    }
 
 
 def ends(found: Any) -> list[float] | None:
@@ -258,8 +262,12 @@ def steps_around(times: list[int], record: list[dict[str, Any]]) -> dict[str, An
             beside.update(span)
             spans.append((span, json.dumps(previous), json.dumps(settings)))
         previous = settings
-    ordinary = {name: [s for at, s in enumerate(steps) if makers[at] == name and at not in beside and at > 0]
-                for name in set(makers)}  # fmt: skip
+    ordinary = {
+        name: [
+            s for at, s in enumerate(steps) if makers[at] == name and at not in beside and at > 0
+        ]
+        for name in set(makers)
+    }
     all_ordinary = [s for of in ordinary.values() for s in of] or [0.0]
     found = []
     for span, *names in spans:
@@ -320,9 +328,14 @@ def loadtune(loop: Loop) -> dict[str, Any]:
         return 0.0
 
     workload = Workload(
-        loop.name, loop.data, lambda: torch.nn.Linear(1, 1), train_step,
-        lambda model: torch.optim.SGD(model.parameters(), lr=0.1), loop.batch_size, loop.collate,
-    )  # fmt: skip
+        loop.name,
+        loop.data,
+        lambda: torch.nn.Linear(1, 1),
+        train_step,
+        lambda model: torch.optim.SGD(model.parameters(), lr=0.1),
+        loop.batch_size,
+        loop.collate,
+    )
     began = time.perf_counter()
     result = tune(workload, verbose=False)
     took = time.perf_counter() - began
@@ -339,8 +352,12 @@ def loadtune(loop: Loop) -> dict[str, Any]:
 
 
 MODES: dict[str, Callable[..., dict[str, Any]]] = {
-    "grid": grid, "turns": turns, "tuned": tuned, "whole": whole, "loadtune": loadtune,
-}  # fmt: skip
+    "grid": grid,
+    "turns": turns,
+    "tuned": tuned,
+    "whole": whole,
+    "loadtune": loadtune,
+}
 
 
 def main(mode: str, name: str, *arguments: str) -> int:

@@ -88,11 +88,17 @@ KINDS: dict[str, tuple[Callable[[], DataLoader[Any]], Callable[[Any], int]]] = {
     "unbatched": (lambda: DataLoader(Rows(), batch_size=None), whole),
     "broken off": (lambda: DataLoader(Rows(), batch_size=4), broken_off),
     "failing": (lambda: DataLoader(Failing(), batch_size=4), failing),
-    "workers": (lambda: DataLoader(Rows(), batch_size=4, num_workers=2, persistent_workers=True), whole),
-    "workers, lists": (
-        lambda: DataLoader(Rows(), batch_size=4, num_workers=1, collate_fn=list, persistent_workers=True), whole,
+    "workers": (
+        lambda: DataLoader(Rows(), batch_size=4, num_workers=2, persistent_workers=True),
+        whole,
     ),
-}  # fmt: skip
+    "workers, lists": (
+        lambda: DataLoader(
+            Rows(), batch_size=4, num_workers=1, collate_fn=list, persistent_workers=True
+        ),
+        whole,
+    ),
+}
 
 
 def settle() -> None:

@@ -21,12 +21,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = (
-    "tests/harmless", "tests/integration/test_measures.py",
-    "tests/integration/test_survival.py", "tests/integration/test_fetch_probe.py",
-    "tests/profiler/native/test_forms.py", "tests/profiler/native/test_device_forms.py",
-    "tests/profiler/record/device/test_copies.py", "tests/profiler/record/device/test_device_clock.py",
+    "tests/harmless",
+    "tests/integration/test_measures.py",
+    "tests/integration/test_survival.py",
+    "tests/integration/test_fetch_probe.py",
+    "tests/profiler/native/test_forms.py",
+    "tests/profiler/native/test_device_forms.py",
+    "tests/profiler/record/device/test_copies.py",
+    "tests/profiler/record/device/test_device_clock.py",
     "tests/profiler/record/fetch_probe/test_probe.py",
-)  # fmt: skip
+)
 # Tests may ask which check they run under: AddressSanitizer reserves terabytes of addresses, so a
 # limit on them (RLIMIT_AS) cannot be tried there.
 VARIABLE = "LOADERSCOPE_SANITIZED"

@@ -52,8 +52,11 @@ def test_loops_as_found_and_as_an_engineer_leaves_them_give_as_many_samples(draw
 
 def alone(loader: Any) -> Any:
     return torch.utils.data.DataLoader(
-        loader.dataset, batch_size=loader.batch_size, sampler=loader.sampler, collate_fn=loader.collate_fn,
-    )  # fmt: skip
+        loader.dataset,
+        batch_size=loader.batch_size,
+        sampler=loader.sampler,
+        collate_fn=loader.collate_fn,
+    )
 
 
 def test_code_that_changes_nothing_is_by_hand(drawn: Any) -> None:

@@ -195,10 +195,15 @@ class Here:
     def environment(self, **more: str) -> dict[str, str]:
         """The `loaderscope` command is on the PATH, and nothing else of its environment."""
         return {
-            **os.environ, "LOADERSCOPE_DIR": str(self.runs), "LOADERSCOPE_STACKS": "0", "TERM": "xterm-256color",
-            "PATH": f"{self.folder / 'bin'}:/usr/local/bin:/usr/bin:/bin", "OMP_NUM_THREADS": "1",
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **more,
-        }  # fmt: skip
+            **os.environ,
+            "LOADERSCOPE_DIR": str(self.runs),
+            "LOADERSCOPE_STACKS": "0",
+            "TERM": "xterm-256color",
+            "PATH": f"{self.folder / 'bin'}:/usr/local/bin:/usr/bin:/bin",
+            "OMP_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            **more,
+        }
 
 
 @pytest.fixture(scope="module")
@@ -294,7 +299,12 @@ def test_it_runs_as_written(here: Here, command: str) -> None:
     if ("stacks" in verb or "speedscope" in verb) and find_py_spy() is None:
         pytest.skip("py-spy is not installed")
     with training(here) if live else nullcontext():
-        done = ran(["bash", "-o", "pipefail", "-c", command], cwd=here.folder, env=here.environment(), timeout=PATIENCE_S)  # fmt: skip
+        done = ran(
+            ["bash", "-o", "pipefail", "-c", command],
+            cwd=here.folder,
+            env=here.environment(),
+            timeout=PATIENCE_S,
+        )
     # There may be no patch for these runs; tests/integration/test_fix_command.py has one with.
     said_why = done.returncode == 2 and verb.startswith("fix")
     assert done.returncode == 0 or said_why, done.stderr
@@ -322,6 +332,6 @@ def test_the_readmes_python_runs(here: Here) -> None:
     (here.folder / "own.py").write_text(
         f"from train import DataLoader, Rows\nloader = {loader}\n{block}\n"
     )
-    done = python("own.py", cwd=here.folder, env=here.environment(), timeout=PATIENCE_S)  # fmt: skip
+    done = python("own.py", cwd=here.folder, env=here.environment(), timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     assert '"name": "Rows"' in done.stdout

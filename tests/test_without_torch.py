@@ -62,7 +62,7 @@ def command(*words: str) -> list[str]:
 
 @pytest.mark.parametrize(("words", "shown"), SHOWS, ids=[" ".join(words) for words, _ in SHOWS])
 def test_it_shows(place: Path, words: list[str], shown: str) -> None:
-    done = ran(command(*words), cwd=place, env=environment(place))  # fmt: skip
+    done = ran(command(*words), cwd=place, env=environment(place))
     assert done.returncode == 0, done.stderr
     assert shown in done.stdout
     if "-o" in words:
@@ -77,7 +77,7 @@ def test_the_dashboard_opens(place: Path) -> None:
 
 @pytest.mark.parametrize("words", RECORDS, ids=" ".join)
 def test_what_needs_torch_says_so_in_a_sentence(place: Path, words: list[str]) -> None:
-    done = ran(command(*words), cwd=place, env=environment(place))  # fmt: skip
+    done = ran(command(*words), cwd=place, env=environment(place))
     assert done.returncode == 2
     assert "No module named 'torch'" in done.stderr
     assert "Traceback" not in done.stderr and len(done.stderr.splitlines()) == 1

@@ -59,11 +59,27 @@ UNPINNED, OTHERS = {"pin_memory": False}, tuple(rule for rule in HABITS if rule 
 TINY = ("batch-size", "batched-getitems")
 
 CASES = (
-    OnDevice("pinned-small", "six tensors of 4 kB, page-locked one by one in the loop", pinned_small, ("pin-memory",),
-             UNPINNED, OTHERS, quick=True),
-    OnDevice("pinned-less-small", "four of 10 kB likewise", pinned_less_small, ("pin-memory",), UNPINNED, OTHERS,
-             held_out=True),
+    OnDevice(
+        "pinned-small",
+        "six tensors of 4 kB, page-locked one by one in the loop",
+        pinned_small,
+        ("pin-memory",),
+        UNPINNED,
+        OTHERS,
+        quick=True,
+    ),
+    OnDevice(
+        "pinned-less-small",
+        "four of 10 kB likewise",
+        pinned_less_small,
+        ("pin-memory",),
+        UNPINNED,
+        OTHERS,
+        held_out=True,
+    ),
     OnDevice("tiny", "batches of 2 samples", tiny, TINY, {"batch_size": 16}, HABITS),
     OnDevice("less-tiny", "batches of 4 samples", less_tiny, TINY, {"batch_size": 32}, HABITS),
-    OnDevice("three", "batches of 3 samples", three, TINY, {"batch_size": 24}, HABITS, held_out=True),
-)  # fmt: skip
+    OnDevice(
+        "three", "batches of 3 samples", three, TINY, {"batch_size": 24}, HABITS, held_out=True
+    ),
+)

@@ -80,9 +80,13 @@ def until_done(loader: Any) -> Any:
 
 
 def training(
-    make: Callable[[int], Any], step: Callable[[Any], None], load_ms: float, size: float = 16, count: int = BATCHES,
+    make: Callable[[int], Any],
+    step: Callable[[Any], None],
+    load_ms: float,
+    size: float = 16,
+    count: int = BATCHES,
     **options: Any,
-) -> Training:  # fmt: skip
+) -> Training:
     """A loop over such batches."""
     device()
     loader = DataLoader(Batches(make, load_ms, count), batch_size=None, **options)

@@ -79,9 +79,26 @@ SELDOM = {"every": NOW_AND_THEN}
 
 CASES = (
     OnDevice("item", "a loss read each step", item, ("host-sync",), SELDOM, HABITS, quick=True),
-    OnDevice("item-short", "the same, with shorter steps", item_short, ("host-sync",), SELDOM, HABITS, held_out=True),
+    OnDevice(
+        "item-short",
+        "the same, with shorter steps",
+        item_short,
+        ("host-sync",),
+        SELDOM,
+        HABITS,
+        held_out=True,
+    ),
     OnDevice("printed", "a loss printed each step", printed, ("host-sync",), SELDOM, HABITS),
-    OnDevice("validation", "right answers counted on the CPU", validation, ("host-sync",), SELDOM, HABITS),
-    OnDevice("validation-long", "the same, with longer steps", validation_long, ("host-sync",), SELDOM, HABITS,
-             held_out=True),
-)  # fmt: skip
+    OnDevice(
+        "validation", "right answers counted on the CPU", validation, ("host-sync",), SELDOM, HABITS
+    ),
+    OnDevice(
+        "validation-long",
+        "the same, with longer steps",
+        validation_long,
+        ("host-sync",),
+        SELDOM,
+        HABITS,
+        held_out=True,
+    ),
+)

@@ -259,8 +259,17 @@ def healthy(rng: random.Random) -> dict[str, Any]:
 
 
 GRAMMAR: tuple[Drawn, ...] = (
-    rows, elements, frame, computing, waiting, collating, handing_over, restarting, drawing, healthy,
-)  # fmt: skip
+    rows,
+    elements,
+    frame,
+    computing,
+    waiting,
+    collating,
+    handing_over,
+    restarting,
+    drawing,
+    healthy,
+)
 
 
 def generated(seed: int, number: int) -> Case:

@@ -150,20 +150,42 @@ def healthy(name: str, about: str, build: Any, **options: Any) -> Case:
 
 
 CASES = (
-    healthy("much-computing", "decoding is 4 % of a step", decoding_beside_much_computing, quick=True),
-    healthy("rows-beside-matmuls", "row by row, and computing on the CPU takes the time", rows_beside_matmuls),
+    healthy(
+        "much-computing", "decoding is 4 % of a step", decoding_beside_much_computing, quick=True
+    ),
+    healthy(
+        "rows-beside-matmuls",
+        "row by row, and computing on the CPU takes the time",
+        rows_beside_matmuls,
+    ),
     healthy("latency-hidden", "eight workers hide the latency", latency_hidden, quick=True),
     healthy("decoding-hidden", "two workers hide the decoding", decoding_hidden, least_blocks=1),
     healthy("batched-already", "whole batches from memory", batched_already, quick=True),
     healthy("sliced", "whole batches and computing on the CPU", sliced),
     healthy("persistent-long-epochs", "persistent workers", persistent_long_epochs),
-    healthy("forked-long-epochs", "workers forked anew for long epochs", forked_each_long_epoch, least_blocks=1),
+    healthy(
+        "forked-long-epochs",
+        "workers forked anew for long epochs",
+        forked_each_long_epoch,
+        least_blocks=1,
+    ),
     healthy("stream-shared", "a stream divided among workers", stream_shared, least_blocks=1),
-    healthy("one-sample-much-computing", "batches of one sample, all computing", one_sample_much_computing),
+    healthy(
+        "one-sample-much-computing",
+        "batches of one sample, all computing",
+        one_sample_much_computing,
+    ),
     healthy("short-last-batch", "a short last batch that costs nothing", short_last_batch),
     healthy("ranks-in-order", "two ranks, sharded, set_epoch called", ranks_in_order, world=2),
     healthy("padded-text", "padding by torch, hidden by computing", padded_text),
     healthy("saturated", "all cores make features: slow, and no setting helps", saturated),
-    Case("picture-files", "PNG files decoded in the training process", files, DECODES, {"num_workers": 2},
-         (*HABITS, "batched-getitems", "collate"), needs=("PIL",)),
-)  # fmt: skip
+    Case(
+        "picture-files",
+        "PNG files decoded in the training process",
+        files,
+        DECODES,
+        {"num_workers": 2},
+        (*HABITS, "batched-getitems", "collate"),
+        needs=("PIL",),
+    ),
+)

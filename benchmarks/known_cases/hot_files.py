@@ -92,11 +92,32 @@ def whole_file(folder: str, better: bool = False) -> Training:
 TORCH_LOAD = Spot(("torch",), (), line="torch.load")
 
 CASES = (
-    Hot("torch-load", "torch.load of a small file a sample", saved, spot=TORCH_LOAD, words=("torch.load",)),
-    Hot("torch-load-two-workers", "the same in two workers", saved_two_workers, spot=TORCH_LOAD,
-        words=("torch.load",)),
-    Hot("listing", "a folder of 400 files listed for every sample", listed, spot=Spot(line="os.listdir"),
-        words=("listing", "folder")),
-    Hot("whole-npy", "an .npy file of 2,000 rows loaded whole for each row", whole_file,
-        spot=Spot(("numpy",), ("load", "read_array"), line="np.load"), words=(".npy",)),
-)  # fmt: skip
+    Hot(
+        "torch-load",
+        "torch.load of a small file a sample",
+        saved,
+        spot=TORCH_LOAD,
+        words=("torch.load",),
+    ),
+    Hot(
+        "torch-load-two-workers",
+        "the same in two workers",
+        saved_two_workers,
+        spot=TORCH_LOAD,
+        words=("torch.load",),
+    ),
+    Hot(
+        "listing",
+        "a folder of 400 files listed for every sample",
+        listed,
+        spot=Spot(line="os.listdir"),
+        words=("listing", "folder"),
+    ),
+    Hot(
+        "whole-npy",
+        "an .npy file of 2,000 rows loaded whole for each row",
+        whole_file,
+        spot=Spot(("numpy",), ("load", "read_array"), line="np.load"),
+        words=(".npy",),
+    ),
+)

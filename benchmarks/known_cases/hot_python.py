@@ -148,18 +148,54 @@ def own_function_two_workers(folder: str, better: bool = False) -> Training:
 OWN = Spot(functions=("smoothed",), line="total")
 
 CASES = (
-    Hot("deepcopy", "a template copied deeply for every sample", planted(Templates, 3, 32),
-        spot=Spot(("copy", "python"), ("deepcopy", "_deepcopy_list", "_deepcopy_dict", "_keep_alive")),
-        words=("deepcopy",)),
-    Hot("tensor-elements", "a tensor read element by element", planted(Elements, 3),
-        spot=Spot(line="signal[n].item()"), words=("element", "tensor")),
-    Hot("generator-each", "a random generator made for every sample", planted(Noisy, 1, 256),
+    Hot(
+        "deepcopy",
+        "a template copied deeply for every sample",
+        planted(Templates, 3, 32),
+        spot=Spot(
+            ("copy", "python"), ("deepcopy", "_deepcopy_list", "_deepcopy_dict", "_keep_alive")
+        ),
+        words=("deepcopy",),
+    ),
+    Hot(
+        "tensor-elements",
+        "a tensor read element by element",
+        planted(Elements, 3),
+        spot=Spot(line="signal[n].item()"),
+        words=("element", "tensor"),
+    ),
+    Hot(
+        "generator-each",
+        "a random generator made for every sample",
+        planted(Noisy, 1, 256),
         spot=Spot(("numpy",), ("default_rng", "__init__"), line="default_rng(index)"),
-        words=("generator", "default_rng"), tolerance=None),
-    Hot("lock", "a lock that a thread beside it holds most of the time", planted(Shared, 4),
-        spot=Spot(("threading", "python"), ("acquire", "__enter__"), line="with self.lock"), words=("lock",)),
-    Hot("own-function", "a slow function of the user's own", own_function,
-        spot=OWN, words=("smoothed", "for value in signal", "total += value"), known=False, tolerance=1e-12, quick=True),
-    Hot("own-function-two-workers", "the same in two workers", own_function_two_workers,
-        spot=OWN, words=("smoothed", "for value in signal", "total += value"), known=False, tolerance=1e-12),
-)  # fmt: skip
+        words=("generator", "default_rng"),
+        tolerance=None,
+    ),
+    Hot(
+        "lock",
+        "a lock that a thread beside it holds most of the time",
+        planted(Shared, 4),
+        spot=Spot(("threading", "python"), ("acquire", "__enter__"), line="with self.lock"),
+        words=("lock",),
+    ),
+    Hot(
+        "own-function",
+        "a slow function of the user's own",
+        own_function,
+        spot=OWN,
+        words=("smoothed", "for value in signal", "total += value"),
+        known=False,
+        tolerance=1e-12,
+        quick=True,
+    ),
+    Hot(
+        "own-function-two-workers",
+        "the same in two workers",
+        own_function_two_workers,
+        spot=OWN,
+        words=("smoothed", "for value in signal", "total += value"),
+        known=False,
+        tolerance=1e-12,
+    ),
+)

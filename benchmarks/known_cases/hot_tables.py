@@ -112,8 +112,10 @@ class Pickled(Dataset):
     """Python objects, pickled one by one."""
 
     def __init__(self) -> None:
-        self.blobs = [pickle.dumps([{"x": float(x), "n": n} for n, x in enumerate(values(k, 4000))])
-                      for k in range(DISTINCT)]  # fmt: skip
+        self.blobs = [
+            pickle.dumps([{"x": float(x), "n": n} for n, x in enumerate(values(k, 4000))])
+            for k in range(DISTINCT)
+        ]
 
     def __len__(self) -> int:
         return SAMPLES
@@ -185,21 +187,60 @@ def chunks(folder: str, better: bool = False) -> Training:
 
 
 CASES = (
-    Hot("iloc", "a row of a DataFrame a sample, by .iloc", frame,
-        spot=Spot(("pandas",)), words=("iloc", "DataFrame"), needs=("pandas",), quick=True),
-    Hot("hf-rows", "a row of a Hugging Face data set a sample, as Python lists", hf,
+    Hot(
+        "iloc",
+        "a row of a DataFrame a sample, by .iloc",
+        frame,
+        spot=Spot(("pandas",)),
+        words=("iloc", "DataFrame"),
+        needs=("pandas",),
+        quick=True,
+    ),
+    Hot(
+        "hf-rows",
+        "a row of a Hugging Face data set a sample, as Python lists",
+        hf,
         spot=Spot(("datasets", "pyarrow", "fsspec")),
-        words=("datasets", "Hugging Face", "with_format"), needs=("datasets",)),
-    Hot("npz", "a compressed .npz file a sample", unpacked(Archives, ".npz", write_npz, 4),
-        spot=Spot(("numpy", "python", "zipfile", "zlib"), ("read", "_read1", "_read2", "read_array", "_update_crc")),
-        words=("npz", "zlib", "compress")),
-    Hot("gzip", "a gzip file a sample, in two workers", unpacked(Zipped, ".gz", write_gzip, 2, 16, 2),
+        words=("datasets", "Hugging Face", "with_format"),
+        needs=("datasets",),
+    ),
+    Hot(
+        "npz",
+        "a compressed .npz file a sample",
+        unpacked(Archives, ".npz", write_npz, 4),
+        spot=Spot(
+            ("numpy", "python", "zipfile", "zlib"),
+            ("read", "_read1", "_read2", "read_array", "_update_crc"),
+        ),
+        words=("npz", "zlib", "compress"),
+    ),
+    Hot(
+        "gzip",
+        "a gzip file a sample, in two workers",
+        unpacked(Zipped, ".gz", write_gzip, 2, 16, 2),
         spot=Spot(("gzip", "python", "_compression", "compression"), ("read", "readall")),
-        words=("gzip", "zlib", "compress")),
-    Hot("zlib", "compressed bytes in memory", blobs(Compressed, 2),
-        spot=Spot(line="zlib.decompress("), words=("zlib", "compress")),
-    Hot("pickle", "a pickled list of dicts a sample", blobs(Pickled, 2),
-        spot=Spot(line="pickle.loads("), words=("pickle",)),
-    Hot("h5py-chunks", "a row of an HDF5 file a sample, in compressed chunks of 1,000", chunks,
-        spot=Spot(("h5py",)), words=("h5py", "HDF5"), needs=("h5py",)),
-)  # fmt: skip
+        words=("gzip", "zlib", "compress"),
+    ),
+    Hot(
+        "zlib",
+        "compressed bytes in memory",
+        blobs(Compressed, 2),
+        spot=Spot(line="zlib.decompress("),
+        words=("zlib", "compress"),
+    ),
+    Hot(
+        "pickle",
+        "a pickled list of dicts a sample",
+        blobs(Pickled, 2),
+        spot=Spot(line="pickle.loads("),
+        words=("pickle",),
+    ),
+    Hot(
+        "h5py-chunks",
+        "a row of an HDF5 file a sample, in compressed chunks of 1,000",
+        chunks,
+        spot=Spot(("h5py",)),
+        words=("h5py", "HDF5"),
+        needs=("h5py",),
+    ),
+)

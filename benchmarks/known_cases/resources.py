@@ -118,12 +118,43 @@ def kept_batches(keep: bool = True) -> Training:
 
 
 CASES = (
-    Case("threads", "eight library threads in each of two workers", threads, ("thread-oversubscription",),
-         {"worker_init_fn": None}, (*HABITS, "batched-getitems"), record_s=4.0),
-    Case("table-rows", "pandas .iloc, a row a sample", table, ("hot-function",), {"columns": True}, HABITS,
-         needs=("pandas",)),
-    Case("hoarding", "workers that keep every sample", hoarding, ("worker-memory",), {"keep": False}, HABITS,
-         record_s=9.0, least_blocks=1, measurable=False),
-    Case("kept-batches", "descriptors of kept batches near the limit of 1,024", kept_batches, ("shared-memory",),
-         {"keep": False}, ("storage-format", "pin-memory"), record_s=8.0, measurable=False),
-)  # fmt: skip
+    Case(
+        "threads",
+        "eight library threads in each of two workers",
+        threads,
+        ("thread-oversubscription",),
+        {"worker_init_fn": None},
+        (*HABITS, "batched-getitems"),
+        record_s=4.0,
+    ),
+    Case(
+        "table-rows",
+        "pandas .iloc, a row a sample",
+        table,
+        ("hot-function",),
+        {"columns": True},
+        HABITS,
+        needs=("pandas",),
+    ),
+    Case(
+        "hoarding",
+        "workers that keep every sample",
+        hoarding,
+        ("worker-memory",),
+        {"keep": False},
+        HABITS,
+        record_s=9.0,
+        least_blocks=1,
+        measurable=False,
+    ),
+    Case(
+        "kept-batches",
+        "descriptors of kept batches near the limit of 1,024",
+        kept_batches,
+        ("shared-memory",),
+        {"keep": False},
+        ("storage-format", "pin-memory"),
+        record_s=8.0,
+        measurable=False,
+    ),
+)

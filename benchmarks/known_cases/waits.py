@@ -249,17 +249,55 @@ def products(worker_init_fn: Any = ten_threads) -> Training:
 
 MORE, BY_HAND = ("num-workers",), ("hot-function",)
 CASES = (
-    case("shared-lock", "four workers wait for one lock, held while sleeping", Guarded, 4, BY_HAND,
-         {"fast": True}, (*HABITS, *MORE), quick=True),
-    case("shared-lock-computes", "four workers wait for one lock, held while computing", GuardedWork, 4,
-         (*BY_HAND, *MORE), {"fast": True, "num_workers": 2}),
-    case("threads-lock", "threads of each process take turns", Threaded, 0, MORE, {"num_workers": 8}),
+    case(
+        "shared-lock",
+        "four workers wait for one lock, held while sleeping",
+        Guarded,
+        4,
+        BY_HAND,
+        {"fast": True},
+        (*HABITS, *MORE),
+        quick=True,
+    ),
+    case(
+        "shared-lock-computes",
+        "four workers wait for one lock, held while computing",
+        GuardedWork,
+        4,
+        (*BY_HAND, *MORE),
+        {"fast": True, "num_workers": 2},
+    ),
+    case(
+        "threads-lock", "threads of each process take turns", Threaded, 0, MORE, {"num_workers": 8}
+    ),
     case("slept", "each sample sleeps", Slept, 0, MORE, {"num_workers": 8}),
-    case("served", "a server on this machine answers late", Served, 0, (*MORE, *BY_HAND), {"num_workers": 8}),
-    case("called", "a program is run for each sample", Called, 0, (*MORE, *BY_HAND), {"fast": True}),
+    case(
+        "served",
+        "a server on this machine answers late",
+        Served,
+        0,
+        (*MORE, *BY_HAND),
+        {"num_workers": 8},
+    ),
+    case(
+        "called", "a program is run for each sample", Called, 0, (*MORE, *BY_HAND), {"fast": True}
+    ),
     case("opened", "a database is opened for each sample", Opened, 0, BY_HAND, {"fast": True}),
-    case("unpacked-cold", "compressed files are read from the disk", Unpacked, 0,
-         (*MORE, *BY_HAND, "page-cache"), {"num_workers": 2}, ()),
-    Case("ten-threads", "ten library threads in each of two workers", products, ("thread-oversubscription",),
-         {"worker_init_fn": None}, (*HABITS, *MORE)),
-)  # fmt: skip
+    case(
+        "unpacked-cold",
+        "compressed files are read from the disk",
+        Unpacked,
+        0,
+        (*MORE, *BY_HAND, "page-cache"),
+        {"num_workers": 2},
+        (),
+    ),
+    Case(
+        "ten-threads",
+        "ten library threads in each of two workers",
+        products,
+        ("thread-oversubscription",),
+        {"worker_init_fn": None},
+        (*HABITS, *MORE),
+    ),
+)

@@ -46,9 +46,16 @@ def planted(
 
     about = (kind.__doc__ or "").partition(".")[0]
     return Case(
-        name, about, build, ("hot-function", *causes), {"fast": True},
-        record_s=6.0, line=line, held_out=held_out, **more,
-    )  # fmt: skip
+        name,
+        about,
+        build,
+        ("hot-function", *causes),
+        {"fast": True},
+        record_s=6.0,
+        line=line,
+        held_out=held_out,
+        **more,
+    )
 
 
 @cache

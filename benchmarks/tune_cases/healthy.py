@@ -42,14 +42,48 @@ def healthy(*args: Any, **more: Any) -> Loop:
 
 
 LOOPS = (
-    healthy("hidden", "two workers hide the NumPy work", made(lambda i: (worked(i, 6),)), takes(14), 8,
-            {"num_workers": 2}, quick=True),
-    healthy("records", "LMDB beside much computing", Records, takes(15), 16, needs=("lmdb",), held_out=True),
+    healthy(
+        "hidden",
+        "two workers hide the NumPy work",
+        made(lambda i: (worked(i, 6),)),
+        takes(14),
+        8,
+        {"num_workers": 2},
+        quick=True,
+    ),
+    healthy(
+        "records",
+        "LMDB beside much computing",
+        Records,
+        takes(15),
+        16,
+        needs=("lmdb",),
+        held_out=True,
+    ),
     healthy("matmuls", "rows in memory beside matmuls", rows, matmuls(8), 64),
-    healthy("latency", "six workers hide the latency", made(waited(2.0)), takes(6), 8, {"num_workers": 6},
-            held_out=True),
-    healthy("ahead", "uneven work that a deep queue hides", made(lambda i: (worked(i, 2 + 20 * (i % 8 == 0)),)),
-            takes(12), 8, {"num_workers": 2, "prefetch_factor": 4}),
-    healthy("seldom", "one sample a step, all computing", made(lambda i: (worked(i, 4),)), takes(9), 1,
-            held_out=True),
-)  # fmt: skip
+    healthy(
+        "latency",
+        "six workers hide the latency",
+        made(waited(2.0)),
+        takes(6),
+        8,
+        {"num_workers": 6},
+        held_out=True,
+    ),
+    healthy(
+        "ahead",
+        "uneven work that a deep queue hides",
+        made(lambda i: (worked(i, 2 + 20 * (i % 8 == 0)),)),
+        takes(12),
+        8,
+        {"num_workers": 2, "prefetch_factor": 4},
+    ),
+    healthy(
+        "seldom",
+        "one sample a step, all computing",
+        made(lambda i: (worked(i, 4),)),
+        takes(9),
+        1,
+        held_out=True,
+    ),
+)

@@ -15,12 +15,21 @@ from builders import RunBuilder, loop
 from loaderscope.cli import main
 
 VERBS = (
-    ["report", "{}"], ["report", "{}", "--format", "json"], ["report", "{}", "--format", "md"],
-    ["report", "{}", "--format", "html"], ["report", "{}", "--format", "perfetto"],
-    ["report", "{}", "--format", "speedscope"], ["report", "{}", "--format", "parquet", "-o", "tables"],
-    ["report", "{}", "--probe", "train:make_loader"], ["top", "{}"], ["stacks", "{}"], ["stacks", "{}", "-o", "s.json"],
-    ["compare", "{}", "{}"], ["compare", "{}", "{}", "--format", "html"], ["compare", "{}", "{}", "--format", "json"],
-)  # fmt: skip
+    ["report", "{}"],
+    ["report", "{}", "--format", "json"],
+    ["report", "{}", "--format", "md"],
+    ["report", "{}", "--format", "html"],
+    ["report", "{}", "--format", "perfetto"],
+    ["report", "{}", "--format", "speedscope"],
+    ["report", "{}", "--format", "parquet", "-o", "tables"],
+    ["report", "{}", "--probe", "train:make_loader"],
+    ["top", "{}"],
+    ["stacks", "{}"],
+    ["stacks", "{}", "-o", "s.json"],
+    ["compare", "{}", "{}"],
+    ["compare", "{}", "{}", "--format", "html"],
+    ["compare", "{}", "{}", "--format", "json"],
+)
 NO_RUNS = {
     "nosuchrun": "there is no run nosuchrun in ",
     "20250131": "there is no run 20250131 in ",
@@ -135,9 +144,13 @@ def test_folders_that_cannot_be_read(places: Path) -> None:
     ]
     try:
         result = subprocess.run(
-            [*command, sys.executable, "-c", READ_ALL, json.dumps(asked)], capture_output=True, text=True, timeout=200,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}, check=True,
-        )  # fmt: skip
+            [*command, sys.executable, "-c", READ_ALL, json.dumps(asked)],
+            capture_output=True,
+            text=True,
+            timeout=200,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            check=True,
+        )
     finally:
         (places / "locked").chmod(0o700)
     assert result.stdout == ""

@@ -105,9 +105,20 @@ def tried(root: Path, *arguments: str, given: str = "") -> Ended:
 
 def test_same_batches_and_faster(project: Path) -> None:
     done = tried(
-        project, "train.py", "--patch", "-", "--yes", "--format", "json", "--budget", "40",
-        "--", "--epochs", "500", given=FASTER,
-    )  # fmt: skip
+        project,
+        "train.py",
+        "--patch",
+        "-",
+        "--yes",
+        "--format",
+        "json",
+        "--budget",
+        "40",
+        "--",
+        "--epochs",
+        "500",
+        given=FASTER,
+    )
     found = json.loads(done.stdout)
     first = ["same_batches", "compared", "first_difference", "factor", "error"]
     assert list(found)[:5] == first and done.returncode == 0, done.stderr
@@ -118,8 +129,11 @@ def test_same_batches_and_faster(project: Path) -> None:
     assert any("sets no seed" in note for note in found["notes"])
     assert (project / "data.txt").read_text() == "original"
     assert sorted(path.name for path in project.iterdir()) == [
-        "change.diff", "data.txt", "src", "train.py",
-    ]  # fmt: skip
+        "change.diff",
+        "data.txt",
+        "src",
+        "train.py",
+    ]
     assert not (project.parent / "at_end").exists()  # it ended as by a power cut
 
 

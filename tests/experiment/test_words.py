@@ -28,19 +28,30 @@ FASTER, NONE, SLOWER = Range(2.6, 2.9, 3.1), Range(0.97, 1.0, 1.04), Range(0.6, 
             "same distributions in batches (first 64), speed not measured, memory −5.00 MB",
         ),
         (
-            {"same_batches": False, "compared": 64, "factor": SLOWER,
-             "first_difference": Difference(1200, "other values in [0]")},
+            {
+                "same_batches": False,
+                "compared": 64,
+                "factor": SLOWER,
+                "first_difference": Difference(1200, "other values in [0]"),
+            },
             "different from batch 1,200 on: other values in [0], ×0.70 (0.60–0.80)",
         ),
         (
-            {"same_batches": False, "compared": 64, "random": True,
-             "first_difference": Difference(None, "the distribution of [0]")},
+            {
+                "same_batches": False,
+                "compared": 64,
+                "random": True,
+                "first_difference": Difference(None, "the distribution of [0]"),
+            },
             "other batches (first 64): the distribution of [0], speed not measured",
         ),
-        ({"compared": 3, "factor": NONE}, "batches not compared, not certainly faster or slower: ×1.00 (0.97–1.04)"),
+        (
+            {"compared": 3, "factor": NONE},
+            "batches not compared, not certainly faster or slower: ×1.00 (0.97–1.04)",
+        ),
         ({"error": "the script as it is\nended"}, "not tried: the script as it is ended"),
     ],
-)  # fmt: skip
+)
 def test_one_line(facts: dict[str, Any], said: str) -> None:
     assert tried_line(TryResult(**facts)) == said
 

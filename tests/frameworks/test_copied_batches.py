@@ -15,9 +15,12 @@ pytestmark = pytest.mark.timeout(600)
 # A batch of four: 300 floats and a number each; of graphs, also which node is of which, and where each begins.
 TWO = (2, 4 * (300 * 4 + 8))
 LIBRARIES = {
-    "tensordict": TWO, "transformers": TWO, "accelerate": TWO, "lightning": TWO,
+    "tensordict": TWO,
+    "transformers": TWO,
+    "accelerate": TWO,
+    "lightning": TWO,
     "torch_geometric": (4, TWO[1] + 4 * 8 + 5 * 8),
-}  # fmt: skip
+}
 
 
 @pytest.mark.skipif(standin_device.missing() is not None, reason="no stand-in with this torch")

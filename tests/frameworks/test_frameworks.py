@@ -40,61 +40,101 @@ class Framework:
 
 FRAMEWORKS = {
     "transformers": Framework(
-        ("transformers", "accelerate"), ("hf_trainer.py", "FOLDER"), "Hugging Face Trainer",
-        (("training", 2, 24, 96), ("validation", 8, 32, 128)), "TrainingArguments(dataloader_num_workers=2)",
+        ("transformers", "accelerate"),
+        ("hf_trainer.py", "FOLDER"),
+        "Hugging Face Trainer",
+        (("training", 2, 24, 96), ("validation", 8, 32, 128)),
+        "TrainingArguments(dataloader_num_workers=2)",
     ),
     "accelerate": Framework(
-        ("accelerate",), ("accelerate_loop.py",), "Accelerate",
-        (("training", 2, 24, 96), ("evaluation", 2, 8, 32)), "accelerator.prepare(DataLoader(",
+        ("accelerate",),
+        ("accelerate_loop.py",),
+        "Accelerate",
+        (("training", 2, 24, 96), ("evaluation", 2, 8, 32)),
+        "accelerator.prepare(DataLoader(",
     ),
     "lightning": Framework(
-        ("lightning",), ("lightning_fit.py", "1"), "Lightning",
-        (("validation", 3, 10, 40), ("training", 2, 24, 96), ("test", 1, 4, 16)), "val_dataloader() returns it",
+        ("lightning",),
+        ("lightning_fit.py", "1"),
+        "Lightning",
+        (("validation", 3, 10, 40), ("training", 2, 24, 96), ("test", 1, 4, 16)),
+        "val_dataloader() returns it",
     ),
     "timm": Framework(
-        ("timm",), ("timm_loader.py",), "timm", (("training", 2, 24, 96),), "create_loader(dataset, input_size, num_w",
+        ("timm",),
+        ("timm_loader.py",),
+        "timm",
+        (("training", 2, 24, 96),),
+        "create_loader(dataset, input_size, num_w",
     ),
     "fastai": Framework(
-        ("fastai",), ("fastai_learner.py",), "fastai",
-        (("training", 2, 24, None), ("validation", 2, 8, None)), "dataloaders(source, "
-        "num_workers=2)", "iterable",
+        ("fastai",),
+        ("fastai_learner.py",),
+        "fastai",
+        (("training", 2, 24, None), ("validation", 2, 8, None)),
+        "dataloaders(source, num_workers=2)",
+        "iterable",
     ),
     "ignite": Framework(
-        ("ignite",), ("ignite_engine.py",), "Ignite",
-        (("training", 2, 24, 96), ("validation", 2, 8, 32)), "engine.run()",
+        ("ignite",),
+        ("ignite_engine.py",),
+        "Ignite",
+        (("training", 2, 24, 96), ("validation", 2, 8, 32)),
+        "engine.run()",
     ),
     "monai": Framework(
-        ("monai", "ignite"), ("monai_loader.py",), "MONAI",
-        (("training", 2, 24, 96), ("validation", 1, 12, 48)), "from monai.data import DataLoader",
+        ("monai", "ignite"),
+        ("monai_loader.py",),
+        "MONAI",
+        (("training", 2, 24, 96), ("validation", 1, 12, 48)),
+        "from monai.data import DataLoader",
     ),
     "torch_geometric": Framework(
-        ("torch_geometric",), ("pyg_loader.py",), "PyG", (("training", 2, 24, 96),),
+        ("torch_geometric",),
+        ("pyg_loader.py",),
+        "PyG",
+        (("training", 2, 24, 96),),
         "from torch_geometric.loader import DataLoader",
     ),
     "ultralytics": Framework(
-        ("ultralytics",), ("yolo.py", "FOLDER"), "Ultralytics",
-        (("training", 2, 8, 32), ("validation", 3, 3, 24)), "model.train(workers=2)",
+        ("ultralytics",),
+        ("yolo.py", "FOLDER"),
+        "Ultralytics",
+        (("training", 2, 8, 32), ("validation", 3, 3, 24)),
+        "model.train(workers=2)",
     ),
     "webdataset": Framework(
-        ("webdataset",), ("webloader.py", "FOLDER"), "WebDataset", ((None, 2, 24, None),), "wds.WebLoader(",
+        ("webdataset",),
+        ("webloader.py", "FOLDER"),
+        "WebDataset",
+        ((None, 2, 24, None),),
+        "wds.WebLoader(",
     ),
     "StatefulDataLoader": Framework(
-        ("torchdata",), ("stateful.py",), "torchdata", (("training", 2, 24, 96),), "StatefulDataLoader(",
+        ("torchdata",),
+        ("stateful.py",),
+        "torchdata",
+        (("training", 2, 24, 96),),
+        "StatefulDataLoader(",
     ),
     "torchdata.nodes": Framework(
-        ("torchdata",), ("nodes.py",), None, ((None, 2, 24, None),), "", "iterable",
+        ("torchdata",), ("nodes.py",), None, ((None, 2, 24, None),), "", "iterable"
     ),
     "Grain, MapDataset": Framework(
-        ("grain",), ("grain_loops.py",), None, ((None, 2, 24, None),) * 2, "", "iterable",
+        ("grain",), ("grain_loops.py",), None, ((None, 2, 24, None),) * 2, "", "iterable"
     ),
     "Grain, IterDataset": Framework(
-        ("grain",), ("grain_loops.py", "iter"), None, ((None, 2, 24, None),) * 2, "", "iterable",
+        ("grain",), ("grain_loops.py", "iter"), None, ((None, 2, 24, None),) * 2, "", "iterable"
     ),
     "SPDL": Framework(
-        ("spdl.dataloader",), ("spdl_loops.py",), None, ((None, 2, 24, None),) * 2 + ((None, 1, 12, None),), "",
+        ("spdl.dataloader",),
+        ("spdl_loops.py",),
+        None,
+        ((None, 2, 24, None),) * 2 + ((None, 1, 12, None),),
+        "",
         "iterable",
     ),
-}  # fmt: skip
+}
 
 
 # What torchdata brings is in the environment of `make test` too, where every stage of it is tested.

@@ -21,9 +21,12 @@ pytestmark = pytest.mark.timeout(600)
 
 # By name in the program, the module that must be there.
 LIBRARIES = {
-    "tensorboard": "tensorboard", "prometheus": "prometheus_client", "opentelemetry": "opentelemetry.sdk.metrics",
-    "wandb": "wandb", "mlflow": "mlflow",
-}  # fmt: skip
+    "tensorboard": "tensorboard",
+    "prometheus": "prometheus_client",
+    "opentelemetry": "opentelemetry.sdk.metrics",
+    "wandb": "wandb",
+    "mlflow": "mlflow",
+}
 FIGURES = {"wait_share", "batches_per_s", "make_s", "headroom"}
 BATCHES = 48
 

@@ -109,9 +109,15 @@ def test_tasks_of_slurm(runs_dir: Path, grouped: bool) -> None:
     command = [sys.executable, "-m", "loaderscope", "run", "-q", "--runs", str(runs_dir), *script]
     tasks = []
     for rank in range(2):
-        told = {"SLURM_PROCID": str(rank), "SLURM_STEP_NUM_TASKS": "2", "SLURM_LOCALID": str(rank),
-                "SLURM_NODEID": "0", "SLURM_STEP_TASKS_PER_NODE": "2", "SLURM_JOB_ID": "77",
-                "SLURM_STEP_ID": "0"}  # fmt: skip
+        told = {
+            "SLURM_PROCID": str(rank),
+            "SLURM_STEP_NUM_TASKS": "2",
+            "SLURM_LOCALID": str(rank),
+            "SLURM_NODEID": "0",
+            "SLURM_STEP_TASKS_PER_NODE": "2",
+            "SLURM_JOB_ID": "77",
+            "SLURM_STEP_ID": "0",
+        }
         tasks.append(subprocess.Popen(command, env={**os.environ, **told}))
     assert [task.wait(240) for task in tasks] == [0, 0]
     run = open_run("latest", runs_dir)

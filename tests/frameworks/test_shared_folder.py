@@ -62,9 +62,17 @@ def test_nodes_that_share_a_folder_record_one_run(views: list[Path]) -> None:
     script = program("ddp.py", "FILE", "task")
     tasks = []
     for rank, (node, view) in enumerate(zip(NODES, views, strict=True)):
-        told = {"SLURM_PROCID": str(rank), "SLURM_STEP_NUM_TASKS": "2", "SLURM_LOCALID": "0", "SLURM_JOB_ID": "79",
-                "SLURM_NODEID": str(rank), "SLURM_STEP_TASKS_PER_NODE": "1(x2)", "SLURM_STEP_ID": "0",
-                "SLOW_RANK": "1", "GLOO_SOCKET_IFNAME": "lo"}  # fmt: skip
+        told = {
+            "SLURM_PROCID": str(rank),
+            "SLURM_STEP_NUM_TASKS": "2",
+            "SLURM_LOCALID": "0",
+            "SLURM_JOB_ID": "79",
+            "SLURM_NODEID": str(rank),
+            "SLURM_STEP_TASKS_PER_NODE": "1(x2)",
+            "SLURM_STEP_ID": "0",
+            "SLOW_RANK": "1",
+            "GLOO_SOCKET_IFNAME": "lo",
+        }
         ours = [*LOADERSCOPE, "run", "-q", "--runs", str(view / "runs"), *script]
         started = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', node, *ours]
         tasks.append(

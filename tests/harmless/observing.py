@@ -113,14 +113,23 @@ def _settings() -> dict[str, Any]:
         "limits": [resource.getrlimit(limit) for limit in range(resource.RLIMIT_NOFILE + 1)],
         "locale": locale.setlocale(locale.LC_ALL),
         "gc": [gc.isenabled(), gc.get_threshold(), len(gc.callbacks)],
-        "interpreter": [sys.getswitchinterval(), sys.getrecursionlimit(), str(sys.excepthook), str(sys.unraisablehook)],
+        "interpreter": [
+            sys.getswitchinterval(),
+            sys.getrecursionlimit(),
+            str(sys.excepthook),
+            str(sys.unraisablehook),
+        ],
         "path": [entry for entry in sys.path if "profiler/record/inject" not in entry],
         "tracing": [str(sys.gettrace()), str(sys.getprofile()), str(threading.gettrace())],
         "torch": [
-            torch.get_num_threads(), str(torch.get_default_dtype()), torch.is_grad_enabled(),
+            torch.get_num_threads(),
+            str(torch.get_default_dtype()),
+            torch.is_grad_enabled(),
             torch.multiprocessing.get_sharing_strategy(),
-        ] if torch else [],
-    }  # fmt: skip
+        ]
+        if torch
+        else [],
+    }
 
 
 def _umask() -> int:

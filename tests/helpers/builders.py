@@ -113,10 +113,20 @@ class RunBuilder:
         path = self.path / "system-elsewhere-0"
         path.mkdir()
         host = {
-            "format": 1, "host": "elsewhere", "boot_id": "boot", "clock_ns": T0, "unix_ns": 0, "cores_logical": 8,
-            "affinity": 8, "mem_total_bytes": 32_000_000_000, "shm_total_bytes": 16_000_000_000,
-            "cgroup": {"version": 2, "cpu_quota": None, "mem_limit_bytes": None}, "gpus": [], "reasons": {}, **facts,
-        }  # fmt: skip
+            "format": 1,
+            "host": "elsewhere",
+            "boot_id": "boot",
+            "clock_ns": T0,
+            "unix_ns": 0,
+            "cores_logical": 8,
+            "affinity": 8,
+            "mem_total_bytes": 32_000_000_000,
+            "shm_total_bytes": 16_000_000_000,
+            "cgroup": {"version": 2, "cpu_quota": None, "mem_limit_bytes": None},
+            "gpus": [],
+            "reasons": {},
+            **facts,
+        }
         (path / "host.json").write_text(json.dumps(host))
         cores = [dict(row) for row in core]
         for name, schema_, rows in (
@@ -136,11 +146,27 @@ class ProcessBuilder:
         self.path = path
         path.mkdir()
         self.facts: dict[str, Any] = {
-            "format": 1, "pid": pid, "create_time": 1000.0, "host": "elsewhere", "boot_id": "boot", "clock_ns": T0,
-            "unix_ns": 1_738_311_300_000_000_000, "argv": ["train.py"], "rank": None, "local_rank": None,
-            "world_size": None, "local_world_size": None, "python": "3.12.1", "torch": "2.13.0",
-            "start_method": "fork", "affinity": 8, "torch_threads": 4, "device": None, "reasons": {}, **facts,
-        }  # fmt: skip
+            "format": 1,
+            "pid": pid,
+            "create_time": 1000.0,
+            "host": "elsewhere",
+            "boot_id": "boot",
+            "clock_ns": T0,
+            "unix_ns": 1_738_311_300_000_000_000,
+            "argv": ["train.py"],
+            "rank": None,
+            "local_rank": None,
+            "world_size": None,
+            "local_world_size": None,
+            "python": "3.12.1",
+            "torch": "2.13.0",
+            "start_method": "fork",
+            "affinity": 8,
+            "torch_threads": 4,
+            "device": None,
+            "reasons": {},
+            **facts,
+        }
         if ended:
             self.facts.update(ended_clock_ns=T0 + 10**12)
         (path / "process.json").write_text(json.dumps(self.facts))
@@ -157,13 +183,27 @@ class ProcessBuilder:
         """Add a loader with one lane a consuming thread; returns its index."""
         index, self.loaders = self.loaders, self.loaders + 1
         told = {
-            "format": 1, "index": index, "name": "Pictures", "kind": "dataloader",
-            "config": {"dataset": "train.Pictures", "batch_size": 4, "num_workers": 0, "pin_memory": False,
-                       "prefetch_factor": None, "persistent_workers": False, "drop_last": False,
-                       "sampler": "torch.utils.data.sampler.RandomSampler",
-                       "collate_fn": "torch.utils.data._utils.collate.default_collate", **(config or {})},
-            "reasons": {}, "overhead": {"hook_ns": 800.0}, "notes": [], **facts,
-        }  # fmt: skip
+            "format": 1,
+            "index": index,
+            "name": "Pictures",
+            "kind": "dataloader",
+            "config": {
+                "dataset": "train.Pictures",
+                "batch_size": 4,
+                "num_workers": 0,
+                "pin_memory": False,
+                "prefetch_factor": None,
+                "persistent_workers": False,
+                "drop_last": False,
+                "sampler": "torch.utils.data.sampler.RandomSampler",
+                "collate_fn": "torch.utils.data._utils.collate.default_collate",
+                **(config or {}),
+            },
+            "reasons": {},
+            "overhead": {"hook_ns": 800.0},
+            "notes": [],
+            **facts,
+        }
         (self.path / f"loader{index}.json").write_text(json.dumps(told))
         for number, rows in enumerate(lanes):
             write_lane(self.path, f"batches{index}x{number}", schema.BATCH, rows, max_bytes)
@@ -179,6 +219,13 @@ def epoch_row(
     handed = first["t_ns"] + first["wait_ns"]
     begun = first["t_ns"] if startup_ms is None else handed - round(startup_ms * MS)
     return {
-        "t_iter_ns": begun, "t_first_ns": handed, "t_end_ns": last["t_ns"] + last["wait_ns"] + last["compute_ns"],
-        "batches": len(rows), "epoch": first["epoch"], "instance": 0, "num_workers": 0, "how": 1, **values,
-    }  # fmt: skip
+        "t_iter_ns": begun,
+        "t_first_ns": handed,
+        "t_end_ns": last["t_ns"] + last["wait_ns"] + last["compute_ns"],
+        "batches": len(rows),
+        "epoch": first["epoch"],
+        "instance": 0,
+        "num_workers": 0,
+        "how": 1,
+        **values,
+    }

@@ -28,11 +28,19 @@ Files = dict[str, bytes]
 LENGTH_OFFSET = 40  # in a header: how long the description of the records is
 
 STACKS = {
-    "format": 1, "number": 9, "t_begin_ns": T0, "t_end_ns": T0 + 10**9, "rate_hz": 100.0, "native": False,
-    "why": "steady", "package": None, "reason": None,
+    "format": 1,
+    "number": 9,
+    "t_begin_ns": T0,
+    "t_end_ns": T0 + 10**9,
+    "rate_hz": 100.0,
+    "native": False,
+    "why": "steady",
+    "package": None,
+    "reason": None,
     "frames": [["main", "train.py", 3, False], ["read", "x.py", 9, False]],
-    "processes": [{"pid": 4000, "owner": 4000, "samples": 90, "gil": 0.5}], "stacks": [[0, "MainThread", [1, 0], 90]],
-}  # fmt: skip
+    "processes": [{"pid": 4000, "owner": 4000, "samples": 90, "gil": 0.5}],
+    "stacks": [[0, "MainThread", [1, 0], 90]],
+}
 
 
 def record(runs: Path) -> Path:
@@ -47,9 +55,16 @@ def record(runs: Path) -> Path:
         path / "p4000-0", 4000, True, {"rank": 1, "world_size": 2, "device": "NVIDIA H200"}
     )
     rows = loop(
-        8_700, wait_ms=3.0, fetch_ns=2_000_000, collate_ns=50_000, own_ns=900.0, stall_ns=2_000_000, h2d_ns=9000,
-        compute_device_ns=8_000_000, bytes=4096,
-    )  # fmt: skip
+        8_700,
+        wait_ms=3.0,
+        fetch_ns=2_000_000,
+        collate_ns=50_000,
+        own_ns=900.0,
+        stall_ns=2_000_000,
+        h2d_ns=9000,
+        compute_device_ns=8_000_000,
+        bytes=4096,
+    )
     process.loader(
         rows, loop(30), epochs=[epoch_row(rows, startup_ms=3)], max_bytes=1 << 20, name="Validation"
     )
@@ -121,10 +136,37 @@ def damaged(files: Files, seed: int) -> Files:
 
 
 _ODD: tuple[Any, ...] = (
-    float("nan"), float("inf"), float("-inf"), 1e308, -1e308, 5e-324, 0.5,
-    -1, 0, 1, 10**30, -(10**30), 2**62 - 1, 2**63, -(2**63), 2**31, 10**400,
-    "", "x", "\ud800\x1b[31m", "<b>", [], [1, 2], [[[]]], {}, {"a": 1}, {"": None}, None, True, False,
-)  # fmt: skip
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    1e308,
+    -1e308,
+    5e-324,
+    0.5,
+    -1,
+    0,
+    1,
+    10**30,
+    -(10**30),
+    2**62 - 1,
+    2**63,
+    -(2**63),
+    2**31,
+    10**400,
+    "",
+    "x",
+    "\ud800\x1b[31m",
+    "<b>",
+    [],
+    [1, 2],
+    [[[]]],
+    {},
+    {"a": 1},
+    {"": None},
+    None,
+    True,
+    False,
+)
 
 
 def _json_values(data: bytes, rng: random.Random) -> bytes:

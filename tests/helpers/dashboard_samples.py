@@ -39,18 +39,39 @@ def recommendation(
     rule: str, title: str, low: float, mid: float, high: float, **values: Any
 ) -> Recommendation:
     given: dict[str, Any] = {
-        "rule": rule, "title": title, "why": "Every worker was busy while the loop waited.",
-        "evidence": measured({"waiting": "37 %", "workers busy": "93 %"}), "predicted": Range(low, mid, high), "measured": None,
-        "change": Change({}, CODE), "caveat": "Each worker holds a copy of what the data set "
-        "caches.", "doc": None,
-    }  # fmt: skip
+        "rule": rule,
+        "title": title,
+        "why": "Every worker was busy while the loop waited.",
+        "evidence": measured({"waiting": "37 %", "workers busy": "93 %"}),
+        "predicted": Range(low, mid, high),
+        "measured": None,
+        "change": Change({}, CODE),
+        "caveat": "Each worker holds a copy of what the data set caches.",
+        "doc": None,
+    }
     return Recommendation(**{**given, **values})
 
 
 REPORT = LoaderReport(
-    name="Pictures", index=0, pid=4000, rank=0, kind="dataloader", config={}, batches=400, samples=None, epochs=4,
-    folded_batches=0, wall_s=None, batches_per_s=None, samples_per_s=None, bytes_per_batch=None, verdict="input-bound",
-    basis=Basis("", "high", 390, 0.4, 0.38, 0.42, None, "wait"), headroom=1.6, stages={}, waiting=None,
+    name="Pictures",
+    index=0,
+    pid=4000,
+    rank=0,
+    kind="dataloader",
+    config={},
+    batches=400,
+    samples=None,
+    epochs=4,
+    folded_batches=0,
+    wall_s=None,
+    batches_per_s=None,
+    samples_per_s=None,
+    bytes_per_batch=None,
+    verdict="input-bound",
+    basis=Basis("", "high", 390, 0.4, 0.38, 0.42, None, "wait"),
+    headroom=1.6,
+    stages={},
+    waiting=None,
     recommendations=(
         recommendation("num-workers", "Raise num_workers from 4 to 8", 1.31, 1.42, 1.52),
         recommendation(
@@ -62,7 +83,7 @@ REPORT = LoaderReport(
     code=inside_samples.CODE,
     transforms=inside_samples.TRANSFORMS,
     storage=inside_samples.STORAGE,
-)  # fmt: skip
+)
 
 
 def advised(**changes: Any) -> AdviceView:
@@ -89,13 +110,31 @@ def train(
         free[worker] = max(sent, t - 60 * MS)
         wait = max(max(sent, t) + 300_000 - t, 200_000)
         rows.append(
-            {"t_ns": t, "wait_ns": wait, "index_ns": 20_000, "fetch_ns": fetch, "collate_ns": 3 * MS, "samples": 32,
-             "epoch": k // 100, "t_fetch_ns": begun, "pack_ns": MS, "queued_ns": max(0, t + wait - sent - 300_000),
-             "unpack_ns": 300_000, "pickled_bytes": 400, "task": k % 100, "worker_pid": 5000 + worker,
-             "worker": worker, "outstanding": 8, "ready": k % 3, "bytes": 1 << 20, "tensors": 2,
-             "fetch_cpu_ns": fetch * 4 // 5 if k % 16 == 0 else None, "own_ns": 900.0,
-             "compute_ns": 8 * MS if k % 100 == 99 or k == batches - 1 else None}
-        )  # fmt: skip
+            {
+                "t_ns": t,
+                "wait_ns": wait,
+                "index_ns": 20_000,
+                "fetch_ns": fetch,
+                "collate_ns": 3 * MS,
+                "samples": 32,
+                "epoch": k // 100,
+                "t_fetch_ns": begun,
+                "pack_ns": MS,
+                "queued_ns": max(0, t + wait - sent - 300_000),
+                "unpack_ns": 300_000,
+                "pickled_bytes": 400,
+                "task": k % 100,
+                "worker_pid": 5000 + worker,
+                "worker": worker,
+                "outstanding": 8,
+                "ready": k % 3,
+                "bytes": 1 << 20,
+                "tensors": 2,
+                "fetch_cpu_ns": fetch * 4 // 5 if k % 16 == 0 else None,
+                "own_ns": 900.0,
+                "compute_ns": 8 * MS if k % 100 == 99 or k == batches - 1 else None,
+            }
+        )
         t += wait + 8 * MS
     epochs = [
         epoch_row([{**row, "compute_ns": 8 * MS} for row in rows[at : at + 100]], num_workers=4)
@@ -111,22 +150,45 @@ def sampled(run: RunBuilder, samples: int = 30) -> None:
     step = 170 * MS
     run.system(
         machine=[
-            {"t_ns": T0 + n * step, "mem_total_bytes": 32 * 10**9, "mem_available_bytes": 20 * 10**9 - n * 10**8,
-             "page_cache_bytes": 5 * 10**9, "disk_read_bytes": 10**9 + n * 10**7, "disk_write_bytes": 10**9,
-             "shm_total_bytes": 16 * 10**9, "shm_used_bytes": 10**9, "cpu_idle_pct": 27.0 - n % 9,
-             "cpu_iowait_pct": 5.0, "cpu_user_pct": 60.0 + n % 9, "cpu_system_pct": 8.0, "sampler_cpu_ns": n * MS}
+            {
+                "t_ns": T0 + n * step,
+                "mem_total_bytes": 32 * 10**9,
+                "mem_available_bytes": 20 * 10**9 - n * 10**8,
+                "page_cache_bytes": 5 * 10**9,
+                "disk_read_bytes": 10**9 + n * 10**7,
+                "disk_write_bytes": 10**9,
+                "shm_total_bytes": 16 * 10**9,
+                "shm_used_bytes": 10**9,
+                "cpu_idle_pct": 27.0 - n % 9,
+                "cpu_iowait_pct": 5.0,
+                "cpu_user_pct": 60.0 + n % 9,
+                "cpu_system_pct": 8.0,
+                "sampler_cpu_ns": n * MS,
+            }
             for n in range(samples)
         ],
         process=[
-            {"t_ns": T0 + n * step, "pid": 4000 if w < 0 else 5000 + w, "role": int(w >= 0), "worker": w, "loader": 0,
-             "owner_pid": 4000, "cpu_user_ns": n * step * (9 if w >= 0 else 4) // 10, "cpu_system_ns": 0,
-             "rss_bytes": 5 * 10**8, "uss_bytes": 3 * 10**8 if w >= 0 else None}
+            {
+                "t_ns": T0 + n * step,
+                "pid": 4000 if w < 0 else 5000 + w,
+                "role": int(w >= 0),
+                "worker": w,
+                "loader": 0,
+                "owner_pid": 4000,
+                "cpu_user_ns": n * step * (9 if w >= 0 else 4) // 10,
+                "cpu_system_ns": 0,
+                "rss_bytes": 5 * 10**8,
+                "uss_bytes": 3 * 10**8 if w >= 0 else None,
+            }
             for n in range(samples)
             for w in range(-1, 4)
         ],
-        core=[{"t_ns": T0 + n * step, "busy_pct": [(13 * n + 17 * k) % 101 for k in range(8)]} for n in range(samples)],
+        core=[
+            {"t_ns": T0 + n * step, "busy_pct": [(13 * n + 17 * k) % 101 for k in range(8)]}
+            for n in range(samples)
+        ],
         reasons={"gpus": "no NVIDIA driver on this machine"},
-    )  # fmt: skip
+    )
 
 
 class StillScript:
@@ -236,21 +298,35 @@ def tuning(**facts: Any) -> dict[str, Any]:
         base = [20 + each % 3 for each in range(windows)]
         gain = measured[1] if measured else 1.0
         return {
-            "base": OWN, "settings": {**OWN, **changes}, "outcome": outcome, "why": None, "seconds": 2.5 * windows,
-            "predicted": [1.4, 1.7, 1.8], "measured": measured, "base_rates": base,
+            "base": OWN,
+            "settings": {**OWN, **changes},
+            "outcome": outcome,
+            "why": None,
+            "seconds": 2.5 * windows,
+            "predicted": [1.4, 1.7, 1.8],
+            "measured": measured,
+            "base_rates": base,
             "rates": [gain * each for each in base[:-1]],
-        }  # fmt: skip
+        }
 
     full = trial("not tried", None, 0, num_workers=64)
     return {
-        "format": 1, "own": OWN, "chosen": {**OWN, "num_workers": 8}, "decided": False,
+        "format": 1,
+        "own": OWN,
+        "chosen": {**OWN, "num_workers": 8},
+        "decided": False,
         "said": "the loop ended before anything was decided",
         "trials": [
             trial("proven", [1.55, 1.63, 1.70], 4, num_workers=8),
             trial("not faster", [0.85, 0.93, 1.01], 5, num_workers=2),
             {**full, "why": "its workers may take 9,000 MB of memory, and 4,000 MB are left"},
-            {**trial(None, [1.4, 1.76, 2.3], 3, num_workers=8, prefetch_factor=4), "predicted": None},
+            {
+                **trial(None, [1.4, 1.76, 2.3], 3, num_workers=8, prefetch_factor=4),
+                "predicted": None,
+            },
         ],
         "waiting": [trial(None, None, 0, num_workers=7)],
-        "switches": [], "follows": None, **facts,
-    }  # fmt: skip
+        "switches": [],
+        "follows": None,
+        **facts,
+    }

@@ -32,13 +32,38 @@ FETCH = CodeStage(
     samples=1_204,
     gil_share=0.31,
     hot=(
-        spot("ImageFile.load", f"{SITE}/PIL/ImageFile.py", 425, 0.70, 0.71, library="PIL", called_from="patches.py:41"),
-        spot("inflate", "/lib/x86_64-linux-gnu/libz.so.1", 0, 0.11, 0.12, library="libz", native=True,
-             called_from="patches.py:41"),
+        spot(
+            "ImageFile.load",
+            f"{SITE}/PIL/ImageFile.py",
+            425,
+            0.70,
+            0.71,
+            library="PIL",
+            called_from="patches.py:41",
+        ),
+        spot(
+            "inflate",
+            "/lib/x86_64-linux-gnu/libz.so.1",
+            0,
+            0.11,
+            0.12,
+            library="libz",
+            native=True,
+            called_from="patches.py:41",
+        ),
         spot("Patches.__getitem__", OWN, 41, 0.08, 0.98, own=True, text="    image.load()"),
         spot("normalise", OWN, 52, 0.07, 0.09, own=True, text="    x = (x - MEAN) / STD"),
-        spot("Image.open", f"{SITE}/PIL/Image.py", 3500, 0.03, 0.06, library="PIL", called_from="patches.py:40",
-             low=0.04, high=0.08),
+        spot(
+            "Image.open",
+            f"{SITE}/PIL/Image.py",
+            3500,
+            0.03,
+            0.06,
+            library="PIL",
+            called_from="patches.py:40",
+            low=0.04,
+            high=0.08,
+        ),
         spot("forget", f"{SITE}/PIL/Image.py", 1, 0.001, 0.001, library="PIL", low=0.0, high=0.005),
     ),
     lines=(
@@ -54,7 +79,7 @@ FETCH = CodeStage(
         FlameNode("Image.open", f"{SITE}/PIL/Image.py", 3500, False, False, 0, 72),
         FlameNode("normalise", OWN, 52, True, False, 0, 110),
     ),
-)  # fmt: skip
+)
 TORCH = f"{SITE}/torch/utils/data/_utils/collate.py"
 COLLATE = CodeStage(
     samples=90,

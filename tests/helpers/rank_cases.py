@@ -10,14 +10,28 @@ WORLD = 4
 
 
 def rank(
-    run: RunBuilder, number: int, *, wait_ms: float, step_ms: float, fetch_ms: float, batches: int = 40,
-    workers: int = 0, pid: int | None = None, process: dict[str, Any] | None = None, hiccup_ms: float = 0,
+    run: RunBuilder,
+    number: int,
+    *,
+    wait_ms: float,
+    step_ms: float,
+    fetch_ms: float,
+    batches: int = 40,
+    workers: int = 0,
+    pid: int | None = None,
+    process: dict[str, Any] | None = None,
+    hiccup_ms: float = 0,
     **columns: Any,
-) -> None:  # fmt: skip
+) -> None:
     """One rank. What it does not wait for its data of a step, it computes, or waits for the other
     ranks."""
-    rows = loop(batches, wait_ms, step_ms - wait_ms, fetch_ns=round(fetch_ms * MS),
-                **{"collate_ns": MS // 10, **columns})  # fmt: skip
+    rows = loop(
+        batches,
+        wait_ms,
+        step_ms - wait_ms,
+        fetch_ns=round(fetch_ms * MS),
+        **{"collate_ns": MS // 10, **columns},
+    )
     for row in rows[20:] if hiccup_ms else ():
         row["wait_ns" if row is rows[20] else "t_ns"] += round(hiccup_ms * MS)
     made = run.process(

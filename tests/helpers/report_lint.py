@@ -224,10 +224,20 @@ def _waiting_adds_up(loader: LoaderReport) -> Iterator[str]:
 
 
 _OF_A_LOADER: tuple[Callable[[LoaderReport], Iterator[str]], ...] = (
-    _verdict_and_headroom, _no_gain_above_free_loading, _plan_and_advice, _computing_and_waiting, _reading, _stacks,
-    _what_limits, _waiting_adds_up, _no_more_than_the_part_saved, _what_is_not_advised, _what_costs_is_named,
-    _little_of_a_loop_that_computes, _what_still_waits,
-)  # fmt: skip
+    _verdict_and_headroom,
+    _no_gain_above_free_loading,
+    _plan_and_advice,
+    _computing_and_waiting,
+    _reading,
+    _stacks,
+    _what_limits,
+    _waiting_adds_up,
+    _no_more_than_the_part_saved,
+    _what_is_not_advised,
+    _what_costs_is_named,
+    _little_of_a_loop_that_computes,
+    _what_still_waits,
+)
 
 
 def _of_a_text(report: Report, text: str) -> Iterator[str]:

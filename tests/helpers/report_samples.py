@@ -55,15 +55,35 @@ def pipeline(
         handed = max(t, pinned_until) + 60_000
         compute = round(compute_ms * MS * random.normal(1, 0.02))
         detailed = n % 16 == 0
-        rows.append({
-            "t_ns": t, "wait_ns": handed - t, "samples": 32, "epoch": epoch, "index_ns": 15_000, "fetch_ns": fetch,
-            "collate_ns": collate, "t_fetch_ns": begun, "pack_ns": pack, "queued_ns": handed - sent - unpack - pin,
-            "unpack_ns": unpack, "pin_ns": pin, "task": n, "worker": w, "worker_pid": 4101 + w, "outstanding": 8,
-            "ready": int(handed - pinned_until > 100_000), "fetch_cpu_ns": fetch // 3 if detailed else None,
-            "collate_cpu_ns": collate if detailed else None, "bytes": 19_267_584 if detailed else None,
-            "own_ns": 6000.0 if detailed else None, "h2d_ns": 2 * MS, "h2d_host_ns": 60_000,
-            "compute_device_ns": round(compute * 0.8), "stall_ns": round((handed - t) * 0.8),
-        })  # fmt: skip
+        rows.append(
+            {
+                "t_ns": t,
+                "wait_ns": handed - t,
+                "samples": 32,
+                "epoch": epoch,
+                "index_ns": 15_000,
+                "fetch_ns": fetch,
+                "collate_ns": collate,
+                "t_fetch_ns": begun,
+                "pack_ns": pack,
+                "queued_ns": handed - sent - unpack - pin,
+                "unpack_ns": unpack,
+                "pin_ns": pin,
+                "task": n,
+                "worker": w,
+                "worker_pid": 4101 + w,
+                "outstanding": 8,
+                "ready": int(handed - pinned_until > 100_000),
+                "fetch_cpu_ns": fetch // 3 if detailed else None,
+                "collate_cpu_ns": collate if detailed else None,
+                "bytes": 19_267_584 if detailed else None,
+                "own_ns": 6000.0 if detailed else None,
+                "h2d_ns": 2 * MS,
+                "h2d_host_ns": 60_000,
+                "compute_device_ns": round(compute * 0.8),
+                "stall_ns": round((handed - t) * 0.8),
+            }
+        )
         t = handed + compute
     rows[-1]["compute_ns"] = compute
     return rows
@@ -74,23 +94,48 @@ def system_rows(seconds: int) -> dict[str, list[dict[str, Any]]]:
     times = range(seconds)
     return {
         "machine": [
-            {"t_ns": T0 + n * SECOND, "cpu_idle_pct": 35.0 - n % 7, "cpu_iowait_pct": 12.0 + n % 3,
-             "mem_total_bytes": 64 * 10**9, "mem_available_bytes": 41 * 10**9 - n * 10**8,
-             "page_cache_bytes": 9 * 10**9 + n * 10**8, "disk_read_bytes": n * 180_000_000,
-             "disk_write_bytes": n * 1_000_000, "shm_total_bytes": 32 * 10**9, "shm_used_bytes": 310_000_000,
-             "sampler_cpu_ns": n * 9 * MS, "sampler_rss_bytes": 24_100_000}
+            {
+                "t_ns": T0 + n * SECOND,
+                "cpu_idle_pct": 35.0 - n % 7,
+                "cpu_iowait_pct": 12.0 + n % 3,
+                "mem_total_bytes": 64 * 10**9,
+                "mem_available_bytes": 41 * 10**9 - n * 10**8,
+                "page_cache_bytes": 9 * 10**9 + n * 10**8,
+                "disk_read_bytes": n * 180_000_000,
+                "disk_write_bytes": n * 1_000_000,
+                "shm_total_bytes": 32 * 10**9,
+                "shm_used_bytes": 310_000_000,
+                "sampler_cpu_ns": n * 9 * MS,
+                "sampler_rss_bytes": 24_100_000,
+            }
             for n in times
         ],
         "process": [
-            {"t_ns": T0 + n * SECOND, "pid": 4100 + w if w else 4000, "role": min(w, 1), "worker": w - 1,
-             "cpu_user_ns": n * 600 * MS, "cpu_system_ns": n * 50 * MS, "read_all_bytes": n * 50_000_000,
-             "read_disk_bytes": n * 43_000_000}
+            {
+                "t_ns": T0 + n * SECOND,
+                "pid": 4100 + w if w else 4000,
+                "role": min(w, 1),
+                "worker": w - 1,
+                "cpu_user_ns": n * 600 * MS,
+                "cpu_system_ns": n * 50 * MS,
+                "read_all_bytes": n * 50_000_000,
+                "read_disk_bytes": n * 43_000_000,
+            }
             for n in times
             for w in range(WORKERS + 1)
         ],
-        "gpu": [{"t_ns": T0 + n * SECOND, "gpu": 0, "util_pct": 58 + n % 5, "mem_used_bytes": 31 * 10**9,
-                 "mem_total_bytes": 141 * 10**9, "power_mw": 310_000} for n in times],
-    }  # fmt: skip
+        "gpu": [
+            {
+                "t_ns": T0 + n * SECOND,
+                "gpu": 0,
+                "util_pct": 58 + n % 5,
+                "mem_used_bytes": 31 * 10**9,
+                "mem_total_bytes": 141 * 10**9,
+                "power_mw": 310_000,
+            }
+            for n in times
+        ],
+    }
 
 
 def full_run(runs: Path, id_: str = RUN_ID, batches: int = 300, **pipeline_facts: Any) -> Run:
@@ -99,9 +144,11 @@ def full_run(runs: Path, id_: str = RUN_ID, batches: int = 300, **pipeline_facts
     rows = pipeline(batches, **pipeline_facts)
     process = builder.process(device="NVIDIA H200", affinity=16)
     process.loader(
-        rows, epochs=[epoch_row(rows, startup_ms=1400)], name="ImageNet",
+        rows,
+        epochs=[epoch_row(rows, startup_ms=1400)],
+        name="ImageNet",
         config={"num_workers": WORKERS, "prefetch_factor": 2, "pin_memory": True, "batch_size": 32},
-    )  # fmt: skip
+    )
     system = system_rows(20)
     builder.system(
         **system, gpus=[{"index": 0, "name": "NVIDIA H200"}], cores_logical=16, affinity=16
@@ -136,35 +183,71 @@ def full_report(run: Run) -> Report:
         report.loaders[0],
         recommendations=(
             advice(),
-            advice("Give every rank its own part", rule="distributed-sampler", kind="correctness",
-                   predicted=Range(1.0, 1.0, 1.0), caveat=None, doc=None),
-            advice("Leave room in /dev/shm", rule="shared-memory", kind="safety", predicted=Range(1.0, 1.0, 1.0),
-                   measured=1.02),
+            advice(
+                "Give every rank its own part",
+                rule="distributed-sampler",
+                kind="correctness",
+                predicted=Range(1.0, 1.0, 1.0),
+                caveat=None,
+                doc=None,
+            ),
+            advice(
+                "Leave room in /dev/shm",
+                rule="shared-memory",
+                kind="safety",
+                predicted=Range(1.0, 1.0, 1.0),
+                measured=1.02,
+            ),
         ),
-        rejected=(advice("Raise prefetch_factor", rule="prefetch-factor", predicted=Range(0.98, 1.0, 1.01)),),
-        capacities={"workers": Capacity(24.4, "4 workers, each as fast as now"),
-                    "compute": Capacity(33.0, "no waiting"), "index": Capacity(None, "not measured")},
+        rejected=(
+            advice(
+                "Raise prefetch_factor", rule="prefetch-factor", predicted=Range(0.98, 1.0, 1.01)
+            ),
+        ),
+        capacities={
+            "workers": Capacity(24.4, "4 workers, each as fast as now"),
+            "compute": Capacity(33.0, "no waiting"),
+            "index": Capacity(None, "not measured"),
+        },
         limit="workers",
-        unmeasured={"page-cache": "whether reads came from disk: no samples of the worker "
-        "processes"},
-        code=CODE, transforms=TRANSFORMS, storage=STORAGE,
-    )  # fmt: skip
+        unmeasured={
+            "page-cache": "whether reads came from disk: no samples of the worker processes"
+        },
+        code=CODE,
+        transforms=TRANSFORMS,
+        storage=STORAGE,
+    )
     return replace(report, loaders=(loader, *report.loaders[1:]))
 
 
 def hostile_report(report: Report) -> Report:
     """Every text that may come from elsewhere made of markup."""
-    bad = advice(EVIL, rule=EVIL, why=EVIL, evidence=measured({EVIL: EVIL}), caveat=EVIL, doc=EVIL,
-                 change=Change({EVIL: EVIL}, EVIL_CODE))  # fmt: skip
+    bad = advice(
+        EVIL,
+        rule=EVIL,
+        why=EVIL,
+        evidence=measured({EVIL: EVIL}),
+        caveat=EVIL,
+        doc=EVIL,
+        change=Change({EVIL: EVIL}, EVIL_CODE),
+    )
     loaders = tuple(
         replace(
-            each, name=EVIL, config={**each.config, EVIL: EVIL, "dataset": "<script>"}, notes=(EVIL, f"- {EVIL}\n# x"),
-            recommendations=(bad,), rejected=(bad,), unmeasured={EVIL: EVIL}, capacities={EVIL: Capacity(1.0, EVIL)},
-            basis=replace(each.basis, sentence=EVIL), code=hostile_code(EVIL), transforms=hostile_transforms(EVIL),
+            each,
+            name=EVIL,
+            config={**each.config, EVIL: EVIL, "dataset": "<script>"},
+            notes=(EVIL, f"- {EVIL}\n# x"),
+            recommendations=(bad,),
+            rejected=(bad,),
+            unmeasured={EVIL: EVIL},
+            capacities={EVIL: Capacity(1.0, EVIL)},
+            basis=replace(each.basis, sentence=EVIL),
+            code=hostile_code(EVIL),
+            transforms=hostile_transforms(EVIL),
             storage=hostile_storage(EVIL),
         )
         for each in report.loaders
-    )  # fmt: skip
+    )
     names = dict.fromkeys(("id", "host", "platform"), EVIL)
     run = replace(report.run, argv=(EVIL, "@someone", "#1"), devices=(EVIL,), **names)
     system = replace(report.system, reasons={"system": EVIL, "gpus": EVIL})

@@ -78,10 +78,15 @@ def case_of(
     summary = summarise(opened)
     found = loader_report(opened, recording, own, summary.effective_cpus)
     return Case(
-        run=opened, process=recording, loader=own, report=report(found) if report else found, system=summary,
-        host=opened.systems[0] if opened.systems else None, write=loader_code,
+        run=opened,
+        process=recording,
+        loader=own,
+        report=report(found) if report else found,
+        system=summary,
+        host=opened.systems[0] if opened.systems else None,
+        write=loader_code,
         whatif=cast("Any", whatif or FakeWhatIf()),
-    )  # fmt: skip
+    )
 
 
 def workers_config(workers: int = 2, **more: Any) -> dict[str, Any]:

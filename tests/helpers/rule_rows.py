@@ -51,12 +51,21 @@ def worker_loop(
         end = row["t_ns"] + row["wait_ns"]
         made = fetch(number) + round((collate_ms + pack_ms) * MS)
         own = {
-            "fetch_ns": fetch(number), "fetch_cpu_ns": round(fetch(number) * cpu), "collate_ns": round(collate_ms * MS),
-            "collate_cpu_ns": round(collate_ms * MS), "pack_ns": round(pack_ms * MS),
-            "unpack_ns": round(unpack_ms * MS), "queued_ns": 0, "t_fetch_ns": end - made - round(unpack_ms * MS),
-            "task": number, "worker": number % 2, "worker_pid": 5000 + number % 2, "ready": 0, "outstanding": 2,
+            "fetch_ns": fetch(number),
+            "fetch_cpu_ns": round(fetch(number) * cpu),
+            "collate_ns": round(collate_ms * MS),
+            "collate_cpu_ns": round(collate_ms * MS),
+            "pack_ns": round(pack_ms * MS),
+            "unpack_ns": round(unpack_ms * MS),
+            "queued_ns": 0,
+            "t_fetch_ns": end - made - round(unpack_ms * MS),
+            "task": number,
+            "worker": number % 2,
+            "worker_pid": 5000 + number % 2,
+            "ready": 0,
+            "outstanding": 2,
             "index_ns": 1000,
-        }  # fmt: skip
+        }
         rows[number] = {**own, **row}
     return rows
 
@@ -90,14 +99,43 @@ def host_samples(
     for n in range(seconds):
         t = T0 + n * second
         held = fds if isinstance(fds, int) else fds(n)
-        process.append({"t_ns": t, "pid": 4000, "owner_pid": 4000, "role": 0, "fds": held,
-                        "cpu_user_ns": round(n * second * main_cores), "cpu_system_ns": 0})  # fmt: skip
+        process.append(
+            {
+                "t_ns": t,
+                "pid": 4000,
+                "owner_pid": 4000,
+                "role": 0,
+                "fds": held,
+                "cpu_user_ns": round(n * second * main_cores),
+                "cpu_system_ns": 0,
+            }
+        )
         process += [
-            {"t_ns": t, "pid": 5000 + w, "owner_pid": 4000, "role": 1, "worker": w, "loader": 0,
-             "cpu_user_ns": round(n * second * worker_cores), "cpu_system_ns": 0, "threads": threads,
-             "uss_bytes": uss(n) if uss else None, "rss_bytes": rss(n) if rss else None, "fds": 12}
+            {
+                "t_ns": t,
+                "pid": 5000 + w,
+                "owner_pid": 4000,
+                "role": 1,
+                "worker": w,
+                "loader": 0,
+                "cpu_user_ns": round(n * second * worker_cores),
+                "cpu_system_ns": 0,
+                "threads": threads,
+                "uss_bytes": uss(n) if uss else None,
+                "rss_bytes": rss(n) if rss else None,
+                "fds": 12,
+            }
             for w in range(workers)
-        ]  # fmt: skip
-    rows = [{"t_ns": T0 + n * second, "cpu_idle_pct": 5.0, "cpu_system_pct": 5.0, "cpu_user_pct": 90.0,
-             "mem_available_bytes": 8_000_000_000, **machine} for n in range(seconds)]  # fmt: skip
+        ]
+    rows = [
+        {
+            "t_ns": T0 + n * second,
+            "cpu_idle_pct": 5.0,
+            "cpu_system_pct": 5.0,
+            "cpu_user_pct": 90.0,
+            "mem_available_bytes": 8_000_000_000,
+            **machine,
+        }
+        for n in range(seconds)
+    ]
     return {"machine": rows, "process": process}

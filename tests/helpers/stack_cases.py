@@ -45,8 +45,15 @@ def burst(
         places = tuple(table.setdefault(each, len(table)) for each in frames)
         made.append(Stack(pid, "MainThread", stage, places, count, *waits))
         samples[pid] = samples.get(pid, 0) + count
-    known = {"number": 0, "t_begin_ns": T0, "t_end_ns": T0 + 8_000 * MS, "rate_hz": 25.0, "native": False,
-             "why": "steady", **facts}  # fmt: skip
+    known = {
+        "number": 0,
+        "t_begin_ns": T0,
+        "t_end_ns": T0 + 8_000 * MS,
+        "rate_hz": 25.0,
+        "native": False,
+        "why": "steady",
+        **facts,
+    }
     return StackCapture(
         frames=tuple(table), stacks=tuple(made), samples=samples, gil=gil or {}, **known
     )
@@ -83,11 +90,25 @@ def seen(
     path = case.run.path
     assert not case.run.systems
     host = SystemRun(
-        path=path, host=None, boot_id=None, clock_ns=None, cores_logical=None, affinity=None,
-        mem_total_bytes=None, shm_total_bytes=None, cgroup_cpu_quota=None, cgroup_mem_limit_bytes=None, gpus=(),
-        reasons={}, machine=_empty(schema.MACHINE), core=_empty(schema.core_schema(1)),
-        process=_empty(schema.PROCESS), gpu=_empty(schema.GPU), notes=(), bursts=(made,),
-    )  # fmt: skip
+        path=path,
+        host=None,
+        boot_id=None,
+        clock_ns=None,
+        cores_logical=None,
+        affinity=None,
+        mem_total_bytes=None,
+        shm_total_bytes=None,
+        cgroup_cpu_quota=None,
+        cgroup_mem_limit_bytes=None,
+        gpus=(),
+        reasons={},
+        machine=_empty(schema.MACHINE),
+        core=_empty(schema.core_schema(1)),
+        process=_empty(schema.PROCESS),
+        gpu=_empty(schema.GPU),
+        notes=(),
+        bursts=(made,),
+    )
     run = replace(case.run, systems=(host,))
     code = code_of(run, case.process, case.loader, here="nowhere")
     assert code is not None

@@ -60,9 +60,17 @@ def looks_of(
     different = opened if distinct is None else distinct
     fetch = round(fetch_ms * MS * SAMPLES)
     epoch = EpochTotals(
-        0, SAMPLES // 4, SAMPLES, fetch, round(fetch * (1 - idle)), opened, read * SAMPLES, 2 * SAMPLES,
-        disk * SAMPLES, faults * SAMPLES,
-    )  # fmt: skip
+        0,
+        SAMPLES // 4,
+        SAMPLES,
+        fetch,
+        round(fetch * (1 - idle)),
+        opened,
+        read * SAMPLES,
+        2 * SAMPLES,
+        disk * SAMPLES,
+        faults * SAMPLES,
+    )
     told: dict[str, Any] = {
         "batches": SAMPLES // 4,
         "samples": SAMPLES,
@@ -121,9 +129,15 @@ def stored_case(
     one = batch if batch is not None else next(iter(loader))
     nbytes = sum(each.nbytes for each in _tensors(one))
     rows, epochs = rows_of(
-        1, wait_ms=fetch_ms + 2, compute_ms=compute_ms, fetch_ns=fetch, fetch_cpu_ns=round(fetch * (1 - idle)),
-        collate_ns=MS, samples=4, bytes=nbytes,
-    )  # fmt: skip
+        1,
+        wait_ms=fetch_ms + 2,
+        compute_ms=compute_ms,
+        fetch_ns=fetch,
+        fetch_cpu_ns=round(fetch * (1 - idle)),
+        collate_ns=MS,
+        samples=4,
+        bytes=nbytes,
+    )
     case = case_of(
         tmp_path,
         rows,

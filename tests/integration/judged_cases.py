@@ -25,7 +25,7 @@ Cases = dict[str, dict[str, Any]]
 
 def told(script: str, *arguments: str, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
     """The JSON that a script among the benchmarks prints."""
-    done = python(str(BENCHMARKS / script), *arguments, timeout=LIMIT_S)  # fmt: skip
+    done = python(str(BENCHMARKS / script), *arguments, timeout=LIMIT_S)
     assert done.returncode in codes, done.stderr
     found = json.loads(done.stdout)
     assert isinstance(found, dict)

@@ -213,9 +213,13 @@ def test_a_terminals_ctrl_c_reaches_the_script_once(train: Path) -> None:
     script.write_text(COUNTS)
     terminal, other_end = pty.openpty()
     process = subprocess.Popen(
-        [*LOADERSCOPE, "run", str(script)], stdin=other_end, stdout=other_end, stderr=other_end,
-        start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 (no thread runs)
-    )  # fmt: skip
+        [*LOADERSCOPE, "run", str(script)],
+        stdin=other_end,
+        stdout=other_end,
+        stderr=other_end,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 (no thread runs)
+    )
     os.close(other_end)
     said = b""
     try:

@@ -24,9 +24,13 @@ def begun(*args: object, limit: Callable[[], None] | None = None) -> subprocess.
     """A program of this folder; its runs go to the `runs_dir` of the test."""
     name, *rest = map(str, args)
     return subprocess.Popen(
-        [sys.executable, str(HERE / name), *rest], env=here(), preexec_fn=limit,  # noqa: PLW1509  no thread
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, str(HERE / name), *rest],
+        env=here(),
+        preexec_fn=limit,  # noqa: PLW1509  no thread
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def ran(*args: object, limit: Callable[[], None] | None = None) -> tuple[list[str], str]:

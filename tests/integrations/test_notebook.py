@@ -39,8 +39,14 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, list
     nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
     pytest.importorskip("ipykernel")
     folder = tmp_path_factory.mktemp("notebook")
-    env = {**os.environ, "LOADERSCOPE_DIR": str(folder / "runs"), "LOADERSCOPE_STACKS": "0", "IPYTHONDIR": str(folder),
-           "JUPYTER_RUNTIME_DIR": str(folder), "JUPYTER_DATA_DIR": str(folder)}  # fmt: skip
+    env = {
+        **os.environ,
+        "LOADERSCOPE_DIR": str(folder / "runs"),
+        "LOADERSCOPE_STACKS": "0",
+        "IPYTHONDIR": str(folder),
+        "JUPYTER_RUNTIME_DIR": str(folder),
+        "JUPYTER_DATA_DIR": str(folder),
+    }
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(text) for text in CELLS.values()]
     )

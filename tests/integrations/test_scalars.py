@@ -124,8 +124,10 @@ def test_mlflow_is_given_names_that_it_allows() -> None:
     backend = MLflow("abc", client)
     backend.write(SAMPLE)
     backend.close()
-    assert calls == [("abc", "loaderscope/Ima_ges_/rank 1/wait_share", 0.25, 40),
-                     ("abc", "loaderscope/Rows/headroom", 1.5, 7)]  # fmt: skip
+    assert calls == [
+        ("abc", "loaderscope/Ima_ges_/rank 1/wait_share", 0.25, 40),
+        ("abc", "loaderscope/Rows/headroom", 1.5, 7),
+    ]
 
 
 class Kept:

@@ -17,7 +17,10 @@ def test_a_command_is_found_beside_python_where_the_path_has_none(tmp_path, monk
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     torchrun = os.path.join(os.path.dirname(sys.executable), "torchrun")
     assert command_line(["torchrun", "--nproc-per-node", "2", "train.py"]) == [
-        torchrun, "--nproc-per-node", "2", "train.py",
-    ]  # fmt: skip
+        torchrun,
+        "--nproc-per-node",
+        "2",
+        "train.py",
+    ]
     first = executable(tmp_path / "bin" / "torchrun")
     assert command_line(["torchrun"]) == [first]

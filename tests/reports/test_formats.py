@@ -36,9 +36,14 @@ def fails(capsys: Capture, *args: str) -> str:
 
 @pytest.mark.parametrize(
     ("format_", "begin"),
-    [("md", "## Pictures"), ("perfetto", '{"traceEvents":['), ("html", "<!DOCTYPE html>"), ("text", "●"),
-     ("json", "{")],
-)  # fmt: skip
+    [
+        ("md", "## Pictures"),
+        ("perfetto", '{"traceEvents":['),
+        ("html", "<!DOCTYPE html>"),
+        ("text", "●"),
+        ("json", "{"),
+    ],
+)
 @pytest.mark.parametrize("into", ["file", "pipe"])
 def test_report(
     runs: Path, tmp_path: Path, capsys: Capture, format_: str, begin: str, into: str
@@ -89,16 +94,24 @@ def test_progress_is_for_terminals_only(
     ("options", "says"),
     [
         (("--format", "html", "-o", "file/below"), "file/below cannot be written: Not a directory"),
-        (("--format", "parquet", "-o", "file/below"), "file/below cannot be written: Not a directory"),
+        (
+            ("--format", "parquet", "-o", "file/below"),
+            "file/below cannot be written: Not a directory",
+        ),
         (("--format", "json", "-o", "file/below"), "file/below cannot be written: Not a directory"),
         (("-o", "."), "cannot be written: Is a directory"),
         (("--format", "parquet"), "-o tables"),
         (("--format", "speedscope"), "this run holds no stacks: "),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_written_is_one_sentence(
-    runs: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, options: Any, says: str
-) -> None:  # fmt: skip
+    runs: Path,
+    tmp_path: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    options: Any,
+    says: str,
+) -> None:
     pytest.importorskip("jinja2")
     pytest.importorskip("pyarrow")
     (tmp_path / "file").write_text("")
@@ -108,8 +121,13 @@ def test_what_cannot_be_written_is_one_sentence(
 
 @pytest.mark.parametrize(("format_", "package"), [("html", "jinja2"), ("parquet", "pyarrow")])
 def test_a_missing_extra_is_one_sentence_with_its_mend(
-    runs: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, format_: str, package: str
-) -> None:  # fmt: skip
+    runs: Path,
+    tmp_path: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    format_: str,
+    package: str,
+) -> None:
     for name in [each for each in sys.modules if each.split(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
@@ -139,9 +157,14 @@ def test_compare(runs: Path, tmp_path: Path, capsys: Capture, format_: str, begi
 
 @pytest.mark.parametrize(
     ("before", "after", "factor", "code"),
-    [(FAST, SLOW, "0.95", 1), (FAST, SLOW, "0.3", 0), (SLOW, FAST, "0.95", 0), (FAST, FAST, "0.95", 0),
-     (SLOW, FAST, "5", 1)],
-)  # fmt: skip
+    [
+        (FAST, SLOW, "0.95", 1),
+        (FAST, SLOW, "0.3", 0),
+        (SLOW, FAST, "0.95", 0),
+        (FAST, FAST, "0.95", 0),
+        (SLOW, FAST, "5", 1),
+    ],
+)
 def test_compare_fails_below(
     runs: Path, capsys: Capture, before: str, after: str, factor: str, code: int
 ) -> None:
@@ -156,9 +179,15 @@ def test_what_cannot_be_compared_cannot_pass(runs: Path, capsys: Capture) -> Non
 
 
 @pytest.mark.parametrize(
-    "args", [("compare",), ("compare", "nope"), ("compare", SLOW, "nope"), ("compare", SLOW, FAST, "--fail-below", "0"),
-             ("compare", SLOW, FAST, "--format", "parquet")],
-)  # fmt: skip
+    "args",
+    [
+        ("compare",),
+        ("compare", "nope"),
+        ("compare", SLOW, "nope"),
+        ("compare", SLOW, FAST, "--fail-below", "0"),
+        ("compare", SLOW, FAST, "--format", "parquet"),
+    ],
+)
 def test_wrong_arguments(runs: Path, capsys: Capture, args: tuple[str, ...]) -> None:
     assert fails(capsys, *args).startswith("loaderscope: ")
 

@@ -39,11 +39,22 @@ ASKED = int(os.environ.get("LOADERSCOPE_FUZZ", "0"))
 ID = "20250131-091500-abc123"
 
 DRAWN = (
-    overview.verdict, overview.pace, flow.queue, flow.pipeline, overview.advice, overview.waiting,
-    workers.summary, workers.timeline, workers.legend, machine.cores, machine.meters, batches.slowest,
+    overview.verdict,
+    overview.pace,
+    flow.queue,
+    flow.pipeline,
+    overview.advice,
+    overview.waiting,
+    workers.summary,
+    workers.timeline,
+    workers.legend,
+    machine.cores,
+    machine.meters,
+    batches.slowest,
     *(partial(batches.spread, number=number) for number in range(4)),
-    code.status, code.inside,
-)  # fmt: skip
+    code.status,
+    code.inside,
+)
 
 
 @pytest.fixture(scope="module")
@@ -239,9 +250,14 @@ BLOCKS = [
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_damaged_runs(
-    block: int, files: Files, pristine: Path, tmp_path: Path, read_once: dict[Any, Any],
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    block: int,
+    files: Files,
+    pristine: Path,
+    tmp_path: Path,
+    read_once: dict[Any, Any],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Asserts that each damaged run gives what the format promises (JSON that others read, tags
     that are closed, no NaN in a text, finite columns), or one sentence and exit code 2, and draws
     on every screen; that none raises."""

@@ -123,9 +123,7 @@ def test_no_line_is_wider_than_asked_and_nothing_is_obeyed(
     assert render_text(report, width, unicode=False).isascii()
 
 
-def test_a_report_without_functions_transforms_and_storage_has_no_line_more(
-    tmp_path: Path,
-) -> None:
+def test_a_report_without_functions_transforms_and_storage_has_no_line_more(tmp_path: Path) -> None:
     report, _ = full(tmp_path)
     none: dict[str, Any] = {"code": None, "transforms": (), "storage": None}
     bare = replace(report, loaders=(replace(report.loaders[0], **none),))

@@ -40,16 +40,26 @@ def drawn(number: int, runs: Path) -> Report:
     making = fetch + collate
     wait = making + 0.05 if not workers else max(0.05, making / min(workers, cores) - compute) + 0.2
     columns: dict[str, Any] = {
-        "index_ns": 15_000, "fetch_ns": round(fetch * MS), "collate_ns": round(collate * MS),
-        "fetch_cpu_ns": round(fetch * cpu * MS), "collate_cpu_ns": round(collate * MS), "bytes": 1 << 20, "tensors": 2,
+        "index_ns": 15_000,
+        "fetch_ns": round(fetch * MS),
+        "collate_ns": round(collate * MS),
+        "fetch_cpu_ns": round(fetch * cpu * MS),
+        "collate_cpu_ns": round(collate * MS),
+        "bytes": 1 << 20,
+        "tensors": 2,
         "own_ns": 900.0,
-    }  # fmt: skip
+    }
     if workers:
         columns |= {
-            "t_fetch_ns": lambda n, t, w: t + round((wait - making - 0.5) * MS), "pack_ns": MS // 5,
-            "queued_ns": 50_000, "unpack_ns": MS // 10, "pickled_bytes": 400, "worker": lambda n, t, w: n % workers,
-            "worker_pid": lambda n, t, w: 5000 + n % workers, "task": lambda n, t, w: n,
-        }  # fmt: skip
+            "t_fetch_ns": lambda n, t, w: t + round((wait - making - 0.5) * MS),
+            "pack_ns": MS // 5,
+            "queued_ns": 50_000,
+            "unpack_ns": MS // 10,
+            "pickled_bytes": 400,
+            "worker": lambda n, t, w: n % workers,
+            "worker_pid": lambda n, t, w: 5000 + n % workers,
+            "task": lambda n, t, w: n,
+        }
     rows = loop(120, wait_ms=wait, compute_ms=compute, first_wait_ms=start, **columns)
     builder = RunBuilder(runs, f"20250131-09{number:04}-abc123")
     facts = {"ended_by": "KeyboardInterrupt"} if number % 5 == 0 else {}
@@ -66,19 +76,35 @@ def drawn(number: int, runs: Path) -> Report:
     ready = random.choice([0.0, 0.6])  # of its time, a process waits for a core
     builder.system(
         machine=[
-            {"t_ns": T0 + n * SECOND, "cpu_idle_pct": 100 * (1 - max(ready, 0.3)), "mem_total_bytes": 32 * 10**9,
-             "mem_available_bytes": 20 * 10**9, "sampler_cpu_ns": n * MS}
+            {
+                "t_ns": T0 + n * SECOND,
+                "cpu_idle_pct": 100 * (1 - max(ready, 0.3)),
+                "mem_total_bytes": 32 * 10**9,
+                "mem_available_bytes": 20 * 10**9,
+                "sampler_cpu_ns": n * MS,
+            }
             for n in range(6)
         ],
         process=[
-            {"t_ns": T0 + n * SECOND, "pid": 5000 + w if w >= 0 else 4000, "role": int(w >= 0), "worker": w,
-             "loader": 0, "owner_pid": 4000, "cpu_user_ns": n * SECOND // 2, "cpu_system_ns": 0,
-             "run_delay_ns": round(n * SECOND * ready), "read_all_bytes": n * 1000, "read_disk_bytes": n * 5000}
+            {
+                "t_ns": T0 + n * SECOND,
+                "pid": 5000 + w if w >= 0 else 4000,
+                "role": int(w >= 0),
+                "worker": w,
+                "loader": 0,
+                "owner_pid": 4000,
+                "cpu_user_ns": n * SECOND // 2,
+                "cpu_system_ns": 0,
+                "run_delay_ns": round(n * SECOND * ready),
+                "read_all_bytes": n * 1000,
+                "read_disk_bytes": n * 5000,
+            }
             for n in range(6)
             for w in range(-1, workers)
         ],
-        cores_logical=cores, affinity=cores,
-    )  # fmt: skip
+        cores_logical=cores,
+        affinity=cores,
+    )
     hot = random.choice([0, 20, 90])
     line = f"Points.__getitem__ {OWN}:41"
     stacks = [(5000 + n, "fetch", line, 100 - hot) for n in range(workers)] or [
@@ -169,7 +195,16 @@ def test_the_lint_finds_what_it_is_for(tmp_path: Path) -> None:
 def test_a_data_set_in_memory_reads_nothing() -> None:
     """No line of 'no file opened … reading 0 %, decoding 100 %'."""
     nothing = replace(
-        inside_samples.STORAGE, opens_per_sample=0.0, read_bytes_per_sample=0.0, disk_bytes_per_sample=0.0, kinds=(),
-        mounts=(), containers=(), epochs=(), dataset_bytes=None, reading_share=0.0, decoding_share=1.0,
-    )  # fmt: skip
+        inside_samples.STORAGE,
+        opens_per_sample=0.0,
+        read_bytes_per_sample=0.0,
+        disk_bytes_per_sample=0.0,
+        kinds=(),
+        mounts=(),
+        containers=(),
+        epochs=(),
+        dataset_bytes=None,
+        reading_share=0.0,
+        decoding_share=1.0,
+    )
     assert storage_rows(nothing) == []

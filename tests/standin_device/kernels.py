@@ -18,10 +18,27 @@ from .module import Module
 
 TYPE = "standin"
 _VIEWS = (
-    "alias", "as_strided", "detach", "expand", "permute", "select.int", "slice.Tensor", "split.Tensor",
-    "split_with_sizes", "squeeze", "squeeze.dim", "squeeze.dims", "t", "transpose.int", "unbind.int", "unfold",
-    "unsqueeze", "view", "_reshape_alias", "diagonal",
-)  # fmt: skip
+    "alias",
+    "as_strided",
+    "detach",
+    "expand",
+    "permute",
+    "select.int",
+    "slice.Tensor",
+    "split.Tensor",
+    "split_with_sizes",
+    "squeeze",
+    "squeeze.dim",
+    "squeeze.dims",
+    "t",
+    "transpose.int",
+    "unbind.int",
+    "unfold",
+    "unsqueeze",
+    "view",
+    "_reshape_alias",
+    "diagonal",
+)
 # Allocations up to this size are granted without looking at what is free.
 LARGE = 1 << 20
 _OTHERWISE_NAMED = {"convolution_overrideable": "convolution"}

@@ -107,11 +107,36 @@ def two_workers(ahead_ms: int) -> list[dict[str, Any]]:
     """Two batches: the first takes 30 ms in worker 0, the second is finished `ahead_ms` before it
     in worker 1."""
     return [
-        {"t_ns": T0, "wait_ns": 31 * MS, "fetch_ns": 30 * MS, "collate_ns": 0, "pack_ns": 0, "t_fetch_ns": T0,
-         "worker": 0, "worker_pid": 10, "task": 0, "epoch": 0, "samples": 1, "ready": int(ahead_ms > 0)},
-        {"t_ns": T0 + 35 * MS, "wait_ns": MS, "fetch_ns": (30 - ahead_ms) * MS, "collate_ns": 0, "pack_ns": 0,
-         "t_fetch_ns": T0, "worker": 1, "worker_pid": 11, "task": 1, "epoch": 0, "samples": 1, "ready": 0, "compute_ns": MS},
-    ]  # fmt: skip
+        {
+            "t_ns": T0,
+            "wait_ns": 31 * MS,
+            "fetch_ns": 30 * MS,
+            "collate_ns": 0,
+            "pack_ns": 0,
+            "t_fetch_ns": T0,
+            "worker": 0,
+            "worker_pid": 10,
+            "task": 0,
+            "epoch": 0,
+            "samples": 1,
+            "ready": int(ahead_ms > 0),
+        },
+        {
+            "t_ns": T0 + 35 * MS,
+            "wait_ns": MS,
+            "fetch_ns": (30 - ahead_ms) * MS,
+            "collate_ns": 0,
+            "pack_ns": 0,
+            "t_fetch_ns": T0,
+            "worker": 1,
+            "worker_pid": 11,
+            "task": 1,
+            "epoch": 0,
+            "samples": 1,
+            "ready": 0,
+            "compute_ns": MS,
+        },
+    ]
 
 
 @pytest.mark.parametrize(("ahead_ms", "overtaken", "blocked"), [(20, 0.5, 31 / 32), (-2, 0, 0)])

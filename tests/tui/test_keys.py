@@ -51,8 +51,14 @@ def path(runs_dir: Path) -> Path:
 @on_dashboard()
 async def test_screens_by_number_and_by_click(app: Dashboard, pilot: Pilot[None]) -> None:
     switcher = app.query_one(ContentSwitcher)
-    words = {"2": "explains the rule", "3": "head of line", "4": "page cache", "5": "Slowest", "6": "ImageFile.load",
-             "1": "Verdict"}  # fmt: skip
+    words = {
+        "2": "explains the rule",
+        "3": "head of line",
+        "4": "page cache",
+        "5": "Slowest",
+        "6": "ImageFile.load",
+        "1": "Verdict",
+    }
     for key, word in words.items():
         await press(app, pilot, key)
         assert switcher.current == f"view{int(key) - 1}"

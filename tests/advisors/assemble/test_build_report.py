@@ -75,29 +75,56 @@ def test_system_summary(run: RunBuilder) -> None:
     second = 10**9
     machine = [
         {
-            "t_ns": T0 + n * second, "cpu_idle_pct": idle, "cpu_iowait_pct": 10.0, "mem_available_bytes": available,
-            "disk_read_bytes": 1000 + n * 50, "sampler_cpu_ns": n * 10 * MS, "sampler_rss_bytes": 20_000_000,
-            "shm_used_bytes": n, "cgroup_throttled_ns": n * 100 * MS,
+            "t_ns": T0 + n * second,
+            "cpu_idle_pct": idle,
+            "cpu_iowait_pct": 10.0,
+            "mem_available_bytes": available,
+            "disk_read_bytes": 1000 + n * 50,
+            "sampler_cpu_ns": n * 10 * MS,
+            "sampler_rss_bytes": 20_000_000,
+            "shm_used_bytes": n,
+            "cgroup_throttled_ns": n * 100 * MS,
         }
         for n, (idle, available) in enumerate([(None, 9), (50.0, 5), (10.0, 7)])
-    ]  # fmt: skip
+    ]
     process: list[dict[str, Any]] = [
-        {"t_ns": T0 + n * second, "pid": 4000, "role": 0, "cpu_user_ns": n * second, "cpu_system_ns": 0,
-         "read_all_bytes": 100 + n, "read_disk_bytes": 0}
+        {
+            "t_ns": T0 + n * second,
+            "pid": 4000,
+            "role": 0,
+            "cpu_user_ns": n * second,
+            "cpu_system_ns": 0,
+            "read_all_bytes": 100 + n,
+            "read_disk_bytes": 0,
+        }
         for n in range(3)
-    ]  # fmt: skip
+    ]
     process += [
-        {"t_ns": T0 + n * second, "pid": 5000 + worker, "role": 1, "worker": worker, "cpu_user_ns": n * second // 4,
-         "cpu_system_ns": n * second // 4, "uss_bytes": n * 10, "read_all_bytes": n * 1000, "read_disk_bytes": n * 100}
+        {
+            "t_ns": T0 + n * second,
+            "pid": 5000 + worker,
+            "role": 1,
+            "worker": worker,
+            "cpu_user_ns": n * second // 4,
+            "cpu_system_ns": n * second // 4,
+            "uss_bytes": n * 10,
+            "read_all_bytes": n * 1000,
+            "read_disk_bytes": n * 100,
+        }
         for n in range(3)
         for worker in range(2)
-    ]  # fmt: skip
+    ]
     gpu = [
         {"t_ns": T0 + n * second, "gpu": 0, "util_pct": 40 + n, "power_mw": 300_000}
         for n in range(3)
     ]
-    run.system(machine, process, gpu, gpus=[{"index": 0, "name": "H200"}],
-               cgroup={"version": 2, "cpu_quota": 3.0, "mem_limit_bytes": None})  # fmt: skip
+    run.system(
+        machine,
+        process,
+        gpu,
+        gpus=[{"index": 0, "name": "H200"}],
+        cgroup={"version": 2, "cpu_quota": 3.0, "mem_limit_bytes": None},
+    )
     report = report_of(run)
     system = report.system
     assert system.samples == 3
@@ -113,8 +140,10 @@ def test_system_summary(run: RunBuilder) -> None:
     assert (system.workers, system.worker_cpu_mean_cores) == (2, pytest.approx(0.5))
     assert (system.read_all_bytes, system.read_disk_bytes) == (2 + 2 * 2000, 2 * 200)
     assert [(p.role, p.worker, p.uss_peak_bytes) for p in system.processes] == [
-        ("main", None, None), ("worker", 0, 20), ("worker", 1, 20)
-    ]  # fmt: skip
+        ("main", None, None),
+        ("worker", 0, 20),
+        ("worker", 1, 20),
+    ]
     assert [(g.name, g.util_mean_share, g.power_mean_w) for g in system.gpus] == [
         ("H200", pytest.approx(0.41), 300)
     ]
@@ -126,8 +155,13 @@ def test_system_summary(run: RunBuilder) -> None:
 
 @pytest.mark.parametrize(
     ("platform", "stolen", "noted"),
-    [("Linux-6.8", 0.0, False), ("Linux-6.8", 4.0, False), ("Linux-6.8", 30.0, True), ("macOS-15.1-arm64", None, False)],
-)  # fmt: skip
+    [
+        ("Linux-6.8", 0.0, False),
+        ("Linux-6.8", 4.0, False),
+        ("Linux-6.8", 30.0, True),
+        ("macOS-15.1-arm64", None, False),
+    ],
+)
 def test_time_the_hypervisor_took_is_told(
     tmp_path: Path, platform: str, stolen: float | None, noted: bool
 ) -> None:
@@ -141,9 +175,13 @@ def test_time_the_hypervisor_took_is_told(
     if stolen is None:  # where the system does not tell it
         assert report.system.reasons["cpu_stolen_mean_share"] == "not measured on this platform"
     assert [note for note in report.notes if "hypervisor" in note] == (
-        ["the hypervisor gave 30 % of this machine's CPU time to others: measured times are too "
-        "long, and predictions less certain; record again when the host is quiet"] if noted else []
-    )  # fmt: skip
+        [
+            "the hypervisor gave 30 % of this machine's CPU time to others: measured times are too "
+            "long, and predictions less certain; record again when the host is quiet"
+        ]
+        if noted
+        else []
+    )
     (cpu,) = (line for label, line in system_rows(report.system) if label == "CPU")
     assert ("taken by the hypervisor" in cpu) == bool(stolen)
 

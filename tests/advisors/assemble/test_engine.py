@@ -28,9 +28,14 @@ LIKELY = Range(1.2, 1.5, 3.0)
 
 
 def judge(
-    case: Case, predicted: Range = LIKELY, headroom: float | None = 9.0, title: str = "title",
-    code: str = "x = 1\n", verdict: Any = "input-bound", **more: Any,
-) -> tuple[Recommendation, bool] | None:  # fmt: skip
+    case: Case,
+    predicted: Range = LIKELY,
+    headroom: float | None = 9.0,
+    title: str = "title",
+    code: str = "x = 1\n",
+    verdict: Any = "input-bound",
+    **more: Any,
+) -> tuple[Recommendation, bool] | None:
     case = replace(case, report=replace(case.report, verdict=verdict, headroom=headroom))
     advice = Advice(title, "why", {}, predicted, code, **more)
     return judged(advice.recommendation("num-workers", "speed"), advice, case)

@@ -28,9 +28,12 @@ def case(
     tmp_path: Path, fetch_us: int = 8_000, collate_us: int = 10, compute_ms: float = 0.1
 ) -> Case:
     rows, epochs = rows_of(
-        wait_ms=(fetch_us + collate_us) / 1e3, compute_ms=compute_ms, fetch_ns=fetch_us * US,
-        collate_ns=collate_us * US, samples=4,
-    )  # fmt: skip
+        wait_ms=(fetch_us + collate_us) / 1e3,
+        compute_ms=compute_ms,
+        fetch_ns=fetch_us * US,
+        collate_ns=collate_us * US,
+        samples=4,
+    )
     found = case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(Sized(), batch_size=4))
     return replace(found, whatif=cast("Any", FakeWhatIf()))
 

@@ -64,11 +64,17 @@ def placed(
 @pytest.mark.parametrize(
     ("trial", "why"),
     [
-        (tried(NONE, "not faster", (0.30, 0.31, 0.32)), "It was slower when it was tried. Much is expected."),
-        (tried(NONE, None, (0.02, 0.47, 14.0), 1.2), "It was slower when it was tried. Much is expected."),
+        (
+            tried(NONE, "not faster", (0.30, 0.31, 0.32)),
+            "It was slower when it was tried. Much is expected.",
+        ),
+        (
+            tried(NONE, None, (0.02, 0.47, 14.0), 1.2),
+            "It was slower when it was tried. Much is expected.",
+        ),
         (tried(NONE, "not faster", (0.98, 1.0, 1.02)), "It was no faster when it was tried."),
     ],
-)  # fmt: skip
+)
 def test_what_was_not_faster_is_not_advised(waiting_case: Case, trial: Tried, why: str) -> None:
     recommended, (rejected,) = placed(waiting_case, tuned_by(trial), num_workers=0)
     assert recommended == [] and rejected.why.startswith(why)
@@ -77,11 +83,15 @@ def test_what_was_not_faster_is_not_advised(waiting_case: Case, trial: Tried, wh
 @pytest.mark.parametrize(
     ("trial", "measured", "tried_", "effect"),
     [
-        (tried(NONE, None, (0.3, 1.4, 6.0), 1.2), None, "undecided",
-         "too short to tell: ×1.4 (0.30–6.0) in 1 s; predicted ×1.5 (1.3–1.8)"),
+        (
+            tried(NONE, None, (0.3, 1.4, 6.0), 1.2),
+            None,
+            "undecided",
+            "too short to tell: ×1.4 (0.30–6.0) in 1 s; predicted ×1.5 (1.3–1.8)",
+        ),
         (tried(NONE, "proven", (2.0, 3.0, 4.5)), 3.0, "proven", "proved ×3.0 (2.0–4.5) in 9 s"),
     ],
-)  # fmt: skip
+)
 def test_what_was_tried_is_advised_with_what_it_came_to(
     waiting_case: Case, trial: Tried, measured: float | None, tried_: str, effect: str
 ) -> None:

@@ -27,12 +27,16 @@ def case(tmp_path: Path) -> Case:
     [
         ({"num_workers": 4}, [{"num_workers": 4}], ANSWER, {"num_workers": 4}),
         # What happens to a stage is predicted alone.
-        ({"pin_memory": True, "h2d": (0.2, 0.5), "non_blocking": True},
-         [{"pin_memory": True, "h2d": (0.2, 0.5), "non_blocking": True}], ANSWER, {"pin_memory": True}),
+        (
+            {"pin_memory": True, "h2d": (0.2, 0.5), "non_blocking": True},
+            [{"pin_memory": True, "h2d": (0.2, 0.5), "non_blocking": True}],
+            ANSWER,
+            {"pin_memory": True},
+        ),
         # What the model does not know is written alone.
         ({"drop_last": True, "collate_fn": Source("stacked")}, [], SAME, {"drop_last": True}),
     ],
-)  # fmt: skip
+)
 def test_an_argument_is_predicted_written_and_set(
     case: Case, changes: Any, questions: Any, predicted: Range, params: Any
 ) -> None:

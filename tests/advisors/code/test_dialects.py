@@ -16,14 +16,20 @@ from rule_cases import case_of
 from rule_rows import main_loop
 
 SHARED_OUT = {
-    "sampler": "torch.utils.data.distributed.DistributedSampler", "sampler_plain": False, "shuffle": True,
+    "sampler": "torch.utils.data.distributed.DistributedSampler",
+    "sampler_plain": False,
+    "shuffle": True,
     "replicas": 2,
-}  # fmt: skip
+}
 SHARD = {
-    "batching": "batch_sampler", "batch_sampler": "accelerate.data_loader.BatchSamplerShard", "replicas": 2,
-    "sampler_wrappers": "BatchSamplerShard, BatchSampler", "sampler_plain": True, "shuffle": True,
+    "batching": "batch_sampler",
+    "batch_sampler": "accelerate.data_loader.BatchSamplerShard",
+    "replicas": 2,
+    "sampler_wrappers": "BatchSamplerShard, BatchSampler",
+    "sampler_plain": True,
+    "shuffle": True,
     "sampler": "torch.utils.data.sampler.RandomSampler",
-}  # fmt: skip
+}
 GEOMETRIC = {"loader": "torch_geometric.loader.dataloader.DataLoader"}
 MONAI = {"loader": "monai.data.dataloader.DataLoader"}
 CALL = "DataLoader(dataset, batch_size=4, shuffle=True, num_workers=2)"
@@ -41,50 +47,108 @@ def said(path: Path, config: dict[str, Any], **changes: Any) -> str:
 @pytest.mark.parametrize(
     ("config", "changes", "line"),
     [
-        ({"made_by": "transformers"}, {"num_workers": 2, "pin_memory": True},
-         "args = TrainingArguments(dataloader_num_workers=2, dataloader_pin_memory=True)"),
-        ({"framework": "transformers", "made_by": "accelerate"}, {"num_workers": 2, "persistent_workers": True},
-         "args = TrainingArguments(dataloader_num_workers=2, dataloader_persistent_workers=True)"),
+        (
+            {"made_by": "transformers"},
+            {"num_workers": 2, "pin_memory": True},
+            "args = TrainingArguments(dataloader_num_workers=2, dataloader_pin_memory=True)",
+        ),
+        (
+            {"framework": "transformers", "made_by": "accelerate"},
+            {"num_workers": 2, "persistent_workers": True},
+            "args = TrainingArguments(dataloader_num_workers=2, dataloader_persistent_workers=True)",
+        ),
         # Options of workers without workers are refused by TrainingArguments, too.
-        ({"framework": "transformers"}, {"prefetch_factor": 4, "drop_last": True},
-         "args = TrainingArguments(dataloader_drop_last=True)"),
-        ({"framework": "transformers", "phase": "training"}, {"batch_size": 8},
-         "args = TrainingArguments(per_device_train_batch_size=8)"),
-        ({"framework": "transformers", "phase": "validation"}, {"batch_size": 8},
-         "args = TrainingArguments(per_device_eval_batch_size=8)"),
-        ({"framework": "transformers", "phase": "validation"}, {"dataset": Source("packed")},
-         "# By hand: Trainer(eval_dataset=packed)"),
-        ({"framework": "transformers"}, {"collate_fn": Source("stack")}, "# By hand: "
-        "Trainer(data_collator=stack)"),
-        ({"framework": "transformers"}, {"worker_init_fn": DROP}, "# By hand: leave out "
-        "worker_init_fn"),
-        ({"framework": "transformers"}, {"timeout": 3, "num_workers": 2},
-         "# By hand: override Trainer.get_train_dataloader() for timeout=3"),
+        (
+            {"framework": "transformers"},
+            {"prefetch_factor": 4, "drop_last": True},
+            "args = TrainingArguments(dataloader_drop_last=True)",
+        ),
+        (
+            {"framework": "transformers", "phase": "training"},
+            {"batch_size": 8},
+            "args = TrainingArguments(per_device_train_batch_size=8)",
+        ),
+        (
+            {"framework": "transformers", "phase": "validation"},
+            {"batch_size": 8},
+            "args = TrainingArguments(per_device_eval_batch_size=8)",
+        ),
+        (
+            {"framework": "transformers", "phase": "validation"},
+            {"dataset": Source("packed")},
+            "# By hand: Trainer(eval_dataset=packed)",
+        ),
+        (
+            {"framework": "transformers"},
+            {"collate_fn": Source("stack")},
+            "# By hand: Trainer(data_collator=stack)",
+        ),
+        (
+            {"framework": "transformers"},
+            {"worker_init_fn": DROP},
+            "# By hand: leave out worker_init_fn",
+        ),
+        (
+            {"framework": "transformers"},
+            {"timeout": 3, "num_workers": 2},
+            "# By hand: override Trainer.get_train_dataloader() for timeout=3",
+        ),
         ({"framework": "transformers"}, {}, "# The loader stays as it is."),
-        ({"made_by": "timm", "framework": "timm"}, {"num_workers": 8},
-         "loader = create_loader(dataset, input_size, num_workers=8)"),
-        ({"made_by": "ultralytics"}, {"num_workers": 8, "batch_size": 32}, "model.train(workers=8, "
-        "batch=32)"),
-        ({"framework": "fastai"}, {"num_workers": 8}, "dls = data_block.dataloaders(source, "
-        "num_workers=8)"),
+        (
+            {"made_by": "timm", "framework": "timm"},
+            {"num_workers": 8},
+            "loader = create_loader(dataset, input_size, num_workers=8)",
+        ),
+        (
+            {"made_by": "ultralytics"},
+            {"num_workers": 8, "batch_size": 32},
+            "model.train(workers=8, batch=32)",
+        ),
+        (
+            {"framework": "fastai"},
+            {"num_workers": 8},
+            "dls = data_block.dataloaders(source, num_workers=8)",
+        ),
         ({"framework": "accelerate"}, {"num_workers": 2}, f"loader = accelerator.prepare({CALL})"),
-        ({"made_by": "accelerate", **SHARD}, {"num_workers": 2},
-         "loader = accelerator.prepare(DataLoader(dataset, batch_size=batch_size, shuffle=True, "
-         "num_workers=2))"),
+        (
+            {"made_by": "accelerate", **SHARD},
+            {"num_workers": 2},
+            "loader = accelerator.prepare(DataLoader(dataset, batch_size=batch_size, shuffle=True, "
+            "num_workers=2))",
+        ),
         ({"framework": "lightning"}, {"num_workers": 2}, f"loader = {CALL}"),
         ({"made_by": "lightning", **SHARED_OUT}, {"num_workers": 2}, f"loader = {CALL}"),
         ({"framework": "ignite"}, {"num_workers": 2}, f"loader = {CALL}"),
-        ({"framework": "ray", **SHARED_OUT}, {"num_workers": 2},
-         f"loader = ray.train.torch.prepare_data_loader({CALL})"),
-        ({"loader": "monai.data.dataloader.DataLoader", "own_constructor": True,
-          "collate_fn": "monai.data.utils.list_data_collate", "worker_init_fn": "monai.data.utils.worker_init_fn"},
-         {"num_workers": 2}, f"loader = {CALL}"),
-        ({"framework": "webdataset", "batching": "none", "batch_size": None, "sampler_plain": True, "shuffle": False},
-         {"num_workers": 2}, "loader = wds.WebLoader(dataset, batch_size=None, num_workers=2)"),
+        (
+            {"framework": "ray", **SHARED_OUT},
+            {"num_workers": 2},
+            f"loader = ray.train.torch.prepare_data_loader({CALL})",
+        ),
+        (
+            {
+                "loader": "monai.data.dataloader.DataLoader",
+                "own_constructor": True,
+                "collate_fn": "monai.data.utils.list_data_collate",
+                "worker_init_fn": "monai.data.utils.worker_init_fn",
+            },
+            {"num_workers": 2},
+            f"loader = {CALL}",
+        ),
+        (
+            {
+                "framework": "webdataset",
+                "batching": "none",
+                "batch_size": None,
+                "sampler_plain": True,
+                "shuffle": False,
+            },
+            {"num_workers": 2},
+            "loader = wds.WebLoader(dataset, batch_size=None, num_workers=2)",
+        ),
         # Of timm, a loader that is the user's own.
         ({"framework": "timm"}, {"num_workers": 2}, f"loader = {CALL}"),
     ],
-)  # fmt: skip
+)
 def test_in_its_words(
     tmp_path: Path, config: dict[str, Any], changes: dict[str, Any], line: str
 ) -> None:

@@ -56,36 +56,71 @@ def plain(value: Any) -> Any:
 
 # What is made of `self` in a method, and how it is used.
 MADE = (
-    "made = json.loads(self.text)", "made = sorted(self.names)", "made = [v for v in self.numbers]",
-    "made = {name: n for n, name in enumerate(self.names)}", "made = np.cumsum(self.numbers)",
-    "made = torch.tensor(self.numbers)", "made = self.text.split()", "made = list(self.names)",
-    "made = np.random.rand(3)", "made = iter(self.numbers)", "made = self.changing()",
-    "made = [[v] for v in self.numbers]", "made = open(self.path)", "made = bytearray(self.text, 'ascii')",
+    "made = json.loads(self.text)",
+    "made = sorted(self.names)",
+    "made = [v for v in self.numbers]",
+    "made = {name: n for n, name in enumerate(self.names)}",
+    "made = np.cumsum(self.numbers)",
+    "made = torch.tensor(self.numbers)",
+    "made = self.text.split()",
+    "made = list(self.names)",
+    "made = np.random.rand(3)",
+    "made = iter(self.numbers)",
+    "made = self.changing()",
+    "made = [[v] for v in self.numbers]",
+    "made = open(self.path)",
+    "made = bytearray(self.text, 'ascii')",
     "with open(self.path) as file:\n    made = file.readlines()",
     "with open(self.path) as file:\n    made = file.readlines()\nindex += file.closed",
     "file = open(self.path)\nfor _ in range(2):\n    made = file.readline()",
     "file = open(self.path)\nhead = file.readline()\nmade = file.readline()",
     "file = open(self.path)\nmade = file.readline() + file.readline()",
     "file = open(self.path)\nmade = file.readlines()",
-    "made = self.names.index(self.names[index])", "made = self.numbers.index(self.numbers[index])",
-    "made = self.names[index] in self.names", "made = index not in self.numbers",
-    "print(index, file=self.log)", "made = print(index, file=self.log)",
-    "if index:\n    print(index, file=self.log)", "made = self.array[:][index]",
-    "made = self.array[index][:]", "made = np.array(self.numbers)[:][index]",
-    "made = [self.array[:][index], index]", "made = json.loads(self.text)[index % 4]",
-    "made = sorted(self.names)[index]", "made = json.loads('[[1], [2]]')[index % 2]",
-    "made = np.tile(self.numbers, (2, 1))[index % 2]", "made = list(map(list, self.names))[index]",
+    "made = self.names.index(self.names[index])",
+    "made = self.numbers.index(self.numbers[index])",
+    "made = self.names[index] in self.names",
+    "made = index not in self.numbers",
+    "print(index, file=self.log)",
+    "made = print(index, file=self.log)",
+    "if index:\n    print(index, file=self.log)",
+    "made = self.array[:][index]",
+    "made = self.array[index][:]",
+    "made = np.array(self.numbers)[:][index]",
+    "made = [self.array[:][index], index]",
+    "made = json.loads(self.text)[index % 4]",
+    "made = sorted(self.names)[index]",
+    "made = json.loads('[[1], [2]]')[index % 2]",
+    "made = np.tile(self.numbers, (2, 1))[index % 2]",
+    "made = list(map(list, self.names))[index]",
     "made = torch.tensor([self.numbers, self.numbers])[index % 2]",
-)  # fmt: skip
+)
 USED = (
-    "use = made", "use = made[index % len(made)]", "use = made[1:3]", "made.append(index)\nuse = len(made)",
-    "made[0] = index\nuse = made[0]", "use = made + made", "row = made[0:2]\nrow += row\nuse = row",
-    "use = np.asarray(made)", "use = list(made)", "use = next(made)", "use = len(str(made))",
-    "made += made\nuse = len(made)", "use = [made[0]]\nuse[0].append(index)", "use = made.pop()",
-    "use = self.kept(made)", "for each in made:\n    use = each", "use = made[0]\nuse *= 2", "use = 0",
-    "use = made.mean()", "del made[0]\nuse = made", "use = [*made]", "use = made[::-1]",
-    "first, *use = made", "self.text = str(index)\nuse = made", "use = lambda: made\nuse = use()",
-)  # fmt: skip
+    "use = made",
+    "use = made[index % len(made)]",
+    "use = made[1:3]",
+    "made.append(index)\nuse = len(made)",
+    "made[0] = index\nuse = made[0]",
+    "use = made + made",
+    "row = made[0:2]\nrow += row\nuse = row",
+    "use = np.asarray(made)",
+    "use = list(made)",
+    "use = next(made)",
+    "use = len(str(made))",
+    "made += made\nuse = len(made)",
+    "use = [made[0]]\nuse[0].append(index)",
+    "use = made.pop()",
+    "use = self.kept(made)",
+    "for each in made:\n    use = each",
+    "use = made[0]\nuse *= 2",
+    "use = 0",
+    "use = made.mean()",
+    "del made[0]\nuse = made",
+    "use = [*made]",
+    "use = made[::-1]",
+    "first, *use = made",
+    "self.text = str(index)\nuse = made",
+    "use = lambda: made\nuse = use()",
+)
 RETURNED = ("return use", "return index, use", "return {'use': use}", "return [use, self.array[0]]")
 NAMES = st.lists(st.text("abc", max_size=2), min_size=LENGTH, max_size=LENGTH)
 NUMBERS = st.lists(st.integers(-3, 3), min_size=LENGTH, max_size=LENGTH) | st.lists(
@@ -239,8 +274,10 @@ def columns(draw: Any) -> list[Any]:
 
 
 COLLATES = (
-    "return torch.tensor([s.tolist() for s in samples])", "return torch.tensor([s for s in samples])",
-    "return torch.tensor([s[0] for s in samples])", "xs = [x for x, _ in samples]\nreturn torch.tensor(xs)",
+    "return torch.tensor([s.tolist() for s in samples])",
+    "return torch.tensor([s for s in samples])",
+    "return torch.tensor([s[0] for s in samples])",
+    "xs = [x for x, _ in samples]\nreturn torch.tensor(xs)",
     "xs, ys = zip(*samples)\nreturn torch.tensor(xs), torch.tensor(ys)",
     "xs, ys = zip(*samples)\nreturn torch.FloatTensor(xs), len(xs), ys",
     "xs = []\nfor s in samples:\n    xs.append(s['x'].tolist())\nreturn {'x': torch.tensor(xs), 'n': len(samples)}",
@@ -248,8 +285,9 @@ COLLATES = (
     "xs = [s['x'] for s in samples if s is not None]\nreturn torch.tensor(xs)",
     "return torch.nn.utils.rnn.pad_sequence([torch.tensor(s) for s in samples])",
     "xs = [s['x'].tolist() for s in samples]\nxs[0] = xs[-1]\nreturn torch.tensor(xs)",
-    "return torch.LongTensor([s['x'] for s in samples])", "return torch.Tensor([s.tolist() for s in samples]).sum()",
-)  # fmt: skip
+    "return torch.LongTensor([s['x'] for s in samples])",
+    "return torch.Tensor([s.tolist() for s in samples]).sum()",
+)
 
 
 @EXAMPLES
@@ -279,13 +317,21 @@ def test_a_collate_function_without_lists_gives_the_same_batches(
 
 
 FORMS = (
-    "return self.x[index]", "return self.x[index], self.y[index]", "return {'x': self.x[index], 'y': self.y[index]}",
-    "return [self.x[index], index]", "return self.x[index], {'y': self.y[index], 'n': 1}",
-    "x = self.x[index]\nreturn torch.as_tensor(x), self.y[index]", "return torch.tensor(self.x[index])",
-    "return self.x[-1 - index]", "x = self.x[index]\nreturn x + x", "return torch.from_numpy(self.x[index]).float()",
-    "return torch.tensor([float(v) for v in self.x[index]])", "return float(self.x[index].sum())",
-    "made = sorted(self.x, key=repr)\nreturn made[index]", "return self.x[index], str(index)",
-)  # fmt: skip
+    "return self.x[index]",
+    "return self.x[index], self.y[index]",
+    "return {'x': self.x[index], 'y': self.y[index]}",
+    "return [self.x[index], index]",
+    "return self.x[index], {'y': self.y[index], 'n': 1}",
+    "x = self.x[index]\nreturn torch.as_tensor(x), self.y[index]",
+    "return torch.tensor(self.x[index])",
+    "return self.x[-1 - index]",
+    "x = self.x[index]\nreturn x + x",
+    "return torch.from_numpy(self.x[index]).float()",
+    "return torch.tensor([float(v) for v in self.x[index]])",
+    "return float(self.x[index].sum())",
+    "made = sorted(self.x, key=repr)\nreturn made[index]",
+    "return self.x[index], str(index)",
+)
 
 
 def kept(column: list[Any], how: str) -> Any:

@@ -220,8 +220,13 @@ def test_calls_that_training_does_without(line: str, needed: bool, costly: bool)
     assert shape is None or (shape.key, shape.costly) == ("not needed", costly)
 
 
-HELD = {"names": "texts", "places": "dict", "users": "list", "users[]": "list",
-        "global STOPWORDS": "texts"}  # fmt: skip
+HELD = {
+    "names": "texts",
+    "places": "dict",
+    "users": "list",
+    "users[]": "list",
+    "global STOPWORDS": "texts",
+}
 
 
 @pytest.mark.parametrize(
@@ -275,22 +280,41 @@ def test_a_statement_of_several_lines_is_one() -> None:
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["for k in range(9):", "    rows = torch.cat([rows, self.x[index, k]])"], "for k in range(9):"),
-        (["while len(drawn) < 9:", "    drawn.append(random.randrange(5))"],
-         "while len(drawn) < 9:"),
+        (
+            ["for k in range(9):", "    rows = torch.cat([rows, self.x[index, k]])"],
+            "for k in range(9):",
+        ),
+        (
+            ["while len(drawn) < 9:", "    drawn.append(random.randrange(5))"],
+            "while len(drawn) < 9:",
+        ),
         (["for path in self.views[index]:", "    views.append(decode(path))"], None),
-        (["x = [self.table.iloc[index, k] for k in range(9)]"],
-         "[self.table.iloc[index, k] for k in range(9)]"),
+        (
+            ["x = [self.table.iloc[index, k] for k in range(9)]"],
+            "[self.table.iloc[index, k] for k in range(9)]",
+        ),
         (["x = [decode(path) for path in self.views[index]]"], None),
-        (["for y in range(h):", "    for x in range(w):", "        out[y][x] = f(out[y][x], index)"],
-         "for y in range(h):"),
-        (["for y in range(h):", "    for x in range(w):", "        out[y, x] = f(index, v[y][x])"],
-         "for y in range(h):"),
+        (
+            [
+                "for y in range(h):",
+                "    for x in range(w):",
+                "        out[y][x] = f(out[y][x], index)",
+            ],
+            "for y in range(h):",
+        ),
+        (
+            [
+                "for y in range(h):",
+                "    for x in range(w):",
+                "        out[y, x] = f(index, v[y][x])",
+            ],
+            "for y in range(h):",
+        ),
         (["for y in range(h):", "    for x in range(w):", "        out[y] = f(x, index)"], None),
         (["for y in range(h):", "    for x in decoded:", "        out[y, x] = f(index)"], None),
         (["for y in range(h):", "    out[y, y] = f(index)"], None),
     ],
-)  # fmt: skip
+)
 def test_what_is_done_for_one_value_after_another(lines: list[str], said: str | None) -> None:
     shape = shape_of(body(*lines).split("\n"), lines[-1].strip())
     assert (shape is not None and shape.key == "one by one") is (said is not None)
@@ -347,10 +371,28 @@ def test_what_depends_on_one_of_several_arguments(used: str, key: str | None) ->
         (["x = made(self.a[index])", "y = x[:4]", "return y"], 0, "whole for a part"),
         (["x = np.sort(self.a[index])", "y = x[:4]", "return y"], 0, None),
         (["x = made(self.a[index])", "y = x[:4].mean()", "return x - y"], 0, None),
-        (["x = made(self.a[index])", "y = x[: x.shape[0] // 2]", "return y"], 0, "whole for a part"),
+        (
+            ["x = made(self.a[index])", "y = x[: x.shape[0] // 2]", "return y"],
+            0,
+            "whole for a part",
+        ),
         (["x = made(self.a[index])", "m = x.mean()", "return m"], 0, None),
-        (["for n, x in enumerate(open(P)):", "    if n == index:", "        return x"], 0, "searched"),
-        (["s = 0", "for n, x in enumerate(self.a):", "    s += x", "    if s > index:", "        return n"], 1, "searched"),
+        (
+            ["for n, x in enumerate(open(P)):", "    if n == index:", "        return x"],
+            0,
+            "searched",
+        ),
+        (
+            [
+                "s = 0",
+                "for n, x in enumerate(self.a):",
+                "    s += x",
+                "    if s > index:",
+                "        return n",
+            ],
+            1,
+            "searched",
+        ),
         (["x = np.where(self.a[index] == 0, 1, 2)", "return x"], 0, None),
         (["x = made(self.a[index])", "return x[:4], x[4]"], 0, None),
         (["x = made(self.a[index])", "return x[:4]"], 0, "whole for a part"),
@@ -360,7 +402,7 @@ def test_what_depends_on_one_of_several_arguments(used: str, key: str | None) ->
         (["return np.random.choice(self.items, p=self.weights)"], 0, "all for one"),
         (["return np.random.choice(self.items)"], 0, None),
     ],
-)  # fmt: skip
+)
 def test_other_lines(lines: list[str], line: int, key: str | None) -> None:
     assert key_of(body(*lines), lines[line]) == key
 
@@ -377,10 +419,14 @@ def test_what_a_loop_carries_along_is_not_the_same_for_each_sample() -> None:
 
 def test_what_a_stream_does_is_done_for_each_sample() -> None:
     source = body(
-        "table = read(self.path)", "for line in open(self.path):", "    names = read(self.path)",
-        "    for v in parsed(line):", "        x = torch.cat([x, v])", "    yield x",
+        "table = read(self.path)",
+        "for line in open(self.path):",
+        "    names = read(self.path)",
+        "    for v in parsed(line):",
+        "        x = torch.cat([x, v])",
+        "    yield x",
         head="def __iter__(self):\n",
-    )  # fmt: skip
+    )
     assert key_of(source, "table = read(self.path)") is None
     assert key_of(source, "names = read(self.path)") == "same"
     assert key_of(source, "x = torch.cat([x, v])") == "one by one"
@@ -388,14 +434,17 @@ def test_what_a_stream_does_is_done_for_each_sample() -> None:
 
 def test_an_argument_varies_if_a_call_gives_it_what_does() -> None:
     sources = [
-        ["def __getitem__(self, index):", "    env = self.connect(self.path)",
-         "    return read(env, index), self.apart(1)"],
+        [
+            "def __getitem__(self, index):",
+            "    env = self.connect(self.path)",
+            "    return read(env, index), self.apart(1)",
+        ],
         ["def connect(self, path):", "    return opened(path)"],
         ["def opened(path):", "    return lmdb.open(path)"],
         ["def read(env, key):", "    return env.get(key)"],
         ["def apart(self, *keys):", "    return [self.alone(*keys)]"],
         ["def never(path):", "    return opened_by(path)"],
-    ]  # fmt: skip
+    ]
     found = {each.function.name: each.varying for each in linked(sources) if each.function}
     assert found["connect"] == found["opened"] == set()
     assert found["read"] == {"key"} and found["never"] == {"path"}
@@ -406,9 +455,14 @@ def test_an_argument_varies_if_a_call_gives_it_what_does() -> None:
 
 
 def test_of_a_list_filled_in_a_loop_one_element_is_used() -> None:
-    source = ["def frame(self, path, at):", "    frames = []", "    while True:",
-              "        ok, image = capture.read(path)", "        frames.append(image)",
-              "    return frames[at]"]  # fmt: skip
+    source = [
+        "def frame(self, path, at):",
+        "    frames = []",
+        "    while True:",
+        "        ok, image = capture.read(path)",
+        "        frames.append(image)",
+        "    return frames[at]",
+    ]
     shape = shape_of(source, "ok, image = capture.read(path)")
     assert shape is not None and "`return frames[at]`" in shape.why
 
@@ -444,10 +498,7 @@ def __getitem__(self, index):
             "searched by SQL",
         ),
         ("state = self.memory[index]", "deque"),
-        (
-            "near = [key for key, box in self.tiles.items() if box.intersects(index)]",
-            "searched",
-        ),
+        ("near = [key for key, box in self.tiles.items() if box.intersects(index)]", "searched"),
         ("made = [parse(field) for field in self.fields if field in index]", "thrown away"),
         ("if box.holds(index):", "searched"),
         ("if state is not None:", "one by one"),
@@ -472,22 +523,57 @@ CROP = "crop = image[random.randint(0, 9) :].copy()"
     ("source", "found"),
     [
         (loop(CROP, "if bright(crop):", "    break"), True),
-        (loop("y = random.randint(0, 9)", "crop = image[y:].copy()", "if bright(crop):", "    return crop"), True),
+        (
+            loop(
+                "y = random.randint(0, 9)",
+                "crop = image[y:].copy()",
+                "if bright(crop):",
+                "    return crop",
+            ),
+            True,
+        ),
         (loop(CROP, "if dark(crop):", "    continue", "break"), True),
-        (loop(CROP, "if dark(crop):", "    continue", "kept.append(crop)", head="for attempt in range(9):"), False),
-        (loop("n = random.randint(0, 9)", "crop = enlarged(image, n)", "if n > 4:", "    break"), False),
-        (loop("n += random.randint(0, 9)", "crop = image[n:].copy()", "if n > 99:", "    break"), False),
+        (
+            loop(
+                CROP,
+                "if dark(crop):",
+                "    continue",
+                "kept.append(crop)",
+                head="for attempt in range(9):",
+            ),
+            False,
+        ),
+        (
+            loop("n = random.randint(0, 9)", "crop = enlarged(image, n)", "if n > 4:", "    break"),
+            False,
+        ),
+        (
+            loop("n += random.randint(0, 9)", "crop = image[n:].copy()", "if n > 99:", "    break"),
+            False,
+        ),
         (loop(CROP, "if bright(crop):", "    break", head="for attempt in range(9):"), True),
-        (body("crop = image", "while dark(crop):", "    " + CROP, "return crop", head="def cut(image):\n"), True),
+        (
+            body(
+                "crop = image",
+                "while dark(crop):",
+                "    " + CROP,
+                "return crop",
+                head="def cut(image):\n",
+            ),
+            True,
+        ),
         (loop("crop = image.resample(3)", "if small(crop):", "    break"), False),
         (loop("crop = self.file.read(9)", "if not crop:", "    break"), False),
         (loop(CROP, "kept.append(crop)", head="for attempt in range(9):"), False),
         (loop(CROP, "if bright(crop):", "    break", head="for image in images:"), False),
     ],
-)  # fmt: skip
+)
 def test_a_loop_that_draws_until_one_passes(source: str, found: bool) -> None:
-    line = next(each.strip() for each in source.split("\n") if each.strip().startswith("crop = ") and
-                each.startswith("        "))  # fmt: skip
+    line = next(
+        each.strip()
+        for each in source.split("\n")
+        if each.strip().startswith("crop = ") and each.startswith("        ")
+    )
     assert (key_of(source, line) == "thrown away") is found
 
 
@@ -501,13 +587,21 @@ NORMAL = ("img = img / 255.0", "img = (img - MEAN) / STD", "return torch.from_nu
         (("img = np.asarray(self.open(index))", *NORMAL), 2, True),
         (("img = cv2.imread(self.names[index]) / 127.5 - 1", NORMAL[2]), 0, True),
         (("img = np.asarray(self.open(index), np.float32)", *NORMAL), 2, False),
-        (("img = np.asarray(self.open(index)).astype('float32')", "img = img[::-1]", *NORMAL), 2, False),
+        (
+            ("img = np.asarray(self.open(index)).astype('float32')", "img = img[::-1]", *NORMAL),
+            2,
+            False,
+        ),
         (("img = torch.from_numpy(self.images[index]) / 255.0", "return img - 0.5"), 1, False),
         (("img = self.tensors[index] / 255.0", "return img - 0.5, np.mean(index)"), 1, False),
-        (("img = decoded(self.names[index])", NORMAL[0], NORMAL[1], "return img"), 2, False),  # a tensor
+        (
+            ("img = decoded(self.names[index])", NORMAL[0], NORMAL[1], "return img"),
+            2,
+            False,
+        ),  # a tensor
         (("img = np.asarray(self.open(index))", "img = img * 2", NORMAL[2]), 1, False),
     ],
-)  # fmt: skip
+)
 def test_what_numpy_computes_in_float64_of_bytes(
     lines: tuple[str, ...], hot: int, found: bool
 ) -> None:

@@ -44,10 +44,15 @@ def test_what_was_not_measured_is_no_evidence() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.5, "500 ns"), (27.3, "27.3 µs"), (1320, "1.32 ms"), (4.1e6, "4.10 s"), (7.3e8, "12 min 10 "
-    "s"),
-     (9e9, "2 h 30 min")],
-)  # fmt: skip
+    [
+        (0.5, "500 ns"),
+        (27.3, "27.3 µs"),
+        (1320, "1.32 ms"),
+        (4.1e6, "4.10 s"),
+        (7.3e8, "12 min 10 s"),
+        (9e9, "2 h 30 min"),
+    ],
+)
 def test_us(value: float, text: str) -> None:
     assert figures.us(value) == text
 

@@ -214,9 +214,23 @@ def test_a_run_without_any_says_nothing(recorded: Recorded) -> None:
 
 def test_frames_that_are_not_there_are_left_out(recorded: Recorded) -> None:
     loader_in(recorded[1])
-    torn = StackCapture(0, T0, T0 + MS, 25.0, False, "steady", (Frame("f", OWN, 1),),
-                 (Stack(4000, "m", "fetch", (0, 7), 3), Stack(4000, "m", "fetch", (0,), 2),
-                  Stack(4000, "m", "fetch", (), 1), Stack(4000, "m", "fetch", (0,), -4)), {4000: 2}, {})  # fmt: skip
+    torn = StackCapture(
+        0,
+        T0,
+        T0 + MS,
+        25.0,
+        False,
+        "steady",
+        (Frame("f", OWN, 1),),
+        (
+            Stack(4000, "m", "fetch", (0, 7), 3),
+            Stack(4000, "m", "fetch", (0,), 2),
+            Stack(4000, "m", "fetch", (), 1),
+            Stack(4000, "m", "fetch", (0,), -4),
+        ),
+        {4000: 2},
+        {},
+    )
 
     stage = code(with_bursts(recorded[0].path, torn)).stages["fetch"]
 

@@ -19,8 +19,11 @@ GET = "Rows.__getitem__ rows.py:4"
     [
         # One piece of what a line calls takes most of it: that piece.
         (
-            [(f"{GET} > Rows.load rows.py:9", 60), (f"{GET} > Rows.load rows.py:10", 20),
-             ("Rows.__getitem__ rows.py:5", 20)],
+            [
+                (f"{GET} > Rows.load rows.py:9", 60),
+                (f"{GET} > Rows.load rows.py:10", 20),
+                ("Rows.__getitem__ rows.py:5", 20),
+            ],
             [("rows.py:9", None, 0.6), ("rows.py:10", None, 0.2), ("rows.py:5", None, 0.2)],
         ),
         # None does: the call.
@@ -31,7 +34,10 @@ GET = "Rows.__getitem__ rows.py:4"
         ),
         # To name the line in which all happens would say nothing.
         (
-            [(f"{GET} > Words.encode words.py:{line}", n) for line, n in ((1, 40), (2, 35), (3, 25))],
+            [
+                (f"{GET} > Words.encode words.py:{line}", n)
+                for line, n in ((1, 40), (2, 35), (3, 25))
+            ],
             [("words.py:1", None, 0.4), ("words.py:2", None, 0.35), ("words.py:3", None, 0.25)],
         ),
         # A function that calls itself counts once.
@@ -40,7 +46,7 @@ GET = "Rows.__getitem__ rows.py:4"
             [("rows.py:9", "json loads", 1.0)],
         ),
     ],
-)  # fmt: skip
+)
 def test_a_line_is_divided_where_a_piece_of_it_takes_most(
     tmp_path: Path, stacks: list[tuple[str, int]], expected: list[tuple[str, str | None, float]]
 ) -> None:

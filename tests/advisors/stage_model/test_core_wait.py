@@ -19,10 +19,17 @@ def sample(
     at_s: float, pid: int, role: int, cpu_s: float, delay_s: float, **values: Any
 ) -> dict[str, Any]:
     return {
-        "t_ns": T0 + round(at_s * S), "pid": pid, "owner_pid": 4000, "role": role, "loader": 0 if role else -1,
-        "worker": 0 if role else -1, "cpu_user_ns": round(cpu_s * S), "cpu_system_ns": 0,
-        "run_delay_ns": round(delay_s * S), **values,
-    }  # fmt: skip
+        "t_ns": T0 + round(at_s * S),
+        "pid": pid,
+        "owner_pid": 4000,
+        "role": role,
+        "loader": 0 if role else -1,
+        "worker": 0 if role else -1,
+        "cpu_user_ns": round(cpu_s * S),
+        "cpu_system_ns": 0,
+        "run_delay_ns": round(delay_s * S),
+        **values,
+    }
 
 
 def recorded(runs: Path, samples: list[dict[str, Any]]) -> Any:

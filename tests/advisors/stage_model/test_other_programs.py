@@ -38,18 +38,34 @@ def recorded(
     times = [T0 + round(n * seconds / 20 * S) for n in range(21)]
     run.system(
         machine=[
-            {"t_ns": t, "cpu_user_pct": busy_pct - 5, "cpu_system_pct": 5.0, "cpu_idle_pct": 100 - busy_pct,
-             "cpu_iowait_pct": 0.0, "sampler_cpu_ns": 0, **(machine or {})}
+            {
+                "t_ns": t,
+                "cpu_user_pct": busy_pct - 5,
+                "cpu_system_pct": 5.0,
+                "cpu_idle_pct": 100 - busy_pct,
+                "cpu_iowait_pct": 0.0,
+                "sampler_cpu_ns": 0,
+                **(machine or {}),
+            }
             for t in times
         ],
         process=[
-            {"t_ns": t, "pid": 4000, "owner_pid": 4000, "role": 0, "loader": -1, "worker": -1,
-             "cpu_user_ns": round((t - T0) * main_cores), "cpu_system_ns": 0, "run_delay_ns": 0}
+            {
+                "t_ns": t,
+                "pid": 4000,
+                "owner_pid": 4000,
+                "role": 0,
+                "loader": -1,
+                "worker": -1,
+                "cpu_user_ns": round((t - T0) * main_cores),
+                "cpu_system_ns": 0,
+                "run_delay_ns": 0,
+            }
             for t in times
         ],
         core=[{"t_ns": t, "busy_pct": cores or [busy_pct] * 8} for t in times if cores != []],
         **host,
-    )  # fmt: skip
+    )
     return open_run(run.path)
 
 

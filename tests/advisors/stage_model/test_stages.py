@@ -81,10 +81,12 @@ def test_cpu_time_is_related_to_the_batches_it_was_measured_on(tmp_path: Path) -
 def test_copies_looked_at_stand_for_all_batches(tmp_path: Path) -> None:
     # Of one batch in five, of which one in four had nothing to copy: 2 ms of 10 in the others.
     rows = loop(
-        100, wait_ms=4, compute_ms=6,
+        100,
+        wait_ms=4,
+        compute_ms=6,
         h2d_copies=lambda n, t, w: (0 if n % 20 == 0 else 3) if n % 5 == 0 else -1,
         h2d_ns=lambda n, t, w: 2 * MS if n % 5 == 0 and n % 20 else -1,
-    )  # fmt: skip
+    )
     found = stages(loader_of(tmp_path, rows), "cuda:0")["h2d"]
     assert (found.count, found.mean_us) == (15, 2000)
     assert found.share == pytest.approx(0.75 * 0.2)

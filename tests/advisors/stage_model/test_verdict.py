@@ -12,12 +12,7 @@ import pytest
 
 from builders import MS, T0, RunBuilder, epoch_row, loop
 from loaderscope.advisors.schema.report_model import Basis, Verdict
-from loaderscope.advisors.stage_model.verdict import (
-    headroom,
-    lost_time,
-    share_with_range,
-    verdict,
-)
+from loaderscope.advisors.stage_model.verdict import headroom, lost_time, share_with_range, verdict
 from loaderscope.profiler.store.lanes.compacted import Compacted, Totals
 from loaderscope.profiler.store.run.run import LoaderRun
 from loaderscope.profiler.store.run.run_reader import open_run
@@ -35,9 +30,16 @@ def judge(tmp_path: Path, rows: list[dict[str, Any]], **facts: Any) -> tuple[Ver
 
 
 @pytest.mark.parametrize(
-    ("wait", "expected"), [(50, "input-bound"), (17, "input-bound"), (16, "balanced"), (6, "balanced"),
-                           (5, "compute-bound"), (0.1, "compute-bound")]
-)  # fmt: skip
+    ("wait", "expected"),
+    [
+        (50, "input-bound"),
+        (17, "input-bound"),
+        (16, "balanced"),
+        (6, "balanced"),
+        (5, "compute-bound"),
+        (0.1, "compute-bound"),
+    ],
+)
 def test_thresholds(tmp_path: Path, wait: float, expected: str) -> None:
     found, basis = judge(tmp_path, loop(200, wait_ms=wait, compute_ms=100 - wait))
     assert found == expected

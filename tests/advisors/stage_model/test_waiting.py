@@ -50,20 +50,37 @@ def history(ms_before_next: float, **parts: float) -> dict[str, Any]:
     ("before", "parts", "expected"),
     [
         # Fetching began 4 ms after next(): the workers were busy until then.
-        (-4, {"wait": 20, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2},
-         {"workers-busy": 4, "fetch": 8, "collate": 3, "hand-over": 1, "queue": 2, "unpack": 2}),
+        (
+            -4,
+            {"wait": 20, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2},
+            {"workers-busy": 4, "fetch": 8, "collate": 3, "hand-over": 1, "queue": 2, "unpack": 2},
+        ),
         # Half of the fetch was over when next() was entered.
-        (4, {"wait": 10, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2},
-         {"fetch": 4, "collate": 3, "hand-over": 1, "unpack": 2}),
+        (
+            4,
+            {"wait": 10, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2},
+            {"fetch": 4, "collate": 3, "hand-over": 1, "unpack": 2},
+        ),
         # Everything was over: what remains is taking it from the queue and rebuilding it.
-        (50, {"wait": 3, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2}, {"queue": 1, "unpack": 2}),
+        (
+            50,
+            {"wait": 3, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2},
+            {"queue": 1, "unpack": 2},
+        ),
         # Ready and pinned in the background long before: nothing of that is waiting.
-        (50, {"wait": 0.5, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2, "pin": 4}, {"other": 0.5}),
+        (
+            50,
+            {"wait": 0.5, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2, "pin": 4},
+            {"other": 0.5},
+        ),
         # Pinned while the loop waited.
-        (0, {"wait": 20, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2, "pin": 4},
-         {"fetch": 8, "collate": 3, "hand-over": 1, "queue": 2, "unpack": 2, "pin": 4}),
+        (
+            0,
+            {"wait": 20, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2, "pin": 4},
+            {"fetch": 8, "collate": 3, "hand-over": 1, "queue": 2, "unpack": 2, "pin": 4},
+        ),
     ],
-)  # fmt: skip
+)
 def test_with_workers_the_wait_is_laid_over_the_batchs_history(
     tmp_path: Path, before: float, parts: dict[str, float], expected: dict[str, float]
 ) -> None:
@@ -76,12 +93,20 @@ def test_with_workers_the_wait_is_laid_over_the_batchs_history(
 @pytest.mark.parametrize(
     ("rows", "expected"),
     [
-        (loop(10, wait_ms=10, index_ns=1 * MS, fetch_ns=6 * MS, collate_ns=2 * MS),
-         {"index": 10, "fetch": 60, "collate": 20, "other": 10}),
-        (loop(1, wait_ms=5, fetch_ns=9 * MS, collate_ns=2 * MS), {"fetch": 5}),  # never more than the wait
-        (loop(10, wait_ms=2), {"unknown": 20}),  # a plain iterable: nothing inside next() was measured
+        (
+            loop(10, wait_ms=10, index_ns=1 * MS, fetch_ns=6 * MS, collate_ns=2 * MS),
+            {"index": 10, "fetch": 60, "collate": 20, "other": 10},
+        ),
+        (
+            loop(1, wait_ms=5, fetch_ns=9 * MS, collate_ns=2 * MS),
+            {"fetch": 5},
+        ),  # never more than the wait
+        (
+            loop(10, wait_ms=2),
+            {"unknown": 20},
+        ),  # a plain iterable: nothing inside next() was measured
     ],
-)  # fmt: skip
+)
 def test_without_workers_waiting_is_the_work_itself(
     tmp_path: Path, rows: Any, expected: dict[str, float]
 ) -> None:
@@ -105,10 +130,18 @@ def test_causes_add_up_whatever_the_numbers(tmp_path: Path) -> None:
         return lambda n, t, w: int(rng.gamma(1, scale * MS)) if rng.random() > missing else None
 
     rows = loop(
-        3000, wait_ms=3, compute_ms=2, fetch_ns=some(3), collate_ns=some(1), pack_ns=some(1), unpack_ns=some(1),
-        queued_ns=some(2), pin_ns=some(1, 0.7), index_ns=some(0.1),
+        3000,
+        wait_ms=3,
+        compute_ms=2,
+        fetch_ns=some(3),
+        collate_ns=some(1),
+        pack_ns=some(1),
+        unpack_ns=some(1),
+        queued_ns=some(2),
+        pin_ns=some(1, 0.7),
+        index_ns=some(0.1),
         t_fetch_ns=lambda n, t, w: t + int(rng.normal(0, 5 * MS)) if rng.random() > 0.3 else None,
-    )  # fmt: skip
+    )
     found = waiting_of(tmp_path, rows)
     assert all(cause.seconds >= 0 for cause in found.causes.values())
     assert sum(cause.seconds for cause in found.causes.values()) == pytest.approx(9.0)
@@ -144,13 +177,14 @@ def kinds(run: Run):  # type: ignore[no-untyped-def]
 
 def test_only_waiting_while_batches_are_made_counts(tmp_path: Path) -> None:
     run = run_of(
-        tmp_path, 2,
+        tmp_path,
+        2,
         (50, "wait", "", 90, {Wait("pipe"): 90}),
         (60, "fetch", FETCH, 40, {Wait("lock", "", 2): 20, SLEEPS: 10, COMPUTES: 10}),
         (61, "collate", FETCH, 10, {Wait("lock", "", 1): 5, Wait("core"): 5}),
         (61, "idle", "", 90, {Wait("pipe"): 90}),
         (77, "fetch", FETCH, 90, {Wait("disk"): 90}),
-    )  # fmt: skip
+    )
     found = kinds(run)
     assert found is not None
     assert found.shares == {"shared lock": 20 / 35, "sleep": 10 / 35, "lock": 5 / 35}

@@ -98,10 +98,16 @@ def test_a_set_that_reads_nothing_waits_for_something_else(tmp_path: Path) -> No
 
 def test_without_looks_the_samplers_counters_stand_in(tmp_path: Path) -> None:
     rows = [
-        {"t_ns": T0 + n * 200 * MS, "pid": 4000, "owner_pid": 4000, "role": 0, "read_all_bytes": n * 24_000,
-         "read_disk_bytes": n * 12_000}
+        {
+            "t_ns": T0 + n * 200 * MS,
+            "pid": 4000,
+            "owner_pid": 4000,
+            "role": 0,
+            "read_all_bytes": n * 24_000,
+            "read_disk_bytes": n * 12_000,
+        }
         for n in range(10)
-    ]  # fmt: skip
+    ]
     found = summary(tmp_path, None, system={"process": rows, "machine": memory()["machine"]})
 
     assert found.samples == 0
@@ -117,9 +123,21 @@ def test_without_looks_the_samplers_counters_stand_in(tmp_path: Path) -> None:
 def test_what_was_not_measured_has_a_reason(tmp_path: Path) -> None:
     found = summary(tmp_path, None)
 
-    for name in ("opens_per_sample", "read_bytes_per_sample", "disk_bytes_per_sample", "read_calls_per_sample",
-                 "wait_us_per_open", "reopened_share", "sequential_share", "directories", "dataset_bytes",
-                 "memory_bytes", "reading_share", "decoding_share", "other_share"):  # fmt: skip
+    for name in (
+        "opens_per_sample",
+        "read_bytes_per_sample",
+        "disk_bytes_per_sample",
+        "read_calls_per_sample",
+        "wait_us_per_open",
+        "reopened_share",
+        "sequential_share",
+        "directories",
+        "dataset_bytes",
+        "memory_bytes",
+        "reading_share",
+        "decoding_share",
+        "other_share",
+    ):
         assert getattr(found, name) is None and found.reasons[name], name
 
 
@@ -190,10 +208,21 @@ def test_a_network_mount_of_any_name_is_one_everywhere(tmp_path: Path, name: byt
 
 @pytest.mark.parametrize(
     ("type_", "kind"),
-    [("ext4", "local"), ("xfs", "local"), ("apfs", "local"), ("overlay", "overlay"), ("nfs4", "network"),
-     ("CIFS", "network"), ("9p", "network"), ("fuse.sshfs", "fuse"), ("fuse", "fuse"), ("tmpfs", "memory"),
-     ("made-up", "other"), ("", "other")],
-)  # fmt: skip
+    [
+        ("ext4", "local"),
+        ("xfs", "local"),
+        ("apfs", "local"),
+        ("overlay", "overlay"),
+        ("nfs4", "network"),
+        ("CIFS", "network"),
+        ("9p", "network"),
+        ("fuse.sshfs", "fuse"),
+        ("fuse", "fuse"),
+        ("tmpfs", "memory"),
+        ("made-up", "other"),
+        ("", "other"),
+    ],
+)
 def test_kinds_of_file_systems(type_: str, kind: str) -> None:
     assert mount_kind(type_) == kind
 

@@ -122,8 +122,12 @@ def test_broken_samples_are_counted(tmp_path: Path, temp: Path) -> None:
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 @pytest.mark.parametrize("where", ["copying", "timing"])
 def test_nothing_is_left_when_it_is_broken_off(
-    error: type[BaseException], where: str, tmp_path: Path, temp: Path, monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+    error: type[BaseException],
+    where: str,
+    tmp_path: Path,
+    temp: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     calls = 0
 
     def break_off(*_: object) -> None:

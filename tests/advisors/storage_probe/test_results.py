@@ -14,11 +14,7 @@ from hypothesis import strategies as st
 from loaderscope.advisors.storage_probe.decoders import Decoder
 from loaderscope.advisors.storage_probe.formats import FORMATS
 from loaderscope.advisors.storage_probe.layout import Layout
-from loaderscope.advisors.storage_probe.payoff import (
-    MAX_EPOCHS,
-    EpochTimes,
-    pays_after,
-)
+from loaderscope.advisors.storage_probe.payoff import MAX_EPOCHS, EpochTimes, pays_after
 from loaderscope.advisors.storage_probe.probe_model import LayoutTrial
 from loaderscope.advisors.storage_probe.results import trials
 from loaderscope.advisors.storage_probe.source import Data

@@ -19,15 +19,26 @@ LOAD, COPY, KERNEL = 6.0, 4.0, 5.0
 
 
 def model(
-    path: Path, wait: float, compute: float, device: float, stall: float, steps: DeviceSteps | None = None,
-    pin: bool = True, **columns: Any,
-) -> WhatIf:  # fmt: skip
+    path: Path,
+    wait: float,
+    compute: float,
+    device: float,
+    stall: float,
+    steps: DeviceSteps | None = None,
+    pin: bool = True,
+    **columns: Any,
+) -> WhatIf:
     """A loop that computes its batches in LOAD ms and copies them in COPY; all times of a step in
     ms."""
     ns = {
-        "fetch_ns": LOAD, "fetch_cpu_ns": LOAD, "compute_device_ns": device, "stall_ns": stall, "h2d_ns": COPY,
-        "h2d_host_ns": COPY, **{name: value for name, value in columns.items() if name.endswith("_ns")},
-    }  # fmt: skip
+        "fetch_ns": LOAD,
+        "fetch_cpu_ns": LOAD,
+        "compute_device_ns": device,
+        "stall_ns": stall,
+        "h2d_ns": COPY,
+        "h2d_host_ns": COPY,
+        **{name: value for name, value in columns.items() if name.endswith("_ns")},
+    }
     counts = {"h2d_copies": 1, "h2d_pinned": 1, "h2d_blocking": 0, "h2d_bytes": 1_000_000}
     counts.update({name: value for name, value in columns.items() if not name.endswith("_ns")})
     columns = dict.fromkeys(("index_ns", "collate_ns", "collate_cpu_ns"), 0)

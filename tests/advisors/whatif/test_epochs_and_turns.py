@@ -79,10 +79,22 @@ def in_worker(
     for number, row in enumerate(rows):
         begin = T0 - 50 * MS + round(number * made_ms * MS)
         row |= {
-            "fetch_ns": round(made_ms * MS), "fetch_cpu_ns": round(cpu_ms * MS), "collate_ns": 0, "collate_cpu_ns": 0,
-            "pack_ns": round(pack_ms * MS), "unpack_ns": 0, "queued_ns": 0, "t_fetch_ns": begin, "task": number,
-            "worker": 0, "worker_pid": 5000, "index_ns": 0, "tensors": 1, "bytes": 1000, "pickled_bytes": 1000,
-        }  # fmt: skip
+            "fetch_ns": round(made_ms * MS),
+            "fetch_cpu_ns": round(cpu_ms * MS),
+            "collate_ns": 0,
+            "collate_cpu_ns": 0,
+            "pack_ns": round(pack_ms * MS),
+            "unpack_ns": 0,
+            "queued_ns": 0,
+            "t_fetch_ns": begin,
+            "task": number,
+            "worker": 0,
+            "worker_pid": 5000,
+            "index_ns": 0,
+            "tensors": 1,
+            "bytes": 1000,
+            "pickled_bytes": 1000,
+        }
     return rows, [epoch_row(rows)]
 
 
@@ -122,10 +134,16 @@ def test_what_main_waited_for_a_core_is_not_drawing(tmp_path: Path) -> None:
     for row in rows:
         row["index_ns"] = 4 * MS
     samples = [
-        {"t_ns": T0 + s * 10**9, "pid": 4000, "role": 0, "cpu_user_ns": s * 10**9 // 2, "cpu_system_ns": 0,
-         "run_delay_ns": s * 10**9 // 2}
+        {
+            "t_ns": T0 + s * 10**9,
+            "pid": 4000,
+            "role": 0,
+            "cpu_user_ns": s * 10**9 // 2,
+            "cpu_system_ns": 0,
+            "run_delay_ns": s * 10**9 // 2,
+        }
         for s in (0, 1)
-    ]  # fmt: skip
+    ]
     quiet = workload(tmp_path / "quiet", rows, epochs, CONFIG)
     crowded = workload(tmp_path / "crowded", rows, epochs, CONFIG, samples)
     assert quiet.index_ns.mean() == 4 * MS and crowded.index_ns.mean() == pytest.approx(2 * MS)

@@ -20,10 +20,15 @@ def tuned(runs: Path, id_: str, host: str, gains: list[float], **facts: Any) -> 
     process = run.process(host=host)
     process.loader([])
     trials = [
-        {"settings": {**OWN, "num_workers": 8}, "predicted": [1.5, 1.8, 2.1], "measured": [0.98 * g, g, 1.02 * g],
-         "outcome": "proven", "seconds": 9.0}
+        {
+            "settings": {**OWN, "num_workers": 8},
+            "predicted": [1.5, 1.8, 2.1],
+            "measured": [0.98 * g, g, 1.02 * g],
+            "outcome": "proven",
+            "seconds": 9.0,
+        }
         for g in gains
-    ]  # fmt: skip
+    ]
     told = {"own": OWN, "chosen": OWN, "decided": True, "said": "done", "trials": trials}
     told |= {"switches": [], **facts}
     (process.path / "tune0.json").write_text(json.dumps(told))

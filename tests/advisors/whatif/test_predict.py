@@ -62,10 +62,20 @@ def alone(
 ) -> list[dict[str, Any]]:
     """Rows of a loop without workers."""
     return loop(
-        batches, fetch_ms + 0.01, compute_ms,
-        **{"index_ns": 0, "collate_ns": 0, "collate_cpu_ns": 0, "tensors": 1, "bytes": 1000,
-           "fetch_ns": round(fetch_ms * MS), "fetch_cpu_ns": round(cpu_ms * MS), **columns},
-    )  # fmt: skip
+        batches,
+        fetch_ms + 0.01,
+        compute_ms,
+        **{
+            "index_ns": 0,
+            "collate_ns": 0,
+            "collate_cpu_ns": 0,
+            "tensors": 1,
+            "bytes": 1000,
+            "fetch_ns": round(fetch_ms * MS),
+            "fetch_cpu_ns": round(cpu_ms * MS),
+            **columns,
+        },
+    )
 
 
 def starved(
@@ -79,12 +89,28 @@ def starved(
     """Rows of a loop that always waits for workers which are always busy."""
     step = columns.pop("step_ms", max(fetch_ms / workers, compute_ms + 0.1))
     return loop(
-        batches, step - compute_ms, compute_ms, first_wait_ms=fetch_ms,
-        **{"index_ns": 0, "fetch_ns": round(fetch_ms * MS), "fetch_cpu_ns": round(cpu_ms * MS), "collate_ns": 0,
-           "collate_cpu_ns": 0, "pack_ns": MS // 10, "queued_ns": MS // 20, "unpack_ns": MS // 50, "tensors": 1,
-           "bytes": 1000, "pickled_bytes": 100, "task": lambda n, t, w: n, "worker": lambda n, t, w: n % workers,
-           "t_fetch_ns": lambda n, t, w: t + w - round((fetch_ms + 0.2) * MS), **columns},
-    )  # fmt: skip
+        batches,
+        step - compute_ms,
+        compute_ms,
+        first_wait_ms=fetch_ms,
+        **{
+            "index_ns": 0,
+            "fetch_ns": round(fetch_ms * MS),
+            "fetch_cpu_ns": round(cpu_ms * MS),
+            "collate_ns": 0,
+            "collate_cpu_ns": 0,
+            "pack_ns": MS // 10,
+            "queued_ns": MS // 20,
+            "unpack_ns": MS // 50,
+            "tensors": 1,
+            "bytes": 1000,
+            "pickled_bytes": 100,
+            "task": lambda n, t, w: n,
+            "worker": lambda n, t, w: n % workers,
+            "t_fetch_ns": lambda n, t, w: t + w - round((fetch_ms + 0.2) * MS),
+            **columns,
+        },
+    )
 
 
 def with_workers(workers: int, **config: Any) -> dict[str, Any]:
@@ -244,10 +270,20 @@ def test_stage_factors_scale_stages(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {}, {"num_workers": 0}, {"fetch": 1.0}, {"prefetch_factor": 8}, {"persistent_workers": True}, {"pin": 0.5},
-        {"collate": 0.5}, {"transfer": 0.5}, {"h2d": 0.5}, {"in_order": False}, {"startup": 0.1}, {"cpus": 64},
+        {},
+        {"num_workers": 0},
+        {"fetch": 1.0},
+        {"prefetch_factor": 8},
+        {"persistent_workers": True},
+        {"pin": 0.5},
+        {"collate": 0.5},
+        {"transfer": 0.5},
+        {"h2d": 0.5},
+        {"in_order": False},
+        {"startup": 0.1},
+        {"cpus": 64},
     ],
-)  # fmt: skip
+)
 def test_what_changes_nothing_is_exactly_one(tmp_path: Path, changes: dict[str, Any]) -> None:
     assert WhatIf(workload(tmp_path, alone(10, 10, 5))).predict(**changes) == SAME
 

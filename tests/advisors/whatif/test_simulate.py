@@ -34,9 +34,16 @@ def times(count: int = COUNT, **values: Any) -> Times:
 
 def setting(workers: int, **values: Any) -> Setting:
     usual = {
-        "prefetch": 2, "in_order": True, "pin": False, "cpus": 1000.0, "compute_weight": 1.0, "start_ns": 0.0,
-        "cold_ns": 0.0, "hop_ns": 0.0, "more_tasks": True,
-    }  # fmt: skip
+        "prefetch": 2,
+        "in_order": True,
+        "pin": False,
+        "cpus": 1000.0,
+        "compute_weight": 1.0,
+        "start_ns": 0.0,
+        "cold_ns": 0.0,
+        "hop_ns": 0.0,
+        "more_tasks": True,
+    }
     return Setting(workers=workers, **{**usual, **values})
 
 
@@ -50,24 +57,43 @@ def a_step(found: Epoch) -> float:
     ("parts", "workers", "facts", "step"),
     [
         # Workers that only wait add up until the loop is the limit.
-        *(({"work_idle": 10, "compute_idle": 2}, workers, {}, pytest.approx(step, rel=0.02))
-          for workers, step in ((0, 12), (1, 10), (2, 5), (4, 2.5), (5, 2), (8, 2))),
+        *(
+            ({"work_idle": 10, "compute_idle": 2}, workers, {}, pytest.approx(step, rel=0.02))
+            for workers, step in ((0, 12), (1, 10), (2, 5), (4, 2.5), (5, 2), (8, 2))
+        ),
         # Those that compute share the cores.
-        *(({"work_cpu": 10}, workers, {"cpus": 3.0}, pytest.approx(step, rel=0.05))
-          for workers, step in ((1, 10), (2, 5), (3, 10 / 3), (4, 10 / 3), (12, 10 / 3))),
+        *(
+            ({"work_cpu": 10}, workers, {"cpus": 3.0}, pytest.approx(step, rel=0.05))
+            for workers, step in ((1, 10), (2, 5), (3, 10 / 3), (4, 10 / 3), (12, 10 / 3))
+        ),
         # Two cores, 8 ms of work a batch in three workers, 4 ms of computing in main: 12 ms of CPU a step.
         ({"work_cpu": 8, "compute_cpu": 4}, 3, {"cpus": 2.0}, pytest.approx(6, rel=0.05)),
         # A loop that wants both cores at once does not get them from busy workers, and its own computing takes
         # longer: 8 + 2 cores x 4 of CPU, on two cores.
-        ({"work_cpu": 8, "compute_cpu": 4}, 3, {"cpus": 2.0, "compute_weight": 2.0}, pytest.approx(8, rel=0.05)),
+        (
+            {"work_cpu": 8, "compute_cpu": 4},
+            3,
+            {"cpus": 2.0, "compute_weight": 2.0},
+            pytest.approx(8, rel=0.05),
+        ),
         ({"work_cpu": 2, "compute_cpu": 1}, 0, {"cpus": 0.5}, pytest.approx(6)),
         ({"work_cpu": 2}, 2, {"cpus": 0.5}, pytest.approx(4, rel=0.05)),
         # Taking batches out of the queue limits the loop; a pin thread works beside it.
         ({"work_idle": 1, "receive": 3, "compute_idle": 2}, 8, {}, pytest.approx(5)),
-        ({"work_idle": 1, "receive": 1, "pin_cpu": 3, "compute_idle": 2}, 8, {"pin": True}, pytest.approx(3)),
-        ({"work_idle": 1, "receive": 1, "pin_cpu": 7, "compute_idle": 2}, 8, {"pin": True}, pytest.approx(7)),
+        (
+            {"work_idle": 1, "receive": 1, "pin_cpu": 3, "compute_idle": 2},
+            8,
+            {"pin": True},
+            pytest.approx(3),
+        ),
+        (
+            {"work_idle": 1, "receive": 1, "pin_cpu": 7, "compute_idle": 2},
+            8,
+            {"pin": True},
+            pytest.approx(7),
+        ),
     ],
-)  # fmt: skip
+)
 def test_how_long_a_step_takes(
     parts: dict[str, float], workers: int, facts: dict[str, Any], step: Any
 ) -> None:
@@ -136,9 +162,16 @@ def test_the_time_of_work_includes_waiting_for_a_core() -> None:
 )
 @settings(max_examples=150, deadline=None)
 def test_no_loop_is_faster_than_its_parts_or_slower_than_their_sum(
-    work_cpu: list[float], work_idle: list[float], compute: float, receive: float, workers: int, prefetch: int,
-    cpus: float, in_order: bool, pin: bool,
-) -> None:  # fmt: skip
+    work_cpu: list[float],
+    work_idle: list[float],
+    compute: float,
+    receive: float,
+    workers: int,
+    prefetch: int,
+    cpus: float,
+    in_order: bool,
+    pin: bool,
+) -> None:
     """Asserts that batches end in order, not before the slowest part can have made them all, and
     not later than all parts one after another would."""
     parts = {"compute_cpu": compute, "receive": receive, "pin_cpu": receive}

@@ -35,10 +35,21 @@ def from_workers(
     """Batches of 5 ms of work, sent 20 ms before they are taken (`ready`), or just before."""
     early = 20 * MS if ready else 0
     return loop(
-        batches, wait_ms, compute_ms,
-        **{"index_ns": 0, "fetch_ns": 5 * MS, "collate_ns": 0, "pack_ns": 0, "unpack_ns": MS // 10, "task": 0,
-           "queued_ns": early + MS // 5, "t_fetch_ns": lambda n, t, w: t - early - 5 * MS, **columns},
-    )  # fmt: skip
+        batches,
+        wait_ms,
+        compute_ms,
+        **{
+            "index_ns": 0,
+            "fetch_ns": 5 * MS,
+            "collate_ns": 0,
+            "pack_ns": 0,
+            "unpack_ns": MS // 10,
+            "task": 0,
+            "queued_ns": early + MS // 5,
+            "t_fetch_ns": lambda n, t, w: t - early - 5 * MS,
+            **columns,
+        },
+    )
 
 
 def test_rows_of_a_long_run_are_blocks_spread_over_it() -> None:
@@ -112,8 +123,20 @@ def test_epochs_made_with_other_settings_do_not_count(tmp_path: Path) -> None:
     not their mean."""
     lanes, start = [], T0
     for number, fetch_ms in enumerate((10.0, 1.0, 10.0, 1.0)):
-        lanes.append(loop(80, fetch_ms + 0.1, 1.0, epoch=number, start_ns=start, fetch_ns=round(fetch_ms * MS),
-                          fetch_cpu_ns=round(fetch_ms * MS), collate_ns=0, collate_cpu_ns=0, index_ns=0))  # fmt: skip
+        lanes.append(
+            loop(
+                80,
+                fetch_ms + 0.1,
+                1.0,
+                epoch=number,
+                start_ns=start,
+                fetch_ns=round(fetch_ms * MS),
+                fetch_cpu_ns=round(fetch_ms * MS),
+                collate_ns=0,
+                collate_cpu_ns=0,
+                index_ns=0,
+            )
+        )
         start = lanes[-1][-1]["t_ns"] + 100 * MS
     rows = [row for lane in lanes for row in lane]
     builder = RunBuilder(tmp_path)

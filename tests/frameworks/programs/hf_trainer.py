@@ -23,9 +23,17 @@ class Model(torch.nn.Module):
 if __name__ == "__main__":
     torch.manual_seed(0)
     arguments = TrainingArguments(
-        sys.argv[1], use_cpu=True, report_to=[], num_train_epochs=2, eval_strategy="steps", eval_steps=3,
-        per_device_train_batch_size=BATCH, per_device_eval_batch_size=BATCH, save_strategy="no", disable_tqdm=True,
-    )  # fmt: skip
+        sys.argv[1],
+        use_cpu=True,
+        report_to=[],
+        num_train_epochs=2,
+        eval_strategy="steps",
+        eval_steps=3,
+        per_device_train_batch_size=BATCH,
+        per_device_eval_batch_size=BATCH,
+        save_strategy="no",
+        disable_tqdm=True,
+    )
     callbacks = []
     if "callback" in sys.argv:
         from loaderscope.integrations.transformers import LoaderscopeCallback

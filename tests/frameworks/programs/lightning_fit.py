@@ -51,10 +51,16 @@ if __name__ == "__main__":
 
         callbacks, loggers = [LoaderscopeCallback()], [Logger()]
     trainer = lightning.Trainer(
-        accelerator="cpu", devices=devices, strategy="ddp" if devices > 1 else "auto", max_epochs=2, logger=loggers,
+        accelerator="cpu",
+        devices=devices,
+        strategy="ddp" if devices > 1 else "auto",
+        max_epochs=2,
+        logger=loggers,
         callbacks=callbacks,
-        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
-    )  # fmt: skip
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
     module = Module()
     trainer.fit(module, datamodule=Data())
     trainer.test(module, datamodule=Data(), verbose=False)

@@ -11,9 +11,13 @@ if __name__ == "__main__":
     network = torch.nn.Linear(4, 1)
     device = torch.device("cpu")
     trainer = SupervisedTrainer(
-        device=device, max_epochs=2, train_data_loader=DataLoader(data, batch_size=4, shuffle=True), network=network,
-        optimizer=torch.optim.SGD(network.parameters(), 0.1), loss_function=torch.nn.MSELoss(),
-    )  # fmt: skip
+        device=device,
+        max_epochs=2,
+        train_data_loader=DataLoader(data, batch_size=4, shuffle=True),
+        network=network,
+        optimizer=torch.optim.SGD(network.parameters(), 0.1),
+        loss_function=torch.nn.MSELoss(),
+    )
     trainer.run()
     SupervisedEvaluator(
         device=device, val_data_loader=DataLoader(data, batch_size=4), network=network

@@ -27,7 +27,16 @@ if __name__ == "__main__":
     torch.manual_seed(0)
     model = YOLO("yolov8n.yaml")
     model.train(
-        data=str(folder / "data.yaml"), epochs=2, batch=4, imgsz=32, workers=0, device="cpu", plots=False, amp=False,
-        project=str(folder), verbose=False, seed=0,
-    )  # fmt: skip
+        data=str(folder / "data.yaml"),
+        epochs=2,
+        batch=4,
+        imgsz=32,
+        workers=0,
+        device="cpu",
+        plots=False,
+        amp=False,
+        project=str(folder),
+        verbose=False,
+        seed=0,
+    )
     told(float(sum(p.sum() for p in model.model.parameters())))

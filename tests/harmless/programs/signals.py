@@ -92,10 +92,21 @@ def terminated_by_another(after: float) -> None:
 
 
 # How far the loop came when it was interrupted.
-BY_CHANCE = ("batches", "end random state of torch", "end random state of numpy", "end random "
-"state of random",
-             "end maps", "end descriptors", "end threads", "end children", "end active children", "end waited for",
-             "end shared memory", "left running", "stderr")  # fmt: skip
+BY_CHANCE = (
+    "batches",
+    "end random state of torch",
+    "end random state of numpy",
+    "end random state of random",
+    "end maps",
+    "end descriptors",
+    "end threads",
+    "end children",
+    "end active children",
+    "end waited for",
+    "end shared memory",
+    "left running",
+    "stderr",
+)
 
 # Judged at many moments, see test_signals_at_moments.py; here at one.
 AT_MOMENTS = {

@@ -597,8 +597,7 @@ def adapting(watch: Watch, workers: int) -> None:
     LOSSES.clear()
     sampler = Adapting(RandomSampler(range(LENGTH)), BATCH, False)
     going(
-        in_batches(watch, workers, sampler),
-        lambda step, batch: LOSSES.append(float(torch.rand(1))),
+        in_batches(watch, workers, sampler), lambda step, batch: LOSSES.append(float(torch.rand(1)))
     )
 
 

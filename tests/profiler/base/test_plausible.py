@@ -90,6 +90,9 @@ def test_every_column_has_a_limit_that_real_figures_fit():
         "t_ns": 10 * 365 * 86_400 * 10**9,  # ten years after the boot
         "wait_ns": 30 * 86_400 * 10**9,  # a month
         "cpu_user_ns": 128 * 365 * 86_400 * 10**9,  # 128 cores, a year
-        "mem_total_bytes": 24 << 40, "disk_read_bytes": 100 << 50, "cpu_idle_pct": 100.0, "rank": 100_000,
-    }.items():  # fmt: skip
+        "mem_total_bytes": 24 << 40,
+        "disk_read_bytes": 100 << 50,
+        "cpu_idle_pct": 100.0,
+        "rank": 100_000,
+    }.items():
         assert believable(name, value)

@@ -42,9 +42,17 @@ class Facts(Struct, frozen=True):
 
 
 WHOLE = {
-    "name": "x", "short": "abcd", "share": 0.5, "shape": [2, 3], "words": ["a", "b"], "rows": [["read", 2, 7]],
-    "span": {"low": 1, "high": 2.0}, "count": [1, 2], "reasons": {"a": "b"}, "inside": [{"name": "y"}],
-}  # fmt: skip
+    "name": "x",
+    "short": "abcd",
+    "share": 0.5,
+    "shape": [2, 3],
+    "words": ["a", "b"],
+    "rows": [["read", 2, 7]],
+    "span": {"low": 1, "high": 2.0},
+    "count": [1, 2],
+    "reasons": {"a": "b"},
+    "inside": [{"name": "y"}],
+}
 
 
 def test_what_is_whole_arrives():

@@ -207,10 +207,19 @@ def test_workers_that_say_nothing_are_noticed(monkeypatch):
 @pytest.mark.parametrize(
     ("version", "tried"),
     [
-        ("2.4.1+cu121", True), ("2.7.0", True), ("2.13.0+cpu", True), ("2.15.1", True), (None, True), ("", True),
-        ("strange", True), ("2.14.1", False), ("2.16.0.dev20261101+cu132", False), ("3.0", False), ("2.40", False),
+        ("2.4.1+cu121", True),
+        ("2.7.0", True),
+        ("2.13.0+cpu", True),
+        ("2.15.1", True),
+        (None, True),
+        ("", True),
+        ("strange", True),
+        ("2.14.1", False),
+        ("2.16.0.dev20261101+cu132", False),
+        ("3.0", False),
+        ("2.40", False),
     ],
-)  # fmt: skip
+)
 def test_a_torch_never_tried_is_named(version, tried):
     said = torch_parts.untried(version)
     assert (said is None) is tried

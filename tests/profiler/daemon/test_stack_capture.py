@@ -212,8 +212,14 @@ def test_others_do_not(place, made, how, reason):
     assert not made and place.reason == reason
 
 
-@pytest.mark.parametrize("how", [{"batches": 12}, {"batches": 100, "wait_ms": 4.0, "compute_ms": 2.0},
-                                 {"batches": 5, "wait_ms": 300.0}])  # fmt: skip
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"batches": 12},
+        {"batches": 100, "wait_ms": 4.0, "compute_ms": 2.0},
+        {"batches": 5, "wait_ms": 300.0},
+    ],
+)
 def test_a_slow_loader_is_certain_within_a_second(place, made, how):
     place.begin(**how)
     assert [one.pid for one in made] == [50, 51, 52]

@@ -40,8 +40,12 @@ def compiled_house():
 
 
 def parts(imported):
-    rooms = {"native": ("form",), "record.iterate": ("iterators", "iteration", "recorder"), "store.lanes": ("lane",),
-             "record.transit": ("envelope", "fetchers", "worker")}  # fmt: skip
+    rooms = {
+        "native": ("form",),
+        "record.iterate": ("iterators", "iteration", "recorder"),
+        "store.lanes": ("lane",),
+        "record.transit": ("envelope", "fetchers", "worker"),
+    }
     return SimpleNamespace(
         **{name: imported(f"profiler.{room}.{name}") for room in rooms for name in rooms[room]}
     )
@@ -91,8 +95,11 @@ def test_one_form_is_used_everywhere(house):
     hooks, in_use = house.form.hooks, house.form.native is not None
     assert (house.form.why_python == "") == in_use == (hooks is house.form.native)
     assert hooks.__name__.endswith(".native._native" if in_use else ".native.python_form")
-    for ours, theirs in ((house.iteration.Iteration, hooks.BatchTimings), (house.lane.Lane, hooks.LaneState),
-                         (house.envelope.Envelope, hooks.Parcel)):  # fmt: skip
+    for ours, theirs in (
+        (house.iteration.Iteration, hooks.BatchTimings),
+        (house.lane.Lane, hooks.LaneState),
+        (house.envelope.Envelope, hooks.Parcel),
+    ):
         assert issubclass(ours, theirs)
 
 

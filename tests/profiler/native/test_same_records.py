@@ -27,13 +27,30 @@ EPOCHS, ROWS, BATCH_SIZE = 2, 200, 3
 BATCHES = -(-ROWS // BATCH_SIZE)
 
 # What is known before: the same in both forms, value by value.
-KNOWN = ("seq", "samples", "epoch", "task", "worker", "flags", "digest", *(
-    field.name for field in BATCH.fields if field.name.startswith("h2d_")
-), "compute_device_ns", "stall_ns")  # fmt: skip
+KNOWN = (
+    "seq",
+    "samples",
+    "epoch",
+    "task",
+    "worker",
+    "flags",
+    "digest",
+    *(field.name for field in BATCH.fields if field.name.startswith("h2d_")),
+    "compute_device_ns",
+    "stall_ns",
+)
 OF_THE_ORDER = ("seq", "samples", "worker", "compute_ns", "digest")  # in which the batches come
 # Which are looked at in detail depends on how long they took: measured in both, or in neither.
-DETAIL = ("fetch_cpu_ns", "collate_cpu_ns", "bytes", "tensors", "own_ns", "sample_min_ns", "sample_median_ns",
-          "sample_max_ns")  # fmt: skip
+DETAIL = (
+    "fetch_cpu_ns",
+    "collate_cpu_ns",
+    "bytes",
+    "tensors",
+    "own_ns",
+    "sample_min_ns",
+    "sample_median_ns",
+    "sample_max_ns",
+)
 # Whatever else there is was measured in both, or in neither.
 
 
@@ -61,9 +78,11 @@ MAKE = {
 def pinning(monkeypatch):
     """A device that is none: torch pins what it hands over, and pinning copies."""
     for name, value in {
-        "is_available": lambda: True, "current_accelerator": lambda *more: torch.device("cuda"),
-        "set_device_index": lambda index: None, "current_device_index": lambda: 0,
-    }.items():  # fmt: skip
+        "is_available": lambda: True,
+        "current_accelerator": lambda *more: torch.device("cuda"),
+        "set_device_index": lambda index: None,
+        "current_device_index": lambda: 0,
+    }.items():
         monkeypatch.setattr(torch.accelerator, name, value)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor, *device: tensor.clone())
@@ -199,15 +218,43 @@ def test_a_received_record_field_by_field(form, pins, in_order):
         assert arrived.payload is None and list(step.drawn) == [9] and step.drawn[9][1] == 3
         first, second, bare = np.frombuffer(lane.buf[lanes.WINDOW_AT :], dtype=dtype())
     known = dict.fromkeys(first.dtype.names, -1) | {
-        "seq": 1, "index_ns": 44, "fetch_ns": 200, "collate_ns": 30, "samples": 3, "epoch": 5, "t_fetch_ns": 1000,
-        "pack_ns": 55, "queued_ns": 0, "unpack_ns": 70, "pin_ns": 80 if pins else -1, "pickled_bytes": 640, "task": 7,
-        "worker_pid": 4321, "worker": 1, "outstanding": 4, "ready": 2 + 3 * pins + 3 * in_order, "fetch_cpu_ns": 150,
-        "collate_cpu_ns": 25, "bytes": 4096, "tensors": 3, "own_ns": math.nan,
-        "sample_min_ns": 1.5, "sample_median_ns": 2.5, "sample_max_ns": 3.5,
-    }  # fmt: skip
+        "seq": 1,
+        "index_ns": 44,
+        "fetch_ns": 200,
+        "collate_ns": 30,
+        "samples": 3,
+        "epoch": 5,
+        "t_fetch_ns": 1000,
+        "pack_ns": 55,
+        "queued_ns": 0,
+        "unpack_ns": 70,
+        "pin_ns": 80 if pins else -1,
+        "pickled_bytes": 640,
+        "task": 7,
+        "worker_pid": 4321,
+        "worker": 1,
+        "outstanding": 4,
+        "ready": 2 + 3 * pins + 3 * in_order,
+        "fetch_cpu_ns": 150,
+        "collate_cpu_ns": 25,
+        "bytes": 4096,
+        "tensors": 3,
+        "own_ns": math.nan,
+        "sample_min_ns": 1.5,
+        "sample_median_ns": 2.5,
+        "sample_max_ns": 3.5,
+    }
     assert fields(first) == known
-    again = {"seq": 2, "index_ns": -1, "samples": -1, "pack_ns": -1, "queued_ns": -1, "pin_ns": -1, "pickled_bytes": -1,
-             "ready": 3 * pins + 3 * in_order}  # fmt: skip
+    again = {
+        "seq": 2,
+        "index_ns": -1,
+        "samples": -1,
+        "pack_ns": -1,
+        "queued_ns": -1,
+        "pin_ns": -1,
+        "pickled_bytes": -1,
+        "ready": 3 * pins + 3 * in_order,
+    }
     assert fields(second) == known | again
     nothing = dict.fromkeys(known, -1) | {
         name: math.nan for name in known if first[name].dtype.kind == "f"

@@ -28,8 +28,13 @@ Rows = list[dict[str, Any]]
 
 
 def noisy(
-    batches: int = 400, wait_ms: float = 5.0, compute_ms: float = 20.0, seed: int = 0, drift_ms: float = 0, **columns: Any
-) -> Rows:  # fmt: skip
+    batches: int = 400,
+    wait_ms: float = 5.0,
+    compute_ms: float = 20.0,
+    seed: int = 0,
+    drift_ms: float = 0,
+    **columns: Any,
+) -> Rows:
     """A loop whose waiting and computing vary from batch to batch, independently; with a drift, it
     gets slower."""
     random = np.random.default_rng(seed)
@@ -149,8 +154,10 @@ def test_loaders_are_paired_by_name_and_rank(tmp_path: Path) -> None:
     found = compared(before, after)
     # What both ranks have is one.
     assert [(each.name, each.rank) for each in found.loaders] == [
-        ("train", 0), ("valid", 0), ("new name", 1),
-    ]  # fmt: skip
+        ("train", 0),
+        ("valid", 0),
+        ("new name", 1),
+    ]
     assert "different names" in found.loaders[2].notes[0]
     assert (found.only_before, found.only_after) == ((), ("extra",))
 

@@ -10,13 +10,7 @@ from typing import Any
 import pytest
 
 from builders import RunBuilder, epoch_row, loop
-from inside_samples import (
-    CODE,
-    COLLATE,
-    FETCH,
-    NO_CODE,
-    STORAGE,
-)
+from inside_samples import CODE, COLLATE, FETCH, NO_CODE, STORAGE
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import (
     EpochReads,
@@ -29,12 +23,7 @@ from loaderscope.profiler.record.inspect.uses import place_of
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.document.blocks import Block, Table
 from loaderscope.reports.document.inside import hottest, inside_parts
-from loaderscope.reports.words.inside import (
-    basis_text,
-    code_stages,
-    function_name,
-    inside_notes,
-)
+from loaderscope.reports.words.inside import basis_text, code_stages, function_name, inside_notes
 from loaderscope.reports.words.storage_words import storage_rows
 
 
@@ -71,9 +60,15 @@ def test_functions_then_the_lines_of_the_user() -> None:
 
 @pytest.mark.parametrize(
     ("file", "line", "expected"),
-    [("/a/b/c.py", 3, "c.py:3"), ("/a/libz.so", 0, "libz.so"), (None, 3, "?:3"), ("", None, "?"), ("/", 1, "?:1"),
-     ("<frozen x>", None, "<frozen x>")],
-)  # fmt: skip
+    [
+        ("/a/b/c.py", 3, "c.py:3"),
+        ("/a/libz.so", 0, "libz.so"),
+        (None, 3, "?:3"),
+        ("", None, "?"),
+        ("/", 1, "?:1"),
+        ("<frozen x>", None, "<frozen x>"),
+    ],
+)
 def test_place(file: str | None, line: int | None, expected: str) -> None:
     assert place_of(file, line) == expected
 
@@ -103,20 +98,35 @@ def words(**changed: Any) -> dict[str, str]:
     ("changed", "label", "expected"),
     [
         # Epochs that brought nothing from disk are not told.
-        ({"epochs": (EpochReads(0, 9, None, 0.0, None), EpochReads(1, 9, None, 0.0, None))}, "data set", ": it fits"),
+        (
+            {"epochs": (EpochReads(0, 9, None, 0.0, None), EpochReads(1, 9, None, 0.0, None))},
+            "data set",
+            ": it fits",
+        ),
         ({"dataset_bytes": 13e9}, "data set", "it does not fit"),
         ({"dataset_bytes": 11.5e9}, "data set", "it barely fits"),
         ({"memory_bytes": None, "epochs": ()}, "data set", "about 15.6 MB"),
-        ({"opens_per_sample": 0.0, "kinds": (), "mounts": (), "directories": 0}, "read", "B a sample, "),
+        (
+            {"opens_per_sample": 0.0, "kinds": (), "mounts": (), "directories": 0},
+            "read",
+            "B a sample, ",
+        ),
         ({"reopened_share": 0.5}, "read", "50 % of them opened before"),
         ({"read_bytes_per_sample": None}, "read", "131 B a sample from disk"),
         ({"read_bytes_per_sample": 0.3}, "read", "nfs4 (network)"),
-        ({"disk_bytes_per_sample": 99_999.0}, "read", "0 % of it from the page cache"),  # read ahead
+        (
+            {"disk_bytes_per_sample": 99_999.0},
+            "read",
+            "0 % of it from the page cache",
+        ),  # read ahead
         ({"decoding_share": None, "other_share": None}, "fetch is", "reading 3.0 %"),
-        ({"epochs": (EpochReads(3, 9, None, 5e3, None), EpochReads(4, 9, None, 1e3, None))}, "data set",
-         "5.00 kB in epoch 3, 1.00 kB in later ones"),
+        (
+            {"epochs": (EpochReads(3, 9, None, 5e3, None), EpochReads(4, 9, None, 1e3, None))},
+            "data set",
+            "5.00 kB in epoch 3, 1.00 kB in later ones",
+        ),
     ],
-)  # fmt: skip
+)
 def test_storage_case_by_case(changed: dict[str, Any], label: str, expected: str) -> None:
     assert expected in words(**changed)[label]
 

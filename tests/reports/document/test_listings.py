@@ -24,9 +24,11 @@ CHECKS = [
 ]
 TORN = "its run.json is torn " * 20
 ENTRIES = [
-    RunEntry("20250131-091500-abc123", Path(), None, ("train.py", EVIL), "live", 1, 1, 787_000, None),
+    RunEntry(
+        "20250131-091500-abc123", Path(), None, ("train.py", EVIL), "live", 1, 1, 787_000, None
+    ),
     RunEntry("20250131-091501-abc123", Path(), 1 << 62, (), "unreadable", 0, 0, 0, TORN),
-]  # fmt: skip
+]
 LEADING = {ENTRIES[0].id: listings.Leading("train_loader", "input-bound", 2.4)}
 
 

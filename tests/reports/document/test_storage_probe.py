@@ -19,13 +19,40 @@ def render_storage_probe(probe: StorageProbe, width: int = 80, **how: bool) -> s
 
 
 RATE = Rate(1_234_567.0, 1_100_000.0, 1_300_000.0, 5)
-FILES = LayoutTrial("files", "files as they are", "encoded", "shuffled", None, 1500, 24_600_000, 2.46e10, None, None,
-                    True, RATE, RATE, RATE, RATE)  # fmt: skip
+FILES = LayoutTrial(
+    "files",
+    "files as they are",
+    "encoded",
+    "shuffled",
+    None,
+    1500,
+    24_600_000,
+    2.46e10,
+    None,
+    None,
+    True,
+    RATE,
+    RATE,
+    RATE,
+    RATE,
+)
 GAIN = Range(1.5, 2.0, 2.5)
-TAR = replace(FILES, name="tar-shards", label="tar (webdataset)", order="in sequence", convert_s=1.0,
-              whole_convert_s=1000.0, read_cold_factor=GAIN, read_warm_factor=GAIN, total_cold_factor=GAIN,
-              total_warm_factor=GAIN, read_steady_factor=GAIN, total_steady_factor=GAIN, pays_after_reading=1,
-              pays_after_total=1234)  # fmt: skip
+TAR = replace(
+    FILES,
+    name="tar-shards",
+    label="tar (webdataset)",
+    order="in sequence",
+    convert_s=1.0,
+    whole_convert_s=1000.0,
+    read_cold_factor=GAIN,
+    read_warm_factor=GAIN,
+    total_cold_factor=GAIN,
+    total_warm_factor=GAIN,
+    read_steady_factor=GAIN,
+    total_steady_factor=GAIN,
+    pays_after_reading=1,
+    pays_after_total=1234,
+)
 ARRAY = replace(
     TAR, name="array", label="mapped array", form="decoded", order="shuffled", pays_after_total=None
 )
@@ -33,12 +60,27 @@ MISSING = LayoutTrial(
     "lmdb", "LMDB", "encoded", "shuffled", 'needs lmdb: pip install "loaderscope[storage]"'
 )
 PROBE = StorageProbe(
-    source="/data/[bold]train[/bold]", suffix=".png", whole_files=1_500_000, whole_bytes=18_600_000_000,
-    whole_is_lower_bound=True, samples=1500, sample_bytes=18_600_000, decoder="PIL", decode_us=94.5,
-    reading_warm_share=0.1, reading_cold_share=0.5, cold_reason=None, memory_bytes=10**10, file_system="ext4",
-    rounds=5, seconds=20.0, layouts=(FILES, TAR, ARRAY, MISSING), verdict=("Reading is little.",),
-    notes=("A note.",), skipped={"does not decode (OSError)": 3},
-)  # fmt: skip
+    source="/data/[bold]train[/bold]",
+    suffix=".png",
+    whole_files=1_500_000,
+    whole_bytes=18_600_000_000,
+    whole_is_lower_bound=True,
+    samples=1500,
+    sample_bytes=18_600_000,
+    decoder="PIL",
+    decode_us=94.5,
+    reading_warm_share=0.1,
+    reading_cold_share=0.5,
+    cold_reason=None,
+    memory_bytes=10**10,
+    file_system="ext4",
+    rounds=5,
+    seconds=20.0,
+    layouts=(FILES, TAR, ARRAY, MISSING),
+    verdict=("Reading is little.",),
+    notes=("A note.",),
+    skipped={"does not decode (OSError)": 3},
+)
 
 
 BARE = replace(

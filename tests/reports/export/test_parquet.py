@@ -39,8 +39,13 @@ def test_each_table_holds_what_was_recorded(run: Run) -> None:
     found = tables(run)
     rows = {name: table.num_rows for name, table in found.items()}
     assert [*rows.items()] == [
-        ("batches", 60), ("epochs", 1), ("machine", 20), ("process", 100), ("gpu", 20), ("functions", 0),
-    ]  # fmt: skip
+        ("batches", 60),
+        ("epochs", 1),
+        ("machine", 20),
+        ("process", 100),
+        ("gpu", 20),
+        ("functions", 0),
+    ]
     batches, loader = found["batches"], run.loaders[0]
     for name in ("t_ns", "wait_ns", "fetch_ns", "worker", "samples"):
         assert batches[name].to_pylist() == loader.batches[name].tolist()
@@ -58,9 +63,15 @@ def test_functions_are_those_of_the_report(run: Run) -> None:
     assert stage is not None
     assert len(found) == sum(len(each.hot) + len(each.lines) for each in stage.stages.values())
     assert found[0].items() >= {
-        ("stage", "fetch"), ("kind", "function"), ("function", "ImageFile.load"), ("total_share", 0.71),
-        ("loader_name", "ImageNet"), ("pid", 4000), ("samples", 1204), ("own", False),
-    }  # fmt: skip
+        ("stage", "fetch"),
+        ("kind", "function"),
+        ("function", "ImageFile.load"),
+        ("total_share", 0.71),
+        ("loader_name", "ImageNet"),
+        ("pid", 4000),
+        ("samples", 1204),
+        ("own", False),
+    }
 
 
 def test_what_was_not_measured_is_null(run: Run) -> None:

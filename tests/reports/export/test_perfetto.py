@@ -20,8 +20,13 @@ from report_samples import full_report, full_run, hostile_report
 Event = dict[str, Any]
 
 # "Trace Event Format", by phase: what an event must have besides pid, tid and name.
-REQUIRED = {"X": {"ts", "dur"}, "M": {"args"}, "C": {"ts", "args"}, "s": {"ts", "id", "cat"},
-            "f": {"ts", "id", "cat", "bp"}}  # fmt: skip
+REQUIRED = {
+    "X": {"ts", "dur"},
+    "M": {"args"},
+    "C": {"ts", "args"},
+    "s": {"ts", "id", "cat"},
+    "f": {"ts", "id", "cat", "bp"},
+}
 NUMBER_OF_BATCHES = 80
 
 

@@ -118,8 +118,10 @@ def rendered(run: Run) -> dict[str, Any]:
 def test_a_profile_a_stage_and_process(run: Run) -> None:
     found = rendered(run)
     assert [profile["name"] for profile in found["profiles"]] == [
-        "fetch: process 4001", "fetch: process 4002", "compute: training process 4000",
-    ]  # fmt: skip
+        "fetch: process 4001",
+        "fetch: process 4002",
+        "compute: training process 4000",
+    ]
     assert found["name"] == run.id and found["activeProfileIndex"] == 0
 
 
@@ -129,8 +131,9 @@ def test_weights_are_seconds_and_stacks_begin_outermost(run: Run) -> None:
     assert first["unit"] == "seconds" and first["endValue"] == 2.0
     named = [[found["shared"]["frames"][at]["name"] for at in stack] for stack in first["samples"]]
     assert dict(zip(map(tuple, named), first["weights"], strict=True)) == {
-        ("__getitem__", "load", "inflate"): 1.5, ("__getitem__",): 0.5,
-    }  # fmt: skip
+        ("__getitem__", "load", "inflate"): 1.5,
+        ("__getitem__",): 0.5,
+    }
     assert found["shared"]["frames"][0] == {
         "name": "__getitem__",
         "file": "/home/me/patches.py",

@@ -35,9 +35,26 @@ def test_verdict_figures_and_advice(report: Report) -> None:
 def test_nothing_is_fetched_or_run(report: Report) -> None:
     page = Page(render_first_screen(hostile_report(report)))
     assert {tag for tag, _ in page.tags} <= {
-        "div", "style", "section", "h2", "h3", "h4", "span", "p", "dl", "dt", "dd", "b", "ol", "li", "strong",
-        "details", "summary", "pre", "code",
-    }  # fmt: skip
+        "div",
+        "style",
+        "section",
+        "h2",
+        "h3",
+        "h4",
+        "span",
+        "p",
+        "dl",
+        "dt",
+        "dd",
+        "b",
+        "ol",
+        "li",
+        "strong",
+        "details",
+        "summary",
+        "pre",
+        "code",
+    }
     names = {name for _, attributes in page.tags for name in attributes}
     assert not [name for name in names if name.startswith("on") or name == "src"]
     assert EVIL not in render_first_screen(hostile_report(report))

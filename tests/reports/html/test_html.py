@@ -55,9 +55,18 @@ def page(text: str) -> Page:
 def test_every_plot_has_its_data(page: Page) -> None:
     plots = [found["id"] for found in page.having("div", **{"class": "plot"})]
     assert plots == [
-        "loader0-stages", "loader0-timeline", "loader0-distributions", "loader0-history", "loader0-flame", "system-cpu",
-        "system-processes", "system-memory", "system-io", "system-gpu", "system-gpu-memory",
-    ]  # fmt: skip
+        "loader0-stages",
+        "loader0-timeline",
+        "loader0-distributions",
+        "loader0-history",
+        "loader0-flame",
+        "system-cpu",
+        "system-processes",
+        "system-memory",
+        "system-io",
+        "system-gpu",
+        "system-gpu-memory",
+    ]
     assert set(json.loads(page.scripts[0])) == set(plots)
 
 
@@ -87,10 +96,21 @@ def test_only_its_own_scripts_may_run(page: Page) -> None:
 @pytest.mark.parametrize("loaders", [16, 40])
 def test_many_loaders_stay_within_the_size(run: Run, report: Report, loaders: int) -> None:
     """Forty that differ, or sixteen with large flame graphs."""
-    stage = replace(CODE.stages["fetch"], flame=tuple(
-        FlameNode("some_function_name" * 4, f"/a/long/path/{n}.py" * 3, n, n % 2 == 0, False, n - 1, 2_000 - n)
-        for n in range(600)
-    ))  # fmt: skip
+    stage = replace(
+        CODE.stages["fetch"],
+        flame=tuple(
+            FlameNode(
+                "some_function_name" * 4,
+                f"/a/long/path/{n}.py" * 3,
+                n,
+                n % 2 == 0,
+                False,
+                n - 1,
+                2_000 - n,
+            )
+            for n in range(600)
+        ),
+    )
     stages = dict.fromkeys(("fetch", "collate", "pack", "pin", "wait", "compute"), stage)
     code = replace(CODE, stages=stages) if loaders == 16 else report.loaders[0].code
     words = [chr(97 + n // 26) + chr(97 + n % 26) for n in range(loaders)]

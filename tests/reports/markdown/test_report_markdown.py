@@ -74,18 +74,35 @@ def test_no_title_ends_what_is_folded(report: Report) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a | b", "*a* _b_ `c` ~~d~~", "<b>&amp;</b>", "@someone #12 GH-1", "https://x.example/?a=b "
-    "www.x.example",
-     "[a](b) ![c](d)", "# no heading", "1. no list", "- no list", "+", "= = =", "--- ",
-     "\\| \\\\* \\", "$x$", "12.5 ms"],
-)  # fmt: skip
+    [
+        "a | b",
+        "*a* _b_ `c` ~~d~~",
+        "<b>&amp;</b>",
+        "@someone #12 GH-1",
+        "https://x.example/?a=b www.x.example",
+        "[a](b) ![c](d)",
+        "# no heading",
+        "1. no list",
+        "- no list",
+        "+",
+        "= = =",
+        "--- ",
+        "\\| \\\\* \\",
+        "$x$",
+        "12.5 ms",
+    ],
+)
 def test_a_cell_reads_as_it_was(text: str) -> None:
     assert plain(escaped(text)).strip() == text.strip()
     table = f"| head | other |\n| --- | --- |\n| {escaped(text)} | x |\n"
     assert [token.type for token in parsed(table)].count("td_open") == 2
     assert {token.type for token in parsed(escaped(text))} <= {
-        "paragraph_open", "paragraph_close", "inline", "text", "text_special",
-    }  # fmt: skip
+        "paragraph_open",
+        "paragraph_close",
+        "inline",
+        "text",
+        "text_special",
+    }
 
 
 @pytest.mark.parametrize("text", ["@someone", "#12", "https://x.example", "www.x.example"])

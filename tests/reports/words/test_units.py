@@ -10,11 +10,22 @@ from loaderscope.reports.words.units import bar, duration, factor, percent, rate
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (None, "–"), (0, "0 ns"), (4e-9, "4.00 ns"), (999.7e-9, "1.00 µs"), (27e-6, "27.0 µs"), (1.3249e-3, "1.32 ms"),
-        (0.0999, "99.9 ms"), (0.9994, "999 ms"), (0.9996, "1.00 s"), (59.9, "59.9 s"), (59.97, "1 min 0 s"),
-        (725, "12 min 5 s"), (12_000, "3 h 20 min"), (1e300, "277,777,777 h 46 min"),
+        (None, "–"),
+        (0, "0 ns"),
+        (4e-9, "4.00 ns"),
+        (999.7e-9, "1.00 µs"),
+        (27e-6, "27.0 µs"),
+        (1.3249e-3, "1.32 ms"),
+        (0.0999, "99.9 ms"),
+        (0.9994, "999 ms"),
+        (0.9996, "1.00 s"),
+        (59.9, "59.9 s"),
+        (59.97, "1 min 0 s"),
+        (725, "12 min 5 s"),
+        (12_000, "3 h 20 min"),
+        (1e300, "277,777,777 h 46 min"),
     ],
-)  # fmt: skip
+)
 def test_duration(seconds: float | None, text: str) -> None:
     assert duration(seconds) == text
 
@@ -62,8 +73,17 @@ def test_rate_and_factor() -> None:
 
 @pytest.mark.parametrize(
     ("share", "width", "expected"),
-    [(None, 4, "    "), (0.0, 4, "    "), (1e-9, 4, "▏   "), (0.5, 8, "████    "), (1.0, 4, "████"), (7.0, 4, "████"),
-     (0.3, 4, "█▎  "), (0.3, 0, ""), (0.3, -2, "")],
-)  # fmt: skip
+    [
+        (None, 4, "    "),
+        (0.0, 4, "    "),
+        (1e-9, 4, "▏   "),
+        (0.5, 8, "████    "),
+        (1.0, 4, "████"),
+        (7.0, 4, "████"),
+        (0.3, 4, "█▎  "),
+        (0.3, 0, ""),
+        (0.3, -2, ""),
+    ],
+)
 def test_bar(share: float | None, width: int, expected: str) -> None:
     assert bar(share, width) == expected

@@ -23,12 +23,41 @@ class Boxes:
 
 Pair = namedtuple("Pair", ["left", "right"])
 DIFFERENT: list[Any] = [
-    None, 0, 0.0, False, "", "0", b"0", [], (), {}, [0], (0,), [[0]], [0, 0], {"a": 0}, {"a": 1}, {"b": 0}, Pair(0, 0),
-    torch.zeros(2), torch.zeros(2, 1), torch.zeros(2, dtype=torch.int32), torch.tensor([0.0, -0.0]), torch.zeros(0),
-    torch.tensor([0.0, float("nan")]), torch.zeros(2, dtype=torch.bfloat16), np.zeros(2), np.zeros(2, np.float32),
-    np.array(["a", None], object), np.array(["b", None], object), np.float32(0), Boxes(torch.zeros(1)),
-    Boxes(torch.ones(1)), Boxes(torch.zeros(1), "b"), [torch.zeros(1), [torch.zeros(1)]],
-]  # fmt: skip
+    None,
+    0,
+    0.0,
+    False,
+    "",
+    "0",
+    b"0",
+    [],
+    (),
+    {},
+    [0],
+    (0,),
+    [[0]],
+    [0, 0],
+    {"a": 0},
+    {"a": 1},
+    {"b": 0},
+    Pair(0, 0),
+    torch.zeros(2),
+    torch.zeros(2, 1),
+    torch.zeros(2, dtype=torch.int32),
+    torch.tensor([0.0, -0.0]),
+    torch.zeros(0),
+    torch.tensor([0.0, float("nan")]),
+    torch.zeros(2, dtype=torch.bfloat16),
+    np.zeros(2),
+    np.zeros(2, np.float32),
+    np.array(["a", None], object),
+    np.array(["b", None], object),
+    np.float32(0),
+    Boxes(torch.zeros(1)),
+    Boxes(torch.ones(1)),
+    Boxes(torch.zeros(1), "b"),
+    [torch.zeros(1), [torch.zeros(1)]],
+]
 
 
 def test_only_equal_batches_have_equal_digests() -> None:

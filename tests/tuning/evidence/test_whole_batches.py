@@ -119,9 +119,11 @@ SETS: dict[str, Callable[[int], Any]] = {
     "a class of one's own": Pairs,
     "TensorDataset": lambda n: TensorDataset(torch.arange(3.0 * n).reshape(n, 3), torch.arange(n)),
     "Subset": lambda n: Subset(Pairs(2 * n), list(range(n // 2, n // 2 + n))),
-    "Subset of a Subset": lambda n: Subset(Subset(Tensors(3 * n), np.arange(1, 2 * n)), list(range(n))),
+    "Subset of a Subset": lambda n: Subset(
+        Subset(Tensors(3 * n), np.arange(1, 2 * n)), list(range(n))
+    ),
     "ConcatDataset": lambda n: ConcatDataset([Tensors(n // 2), Tensors(n - n // 2)]),
-}  # fmt: skip
+}
 
 some = st.sampled_from([OWN, AT_ONCE, Settings(1), Settings(2, 1)])
 # Whole batches are asked for at batch 20, and have their turn before others are wanted.
@@ -130,10 +132,7 @@ moments = st.integers(1, 40).filter(lambda batch: not 20 <= batch < 30)
 
 @pytest.mark.parametrize("kind", SETS)
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    workers=st.integers(0, 1),
-    plan=st.dictionaries(moments, some, min_size=1, max_size=5),
-)
+@given(workers=st.integers(0, 1), plan=st.dictionaries(moments, some, min_size=1, max_size=5))
 def test_switches_to_whole_batches_and_back_change_nothing(kind, workers, plan):
     bare = looped(loader_of(SETS[kind](70), num_workers=workers))
     loader = loader_of(SETS[kind](70), num_workers=workers)
@@ -186,7 +185,7 @@ NOT_LOOKED_UP = {
     "collate_fn": (lambda: Tensors(8), {"collate_fn": halved}, "collate function of its own"),
     "no batches": (lambda: Tensors(8), {"batch_size": None}, "whole batches already"),
     "longer than joined": (_grown, {}, "another length by now"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", NOT_LOOKED_UP)

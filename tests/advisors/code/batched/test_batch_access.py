@@ -239,8 +239,19 @@ def halves(samples: Any) -> Any:
 
 @pytest.mark.parametrize(
     "name",
-    ["Pair", "One", "ListPair", "Numbered", "DictCall", "NumPy", "NamesOfPython", "Mixed", "Lists", "ByOrder"],
-)  # fmt: skip
+    [
+        "Pair",
+        "One",
+        "ListPair",
+        "Numbered",
+        "DictCall",
+        "NumPy",
+        "NamesOfPython",
+        "Mixed",
+        "Lists",
+        "ByOrder",
+    ],
+)
 def test_a_collate_function_of_the_users_own_is_given_the_same_samples(
     tmp_path: Path, name: str
 ) -> None:

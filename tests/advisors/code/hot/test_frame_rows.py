@@ -132,7 +132,7 @@ FORMS: list[Callable[[Any, Any], Any]] = [
     lambda f, i: f["a"].isin([1, 2]).to_numpy(),
     lambda f, i: (len(f["a"]), list(f["a"]), f["a"].max(), f["label"].unique().tolist()),
     lambda f, i: f[("a")].sum(),
-]  # fmt: skip
+]
 
 
 def answer(form: Callable[[Any, Any], Any], frame: Any, index: int) -> Any:
@@ -178,9 +178,16 @@ def test_every_form_gives_what_pandas_gives(kind: str) -> None:
 def test_a_series_alone_too(name: str) -> None:
     series = FRAMES["texts too"][name]
     forms: list[Callable[[Any, Any], Any]] = [
-        lambda s, i: s.iloc[i], lambda s, i: s[i], lambda s, i: s.loc[i], lambda s, i: s.values[i], lambda s, i: len(s),
-        lambda s, i: s.to_numpy()[i], lambda s, i: s[i : i + 2].tolist(), lambda s, i: s.at[i], lambda s, i: s[N],
-    ]  # fmt: skip
+        lambda s, i: s.iloc[i],
+        lambda s, i: s[i],
+        lambda s, i: s.loc[i],
+        lambda s, i: s.values[i],
+        lambda s, i: len(s),
+        lambda s, i: s.to_numpy()[i],
+        lambda s, i: s[i : i + 2].tolist(),
+        lambda s, i: s.at[i],
+        lambda s, i: s[N],
+    ]
     for form in forms:
         assert alike(answer(form, series, 2), answer(form, NAMES["stand_in"](series), 2)), (
             inspect.getsource(form)

@@ -405,9 +405,13 @@ def one_file(tmp_path: Path, kind: str) -> str:
 
 @pytest.mark.parametrize(
     ("cls", "kind", "opener"),
-    [(InTar, "tar", "tarfile.open"), (InZip, "zip", "zipfile.ZipFile"), (InDatabase, "db", "sqlite3.connect"),
-     (InFile, "bin", "open")],
-)  # fmt: skip
+    [
+        (InTar, "tar", "tarfile.open"),
+        (InZip, "zip", "zipfile.ZipFile"),
+        (InDatabase, "db", "sqlite3.connect"),
+        (InFile, "bin", "open"),
+    ],
+)
 def test_a_container_is_opened_once_and_read_alike(
     tmp_path: Path, cls: Any, kind: str, opener: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,13 +17,23 @@ NAME = "batch-size"
 
 
 def case(
-    tmp_path: Path, size: int = 2, fetch_us: float = 20.0, collate_us: float = 30.0, compute_ms: float = 0.05,
-    process: dict[str, Any] | None = None, num_workers: int = 0, **columns: Any,
-) -> Case:  # fmt: skip
+    tmp_path: Path,
+    size: int = 2,
+    fetch_us: float = 20.0,
+    collate_us: float = 30.0,
+    compute_ms: float = 0.05,
+    process: dict[str, Any] | None = None,
+    num_workers: int = 0,
+    **columns: Any,
+) -> Case:
     rows, epochs = rows_of(
-        wait_ms=(fetch_us + collate_us + 10) / 1e3, compute_ms=compute_ms, index_ns=8 * US,
-        fetch_ns=round(fetch_us * US), collate_ns=round(collate_us * US), **columns,
-    )  # fmt: skip
+        wait_ms=(fetch_us + collate_us + 10) / 1e3,
+        compute_ms=compute_ms,
+        index_ns=8 * US,
+        fetch_ns=round(fetch_us * US),
+        collate_ns=round(collate_us * US),
+        **columns,
+    )
     config = {"batch_size": size, "num_workers": num_workers}
     facts: Any = {
         "config": config,
@@ -64,8 +74,7 @@ def test_it_is_silent_one_step_away(tmp_path: Path, options: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize(
-    ("change", "silent"),
-    [({"bytes_per_batch": 30e6}, True), ({"bytes_per_batch": 3e3}, False)],
+    ("change", "silent"), [({"bytes_per_batch": 30e6}, True), ({"bytes_per_batch": 3e3}, False)]
 )
 def test_what_large_samples_take_to_copy_grows_with_them(
     tmp_path: Path, change: dict[str, Any], silent: bool

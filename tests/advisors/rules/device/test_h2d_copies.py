@@ -20,9 +20,14 @@ NAME = "h2d-copies"
 
 def case(tmp_path: Path, device: str | None = "cuda:0", pin: bool = True, **columns: Any) -> Case:
     told = {
-        "h2d_ns": 800 * US, "h2d_host_ns": 300 * US, "h2d_copies": 2, "h2d_bytes": 4_000_000, "h2d_pinned": 2,
-        "h2d_blocking": 0, **columns,
-    }  # fmt: skip
+        "h2d_ns": 800 * US,
+        "h2d_host_ns": 300 * US,
+        "h2d_copies": 2,
+        "h2d_bytes": 4_000_000,
+        "h2d_pinned": 2,
+        "h2d_blocking": 0,
+        **columns,
+    }
     known = {name: value for name, value in told.items() if value is not None}
     rows, epochs = rows_of(wait_ms=1.0, compute_ms=4.0, **known)
     facts: Any = {"process": {"device": device}, "config": {"pin_memory": pin}}
@@ -46,9 +51,14 @@ def test_many_small_copies_are_packed(tmp_path: Path) -> None:
     ("columns", "title", "code", "evidence"),
     [
         ({"h2d_blocking": 2}, "", "non_blocking=True", ("blocking copies", "2 of 2")),
-        ({"h2d_pinned": 0, "h2d_blocking": 2}, "pin_memory method", "", ("pinned copies", "0 of 2")),
+        (
+            {"h2d_pinned": 0, "h2d_blocking": 2},
+            "pin_memory method",
+            "",
+            ("pinned copies", "0 of 2"),
+        ),
     ],
-)  # fmt: skip
+)
 def test_copies_that_pinning_does_not_help_are_named(
     tmp_path: Path, columns: Any, title: str, code: str, evidence: tuple[str, str]
 ) -> None:

@@ -17,33 +17,54 @@ NAME = "h2d-dtype"
 
 def leaf(**values: Any) -> dict[str, Any]:
     return {
-        "path": "[0]", "kind": "tensor", "dtype": "float32", "shape": [8, 3, 9, 9], "nbytes": 5_000_000,
-        "whole_255ths": True, **values,
-    }  # fmt: skip
+        "path": "[0]",
+        "kind": "tensor",
+        "dtype": "float32",
+        "shape": [8, 3, 9, 9],
+        "nbytes": 5_000_000,
+        "whole_255ths": True,
+        **values,
+    }
 
 
 LABELS = {"path": "[1]", "kind": "tensor", "dtype": "int64", "shape": [8], "nbytes": 64}
 
 
 def case(
-    tmp_path: Path, pictures: dict[str, Any], *, workers: int = 2, getitem: tuple[str, ...] = (),
-    move_us: float = 900.0, device: str | None = None,
-    config: dict[str, Any] | None = None, **columns: Any,
-) -> Case:  # fmt: skip
+    tmp_path: Path,
+    pictures: dict[str, Any],
+    *,
+    workers: int = 2,
+    getitem: tuple[str, ...] = (),
+    move_us: float = 900.0,
+    device: str | None = None,
+    config: dict[str, Any] | None = None,
+    **columns: Any,
+) -> Case:
     if workers:
         columns = {
-            "t_fetch_ns": lambda n, t, w: t - 10 * US, "pack_ns": round(move_us * US),
-            "unpack_ns": round(move_us * US / 2), "queued_ns": 0, "worker": 0, "worker_pid": 4001, **columns,
-        }  # fmt: skip
+            "t_fetch_ns": lambda n, t, w: t - 10 * US,
+            "pack_ns": round(move_us * US),
+            "unpack_ns": round(move_us * US / 2),
+            "queued_ns": 0,
+            "worker": 0,
+            "worker_pid": 4001,
+            **columns,
+        }
     rows, epochs = rows_of(wait_ms=3.0, compute_ms=3.0, fetch_ns=1000 * US, **columns)
     return case_of(
-        tmp_path, rows, epochs=epochs, config={"num_workers": workers, **(config or {})}, process={"device": device},
+        tmp_path,
+        rows,
+        epochs=epochs,
+        config={"num_workers": workers, **(config or {})},
+        process={"device": device},
         inspection={
-            "structure": "list", "leaves": [pictures, LABELS],
+            "structure": "list",
+            "leaves": [pictures, LABELS],
             "dataset": {"type": "train.Faces", "name": "Faces", "getitem": list(getitem)},
         },
         whatif=FakeWhatIf(),
-    )  # fmt: skip
+    )
 
 
 def test_pictures_are_sent_as_bytes(tmp_path: Path) -> None:

@@ -27,15 +27,24 @@ MS = 1_000_000
 
 
 def device_case(
-    path: Path, pin: bool = False, wait_ms: float = 5.0, device: str | None = "cuda:0", **columns: Any
-) -> Case:  # fmt: skip
+    path: Path,
+    pin: bool = False,
+    wait_ms: float = 5.0,
+    device: str | None = "cuda:0",
+    **columns: Any,
+) -> Case:
     size = 38_000_000
     copies = {"h2d_ns": 2 * MS, "h2d_bytes": size, "h2d_copies": 2, "h2d_pinned": 0}
     rows = worker_loop(
         100, wait_ms=wait_ms, compute_ms=10.0, **{"bytes": size, **copies, **columns}
     )
-    return case_of(path, rows, whatif=FakeWhatIf(1.2), process={"device": device},
-                   config=workers_config(2, pin_memory=pin))  # fmt: skip
+    return case_of(
+        path,
+        rows,
+        whatif=FakeWhatIf(1.2),
+        process={"device": device},
+        config=workers_config(2, pin_memory=pin),
+    )
 
 
 def test_on_for_pageable_copies(tmp_path: Path) -> None:

@@ -59,23 +59,42 @@ class Pictures(Sized):
 
 
 def case(
-    tmp_path: Path, dataset: Any, *, sample_us: float = 6.0, collate_us: float = 250.0, idle: float = 0.02,
-    compute_ms: float = 0.2, whatif: FakeWhatIf | None = None, columns: dict[str, Any] | None = None, **options: Any,
-) -> Case:  # fmt: skip
+    tmp_path: Path,
+    dataset: Any,
+    *,
+    sample_us: float = 6.0,
+    collate_us: float = 250.0,
+    idle: float = 0.02,
+    compute_ms: float = 0.2,
+    whatif: FakeWhatIf | None = None,
+    columns: dict[str, Any] | None = None,
+    **options: Any,
+) -> Case:
     """A loader over `dataset` whose batches of 100 take `sample_us` a sample."""
     loader = DataLoader(dataset, **{"batch_size": 100, "shuffle": True, **options})
     fetch, collate = round(sample_us * 100 * US), round(collate_us * US)
     rows, epochs = rows_of(
-        wait_ms=(fetch + collate) / 1e6 + 0.03, compute_ms=compute_ms, index_ns=20 * US, fetch_ns=fetch,
-        collate_ns=collate, samples=100, bytes=2800, fetch_cpu_ns=round(fetch * (1 - idle)),
-        collate_cpu_ns=collate, **(columns or {}),
-    )  # fmt: skip
+        wait_ms=(fetch + collate) / 1e6 + 0.03,
+        compute_ms=compute_ms,
+        index_ns=20 * US,
+        fetch_ns=fetch,
+        collate_ns=collate,
+        samples=100,
+        bytes=2800,
+        fetch_cpu_ns=round(fetch * (1 - idle)),
+        collate_cpu_ns=collate,
+        **(columns or {}),
+    )
     leaf = {"kind": "tensor", "dtype": "float32", "shape": [100]}
     return case_of(
-        tmp_path, rows, epochs=epochs, loader=loader, whatif=whatif,
+        tmp_path,
+        rows,
+        epochs=epochs,
+        loader=loader,
+        whatif=whatif,
         config={"dataset_len": 6000 if whatif is None else None},
         inspection={"structure": "list", "leaves": [{"path": f"[{n}]", **leaf} for n in (0, 1)]},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -107,9 +126,13 @@ def test_a_sampler_of_the_users_own_goes_on_drawing_as_it_does(tmp_path: Path) -
 
 def test_workers_are_let_go_where_they_only_hand_over(tmp_path: Path) -> None:
     columns = {
-        "t_fetch_ns": lambda number, t, wait: t - 10 * US, "pack_ns": 400 * US, "unpack_ns": 200 * US,
-        "queued_ns": 0, "worker_pid": 4001, "worker": 0,
-    }  # fmt: skip
+        "t_fetch_ns": lambda number, t, wait: t - 10 * US,
+        "pack_ns": 400 * US,
+        "unpack_ns": 200 * US,
+        "queued_ns": 0,
+        "worker_pid": 4001,
+        "worker": 0,
+    }
     found = advice(NAME, case(tmp_path, Points(), num_workers=2, columns=columns))
     assert found.params["num_workers"] == 0
     assert "hand-over" in found.why

@@ -37,12 +37,22 @@ FROM_LIST = [
     "    xs = [x for x, _ in samples]",
     "    return torch.tensor(xs)",
 ]
-LOOP = ["def join(samples):", "    out = torch.zeros(8, 9)", "    for i, s in enumerate(samples):",
-        "        for j, v in enumerate(s):", "            out[i, j] = v", "    return out"]  # fmt: skip
+LOOP = [
+    "def join(samples):",
+    "    out = torch.zeros(8, 9)",
+    "    for i, s in enumerate(samples):",
+    "        for j, v in enumerate(s):",
+    "            out[i, j] = v",
+    "    return out",
+]
 PADS = ["def join(samples):", "    return pad_sequence(samples, batch_first=True)"]
 PLAIN = ["def join(samples):", "    return torch.stack(samples)"]
-CHAIN = ["def join(samples):", "    x = torch.stack(samples)",
-         "    x = ((x / 255 - 0.5) / 0.25).clamp(-2, 2) * 1.5", "    return x"]  # fmt: skip
+CHAIN = [
+    "def join(samples):",
+    "    x = torch.stack(samples)",
+    "    x = ((x / 255 - 0.5) / 0.25).clamp(-2, 2) * 1.5",
+    "    return x",
+]
 TOKENS = ["def join(samples):", "    return pad_sequence([torch.tensor(t) for t in samples])"]
 
 PADDED = {"path": "", "kind": "tensor", "dtype": "torch.float32", "nbytes": 1000}
@@ -57,10 +67,15 @@ def slow_case(
     else:
         rows = main_loop(100, fetch=4.0, collate=collate_ms)
     return case_of(
-        path, rows, whatif=FakeWhatIf(1.8),
+        path,
+        rows,
+        whatif=FakeWhatIf(1.8),
         config={**workers_config(workers), "collate_fn": "train.join"},
-        inspection={"collate": {"type": "train.join", "name": "join", "call": source}, "leaves": list(leaves)},
-    )  # fmt: skip
+        inspection={
+            "collate": {"type": "train.join", "name": "join", "call": source},
+            "leaves": list(leaves),
+        },
+    )
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -104,14 +119,24 @@ def test_no_guess_without_a_cause(
 ARRAY = np.ones(3, np.float32)
 FORMS = {
     "lists": ["def join(samples):", "    return torch.tensor([s.tolist() for s in samples])"],
-    "unpacked": ["def join(samples):", "    xs, ys = zip(*samples)",
-                 "    return torch.tensor(xs), torch.tensor(ys)"],
-    "a loop": ["def join(samples):", "    xs = []", "    for s in samples:",
-               "        xs.append(s.tolist())", "    return torch.tensor(xs)"],
-    "fields": ["def join(samples):",
-               "    x = torch.FloatTensor([s['x'] for s in samples])",
-               "    return {'x': x / 2, 'y': [s['y'] for s in samples]}"],
-}  # fmt: skip
+    "unpacked": [
+        "def join(samples):",
+        "    xs, ys = zip(*samples)",
+        "    return torch.tensor(xs), torch.tensor(ys)",
+    ],
+    "a loop": [
+        "def join(samples):",
+        "    xs = []",
+        "    for s in samples:",
+        "        xs.append(s.tolist())",
+        "    return torch.tensor(xs)",
+    ],
+    "fields": [
+        "def join(samples):",
+        "    x = torch.FloatTensor([s['x'] for s in samples])",
+        "    return {'x': x / 2, 'y': [s['y'] for s in samples]}",
+    ],
+}
 
 
 @pytest.mark.filterwarnings("ignore:Creating a tensor from a list:UserWarning")
@@ -185,8 +210,14 @@ def test_stacks_name_what_the_source_does_not_tell(tmp_path: Path) -> None:
 
 def test_a_function_below_it_makes_a_tensor_of_arrays(tmp_path: Path) -> None:
     file, line = tmp_path / "train.py", "return torch.tensor(parts)"
-    source = ["def made(parts):", f"    {line}", "", "", "def join(samples):",
-              "    return made([s for s in samples])"]  # fmt: skip
+    source = [
+        "def made(parts):",
+        f"    {line}",
+        "",
+        "",
+        "def join(samples):",
+        "    return made([s for s in samples])",
+    ]
     file.write_text("\n".join(source))
     case = slow_case(tmp_path / "run", source[4:])
     here = replace(case.process, host=host_name(), unix_ns=time.time_ns() + 10**9)
@@ -210,11 +241,15 @@ def test_a_function_below_it_makes_a_tensor_of_arrays(tmp_path: Path) -> None:
 def test_hostile_names_stay_out_of_the_code(tmp_path: Path) -> None:
     evil = "__import__('os').system('x')"
     case = case_of(
-        tmp_path, main_loop(100, fetch=4.0, collate=8.0), whatif=FakeWhatIf(),
+        tmp_path,
+        main_loop(100, fetch=4.0, collate=8.0),
+        whatif=FakeWhatIf(),
         config={"collate_fn": evil, "dataset": evil, "sampler": evil},
-        inspection={"collate": {"type": evil, "name": evil, "call": FROM_LIST},
-                    "leaves": [{"path": "['a'); import os #']", "kind": "tensor", "dtype": evil}]},
-    )  # fmt: skip
+        inspection={
+            "collate": {"type": evil, "name": evil, "call": FROM_LIST},
+            "leaves": [{"path": "['a'); import os #']", "kind": "tensor", "dtype": evil}],
+        },
+    )
     assert "import os" not in advice(NAME, case).code
 
 
@@ -295,7 +330,13 @@ def test_what_is_done_for_each_sample_need_not_be_done_for_each_batch(
 def test_a_loop_is_no_cause_where_stacking_takes_the_time(
     tmp_path: Path, line: str, loops: bool
 ) -> None:
-    source = ["def join(samples):", "    xs = list(samples)", "    for v in samples:",
-              "        out.append(v + 1)", "    x = torch.stack(xs, 0)", "    return x"]  # fmt: skip
+    source = [
+        "def join(samples):",
+        "    xs = list(samples)",
+        "    for v in samples:",
+        "        out.append(v + 1)",
+        "    x = torch.stack(xs, 0)",
+        "    return x",
+    ]
     sampled = seen(slow_case(tmp_path, source), ("join x.py:4", 90), stage="collate", text=line)
     assert [isinstance(each, Advice) for each in outcomes(NAME, sampled)] == [loops]

@@ -57,13 +57,22 @@ class Computing(Sized):
 
 
 def case(
-    tmp_path: Path, dataset: Any, sample_us: float = 100.0, idle: float = 0.02, compute_ms: float = 0.1, **options: Any
-) -> Case:  # fmt: skip
+    tmp_path: Path,
+    dataset: Any,
+    sample_us: float = 100.0,
+    idle: float = 0.02,
+    compute_ms: float = 0.1,
+    **options: Any,
+) -> Case:
     fetch = round(sample_us * 4 * US)
     rows, epochs = rows_of(
-        wait_ms=fetch / 1e6 + 0.05, compute_ms=compute_ms, fetch_ns=fetch, collate_ns=10 * US, samples=4,
+        wait_ms=fetch / 1e6 + 0.05,
+        compute_ms=compute_ms,
+        fetch_ns=fetch,
+        collate_ns=10 * US,
+        samples=4,
         fetch_cpu_ns=round(fetch * (1 - idle)),
-    )  # fmt: skip
+    )
     loader = DataLoader(dataset, batch_size=4)
     return case_of(
         tmp_path, rows, epochs=epochs, loader=loader, **{"whatif": FakeWhatIf(), **options}
@@ -96,11 +105,14 @@ def test_rows_of_a_data_frame_become_arrays(tmp_path: Path) -> None:
         (with_getitem(Frame, "import json\nreturn json.loads(self.frame[i])")(), "json"),
         (with_getitem(Frame, "return PlyData.read(self.frame[i])")(), "plyfile"),
         (with_getitem(Frame, "return torch.load(self.frame[i])")(), "torch.load"),
-        (with_getitem(Frame, "import os\nreturn torch.tensor(len(os.listdir(self.frame)))")(), "listing a folder"),
+        (
+            with_getitem(Frame, "import os\nreturn torch.tensor(len(os.listdir(self.frame)))")(),
+            "listing a folder",
+        ),
         (Archive(), "npz"),
         (Elements(), "element"),
     ],
-)  # fmt: skip
+)
 def test_known_slow_calls_are_named(tmp_path: Path, dataset: Any, word: str) -> None:
     made = case(tmp_path, dataset, 900.0)
     assert word in advice(NAME, made).why.lower()

@@ -54,18 +54,29 @@ _MADE: dict[tuple[Any, ...], Case] = {}  # recording one takes longer than judgi
 
 
 def case(
-    tmp_path: Path, dataset: Any = None, sample_us: float = 2000.0, *, idle: float = 0.02, more_ms: float = 0.05,
-    compute_ms: float = 0.1, whatif: FakeWhatIf | None = None, **options: Any,
-) -> Case:  # fmt: skip
+    tmp_path: Path,
+    dataset: Any = None,
+    sample_us: float = 2000.0,
+    *,
+    idle: float = 0.02,
+    more_ms: float = 0.05,
+    compute_ms: float = 0.1,
+    whatif: FakeWhatIf | None = None,
+    **options: Any,
+) -> Case:
     """A loop over four samples a batch that mostly waits for fetching them."""
     paths = getattr(dataset, "paths", [""])[0]
     key = (type(dataset), paths, sample_us, idle, more_ms, compute_ms, repr(options))
     if key not in _MADE:
         fetch = round(sample_us * 4 * US)
         rows, epochs = rows_of(
-            wait_ms=fetch / 1e6 + more_ms, compute_ms=compute_ms, fetch_ns=fetch, collate_ns=10 * US, samples=4,
+            wait_ms=fetch / 1e6 + more_ms,
+            compute_ms=compute_ms,
+            fetch_ns=fetch,
+            collate_ns=10 * US,
+            samples=4,
             fetch_cpu_ns=round(fetch * (1 - idle)),
-        )  # fmt: skip
+        )
         loader = DataLoader(dataset or Plain(), batch_size=4)
         _MADE[key] = case_of(tmp_path, rows, epochs=epochs, loader=loader, **options)
     return replace(_MADE[key], whatif=cast("Any", whatif or FakeWhatIf()))
@@ -74,59 +85,117 @@ def case(
 # Kind → (frames below __getitem__, words of the advice, a like call that is not it).
 SEEN = {
     "picture": (PIL, "PIL's decoder", "Image.crop site/PIL/Image.py:1200"),
-    "resize": ("Image.resize site/PIL/Image.py:2440", "esizing", "Image.rotate "
-    "site/PIL/Image.py:2500"),
-    "transforms": ("to_tensor site/torchvision/transforms/functional.py:100", "torchvision",
-                   "read_file site/torchvision/io/image.py:10"),
+    "resize": (
+        "Image.resize site/PIL/Image.py:2440",
+        "esizing",
+        "Image.rotate site/PIL/Image.py:2500",
+    ),
+    "transforms": (
+        "to_tensor site/torchvision/transforms/functional.py:100",
+        "torchvision",
+        "read_file site/torchvision/io/image.py:10",
+    ),
     "ply": ("PlyData.read site/plyfile.py:300", "plyfile", "read site/meshio/ply.py:3"),
     "csv": ("DictReader.__next__ std/csv.py:111", "csv", f"Reader.__next__ {OWN}:90"),
-    "loadtxt": ("loadtxt site/numpy/lib/_npyio_impl.py:1384 > _read "
-    "site/numpy/lib/_npyio_impl.py:1035", "loadtxt",
-                "savetxt site/numpy/other.py:1384"),
-    "read_csv": ("read_csv site/pandas/io/parsers/readers.py:1866", "read_csv",
-                 "merge site/pandas/core/reshape/x.py:1"),
-    "rows": ("_LocationIndexer.__getitem__ site/pandas/core/indexing.py:1342", "iloc",
-             "DataFrame.sum site/pandas/core/frame.py:1"),
-    "json": ("loads std/json/__init__.py:346 > JSONDecoder.raw_decode std/json/decoder.py:353", "json",
-             "loads site/ujson_like/x.py:3"),
-    "literal": ("literal_eval std/ast.py:64 > parse std/ast.py:50", "literal_eval", "format "
-    "std/string.py:50"),
+    "loadtxt": (
+        "loadtxt site/numpy/lib/_npyio_impl.py:1384 > _read site/numpy/lib/_npyio_impl.py:1035",
+        "loadtxt",
+        "savetxt site/numpy/other.py:1384",
+    ),
+    "read_csv": (
+        "read_csv site/pandas/io/parsers/readers.py:1866",
+        "read_csv",
+        "merge site/pandas/core/reshape/x.py:1",
+    ),
+    "rows": (
+        "_LocationIndexer.__getitem__ site/pandas/core/indexing.py:1342",
+        "iloc",
+        "DataFrame.sum site/pandas/core/frame.py:1",
+    ),
+    "json": (
+        "loads std/json/__init__.py:346 > JSONDecoder.raw_decode std/json/decoder.py:353",
+        "json",
+        "loads site/ujson_like/x.py:3",
+    ),
+    "literal": (
+        "literal_eval std/ast.py:64 > parse std/ast.py:50",
+        "literal_eval",
+        "format std/string.py:50",
+    ),
     "yaml": ("safe_load site/yaml/__init__.py:125", "YAML", "load site/tomli/x.py:3"),
     "xml": ("XML std/xml/etree/ElementTree.py:1338", "XML", "escape std/html/__init__.py:3"),
-    "npz": ("NpzFile.__getitem__ site/numpy/lib/_npyio_impl.py:257 > ZipExtFile.read "
-    "std/zipfile.py:955", "npz",
-            "dot site/numpy/linalg/x.py:3"),
-    "npy": ("load site/numpy/lib/_npyio_impl.py:456 > read_array site/numpy/lib/_format_impl.py:8"
-            " > literal_eval std/ast.py:64", ".npy", "pad site/numpy/lib/_arraypad_impl.py:4"),
+    "npz": (
+        "NpzFile.__getitem__ site/numpy/lib/_npyio_impl.py:257 > ZipExtFile.read "
+        "std/zipfile.py:955",
+        "npz",
+        "dot site/numpy/linalg/x.py:3",
+    ),
+    "npy": (
+        "load site/numpy/lib/_npyio_impl.py:456 > read_array site/numpy/lib/_format_impl.py:8"
+        " > literal_eval std/ast.py:64",
+        ".npy",
+        "pad site/numpy/lib/_arraypad_impl.py:4",
+    ),
     "compressed": ("decompress std/gzip.py:606", "gzip", "b64decode std/base64.py:80"),
     "pickle": ("load site/joblib/numpy_pickle.py:600", "pickle", "run site/threadpoolctl.py:1"),
     "listing": ("glob std/glob.py:28 > iglob std/glob.py:40", "folder", "join std/posixpath.py:71"),
-    "torch-load": ("load site/torch/serialization.py:1601", "torch.load", "load "
-    "site/torch/hub.py:1"),
-    "h5-open": ("File.__init__ site/h5py/_hl/files.py:500 > make_fid site/h5py/_hl/files.py:230", "Keep the HDF5",
-                "open site/lmdb/cffi.py:3"),
+    "torch-load": (
+        "load site/torch/serialization.py:1601",
+        "torch.load",
+        "load site/torch/hub.py:1",
+    ),
+    "h5-open": (
+        "File.__init__ site/h5py/_hl/files.py:500 > make_fid site/h5py/_hl/files.py:230",
+        "Keep the HDF5",
+        "open site/lmdb/cffi.py:3",
+    ),
     "h5": ("Dataset.__getitem__ site/h5py/_hl/dataset.py:872", "HDF5", "get site/lmdb/cffi.py:3"),
     "zarr": ("Array.__getitem__ site/zarr/core.py:800", "zarr", "get site/lmdb/cffi.py:3"),
-    "hf": ("Dataset.__getitem__ site/datasets/arrow_dataset.py:3161", "Hugging Face", "get "
-    "site/lmdb/cffi.py:3"),
-    "tokens": ("PreTrainedTokenizer.encode site/transformers/tokenization_utils_base.py:2", "okenis",
-               "get site/lmdb/cffi.py:3"),
+    "hf": (
+        "Dataset.__getitem__ site/datasets/arrow_dataset.py:3161",
+        "Hugging Face",
+        "get site/lmdb/cffi.py:3",
+    ),
+    "tokens": (
+        "PreTrainedTokenizer.encode site/transformers/tokenization_utils_base.py:2",
+        "okenis",
+        "get site/lmdb/cffi.py:3",
+    ),
     "re": ("findall std/re/__init__.py:216", "regular expression", "wrap std/textwrap.py:1"),
-    "sound": ("resample_poly site/scipy/signal/_signaltools.py:3800", "esampl", "solve "
-    "site/scipy/linalg/_basic.py:2"),
+    "sound": (
+        "resample_poly site/scipy/signal/_signaltools.py:3800",
+        "esampl",
+        "solve site/scipy/linalg/_basic.py:2",
+    ),
     "deepcopy": ("deepcopy std/copy.py:146", "deepcopy", "reduce std/functools.py:1"),
-    "generator": ("Generator.__init__ site/numpy/random/_x.py:1", "generator", "shuffle "
-    "std/random.py:1"),
-    "vectorize": ("vectorize._call_as_normal site/numpy/lib/_function_base_impl.py:2", "value by value",
-                  "interp site/numpy/lib/_function_base_impl.py:3"),
-    "convolve": ("convolve site/numpy/_core/numeric.py:800", "FFT", "roll site/numpy/_core/numeric.py:9"),
-    "members": ("TarFile.getmember std/tarfile.py:1983 > TarFile._getmember std/tarfile.py:2679", "tar file",
-                "TarFile.next std/tarfile.py:2500"),
+    "generator": (
+        "Generator.__init__ site/numpy/random/_x.py:1",
+        "generator",
+        "shuffle std/random.py:1",
+    ),
+    "vectorize": (
+        "vectorize._call_as_normal site/numpy/lib/_function_base_impl.py:2",
+        "value by value",
+        "interp site/numpy/lib/_function_base_impl.py:3",
+    ),
+    "convolve": (
+        "convolve site/numpy/_core/numeric.py:800",
+        "FFT",
+        "roll site/numpy/_core/numeric.py:9",
+    ),
+    "members": (
+        "TarFile.getmember std/tarfile.py:1983 > TarFile._getmember std/tarfile.py:2679",
+        "tar file",
+        "TarFile.next std/tarfile.py:2500",
+    ),
     "getdata": ("Image.getdata site/PIL/Image.py:1300", "pixels", "load site/webp/x.py:1"),
-    "program": ("run std/subprocess.py:548 > select std/selectors.py:415", "program", "join "
-                "std/posixpath.py:71"),
+    "program": (
+        "run std/subprocess.py:548 > select std/selectors.py:415",
+        "program",
+        "join std/posixpath.py:71",
+    ),
     "lock": ("Semaphore.acquire std/threading.py:468", "lock", "Thread.start std/threading.py:960"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("key", SEEN)
@@ -310,16 +379,35 @@ SMOOTHED, COPIED = f"{GETITEM} > smoothed {OWN}:13", f"{GETITEM} > deepcopy std/
         (Listed(".JPG"), [(f"{GETITEM} > {PIL}", 100)], None, "JPEG"),
         (Listed(".webp"), [(f"{GETITEM} > {PIL}", 100)], None, "PIL's decoder"),
         # What a resize decodes lazily is decoding, and a wrapper counts only what nothing else explains.
-        (Listed(".png"), [(f"{RESIZE} > {PIL}", 90), (RESIZE, 10)], None, "PNG decoder takes 90 % of fetch"),
-        (Listed(".png"), [(f"{TABLE} > {PIL}", 70), (TABLE, 30)], None, "PNG decoder takes 70 % of fetch"),
+        (
+            Listed(".png"),
+            [(f"{RESIZE} > {PIL}", 90), (RESIZE, 10)],
+            None,
+            "PNG decoder takes 90 % of fetch",
+        ),
+        (
+            Listed(".png"),
+            [(f"{TABLE} > {PIL}", 70), (TABLE, 30)],
+            None,
+            "PNG decoder takes 70 % of fetch",
+        ),
         (Listed(""), [(HEADER, 100)], None, ".npy"),  # what a known function calls is its own
         (Listed(""), [(SMOOTHED, 70), (COPIED, 30)], None, "deepcopy"),
-        (None, [(COPIED, 9), (GETITEM, 1)], None, "90 % of fetch"),  # few samples that nearly all show it
+        (
+            None,
+            [(COPIED, 9), (GETITEM, 1)],
+            None,
+            "90 % of fetch",
+        ),  # few samples that nearly all show it
         (Chained(), [(GETITEM, 100)], CHAINED, "rows_at_once"),
-        (Columned(), [(f"{GETITEM} > loads std/json/__init__.py:346", 95)],
-         "targets = torch.tensor(self.labels)", "Do once"),
+        (
+            Columned(),
+            [(f"{GETITEM} > loads std/json/__init__.py:346", 95)],
+            "targets = torch.tensor(self.labels)",
+            "Do once",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_explains_most_is_advised_on(
     tmp_path: Path, dataset: Any, stacks: Any, text: str | None, said: str
 ) -> None:
@@ -332,13 +420,23 @@ def test_what_explains_most_is_advised_on(
     [
         ([(SMOOTHED, 85), (COPIED, 15)], None, "smoothed"),
         # A little waiting does not hide what computes.
-        ([(f"{GETITEM} > get std/queue.py:1", 10), (SMOOTHED, 90)], None, "(patches.py:13) takes 90 %"),
-        ([(f"{GETITEM} > solve site/scipy/linalg/a.py:2 > x site/scipy/x.py:3", 90), (GETITEM, 10)], None,
-         "takes 100 % of fetch, in scipy's solve"),
+        (
+            [(f"{GETITEM} > get std/queue.py:1", 10), (SMOOTHED, 90)],
+            None,
+            "(patches.py:13) takes 90 %",
+        ),
+        (
+            [
+                (f"{GETITEM} > solve site/scipy/linalg/a.py:2 > x site/scipy/x.py:3", 90),
+                (GETITEM, 10),
+            ],
+            None,
+            "takes 100 % of fetch, in scipy's solve",
+        ),
         ([(GETITEM, 100)], "total += values[n].item()", "values[n].item()"),  # of what is no tensor
         ([(f"{GETITEM} > evil\x1b[2J {OWN}\r\n:13", 90)], None, "evil"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_known_is_named(
     tmp_path: Path, stacks: Any, text: str | None, said: str
 ) -> None:
@@ -488,9 +586,16 @@ def test_steps_before_a_resize_come_after_it(tmp_path: Path) -> None:
 )
 def test_what_a_transform_makes_for_each_sample(tmp_path: Path, line: str, title: str) -> None:
     file = tmp_path / "transforms.py"
-    lines = ["class Resampled:", "    def __init__(self, rate):", "        self.rate = self.moved = rate",
-             "    def move(self):", "        self.moved += 1",
-             "    def __call__(self, signal):", f"        {line}", "        return kernel(signal)"]  # fmt: skip
+    lines = [
+        "class Resampled:",
+        "    def __init__(self, rate):",
+        "        self.rate = self.moved = rate",
+        "    def move(self):",
+        "        self.moved += 1",
+        "    def __call__(self, signal):",
+        f"        {line}",
+        "        return kernel(signal)",
+    ]
     file.write_text("\n".join(lines))
     made = case(tmp_path)
     here = replace(made.process, host=host_name(), unix_ns=time.time_ns() + 10**9)

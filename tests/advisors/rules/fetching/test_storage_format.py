@@ -67,9 +67,11 @@ def test_workload_c_ends_in_what_packing_could_gain_at_most(tmp_path: Path) -> N
     assert whatif.asked == [{"fetch": pytest.approx(1 - (12 + 1.3) / 4000, abs=1e-4)}]
     told = {name: str(value) for name, value in found.evidence.items()}
     assert told.items() >= {
-        ("files", "1,000 .png"), ("mean size of a file", "13.0 kB"), ("file system", "overlay (overlay)"),
+        ("files", "1,000 .png"),
+        ("mean size of a file", "13.0 kB"),
+        ("file system", "overlay (overlay)"),
         ("opened per sample", "1"),
-    }  # fmt: skip
+    }
 
 
 def test_waiting_that_is_not_for_files_is_said_not_to_be(tmp_path: Path) -> None:
@@ -122,20 +124,56 @@ def inside(kind: str, size: int, **looks: Any) -> SampledFetches:
 @pytest.mark.parametrize(
     ("dataset", "looks", "idle", "title", "code", "evidence"),
     [
-        (InZip(), inside("zip", 4_000_000, idle=0.1), 0.1, "zip archive once in each worker",
-         "Kept(module.ZipFile)", ("of them opened before", "100 %")),
-        (InDatabase(), looks_of(None, read=4000, idle=0.1), 0.1, "", "",
-         ("opened for each sample", "sqlite3.connect, seen in the source")),
-        (Rows(), inside("hdf5", 10**7, read=2_000_000, disk=0, idle=0.0), 0.0, "chunk",
-         "rows.handle = None", ("read a sample", "2.00 MB")),
-        (Rows(), inside("hdf5", 10**7, read=2_000_000, disk=0, idle=0.0), 0.0, "chunk",
-         "source = Path(dataset.path)", ("read a sample", "2.00 MB")),
-        (Table(), inside("parquet", 10**7, read=500_000, disk=0, idle=0.0), 0.0, "memory-mapped array",
-         "", None),
-        (Store(), inside("lmdb", 4_000_000, read=0, disk=130_000), 0.8, "", "readahead=False",
-         ("stored a sample", "4.00 kB")),
+        (
+            InZip(),
+            inside("zip", 4_000_000, idle=0.1),
+            0.1,
+            "zip archive once in each worker",
+            "Kept(module.ZipFile)",
+            ("of them opened before", "100 %"),
+        ),
+        (
+            InDatabase(),
+            looks_of(None, read=4000, idle=0.1),
+            0.1,
+            "",
+            "",
+            ("opened for each sample", "sqlite3.connect, seen in the source"),
+        ),
+        (
+            Rows(),
+            inside("hdf5", 10**7, read=2_000_000, disk=0, idle=0.0),
+            0.0,
+            "chunk",
+            "rows.handle = None",
+            ("read a sample", "2.00 MB"),
+        ),
+        (
+            Rows(),
+            inside("hdf5", 10**7, read=2_000_000, disk=0, idle=0.0),
+            0.0,
+            "chunk",
+            "source = Path(dataset.path)",
+            ("read a sample", "2.00 MB"),
+        ),
+        (
+            Table(),
+            inside("parquet", 10**7, read=500_000, disk=0, idle=0.0),
+            0.0,
+            "memory-mapped array",
+            "",
+            None,
+        ),
+        (
+            Store(),
+            inside("lmdb", 4_000_000, read=0, disk=130_000),
+            0.8,
+            "",
+            "readahead=False",
+            ("stored a sample", "4.00 kB"),
+        ),
     ],
-)  # fmt: skip
+)
 def test_containers_are_read_otherwise(
     tmp_path: Path, dataset: Any, looks: Any, idle: float, title: str, code: str, evidence: Any
 ) -> None:
@@ -166,11 +204,23 @@ def test_it_is_silent_of_containers_read_as_they_should_be(
     ("dataset", "looks", "library", "entries", "known"),
     [
         # 1,000 entries of 1.5 to 5 µs in 5 ms; or 0.1 beside zipfile, and reading one entry.
-        (InZip(), inside("zip", 4_000_000, idle=0.1), ("zipfile", 0.9), (0.02, 0.7), (0.02, 0.1 + 102.56 / 5000)),
+        (
+            InZip(),
+            inside("zip", 4_000_000, idle=0.1),
+            ("zipfile", 0.9),
+            (0.02, 0.7),
+            (0.02, 0.1 + 102.56 / 5000),
+        ),
         # 1,000 entries of 9 µs are more than the 5 ms.
-        (InTar(), inside("tar", 10**6, opens=1600, idle=0.1), ("tarfile", 0.5), (0.02, 0.1), (0.4, 0.6)),
+        (
+            InTar(),
+            inside("tar", 10**6, opens=1600, idle=0.1),
+            ("tarfile", 0.5),
+            (0.02, 0.1),
+            (0.4, 0.6),
+        ),
     ],
-)  # fmt: skip
+)
 def test_stacks_say_more_of_an_archive_than_its_entries(
     tmp_path: Path, dataset: Any, looks: Any, library: tuple[str, float], entries: Any, known: Any
 ) -> None:

@@ -22,9 +22,18 @@ DISTRIBUTED = "torch.utils.data.distributed.DistributedSampler"
 
 
 def case(
-    tmp_path: Path, *, world: int | None = 2, sampler: str = RANDOM, length: int = 240, epochs: int = 2,
-    digests: tuple[int, ...] = (), peer: tuple[int, ...] = (), kind: str = "map", rank: int = 0, batches: int = 60,
-) -> Case:  # fmt: skip
+    tmp_path: Path,
+    *,
+    world: int | None = 2,
+    sampler: str = RANDOM,
+    length: int = 240,
+    epochs: int = 2,
+    digests: tuple[int, ...] = (),
+    peer: tuple[int, ...] = (),
+    kind: str = "map",
+    rank: int = 0,
+    batches: int = 60,
+) -> Case:
     """Epochs of 60 batches of 4; `digests` are those of the first batch of each, `peer` another
     rank's."""
     rows, told = with_digests(epochs, batches, digests)
@@ -65,16 +74,28 @@ def test_ranks_that_each_read_everything_are_told(tmp_path: Path) -> None:
     ("options", "title", "code", "evidence"),
     [
         # Ranks that draw the same batches.
-        ({"length": 5000, "sampler": SEQUENTIAL, "digests": (7, 8), "peer": (7, 8)}, "", "shuffle=False",
-         ("first batches equal to another rank's", "2 epochs")),
+        (
+            {"length": 5000, "sampler": SEQUENTIAL, "digests": (7, 8), "peer": (7, 8)},
+            "",
+            "shuffle=False",
+            ("first batches equal to another rank's", "2 epochs"),
+        ),
         # An order that never changes.
-        ({"sampler": DISTRIBUTED, "length": 480, "epochs": 3, "digests": (7, 7, 7)}, "set_epoch", "set_epoch(epoch)",
-         None),
+        (
+            {"sampler": DISTRIBUTED, "length": 480, "epochs": 3, "digests": (7, 7, 7)},
+            "set_epoch",
+            "set_epoch(epoch)",
+            None,
+        ),
         # A generator that is seeded anew in each epoch.
-        ({"world": None, "epochs": 4, "digests": (7, 7, 7, 7)}, "", "",
-         ("epochs that begin with the same batch", "4 of 4")),
+        (
+            {"world": None, "epochs": 4, "digests": (7, 7, 7, 7)},
+            "",
+            "",
+            ("epochs that begin with the same batch", "4 of 4"),
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_with_the_order_is_told(
     tmp_path: Path, options: Any, title: str, code: str, evidence: tuple[str, str] | None
 ) -> None:

@@ -15,9 +15,12 @@ NAME = "drop-last"
 
 
 def case(
-    tmp_path: Path, lasts_ms: tuple[float, ...] = (90.0, 95.0, 80.0), samples: int = 1, drop_last: bool = False,
+    tmp_path: Path,
+    lasts_ms: tuple[float, ...] = (90.0, 95.0, 80.0),
+    samples: int = 1,
+    drop_last: bool = False,
     how: int = 1,
-) -> Case:  # fmt: skip
+) -> Case:
     """Epochs of 40 steps of 10 ms and a last one of its own."""
     rows: list[dict[str, Any]] = []
     epochs = []

@@ -65,9 +65,15 @@ class Sliced(EveryNth):
 
 
 def case(
-    tmp_path: Path, dataset: Any, digests: tuple[tuple[int, int], ...] = ((5, 6), (5, 6)), *, workers: int = 2,
-    batches: int = 60, epochs: int = 2, kind: str = "iterable",
-) -> Case:  # fmt: skip
+    tmp_path: Path,
+    dataset: Any,
+    digests: tuple[tuple[int, int], ...] = ((5, 6), (5, 6)),
+    *,
+    workers: int = 2,
+    batches: int = 60,
+    epochs: int = 2,
+    kind: str = "iterable",
+) -> Case:
     """`digests`: of the first two batches of each worker, in each epoch."""
     rows, told = rows_of(epochs, batches)
     for epoch in range(epochs):

@@ -20,10 +20,11 @@ NAME = "rank-imbalance"
 
 
 def case(
-    tmp_path: Path, own: tuple[float, float, float] = (8.0, 8.0, 10.0),
+    tmp_path: Path,
+    own: tuple[float, float, float] = (8.0, 8.0, 10.0),
     peers: tuple[tuple[float, float, float], ...] = ((2.0, 2.0, 16.0), (3.0, 3.0, 15.0)),
     config: dict[str, Any] | None = None,
-) -> Case:  # fmt: skip
+) -> Case:
     """(fetch, wait, compute) in ms of this rank and of the others."""
     run = RunBuilder(tmp_path / "ranks")
     for rank, times in enumerate((own, *peers)):
@@ -35,10 +36,14 @@ def case(
     ranks = ranks_of([(each, summary_of(each.loaders[0])) for each in processes]) if peers else None
     rows, epochs = made(own)
     return case_of(
-        tmp_path, rows, epochs=epochs, process={"world_size": 1 + len(peers), "rank": 0}, whatif=FakeWhatIf(),
+        tmp_path,
+        rows,
+        epochs=epochs,
+        process={"world_size": 1 + len(peers), "rank": 0},
+        whatif=FakeWhatIf(),
         config=config,
         report=lambda report: replace(report, ranks=ranks),
-    )  # fmt: skip
+    )
 
 
 def made(times: tuple[float, float, float]) -> tuple[Any, Any]:

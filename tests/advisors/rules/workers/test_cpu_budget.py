@@ -15,10 +15,15 @@ NAME = "cpu-budget"
 
 
 def crowded(
-    path: Path, workers: int = 8, cores: float = 0.22, affinity: int = 2, pack_ms: float = 0.2,
+    path: Path,
+    workers: int = 8,
+    cores: float = 0.22,
+    affinity: int = 2,
+    pack_ms: float = 0.2,
     answer: Any = lambda num_workers: 1.2 if num_workers else 0.5,
-    quota: float | None = None, **machine: Any
-) -> Case:  # fmt: skip
+    quota: float | None = None,
+    **machine: Any,
+) -> Case:
     rows = worker_loop(500, wait_ms=9.0, compute_ms=1.0, fetch_ms=75.0, cpu=0.25, pack_ms=pack_ms)
     system: dict[str, Any] = host_samples(workers=workers, worker_cores=cores)
     for n, row in enumerate(system["machine"]):
@@ -27,8 +32,14 @@ def crowded(
         "affinity": affinity,
         "cgroup": {"version": 2, "cpu_quota": quota, "mem_limit_bytes": None},
     }
-    return case_of(path, rows, whatif=FakeWhatIf(answer), process={"affinity": affinity},
-                   config=workers_config(workers), system=system)  # fmt: skip
+    return case_of(
+        path,
+        rows,
+        whatif=FakeWhatIf(answer),
+        process={"affinity": affinity},
+        config=workers_config(workers),
+        system=system,
+    )
 
 
 def test_fires_where_all_cpus_are_in_use(tmp_path: Path) -> None:

@@ -66,8 +66,12 @@ def test_silent_one_step_away(
 
 
 def test_rejected_where_workers_are_always_busy(tmp_path: Path) -> None:
-    case = case_of(tmp_path, heavy_waits(rows(slow_ms=190.0, fast_ms=22.0)), whatif=FakeWhatIf(1.0),
-                   config=workers_config(2))  # fmt: skip
+    case = case_of(
+        tmp_path,
+        heavy_waits(rows(slow_ms=190.0, fast_ms=22.0)),
+        whatif=FakeWhatIf(1.0),
+        config=workers_config(2),
+    )
     rejected = rejection(NAME, case)
     assert rejected.title == "in_order=False would not help"
     assert rejected.predicted is not None and rejected.predicted.mid == 1.0

@@ -18,9 +18,17 @@ NAME = "loader-rebuilt"
 
 
 def passes(
-    path: Path, count: int = 60, batches: int = 1, how: int = -1, start_ms: float = 30.0, instances: bool = False,
-    workers: int = 2, sampler: str = "RandomSampler", whatif: FakeWhatIf | None = None, slow_starts: int = 0,
-) -> Case:  # fmt: skip
+    path: Path,
+    count: int = 60,
+    batches: int = 1,
+    how: int = -1,
+    start_ms: float = 30.0,
+    instances: bool = False,
+    workers: int = 2,
+    sampler: str = "RandomSampler",
+    whatif: FakeWhatIf | None = None,
+    slow_starts: int = 0,
+) -> Case:
     lanes, epochs = [], []
     apart = 10**9 if batches > 1 else 60_000_000
     late = 0
@@ -28,11 +36,15 @@ def passes(
         slow_ms = 200 if n < slow_starts else 0
         late += slow_ms * MS
         lane = (
-            worker_loop(batches, wait_ms=25.0, epoch=n, start_ns=T0 + n * apart + late, fetch_ms=4.0)
+            worker_loop(
+                batches, wait_ms=25.0, epoch=n, start_ns=T0 + n * apart + late, fetch_ms=4.0
+            )
             if workers
-            else [{**row, "epoch": n, "t_ns": T0 + n * apart + late + k * 10**7}
-                  for k, row in enumerate(main_loop(batches, index=20.0, fetch=4.0))]
-        )  # fmt: skip
+            else [
+                {**row, "epoch": n, "t_ns": T0 + n * apart + late + k * 10**7}
+                for k, row in enumerate(main_loop(batches, index=20.0, fetch=4.0))
+            ]
+        )
         lanes.append(lane)
         epochs.append(
             epoch_row(

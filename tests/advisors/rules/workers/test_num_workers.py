@@ -62,13 +62,19 @@ def test_more_for_decoding_but_not_beyond_the_cpus(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wait", "cpu", "unknown", "said", "unsaid"),
     [
-        (Wait("network", "10.0.0.7:80"), 0.05, 0.0, "mostly waiting for the network, not computing", "`loaderscope tune`"),
+        (
+            Wait("network", "10.0.0.7:80"),
+            0.05,
+            0.0,
+            "mostly waiting for the network, not computing",
+            "`loaderscope tune`",
+        ),
         (Wait("sleep"), 0.05, 0.0, "mostly waiting for a timer, not computing", "network"),
         (None, 0.05, 0.9, "`loaderscope tune` measures it", "network"),
         (Wait("network"), 0.05, 0.0, "mostly waiting", "the network"),  # two samples saw it
         (None, 0.95, 0.9, ", computing, and", "was not seen"),  # of waiting, a core's included
     ],
-)  # fmt: skip
+)
 def test_what_fetching_waits_for_is_said(
     tmp_path: Path, wait: Wait | None, cpu: float, unknown: float, said: str, unsaid: str
 ) -> None:
@@ -91,9 +97,12 @@ def test_what_fetching_waits_for_is_said(
 def test_more_workers_are_no_help_where_all_wait_for_one_lock(tmp_path: Path) -> None:
     rows = worker_loop(100, wait_ms=20.0, compute_ms=1.0, fetch_ms=40.0)
     case = case_of(
-        tmp_path, rows, whatif=by_count(n0=0.98, n3=1.0), config=workers_config(2),
+        tmp_path,
+        rows,
+        whatif=by_count(n0=0.98, n3=1.0),
+        config=workers_config(2),
         process={"affinity": 8},
-    )  # fmt: skip
+    )
     fetch = CodeStage(40, None, (), (), {}, (), (Doing("lock", None, 2, 1.0),))
     code = Code(1, 40, 8.0, 25.0, False, {"fetch": fetch})
     locked = replace(case, report=replace(case.report, code=code))
@@ -123,17 +132,41 @@ BUSY = host_samples(worker_cores=0.9, main_cores=0.2) | {"affinity": 2}
 @pytest.mark.parametrize(
     ("rows", "factors", "facts", "title", "mid", "why"),
     [
-        (SHORT, {"n0": 1.0, "n1": 0.2}, {}, "num_workers=8 would not help", 0.2, "A batch takes 200 µs to make"),
-        (worker_loop(200, wait_ms=15.0, fetch_ms=30.0), {"n0": 0.5, "n1": 0.6, "n2": 1.0},
-         {"config": workers_config(2), "system": BUSY, "process": {"affinity": 2}}, "", 1.0,
-         "2 CPUs this process may use are busy already"),
+        (
+            SHORT,
+            {"n0": 1.0, "n1": 0.2},
+            {},
+            "num_workers=8 would not help",
+            0.2,
+            "A batch takes 200 µs to make",
+        ),
+        (
+            worker_loop(200, wait_ms=15.0, fetch_ms=30.0),
+            {"n0": 0.5, "n1": 0.6, "n2": 1.0},
+            {"config": workers_config(2), "system": BUSY, "process": {"affinity": 2}},
+            "",
+            1.0,
+            "2 CPUs this process may use are busy already",
+        ),
         # What the model predicts beyond the CPUs: predict(num_workers=4) and the report are of one mind.
-        (worker_loop(100), {"n0": 0.7, "n1": 1.0, "n2": 1.02, "n4": 1.34},
-         {"config": workers_config(), "process": {"affinity": 2}}, "Use 4 workers", 1.34, "not certain enough"),
-        (worker_loop(100), {"n0": 0.7, "n1": 1.0, "n2": 1.02, "n4": 1.34},
-         {"config": workers_config(), "process": {"affinity": 2}}, "Use 4 workers", 1.34, "has 2 CPUs"),
+        (
+            worker_loop(100),
+            {"n0": 0.7, "n1": 1.0, "n2": 1.02, "n4": 1.34},
+            {"config": workers_config(), "process": {"affinity": 2}},
+            "Use 4 workers",
+            1.34,
+            "not certain enough",
+        ),
+        (
+            worker_loop(100),
+            {"n0": 0.7, "n1": 1.0, "n2": 1.02, "n4": 1.34},
+            {"config": workers_config(), "process": {"affinity": 2}},
+            "Use 4 workers",
+            1.34,
+            "has 2 CPUs",
+        ),
     ],
-)  # fmt: skip
+)
 def test_more_workers_are_rejected(
     tmp_path: Path, rows: Any, factors: Any, facts: Any, title: str, mid: float, why: str
 ) -> None:
@@ -164,8 +197,14 @@ def test_latency_on_a_busy_machine_is_latency_where_waiting_for_a_core_was_count
     """Else not: on a saturated machine, CPU over wall time falls although fetching computes."""
     rows = worker_loop(200, wait_ms=15.0, fetch_ms=60.0, cpu=0.3)
     host = host_samples(workers=4, worker_cores=0.45) | {"affinity": 2}
-    crowded = case_of(tmp_path / "a", rows, whatif=by_count(n0=0.5, n4=1.0), process={"affinity": 2},
-                      config=workers_config(4), system=host)  # fmt: skip
+    crowded = case_of(
+        tmp_path / "a",
+        rows,
+        whatif=by_count(n0=0.5, n4=1.0),
+        process={"affinity": 2},
+        config=workers_config(4),
+        system=host,
+    )
     assert num_workers.most_workers(crowded) == 2
     rows = main_loop(100, fetch=50.0, fetch_cpu=0.05, compute_ms=2.0)
     case = case_of(tmp_path / "b", rows, whatif=by_count(n0=1.0), process={"affinity": 1})
@@ -186,8 +225,13 @@ def test_an_iterable_set_must_share_its_stream_out(
     facts: dict[str, Any] = {
         "inspection": {"dataset": {"type": "t.Stream", "name": "Stream", "names": list(names)}}
     }
-    case = case_of(tmp_path, main_loop(100, fetch=30.0), whatif=by_count(n0=1.0, n2=1.9),
-                   config={"dataset_kind": "iterable", "sampler": "x._InfiniteConstantSampler"}, **facts)  # fmt: skip
+    case = case_of(
+        tmp_path,
+        main_loop(100, fetch=30.0),
+        whatif=by_count(n0=1.0, n2=1.9),
+        config={"dataset_kind": "iterable", "sampler": "x._InfiniteConstantSampler"},
+        **facts,
+    )
     assert advice(NAME, case) if said else unmeasured(NAME, case)
 
 

@@ -17,9 +17,14 @@ NAME = "persistent-workers"
 
 
 def epochs_case(
-    path: Path, start_ms: float = 600.0, batches: int = 50, answer: float = 1.4, instance: bool = False,
-    first_index_ms: float = 0.0, **config: Any
-) -> Case:  # fmt: skip
+    path: Path,
+    start_ms: float = 600.0,
+    batches: int = 50,
+    answer: float = 1.4,
+    instance: bool = False,
+    first_index_ms: float = 0.0,
+    **config: Any,
+) -> Case:
     lanes, epochs = [], []
     for epoch in range(4):
         lane = worker_loop(

@@ -54,8 +54,13 @@ def test_rejected_where_workers_are_always_busy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("factor", "lowered"), [(16, True), (2, False)])
 def test_lowered_for_memory(tmp_path: Path, factor: int, lowered: bool) -> None:
     rows = worker_loop(100, wait_ms=0.1, compute_ms=30.0, fetch_ms=10.0, bytes=20_000_000)
-    case = case_of(tmp_path, rows, whatif=FakeWhatIf(1.0), config=workers_config(2, prefetch_factor=factor),
-                   system=host_samples(shm_total_bytes=1_000_000_000))  # fmt: skip
+    case = case_of(
+        tmp_path,
+        rows,
+        whatif=FakeWhatIf(1.0),
+        config=workers_config(2, prefetch_factor=factor),
+        system=host_samples(shm_total_bytes=1_000_000_000),
+    )
     assert [(a.kind, a.params) for a in outcomes(NAME, case) if isinstance(a, Advice)] == (
         [("safety", {"prefetch_factor": 2})] if lowered else []
     )

@@ -18,14 +18,22 @@ MB = 1_000_000
 
 
 def held(
-    path: Path, workers: int = 4, factor: int = 4, a_batch: int = 4 * MB, total: int = 64 * MB, used: int = 10 * MB,
-    tensors: int = 2, fds: int | Callable[[int], int] = 20,
-) -> Case:  # fmt: skip
+    path: Path,
+    workers: int = 4,
+    factor: int = 4,
+    a_batch: int = 4 * MB,
+    total: int = 64 * MB,
+    used: int = 10 * MB,
+    tensors: int = 2,
+    fds: int | Callable[[int], int] = 20,
+) -> Case:
     return case_of(
-        path, worker_loop(100, bytes=a_batch, tensors=tensors), whatif=FakeWhatIf(0.97),
+        path,
+        worker_loop(100, bytes=a_batch, tensors=tensors),
+        whatif=FakeWhatIf(0.97),
         config=workers_config(workers, prefetch_factor=factor),
         system=host_samples(shm_total_bytes=total, shm_used_bytes=used, fds=fds),
-    )  # fmt: skip
+    )
 
 
 def test_batches_in_flight_that_fill_it(tmp_path: Path) -> None:

@@ -13,16 +13,7 @@ from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
-from rule_cases import (
-    FakeWhatIf,
-    advice,
-    arguments,
-    asked,
-    case_of,
-    outcomes,
-    ran,
-    workers_config,
-)
+from rule_cases import FakeWhatIf, advice, arguments, asked, case_of, outcomes, ran, workers_config
 from rule_rows import host_samples, worker_loop
 from stored_sets import Sized
 
@@ -30,16 +21,25 @@ NAME = "thread-oversubscription"
 
 
 def busy_case(
-    path: Path, affinity: int = 2, workers: int = 2, cpu: float = 0.5, config: Any = None, inspection: Any = None,
+    path: Path,
+    affinity: int = 2,
+    workers: int = 2,
+    cpu: float = 0.5,
+    config: Any = None,
+    inspection: Any = None,
     **host: Any,
-) -> Case:  # fmt: skip
+) -> Case:
     rows = worker_loop(500, wait_ms=9.0, compute_ms=1.0, fetch_ms=19.0, cpu=cpu)
     told = {"workers": workers, "worker_cores": 0.9, "threads": 6, **host}
     return case_of(
-        path, rows, whatif=FakeWhatIf(1.5), process={"affinity": affinity}, inspection=inspection,
+        path,
+        rows,
+        whatif=FakeWhatIf(1.5),
+        process={"affinity": affinity},
+        inspection=inspection,
         config={**workers_config(workers), **(config or {})},
         system=host_samples(**told) | {"affinity": affinity},
-    )  # fmt: skip
+    )
 
 
 def test_fires_for_threads_beside_the_fetching_one(tmp_path: Path) -> None:
@@ -70,8 +70,8 @@ def test_fires_for_threads_beside_the_fetching_one(tmp_path: Path) -> None:
         {"cpu": 0.9, "worker_cores": 0.95},
         {"affinity": 8, "cpu_idle_pct": 60.0},
         {"config": {"start_method": "spawn"}, "threads": 4},
-    ]
-)  # fmt: skip
+    ],
+)
 def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
     assert outcomes(NAME, busy_case(tmp_path, **change)) == []
 

@@ -20,14 +20,23 @@ LIST = {"name": "paths", "kind": "paths", "type": "list", "length": 2_000_000}
 
 
 def growing(
-    path: Path, uss: Callable[[int], int | None] = lambda n: 100 * MB + n * 4 * MB, seconds: int = 60,
-    attributes: Any = (LIST,), workers: int = 2, **host: Any
-) -> Case:  # fmt: skip
+    path: Path,
+    uss: Callable[[int], int | None] = lambda n: 100 * MB + n * 4 * MB,
+    seconds: int = 60,
+    attributes: Any = (LIST,),
+    workers: int = 2,
+    **host: Any,
+) -> Case:
     inspection = {
         "dataset": {"type": "train.Files", "name": "Files", "attributes": list(attributes)}
     }
-    return case_of(path, worker_loop(100), config=workers_config(workers), inspection=inspection,
-                   system=host_samples(seconds=seconds, uss=uss, **host))  # fmt: skip
+    return case_of(
+        path,
+        worker_loop(100),
+        config=workers_config(workers),
+        inspection=inspection,
+        system=host_samples(seconds=seconds, uss=uss, **host),
+    )
 
 
 def test_fires_for_a_clear_slope(tmp_path: Path) -> None:
@@ -67,9 +76,11 @@ def test_two_samples_of_uss_count_where_rss_grows_to_the_end(
 ) -> None:
     """The second of each pair is growth that ends: a warm-up."""
     case = growing(
-        tmp_path, uss=lambda n: min(n, after) * 20 * MB if n in (1, 19) else None,
-        rss=lambda n: 300 * MB + min(n, after) * 20 * MB, seconds=20,
-    )  # fmt: skip
+        tmp_path,
+        uss=lambda n: min(n, after) * 20 * MB if n in (1, 19) else None,
+        rss=lambda n: 300 * MB + min(n, after) * 20 * MB,
+        seconds=20,
+    )
     assert bool(outcomes(NAME, case)) is fires
 
 

@@ -11,16 +11,7 @@ import pytest
 
 from builders import epoch_row
 from loaderscope.advisors.case.case import Case
-from rule_cases import (
-    FakeWhatIf,
-    advice,
-    asked,
-    case_of,
-    outcomes,
-    ran,
-    unmeasured,
-    workers_config,
-)
+from rule_cases import FakeWhatIf, advice, asked, case_of, outcomes, ran, unmeasured, workers_config
 from rule_rows import worker_loop
 
 NAME = "worker-startup"
@@ -41,15 +32,23 @@ HEAVY = [
 
 
 def started(
-    path: Path, start_ms: float = 6000.0, method: str = "spawn", attributes: Any = HEAVY, batches: int = 100,
+    path: Path,
+    start_ms: float = 6000.0,
+    method: str = "spawn",
+    attributes: Any = HEAVY,
+    batches: int = 100,
     dataset: Any = None,
-) -> Case:  # fmt: skip
+) -> Case:
     rows = worker_loop(batches, wait_ms=5.0)
     part = dataset or {"type": "train.Rows", "name": "Rows", "attributes": attributes}
     return case_of(
-        path, rows, whatif=FakeWhatIf(1.6), config=workers_config(2, start_method=method),
-        epochs=[epoch_row(rows, startup_ms=start_ms, num_workers=2)], inspection={"dataset": part},
-    )  # fmt: skip
+        path,
+        rows,
+        whatif=FakeWhatIf(1.6),
+        config=workers_config(2, start_method=method),
+        epochs=[epoch_row(rows, startup_ms=start_ms, num_workers=2)],
+        inspection={"dataset": part},
+    )
 
 
 def test_fires_for_a_heavy_data_set(tmp_path: Path) -> None:
@@ -89,14 +88,33 @@ def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("outer", "code"),
     [
-        ({"type": "torch.Subset", "name": "Subset", "bases": ["torch.utils.data.dataset.Subset"],
-          "attributes": [{"name": "dataset", "kind": "dataset", "type": "x"}]}, "dataset.dataset.table"),
-        ({"type": "torch.ConcatDataset", "name": "ConcatDataset", "bases": ["torch.utils.data.dataset.ConcatDataset"]},
-         "dataset.datasets[0].table"),
-        ({"type": "train.Crop", "name": "Crop", "attributes": [{"name": "inner", "kind": "dataset", "type": "x"}]},
-         "dataset.inner.table"),
+        (
+            {
+                "type": "torch.Subset",
+                "name": "Subset",
+                "bases": ["torch.utils.data.dataset.Subset"],
+                "attributes": [{"name": "dataset", "kind": "dataset", "type": "x"}],
+            },
+            "dataset.dataset.table",
+        ),
+        (
+            {
+                "type": "torch.ConcatDataset",
+                "name": "ConcatDataset",
+                "bases": ["torch.utils.data.dataset.ConcatDataset"],
+            },
+            "dataset.datasets[0].table",
+        ),
+        (
+            {
+                "type": "train.Crop",
+                "name": "Crop",
+                "attributes": [{"name": "inner", "kind": "dataset", "type": "x"}],
+            },
+            "dataset.inner.table",
+        ),
     ],
-)  # fmt: skip
+)
 def test_wrapped_data_sets_are_reached(tmp_path: Path, outer: dict[str, Any], code: str) -> None:
     inner = {"type": "train.Rows", "name": "Rows", "attributes": HEAVY[:1]}
     found = advice(NAME, started(tmp_path, dataset={**outer, "children": [inner]}))
@@ -105,6 +123,11 @@ def test_wrapped_data_sets_are_reached(tmp_path: Path, outer: dict[str, Any], co
 
 def test_without_inspection_it_says_so(tmp_path: Path) -> None:
     rows = worker_loop(100)
-    case = case_of(tmp_path, rows, whatif=FakeWhatIf(), config=workers_config(2, start_method="spawn"),
-                   epochs=[epoch_row(rows, startup_ms=6000.0)])  # fmt: skip
+    case = case_of(
+        tmp_path,
+        rows,
+        whatif=FakeWhatIf(),
+        config=workers_config(2, start_method="spawn"),
+        epochs=[epoch_row(rows, startup_ms=6000.0)],
+    )
     assert unmeasured(NAME, case)

@@ -11,16 +11,7 @@ import pytest
 import torch
 
 from loaderscope.advisors.case.case import Case
-from rule_cases import (
-    FakeWhatIf,
-    advice,
-    arguments,
-    asked,
-    case_of,
-    outcomes,
-    ran,
-    workers_config,
-)
+from rule_cases import FakeWhatIf, advice, arguments, asked, case_of, outcomes, ran, workers_config
 from rule_rows import worker_loop
 
 NAME = "worker-transfer"
@@ -32,9 +23,12 @@ def costly(
     told = {"tensors": 2, "bytes": 1_000_000, "pickled_bytes": 2000, **columns}
     times = {"fetch_ms": 3.0, "pack_ms": pack_ms, "unpack_ms": pack_ms / 2}
     return case_of(
-        path, worker_loop(100, wait_ms=8.0, compute_ms=1.0, **times, **told), whatif=FakeWhatIf(1.6),
-        config=workers_config(2), inspection={"leaves": list(leaves), "loop": list(loop)},
-    )  # fmt: skip
+        path,
+        worker_loop(100, wait_ms=8.0, compute_ms=1.0, **times, **told),
+        whatif=FakeWhatIf(1.6),
+        config=workers_config(2),
+        inspection={"leaves": list(leaves), "loop": list(loop)},
+    )
 
 
 def test_many_tiny_tensors(tmp_path: Path) -> None:

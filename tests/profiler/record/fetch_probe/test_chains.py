@@ -72,14 +72,20 @@ PAIR = [double, abs]
         (Object(steps=list(PAIR)), "dataset.steps"),
         (Object(transforms=list(PAIR)), "dataset.transforms"),
         (Object(transform=Compose(tuple(PAIR))), "dataset.transform"),
-        (Object(dataset=Object(dataset=Object(transform=Compose(list(PAIR))))), "dataset.dataset.dataset.transform"),
+        (
+            Object(dataset=Object(dataset=Object(transform=Compose(list(PAIR))))),
+            "dataset.dataset.dataset.transform",
+        ),
         (Object(transform=functools.partial(print, Compose(list(PAIR)))), "dataset.transform"),
         (Object(transform=Compose(list(PAIR)).__call__), "dataset.transform"),
-        (Object(datasets=[Object(), Object(transform=Compose(list(PAIR)))]), "dataset.datasets[1].transform"),
+        (
+            Object(datasets=[Object(), Object(transform=Compose(list(PAIR)))]),
+            "dataset.datasets[1].transform",
+        ),
         (Object(transform={"image": Compose(list(PAIR))}), "dataset.transform.image"),
         (Object(transform=closing_over(Compose(list(PAIR)))), "dataset.transform"),
     ],
-)  # fmt: skip
+)
 def test_where_chains_are_found(dataset, chain):
     assert found(dataset) == [(chain, PAIR)]
 

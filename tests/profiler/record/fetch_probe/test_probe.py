@@ -229,15 +229,26 @@ def test_containers_open_or_mapped(tmp_path):
     for number, target in enumerate([*opened, "/d/small.npy"]):
         (process / "fd" / str(number)).symlink_to(target)
     maps = [
-        ("r--p", "/usr/lib/libc.so.6"), ("r-xp", "/opt/tool"), ("r--p", "/opt/tool"), ("r--s", "/d/store/data.mdb"),
-        ("r--s", "/d/all.npy"), ("r--s", "/d/with space.bin"), ("rw-s", "/dev/shm/torch_1_2"), ("rw-s", f"{run}/a.seg"),
-        ("r--p", f"{sys.prefix}/x.dat"), ("rw-p", "[heap]"), ("r--s", "/d/gone.npy (deleted)"),
-    ]  # fmt: skip
+        ("r--p", "/usr/lib/libc.so.6"),
+        ("r-xp", "/opt/tool"),
+        ("r--p", "/opt/tool"),
+        ("r--s", "/d/store/data.mdb"),
+        ("r--s", "/d/all.npy"),
+        ("r--s", "/d/with space.bin"),
+        ("rw-s", "/dev/shm/torch_1_2"),
+        ("rw-s", f"{run}/a.seg"),
+        ("r--p", f"{sys.prefix}/x.dat"),
+        ("rw-p", "[heap]"),
+        ("r--s", "/d/gone.npy (deleted)"),
+    ]
     lines = [f"7f00-7f01 {mode} 00000000 00:00 1    {path}" for mode, path in maps]
     (process / "maps").write_text("\n".join([*lines, "7f02-7f03 rw-p 00000000 00:00 0", ""]))
     assert containers.held_containers(str(run), str(process)) == {
-        "/d/set.h5": "hdf5", "/d/store/data.mdb": "lmdb", "/d/all.npy": "npy", "/d/with space.bin": "memmap",
-    }  # fmt: skip
+        "/d/set.h5": "hdf5",
+        "/d/store/data.mdb": "lmdb",
+        "/d/all.npy": "npy",
+        "/d/with space.bin": "memmap",
+    }
     assert containers.held_containers("", str(tmp_path / "none")) == {}
 
 

@@ -175,8 +175,15 @@ def test_equal_contents_are_equal_digests(make):
 
 def test_different_contents_are_different_digests():
     batches = [
-        torch.arange(8), torch.arange(8).flip(0), torch.arange(8).int(), {"a": torch.arange(8)}, "text", "texts", 3, 4,
-    ]  # fmt: skip
+        torch.arange(8),
+        torch.arange(8).flip(0),
+        torch.arange(8).int(),
+        {"a": torch.arange(8)},
+        "text",
+        "texts",
+        3,
+        4,
+    ]
     assert len({digest_of_batch(batch) for batch in batches}) == len(batches)
 
 

@@ -75,20 +75,25 @@ class Pictures(Dataset[Any]):
 
     def __getitem__(self, index):
         # A comment of its own.
-        return (
-            self._load(self.paths[index])
-            + 1
-        )  # fmt: skip
+        return self._load(self.paths[index]) + 1
 
 
 def test_attributes_are_named_by_kind_shape_and_size(tmp_path):
     part = dataset_of(Pictures(tmp_path))
     found = {a.name: a for a in part.attributes}
     assert {name: a.kind for name, a in found.items()} == {
-        "paths": "paths", "samples": "paths", "pixels": "ndarray", "turned": "tensor", "fields": "dict",
-        "labels": "numbers", "words": "texts", "transform": "callable", "root": "text", "lazy": "none",
+        "paths": "paths",
+        "samples": "paths",
+        "pixels": "ndarray",
+        "turned": "tensor",
+        "fields": "dict",
+        "labels": "numbers",
+        "words": "texts",
+        "transform": "callable",
+        "root": "text",
+        "lazy": "none",
         "mapped": "memmap",
-    }  # fmt: skip
+    }
     assert (found["paths"].length, found["paths"].suffix) == (41, ".png")
     assert (found["samples"].suffix, found["samples"].items) == (".nii.gz", "tuple")
     pixels, turned = found["pixels"], found["turned"]
@@ -376,11 +381,14 @@ def _stores(folder):
     """One attribute of each kind of storage that is installed."""
     shape = {"shape": (6, 2), "chunks": (2, 2), "dtype": "f4"}
     kinds = {
-        "hdf5": ("h5py", lambda it: it.File(folder / "a.h5", "w").create_dataset("x", (6, 2), "f4")),
+        "hdf5": (
+            "h5py",
+            lambda it: it.File(folder / "a.h5", "w").create_dataset("x", (6, 2), "f4"),
+        ),
         "arrow": ("pyarrow", lambda it: it.table({"a": [1, 2], "b": [3, 4]})),
         "lmdb": ("lmdb", lambda it: it.open(str(folder / "lmdb"))),
         "zarr": ("zarr", lambda it: it.open(str(folder / "z"), mode="w", **shape)),
-    }  # fmt: skip
+    }
     return {
         kind: make(importlib.import_module(name))
         for kind, (name, make) in kinds.items()

@@ -29,22 +29,33 @@ FLOATS = field("", "tensor", "torch.Tensor", "float32", (2,))
     ("samples", "fields"),
     [
         ([torch.zeros(2)] * 3, [FLOATS]),
-        ([torch.zeros(k) for k in range(3)],
-         [field("", "tensor", "torch.Tensor", "float32", None, alike=False)]),
-        ([np.zeros((2, 2)), np.zeros((2, 2), np.float32)],
-         [field("", "ndarray", "numpy.ndarray", None, (2, 2), alike=False)]),
-        ([(1, "a"), (2, None)],
-         [field("[0]", "number", "int"), field("[1]", "mixed", "", alike=False)]),
-        ([{"x": 1.0}, {}],
-         [field("['x']", "mixed", "", alike=False), field("", "mixed", "", alike=False)]),
+        (
+            [torch.zeros(k) for k in range(3)],
+            [field("", "tensor", "torch.Tensor", "float32", None, alike=False)],
+        ),
+        (
+            [np.zeros((2, 2)), np.zeros((2, 2), np.float32)],
+            [field("", "ndarray", "numpy.ndarray", None, (2, 2), alike=False)],
+        ),
+        (
+            [(1, "a"), (2, None)],
+            [field("[0]", "number", "int"), field("[1]", "mixed", "", alike=False)],
+        ),
+        (
+            [{"x": 1.0}, {}],
+            [field("['x']", "mixed", "", alike=False), field("", "mixed", "", alike=False)],
+        ),
         ([{}, {}], [field("", "other", "dict")]),
-        ([torch.zeros(2).as_subclass(Own)], [field("", "tensor", f"{__name__}.Own", "float32", (2,))]),
+        (
+            [torch.zeros(2).as_subclass(Own)],
+            [field("", "tensor", f"{__name__}.Own", "float32", (2,))],
+        ),
         ([object()], [field("", "other", "object")]),
         (torch.zeros(2, 2), []),
         (None, []),
         ([], []),
     ],
-)  # fmt: skip
+)
 def test_fields_are_alike_where_all_samples_have_the_same(samples, fields):
     assert list(inspect_samples(samples)) == fields
 

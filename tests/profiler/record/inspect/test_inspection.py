@@ -25,15 +25,30 @@ KEYS = [*Inspection.__struct_fields__, *Part.__struct_fields__, *Leaf.__struct_f
 def test_everything_arrives(runs_dir):
     seen = {
         "dataset": {
-            "type": "train.Pictures", "name": "Pictures", "bases": ["train.Pictures", "torch.utils.data.Dataset"],
-            "file": "train.py", "line": 7, "length": 100, "getitem": ["def __getitem__(self, i):", "    return 1"],
+            "type": "train.Pictures",
+            "name": "Pictures",
+            "bases": ["train.Pictures", "torch.utils.data.Dataset"],
+            "file": "train.py",
+            "line": 7,
+            "length": 100,
+            "getitem": ["def __getitem__(self, i):", "    return 1"],
             "names": ["open"],
-            "attributes": [{"name": "x", "kind": "tensor", "type": "T", "shape": [2, 3], "contiguous": True}],
+            "attributes": [
+                {"name": "x", "kind": "tensor", "type": "T", "shape": [2, 3], "contiguous": True}
+            ],
             "children": [{"type": "torch.Subset", "name": "Subset"}],
         },
         "structure": "list",
-        "leaves": [{"path": "[0]", "kind": "tensor", "dtype": "float32", "shape": [4], "padding_share": 0.25}],
-    }  # fmt: skip
+        "leaves": [
+            {
+                "path": "[0]",
+                "kind": "tensor",
+                "dtype": "float32",
+                "shape": [4],
+                "padding_share": 0.25,
+            }
+        ],
+    }
     run = RunBuilder(runs_dir)
     run.process().loader(loop(3), inspection=seen)
     found = open_run(run.path).loaders[0].inspection

@@ -45,21 +45,80 @@ def told(loader, **expected):
     ("loader", "sampler", "batching", "batch_size", "shuffle", "sampler_plain", "sampler_path"),
     [
         (DataLoader(DATA), "SequentialSampler", "batch_size", 1, False, True, "sampler"),
-        (DataLoader(DATA, 8, shuffle=True), "RandomSampler", "batch_size", 8, True, True, "sampler"),
-        (DataLoader(DATA, batch_sampler=BatchSampler(RandomSampler(DATA), 8, True)),
-         "RandomSampler", "batch_sampler", 8, True, True, "batch_sampler.sampler"),
-        (DataLoader(DATA, batch_size=None), "SequentialSampler", "none", None, False, True, "sampler"),
-        (DataLoader(DATA, batch_size=None, sampler=BatchSampler(RandomSampler(DATA), 8, False)),
-         "RandomSampler", "none", None, True, True, "sampler.sampler"),
-        (DataLoader(DATA, 8, sampler=RandomSampler(DATA, num_samples=5)),
-         "RandomSampler", "batch_size", 8, True, False, "sampler"),
-        (DataLoader(DATA, 8, sampler=RandomSampler(DATA, generator=torch.Generator())),
-         "RandomSampler", "batch_size", 8, True, False, "sampler"),
-        (DataLoader(DATA, 8, sampler=RandomSampler(Rows())), "RandomSampler", "batch_size", 8, True, False, "sampler"),
-        (DataLoader(DATA, 8, sampler=WeightedRandomSampler([1.0] * 20, 20)),
-         "WeightedRandomSampler", "batch_size", 8, True, False, "sampler"),
+        (
+            DataLoader(DATA, 8, shuffle=True),
+            "RandomSampler",
+            "batch_size",
+            8,
+            True,
+            True,
+            "sampler",
+        ),
+        (
+            DataLoader(DATA, batch_sampler=BatchSampler(RandomSampler(DATA), 8, True)),
+            "RandomSampler",
+            "batch_sampler",
+            8,
+            True,
+            True,
+            "batch_sampler.sampler",
+        ),
+        (
+            DataLoader(DATA, batch_size=None),
+            "SequentialSampler",
+            "none",
+            None,
+            False,
+            True,
+            "sampler",
+        ),
+        (
+            DataLoader(DATA, batch_size=None, sampler=BatchSampler(RandomSampler(DATA), 8, False)),
+            "RandomSampler",
+            "none",
+            None,
+            True,
+            True,
+            "sampler.sampler",
+        ),
+        (
+            DataLoader(DATA, 8, sampler=RandomSampler(DATA, num_samples=5)),
+            "RandomSampler",
+            "batch_size",
+            8,
+            True,
+            False,
+            "sampler",
+        ),
+        (
+            DataLoader(DATA, 8, sampler=RandomSampler(DATA, generator=torch.Generator())),
+            "RandomSampler",
+            "batch_size",
+            8,
+            True,
+            False,
+            "sampler",
+        ),
+        (
+            DataLoader(DATA, 8, sampler=RandomSampler(Rows())),
+            "RandomSampler",
+            "batch_size",
+            8,
+            True,
+            False,
+            "sampler",
+        ),
+        (
+            DataLoader(DATA, 8, sampler=WeightedRandomSampler([1.0] * 20, 20)),
+            "WeightedRandomSampler",
+            "batch_size",
+            8,
+            True,
+            False,
+            "sampler",
+        ),
     ],
-)  # fmt: skip
+)
 def test_torchs_own(loader, sampler, batching, batch_size, shuffle, sampler_plain, sampler_path):
     own = {"sampler_plain": sampler_plain, "sampler_path": sampler_path, "batching": batching}
     told(loader, sampler=TORCH + sampler, batch_size=batch_size, shuffle=shuffle, **own)
@@ -123,9 +182,13 @@ class OwnLoader(DataLoader[Any]):
 
 def test_an_endless_repeater_is_looked_through():
     told(
-        EndlessLoader(DATA, 8, shuffle=True), sampler=TORCH + "RandomSampler", batching="batch_size",
-        batch_size=8, sampler_plain=True, sampler_wrappers="_RepeatSampler, BatchSampler",
-    )  # fmt: skip
+        EndlessLoader(DATA, 8, shuffle=True),
+        sampler=TORCH + "RandomSampler",
+        batching="batch_size",
+        batch_size=8,
+        sampler_plain=True,
+        sampler_wrappers="_RepeatSampler, BatchSampler",
+    )
 
 
 @pytest.mark.parametrize(
@@ -183,8 +246,13 @@ def seed_worker(worker_id, num_workers=0):
     """As the one of transformers' Trainer."""
 
 
-a_module("accelerate.data_loader", BatchSamplerShard=BatchSamplerShard, SkipBatchSampler=SkipBatchSampler,
-         SeedableRandomSampler=SeedableRandomSampler, DataLoaderShard=DataLoaderShard)  # fmt: skip
+a_module(
+    "accelerate.data_loader",
+    BatchSamplerShard=BatchSamplerShard,
+    SkipBatchSampler=SkipBatchSampler,
+    SeedableRandomSampler=SeedableRandomSampler,
+    DataLoaderShard=DataLoaderShard,
+)
 seed_worker.__module__ = "transformers.trainer_utils"
 
 
@@ -195,9 +263,15 @@ def test_accelerates_shards(split, size):
         dataset=DATA, batch_sampler=SkipBatchSampler(BatchSamplerShard(inner, 2, split))
     )
     told(
-        loader, sampler="accelerate.data_loader.SeedableRandomSampler", batch_size=size, drop_last=True, replicas=2,
-        shuffle=True, sampler_plain=False, made_by="accelerate",
-    )  # fmt: skip
+        loader,
+        sampler="accelerate.data_loader.SeedableRandomSampler",
+        batch_size=size,
+        drop_last=True,
+        replicas=2,
+        shuffle=True,
+        sampler_plain=False,
+        made_by="accelerate",
+    )
     seen = inspect_loader(loader)
     assert (seen["sampler"]["name"], seen["dataset"]["name"]) == ("SeedableRandomSampler", "Rows")
 
@@ -221,8 +295,11 @@ class DistributedSamplerWrapper(DistributedSampler[Any]):
         super().__init__(_DatasetSamplerWrapper(sampler), **options)
 
 
-a_module("lightning.fabric.utilities.distributed", DistributedSamplerWrapper=DistributedSamplerWrapper,
-         _DatasetSamplerWrapper=_DatasetSamplerWrapper)  # fmt: skip
+a_module(
+    "lightning.fabric.utilities.distributed",
+    DistributedSamplerWrapper=DistributedSamplerWrapper,
+    _DatasetSamplerWrapper=_DatasetSamplerWrapper,
+)
 
 
 def test_lightnings_injected_samplers(monkeypatch):

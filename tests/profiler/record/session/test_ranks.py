@@ -22,26 +22,48 @@ SLURM = {"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_LOCALID": "1"}
     ("environ", "expected"),
     [
         ({}, Ranks()),
-        ({"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"},
-         Ranks(3, 8, 1, 2, "environment")),
+        (
+            {"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"},
+            Ranks(3, 8, 1, 2, "environment"),
+        ),
         # Lightning's launcher.
-        ({"LOCAL_RANK": "1", "NODE_RANK": "0", "WORLD_SIZE": "2"}, Ranks(1, 2, 1, None, "environment")),
-        ({"LOCAL_RANK": "1", "NODE_RANK": "2", "WORLD_SIZE": "12", "LOCAL_WORLD_SIZE": "4"},
-         Ranks(9, 12, 1, 4, "environment")),
+        (
+            {"LOCAL_RANK": "1", "NODE_RANK": "0", "WORLD_SIZE": "2"},
+            Ranks(1, 2, 1, None, "environment"),
+        ),
+        (
+            {"LOCAL_RANK": "1", "NODE_RANK": "2", "WORLD_SIZE": "12", "LOCAL_WORLD_SIZE": "4"},
+            Ranks(9, 12, 1, 4, "environment"),
+        ),
         ({"LOCAL_RANK": "1", "NODE_RANK": "2", "WORLD_SIZE": "12"}, Ranks(None, 12, 1, None)),
-        ({**SLURM, "SLURM_NODEID": "1", "SLURM_STEP_TASKS_PER_NODE": "4(x2)"}, Ranks(5, 8, 1, 4, "SLURM")),
-        ({**SLURM, "SLURM_NODEID": "2", "SLURM_STEP_TASKS_PER_NODE": "4,2(x2)"}, Ranks(5, 8, 1, 2, "SLURM")),
+        (
+            {**SLURM, "SLURM_NODEID": "1", "SLURM_STEP_TASKS_PER_NODE": "4(x2)"},
+            Ranks(5, 8, 1, 4, "SLURM"),
+        ),
+        (
+            {**SLURM, "SLURM_NODEID": "2", "SLURM_STEP_TASKS_PER_NODE": "4,2(x2)"},
+            Ranks(5, 8, 1, 2, "SLURM"),
+        ),
         # In a batch script, outside of any step, SLURM_PROCID is 0 whatever is started there.
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_LOCALID": "0"}, Ranks()),
         ({"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1", "SLURM_LOCALID": "0"}, Ranks()),
-        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "1",
-          "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}, Ranks(1, 4, 1, 2, "Open MPI")),
-        ({"PMI_RANK": "2", "PMI_SIZE": "4", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "2"},
-         Ranks(2, 4, 0, 2, "MPI")),
+        (
+            {
+                "OMPI_COMM_WORLD_RANK": "1",
+                "OMPI_COMM_WORLD_SIZE": "4",
+                "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+                "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+            },
+            Ranks(1, 4, 1, 2, "Open MPI"),
+        ),
+        (
+            {"PMI_RANK": "2", "PMI_SIZE": "4", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "2"},
+            Ranks(2, 4, 0, 2, "MPI"),
+        ),
         ({"PMI_RANK": "2"}, Ranks()),
         ({"RANK": "x", "WORLD_SIZE": "-1"}, Ranks()),
     ],
-)  # fmt: skip
+)
 def test_what_launchers_leave_in_the_environment(environ, expected):
     assert ranks(environ) == expected
 

@@ -54,9 +54,21 @@ def serve(fetcher, index_queue, data_queue, worker_id):
 
 
 def with_dataset(
-    dataset_kind, dataset, index_queue, data_queue, done_event, auto_collation, collate_fn, drop_last, base_seed,
-    init_fn, worker_id, num_workers, persistent_workers, shared_seed,
-):  # fmt: skip
+    dataset_kind,
+    dataset,
+    index_queue,
+    data_queue,
+    done_event,
+    auto_collation,
+    collate_fn,
+    drop_last,
+    base_seed,
+    init_fn,
+    worker_id,
+    num_workers,
+    persistent_workers,
+    shared_seed,
+):
     """torch 2.4 to 2.13."""
     fetcher = _DatasetKind.create_fetcher(
         dataset_kind, dataset, auto_collation, collate_fn, drop_last
@@ -65,9 +77,21 @@ def with_dataset(
 
 
 def with_holder(
-    dataset_kind, dataset_holder, index_queue, data_queue, done_event, auto_collation, collate_fn, drop_last, base_seed,
-    init_fn, worker_id, num_workers, persistent_workers, shared_seed,
-):  # fmt: skip
+    dataset_kind,
+    dataset_holder,
+    index_queue,
+    data_queue,
+    done_event,
+    auto_collation,
+    collate_fn,
+    drop_last,
+    base_seed,
+    init_fn,
+    worker_id,
+    num_workers,
+    persistent_workers,
+    shared_seed,
+):
     """torch 2.14 and later: the list is emptied, so that nobody but the loop has the data set."""
     dataset = dataset_holder.pop()
     fetcher = _DatasetKind.create_fetcher(
@@ -77,9 +101,22 @@ def with_holder(
 
 
 def with_state(
-    dataset_kind, dataset, index_queue, data_queue, done_event, auto_collation, collate_fn, drop_last, base_seed,
-    init_fn, worker_id, num_workers, persistent_workers, shared_seed, worker_state,
-):  # fmt: skip
+    dataset_kind,
+    dataset,
+    index_queue,
+    data_queue,
+    done_event,
+    auto_collation,
+    collate_fn,
+    drop_last,
+    base_seed,
+    init_fn,
+    worker_id,
+    num_workers,
+    persistent_workers,
+    shared_seed,
+    worker_state,
+):
     """torchdata's: a request for a snapshot goes in, a state comes out beside the batch."""
     fetcher = _DatasetKind.create_fetcher(
         dataset_kind, dataset, auto_collation, collate_fn, drop_last
@@ -93,14 +130,38 @@ def with_state(
 
 
 def without_names(
-    dataset_kind, source, tasks, results, done_event, auto_collation, collate_fn, drop_last, base_seed,
-    init_fn, rank, num_workers, persistent_workers, shared_seed,
-):  # fmt: skip
+    dataset_kind,
+    source,
+    tasks,
+    results,
+    done_event,
+    auto_collation,
+    collate_fn,
+    drop_last,
+    base_seed,
+    init_fn,
+    rank,
+    num_workers,
+    persistent_workers,
+    shared_seed,
+):
     """No torch's yet: the parts under other names."""
     with_dataset(
-        dataset_kind, source, tasks, results, done_event, auto_collation, collate_fn, drop_last, base_seed, init_fn,
-        rank, num_workers, persistent_workers, shared_seed,
-    )  # fmt: skip
+        dataset_kind,
+        source,
+        tasks,
+        results,
+        done_event,
+        auto_collation,
+        collate_fn,
+        drop_last,
+        base_seed,
+        init_fn,
+        rank,
+        num_workers,
+        persistent_workers,
+        shared_seed,
+    )
 
 
 @pytest.fixture(autouse=True)

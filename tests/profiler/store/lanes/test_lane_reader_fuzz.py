@@ -89,9 +89,16 @@ def write_lane_once(folder: Path) -> None:
     | JSON,
 )
 def test_headers_that_lie(
-    tmp_path: Path, version: int, header_bytes: int, record: int, capacity: int, first: int, committed: int,
-    length: int | None, described: object,
-) -> None:  # fmt: skip
+    tmp_path: Path,
+    version: int,
+    header_bytes: int,
+    record: int,
+    capacity: int,
+    first: int,
+    committed: int,
+    length: int | None,
+    described: object,
+) -> None:
     """No other error, no reading beyond the file."""
     text = json.dumps(described).encode()
     length = len(text) if length is None else length
@@ -102,14 +109,17 @@ def test_headers_that_lie(
     read_each_way(path, "batch", schema.BATCH)
 
 
-@pytest.mark.parametrize("schema_fields", [
-    [["seq", "q", 1, 0]],
-    [["seq", "q", 2, 0]],
-    [["seq", "f", 1, 0]],
-    [["seq", "h", 1, 0]],
-    [["seq", "q", 1, 0], ["wait_ns", "f", 1, 8]],
-    [["seq", "q", 1, 0], ["wait_ns", "q", 2, 8]],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "schema_fields",
+    [
+        [["seq", "q", 1, 0]],
+        [["seq", "q", 2, 0]],
+        [["seq", "f", 1, 0]],
+        [["seq", "h", 1, 0]],
+        [["seq", "q", 1, 0], ["wait_ns", "f", 1, 8]],
+        [["seq", "q", 1, 0], ["wait_ns", "q", 2, 8]],
+    ],
+)
 @pytest.mark.parametrize("first_seq", [1, 2**63 - 1, 2**64 - 1])
 @pytest.mark.parametrize("capacity", [3, 2**32 - 1])
 def test_plausible_headers_with_absurd_numbers(tmp_path, schema_fields, first_seq, capacity):

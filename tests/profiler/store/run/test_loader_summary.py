@@ -71,8 +71,14 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = RunBuilder(tmp_path_factory.mktemp("large"))
     for number in range(LARGE):
         slow = number == 5
-        rank(run, number, wait_ms=150 if slow else 10 + number / 100, step_ms=160, fetch_ms=150 if slow else 10,
-             process={"world_size": LARGE, "host": f"node{number // 8}"})  # fmt: skip
+        rank(
+            run,
+            number,
+            wait_ms=150 if slow else 10 + number / 100,
+            step_ms=160,
+            fetch_ms=150 if slow else 10,
+            process={"world_size": LARGE, "host": f"node{number // 8}"},
+        )
         if number != 9:
             write_summary(run.path / f"p{4000 + number}-0")
     for host in range(2):

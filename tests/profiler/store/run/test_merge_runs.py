@@ -28,8 +28,15 @@ def nodes(tmp_path: Path) -> list[Path]:
         for local in range(2):
             number = 2 * node + local
             slow = number == 3
-            rank(run, number, pid=4000 + local, wait_ms=50 if slow else 5, step_ms=60, fetch_ms=50 if slow else 5,
-                 process={"host": f"node{node}"})  # fmt: skip
+            rank(
+                run,
+                number,
+                pid=4000 + local,
+                wait_ms=50 if slow else 5,
+                step_ms=60,
+                fetch_ms=50 if slow else 5,
+                process={"host": f"node{node}"},
+            )
         run.system(host=f"node{node}")
         made.append(run.path)
     return made
@@ -42,8 +49,11 @@ def test_their_ranks_are_one_job(nodes, tmp_path, capsys):
     assert "job" in capsys.readouterr().out
     run = open_run(tmp_path / "job")
     assert [(each.rank, each.host, each.pid) for each in run.processes] == [
-        (0, "node0", 4000), (1, "node0", 4001), (2, "node1", 4000), (3, "node1", 4001)
-    ]  # fmt: skip
+        (0, "node0", 4000),
+        (1, "node0", 4001),
+        (2, "node1", 4000),
+        (3, "node1", 4001),
+    ]
     assert len(run.systems) == 2 and not run.notes
     (section,) = build_report(run, advice=False).loaders
     assert section.ranks is not None and section.ranks.slowest is not None

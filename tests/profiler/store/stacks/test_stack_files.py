@@ -14,13 +14,7 @@ from loaderscope.profiler.store.run.run_reader import read_run
 from loaderscope.profiler.store.stacks.burst_file import read_request
 from loaderscope.profiler.store.stacks.stack_files import MAX_FILES, answer_to, read_bursts
 from loaderscope.profiler.store.stacks.stack_request import REQUEST, request_burst, wait_for_burst
-from loaderscope.profiler.store.stacks.stack_samples import (
-    STAGES,
-    Frame,
-    Stack,
-    StackCapture,
-    Wait,
-)
+from loaderscope.profiler.store.stacks.stack_samples import STAGES, Frame, Stack, StackCapture, Wait
 from loaderscope.profiler.store.stacks.stack_stages import Collate
 
 TORCH = "/env/site-packages/torch/utils/data/"
@@ -35,8 +29,16 @@ ENV = ["sleep", "/env/lib.so", 0, True]
 
 def burst(**changes):
     return {
-        "format": 1, "number": 0, "t_begin_ns": 1000, "t_end_ns": 9000, "rate_hz": 20, "native": False,
-        "why": "steady", "nonce": None, "reason": None, "package": "/env/loaderscope",
+        "format": 1,
+        "number": 0,
+        "t_begin_ns": 1000,
+        "t_end_ns": 9000,
+        "rate_hz": 20,
+        "native": False,
+        "why": "steady",
+        "nonce": None,
+        "reason": None,
+        "package": "/env/loaderscope",
         "processes": [
             {"pid": 50, "owner": 50, "worker": None, "loader": None, "samples": 160, "gil": 0.25},
             {"pid": 51, "owner": 50, "worker": 0, "loader": 2, "samples": 150, "gil": None},
@@ -48,8 +50,9 @@ def burst(**changes):
             [0, "MainThread", [5], 100],
             [0, "MainThread", [5, 6], 60],
         ],
-        "dropped": 0, **changes,
-    }  # fmt: skip
+        "dropped": 0,
+        **changes,
+    }
 
 
 def write(system, file=0, **changes):
@@ -73,15 +76,23 @@ def test_a_burst_with_its_stages(system):
     assert notes == ()
     frames = tuple(Frame(*one) for one in burst()["frames"])
     assert found == StackCapture(
-        number=0, t_begin_ns=1000, t_end_ns=9000, rate_hz=20.0, native=False, why="steady", frames=frames,
+        number=0,
+        t_begin_ns=1000,
+        t_end_ns=9000,
+        rate_hz=20.0,
+        native=False,
+        why="steady",
+        frames=frames,
         stacks=(
             Stack(50, "MainThread", "compute", (5,), 100),
             Stack(50, "MainThread", "compute", (5, 6), 60),
             Stack(51, "MainThread", "fetch", (3,), 90),
             Stack(51, "MainThread", "collate", (4,), 30),
         ),
-        samples={50: 160, 51: 150}, gil={50: 0.25}, reason=None,
-    )  # fmt: skip
+        samples={50: 160, 51: 150},
+        gil={50: 0.25},
+        reason=None,
+    )
 
 
 def test_what_threads_waited_for_is_read_as_far_as_it_is_known(system):
@@ -150,8 +161,12 @@ def test_a_run_holds_its_bursts(tmp_path):
     run.process(pid=50).loader(loop(3), config={"collate_fn": "train.pad"})
     system = run.system(reasons={"stacks": "too early"})
     write(system, 1, t_begin_ns=5000)
-    write(system, 0, processes=[{"pid": 51, "owner": 50, "worker": 0, "loader": 0, "samples": 9}],
-          stacks=[[0, "MainThread", [0, 2, 4], 9]])  # fmt: skip
+    write(
+        system,
+        0,
+        processes=[{"pid": 51, "owner": 50, "worker": 0, "loader": 0, "samples": 9}],
+        stacks=[[0, "MainThread", [0, 2, 4], 9]],
+    )
     (found,) = read_run(run.path, Liveness()).systems
     assert [one.t_begin_ns for one in found.bursts] == [1000, 5000]
     assert [one.stage for one in found.bursts[0].stacks] == ["collate"]

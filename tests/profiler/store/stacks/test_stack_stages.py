@@ -66,69 +66,177 @@ GET = (
 
 CASES = [
     # a worker's main thread
-    (FORKED + LIST + "Set.__getitem__ U/data.py:14\nload U/png.py:3", True, "fetch", ["Set.__getitem__", "load"]),
+    (
+        FORKED + LIST + "Set.__getitem__ U/data.py:14\nload U/png.py:3",
+        True,
+        "fetch",
+        ["Set.__getitem__", "load"],
+    ),
     (SPAWNED + LIST + "Set.__getitem__ U/data.py:14", True, "fetch", ["Set.__getitem__"]),
     (SPAWNED + MAP + "Set.__getitems__ U/data.py:18", True, "fetch", ["Set.__getitems__"]),
-    (SPAWNED + LOOP + "fetch T/_utils/fetch.py:33\n__iter__ U/data.py:14", True, "fetch", ["__iter__"]),
-    (SPAWNED + LATE + "default_collate T/_utils/collate.py:401", True, "collate", ["default_collate"]),
+    (
+        SPAWNED + LOOP + "fetch T/_utils/fetch.py:33\n__iter__ U/data.py:14",
+        True,
+        "fetch",
+        ["__iter__"],
+    ),
+    (
+        SPAWNED + LATE + "default_collate T/_utils/collate.py:401",
+        True,
+        "collate",
+        ["default_collate"],
+    ),
     (SPAWNED + LATE + "pad U/data.py:44\nstack U/data.py:70", True, "collate", ["pad", "stack"]),
-    (SPAWNED + LATE + "wrapper U/timing.py:4\npad U/data.py:44", True, "collate", ["wrapper", "pad"]),
-    (SPAWNED + LIST + "Set.__getitem__ U/data.py:14\ncollate T/_utils/collate.py:7", True, "fetch",
-     ["Set.__getitem__", "collate"]),
+    (
+        SPAWNED + LATE + "wrapper U/timing.py:4\npad U/data.py:44",
+        True,
+        "collate",
+        ["wrapper", "pad"],
+    ),
+    (
+        SPAWNED + LIST + "Set.__getitem__ U/data.py:14\ncollate T/_utils/collate.py:7",
+        True,
+        "fetch",
+        ["Set.__getitem__", "collate"],
+    ),
     (SPAWNED + MAP, True, "fetch", []),
-    (FORKED + LOOP + "Queue.get L/multiprocessing/queues.py:113\n_poll "
-    "L/multiprocessing/connection.py:440", True,
-     "idle", []),
-    (FORKED + LOOP + "IndexQueue.get O/worker.py:130\nQueue.get L/multiprocessing/queues.py:113", True, "idle", []),
-    (FORKED + LOOP + "ResultQueue.put O/worker.py:130\nQueue.put L/multiprocessing/queues.py:96\n"
-     "notify L/threading.py:382", True, "pack", ["notify"]),
+    (
+        FORKED + LOOP + "Queue.get L/multiprocessing/queues.py:113\n_poll "
+        "L/multiprocessing/connection.py:440",
+        True,
+        "idle",
+        [],
+    ),
+    (
+        FORKED + LOOP + "IndexQueue.get O/worker.py:130\nQueue.get L/multiprocessing/queues.py:113",
+        True,
+        "idle",
+        [],
+    ),
+    (
+        FORKED
+        + LOOP
+        + "ResultQueue.put O/worker.py:130\nQueue.put L/multiprocessing/queues.py:96\n"
+        "notify L/threading.py:382",
+        True,
+        "pack",
+        ["notify"],
+    ),
     (FORKED + LOOP + "seed_all U/data.py:90", True, "other", ["seed_all"]),
-    (FORKED + "Thread.run L/threading.py:982\nread_ahead U/data.py:99", True, "other", ["read_ahead"]),
+    (
+        FORKED + "Thread.run L/threading.py:982\nread_ahead U/data.py:99",
+        True,
+        "other",
+        ["read_ahead"],
+    ),
     # a loader used inside a data set: the outer fetch is the stage
-    (FORKED + LIST + "Set.__getitem__ U/data.py:14\n_BaseDataLoaderIter.__next__ "
-    "T/dataloader.py:725\n"
-     "_MapDatasetFetcher.fetch T/_utils/fetch.py:57\ndefault_collate T/_utils/collate.py:401", True, "fetch",
-     ["Set.__getitem__", "_BaseDataLoaderIter.__next__", "_MapDatasetFetcher.fetch", "default_collate"]),
+    (
+        FORKED + LIST + "Set.__getitem__ U/data.py:14\n_BaseDataLoaderIter.__next__ "
+        "T/dataloader.py:725\n"
+        "_MapDatasetFetcher.fetch T/_utils/fetch.py:57\ndefault_collate T/_utils/collate.py:401",
+        True,
+        "fetch",
+        [
+            "Set.__getitem__",
+            "_BaseDataLoaderIter.__next__",
+            "_MapDatasetFetcher.fetch",
+            "default_collate",
+        ],
+    ),
     # compiled frames do not hide the stage; ours are left out
-    (FORKED + "*0x7f L/libc.so:0\n" + LIST + "*slot L/libpython.so:0\nSet.__getitem__ "
-    "U/data.py:14\n*inflate libz.so:0",
-     True, "fetch", ["slot", "Set.__getitem__", "inflate"]),
-    (FORKED + LIST + "Timed.__call__ O/looks.py:5\n*taking_call "
-    "O/_hot.cpython-311.so:0\nSet.__getitem__ U/data.py:14",
-     True, "fetch", ["Set.__getitem__"]),
+    (
+        FORKED + "*0x7f L/libc.so:0\n" + LIST + "*slot L/libpython.so:0\nSet.__getitem__ "
+        "U/data.py:14\n*inflate libz.so:0",
+        True,
+        "fetch",
+        ["slot", "Set.__getitem__", "inflate"],
+    ),
+    (
+        FORKED + LIST + "Timed.__call__ O/looks.py:5\n*taking_call "
+        "O/_hot.cpython-311.so:0\nSet.__getitem__ U/data.py:14",
+        True,
+        "fetch",
+        ["Set.__getitem__"],
+    ),
     # its feeder thread
-    (FEED + "ForkingPickler.dumps L/multiprocessing/reduction.py:51", True, "pack", ["ForkingPickler.dumps"]),
+    (
+        FEED + "ForkingPickler.dumps L/multiprocessing/reduction.py:51",
+        True,
+        "pack",
+        ["ForkingPickler.dumps"],
+    ),
     (FEED, True, "pack", []),
     (FEED + "Condition.wait L/threading.py:327", True, "idle", []),
     (FEED + "Condition.wait L/threading.py:327", False, "other", []),
     # main
-    (SINGLE + "_MapDatasetFetcher.fetch T/_utils/fetch.py:54\nSet.__getitem__ U/data.py:14", False, "fetch",
-     ["Set.__getitem__"]),
-    (SINGLE + "_MapDatasetFetcher.fetch T/_utils/fetch.py:57\npad U/data.py:44", False, "collate", ["pad"]),
+    (
+        SINGLE + "_MapDatasetFetcher.fetch T/_utils/fetch.py:54\nSet.__getitem__ U/data.py:14",
+        False,
+        "fetch",
+        ["Set.__getitem__"],
+    ),
+    (
+        SINGLE + "_MapDatasetFetcher.fetch T/_utils/fetch.py:57\npad U/data.py:44",
+        False,
+        "collate",
+        ["pad"],
+    ),
     (SINGLE + "pin_memory T/_utils/pin_memory.py:66", False, "pin", ["pin_memory"]),
     (GET, False, "wait", []),
-    (GET + "rebuild_storage_fd /env/torch/multiprocessing/reductions.py:538", False, "wait", ["rebuild_storage_fd"]),
-    (GET + "_poll L/multiprocessing/connection.py:440\nselect L/selectors.py:415\n*poll libc.so:0", False, "wait", []),
+    (
+        GET + "rebuild_storage_fd /env/torch/multiprocessing/reductions.py:538",
+        False,
+        "wait",
+        ["rebuild_storage_fd"],
+    ),
+    (
+        GET
+        + "_poll L/multiprocessing/connection.py:440\nselect L/selectors.py:415\n*poll libc.so:0",
+        False,
+        "wait",
+        [],
+    ),
     (NEXT + "record_function.__exit__ /env/torch/autograd/profiler.py:943", False, "wait", []),
-    (NEXT + "_BaseDataLoaderIter._next_index T/dataloader.py:690\nMine.__iter__ U/sampler.py:3", False, "index",
-     ["Mine.__iter__"]),
+    (
+        NEXT + "_BaseDataLoaderIter._next_index T/dataloader.py:690\nMine.__iter__ U/sampler.py:3",
+        False,
+        "index",
+        ["Mine.__iter__"],
+    ),
     ("<module> U/train.py:9\nDataLoader.__iter__ T/dataloader.py:505", False, "wait", []),
-    ("<frozen> <frozen runpy>:198\n<module> U/train.py:9\nstep U/train.py:3", False, "compute", ["<module>", "step"]),
+    (
+        "<frozen> <frozen runpy>:198\n<module> U/train.py:9\nstep U/train.py:3",
+        False,
+        "compute",
+        ["<module>", "step"],
+    ),
     ("run_script O/launch.py:5\n<module> U/train.py:9", False, "compute", ["<module>"]),
-    ("<module> <string>:1\nspawn_main L/multiprocessing/spawn.py:122\n_bootstrap "
-    "L/multiprocessing/process.py:314\n"
-     "run L/multiprocessing/process.py:108\n_wrap /env/torch/multiprocessing/spawn.py:95\ntrain "
-     "U/train.py:3", False,
-     "compute", ["train"]),
-    ("Thread.run L/threading.py:982\n_pin_memory_loop T/_utils/pin_memory.py:50\npin_memory "
-    "T/_utils/pin_memory.py:66",
-     False, "pin", ["pin_memory"]),
-    ("Thread.run L/threading.py:982\n_pin_memory_loop T/_utils/pin_memory.py:50\nget "
-    "L/multiprocessing/queues.py:1",
-     False, "pin", []),
+    (
+        "<module> <string>:1\nspawn_main L/multiprocessing/spawn.py:122\n_bootstrap "
+        "L/multiprocessing/process.py:314\n"
+        "run L/multiprocessing/process.py:108\n_wrap /env/torch/multiprocessing/spawn.py:95\ntrain "
+        "U/train.py:3",
+        False,
+        "compute",
+        ["train"],
+    ),
+    (
+        "Thread.run L/threading.py:982\n_pin_memory_loop T/_utils/pin_memory.py:50\npin_memory "
+        "T/_utils/pin_memory.py:66",
+        False,
+        "pin",
+        ["pin_memory"],
+    ),
+    (
+        "Thread.run L/threading.py:982\n_pin_memory_loop T/_utils/pin_memory.py:50\nget "
+        "L/multiprocessing/queues.py:1",
+        False,
+        "pin",
+        [],
+    ),
     ("", False, "compute", []),
     ("", True, "other", []),
-]  # fmt: skip
+]
 
 PAD = Collate("pad", "/home/me/data.py", 40, 60)
 
@@ -164,11 +272,19 @@ def test_a_folder_that_only_looks_like_torch_s():
     [
         (None, {}, None),
         (None, {"collate_fn": "train.pad"}, Collate("pad")),
-        (Part("train.pad", "pad", file="t.py", line=4, call=("def pad():", " x")), {}, Collate("pad", "t.py", 4, 5)),
+        (
+            Part("train.pad", "pad", file="t.py", line=4, call=("def pad():", " x")),
+            {},
+            Collate("pad", "t.py", 4, 5),
+        ),
         (Part("lib.Pad", "Pad", file="/env/lib.py", line=4), {}, Collate("Pad", "/env/lib.py", 4)),
-        (Part("train.pad", "pad", file="t.py", line=4, call=("x",) * 200), {}, Collate("pad", "t.py", 4, None)),
+        (
+            Part("train.pad", "pad", file="t.py", line=4, call=("x",) * 200),
+            {},
+            Collate("pad", "t.py", 4, None),
+        ),
     ],
-)  # fmt: skip
+)
 def test_how_a_collate_function_is_recognised(part, config, collate):
     assert collate_of(part, config) == collate
 
