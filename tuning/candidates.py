@@ -129,7 +129,7 @@ def _with_workers(settings: Settings, workers: int) -> Settings:
 def _best(found: dict[Settings, Range], own: Settings) -> list[Settings]:
     """The most promising first; among equals, the cheapest. The model knows no jitter, which
     batches made ahead hide. So fewer workers make as many ahead as the code's own, and one each
-    comes last (in grids it was 5 % slower than two: docs/tune.md)."""
+    comes last (in grids it was 5 % slower than two: docs/tune-results.md)."""
 
     def cost(each: Settings) -> tuple[int, int, bool, int]:
         missing = max(0, own.ahead - each.ahead) if each.num_workers < own.num_workers else 0
