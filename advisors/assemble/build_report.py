@@ -193,7 +193,7 @@ def loader_report(
         capacities=possible,
         limit=limit,
         code=code_of(run, process, loader),
-        transforms=transforms_of(loader, figures),
+        transforms=transforms_of(loader),
         storage=storage_of(run, process, loader, figures),
         made_at=loader.made.place,
         **own,
