@@ -27,13 +27,8 @@ SETS = stored_sets.__file__
 def case(
     tmp_path: Path, fetch_us: int = 8_000, collate_us: int = 10, compute_ms: float = 0.1
 ) -> Case:
-    rows, epochs = rows_of(
-        wait_ms=(fetch_us + collate_us) / 1e3,
-        compute_ms=compute_ms,
-        fetch_ns=fetch_us * US,
-        collate_ns=collate_us * US,
-        samples=4,
-    )
+    times = {"fetch_ns": fetch_us * US, "collate_ns": collate_us * US, "samples": 4}
+    rows, epochs = rows_of(wait_ms=(fetch_us + collate_us) / 1e3, compute_ms=compute_ms, **times)
     found = case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(Sized(), batch_size=4))
     return replace(found, whatif=cast("Any", FakeWhatIf()))
 
@@ -88,10 +83,8 @@ def test_a_data_set_of_a_library_is_named_by_its_functions(tmp_path: Path) -> No
 
 def test_without_stacks_transforms_and_stages_are_what_is_known(tmp_path: Path) -> None:
     bare = case(tmp_path, collate_us=8_000)
-    assert [(each.stage, each.text) for each in findings_of(bare)] == [
-        ("fetch", None),
-        ("collate", None),
-    ]
+    whole = [(each.stage, each.text) for each in findings_of(bare)]
+    assert whole == [("fetch", None), ("collate", None)]
     chain = tuple(
         TransformTime("dataset.transform", n, name, 100, 10.0, share)
         for n, (name, share) in enumerate((("Resize", 0.7), ("Halve", 0.01)))
@@ -173,10 +166,7 @@ def test_what_is_drawn_before_the_first_batch_is_drawing(tmp_path: Path) -> None
     for number, row in enumerate(rows):
         row["index_ns"] = 60_000 * US if number % 60 == 0 else 0
     found = case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(Sized(), batch_size=4))
-    drawing = next(
-        each
-        for each in findings_of(replace(found, whatif=cast("Any", FakeWhatIf())))
-        if each.stage == "index"
-    )
+    findings = findings_of(replace(found, whatif=cast("Any", FakeWhatIf())))
+    (drawing,) = (each for each in findings if each.stage == "index")
     # Two epochs of 60 ms each, beside some 120 batches that are waited for 1 ms each.
     assert 0.45 < drawing.waiting_share < 0.55
