@@ -166,13 +166,14 @@ class WhatIf:
         w = self.workload
         if w.on_device is not None or not w.cold_lines_ns:
             return 0.0
-        cold = (self._computing_ns(warm=False) - self._computing_ns(warm=True)).mean()
-        return float(cold) / max(1.0, float(w.step_ns.mean()))
+        return self._of_step(self._computing_ns(warm=False) - self._computing_ns(warm=True))
 
     @property
     def _computing_share(self) -> float:
-        w = self.workload
-        return float(w.compute_ns.mean()) / max(1.0, float(w.step_ns.mean()))
+        return self._of_step(self.workload.compute_ns)
+
+    def _of_step(self, spent_ns: Floats) -> float:
+        return float(spent_ns.mean()) / max(1.0, float(self.workload.step_ns.mean()))
 
     def _computing_ns(self, *, warm: bool) -> Floats:
         computing = self.workload.compute_ns * self.workload.own_cores

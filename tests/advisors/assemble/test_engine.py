@@ -186,9 +186,8 @@ def tuned_by(*trials: Tried) -> Tuned:
 def waiting_case(tmp_path: Path) -> Case:
     rows, epochs = rows_of(wait_ms=5.0, compute_ms=5.0)
     found = case_of(tmp_path, rows, epochs=epochs)
-    return replace(
-        found, report=replace(found.report, verdict="input-bound", headroom=9.0, unmeasured={})
-    )
+    facts: Any = {"verdict": "input-bound", "headroom": 9.0, "unmeasured": {}}
+    return replace(found, report=replace(found.report, **facts))
 
 
 def with_trial(
@@ -196,9 +195,7 @@ def with_trial(
 ) -> tuple[list[Recommendation], list[Recommendation]]:
     """(recommended, rejected): advice of these settings, of which much is predicted."""
     case = replace(case, loader=replace(case.loader, tuning=tuned))
-    words = "title", "Much is expected."
-    advice = Advice(*words, {}, Range(1.3, 1.5, 1.8), "x = 1\n", params=params)
-    made = judged(advice.recommendation("num-workers", "speed"), advice, case)
+    made = judge(case, Range(1.3, 1.5, 1.8), why="Much is expected.", params=params)
     assert made is not None
     recommended, rejected = ((made[0],) if made[1] is said else () for said in (True, False))
     found = replace(case.report, recommendations=recommended, rejected=rejected)
