@@ -10,7 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -47,7 +47,7 @@ class Samples:
 
 def samples_of(run: Run, process: ProcessRun, loader: LoaderRun, lines: SourceLines) -> Samples:
     """The loader's samples in all bursts of its host."""
-    found = Samples()
+    found, tidied = Samples(), cache(lambda frames: _untorn(_tidy(frames), lines))
     for burst in (burst for system in run.samplers_of(process) for burst in system.bursts):
         in_use = [each for each in process.loaders if _iterated(each, burst)] or [*process.loaders]
         workers, seen = _workers(process, burst), False
@@ -67,7 +67,7 @@ def samples_of(run: Run, process: ProcessRun, loader: LoaderRun, lines: SourceLi
                 owners = [each.index for each in in_use]
             if loader.index not in owners:
                 continue
-            seen, frames = True, _untorn(_tidy(frames), lines)
+            seen, frames = True, tidied(frames)
             found.stacks.setdefault(stack.stage, Counter())[frames] += stack.samples
             found.waits.setdefault(stack.stage, defaultdict(Counter))[frames].update(stack.waits)
             if len(owners) > 1 and stack.stage in _INLINE_STAGES:
@@ -76,7 +76,8 @@ def samples_of(run: Run, process: ProcessRun, loader: LoaderRun, lines: SourceLi
             if held is not None:
                 counted, holding = found.gil.get(stack.stage, (0.0, 0.0))
                 found.gil[stack.stage] = counted + stack.samples, holding + held * stack.samples
-        found.bursts += [burst] * seen
+        if seen:
+            found.bursts.append(burst)
     return found
 
 
@@ -131,7 +132,6 @@ def owner(frame: Frame) -> Owner:
     return owner_of(frame.file, frame.function, frame.native)
 
 
-@lru_cache(maxsize=4096)
 def _tidy(frames: Frames) -> Frames:
     """Merge frames of comprehensions into the function around them."""
     kept: list[Frame] = []

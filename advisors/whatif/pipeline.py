@@ -243,13 +243,9 @@ def _copying(w: Workload, plan: Plan) -> float:
 def _setting(w: Workload, plan: Plan, more_tasks: bool) -> Setting:
     workers, was = plan.num_workers, w.plan
     start = _modelled_start(w, plan)
-    alike = plan.persistent_workers == was.persistent_workers
-    if (
-        workers
-        and w.num_workers
-        and alike
-        and plan.multiprocessing_context == was.multiprocessing_context
-    ):
+    kept_alike = plan.persistent_workers == was.persistent_workers
+    started_alike = plan.multiprocessing_context == was.multiprocessing_context
+    if workers and w.num_workers and kept_alike and started_alike:
         # Measured; for another number of workers the model says in what proportion.
         changed = start / (_modelled_start(w, was) or 1.0) if workers != w.num_workers else 1.0
         start = max(0.0, w.start_ns - w.draw_ns) * changed
