@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -111,7 +111,7 @@ def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_
     """A step computes for 4 % of its time, all of it to give back what came from workers."""
     whatif = FakeWhatIf()
     whatif.released_share = 0.0399
-    case = replace(found_case, whatif=cast("Any", whatif))
+    case = replace(found_case, whatif=whatif)
     without, other = (
         judge(case, Range(20.0, 100.0, 400.0), 25.0, asked={"num_workers": workers})
         for workers in (0, 2)
@@ -160,8 +160,7 @@ def test_a_hand_over_on_busy_cores_may_take_less_on_free_ones(
     waiting = Waiting(100, 1.0, {cause: Cause(1.0, 1.0)}, {}, None, None)
     system = replace(found_case.system, effective_cpus=2.0, others_cores=busy)
     report = replace(found_case.report, waiting=waiting)
-    whatif = cast("Any", FakeWhatIf())
-    case = replace(found_case, whatif=whatif, system=system, report=report)
+    case = replace(found_case, system=system, report=report)
     made = judge(case, Range(gain, gain, gain), 2.0, beside_loading=0.4)
     assert made is not None and made[0].predicted.low == pytest.approx(low)
     assert made[1] is (low > 1)
