@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from ..stacks.code_summary import code_of, transforms_of
 from ..stage_model.capacity import capacities
 from ..stage_model.core_wait import core_wait_ratio
 from ..stage_model.measured import mean
-from ..stage_model.other_programs import others_cores
 from ..stage_model.ranks import Member
 from ..stage_model.stages import stages, step_totals, total
 from ..stage_model.summary import sampler_cost, summarise
@@ -62,7 +61,7 @@ def build_report(
     # Garbage in a lane may be any number: sums that overflow are wrong, but no warning of ours may
     # stop a caller.
     with np.errstate(all="ignore"):
-        system = _system(run)
+        system = summarise(run)
 
         def section(
             member: Member, ranks: Ranks | None, others: Sequence[LoaderReport] = ()
@@ -101,15 +100,6 @@ def build_report(
             notes=tuple(_notes(run, system, so_far=pid is None)),
             missing=missing_figures(run),
         )
-
-
-def _system(run: Run) -> SystemSummary:
-    found, others = summarise(run), others_cores(run)
-    reasons = dict(found.reasons)
-    if others is None:
-        why = "the run was too short for two samples of the CPUs"
-        reasons["others_cores"] = reasons.get("system", why)
-    return replace(found, others_cores=others, reasons=reasons)
 
 
 def _place(member: Member) -> Place:
@@ -193,7 +183,7 @@ def loader_report(
         capacities=possible,
         limit=limit,
         code=code_of(run, process, loader),
-        transforms=transforms_of(loader, figures),
+        transforms=transforms_of(loader),
         storage=storage_of(run, process, loader, figures),
         made_at=loader.made.place,
         **own,
@@ -258,29 +248,27 @@ def _overhead(run: Run, system: SystemSummary) -> Overhead:
     """Cost per batch = hooks (calibrated) + what batches sampled in detail cost on top, spread
     over all batches. Both are wall times: beside other programs they say little."""
     cost_ns = step_ns = 0.0
-    batches = 0
+    batches, why = 0, ""
     for loader in run.loaders:
         own = total(loader, "own_ns")
         if own or loader.hook_ns is not None:
             batches += loader.count
             cost_ns += (loader.hook_ns or 0.0) * loader.count + own
             step_ns += step_totals(loader)
-    reasons = {}
     if not batches:
-        reasons["per_batch_us"] = "no batch was timed for it"
+        why = "no batch was timed for it"
     elif system.crowded_by_others:
-        batches = 0
-        reasons["per_batch_us"] = "other programs kept the cores busy"
+        why = "other programs kept the cores busy"
     elif system.samples == 1:
-        batches = 0
-        reasons["per_batch_us"] = "the run was too short to tell how busy the machine was"
+        why = "the run was too short to tell how busy the machine was"
+    reasons = {"per_batch_us": why} if why else {}
     costs = [sampler_cost(system) for system in run.systems]
     share = max((share for share, _ in costs if share is not None), default=None)
     if share is None:
         reasons["sampler_cpu_share"] = "the system sampler took fewer than two samples"
     return Overhead(
-        per_batch_us=cost_ns / batches / 1e3 if batches else None,
-        share_of_step=cost_ns / step_ns if step_ns > 0 and batches else None,
+        per_batch_us=None if why else cost_ns / batches / 1e3,
+        share_of_step=None if why or step_ns <= 0 else cost_ns / step_ns,
         sampler_cpu_share=share,
         sampler_rss_bytes=max((size for _, size in costs if size is not None), default=None),
         reasons=reasons,

@@ -13,7 +13,7 @@ from ..rules import all_rules
 from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import LoaderReport, Range, Recommendation
 from .findings import REST, findings_of
-from .plan import Option, capped, headrooms, plan_of
+from .plan import Option, capped, plan_of
 from .tried import trial_for, why_not
 
 # The part of the loop's own time that goes with loading counts from this part of what free loading
@@ -105,7 +105,7 @@ def judged(found: Recommendation, advice: Advice, case: Case) -> tuple[Recommend
         if not found.change.code.startswith("# By hand"):
             predicted = case.whatif.stretched(predicted, found.rule)
         predicted = _on_free_cores(case, predicted)
-    predicted = capped(predicted, headrooms(case.report, _besides(case, advice)))
+    predicted = capped(predicted, case.report, _besides(case, advice))
     found = replace(found, predicted=predicted)
     if predicted.high > headroom and not advice.beside_loading:
         found = replace(found, why=f"{found.why} {MORE_THAN_FREE}")

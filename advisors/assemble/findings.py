@@ -15,7 +15,7 @@ from ..schema.report_model import Finding, Range
 from ..stacks.stage_parts import LEAST_SHARE, Part, parts_of
 from ..stage_model.verdict import LITTLE_TO_GAIN, first_of_epoch
 from ..whatif.changes import NAMES
-from .plan import capped, headrooms
+from .plan import capped
 
 # Below this part of all waiting, nothing is a finding.
 LEAST_WAITING = 0.05
@@ -61,7 +61,7 @@ def _of_all(case: Case, found: Finding) -> float:
     anything."""
     if found.stage == "compute":
         return found.waiting_share
-    free = _free(case, found.stage, _WHOLE) if found.stage in NAMES else None
+    free = _free(case, found.stage, _WHOLE)
     if free is None:
         return found.waiting_share * max(LEAST_WAITING, case.report.basis.stall_share or 0.0)
     own = case.whatif.handover_share if found.stage == "transfer" and case.whatif else 1.0
@@ -83,8 +83,7 @@ def _of_work(case: Case, stage: str) -> Iterator[Finding]:
     waiting = _drawn(case) if stage == "index" else waited_on(case, stage)
     if not waiting and not case.num_workers:
         return
-    code = case.report.code.stages.get(stage) if case.report.code is not None else None
-    parts: list[Part] = []
+    code, parts = case.code_stage(stage), list[Part]()
     if code is not None and code.samples >= LEAST_SAMPLES:
         # What a sampler asks samples for is the sampler's, not theirs.
         parts = list(parts_of(code, SAMPLES_MADE if stage == "index" else ()))
@@ -112,15 +111,12 @@ def _drawn(case: Case) -> float:
 
 def _of_the_rest(case: Case) -> Iterator[Finding]:
     """All other causes, as far as they are waited for."""
-    assert case.report.waiting is not None
-    waiting = case.report.waiting
     for stage, causes in REST.items():
-        share = waiting.work.get("pack", 0.0) if stage == "transfer" else 0.0
-        share += sum(waiting.causes[name].share for name in causes if name in waiting.causes)
+        share, what = case.waited_for(*causes), None
+        if stage == "transfer":
+            share, what = share + case.waiting.work.get("pack", 0.0), _pickled(case)
         if share > 0:
-            what = _pickled(case) if stage == "transfer" else None
-            free = _free(case, stage, _WHOLE) if stage in NAMES else None
-            yield Finding(stage, what, None, None, _WHOLE, share, free)
+            yield Finding(stage, what, None, None, _WHOLE, share, _free(case, stage, _WHOLE))
 
 
 def _pickled(case: Case) -> str | None:
@@ -132,8 +128,8 @@ def _pickled(case: Case) -> str | None:
 
 
 def _free(case: Case, stage: str, share: Range | Unknown, besides: float = 0.0) -> Range | None:
-    if case.whatif is None:
+    if case.whatif is None or stage not in NAMES:
         return None
     left = 1 - share.high, 1 - share.low
     predicted = case.predict(**{stage: left} | ({"draw": left} if stage == "index" else {}))
-    return capped(predicted, headrooms(case.report, besides))
+    return capped(predicted, case.report, besides)

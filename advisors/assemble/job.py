@@ -13,7 +13,7 @@ from ...profiler.base.liveness import Liveness
 from ...profiler.base.metadata import Scalar
 from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.inspection import Part
-from ...profiler.store.run.loader_summary import LoaderSummary, summary_of
+from ...profiler.store.run.loader_summary import summary_of
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.run.run_finder import find_run
 from ...profiler.store.run.run_reader import read_run
@@ -47,10 +47,10 @@ class Group:
         return tuple(by_rank[rank] for rank in dict.fromkeys(wanted))
 
 
-def open_job(name: str | os.PathLike[str] = "latest", runs: Path | None = None) -> Run:
+def open_job(name: str | os.PathLike[str]) -> Run:
     """As `open_run`, for a report: of a job of many ranks, only those that the report needs are
     read whole."""
-    return read_run(find_run(name, runs), Liveness(), choose=_needed)
+    return read_run(find_run(name), Liveness(), choose=_needed)
 
 
 def _needed(processes: Iterable[ProcessRun]) -> set[Path]:
@@ -63,7 +63,8 @@ def groups_of(processes: Iterable[ProcessRun]) -> list[Group]:
     found: dict[tuple[object, ...], list[Member]] = {}
     for process in processes:
         seen: Counter[tuple[Scalar, ...]] = Counter()
-        for loader in summaries_of(process):
+        # Those it wrote when it ended, or else made now.
+        for loader in process.summaries or map(summary_of, process.loaders):
             key: tuple[object, ...] = (process.world_size, loader.identity, seen[loader.identity])
             seen[loader.identity] += 1
             # No rank, or a rank that was started anew, or a child of it: a group of its own.
@@ -76,11 +77,6 @@ def groups_of(processes: Iterable[ProcessRun]) -> list[Group]:
         members.sort(key=lambda member: member[0].rank or 0)
         groups.append(Group(tuple(members), ranks_of(members) if len(members) > 1 else None))
     return groups
-
-
-def summaries_of(process: ProcessRun) -> tuple[LoaderSummary, ...]:
-    """Of every loader of this process: those it wrote when it ended, or else made now."""
-    return process.summaries or tuple(summary_of(loader) for loader in process.loaders)
 
 
 def with_ranks(section: LoaderReport, loader: LoaderRun, ranks: Ranks) -> LoaderReport:

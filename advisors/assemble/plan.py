@@ -22,8 +22,7 @@ from ..schema.report_model import (
     Recommendation,
 )
 from ..whatif.accuracy import less_sure
-from ..whatif.changes import ARGUMENTS
-from ..whatif.together import Excluded, together
+from ..whatif.changes import ARGUMENTS, Excluded, together
 
 # A smaller effort is preferred to a greater one where it gains at least this part of what that does
 # (of its logarithm).
@@ -171,23 +170,24 @@ class _Maker:
         found: Range = self._case.predict(**asked) if asked else SAME
         for own in (each.advice.predicted for each in options if each.changes is None):
             found = Range(found.low * own.low, found.mid * own.mid, found.high * own.high)
-        return capped(found, self._tops(options))
+        return capped(found, self._case.report, self._besides(options))
 
-    def _tops(self, options: Sequence[Option]) -> Tops | None:
-        # What goes with loading goes once, whatever makes that shorter.
-        besides = [each.beside_loading for each in options if each.beside_loading > 0]
+    def _besides(self, options: Sequence[Option]) -> float:
+        """What goes with loading goes once, whatever makes that shorter."""
+        found = [each.beside_loading for each in options if each.beside_loading > 0]
         cold = self._case.whatif.cold_share if self._case.whatif else 0.0
-        return headrooms(self._case.report, sum(besides) - cold * max(0, len(besides) - 1))
+        return sum(found) - cold * max(0, len(found) - 1)
 
     def computing(self, steps: int) -> float | None:
         """The part of the time the loop computes after so many steps; None if that is not known."""
-        tops = self._tops([each for each, _ in self.taken[:steps]])
         headroom = self._case.report.headroom
+        if headroom is None:
+            return None
+        free = _free(1 / headroom - self._besides([each for each, _ in self.taken[:steps]]))
         # Where most of what free loading leaves goes too, what is left is a difference of two
         # figures that are nearly the same.
-        if tops is None or headroom is None or tops[1] > MOSTLY_GONE * headroom:
-            return None
-        return min(1.0, self.taken[steps - 1][1].mid / tops[1])
+        known = free <= MOSTLY_GONE * headroom
+        return min(1.0, self.taken[steps - 1][1].mid / free) if known else None
 
     def stop(self) -> str | None:
         share = self.computing(len(self.taken)) if self.taken else None
@@ -225,26 +225,22 @@ def _workers_and(option: Option) -> dict[str, Any]:
     )
 
 
-Tops = tuple[float, float]
-
-
-def headrooms(report: LoaderReport, besides: float) -> Tops | None:
-    """The factor if loading were free, and with it `besides`, a share of a step: the least it is
-    within the interval of what was lost, and as measured. None: not known."""
+def capped(predicted: Range, report: LoaderReport, besides: float) -> Range:
+    """The range, held below what the loop gains if loading were free, and with it `besides`, a
+    share of a step (unknown: as it is). Its lower end by the least that this is within the interval
+    of what was lost; its middle, by the headroom that the report states; its upper end, as far as
+    the loop's own time is sure to stay."""
     if report.headroom is None:
-        return None
+        return predicted
     left, basis = 1 / report.headroom - besides, report.basis
     unsure = max(0.0, (basis.stall_share or 0.0) - (basis.stall_share_low or 0.0))
-    return max(1.0, 1 / max(1e-3, left + unsure)), max(1.0, 1 / max(1e-3, left))
-
-
-def capped(predicted: Range, tops: Tops | None) -> Range:
-    """The range, held below what free loading would give (unknown: as it is): surely, at its lower
-    end; its middle, by the headroom that the report states; its upper end, as far as the loop's own
-    time is sure to stay."""
-    if tops is None:
-        return predicted
-    least, top = tops
     return Range(
-        min(predicted.low, least), min(predicted.mid, top), min(predicted.high, less_sure(top))
+        min(predicted.low, _free(left + unsure)),
+        min(predicted.mid, _free(left)),
+        min(predicted.high, less_sure(_free(left))),
     )
+
+
+def _free(left: float) -> float:
+    """The factor if this share of a step is left."""
+    return max(1.0, 1 / max(1e-3, left))

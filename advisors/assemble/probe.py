@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
+from ...profiler.base.errors import UsageError
 from ...profiler.store.inspection import read_inspection
 from ..case.probe_result import GETITEMS, NOW, SAMPLER, ProbeResult
 from ..code.batched.batch_access import batch_access
@@ -40,7 +41,7 @@ def probe_loader(loader: Any, seconds: float = 2.0) -> ProbeResult:
     try:
         with _same_random_state():
             return _tried(loader, time.monotonic() + seconds)
-    except _Refused as error:
+    except UsageError as error:
         reason = str(error)
     except NotArrays as error:
         reason = f"there is no batched form of this data set: {error}"
@@ -49,11 +50,8 @@ def probe_loader(loader: Any, seconds: float = 2.0) -> ProbeResult:
     return ProbeResult(None, reason)
 
 
-class _Refused(Exception):
-    """Why this loader cannot be probed."""
-
-
 def _tried(loader: Any, deadline: float) -> ProbeResult:
+    """Raises UsageError for a loader that cannot be probed."""
     import torch
     from torch.utils.data import DataLoader, IterableDataset, default_collate
 
@@ -61,18 +59,18 @@ def _tried(loader: Any, deadline: float) -> ProbeResult:
     from ...profiler.record.inspect.samplers import own_of, sampling_of
 
     if not isinstance(loader, DataLoader) or isinstance(loader.dataset, IterableDataset):
-        raise _Refused("only a DataLoader over a map-style data set can be probed")
+        raise UsageError("only a DataLoader over a map-style data set can be probed")
     if loader.batch_sampler is None:
-        raise _Refused("the data set is already asked for whole batches")
+        raise UsageError("the data set is already asked for whole batches")
     if loader.collate_fn is not default_collate:
-        raise _Refused("the loader has a collate function of its own, which is not known")
+        raise UsageError("the loader has a collate function of its own, which is not known")
     part = read_inspection({"inspection": inspect_loader(loader)}).dataset
     if part is None:
-        raise _Refused("the data set could not be inspected")
+        raise UsageError("the data set could not be inspected")
     dataset: Any = loader.dataset
     size = min(max(1, sampling_of(own_of(loader)).batch_size or 1), len(dataset))
     if not size:
-        raise _Refused("the data set is empty")
+        raise UsageError("the data set is empty")
     batches, generator = batch_access(part).batches(dataset), torch.Generator().manual_seed(0)
 
     def random_rows() -> torch.Tensor:
@@ -85,7 +83,7 @@ def _tried(loader: Any, deadline: float) -> ProbeResult:
         if not same_batch(expected, batches[rows]):
             if same_batch(expected, fetched(dataset, rows.tolist())):
                 return ProbeResult(False, "the batched form gave other values", checked)
-            raise _Refused(
+            raise UsageError(
                 "the data set gives other values each time it is asked: the forms cannot be "
                 "compared"
             )

@@ -14,8 +14,7 @@ MAIN_PART = 0.5
 
 def sample_time_us(case: Case) -> float | None:
     """Fetching, µs per sample; per item of a data set that gives batches of unknown size."""
-    fetch = case.mean_us("fetch")
-    return per_sample(case, fetch) if case.report.batches else None
+    return per_sample(case, case.mean_us("fetch"))
 
 
 def sample_bytes(case: Case) -> float | None:

@@ -151,11 +151,13 @@ def cores(case: Case) -> Cores | None:
     used = _used(case, began, in_main=False)
     if not used:
         return None
-    begin, end = min(begun for _, begun, _ in used), max(ended for _, _, ended in used)
-    total_ns = sum(cpu_ns for cpu_ns, _, _ in used)
-    worked_ns = sum(ended - begun for _, begun, ended in used)
-    main = next((ns / (to - since) for ns, since, to in _used(case, begin, in_main=True)), 0.0)
-    return Cores(total_ns / (end - begin), total_ns / worked_ns, main)
+    cpu_ns, begun, ended = zip(*used, strict=True)
+    own = _used(case, min(begun), in_main=True)
+    return Cores(
+        workers=sum(cpu_ns) / (max(ended) - min(begun)),
+        worker=sum(cpu_ns) / (sum(ended) - sum(begun)),
+        main=next((ns / (end - begin) for ns, begin, end in own), 0.0),
+    )
 
 
 def _used(case: Case, since_ns: int, *, in_main: bool) -> list[tuple[float, int, int]]:

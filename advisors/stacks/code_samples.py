@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
+from itertools import pairwise
 
 import numpy as np
 from msgspec.structs import replace
 
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.stacks.stack_samples import Frame, StackCapture, Wait
+from .libraries import Owner, owner_of
+from .source_lines import SourceLines
 
 _WORKER_STAGES = frozenset({"fetch", "collate", "pack"})
 _MAIN_STAGES = frozenset({"index", "pin", "wait", "compute"})
@@ -30,75 +33,52 @@ Frames = tuple[Frame, ...]
 
 @dataclass
 class Samples:
-    """The samples of one loader. `stacks` has those of each stage by stack, outermost frame first,
-    and `waits` what the thread did in those of which that is known.
+    """The samples of one loader, in these bursts. `stacks` has those of each stage by stack,
+    outermost frame first, and `waits` what the thread did in those of which that is known.
     `gil` maps a stage to (samples, those that held the GIL) of processes where that was measured.
     `shared` counts samples that may belong to another loader."""
 
-    bursts: int = 0
-    seconds: float = 0.0
-    rate_hz: float | None = None
-    native: bool = False
+    bursts: list[StackCapture] = field(default_factory=list)
     stacks: dict[str, Counter[Frames]] = field(default_factory=dict)
     gil: dict[str, tuple[float, float]] = field(default_factory=dict)
     shared: int = 0
     waits: dict[str, dict[Frames, Counter[Wait]]] = field(default_factory=dict)
 
-    def rename(self, name: Callable[[Frames], Frames]) -> None:
-        """Give each stack the frames that `name` returns for it; those that become equal merge."""
-        for stage, stacks in self.stacks.items():
-            waits = self.waits[stage]
-            for frames in [*stacks]:
-                if (renamed := name(frames)) != frames:
-                    stacks[renamed] += stacks.pop(frames)
-                    waits[renamed].update(waits.pop(frames))
 
-
-def samples_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Samples:
+def samples_of(run: Run, process: ProcessRun, loader: LoaderRun, lines: SourceLines) -> Samples:
     """The loader's samples in all bursts of its host."""
-    found = Samples()
-    for system in run.samplers_of(process):
-        for burst in system.bursts:
-            if _add(found, burst, process, loader):
-                found.bursts += 1
-                found.seconds += max(0, burst.t_end_ns - burst.t_begin_ns) / 1e9
-                found.rate_hz = burst.rate_hz
-                found.native = found.native or any(frame.native for frame in burst.frames)
+    found, tidied = Samples(), cache(lambda frames: _untorn(_tidy(frames), lines))
+    for burst in (burst for system in run.samplers_of(process) for burst in system.bursts):
+        in_use = [each for each in process.loaders if _iterated(each, burst)] or [*process.loaders]
+        workers, seen = _workers(process, burst), False
+        for stack in burst.stacks:
+            if stack.samples <= 0 or any(not 0 <= n < len(burst.frames) for n in stack.frames):
+                continue
+            frames = tuple(burst.frames[place] for place in stack.frames)
+            owners: Collection[int] = ()
+            if stack.pid != process.pid:
+                if stack.stage in _WORKER_STAGES and stack.pid in workers:
+                    owners = (workers[stack.pid],)
+            elif stack.stage in _INLINE_STAGES:
+                inline = [each for each in in_use if not each.num_workers]
+                named = [each for each in inline if _on_stack(each, frames)]
+                owners = [each.index for each in named or inline]
+            elif stack.stage in _MAIN_STAGES:
+                owners = [each.index for each in in_use]
+            if loader.index not in owners:
+                continue
+            seen, frames = True, tidied(frames)
+            found.stacks.setdefault(stack.stage, Counter())[frames] += stack.samples
+            found.waits.setdefault(stack.stage, defaultdict(Counter))[frames].update(stack.waits)
+            if len(owners) > 1 and stack.stage in _INLINE_STAGES:
+                found.shared += stack.samples
+            held = burst.gil.get(stack.pid)
+            if held is not None:
+                counted, holding = found.gil.get(stack.stage, (0.0, 0.0))
+                found.gil[stack.stage] = counted + stack.samples, holding + held * stack.samples
+        if seen:
+            found.bursts.append(burst)
     return found
-
-
-def _add(found: Samples, burst: StackCapture, process: ProcessRun, loader: LoaderRun) -> bool:
-    """Add the loader's samples in a burst; whether there are any."""
-    in_use = [each for each in process.loaders if _iterated(each, burst)] or list(process.loaders)
-    workers = _workers(process, burst)
-    seen = False
-    for stack in burst.stacks:
-        if stack.samples <= 0 or any(not 0 <= n < len(burst.frames) for n in stack.frames):
-            continue
-        frames = tuple(burst.frames[place] for place in stack.frames)
-        owners: Collection[int] = ()
-        if stack.pid != process.pid:
-            if stack.stage in _WORKER_STAGES and stack.pid in workers:
-                owners = (workers[stack.pid],)
-        elif stack.stage in _INLINE_STAGES:
-            inline = [each for each in in_use if not each.num_workers]
-            named = [each for each in inline if _on_stack(each, frames)]
-            owners = [each.index for each in named or inline]
-        elif stack.stage in _MAIN_STAGES:
-            owners = [each.index for each in in_use]
-        if loader.index not in owners:
-            continue
-        seen = True
-        frames = _tidy(frames)
-        found.stacks.setdefault(stack.stage, Counter())[frames] += stack.samples
-        found.waits.setdefault(stack.stage, defaultdict(Counter))[frames].update(stack.waits)
-        if len(owners) > 1 and stack.stage in _INLINE_STAGES:
-            found.shared += stack.samples
-        held = burst.gil.get(stack.pid)
-        if held is not None:
-            counted, holding = found.gil.get(stack.stage, (0.0, 0.0))
-            found.gil[stack.stage] = counted + stack.samples, holding + held * stack.samples
-    return seen
 
 
 def _workers(process: ProcessRun, burst: StackCapture) -> dict[int, int]:
@@ -133,21 +113,36 @@ def _iterated(loader: LoaderRun, burst: StackCapture) -> bool:
     return bool(np.any((begins <= burst.t_end_ns) & ((ends < 0) | (ends >= burst.t_begin_ns))))
 
 
-@lru_cache(maxsize=4096)
+def _untorn(frames: Frames, lines: SourceLines) -> Frames:
+    """The stack with each line of the user's that does not call the frame below it, where one other
+    line of its function does, replaced by that line.
+
+    py-spy reads a stack from the innermost frame outwards and does not stop the program: an outer
+    frame may be at its next line already.
+    """
+    found = list(frames)
+    for place, (frame, below) in enumerate(pairwise(frames)):
+        if not (frame.native or below.native) and owner(frame).own and owner(below).own:
+            line = lines.call_elsewhere(frame.file, frame.line, below.function)
+            found[place] = replace(frame, line=line) if line else frame
+    return tuple(found)
+
+
+def owner(frame: Frame) -> Owner:
+    return owner_of(frame.file, frame.function, frame.native)
+
+
 def _tidy(frames: Frames) -> Frames:
     """Merge frames of comprehensions into the function around them."""
     kept: list[Frame] = []
-    for frame in frames:
-        found = _COMPREHENSION.fullmatch(frame.function)
-        if found is None:
-            kept.append(frame)
-            continue
-        before = kept[-1] if kept else None
-        inside = before is not None and before.file == frame.file and not before.native
-        if before is not None and inside and (found[1] is None or found[1] == before.function):
-            kept[-1] = replace(before, line=frame.line)
-        elif found[1]:
-            kept.append(replace(frame, function=found[1]))
-        else:
-            kept.append(frame)
+    for each in frames:
+        frame = each
+        if found := _COMPREHENSION.fullmatch(each.function):
+            before = kept[-1] if kept else None
+            inside = before is not None and before.file == each.file and not before.native
+            if before is not None and inside and found[1] in (None, before.function):
+                frame = replace(kept.pop(), line=each.line)
+            elif found[1]:
+                frame = replace(each, function=found[1])
+        kept.append(frame)
     return tuple(kept)

@@ -6,17 +6,13 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from itertools import pairwise
-
-from msgspec.structs import replace
 
 from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.stacks.stack_samples import STAGES, Frame, Wait
-from ..schema.report_model import Code, CodeStage, Doing, HotSpot, Stage, TransformTime
-from .code_samples import Frames, samples_of
+from ..schema.report_model import Code, CodeStage, Doing, HotSpot, TransformTime
+from .code_samples import Frames, owner, samples_of
 from .flame import flame_of
-from .libraries import Owner, owner_of
 from .source_lines import SourceLines
 
 MAX_SPOTS = 40
@@ -32,63 +28,45 @@ _Waits = Mapping[Frames, Counter[Wait]]
 _Key = tuple[str, str, bool] | tuple[str, int]  # a function: compiled or not; or a line
 
 
-def code_of(
-    run: Run, process: ProcessRun, loader: LoaderRun, here: str | None = None
-) -> Code | None:
+def code_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Code | None:
     """What the bursts of this host show of the loader's processes, or the reason why nothing.
 
-    None for a run of an older version, which neither recorded nor refused stacks. `here` names this
-    machine, for the text of lines (default: its own name).
+    None for a run of an older version, which neither recorded nor refused stacks.
     """
-    found = samples_of(run, process, loader)
+    lines = SourceLines(process, loader)
+    found = samples_of(run, process, loader, lines)
     if not found.stacks:
         reason = _why_none(run, process)
         return Code(0, 0, 0.0, None, False, {}, reason) if reason is not None else None
-    lines = SourceLines(process, loader, here)
-    found.rename(lambda frames: _untorn(frames, lines))
     stages = {}
     for name in STAGES:
         if name in found.stacks:
             counted, held = found.gil.get(name, (0.0, 0.0))
             gil = held / counted if counted else None
             stages[name] = _stage(found.stacks[name], found.waits[name], gil, lines)
-    samples = sum(each.samples for each in stages.values())
-    fetched = sum(stages[name].samples for name in ("fetch", "collate") if name in stages)
-    reason = (
-        _SHARED.format(part=f"{found.shared / fetched:.0%}".replace("%", " %"))
-        if found.shared
-        else None
+    samples, reason = sum(each.samples for each in stages.values()), None
+    if found.shared:
+        fetched = sum(stages[name].samples for name in ("fetch", "collate") if name in stages)
+        reason = _SHARED.format(part=f"{found.shared / fetched:.0%}".replace("%", " %"))
+    return Code(
+        bursts=len(found.bursts),
+        samples=samples,
+        seconds=sum(max(0, each.t_end_ns - each.t_begin_ns) / 1e9 for each in found.bursts),
+        rate_hz=found.bursts[-1].rate_hz,
+        native=any(frame.native for each in found.bursts for frame in each.frames),
+        stages=stages,
+        reason=reason,
     )
-    return Code(found.bursts, samples, found.seconds, found.rate_hz, found.native, stages, reason)
 
 
 def _why_none(run: Run, process: ProcessRun) -> str | None:
     systems = run.samplers_of(process)
     bursts = [burst for system in systems for burst in system.bursts]
-    reasons = [burst.reason for burst in bursts if burst.reason]
-    reasons += [
-        text
-        for recorded in (process.reasons, *(s.reasons for s in systems))
-        if (text := recorded.get("stacks"))
-    ]
-    if reasons:
-        return reasons[0]
-    return "no burst of stack samples was taken while this loader was in use" if bursts else None
-
-
-def _untorn(frames: Frames, lines: SourceLines) -> Frames:
-    """The stack with each line of the user's that does not call the frame below it, where one other
-    line of its function does, replaced by that line.
-
-    py-spy reads a stack from the innermost frame outwards and does not stop the program: an outer
-    frame may be at its next line already.
-    """
-    found = list(frames)
-    for place, (frame, below) in enumerate(pairwise(frames)):
-        if not (frame.native or below.native) and _owner(frame).own and _owner(below).own:
-            line = lines.call_elsewhere(frame.file, frame.line, below.function)
-            found[place] = replace(frame, line=line) if line else frame
-    return tuple(found)
+    recorded = (process.reasons, *(system.reasons for system in systems))
+    reasons = [*(burst.reason for burst in bursts), *(each.get("stacks") for each in recorded)]
+    if bursts:
+        reasons.append("no burst of stack samples was taken while this loader was in use")
+    return next(filter(None, reasons), None)
 
 
 def _stage(
@@ -98,16 +76,14 @@ def _stage(
     libraries: Counter[str] = Counter()
     for frames, count in stacks.items():
         if frames:
-            libraries[_owner(frames[-1]).library or ""] += count
+            libraries[owner(frames[-1]).library or ""] += count
     functions = _spots(stacks, samples, lines)
     return CodeStage(
         samples=samples,
         gil_share=gil_share,
         hot=tuple(sorted(functions, key=lambda spot: (-spot.share, -spot.total_share))),
         lines=_spots(stacks, samples, lines, waits),
-        libraries={name: count / samples for name, count in libraries.most_common()}
-        if samples
-        else {},
+        libraries={name: count / samples for name, count in libraries.most_common()},
         flame=flame_of(stacks),
         doing=doing_of(sum(waits.values(), Counter())),
     )
@@ -131,9 +107,10 @@ def _spots(
         for frame in frames:
             if by_line and frame.native:
                 continue
-            own, innermost = _owner(frame).own, None
+            own, innermost = owner(frame).own, None
             if own or not by_line:
-                key: _Key = (frame.file, frame.line) if by_line else _function(frame)
+                function = frame.file, frame.function, frame.native
+                key: _Key = (frame.file, frame.line) if by_line else function
                 first.setdefault(key, frame)
                 seen.setdefault(key, caller)
                 innermost = key, frame.line
@@ -150,22 +127,22 @@ def _spots(
             places[innermost[0]][innermost[1]] += count
 
     def spot(key: _Key) -> HotSpot:
-        frame, owner = first[key], _owner(first[key])
+        frame, whose = first[key], owner(first[key])
         line = places[key].most_common(1)[0][0] if places[key] else frame.line
         low, high = wilson(total[key], samples)
         return HotSpot(
             function=frame.function,
             file=frame.file or None,
             line=line or None,
-            library=owner.library,
-            own=owner.own,
+            library=whose.library,
+            own=whose.own,
             native=frame.native,
             share=inner[key] / samples,
             total_share=total[key] / samples,
             low=low,
             high=high,
             called_from=callers[key].most_common(1)[0][0] if callers[key] else None,
-            text=lines.text(frame.file, line) if owner.own else None,
+            text=lines.text(frame.file, line) if whose.own else None,
             doing=doing_of(did[key]),
         )
 
@@ -189,14 +166,6 @@ def doing_of(waits: Mapping[Wait, int]) -> tuple[Doing, ...]:
     return tuple(sorted(found, key=lambda each: -each.share))
 
 
-def _function(frame: Frame) -> _Key:
-    return frame.file, frame.function, frame.native
-
-
-def _owner(frame: Frame) -> Owner:
-    return owner_of(frame.file, frame.function, frame.native)
-
-
 def wilson(count: int, samples: int) -> tuple[float, float]:
     """The 95 % interval of a share of which `count` of `samples` were seen.
 
@@ -215,7 +184,7 @@ def wilson(count: int, samples: int) -> tuple[float, float]:
     return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
 
 
-def transforms_of(loader: LoaderRun, stages: Mapping[str, Stage]) -> tuple[TransformTime, ...]:
+def transforms_of(loader: LoaderRun) -> tuple[TransformTime, ...]:
     """The callables of the loader's transform chains, in order. Shares are of the fetches in which
     they were timed."""
     looks = loader.looks

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from heapq import nlargest
 
 from ..schema.report_model import FlameNode
@@ -15,48 +14,36 @@ LEAST_SHARE = 0.005
 MAX_NODES = 600
 
 
-@dataclass
-class _Node:
-    depth: int
-    samples: int = 0
-    lines: Counter[int] = field(default_factory=Counter)
-    children: dict[tuple[str, str, bool], _Node] = field(default_factory=dict)
-
-
 def flame_of(stacks: Mapping[Frames, int]) -> tuple[FlameNode, ...]:
     """Nodes of at least LEAST_SHARE of the samples, the MAX_NODES largest, each after its
     parent."""
-    root = _Node(0)
-    tree: list[_Node] = []
+    tree: dict[tuple[int, str, str, bool], int] = {}  # parent, function → node, parents first
+    samples: Counter[int] = Counter()
+    lines: dict[int, Counter[int]] = defaultdict(Counter)
     for frames, count in stacks.items():
-        node = root
-        node.samples += count
+        node = -1
         for frame in frames:
-            key = frame.function, frame.file, frame.native
-            if key not in node.children:
-                node.children[key] = _Node(node.depth + 1)
-                tree.append(node.children[key])
-            node = node.children[key]
-            node.samples += count
-            node.lines[frame.line] += count
-    wide = [node for node in tree if node.samples >= LEAST_SHARE * root.samples]
-    # Of equal nodes the outer, so that no node loses its parent.
-    kept = {id(n) for n in nlargest(MAX_NODES, wide, key=lambda n: (n.samples, -n.depth))}
+            key = node, frame.function, frame.file, frame.native
+            node = tree.setdefault(key, len(tree))
+            samples[node] += count
+            lines[node][frame.line] += count
+    least = LEAST_SHARE * sum(stacks.values())
+    # Of equal nodes those made first, so that no node loses its parent.
+    kept = nlargest(
+        MAX_NODES, (n for n in tree.values() if samples[n] >= least), samples.__getitem__
+    )
+    keys, below = list(tree), defaultdict[int, list[int]](list)
+    for node in sorted(kept, key=lambda node: (samples[node], node)):
+        below[keys[node][0]].append(node)
     nodes: list[FlameNode] = []
-    waiting = [(key, child, -1) for key, child in _by_size(root)]
-    while waiting:  # no recursion: stacks may be as deep as Python allows
-        (function, file, native), node, parent = waiting.pop()
-        if id(node) not in kept:
-            continue
-        waiting += [(key, child, len(nodes)) for key, child in _by_size(node)]
-        line = node.lines.most_common(1)[0][0]
+    waiting = [(node, -1) for node in below[-1]]
+    while waiting:  # the largest first; no recursion: stacks may be as deep as Python allows
+        node, parent = waiting.pop()
+        waiting += [(child, len(nodes)) for child in below[node]]
+        _, function, file, native = keys[node]
+        line = lines[node].most_common(1)[0][0]
         own = owner_of(file, function, native).own
         nodes.append(
-            FlameNode(function, file or None, line or None, own, native, parent, node.samples)
+            FlameNode(function, file or None, line or None, own, native, parent, samples[node])
         )
     return tuple(nodes)
-
-
-def _by_size(node: _Node) -> list[tuple[tuple[str, str, bool], _Node]]:
-    """Children, the largest last: it is taken first."""
-    return sorted(node.children.items(), key=lambda item: item[1].samples)

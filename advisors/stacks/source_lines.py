@@ -33,9 +33,9 @@ Function = tuple[int, Lines]  # the number of its first line, its lines
 
 
 class SourceLines:
-    """Lines by (file, number). `here` names the machine that reads."""
+    """Lines by (file, number)."""
 
-    def __init__(self, process: ProcessRun, loader: LoaderRun, here: str | None = None) -> None:
+    def __init__(self, process: ProcessRun, loader: LoaderRun) -> None:
         seen = loader.inspection
         # The place is that of the first of these that the class has.
         self._recorded: list[tuple[str, Function]] = [
@@ -43,8 +43,7 @@ class SourceLines:
             for part in (*seen.parts, *Inspection(seen.collate).parts)
             if part.file and part.line
         ]
-        same = process.host is not None and process.host == (here or host_name())
-        self._began_ns = process.unix_ns if same else None
+        self._began_ns = process.unix_ns if process.host == host_name() else None
 
     def text(self, file: str | None, line: int | None) -> str | None:
         """The line without indentation, safe to print; None if it is not available."""

@@ -16,12 +16,11 @@ Floats = npt.NDArray[np.float64]
 BLOCKS = 20
 
 
-def block_sums(values: Floats) -> Floats:
-    """The sums of up to BLOCKS blocks, of two batches or more each."""
-    edges = np.linspace(0, len(values), max(1, min(BLOCKS, len(values) // 2)) + 1).astype(np.int64)[
-        :-1
-    ]
-    return np.add.reduceat(values, edges)
+def block_sums(values: Floats, most: int = BLOCKS, least: int = 2) -> Floats:
+    """The sums of so many blocks at most, of `least` batches or more each."""
+    blocks = max(1, min(most, len(values) // least))
+    edges = np.linspace(0, len(values), blocks + 1).astype(np.int64)
+    return np.add.reduceat(values, edges[:-1])
 
 
 def ratio(top: Floats, below: Floats) -> tuple[float, float]:

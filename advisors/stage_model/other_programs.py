@@ -10,7 +10,6 @@ from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from .block_error import Floats
 from .core_wait import loop_span_ns
-from .summary import stolen, used_pct
 
 # Over less time than this, shares are as coarse as the kernel's clock ticks.
 LEAST_NS = 0.5e9
@@ -40,15 +39,27 @@ def others_share(run: Run, process: ProcessRun, loader: LoaderRun) -> float | No
     return float(min(1.0, max(0.0, beside - room) / (cores - room)))
 
 
-def others_cores(run: Run) -> float | None:
-    """Cores that programs beside this run and its sampler kept busy while it was sampled, on the
-    host of the report's summary. None without samples of LEAST_NS."""
-    system = run.first_host
-    if system is None or not system.cores_logical:
+def others_cores(system: SystemRun) -> float | None:
+    """Cores that programs beside this run and its sampler kept busy while it was sampled. None
+    without samples of LEAST_NS."""
+    if not system.cores_logical:
         return None
     busy = used_pct(system.machine) / 100 * system.cores_logical
     beside = _beside(system, system.machine["t_ns"].astype(np.float64), busy)
     return max(0.0, beside) if beside is not None else None
+
+
+def used_pct(machine: Columns) -> Floats:
+    """What programs used of all cores before each sample, in percent."""
+    return machine.floats("cpu_user_pct") + machine.floats("cpu_system_pct")
+
+
+def stolen(machine: Columns) -> Floats:
+    """Of all cores' time before each sample, the share in which the hypervisor ran others though
+    this machine had work (steal in proc(5)): what the recorded shares leave of the whole. NaN if
+    not known."""
+    left = 100 - used_pct(machine) - machine.floats("cpu_idle_pct")
+    return np.clip(left - np.nan_to_num(machine.floats("cpu_iowait_pct")), 0, 100) / 100
 
 
 def _beside(system: SystemRun, t_ns: Floats, busy: Floats) -> float | None:

@@ -16,24 +16,10 @@ from ...profiler.store.run.loader_summary import LoaderSummary
 from ...profiler.store.run.run import ProcessRun
 from ..schema.rank_model import RankFigures, Ranks, SlowestRank, Spread
 
-STAGES = {
-    name: f"{name}_ns"
-    for name in (
-        "wait",
-        "stall",
-        "compute",
-        "index",
-        "fetch",
-        "collate",
-        "pack",
-        "unpack",
-        "pin",
-    )
-}
-# What a loader's waiting may come from, and whether workers do it in parallel.
-_MAKING = dict.fromkeys(("index", "unpack", "pin"), False) | dict.fromkeys(
-    ("fetch", "collate", "pack"), True
-)
+_IN_WORKERS = ("fetch", "collate", "pack")  # in parallel
+# What a loader's waiting may come from.
+_MAKING = ("index", *_IN_WORKERS, "unpack", "pin")
+STAGES = {name: f"{name}_ns" for name in ("wait", "stall", "compute", *_MAKING)}
 
 LEAST_STEADY = 10  # batches, to be compared
 # Of a step, what a rank must wait longer than the others: as the verdict's "compute-bound".
@@ -163,9 +149,9 @@ def _median(others: Iterable[RankFigures], stage: str) -> float | None:
 def _cause(slow: RankFigures, others: Sequence[RankFigures], longer: float) -> str | None:
     """The stage that adds most to what this rank waits more than the others."""
     found = {}
-    for stage, in_workers in _MAKING.items():
+    for stage in _MAKING:
         own, theirs = slow.mean_us.get(stage), _median(others, stage)
         if own is not None and theirs is not None and own >= CAUSE_FACTOR * theirs:
-            found[stage] = (own - theirs) / (max(1, slow.workers or 1) if in_workers else 1)
+            found[stage] = (own - theirs) / (slow.workers or 1 if stage in _IN_WORKERS else 1)
     most = max(found, key=lambda stage: found[stage], default=None)
     return most if most is not None and found[most] >= CAUSE_PART * longer else None

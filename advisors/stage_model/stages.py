@@ -7,8 +7,9 @@ percentiles.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,15 +42,17 @@ COLUMNS = {
     )
 }
 
-# CPU time is measured on some batches only, and not on a fair sample of them (slow ones always, and
-# the first): its share is the share of the whole, times CPU over wall on the batches that have
-# both.
-SAMPLED = {"fetch_cpu": "fetch", "collate_cpu": "collate"}
+# Their CPU time is measured on some batches only, and not on a fair sample of them (slow ones
+# always, and the first): its share is the share of the whole, times CPU over wall on the batches
+# that have both.
+SAMPLED = ("fetch", "collate")
 
 # Copies are timed for some batches only, a fair sample.
 COPYING = ("h2d", "h2d_host")
 
 QUANTILES = (0.50, 0.95, 0.99)
+
+Array = npt.NDArray[Any]
 
 _WORKER_STAGES = frozenset({"pack", "queued", "unpack"})
 _DEVICE_STAGES = frozenset({"h2d", "h2d_host", "compute_device"})
@@ -60,26 +63,19 @@ def stages(loader: LoaderRun, device: str | None) -> dict[str, Stage]:
     """Every stage by name, in the order of the pipeline. `device` is the training device, None
     if there is none."""
     step_total_ns = step_totals(loader)
+    reason = partial(_why_not, loader, device)
     found = {
-        name: stage(
-            loader.batches[column],
-            loader.folded.columns.get(column),
-            step_total_ns,
-            why_not(name, loader, device),
-        )
+        name: stage(loader.batches[column], folded(loader, column), step_total_ns, reason(name))
         for name, column in COLUMNS.items()
     }
     if not found["stall"].count and found["wait"].count:
         events = "no device" if device is None else "device events not measured"
         found["stall"] = replace(found["wait"], reason=f"{events}: equals wait")
-    found["startup"] = stage(
-        startup_ns(loader), None, step_total_ns, why_not("startup", loader, device)
-    )
-    for name, of in SAMPLED.items():
-        whole = found[of].share
-        ratio = cpu_share(loader.batches[COLUMNS[of]], loader.batches[COLUMNS[name]])
+    found["startup"] = stage(startup_ns(loader), Totals(), step_total_ns, reason("startup"))
+    for name, ratio in zip(SAMPLED, cpu_shares(loader), strict=True):
+        whole = found[name].share
         share = whole * ratio if whole is not None and ratio is not None else None
-        found[name] = replace(found[name], share=share)
+        found[f"{name}_cpu"] = replace(found[f"{name}_cpu"], share=share)
     for name in COPYING:
         found[name] = _of_all(loader, found[name], step_total_ns)
     return found
@@ -100,7 +96,7 @@ def startup_ns(loader: LoaderRun) -> npt.NDArray[np.int64]:
     return np.where((began >= 0) & (first >= began), first - began, -1)
 
 
-def cpu_share(wall: npt.NDArray[Any], cpu: npt.NDArray[Any]) -> float | None:
+def cpu_share(wall: Array, cpu: Array) -> float | None:
     """CPU over wall time, on the batches on which both were measured; 1 - it is time spent waiting.
     None if none."""
     both = np.flatnonzero((cpu >= 0) & (wall >= 0))
@@ -112,7 +108,7 @@ def cpu_shares(loader: LoaderRun) -> tuple[float | None, float | None]:
     """Of fetching and of collating."""
     fetch, collate = (
         cpu_share(loader.batches[f"{name}_ns"], loader.batches[f"{name}_cpu_ns"])
-        for name in ("fetch", "collate")
+        for name in SAMPLED
     )
     return fetch, collate
 
@@ -120,13 +116,12 @@ def cpu_shares(loader: LoaderRun) -> tuple[float | None, float | None]:
 def total(loader: LoaderRun, *columns: str) -> float:
     """Σ of these columns over all batches, folded ones included; 0 if nothing was measured."""
     known = [measured(loader.batches[name]).sum(dtype=np.float64) for name in columns]
-    return float(sum(known)) + sum(folded(loader, name) for name in columns)
+    return float(sum(known)) + sum(folded(loader, name).total for name in columns)
 
 
-def folded(loader: LoaderRun, column: str) -> float:
-    """Σ of this column over the batches of which only totals are left."""
-    found = loader.folded.columns.get(column)
-    return found.total if found is not None else 0.0
+def folded(loader: LoaderRun, column: str) -> Totals:
+    """This column of the batches of which only totals are left."""
+    return loader.folded.columns.get(column, Totals())
 
 
 def step_totals(loader: LoaderRun) -> float:
@@ -134,19 +129,14 @@ def step_totals(loader: LoaderRun) -> float:
     return total(loader, "wait_ns", "compute_ns")
 
 
-def stage(
-    values: npt.NDArray[Any],
-    folded: Totals | None,
-    step_total_ns: float,
-    reason: str | None = None,
-) -> Stage:
+def stage(values: Array, folded: Totals, step_total_ns: float, reason: str) -> Stage:
     """One stage's statistics; `share` is of `step_total_ns`. `reason` is why nothing was
     measured."""
     values = measured(values)
-    count = len(values) + (folded.count if folded is not None else 0)
+    count = len(values) + folded.count
     if not count:
-        return Stage(0, None, None, None, None, None, None, reason or "not measured")
-    total = float(values.sum(dtype=np.float64)) + (folded.total if folded is not None else 0)
+        return Stage(0, None, None, None, None, None, None, reason)
+    total = float(values.sum(dtype=np.float64)) + folded.total
     p50, p95, p99 = quantiles(values, folded)
     return Stage(
         count=count,
@@ -159,23 +149,22 @@ def stage(
     )
 
 
-def quantiles(values: npt.NDArray[Any], folded: Totals | None = None) -> tuple[float, ...]:
+def quantiles(values: Array, folded: Totals) -> tuple[float, ...]:
     """The QUANTILES of measured values: linear between neighbours, or from log bins where some are
     folded."""
-    if folded is not None and folded.count:
-        both = Totals(folded.count, folded.total, folded.low, folded.high, folded.bins)
+    if folded.count:
+        both = copy(folded)
         both.add(values)
         return both.quantiles(*QUANTILES)
     return tuple(np.quantile(values, QUANTILES).tolist())
 
 
-def why_not(name: str, loader: LoaderRun, device: str | None) -> str:
+def _why_not(loader: LoaderRun, device: str | None, name: str) -> str:
     """Why a stage has no figures, as far as recording has not said so itself."""
-    reasons: Mapping[str, str] = loader.reasons
     on_device = name in _DEVICE_STAGES
     for key in (name, COLUMNS.get(name, ""), "h2d" if on_device else ""):
-        if key in reasons:
-            return reasons[key]
+        if key in loader.reasons:
+            return loader.reasons[key]
     whole = loader.config.get("batch_size", 0) is None
     for applies, reason in (
         (loader.count == 0, "no batches"),

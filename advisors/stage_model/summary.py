@@ -15,6 +15,8 @@ from ...profiler.store.run.run import ProcessRun, Run, SystemRun
 from ..schema.report_model import GpuSummary, ProcessSummary, SystemSummary
 from .block_error import Floats
 from .measured import low, measured, peak
+from .other_programs import others_cores, stolen, used_pct
+from .process_rows import grown
 
 # Workers started anew each epoch leave many process ids: this many are listed, sums cover all.
 MAX_PROCESSES = 64
@@ -46,7 +48,7 @@ def summarise(run: Run) -> SystemSummary:
     local = [each for each in run.processes if system is None or system.ran(each)]
     if system is None:
         return _nothing(run, local)
-    machine, t_ns = system.machine, system.machine["t_ns"]
+    machine = system.machine
     processes = [_process(own) for _, own in _groups(system.process, "pid")]
     cores = {
         role: _over([each.cpu_mean_cores for each in processes if each.role == role])
@@ -62,6 +64,7 @@ def summarise(run: Run) -> SystemSummary:
         "cpu_iowait_mean_share": _over(machine.floats("cpu_iowait_pct").clip(0, 100) / 100),
         # Only Linux counts steal. Elsewhere the recorded shares leave nothing.
         "cpu_stolen_mean_share": _over(stolen(machine)) if linux else None,
+        "others_cores": others_cores(system),
         "main_cpu_cores": cores["main"],
         "worker_cpu_mean_cores": cores["worker"],
         "mem_available_min_bytes": low(machine["mem_available_bytes"]),
@@ -79,7 +82,7 @@ def summarise(run: Run) -> SystemSummary:
     return SystemSummary(
         host=system.host,
         samples=machine.rows,
-        seconds=float(t_ns[-1] - t_ns[0]) / 1e9 if len(t_ns) and t_ns[-1] > t_ns[0] else None,
+        seconds=grown(machine, np.arange(machine.rows), "t_ns") / 1e9 or None,
         cores_logical=system.cores_logical,
         workers=workers,
         processes=tuple(
@@ -123,15 +126,6 @@ def _at_once(processes: list[ProcessRun]) -> int:
     return max(np.cumsum([change for _, change in sorted(moments)]), default=0)
 
 
-def stolen(machine: Columns) -> Floats:
-    """Of all cores' time before each sample, the share in which the hypervisor ran others though
-    this machine had work (steal in proc(5)): what the recorded shares leave of the whole. NaN if
-    not known."""
-    shares = [machine.floats(f"cpu_{name}_pct") for name in ("user", "system", "idle")]
-    left = 100 - sum(shares) - np.nan_to_num(machine.floats("cpu_iowait_pct"))
-    return np.clip(left, 0, 100) / 100
-
-
 def sampler_cost(system: SystemRun) -> tuple[float | None, int | None]:
     """(CPU share of one core, peak resident bytes) of the sampler itself."""
     share = _rate(system.machine, "sampler_cpu_ns", 1e-9)
@@ -140,11 +134,12 @@ def sampler_cost(system: SystemRun) -> tuple[float | None, int | None]:
 
 def _nothing(run: Run, local: list[ProcessRun]) -> SystemSummary:
     reasons = (each.reasons["system"] for each in run.processes if "system" in each.reasons)
+    reason = next(reasons, _NO_SYSTEM)
     known: dict[str, Any] = {
         **dict.fromkeys(each.name for each in fields(SystemSummary)),
         "host": next((each.host for each in local if each.host), run.host),
         "effective_cpus": effective_cpus(local, None),
-        "reasons": {"system": next(reasons, _NO_SYSTEM)},
+        "reasons": dict.fromkeys(("system", "others_cores"), reason),
         **dict.fromkeys(("samples", "workers"), 0),
         **dict.fromkeys(("processes", "gpus"), ()),
     }
@@ -152,6 +147,8 @@ def _nothing(run: Run, local: list[ProcessRun]) -> SystemSummary:
 
 
 def _reason(name: str, system: SystemRun, workers: int) -> str:
+    if name == "others_cores":
+        return system.reasons.get("system", "the run was too short for two samples of the CPUs")
     if not system.machine.rows:
         return _NO_SYSTEM
     if name.startswith("cgroup") or name == "throttled_share":
@@ -173,11 +170,6 @@ def _busy(machine: Columns) -> Floats:
     return np.clip(np.where(np.isnan(idle), used_pct(machine), by_idle), 0, 100) / 100
 
 
-def used_pct(machine: Columns) -> Floats:
-    """What programs used of all cores before each sample, in percent."""
-    return machine.floats("cpu_user_pct") + machine.floats("cpu_system_pct")
-
-
 def _over(values: Floats | list[Any], how: Callable[[Floats], Any] = np.mean) -> float | None:
     """Their mean, or another sum of them, without those that are not known (None or NaN)."""
     known = np.array(values, np.float64)
@@ -188,12 +180,8 @@ def _over(values: Floats | list[Any], how: Callable[[Floats], Any] = np.mean) ->
 def _rate(columns: Columns, name: str, scale: float = 1.0) -> float | None:
     """Growth of a counter per second, over the samples that measured it."""
     known = np.flatnonzero(columns[name] >= 0)
-    if len(known) < 2:
-        return None
-    first, last = known[0], known[-1]
-    seconds = float(columns["t_ns"][last] - columns["t_ns"][first]) / 1e9
-    growth = float(columns[name][last]) - float(columns[name][first])
-    return max(0.0, growth) * scale / seconds if seconds > 0 else None
+    seconds = grown(columns, known, "t_ns") / 1e9
+    return grown(columns, known, name) * scale / seconds if seconds else None
 
 
 def _peaks(columns: Columns, names: tuple[str, ...]) -> dict[str, int | None]:

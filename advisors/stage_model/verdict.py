@@ -13,7 +13,6 @@ from ...profiler.base.schema import LATE_ROWS
 from ...profiler.store.run.run import LoaderRun
 from ..schema.report_model import Basis, Confidence, Verdict
 from .block_error import Floats, block_sums, ratio
-from .shares import waiting_share
 from .stages import folded, startup_ns, total
 
 # docs/causes.md, "First of all"; Kineto's TensorBoard plugin and XProf call 5 % moderate.
@@ -80,25 +79,16 @@ def headroom(loader: LoaderRun, lost: Lost) -> float | None:
     the upper bound for all advice. Folded batches count in full.
     """
     before = iter_ns(loader, lost)
-    gone = float(lost.lost.sum()) + _folded_loss(loader) + before
-    step = float(lost.step.sum()) + before
-    step += folded(loader, "wait_ns") + folded(loader, "compute_ns")
+    waited, stalled, computed = (folded(loader, f"{n}_ns") for n in ("wait", "stall", "compute"))
+    step = float(lost.step.sum()) + before + waited.total + computed.total
+    # Of older batches, stall where it was measured, wait of the rest.
+    not_stalled = max(0.0, 1 - stalled.count / max(1, waited.count))
+    gone = float(lost.lost.sum()) + before + stalled.total + waited.total * not_stalled
     # What recording cost comes between a batch's hand-over and the loop's own work, and is no part
     # of the loop. It was timed with some noise: a loop that does nothing else is left a part of it.
     step -= min(total(loader, "own_ns"), MOST_RECORDING * (step - gone))
     left = step - gone
     return step / left if left > 0 and step > 0 else None
-
-
-def _folded_loss(loader: LoaderRun) -> float:
-    """Σ of what loading cost the batches of which only totals are left: stall where it was
-    measured, wait of the rest."""
-    waited, stalled = (loader.folded.columns.get(name) for name in ("wait_ns", "stall_ns"))
-    if waited is None:
-        return 0.0
-    if stalled is None:
-        return waited.total
-    return stalled.total + waited.total * max(0.0, 1 - stalled.count / waited.count)
 
 
 def iter_ns(loader: LoaderRun, lost: Lost, since: int = 0) -> float:
@@ -147,8 +137,10 @@ def verdict(loader: LoaderRun, lost: Lost) -> tuple[Verdict, Basis]:
         sentence = _too_short(loader.count, count)
         return "too-short", Basis(sentence, "low", count, None, None, None, starts, lost.kind)
     share, low, high = share_with_range(lost.lost[steady], lost.step[steady])
-    found, clear = _place(share), _place(low) == _place(high)
+    found = _place(share)
     confidence: Confidence = "high" if count >= HIGH_CONFIDENCE_BATCHES else "medium"
+    if few or _place(low) != _place(high):
+        confidence = "low"
     if found == "input-bound" and (headroom(loader, lost) or math.inf) < LITTLE_TO_GAIN:
         found = "balanced"
     sentence = _sentence(found, share, lost.kind)
@@ -158,25 +150,13 @@ def verdict(loader: LoaderRun, lost: Lost) -> tuple[Verdict, Basis]:
             f"Epoch starts cost {starts * 100:.0f} % of the time: each begins with a long wait for "
             "its first batch."
         )
-    return found, Basis(
-        sentence,
-        confidence if clear and not few else "low",
-        count,
-        share,
-        low,
-        high,
-        starts,
-        lost.kind,
-    )
+    return found, Basis(sentence, confidence, count, share, low, high, starts, lost.kind)
 
 
 def share_with_range(gone: Floats, step: Floats) -> tuple[float, float, float]:
     """Σ gone / Σ step, and a 95 % range from the spread between blocks of consecutive batches
     (ratio estimator)."""
-    top, below = block_sums(gone), block_sums(step)
-    if len(top) < 2 or float(below.sum()) <= 0:
-        return waiting_share(gone, step), 0.0, float(step.sum() > 0)
-    share, error = ratio(top, below)
+    share, error = ratio(block_sums(gone), block_sums(step))
     return share, max(0.0, share - 2 * error), min(1.0, share + 2 * error)
 
 

@@ -36,8 +36,7 @@ CAUSES = (
 
 CHUNK_ROWS = 1 << 16
 
-# What workers spend their time on → the cause it is of the awaited batch's own wait, if any.
-_WORK = {"fetch": "fetch", "collate": "collate", "pack": None}
+_WORK = ("fetch", "collate", "pack")  # what workers spend their time on
 _READ = ("t", "wait", "index", "fetch", "collate", "t_fetch", "pack", "queued", "unpack", "pin")
 
 
@@ -134,8 +133,8 @@ def _work(causes: Mapping[str, Cause], spent: Mapping[str, float]) -> dict[str, 
     busy = causes["workers-busy"].share if "workers-busy" in causes else 0.0
     everything = sum(spent.values()) or 1.0
     found = {}
-    for name, own in _WORK.items():
-        share = causes[own].share if own is not None and own in causes else 0.0
+    for name in _WORK:
+        share = causes[name].share if name in causes else 0.0
         share += busy * spent[name] / everything
         if share > 0:
             found[name] = share

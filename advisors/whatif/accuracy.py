@@ -50,10 +50,9 @@ WIDEST = math.log(20)
 def ratio_error(base: Floats, changed: Floats) -> float:
     """Relative standard error of Σ base / Σ changed, from the spread between blocks of the same
     batches."""
-    blocks = min(len(base), len(changed))
-    if blocks < 2:
+    if len(base) < 2:
         return 0.5
-    value, error = ratio(base[:blocks], changed[:blocks])
+    value, error = ratio(base, changed)
     return error / max(1e-9, value)
 
 

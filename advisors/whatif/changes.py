@@ -1,4 +1,5 @@
-"""The changes a prediction can be asked for, checked, and the plans they make of a workload."""
+"""The changes a prediction can be asked for, checked, combined, and the plans they make of a
+workload."""
 
 from __future__ import annotations
 
@@ -14,8 +15,7 @@ from msgspec import Meta
 from ...profiler.base.errors import UsageError
 from ...profiler.base.torch_parts import DEFAULT_PREFETCH
 from . import costs
-from .plan import Plan
-from .workload import Workload
+from .workload import Plan, Workload
 
 MOST = 1024  # workers, and batches ahead of each
 
@@ -59,6 +59,10 @@ _TYPES: dict[str, tuple[Any, str]] = {
 }
 
 
+class Excluded(Exception):
+    """Two changes cannot be made together; the text says what both of them change."""
+
+
 @dataclass(frozen=True)
 class Plans:
     """The best, middle and worst case of a change (the same if its own effect is certain), and the
@@ -85,7 +89,12 @@ def plans(workload: Workload, changes: Mapping[str, Any], idle_kept: float = 1.0
         if name not in NAMES:
             raise UsageError(f"predict() does not know {name!r}: it takes {', '.join(NAMES)}")
         if name in ARGUMENTS:
-            made = replace(made, **_argument(name, _checked(name, value), workload))
+            argument: Any = _checked(name, value)
+            if argument is None:
+                argument = DEFAULT_PREFETCH
+            elif name == "pin_memory":  # torch pins nothing where there is no device
+                argument = argument and workload.device
+            made = replace(made, **{name: argument})
         elif name in TOGETHER:
             made = _with_device(made, name, _checked(name, value))
         elif name == "cpus":
@@ -105,9 +114,8 @@ def plans(workload: Workload, changes: Mapping[str, Any], idle_kept: float = 1.0
     elif "draw" not in changes and "index_us" in changes:
         factors["draw"] = costs.DRAWN_AS_ARRAY
     kinds = _kinds(workload.plan, made)
-    if any(pair != (1.0, 1.0) and _takes_time(workload, made, s) for s, pair in factors.items()):
-        kinds.add("stage")
-    if any(high > 0 for _, high in constants.values()):
+    scaled = (stage for stage, pair in factors.items() if pair != (1.0, 1.0))
+    if any(_takes_time(workload, made, s) for s in scaled) or any(map(any, constants.values())):
         kinds.add("stage")
     if cpus != (made.cpus, made.cpus):
         kinds.add("cpus")
@@ -123,7 +131,31 @@ def plans(workload: Workload, changes: Mapping[str, Any], idle_kept: float = 1.0
     return Plans(best, middle, worst, frozenset(kinds))
 
 
-def ends(value: Any) -> Pair:
+def together(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Both changes, as `WhatIf.predict` takes them.
+
+    Factors on one stage multiply. A new time of a stage replaces all of its work, so it excludes
+    other changes of that stage. Raises Excluded.
+    """
+    found = dict(first)
+    for name, value in second.items():
+        stage = TIMES.get(name, name)
+        rivals = [other for other in first if TIMES.get(other, other) == stage]
+        if not rivals:
+            found[name] = value
+        elif name in ARGUMENTS or name == "cpus":
+            if first[name] != value:
+                raise Excluded(f"both set {name}")
+        elif name in TIMES or any(other in TIMES for other in rivals):
+            if any(first[other] != value or other != name for other in rivals):
+                raise Excluded(f"both take the place of the same {stage}")
+        else:
+            (low, high), (less, more) = _ends(first[name]), _ends(value)
+            found[name] = (low * less, high * more)
+    return found
+
+
+def _ends(value: Any) -> Pair:
     """The lower and the upper end of a number or a pair, in any order."""
     low, high = value if isinstance(value, tuple | list) else (value, value)
     return float(min(low, high)), float(max(low, high))
@@ -135,23 +167,12 @@ def _middle(low: float, high: float) -> float:
     return math.sqrt(max(low, high / 10) * high)
 
 
-def _argument(name: str, value: Any, workload: Workload) -> dict[str, Any]:
-    """The field of the plan that an argument sets."""
-    if name == "prefetch_factor" and value is None:
-        return {name: DEFAULT_PREFETCH}
-    if name == "multiprocessing_context":
-        return {"start_method": value}
-    # torch pins nothing where there is no device
-    return {name: value and workload.device if name == "pin_memory" else value}
-
-
 def _with_device(plan: Plan, name: str, value: bool) -> Plan:
     if plan.together is None:
         return plan
+    changed = {name: value}
     if name == "non_blocking":
-        changed = {"blocking": not value, "asked_blocking": not value}
-    else:
-        changed = {"aside" if name == "copy_stream" else name: value}
+        changed = dict.fromkeys(("blocking", "asked_blocking"), not value)
     return replace(plan, together=replace(plan.together, **changed))
 
 
@@ -167,10 +188,8 @@ def _kinds(base: Plan, made: Plan) -> set[str]:
         kinds.add("together")
     if not made.num_workers or not base.num_workers:
         return kinds  # the other arguments have no effect without workers
-    for name in ("prefetch_factor", "in_order", "persistent_workers", "start_method"):
-        if getattr(made, name) != getattr(base, name):
-            kinds.add("multiprocessing_context" if name == "start_method" else name)
-    return kinds
+    others = (name for name in ARGUMENTS if name not in ("num_workers", "pin_memory"))
+    return kinds | {name for name in others if getattr(made, name) != getattr(base, name)}
 
 
 def _takes_time(workload: Workload, made: Plan, stage: str) -> bool:
@@ -205,7 +224,7 @@ def _pair(name: str, value: Any, least: float = 0.0) -> Pair:
         raise UsageError(
             f"{name} must be {meant}, or a pair (low, high) of such, not {_shown(value)}"
         )
-    return ends(values)
+    return _ends(values)
 
 
 def _shown(value: Any) -> str:

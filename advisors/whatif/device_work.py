@@ -32,12 +32,12 @@ LEAST = 0.1
 class Together:
     """How the program and the device work together. `blocking`: it waits for the copies;
     `asked_blocking`: it would from page-locked memory, too. `synchronous`: it waits for the end of
-    each step. `aside`: copies go to a stream of their own."""
+    each step. `copy_stream`: copies go to a stream of their own."""
 
     blocking: bool
     asked_blocking: bool
     synchronous: bool
-    aside: bool
+    copy_stream: bool
 
     def pinned(self, on: bool) -> Together:
         """As it is with page-locked batches, or without: copies out of ordinary memory are always
@@ -63,7 +63,7 @@ class DeviceWork:
         computing."""
         copying, issue = self.copy_ns * copy, self.issue_ns - self.call_ns * (1 - min(1.0, copy))
         kernels = self.kernel_ns * kernel
-        device = np.maximum(copying, kernels) if together.aside else copying + kernels
+        device = np.maximum(copying, kernels) if together.copy_stream else copying + kernels
         return float(np.maximum(issue * kernel + copying * together.blocking, device).mean())
 
 
@@ -104,8 +104,7 @@ def device_work(loader: LoaderRun, steady: npt.NDArray[np.int64]) -> DeviceWork 
 def _filled(values: Floats) -> Floats:
     """What was measured of some batches only stands for the others, too."""
     known = values[values >= 0]
-    filled: Floats = np.where(values >= 0, values, known.mean() if len(known) else 0.0)
-    return filled
+    return np.where(values >= 0, values, known.mean() if len(known) else 0.0)
 
 
 def _share(values: Floats, copies: float) -> float:

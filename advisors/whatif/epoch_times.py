@@ -94,7 +94,7 @@ def _repeated(loader: LoaderRun) -> Rows:
     begins with them."""
     coded = _as_coded(loader)
     coded[:1] = True
-    found: Rows = np.flatnonzero((startup_ns(loader) >= 0) & coded)
+    found = np.flatnonzero((startup_ns(loader) >= 0) & coded)
     return found[1:] if len(found) > 1 else found
 
 

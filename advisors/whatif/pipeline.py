@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from ..stage_model.block_error import Floats
+from ..stage_model.block_error import Floats, block_sums
 from . import costs
-from .plan import Plan
-from .recorded import BLOCK_ROWS, Rows
+from .recorded import Rows, spread_blocks
 from .sharing import Sharing
-from .simulate import Epoch, Setting, Times, epoch
-from .workload import Workload
+from .simulate import Setting, Times, epoch
+from .workload import Plan, Workload
 
 # Where workers go, times are cut at this many medians, if no more than this share is longer.
 OUTLYING, FEW_OUTLYING = 3.0, 0.2
@@ -52,30 +51,20 @@ class Outcome:
 def drawn_rows(workload: Workload) -> Rows:
     """The batches every simulation of this workload runs over: blocks spread evenly over the run,
     in random order."""
-    block = min(BLOCK_ROWS, workload.rows)
-    starts = np.linspace(0, workload.rows - block, -(-BATCHES // block)).astype(np.int64)
-    np.random.default_rng(SEED).shuffle(starts)
-    found: Rows = (starts[:, None] + np.arange(block)).ravel()[:BATCHES]
-    return found
-
-
-def own_pack_ns(w: Workload, rows: Rows) -> float:
-    """How long packing keeps a worker from its next task, on average; 0 without workers."""
-    if not w.num_workers:
-        return 0.0
-    return float(np.minimum(w.pack_ns[rows], w.handover.pack_ns).mean())
+    found = spread_blocks(workload.rows, BATCHES)
+    np.random.default_rng(SEED).shuffle(found)
+    return found.ravel()[:BATCHES]
 
 
 def run_plan(
-    w: Workload, plan: Plan, rows: Rows, contention: Contention, sharing: Sharing | None = None
+    w: Workload, plan: Plan, rows: Rows, contention: Contention, sharing: Sharing
 ) -> Outcome:
-    """The loop under this plan, over these rows of the workload. `sharing`: by default the
-    workload's."""
-    times = _times(w, plan, rows, contention, w.sharing if sharing is None else sharing)
-    setting, stop = _setting(w, plan), _stop_ns(w, plan)
+    """The loop under this plan, over these rows of the workload."""
+    times = _times(w, plan, rows, contention, sharing)
     length, count = w.epoch_batches, len(rows)
+    setting, stop = _setting(w, plan, more_tasks=length > count), _stop_ns(w, plan)
     if length > count:
-        parts = [epoch(times, replace(setting, more_tasks=True))]
+        parts = [epoch(times, setting)]
         ends = np.asarray(parts[0].ends)
         head = int(count * HEAD_SHARE)
         inner = float(ends[-1] - ends[head - 1]) / (count - head)
@@ -89,7 +78,10 @@ def run_plan(
         count = sum(len(part.ends) for part in parts)
         took = sum(part.ends[-1] + stop for part in parts)
         inner, whole = (took - stop * len(parts)) / count, took / count
-        blocks = _blocks(parts, stop, count)
+        steps = np.concatenate([np.diff(part.ends, prepend=0.0) for part in parts])
+        blocks = block_sums(steps, BLOCKS, 1)
+        if len(parts) >= BLOCKS // 2:  # of many short epochs, each is a block
+            blocks = np.array([part.ends[-1] + stop for part in parts])
     return Outcome(
         batch_ns=whole,
         inner_ns=inner,
@@ -98,15 +90,6 @@ def run_plan(
         compute_ns=sum(part.compute_ns for part in parts) / count,
         receive_ns=float(np.mean(times.receive)) if plan.num_workers else 0.0,
     )
-
-
-def _blocks(parts: list[Epoch], stop: float, count: int) -> Floats:
-    """Times of blocks of short epochs: of whole ones, if they are many."""
-    if len(parts) >= BLOCKS // 2:
-        return np.array([part.ends[-1] + stop for part in parts])
-    steps = np.concatenate([np.diff(part.ends, prepend=0.0) for part in parts])
-    edges = np.linspace(0, count, min(BLOCKS, count) + 1).astype(np.int64)[:-1]
-    return np.add.reduceat(steps, edges)
 
 
 def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention, sharing: Sharing) -> Times:
@@ -149,9 +132,12 @@ def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention, sharing:
                 compute_cpu = warmed(compute_cpu, w.cold_compute_ns(cold), costs.WARM_COMPUTE)
     in_pin_thread = unpack if plan.pin_memory else 0.0
     main, aside = index + receive + (unpack - in_pin_thread), pin + in_pin_thread
-    held = held_cpu, held_idle
-    every = (work_cpu, work_idle, send, main, aside, index, compute_cpu, compute_idle, *held)
-    return Times(*(values.tolist() for values in (*every, *_on_device(w, plan, rows))))
+    every = [work_cpu, work_idle, send, main, aside, index, compute_cpu, compute_idle]
+    every += [held_cpu, held_idle]
+    if w.on_device is not None:
+        copy = w.on_device.copy_ns[rows] * _copying(w, plan)
+        every += [copy, w.on_device.kernel_ns[rows] * f("compute")]
+    return Times(*(values.tolist() for values in every))
 
 
 def _handed_over(
@@ -254,19 +240,12 @@ def _copying(w: Workload, plan: Plan) -> float:
     return pinned * plan.factor("h2d")
 
 
-def _on_device(w: Workload, plan: Plan, rows: Rows) -> tuple[Floats, ...]:
-    """Copying and computing on the device, where there is one."""
-    if w.on_device is None:
-        return ()
-    kernel = w.on_device.kernel_ns[rows] * plan.factor("compute")
-    return w.on_device.copy_ns[rows] * _copying(w, plan), kernel
-
-
-def _setting(w: Workload, plan: Plan) -> Setting:
+def _setting(w: Workload, plan: Plan, more_tasks: bool) -> Setting:
     workers, was = plan.num_workers, w.plan
     start = _modelled_start(w, plan)
-    alike = plan.persistent_workers == was.persistent_workers
-    if workers and w.num_workers and alike and plan.start_method == was.start_method:
+    kept_alike = plan.persistent_workers == was.persistent_workers
+    started_alike = plan.multiprocessing_context == was.multiprocessing_context
+    if workers and w.num_workers and kept_alike and started_alike:
         # Measured; for another number of workers the model says in what proportion.
         changed = start / (_modelled_start(w, was) or 1.0) if workers != w.num_workers else 1.0
         start = max(0.0, w.start_ns - w.draw_ns) * changed
@@ -282,7 +261,7 @@ def _setting(w: Workload, plan: Plan) -> Setting:
         if plan.persistent_workers or not workers
         else w.cold_ns * plan.factor("startup"),
         hop_ns=costs.TASK_HOP_NS * w.speed * plan.factor("transfer"),
-        more_tasks=False,
+        more_tasks=more_tasks,
         device=plan.together,
     )
 
@@ -290,7 +269,7 @@ def _setting(w: Workload, plan: Plan) -> Setting:
 def _modelled_start(w: Workload, plan: Plan) -> float:
     if plan.persistent_workers:
         return costs.RESUME_NS * plan.num_workers * w.speed
-    return costs.start_ns(plan.start_method, plan.num_workers, plan.cpus, w.speed)
+    return costs.start_ns(plan.multiprocessing_context, plan.num_workers, plan.cpus, w.speed)
 
 
 def _stop_ns(w: Workload, plan: Plan) -> float:

@@ -7,6 +7,8 @@ import os
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ...profiler.base.errors import UsageError
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.run.run_reader import open_run
@@ -15,11 +17,11 @@ from ..stage_model.block_error import Floats
 from . import costs
 from .accuracy import MISFIT_SHARE, less_sure, moved, ranged, ratio_error
 from .changes import Plans, plans
-from .pipeline import Contention, Outcome, drawn_rows, own_pack_ns, released, run_plan, warmed
-from .plan import Plan
+from .pipeline import Contention, Outcome, drawn_rows, released, run_plan, warmed
 from .recorded import TooLittle
+from .sharing import Sharing
 from .widths import CROWDED_FROM, stretched
-from .workload import Workload, workload_of
+from .workload import Plan, Workload, workload_of
 
 # Waiting for a core is fitted: the share of idle time that makes the simulated work as long as the
 # measured work.
@@ -52,7 +54,8 @@ class WhatIf:
     def __init__(self, workload: Workload) -> None:
         self.workload = workload
         self._rows = drawn_rows(workload)
-        self._contention, self._unchanged = self._fitted()
+        self._contention = Contention()
+        self._unchanged = self._fitted()
 
     @property
     def baseline_batches_per_s(self) -> float:
@@ -94,9 +97,10 @@ class WhatIf:
     def misfit(self) -> float:
         """The unchanged loop's simulated speed over its measured one: 1.0 where the model fits."""
         w, found = self.workload, self._unchanged
+        measured, simulated = w.measured_inner_ns, found.inner_ns
         if w.epoch_batches <= len(self._rows):  # whole epochs were simulated
-            return max(1e-3, w.measured_batch_ns) / max(1e-3, found.batch_ns)
-        return max(1e-3, w.measured_inner_ns) / max(1e-3, found.inner_ns)
+            measured, simulated = w.measured_batch_ns, found.batch_ns
+        return max(1e-3, measured) / max(1e-3, simulated)
 
     @property
     def crowded(self) -> bool:
@@ -109,22 +113,28 @@ class WhatIf:
         """Of the time of packing and unpacking, what they take by themselves: all that making
         batches, which takes the interpreter and the cores meanwhile, cannot explain."""
         w = self.workload
-        measured = float(w.pack_ns.mean() + w.unpack_ns.mean())
-        beyond = measured - w.handover.pack_ns - w.handover.unpack_ns
-        return 1 - min(max(0.0, beyond), float(w.cpu_ns.mean())) / measured if measured else 1.0
+        measured, modelled = self._handed_ns
+        beyond = min(max(0.0, measured - modelled), float(w.cpu_ns.mean()))
+        return 1 - beyond / measured if measured else 1.0
 
     @property
     def objects_share(self) -> float:
         """Of the time of packing and unpacking, what neither tensors of that number and size nor
         making batches meanwhile can explain: objects that are pickled."""
         w = self.workload
-        measured = float(w.pack_ns.mean() + w.unpack_ns.mean())
+        measured, modelled = self._handed_ns
         if not measured:
             return 0.0
-        modelled = w.handover.pack_ns + w.handover.unpack_ns
         objects = max(0.0, w.pickled_bytes - costs.HANDLE_BYTES * (1 + w.tensors))
         most = costs.OBJECTS_MOST_NS_PER_BYTE * objects / measured
         return max(0.0, min(most, self.handover_share - modelled / measured))
+
+    @property
+    def _handed_ns(self) -> tuple[float, float]:
+        """Packing and unpacking a batch, as measured and by the number and size of its tensors."""
+        w = self.workload
+        modelled = w.handover.pack_ns + w.handover.unpack_ns
+        return float(w.pack_ns.mean() + w.unpack_ns.mean()), modelled
 
     @property
     def busy_beside(self) -> float:
@@ -156,13 +166,14 @@ class WhatIf:
         w = self.workload
         if w.on_device is not None or not w.cold_lines_ns:
             return 0.0
-        cold = (self._computing_ns(warm=False) - self._computing_ns(warm=True)).mean()
-        return float(cold) / max(1.0, float(w.step_ns.mean()))
+        return self._of_step(self._computing_ns(warm=False) - self._computing_ns(warm=True))
 
     @property
     def _computing_share(self) -> float:
-        w = self.workload
-        return float(w.compute_ns.mean()) / max(1.0, float(w.step_ns.mean()))
+        return self._of_step(self.workload.compute_ns)
+
+    def _of_step(self, spent_ns: Floats) -> float:
+        return float(spent_ns.mean()) / max(1.0, float(self.workload.step_ns.mean()))
 
     def _computing_ns(self, *, warm: bool) -> Floats:
         computing = self.workload.compute_ns * self.workload.own_cores
@@ -195,10 +206,9 @@ class WhatIf:
 
     def _at_worst(self, plan: Plan) -> float:
         """The factor if all that may be shared among workers is."""
-        w, rows = self.workload, self._rows
+        w = self.workload
         worst = w.sharing.at_worst(w.num_workers, self._idle_share)
-        unchanged = run_plan(w, w.plan, rows, self._contention, worst)
-        changed = run_plan(w, plan, rows, self._contention, worst)
+        unchanged, changed = (self._run(each, worst) for each in (w.plan, plan))
         return self._factor(plan, changed) * unchanged.batch_ns / self._unchanged.batch_ns
 
     def _beside_others(self, plan: Plan) -> bool:
@@ -220,8 +230,10 @@ class WhatIf:
             kinds.add("hand-over")
         return kinds
 
-    def _run(self, plan: Plan) -> Outcome:
-        return run_plan(self.workload, plan, self._rows, self._contention)
+    def _run(self, plan: Plan, sharing: Sharing | None = None) -> Outcome:
+        """`sharing`: by default as measured."""
+        w = self.workload
+        return run_plan(w, plan, self._rows, self._contention, sharing or w.sharing)
 
     def _free(self, plan: Plan) -> float:
         """The factor if loading cost nothing at all."""
@@ -239,30 +251,31 @@ class WhatIf:
             free *= plan.factor("compute") * released(w, plan)[0]
         return OVER_FREE * measured / free if free > 0 else math.inf
 
-    def _fitted(self) -> tuple[Contention, Outcome]:
-        """The contention that makes simulated work and computing as long as measured, and the
-        outcome of the unchanged loop."""
-        w, rows, contention = self.workload, self._rows, Contention()
-        found = run_plan(w, w.plan, rows, contention)
+    def _fitted(self) -> Outcome:
+        """The outcome of the unchanged loop, with the contention that makes simulated work and
+        computing as long as measured."""
+        w, rows = self.workload, self._rows
+        found = self._run(w.plan)
         if not w.num_workers:
-            return contention, found
+            return found
         idle = float(w.idle_ns[rows].mean())
         work = idle + float(w.cpu_ns[rows].mean())
         computing = float(w.compute_ns[rows].mean())
         compute = math.inf if w.on_device is not None else computing
-        own = own_pack_ns(w, rows)  # a part of the simulated work, and none of the measured
+        # Packing keeps a worker from its next task: a part of the simulated work alone.
+        own = float(np.minimum(w.pack_ns, w.handover.pack_ns)[rows].mean())
         for _ in range(TRIES):
             over_work, over_compute = found.work_ns - own - work, found.compute_ns - compute
             better = Contention(
-                _less(contention.fetch, over_work, idle),
-                _less(contention.compute, over_compute, computing * w.compute_idle_share),
+                _less(self._contention.fetch, over_work, idle),
+                _less(self._contention.compute, over_compute, computing * w.compute_idle_share),
             )
             close = over_work <= CLOSE * work and over_compute <= CLOSE * compute
-            if close or better == contention:
+            if close or better == self._contention:
                 break
-            contention = better
-            found = run_plan(w, w.plan, rows, contention)
-        return contention, found
+            self._contention = better
+            found = self._run(w.plan)
+        return found
 
 
 def _less(share: float, over_ns: float, idle_ns: float) -> float:

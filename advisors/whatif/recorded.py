@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -37,7 +35,9 @@ class Recorded:
         epochs = loader.batches["epoch"]
         self.rows = spread(loader.batches.rows)
         self.epoch = epochs[self.rows]
-        into = _into_epoch(epochs, self.rows)
+        starts = np.flatnonzero(np.diff(epochs, prepend=epochs[:1] - 1))
+        # How many batches of its epoch came before each of these.
+        into = self.rows - starts[np.searchsorted(starts, self.rows, side="right") - 1]
         self.head: Mask = into == 0
         self.wait = self.column("wait_ns")
         # Recording a batch in detail comes between its hand-over and the loop's own work, and is
@@ -90,15 +90,15 @@ def spread(rows: int) -> Rows:
     """Row numbers: all of them, or blocks of consecutive ones spread evenly."""
     if rows <= MAX_ROWS:
         return np.arange(rows)
-    starts = np.linspace(0, rows - BLOCK_ROWS, MAX_ROWS // BLOCK_ROWS).astype(np.int64)
-    return np.unique((starts[:, None] + np.arange(BLOCK_ROWS)).ravel())
+    return np.unique(spread_blocks(rows, MAX_ROWS))
 
 
-def _into_epoch(epoch: npt.NDArray[Any], rows: Rows) -> Rows:
-    """How many batches of its epoch came before each of these."""
-    starts = np.flatnonzero(np.diff(epoch, prepend=epoch[:1] - 1))
-    found: Rows = rows - starts[np.searchsorted(starts, rows, side="right") - 1]
-    return found
+def spread_blocks(rows: int, count: int) -> Rows:
+    """Blocks of consecutive row numbers, spread evenly, that are `count` in all. Shape: (blocks,
+    rows of each)."""
+    block = min(BLOCK_ROWS, rows)
+    starts = np.linspace(0, rows - block, -(-count // block)).astype(np.int64)
+    return starts[:, None] + np.arange(block)
 
 
 def _warming(work: Floats, steady: Mask) -> Mask:

@@ -13,15 +13,15 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
+from typing import NamedTuple
 
 from .device_work import Together
 
 
-@dataclass(frozen=True)
-class Times:
+class Times(NamedTuple):
     """A batch's work in ns, one value a batch. Lists, not arrays: they are read one at a time."""
 
     work_cpu: Sequence[float]  # fetch, collate, and the part of packing that blocks the worker
@@ -41,8 +41,7 @@ class Times:
 
     def part(self, first: int, count: int) -> Times:
         """The times of `count` batches."""
-        lists = (getattr(self, each.name) for each in fields(self))
-        return Times(*(values[first : first + count] for values in lists))
+        return Times(*(values[first : first + count] for values in self))
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class _Device:
     """The work that the device has been given, and when it will be done."""
 
     def __init__(self, times: Times, together: Together | None) -> None:
-        self._copy, self._kernel, self._together = times.copy, times.kernel, together
+        self._times, self._together = times, together
         self._link = self.done = 0.0
 
     def given(self, row: int, t: float) -> float:
@@ -86,12 +85,12 @@ class _Device:
         together = self._together
         if together is None:
             return t
-        if together.aside:
-            self._link = copied = max(self._link, t) + self._copy[row]
+        if together.copy_stream:
+            self._link = copied = max(self._link, t) + self._times.copy[row]
         else:
-            self.done = copied = max(self.done, t) + self._copy[row]
+            self.done = copied = max(self.done, t) + self._times.copy[row]
         goes_on = copied if together.blocking else t
-        self.done = max(self.done, copied, goes_on) + self._kernel[row]
+        self.done = max(self.done, copied, goes_on) + self._times.kernel[row]
         return goes_on
 
     def left(self, t: float) -> float:

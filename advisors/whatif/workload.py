@@ -1,6 +1,9 @@
-"""The input of the simulation: a loader's loop as it was measured."""
+"""The input of the simulation: a loader's loop as it was measured, and plans to change it."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,15 +15,37 @@ from ..stage_model.stages import cpu_share
 from ..stage_model.summary import effective_cpus
 from ..stage_model.wait_kinds import wait_kinds
 from . import costs, epoch_times
-from .device_work import DeviceWork, device_work
+from .device_work import DeviceWork, Together, device_work
 from .main_work import compute_cores, receive_ns, sizes, speed_of
-from .plan import Plan
 from .recorded import Recorded, TooLittle
 from .sharing import sharing_of
 
 # Two threads that compute take turns of this length with the interpreter (sys.getswitchinterval):
 # making a batch waits for it about as long as it computes, and one more turn.
 SWITCH_NS = 5e6
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A loop to simulate: the DataLoader's arguments, a factor on each stage's time (1.0: as
+    measured), and for stages that took no time, a constant time in ns a batch."""
+
+    num_workers: int
+    prefetch_factor: int
+    in_order: bool
+    pin_memory: bool
+    persistent_workers: bool
+    multiprocessing_context: costs.StartMethod
+    cpus: float  # effective cores
+    together: Together | None = None  # None: no device that was timed
+    factors: Mapping[str, float] = field(default_factory=dict)
+    constants_ns: Mapping[str, float] = field(default_factory=dict)
+
+    def factor(self, stage: str) -> float:
+        return self.factors.get(stage, 1.0)
+
+    def constant_ns(self, stage: str) -> float:
+        return self.constants_ns.get(stage, 0.0)
 
 
 class Workload:
@@ -166,7 +191,7 @@ def _plan(run: Run, process: ProcessRun, loader: LoaderRun, device: DeviceWork |
         in_order=config.get("in_order") is not False,
         pin_memory=config.get("pin_memory") is True and process.device is not None,
         persistent_workers=config.get("persistent_workers") is True,
-        start_method=costs.method_of(
+        multiprocessing_context=costs.method_of(
             config.get("start_method") or process.start_method, process.python
         ),
         cpus=1.0 if cpus is None else max(0.1, cpus),

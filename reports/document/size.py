@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ...advisors.assemble.size import Size
-from ...advisors.whatif.size import Need
+from ...advisors.assemble.size import Need, Size
 from ..words.units import UNKNOWN, percent, plural, rate, size
 from .blocks import Section, Sentence, section, sentences, table
 

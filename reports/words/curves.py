@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...advisors.stage_model.measured import peak
-from ...advisors.stage_model.summary import stolen
+from ...advisors.stage_model.other_programs import stolen
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import SystemRun
 

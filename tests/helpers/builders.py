@@ -12,6 +12,8 @@ from typing import Any
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.schema import Schema
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
+from loaderscope.profiler.store.run.run import LoaderRun, Run
+from loaderscope.profiler.store.run.run_reader import open_run
 
 RUN_ID = "20250131-091500-abc123"
 MS = 1_000_000
@@ -209,6 +211,26 @@ class ProcessBuilder:
             write_lane(self.path, f"batches{index}x{number}", schema.BATCH, rows, max_bytes)
         write_lane(self.path, f"epochs{index}", schema.EPOCH, epochs)
         return index
+
+
+def opened(
+    runs: Path,
+    *lanes: list[dict[str, Any]],
+    process: Mapping[str, Any] | None = None,
+    system: Mapping[str, Any] | None = None,
+    **facts: Any,
+) -> Run:
+    """A run of one process with one loader, as it is read. `process` and `system` are facts of
+    theirs."""
+    run = RunBuilder(runs)
+    run.process(**(process or {})).loader(*lanes, **facts)
+    if system is not None:
+        run.system(**system)
+    return open_run(run.path)
+
+
+def loader_of(runs: Path, *lanes: list[dict[str, Any]], **facts: Any) -> LoaderRun:
+    return opened(runs, *lanes, **facts).loaders[0]
 
 
 def epoch_row(

@@ -110,7 +110,7 @@ def seen(
         bursts=(made,),
     )
     run = replace(case.run, systems=(host,))
-    code = code_of(run, case.process, case.loader, here="nowhere")
+    code = code_of(run, case.process, case.loader)
     assert code is not None
     if text is not None:
         stages = {

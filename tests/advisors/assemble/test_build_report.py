@@ -73,58 +73,22 @@ def test_several_processes_and_loaders_are_all_there(run: RunBuilder) -> None:
 def test_system_summary(run: RunBuilder) -> None:
     run.process(affinity=6, local_world_size=2, rank=0).loader(loop(30))
     second = 10**9
-    machine = [
-        {
-            "t_ns": T0 + n * second,
-            "cpu_idle_pct": idle,
-            "cpu_iowait_pct": 10.0,
-            "mem_available_bytes": available,
-            "disk_read_bytes": 1000 + n * 50,
-            "sampler_cpu_ns": n * 10 * MS,
-            "sampler_rss_bytes": 20_000_000,
-            "shm_used_bytes": n,
-            "cgroup_throttled_ns": n * 100 * MS,
-        }
-        for n, (idle, available) in enumerate([(None, 9), (50.0, 5), (10.0, 7)])
-    ]
-    process: list[dict[str, Any]] = [
-        {
-            "t_ns": T0 + n * second,
-            "pid": 4000,
-            "role": 0,
-            "cpu_user_ns": n * second,
-            "cpu_system_ns": 0,
-            "read_all_bytes": 100 + n,
-            "read_disk_bytes": 0,
-        }
-        for n in range(3)
-    ]
-    process += [
-        {
-            "t_ns": T0 + n * second,
-            "pid": 5000 + worker,
-            "role": 1,
-            "worker": worker,
-            "cpu_user_ns": n * second // 4,
-            "cpu_system_ns": n * second // 4,
-            "uss_bytes": n * 10,
-            "read_all_bytes": n * 1000,
-            "read_disk_bytes": n * 100,
-        }
-        for n in range(3)
-        for worker in range(2)
-    ]
-    gpu = [
-        {"t_ns": T0 + n * second, "gpu": 0, "util_pct": 40 + n, "power_mw": 300_000}
-        for n in range(3)
-    ]
-    run.system(
-        machine,
-        process,
-        gpu,
-        gpus=[{"index": 0, "name": "H200"}],
-        cgroup={"version": 2, "cpu_quota": 3.0, "mem_limit_bytes": None},
-    )
+    machine, process, gpu = [], [], []
+    for n, (idle, available) in enumerate([(None, 9), (50.0, 5), (10.0, 7)]):
+        at: dict[str, Any] = {"t_ns": T0 + n * second}
+        cpu = {"cpu_idle_pct": idle, "cpu_iowait_pct": 10.0, "cgroup_throttled_ns": n * 100 * MS}
+        memory = {"mem_available_bytes": available, "shm_used_bytes": n}
+        sampler = {"sampler_cpu_ns": n * 10 * MS, "sampler_rss_bytes": 20_000_000}
+        machine.append({**at, **cpu, **memory, **sampler, "disk_read_bytes": 1000 + n * 50})
+        read = {"read_all_bytes": 100 + n, "read_disk_bytes": 0}
+        used = {"cpu_user_ns": n * second, "cpu_system_ns": 0}
+        process.append({**at, "pid": 4000, "role": 0, **used, **read})
+        read = {"read_all_bytes": n * 1000, "read_disk_bytes": n * 100, "uss_bytes": n * 10}
+        used = {"cpu_user_ns": n * second // 4, "cpu_system_ns": n * second // 4, "role": 1}
+        process += ({**at, "pid": 5000 + w, "worker": w, **used, **read} for w in range(2))
+        gpu.append({**at, "gpu": 0, "util_pct": 40 + n, "power_mw": 300_000})
+    quota = {"version": 2, "cpu_quota": 3.0, "mem_limit_bytes": None}
+    run.system(machine, process, gpu, gpus=[{"index": 0, "name": "H200"}], cgroup=quota)
     report = report_of(run)
     system = report.system
     assert system.samples == 3
@@ -155,12 +119,7 @@ def test_system_summary(run: RunBuilder) -> None:
 
 @pytest.mark.parametrize(
     ("platform", "stolen", "noted"),
-    [
-        ("Linux-6.8", 0.0, False),
-        ("Linux-6.8", 4.0, False),
-        ("Linux-6.8", 30.0, True),
-        ("macOS-15.1-arm64", None, False),
-    ],
+    [*(("Linux-6.8", s, s > 5) for s in (0.0, 4.0, 30.0)), ("macOS-15.1-arm64", None, False)],
 )
 def test_time_the_hypervisor_took_is_told(
     tmp_path: Path, platform: str, stolen: float | None, noted: bool
@@ -174,14 +133,11 @@ def test_time_the_hypervisor_took_is_told(
     assert share == (None if stolen is None else pytest.approx(stolen / 100, abs=1e-6))
     if stolen is None:  # where the system does not tell it
         assert report.system.reasons["cpu_stolen_mean_share"] == "not measured on this platform"
-    assert [note for note in report.notes if "hypervisor" in note] == (
-        [
-            "the hypervisor gave 30 % of this machine's CPU time to others: measured times are too "
-            "long, and predictions less certain; record again when the host is quiet"
-        ]
-        if noted
-        else []
+    said = (
+        "the hypervisor gave 30 % of this machine's CPU time to others: measured times are too "
+        "long, and predictions less certain; record again when the host is quiet"
     )
+    assert [note for note in report.notes if "hypervisor" in note] == [said] * noted
     (cpu,) = (line for label, line in system_rows(report.system) if label == "CPU")
     assert ("taken by the hypervisor" in cpu) == bool(stolen)
 
@@ -291,9 +247,7 @@ def test_what_is_no_report(text: str, sentence: str) -> None:
         (("run", "argv"), {"a": 1}, r"run\.argv"),
     ],
 )
-def test_values_of_the_wrong_kind_are_named(
-    report: Report, path: tuple[Any, ...], value: Any, where: str
-) -> None:
+def test_values_of_the_wrong_kind_are_named(report: Any, path: Any, value: Any, where: str) -> None:
     data = json.loads(report.to_json())
     *parents, last = path
     functools.reduce(lambda found, key: found[key], parents, data)[last] = value

@@ -1,18 +1,22 @@
-"""Where a finding goes, and what it may promise: nothing of training that computes all the time,
-but for its copies."""
+"""Where a finding goes, and what it may promise: by the verdict, and by what trials measured."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from loaderscope.advisors.assemble.engine import MORE_THAN_FREE, NOT_PREDICTED, advise, judged
+from loaderscope.advisors.assemble.tried import why_not, with_trials
 from loaderscope.advisors.case.advice import SAME, Advice
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.schema.report_model import Cause, PlanStep, Range, Recommendation, Waiting
+from loaderscope.profiler.store.run.tuning import Three, Tried, Tuned
+from loaderscope.reports.words.advice_words import effect_text
+from loaderscope.reports.words.plan_words import may_help
+from loaderscope.reports.words.sentences import nothing_to_change
 from report_samples import advice as recommended
 from rule_cases import FakeWhatIf, case_of
 from rule_rows import rows_of
@@ -28,16 +32,12 @@ LIKELY = Range(1.2, 1.5, 3.0)
 
 
 def judge(
-    case: Case,
-    predicted: Range = LIKELY,
-    headroom: float | None = 9.0,
-    title: str = "title",
-    code: str = "x = 1\n",
-    verdict: Any = "input-bound",
-    **more: Any,
+    case: Case, predicted: Range = LIKELY, headroom: float | None = 9.0, **more: Any
 ) -> tuple[Recommendation, bool] | None:
+    verdict = more.pop("verdict", "input-bound")
     case = replace(case, report=replace(case.report, verdict=verdict, headroom=headroom))
-    advice = Advice(title, "why", {}, predicted, code, **more)
+    told = {"title": "title", "why": "why", "evidence": {}, "code": "x = 1\n", **more}
+    advice = Advice(predicted=predicted, **told)
     return judged(advice.recommendation("num-workers", "speed"), advice, case)
 
 
@@ -102,7 +102,7 @@ def test_what_is_not_advised_promises_nothing(
 ) -> None:
     basis = replace(found_case.report.basis, stall_share=None, stall_share_low=None)
     case = replace(found_case, report=replace(found_case.report, basis=basis))
-    made = judge(case, predicted, headroom, title, rejected=rejected)
+    made = judge(case, predicted, headroom, title=title, rejected=rejected)
     assert made is not None and not made[1] and made[0].predicted == left
     assert ("gain little" in made[0].why) is not rejected
 
@@ -111,7 +111,7 @@ def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_
     """A step computes for 4 % of its time, all of it to give back what came from workers."""
     whatif = FakeWhatIf()
     whatif.released_share = 0.0399
-    case = replace(found_case, whatif=cast("Any", whatif))
+    case = replace(found_case, whatif=whatif)
     without, other = (
         judge(case, Range(20.0, 100.0, 400.0), 25.0, asked={"num_workers": workers})
         for workers in (0, 2)
@@ -124,11 +124,9 @@ def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_
 
 def test_what_is_wrong_in_another_rank_comes_first(found_case: Case) -> None:
     """Once, and no advice about speed: that is for the rank of this section."""
-    wrong = recommended(
-        "Give every rank its own part", rule="distributed-sampler", kind="correctness"
-    )
-    recommendations = (wrong, recommended("Use 8 workers"))
-    other = replace(found_case.report, rank=0, recommendations=recommendations)
+    wrong = recommended("Divide the data", rule="distributed-sampler", kind="correctness")
+    both = (wrong, recommended("Use 8 workers"))
+    other = replace(found_case.report, rank=0, recommendations=both)
     found = advise(found_case, [other, other])
     first = found.recommendations[0]
     assert (first.rule, first.why) == (wrong.rule, f"In rank 0: {wrong.why}")
@@ -162,8 +160,119 @@ def test_a_hand_over_on_busy_cores_may_take_less_on_free_ones(
     waiting = Waiting(100, 1.0, {cause: Cause(1.0, 1.0)}, {}, None, None)
     system = replace(found_case.system, effective_cpus=2.0, others_cores=busy)
     report = replace(found_case.report, waiting=waiting)
-    whatif = cast("Any", FakeWhatIf())
-    case = replace(found_case, whatif=whatif, system=system, report=report)
+    case = replace(found_case, system=system, report=report)
     made = judge(case, Range(gain, gain, gain), 2.0, beside_loading=0.4)
     assert made is not None and made[0].predicted.low == pytest.approx(low)
     assert made[1] is (low > 1)
+
+
+OWN = {"num_workers": 4, "prefetch_factor": 2, "pin_memory": False}
+OWN |= {"persistent_workers": False, "in_order": True}
+NONE = {**OWN, "num_workers": 0}
+
+
+def tried(
+    settings: dict[str, Any], outcome: str | None, measured: Three | None, seconds: float = 9.0
+) -> Tried:
+    return Tried(settings, (1.2, 1.5, 1.9), measured, OWN, (), (), outcome, None, seconds)
+
+
+def tuned_by(*trials: Tried) -> Tuned:
+    return Tuned(OWN, OWN, True, "done", trials, ())
+
+
+@pytest.fixture
+def waiting_case(tmp_path: Path) -> Case:
+    rows, epochs = rows_of(wait_ms=5.0, compute_ms=5.0)
+    found = case_of(tmp_path, rows, epochs=epochs)
+    facts: Any = {"verdict": "input-bound", "headroom": 9.0, "unmeasured": {}}
+    return replace(found, report=replace(found.report, **facts))
+
+
+def with_trial(
+    case: Case, tuned: Tuned, **params: Any
+) -> tuple[list[Recommendation], list[Recommendation]]:
+    """(recommended, rejected): advice of these settings, of which much is predicted."""
+    case = replace(case, loader=replace(case.loader, tuning=tuned))
+    made = judge(case, Range(1.3, 1.5, 1.8), why="Much is expected.", params=params)
+    assert made is not None
+    recommended, rejected = ((made[0],) if made[1] is said else () for said in (True, False))
+    found = replace(case.report, recommendations=recommended, rejected=rejected)
+    section = with_trials(found, tuned)
+    return [*section.recommendations], [*section.rejected]
+
+
+SLOWER = "It was slower when it was tried."
+
+
+@pytest.mark.parametrize(
+    ("trial", "why"),
+    [
+        (tried(NONE, "not faster", (0.30, 0.31, 0.32)), f"{SLOWER} Much is expected."),
+        (tried(NONE, None, (0.02, 0.47, 14.0), 1.2), f"{SLOWER} Much is expected."),
+        (tried(NONE, "not faster", (0.98, 1.0, 1.02)), "It was no faster when it was tried."),
+    ],
+)
+def test_what_was_not_faster_is_not_advised(waiting_case: Case, trial: Tried, why: str) -> None:
+    recommended, (rejected,) = with_trial(waiting_case, tuned_by(trial), num_workers=0)
+    assert recommended == [] and rejected.why.startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("trial", "measured", "tried_", "effect"),
+    [
+        (
+            tried(NONE, None, (0.3, 1.4, 6.0), 1.2),
+            None,
+            "undecided",
+            "too short to tell: ×1.4 (0.30–6.0) in 1 s; predicted ×1.5 (1.3–1.8)",
+        ),
+        (tried(NONE, "proven", (2.0, 3.0, 4.5)), 3.0, "proven", "proved ×3.0 (2.0–4.5) in 9 s"),
+    ],
+)
+def test_what_was_tried_is_advised_with_what_it_came_to(
+    waiting_case: Case, trial: Tried, measured: float | None, tried_: str, effect: str
+) -> None:
+    """A trial that was too short says so, and proves nothing."""
+    (advised,), rejected = with_trial(waiting_case, tuned_by(trial), num_workers=0)
+    assert rejected == [] and advised.measured == measured
+    assert advised.tried == tried_ or measured
+    assert effect_text(advised).startswith(effect)
+
+
+def test_a_trial_that_was_too_short_and_slower_is_told(waiting_case: Case) -> None:
+    slower = tried(NONE, "undecided", (0.02, 0.47, 14.0), 1.2)
+    _, (told,) = with_trial(waiting_case, tuned_by(slower), num_workers=0)
+    assert told.measured is None
+    assert effect_text(told).startswith("too short to tell: ×0.47 (0.02–14) in 1 s")
+
+
+@pytest.mark.parametrize(
+    ("workers", "gain", "against"), [(8, 1.6, True), (8, 1.2, False), (2, 1.2, False), (2, 2, True)]
+)
+def test_other_settings_than_those_proven_are_advised_where_more_is_certain_of_them(
+    waiting_case: Case, workers: int, gain: float, against: bool
+) -> None:
+    best = tried({**OWN, "num_workers": 6}, "proven", (gain - 0.1, gain, gain + 0.1))
+    recommended, rejected = with_trial(waiting_case, tuned_by(best), num_workers=workers)
+    assert bool(rejected) == against == (not recommended)
+    same, _ = with_trial(waiting_case, tuned_by(best), num_workers=6, persistent_workers=True)
+    assert len(same) == 1
+
+
+def test_what_does_not_change_settings_is_advised_all_the_same(waiting_case: Case) -> None:
+    best = tuned_by(tried(NONE, "proven", (2.9, 3.0, 3.1)))
+    (advised,), rejected = with_trial(waiting_case, best)
+    assert rejected == []
+    change = replace(advised.change, params={"num_workers": 2})
+    assert why_not(replace(advised, kind="safety", change=change), best) is None
+
+
+def test_what_was_tried_in_vain_is_not_what_may_help(waiting_case: Case) -> None:
+    tuned = tuned_by(tried(NONE, "not faster", (0.30, 0.31, 0.32)))
+    _, rejected = with_trial(waiting_case, tuned, num_workers=0)
+    section = replace(waiting_case.report, rejected=tuple(rejected))
+    assert list(may_help(section)) == [] and "title" not in (nothing_to_change(section) or "")
+    proven = tuned_by(tried({**OWN, "num_workers": 6}, "proven", (2.9, 3.0, 3.1)))
+    best = with_trials(section, proven)
+    assert nothing_to_change(best) == "No change is advised besides what was proven."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 from torch.utils.data import DataLoader
@@ -27,15 +26,9 @@ SETS = stored_sets.__file__
 def case(
     tmp_path: Path, fetch_us: int = 8_000, collate_us: int = 10, compute_ms: float = 0.1
 ) -> Case:
-    rows, epochs = rows_of(
-        wait_ms=(fetch_us + collate_us) / 1e3,
-        compute_ms=compute_ms,
-        fetch_ns=fetch_us * US,
-        collate_ns=collate_us * US,
-        samples=4,
-    )
-    found = case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(Sized(), batch_size=4))
-    return replace(found, whatif=cast("Any", FakeWhatIf()))
+    times = {"fetch_ns": fetch_us * US, "collate_ns": collate_us * US, "samples": 4}
+    rows, epochs = rows_of(wait_ms=(fetch_us + collate_us) / 1e3, compute_ms=compute_ms, **times)
+    return case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(Sized(), batch_size=4))
 
 
 def test_the_line_that_costs_leads_with_the_call_below_it(tmp_path: Path) -> None:
@@ -55,7 +48,7 @@ def test_the_line_that_costs_leads_with_the_call_below_it(tmp_path: Path) -> Non
 
 
 def test_no_finding_gains_more_than_free_loading(tmp_path: Path) -> None:
-    computes = replace(case(tmp_path, compute_ms=8.0), whatif=cast("Any", FakeWhatIf(9.0)))
+    computes = replace(case(tmp_path, compute_ms=8.0), whatif=FakeWhatIf(9.0))
     (found,) = findings_of(computes)
     assert computes.report.headroom is not None and computes.report.headroom < 3
     assert found.factor is not None and found.factor.mid == computes.report.headroom
@@ -88,10 +81,8 @@ def test_a_data_set_of_a_library_is_named_by_its_functions(tmp_path: Path) -> No
 
 def test_without_stacks_transforms_and_stages_are_what_is_known(tmp_path: Path) -> None:
     bare = case(tmp_path, collate_us=8_000)
-    assert [(each.stage, each.text) for each in findings_of(bare)] == [
-        ("fetch", None),
-        ("collate", None),
-    ]
+    whole = [(each.stage, each.text) for each in findings_of(bare)]
+    assert whole == [("fetch", None), ("collate", None)]
     chain = tuple(
         TransformTime("dataset.transform", n, name, 100, 10.0, share)
         for n, (name, share) in enumerate((("Resize", 0.7), ("Halve", 0.01)))
@@ -133,7 +124,7 @@ def test_a_stage_leads_that_the_loop_would_gain_most_without(tmp_path: Path) -> 
     lines = [(f"Rows.__getitem__ {OWN}:{line}", 20) for line in range(41, 45)]
     sampled = seen(found, *lines)
     free = FakeWhatIf(lambda **left: 3.0 if "fetch" in left else 1.1)
-    findings = findings_of(replace(sampled, whatif=cast("Any", free)))
+    findings = findings_of(replace(sampled, whatif=free))
     assert [each.stage for each in findings] == ["fetch"] * 4 + ["collate"]
     assert findings[0].waiting_share < findings[-1].waiting_share
 
@@ -143,7 +134,7 @@ def unpacking(tmp_path: Path, fetch_ms: float, free: FakeWhatIf) -> Case:
     rows = worker_loop(200, fetch_ms=fetch_ms, unpack_ms=4.9)
     found = case_of(tmp_path, rows, loader=DataLoader(Sized(), batch_size=4, num_workers=2))
     code = seen(case(tmp_path / "seen"), (f"Rows.__getitem__ {OWN}:41", 40)).report.code
-    return replace(found, whatif=cast("Any", free), report=replace(found.report, code=code))
+    return replace(found, whatif=free, report=replace(found.report, code=code))
 
 
 @pytest.mark.parametrize(("gain", "leads"), [(2.0, "fetch"), (1.1, "transfer")])
@@ -173,10 +164,6 @@ def test_what_is_drawn_before_the_first_batch_is_drawing(tmp_path: Path) -> None
     for number, row in enumerate(rows):
         row["index_ns"] = 60_000 * US if number % 60 == 0 else 0
     found = case_of(tmp_path, rows, epochs=epochs, loader=DataLoader(Sized(), batch_size=4))
-    drawing = next(
-        each
-        for each in findings_of(replace(found, whatif=cast("Any", FakeWhatIf())))
-        if each.stage == "index"
-    )
+    (drawing,) = (each for each in findings_of(found) if each.stage == "index")
     # Two epochs of 60 ms each, beside some 120 batches that are waited for 1 ms each.
     assert 0.45 < drawing.waiting_share < 0.55

@@ -48,17 +48,9 @@ def test_the_rank_that_waits_for_data_is_the_slow_one(run: RunBuilder) -> None:
 
 
 def test_workers_share_the_making(run: RunBuilder) -> None:
-    for number in range(3):
-        slow = number == 1
-        rank(
-            run,
-            number,
-            wait_ms=30 if slow else 1,
-            step_ms=50,
-            fetch_ms=100 if slow else 20,
-            workers=2,
-            collate_ns=(5 if slow else 1) * MS,
-        )
+    for number, (wait, fetch, collate) in enumerate(((1, 20, 1), (30, 100, 5), (1, 20, 1))):
+        times = {"wait_ms": wait, "step_ms": 50, "fetch_ms": fetch, "collate_ns": collate * MS}
+        rank(run, number, workers=2, **times)
     slow_one = slowest(sections(run)[0])
     assert (slow_one.rank, slow_one.cause) == (1, "fetch")
 
@@ -125,10 +117,8 @@ def test_loaders_are_one_by_what_they_are_not_by_their_number(run: RunBuilder) -
         for name in ("validation", "train") if number == 0 else ("train",):
             process.loader(rows, epochs=[epoch_row(rows)], name=name)
     found = sections(run)
-    assert [(each.name, each.rank, each.ranks is not None) for each in found] == [
-        ("validation", 0, False),
-        ("train", 0, True),
-    ]
+    told = [(each.name, each.rank, each.ranks is not None) for each in found]
+    assert told == [("validation", 0, False), ("train", 0, True)]
 
 
 def test_a_rank_that_was_started_anew_is_told_apart(run: RunBuilder) -> None:

@@ -12,7 +12,7 @@ from loaderscope.advisors.assemble.plan import Option, plan_of
 from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.schema.report_model import Effort, LeftOut, Plan, Range
-from loaderscope.advisors.whatif.together import Excluded, together
+from loaderscope.advisors.whatif.changes import Excluded, together
 from rule_cases import FakeWhatIf, case_of
 from rule_rows import main_loop
 

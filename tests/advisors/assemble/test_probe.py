@@ -54,9 +54,8 @@ class Computes(Rows):
 
 
 def probe(dataset: Any, **options: Any) -> ProbeResult:
-    return probe_loader(
-        DataLoader(dataset, **{"batch_size": 50, "shuffle": True, **options}), seconds=0.1
-    )
+    loader = DataLoader(dataset, **{"batch_size": 50, "shuffle": True, **options})
+    return probe_loader(loader, seconds=0.1)
 
 
 def test_an_array_data_set_is_compared_and_timed() -> None:

@@ -1,5 +1,4 @@
-"""Stack samples as code: which are a loader's, which functions and lines are hot, and the flame
-graph."""
+"""Stack samples as code: which are a loader's, hot functions and lines, parts, the flame graph."""
 
 from __future__ import annotations
 
@@ -15,12 +14,17 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Code, CodeStage
 from loaderscope.advisors.stacks.code_summary import code_of, transforms_of, wilson
 from loaderscope.advisors.stacks.flame import MAX_NODES
+from loaderscope.advisors.stacks.stage_parts import parts_of
+from loaderscope.profiler.base.host import host_name
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.sampled_fetches import ChainTotals, SampledFetches
 from loaderscope.profiler.store.stacks.stack_samples import Frame, Stack, StackCapture
-from stack_cases import OWN, add_workers, burst, with_bursts
+from rule_cases import case_of
+from rule_rows import main_loop
+from stack_cases import OWN, add_workers, burst, seen, with_bursts
 
+HERE = host_name()
 GETITEM = f"Pictures.__getitem__ {OWN}:41"
 DECODE = (
     f"{GETITEM} > Image.convert site/PIL/Image.py:1067 > ImageFile.load site/PIL/ImageFile.py:425"
@@ -42,16 +46,21 @@ def loader_in(process: ProcessBuilder, start_ns: int = T0, workers: int = 0, **f
     process.loader(rows, epochs=[epoch_row(rows)], config={"num_workers": workers}, **facts)
 
 
-def code(run: Run, number: int = 0, here: str = "nowhere") -> Code:
-    found = code_of(run, run.processes[0], run.loaders[number], here)
+def code(run: Run, number: int = 0) -> Code:
+    found = code_of(run, run.processes[0], run.loaders[number])
     assert found is not None
     return found
+
+
+def shown(recorded: Recorded, *bursts: StackCapture, number: int = 0) -> Code:
+    """What these bursts show of a loader."""
+    return code(with_bursts(recorded[0].path, *bursts), number)
 
 
 def fetch_of(recorded: Recorded, *samples: tuple[int, str, str, int], **facts: Any) -> CodeStage:
     """The fetch stage of one loader with these samples."""
     loader_in(recorded[1], **facts)
-    return code(with_bursts(recorded[0].path, burst(*samples))).stages["fetch"]
+    return shown(recorded, burst(*samples)).stages["fetch"]
 
 
 def test_what_is_innermost_and_what_it_is_part_of(recorded: Recorded) -> None:
@@ -81,7 +90,7 @@ def test_recursion_counts_once_a_stack_and_a_flame_graph_has_bounds(recorded: Re
     endless = " > ".join(f"f{n} {OWN}:{n}" for n in range(MAX_NODES + 300))
     loader_in(recorded[1])
     deepcopy, frames = (
-        code(with_bursts(recorded[0].path, burst((4000, "fetch", each, 10)))).stages["fetch"]
+        shown(recorded, burst((4000, "fetch", each, 10))).stages["fetch"]
         for each in (deep, endless)
     )
     (hot,) = deepcopy.hot
@@ -102,10 +111,8 @@ def test_a_comprehension_is_a_part_of_its_function(recorded: Recorded, inner: st
 def test_compiled_code_belongs_to_the_own_line_that_calls_it(recorded: Recorded) -> None:
     loader_in(recorded[1])
     made = burst((4000, "fetch", f"{GETITEM} > native inflate /lib/libz.so.1:0", 8), native=True)
-
-    found = code(with_bursts(recorded[0].path, made))
+    found = shown(recorded, made)
     stage = found.stages["fetch"]
-
     assert found.native
     assert [(s.function, s.library, s.native) for s in stage.hot] == [("inflate", "libz", True)]
     assert stage.lines[0].share == 1.0 and stage.hot[0].line is None
@@ -114,9 +121,7 @@ def test_compiled_code_belongs_to_the_own_line_that_calls_it(recorded: Recorded)
 def test_bursts_add_up(recorded: Recorded) -> None:
     loader_in(recorded[1])
     one, other = burst((4000, "fetch", DECODE, 30)), burst((4000, "fetch", GETITEM, 10), number=1)
-
-    found = code(with_bursts(recorded[0].path, one, other))
-
+    found = shown(recorded, one, other)
     assert (found.bursts, found.samples, found.seconds, found.rate_hz) == (2, 40, 16.0, 25.0)
     assert found.reason is None
     assert found.stages["fetch"].hot[0].share == 0.75
@@ -133,7 +138,6 @@ def test_each_loader_gets_its_own_workers(recorded: Recorded) -> None:
     fetches = ((51, GETITEM, 5), (52, DECODE, 7), (99, DECODE, 1))
     made = burst(*((pid, "fetch", *each) for pid, *each in fetches), idle)
     opened = with_bursts(run.path, made)
-
     assert [code(opened, n).stages["fetch"].samples for n in (0, 1)] == [7, 5]
     assert set(code(opened, 0).stages) == {"fetch"}
 
@@ -143,7 +147,6 @@ def test_main_belongs_to_the_loader_that_was_iterated(recorded: Recorded) -> Non
     loader_in(process)
     loader_in(process, start_ns=T0 + 60_000 * MS)
     opened = with_bursts(run.path, burst((4000, "wait", GETITEM, 4), (4000, "fetch", GETITEM, 6)))
-
     samples = {name: stage.samples for name, stage in code(opened).stages.items()}
     assert samples == {"fetch": 6, "wait": 4}
     assert "taken while this loader was in use" in (code(opened, 1).reason or "")
@@ -159,9 +162,7 @@ def test_two_loaders_in_main_are_told_apart_by_their_data_sets(
         loader_in(process, **({"inspection": {"dataset": part}} if told_apart else {}))
     other = f"Labels.__getitem__ {OWN}:60"
     opened = with_bursts(run.path, burst((4000, "fetch", GETITEM, 3), (4000, "fetch", other, 5)))
-
     found = [code(opened, n) for n in (0, 1)]
-
     assert [each.stages["fetch"].samples for each in found] == ([3, 5] if told_apart else [8, 8])
     why = None if told_apart else "100 % of the samples may belong to another loader"
     assert found[0].reason is None if told_apart else why in (found[1].reason or "")
@@ -170,8 +171,7 @@ def test_two_loaders_in_main_are_told_apart_by_their_data_sets(
 def test_workers_mean_that_main_does_not_fetch(recorded: Recorded) -> None:
     loader_in(recorded[1], workers=2)
     made = burst((4000, "fetch", GETITEM, 4), (4000, "wait", GETITEM, 4), (4000, "pin", GETITEM, 4))
-
-    assert set(code(with_bursts(recorded[0].path, made)).stages) == {"wait", "pin"}
+    assert set(shown(recorded, made).stages) == {"wait", "pin"}
 
 
 def test_the_gil_is_that_of_the_processes_of_the_stage(recorded: Recorded) -> None:
@@ -180,7 +180,6 @@ def test_the_gil_is_that_of_the_processes_of_the_stage(recorded: Recorded) -> No
     add_workers(process.path, (T0, 0, 51), (T0, 0, 52))
     stacks = ((51, "fetch", GETITEM, 10), (52, "fetch", GETITEM, 30), (4000, "wait", GETITEM, 5))
     found = code(with_bursts(run.path, burst(*stacks, gil={51: 1.0, 52: 0.2})))
-
     assert found.stages["fetch"].gil_share == pytest.approx(0.4)
     assert found.stages["wait"].gil_share is None
 
@@ -188,7 +187,6 @@ def test_the_gil_is_that_of_the_processes_of_the_stage(recorded: Recorded) -> No
 def test_another_hosts_bursts_are_not_mine(recorded: Recorded) -> None:
     loader_in(recorded[1])
     run = with_bursts(recorded[0].path, burst((4000, "fetch", GETITEM, 3)), host="another")
-
     assert code_of(run, run.processes[0], run.loaders[0]) is None
 
 
@@ -198,42 +196,23 @@ def test_why_there_are_none(tmp_path: Path, where: str) -> None:
     run.system(reasons={"stacks": "py-spy is missing"} if where == "system" else {})
     loader_in(run.process(reasons={"stacks": "py-spy is missing"} if where == "process" else {}))
     bursts = [burst(reason="py-spy is missing")] if where == "burst" else []
-
     found = code(with_bursts(run.path, *bursts))
-
     assert (found.reason, found.samples, found.stages) == ("py-spy is missing", 0, {})
 
 
 def test_a_run_without_any_says_nothing(recorded: Recorded) -> None:
     loader_in(recorded[1])
     run = open_run(recorded[0].path)
-
     assert code_of(run, run.processes[0], run.loaders[0]) is None
     assert build_report(run).loaders[0].code is None
 
 
 def test_frames_that_are_not_there_are_left_out(recorded: Recorded) -> None:
     loader_in(recorded[1])
-    torn = StackCapture(
-        0,
-        T0,
-        T0 + MS,
-        25.0,
-        False,
-        "steady",
-        (Frame("f", OWN, 1),),
-        (
-            Stack(4000, "m", "fetch", (0, 7), 3),
-            Stack(4000, "m", "fetch", (0,), 2),
-            Stack(4000, "m", "fetch", (), 1),
-            Stack(4000, "m", "fetch", (0,), -4),
-        ),
-        {4000: 2},
-        {},
-    )
-
-    stage = code(with_bursts(recorded[0].path, torn)).stages["fetch"]
-
+    told = ((0, 7), 3), ((0,), 2), ((), 1), ((0,), -4)
+    stacks = tuple(Stack(4000, "m", "fetch", *each) for each in told)
+    torn = replace(burst(), frames=(Frame("f", OWN, 1),), stacks=stacks, samples={4000: 2})
+    stage = shown(recorded, torn).stages["fetch"]
     assert stage.samples == 3 and stage.hot[0].share == pytest.approx(2 / 3)
 
 
@@ -278,47 +257,43 @@ def test_a_line_that_does_not_call_what_is_below_it_is_not_charged(
 
 
 @pytest.mark.parametrize(
-    ("here", "changed", "text"),
+    ("host", "changed", "text"),
     [
-        ("elsewhere", False, "return \N{REPLACEMENT CHARACTER}zlib.decompress(blob)"),
+        (HERE, False, "return \N{REPLACEMENT CHARACTER}zlib.decompress(blob)"),
         ("another", False, None),
-        ("elsewhere", True, None),
+        (HERE, True, None),
     ],
 )
 def test_a_file_is_read_only_where_it_is_the_one_that_ran(
-    tmp_path: Path, here: str, changed: bool, text: str | None
+    tmp_path: Path, host: str, changed: bool, text: str | None
 ) -> None:
     file = tmp_path / "helpers.py"
     file.write_text("def unpack(blob):\n    return \x1bzlib.decompress(blob)\n")
     began_ns = 1_738_311_300_000_000_000
     stamp = began_ns + (10**9 if changed else -(10**9))
     os.utime(file, ns=(stamp, stamp))
-
-    assert text_of(tmp_path / "runs", f"unpack {file}:2", here, began_ns) == text
+    assert text_of(tmp_path / "runs", f"unpack {file}:2", host, began_ns) == text
 
 
 @pytest.mark.parametrize("file", ["/etc/passwd", "/nowhere/at_all.py", "relative.py", "<string>"])
 def test_other_files_are_never_read(tmp_path: Path, file: str) -> None:
-    assert text_of(tmp_path, f"f {file}:1", "elsewhere", 2**62) is None
+    assert text_of(tmp_path, f"f {file}:1", HERE, 2**62) is None
 
 
-def text_of(runs: Path, frame: str, here: str, began_ns: int) -> str | None:
-    """The source that is shown of a run's only line, on the host `here`."""
+def text_of(runs: Path, frame: str, host: str, began_ns: int) -> str | None:
+    """The source that is shown here of the only line of a run on this host."""
     builder = RunBuilder(runs)
-    builder.system()
-    loader_in(builder.process(unix_ns=began_ns))
+    builder.system(host=host)
+    loader_in(builder.process(unix_ns=began_ns, host=host))
     run = with_bursts(builder.path, burst((4000, "fetch", frame, 3)))
-    return code(run, here=here).stages["fetch"].lines[0].text
+    return code(run).stages["fetch"].lines[0].text
 
 
 @pytest.mark.parametrize(
     ("count", "samples", "low", "high"),
     [
-        (0, 10, 0.0, 0.2775),
-        (5, 10, 0.2366, 0.7634),
-        (10, 10, 0.7225, 1.0),
-        (81, 263, 0.2553, 0.3662),
-        (0, 0, 0.0, 1.0),
+        *((0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0)),
+        *((81, 263, 0.2553, 0.3662), (0, 0, 0.0, 1.0)),
     ],
 )
 def test_wilsons_interval(count: int, samples: int, low: float, high: float) -> None:
@@ -334,10 +309,47 @@ def test_transforms_have_their_part_of_the_fetching_they_were_timed_in(recorded:
         ChainTotals("dataset.transform", 0, "Resize", 10, 6_000_000),
         ChainTotals("dataset.transform", 2, "Never", 0, 0),
     )
-
     looks = SampledFetches(chains=chains, chain_fetch_ns=10_000_000)
-    resize, to_tensor = transforms_of(replace(loader, looks=looks), {})
+    resize, to_tensor = transforms_of(replace(loader, looks=looks))
     assert (resize.name, resize.mean_us, resize.share) == ("Resize", 600.0, 0.6)
     assert (to_tensor.name, to_tensor.mean_us, to_tensor.share) == ("ToTensor", 200.0, 0.2)
-    unknown = transforms_of(replace(loader, looks=SampledFetches(chains=chains)), {})
+    unknown = transforms_of(replace(loader, looks=SampledFetches(chains=chains)))
     assert unknown[0].share is None
+
+
+GET = "Rows.__getitem__ rows.py:4"
+LOAD, ENCODE = f"{GET} > Rows.load rows.py", f"{GET} > Words.encode words.py"
+
+
+@pytest.mark.parametrize(
+    ("stacks", "expected"),
+    [
+        # One piece of what a line calls takes most of it: that piece.
+        (
+            [(f"{LOAD}:9", 60), (f"{LOAD}:10", 20), ("Rows.__getitem__ rows.py:5", 20)],
+            [("rows.py:9", None, 0.6), ("rows.py:10", None, 0.2), ("rows.py:5", None, 0.2)],
+        ),
+        # None does: the call.
+        (
+            [*((f"{ENCODE}:{n}", 20) for n in (1, 2, 3)), ("Rows.__getitem__ rows.py:5", 40)],
+            [("rows.py:4", "Words.encode words.py:1", 0.6), ("rows.py:5", None, 0.4)],
+        ),
+        # To name the line in which all happens would say nothing.
+        (
+            [(f"{ENCODE}:{line}", n) for line, n in ((1, 40), (2, 35), (3, 25))],
+            [("words.py:1", None, 0.4), ("words.py:2", None, 0.35), ("words.py:3", None, 0.25)],
+        ),
+        # A function that calls itself counts once.
+        (
+            [(f"{GET} > walk rows.py:9 > walk rows.py:9 > loads std/json.py:7", 100)],
+            [("rows.py:9", "json loads", 1.0)],
+        ),
+    ],
+)
+def test_a_line_is_divided_where_a_piece_of_it_takes_most(
+    tmp_path: Path, stacks: list[tuple[str, int]], expected: list[tuple[str, str | None, float]]
+) -> None:
+    stage = seen(case_of(tmp_path, main_loop(40, fetch=4.0)), *stacks).code_stage("fetch")
+    assert stage is not None
+    found = [(each.place, each.call, each.share.mid) for each in parts_of(stage)]
+    assert found == expected

@@ -27,7 +27,6 @@ from loaderscope.advisors.stacks.libraries import owner_of
 )
 def test_libraries_are_known_by_their_place(file: str, library: str, place: str) -> None:
     found = owner_of(file)
-
     assert (found.library, found.place, found.own) == (library, place, False)
 
 

@@ -1,24 +1,19 @@
-"""Stage statistics against numbers worked out by hand or by NumPy."""
+"""Stage statistics against numbers worked out by hand or by NumPy, and what stages could sustain."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from builders import MS, RunBuilder, epoch_row, loop
+from builders import MS, epoch_row, loader_of, loop, opened
+from loaderscope.advisors.schema.report_model import Capacity
+from loaderscope.advisors.stage_model.capacity import capacities
 from loaderscope.advisors.stage_model.stages import quantiles, stage, stages
 from loaderscope.profiler.store.lanes.compacted import Compacted, Totals
-from loaderscope.profiler.store.run.run import LoaderRun
-from loaderscope.profiler.store.run.run_reader import open_run
-
-
-def loader_of(tmp_path: Path, *lanes: list[dict[str, object]], **facts: object) -> LoaderRun:
-    run = RunBuilder(tmp_path)
-    run.process().loader(*lanes, **facts)  # type: ignore[arg-type]
-    return open_run(run.path).loaders[0]
 
 
 def test_mean_percentiles_and_share(tmp_path: Path) -> None:
@@ -38,7 +33,7 @@ def test_mean_percentiles_and_share(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 1000])
 def test_quantiles_are_numpys(count: int) -> None:
     values = np.random.default_rng(count).integers(0, 10**9, count)
-    assert quantiles(values) == pytest.approx(np.quantile(values, [0.5, 0.95, 0.99]))
+    assert quantiles(values, Totals()) == pytest.approx(np.quantile(values, [0.5, 0.95, 0.99]))
 
 
 def test_totals_of_older_batches_count_exactly_and_bins_approximate(tmp_path: Path) -> None:
@@ -59,20 +54,18 @@ def test_totals_of_older_batches_count_exactly_and_bins_approximate(tmp_path: Pa
 def test_only_folded_detail_is_left() -> None:
     totals = Totals()
     totals.add(np.full(100, 5000))
-    found = stage(np.empty(0, np.int64), totals, 1e6)
+    found = stage(np.empty(0, np.int64), totals, 1e6, "not measured")
     assert (found.count, found.mean_us, found.p50_us) == (100, 5, 5)
 
 
 def test_cpu_time_is_related_to_the_batches_it_was_measured_on(tmp_path: Path) -> None:
     """Detail is taken of the slow batches first: their CPU mean must not be held against the mean
     of all."""
-    rows = loop(
-        100,
-        wait_ms=1,
-        compute_ms=1,
-        fetch_ns=lambda n, t, w: 10 * MS if n < 10 else 1 * MS,
-        fetch_cpu_ns=lambda n, t, w: 5 * MS if n < 10 else None,
+    wall, cpu = (
+        lambda n, t, w: 10 * MS if n < 10 else 1 * MS,
+        lambda n, t, w: 5 * MS if n < 10 else None,
     )
+    rows = loop(100, wait_ms=1, compute_ms=1, fetch_ns=wall, fetch_cpu_ns=cpu)
     found = stages(loader_of(tmp_path, rows), None)
     assert found["fetch_cpu"].count == 10
     assert found["fetch_cpu"].share == pytest.approx((found["fetch"].share or 0) / 2)
@@ -101,6 +94,10 @@ def test_startup_is_an_epochs_not_a_batchs(tmp_path: Path) -> None:
     assert found.share == pytest.approx(60 / 400)
 
 
+OF_DATA_SET = "batch_size=None: the data set makes the batches"
+OF_ITERABLE = "not a DataLoader: only waiting and computing are seen"
+
+
 @pytest.mark.parametrize(
     ("name", "facts", "device", "reason"),
     [
@@ -111,24 +108,64 @@ def test_startup_is_an_epochs_not_a_batchs(tmp_path: Path) -> None:
         ("pin", {}, None, "pin_memory is off"),
         ("pin", {"config": {"pin_memory": True}}, None, "no device to pin for"),
         ("pin", {"config": {"pin_memory": True}}, "NVIDIA H200", "not measured"),
-        (
-            "collate",
-            {"config": {"batch_size": None}},
-            None,
-            "batch_size=None: the data set makes the batches",
-        ),
-        (
-            "fetch",
-            {"kind": "iterable"},
-            None,
-            "not a DataLoader: only waiting and computing are seen",
-        ),
+        ("collate", {"config": {"batch_size": None}}, None, OF_DATA_SET),
+        ("fetch", {"kind": "iterable"}, None, OF_ITERABLE),
         ("stall", {}, None, "no device: equals wait"),
     ],
 )
-def test_reasons(
-    tmp_path: Path, name: str, facts: dict[str, object], device: str | None, reason: str
-) -> None:
+def test_reasons(tmp_path: Path, name: str, facts: Any, device: str | None, reason: str) -> None:
     found = stages(loader_of(tmp_path, loop(5), **facts), device)[name]
     assert found.reason == reason
     assert (found.count == 0) == (found.mean_us is None) == (name != "stall")
+
+
+def found(
+    tmp_path: Path, cpus: float | None = 8.0, workers: int = 0, **columns: Any
+) -> tuple[dict[str, Capacity], str | None]:
+    wait, compute = columns.pop("wait_ms", 5), columns.pop("compute_ms", 5)
+    rows = loop(50, wait, compute, **columns)
+    (loader,) = opened(tmp_path, rows, config={"num_workers": workers}).loaders
+    return capacities(loader, stages(loader, None), cpus)
+
+
+def test_without_workers_one_batch_after_another(tmp_path: Path) -> None:
+    making = {"fetch_ns": 8 * MS, "fetch_cpu_ns": 0, "collate_ns": 2 * MS, "collate_cpu_ns": 2 * MS}
+    figures, limit = found(tmp_path, index_ns=MS, **making)
+    assert figures["index"].batches_per_s == pytest.approx(1000)
+    assert figures["fetch+collate"].batches_per_s == pytest.approx(100)
+    assert "waiting (20 % of the time on a CPU)" in figures["fetch+collate"].how
+    assert figures["compute"].batches_per_s == pytest.approx(200)
+    assert limit == "fetch+collate"
+    assert "workers" not in figures
+
+
+def test_workers_that_wait_are_as_fast_as_they_are_many(tmp_path: Path) -> None:
+    making = {"fetch_ns": 20 * MS, "fetch_cpu_ns": MS, "pack_ns": MS, "unpack_ns": MS // 2}
+    figures, limit = found(tmp_path, cpus=2, workers=8, t_fetch_ns=1, **making)
+    assert [figures[name].batches_per_s for name in ("workers", "pack", "unpack")] == (
+        pytest.approx([400, 8000, 2000])
+    )
+    assert limit == "compute"
+
+
+def test_workers_that_compute_are_as_fast_as_the_cores(tmp_path: Path) -> None:
+    making = {"workers": 8, "fetch_ns": 40 * MS, "fetch_cpu_ns": 20 * MS, "t_fetch_ns": 1}
+    figures, limit = found(tmp_path / "two", cpus=2, **making)
+    assert figures["workers"].batches_per_s == pytest.approx(100)
+    assert "limited by 2 CPUs" in figures["workers"].how
+    assert limit == "workers"
+    unknown, _ = found(tmp_path / "unknown", cpus=None, **making)
+    assert unknown["workers"].batches_per_s == pytest.approx(200)
+
+
+def test_waiting_the_device_does_not_feel_is_its_computing(tmp_path: Path) -> None:
+    figures, _ = found(tmp_path, fetch_ns=MS, wait_ms=6, compute_ms=2, stall_ns=2 * MS)
+    assert figures["compute"].batches_per_s == pytest.approx(1e3 / 6)
+
+
+def test_what_was_not_measured_says_why(tmp_path: Path) -> None:
+    figures, limit = found(tmp_path)
+    assert figures["fetch+collate"].batches_per_s is None
+    assert figures["h2d"] == Capacity(None, "no device")
+    assert figures["pin"] == Capacity(None, "pin_memory is off")
+    assert limit == "compute"

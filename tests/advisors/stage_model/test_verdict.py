@@ -1,4 +1,4 @@
-"""The verdict and the headroom."""
+"""The verdict and the headroom, and the means and shares that they rest on."""
 
 from __future__ import annotations
 
@@ -10,18 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builders import MS, T0, RunBuilder, epoch_row, loop
+from builders import MS, T0, epoch_row, loader_of, loop
 from loaderscope.advisors.schema.report_model import Basis, Verdict
+from loaderscope.advisors.stage_model.block_error import BLOCKS, block_sums
+from loaderscope.advisors.stage_model.measured import low, mean, measured, peak
+from loaderscope.advisors.stage_model.shares import blocked_share, waiting_share
 from loaderscope.advisors.stage_model.verdict import headroom, lost_time, share_with_range, verdict
 from loaderscope.profiler.store.lanes.compacted import Compacted, Totals
-from loaderscope.profiler.store.run.run import LoaderRun
-from loaderscope.profiler.store.run.run_reader import open_run
-
-
-def loader_of(tmp_path: Path, rows: list[dict[str, Any]], **facts: Any) -> LoaderRun:
-    run = RunBuilder(tmp_path)
-    run.process().loader(rows, **facts)
-    return open_run(run.path).loaders[0]
 
 
 def judge(tmp_path: Path, rows: list[dict[str, Any]], **facts: Any) -> tuple[Verdict, Basis]:
@@ -29,16 +24,12 @@ def judge(tmp_path: Path, rows: list[dict[str, Any]], **facts: Any) -> tuple[Ver
     return verdict(loader, lost_time(loader))
 
 
+WAITS = {"input-bound": (50, 17), "balanced": (16, 6), "compute-bound": (5, 0.1)}
+
+
 @pytest.mark.parametrize(
     ("wait", "expected"),
-    [
-        (50, "input-bound"),
-        (17, "input-bound"),
-        (16, "balanced"),
-        (6, "balanced"),
-        (5, "compute-bound"),
-        (0.1, "compute-bound"),
-    ],
+    [(wait, found) for found, waits in WAITS.items() for wait in waits],
 )
 def test_thresholds(tmp_path: Path, wait: float, expected: str) -> None:
     found, basis = judge(tmp_path, loop(200, wait_ms=wait, compute_ms=100 - wait))
@@ -190,3 +181,42 @@ def test_the_range_covers_the_true_share() -> None:
         _, low, high = share_with_range(gone, gone + 8)
         covered += low <= 2 / 10 <= high
     assert 0.85 <= covered / 300 <= 1
+
+
+def test_what_was_not_measured_counts_for_nothing() -> None:
+    values = np.array([-1, 4, 0, -1, 2], dtype=np.int32)
+    assert measured(values).tolist() == [4, 0, 2]
+    assert (mean(values), low(values), peak(values)) == (2.0, 0, 4)
+    nothing = values[values < 0]
+    assert (mean(nothing), low(nothing), peak(nothing)) == (None, None, None)
+
+
+def test_a_mean_of_large_numbers_does_not_overflow() -> None:
+    assert mean(np.full(4, 2**31 - 1, dtype=np.int32)) == 2**31 - 1
+
+
+def test_blocks_hold_every_value_once() -> None:
+    for count in (1, 2, 3, 39, 40, 41, 1000):
+        sums = block_sums(np.arange(float(count)))
+        assert len(sums) == max(1, min(BLOCKS, count // 2))
+        assert sums.sum() == sum(range(count))
+
+
+def test_waiting_share() -> None:
+    assert waiting_share(np.array([1.0, 2.0]), np.array([4.0, 8.0])) == 0.25
+    assert waiting_share(np.zeros(0), np.zeros(0)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("ready", "unpack", "share"),
+    [([0, 2, 0], 0, 0.5), ([0, 2, -1], 0, 2 / 3), ([0, 1, 0], 20, 0.75), ([-1, -1, -1], 0, None)],
+)
+def test_blocked_share(ready: list[int], unpack: int, share: float | None) -> None:
+    """Batches whose readiness is not known do not count; unpacking is no waiting for a batch."""
+    columns = {
+        "wait_ns": np.array([20, 40, 20]),
+        "ready": np.array(ready),
+        "unpack_ns": np.array([min(unpack, 20), 10 if unpack else 0, 10 if unpack else 0]),
+        "pin_ns": np.array([-1, -1, -1]),
+    }
+    assert blocked_share(columns) == (pytest.approx(share) if share is not None else None)

@@ -8,21 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builders import MS, RunBuilder, loop
+from builders import MS, RunBuilder, loader_of, loop
 from loaderscope.advisors.schema.report_model import Waiting
 from loaderscope.advisors.stage_model.verdict import first_of_epoch
 from loaderscope.advisors.stage_model.wait_kinds import LEAST_SAMPLES, wait_kinds
 from loaderscope.advisors.stage_model.waiting import waiting
 from loaderscope.profiler.store.run.run import Run
-from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.stacks.stack_samples import Wait
 from stack_cases import OWN, add_workers, burst, with_bursts
 
 
 def waiting_of(tmp_path: Path, rows: list[dict[str, Any]]) -> Waiting:
-    run = RunBuilder(tmp_path)
-    run.process().loader(rows)
-    loader = open_run(run.path).loaders[0]
+    loader = loader_of(tmp_path, rows)
     found = waiting(loader, first_of_epoch(loader.batches["epoch"]))
     assert found is not None
     return found
@@ -46,45 +43,29 @@ def history(ms_before_next: float, **parts: float) -> dict[str, Any]:
     return {**columns, "t_fetch_ns": lambda n, t, w: t - round(ms_before_next * MS)}
 
 
+MADE = {"collate": 3, "hand-over": 1, "unpack": 2}
+
+
 @pytest.mark.parametrize(
     ("before", "parts", "expected"),
     [
         # Fetching began 4 ms after next(): the workers were busy until then.
-        (
-            -4,
-            {"wait": 20, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2},
-            {"workers-busy": 4, "fetch": 8, "collate": 3, "hand-over": 1, "queue": 2, "unpack": 2},
-        ),
+        (-4, {"wait": 20}, {"workers-busy": 4, "fetch": 8, **MADE, "queue": 2}),
         # Half of the fetch was over when next() was entered.
-        (
-            4,
-            {"wait": 10, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2},
-            {"fetch": 4, "collate": 3, "hand-over": 1, "unpack": 2},
-        ),
+        (4, {"wait": 10}, {"fetch": 4, **MADE}),
         # Everything was over: what remains is taking it from the queue and rebuilding it.
-        (
-            50,
-            {"wait": 3, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2},
-            {"queue": 1, "unpack": 2},
-        ),
+        (50, {"wait": 3}, {"queue": 1, "unpack": 2}),
         # Ready and pinned in the background long before: nothing of that is waiting.
-        (
-            50,
-            {"wait": 0.5, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2, "pin": 4},
-            {"other": 0.5},
-        ),
+        (50, {"wait": 0.5, "pin": 4}, {"other": 0.5}),
         # Pinned while the loop waited.
-        (
-            0,
-            {"wait": 20, "fetch": 8, "collate": 3, "pack": 1, "unpack": 2, "pin": 4},
-            {"fetch": 8, "collate": 3, "hand-over": 1, "queue": 2, "unpack": 2, "pin": 4},
-        ),
+        (0, {"wait": 20, "pin": 4}, {"fetch": 8, **MADE, "queue": 2, "pin": 4}),
     ],
 )
 def test_with_workers_the_wait_is_laid_over_the_batchs_history(
     tmp_path: Path, before: float, parts: dict[str, float], expected: dict[str, float]
 ) -> None:
-    rows = loop(2, wait_ms=parts["wait"], compute_ms=100, **history(before, **parts))
+    times = {"fetch": 8, "collate": 3, "pack": 1, "unpack": 2, **parts}
+    rows = loop(2, wait_ms=parts["wait"], compute_ms=100, **history(before, **times))
     found = seconds(waiting_of(tmp_path, rows))
     assert found.pop("startup") == pytest.approx(parts["wait"])  # the first batch's wait
     assert found == pytest.approx(expected)
@@ -97,19 +78,13 @@ def test_with_workers_the_wait_is_laid_over_the_batchs_history(
             loop(10, wait_ms=10, index_ns=1 * MS, fetch_ns=6 * MS, collate_ns=2 * MS),
             {"index": 10, "fetch": 60, "collate": 20, "other": 10},
         ),
-        (
-            loop(1, wait_ms=5, fetch_ns=9 * MS, collate_ns=2 * MS),
-            {"fetch": 5},
-        ),  # never more than the wait
-        (
-            loop(10, wait_ms=2),
-            {"unknown": 20},
-        ),  # a plain iterable: nothing inside next() was measured
+        # Never more than the wait.
+        (loop(1, wait_ms=5, fetch_ns=9 * MS, collate_ns=2 * MS), {"fetch": 5}),
+        # A plain iterable: nothing inside next() was measured.
+        (loop(10, wait_ms=2), {"unknown": 20}),
     ],
 )
-def test_without_workers_waiting_is_the_work_itself(
-    tmp_path: Path, rows: Any, expected: dict[str, float]
-) -> None:
+def test_without_workers_waiting_is_the_work(tmp_path: Path, rows: Any, expected: Any) -> None:
     assert seconds(waiting_of(tmp_path, rows)) == expected
 
 
@@ -129,20 +104,10 @@ def test_causes_add_up_whatever_the_numbers(tmp_path: Path) -> None:
     def some(scale: float, missing: float = 0.2) -> Any:
         return lambda n, t, w: int(rng.gamma(1, scale * MS)) if rng.random() > missing else None
 
-    rows = loop(
-        3000,
-        wait_ms=3,
-        compute_ms=2,
-        fetch_ns=some(3),
-        collate_ns=some(1),
-        pack_ns=some(1),
-        unpack_ns=some(1),
-        queued_ns=some(2),
-        pin_ns=some(1, 0.7),
-        index_ns=some(0.1),
-        t_fetch_ns=lambda n, t, w: t + int(rng.normal(0, 5 * MS)) if rng.random() > 0.3 else None,
-    )
-    found = waiting_of(tmp_path, rows)
+    begun = lambda n, t, w: t + int(rng.normal(0, 5 * MS)) if rng.random() > 0.3 else None  # noqa: E731
+    made = {"index_ns": some(0.1), "fetch_ns": some(3), "collate_ns": some(1), "t_fetch_ns": begun}
+    sent = {"pack_ns": some(1), "unpack_ns": some(1), "queued_ns": some(2), "pin_ns": some(1, 0.7)}
+    found = waiting_of(tmp_path, loop(3000, wait_ms=3, compute_ms=2, **made, **sent))
     assert all(cause.seconds >= 0 for cause in found.causes.values())
     assert sum(cause.seconds for cause in found.causes.values()) == pytest.approx(9.0)
     assert sum(cause.share for cause in found.causes.values()) == pytest.approx(1)
@@ -153,9 +118,7 @@ def test_waiting_for_io_is_told_from_computing(tmp_path: Path) -> None:
     found = waiting_of(tmp_path / "a", loop(40, wait_ms=10, fetch_ns=8 * MS, fetch_cpu_ns=cpu))
     assert found.fetch_idle_share == pytest.approx(0.75)
     assert found.collate_idle_share is None
-    run = RunBuilder(tmp_path / "empty")
-    run.process().loader()
-    assert waiting(open_run(run.path).loaders[0], np.zeros(0, np.bool_)) is None
+    assert waiting(loader_of(tmp_path / "empty"), np.zeros(0, np.bool_)) is None
 
 
 FETCH = f"Rows.__getitem__ {OWN}:41"

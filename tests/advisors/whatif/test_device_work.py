@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from builders import MS, RunBuilder, epoch_row, loop
+from builders import MS, epoch_row, loop, opened
 from loaderscope.advisors.whatif import WhatIf, workload_of
 from loaderscope.profiler.store.run.device_steps import DeviceSteps, Wait
-from loaderscope.profiler.store.run.run_reader import open_run
 
 LOAD, COPY, KERNEL = 6.0, 4.0, 5.0
 
@@ -30,27 +29,17 @@ def model(
 ) -> WhatIf:
     """A loop that computes its batches in LOAD ms and copies them in COPY; all times of a step in
     ms."""
-    ns = {
-        "fetch_ns": LOAD,
-        "fetch_cpu_ns": LOAD,
-        "compute_device_ns": device,
-        "stall_ns": stall,
-        "h2d_ns": COPY,
-        "h2d_host_ns": COPY,
-        **{name: value for name, value in columns.items() if name.endswith("_ns")},
-    }
+    ms = {"fetch_ns": LOAD, "fetch_cpu_ns": LOAD, "h2d_ns": COPY, "h2d_host_ns": COPY}
+    ms |= {"compute_device_ns": device, "stall_ns": stall}
+    ms |= {name: value for name, value in columns.items() if name.endswith("_ns")}
     counts = {"h2d_copies": 1, "h2d_pinned": 1, "h2d_blocking": 0, "h2d_bytes": 1_000_000}
-    counts.update({name: value for name, value in columns.items() if not name.endswith("_ns")})
-    columns = dict.fromkeys(("index_ns", "collate_ns", "collate_cpu_ns"), 0)
-    columns |= {"pin_ns": 1, "tensors": 1, "bytes": 1_000_000, **counts}
-    columns |= {name: round(value * MS) for name, value in ns.items()}
-    rows = loop(200, wait, compute, **columns)
-    builder = RunBuilder(path / "runs")
-    process = builder.process(affinity=1, device="cuda:0")
-    process.loader(
-        rows, epochs=[epoch_row(rows)], config={"dataset_len": 4_000_000, "pin_memory": pin}
-    )
-    run = open_run(builder.path)
+    counts |= {"pin_ns": 1, "tensors": 1, "bytes": 1_000_000, **columns}
+    counts |= dict.fromkeys(("index_ns", "collate_ns", "collate_cpu_ns"), 0)
+    counts |= {name: round(value * MS) for name, value in ms.items()}
+    rows = loop(200, wait, compute, **counts)
+    config = {"dataset_len": 4_000_000, "pin_memory": pin}
+    process = {"affinity": 1, "device": "cuda:0"}
+    run = opened(path / "runs", rows, process=process, epochs=[epoch_row(rows)], config=config)
     loader = replace(run.loaders[0], device_steps=steps)
     return WhatIf(workload_of(run, run.processes[0], loader))
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from builders import MS, T0, RunBuilder, epoch_row, loop
+from builders import MS, T0, RunBuilder, epoch_row, loop, opened
 from loaderscope.advisors.schema.report_model import Range
 from loaderscope.advisors.whatif import TooLittle, WhatIf, Workload, workload_of
 from loaderscope.advisors.whatif.costs import handover
@@ -22,99 +22,39 @@ from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.store.lanes.columns import Columns
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
+from workloads import Rows, alone, starved, with_workers
 
 NAMES = itertools.count()
+FIXTURE = HealthCheck.function_scoped_fixture
 SAME = Range(1.0, 1.0, 1.0)
 
 
-def recorded(
-    folder: Path, *lanes: list[dict[str, Any]], config: dict[str, Any] | None = None, **facts: Any
-) -> Run:
-    """A run of one loader; `facts` of the process, but for `epochs`, `kind` and `main_cores`, CPU
-    that main used."""
-    epochs, kind = facts.pop("epochs", ()), facts.pop("kind", "dataloader")
-    main_cores = facts.pop("main_cores", None)
-    run = RunBuilder(folder / str(next(NAMES)))
-    process = run.process(**{"affinity": 64, **facts})
-    config = {"dataset_len": 4_000_000, **(config or {})}  # starts of epochs are not felt
-    process.loader(*lanes, epochs=epochs, config=config, kind=kind)
+def recorded(folder: Path, *lanes: Rows, main_cores: float | None = None, **facts: Any) -> Run:
+    """A run of one loader; `main_cores`: CPU that main used; other facts than the loader's are of
+    the process."""
+    own = {name: facts.pop(name) for name in ("epochs", "kind") if name in facts}
+    # Starts of epochs are not felt.
+    config = {"dataset_len": 4_000_000, **(facts.pop("config", None) or {})}
+    system = None
     if main_cores is not None:
         first, last = lanes[0][0]["t_ns"], lanes[0][-1]["t_ns"]
         spent = {t: round(main_cores * (t - first)) for t in (first, last)}
         main = {"pid": 4000, "role": 0, "cpu_system_ns": 0}
         samples = [{"t_ns": t, "cpu_user_ns": ns, **main} for t, ns in spent.items()]
-        run.system(machine=[{"t_ns": first}], process=samples, affinity=64)
-    return open_run(run.path)
+        system = {"machine": [{"t_ns": first}], "process": samples, "affinity": 64}
+    process = {"affinity": 64, **facts}
+    path = folder / str(next(NAMES))
+    return opened(path, *lanes, process=process, system=system, config=config, **own)
 
 
-def workload(folder: Path, *lanes: list[dict[str, Any]], **facts: Any) -> Workload:
+def workload(folder: Path, *lanes: Rows, **facts: Any) -> Workload:
     run = recorded(folder, *lanes, **facts)
-    return workload_of(run, run.processes[0], run.processes[0].loaders[0])
+    return workload_of(run, run.processes[0], run.loaders[0])
 
 
-def whatif(folder: Path, *lanes: list[dict[str, Any]], **facts: Any) -> WhatIf:
+def whatif(folder: Path, *lanes: Rows, **facts: Any) -> WhatIf:
     """The model of a loop whose main process hardly computes."""
     return WhatIf(workload(folder, *lanes, **{"main_cores": 0, **facts}))
-
-
-def alone(
-    fetch_ms: float, cpu_ms: float, compute_ms: float, batches: int = 400, **columns: Any
-) -> list[dict[str, Any]]:
-    """Rows of a loop without workers."""
-    return loop(
-        batches,
-        fetch_ms + 0.01,
-        compute_ms,
-        **{
-            "index_ns": 0,
-            "collate_ns": 0,
-            "collate_cpu_ns": 0,
-            "tensors": 1,
-            "bytes": 1000,
-            "fetch_ns": round(fetch_ms * MS),
-            "fetch_cpu_ns": round(cpu_ms * MS),
-            **columns,
-        },
-    )
-
-
-def starved(
-    workers: int,
-    fetch_ms: float,
-    cpu_ms: float,
-    compute_ms: float,
-    batches: int = 400,
-    **columns: Any,
-) -> Any:
-    """Rows of a loop that always waits for workers which are always busy."""
-    step = columns.pop("step_ms", max(fetch_ms / workers, compute_ms + 0.1))
-    return loop(
-        batches,
-        step - compute_ms,
-        compute_ms,
-        first_wait_ms=fetch_ms,
-        **{
-            "index_ns": 0,
-            "fetch_ns": round(fetch_ms * MS),
-            "fetch_cpu_ns": round(cpu_ms * MS),
-            "collate_ns": 0,
-            "collate_cpu_ns": 0,
-            "pack_ns": MS // 10,
-            "queued_ns": MS // 20,
-            "unpack_ns": MS // 50,
-            "tensors": 1,
-            "bytes": 1000,
-            "pickled_bytes": 100,
-            "task": lambda n, t, w: n,
-            "worker": lambda n, t, w: n % workers,
-            "t_fetch_ns": lambda n, t, w: t + w - round((fetch_ms + 0.2) * MS),
-            **columns,
-        },
-    )
-
-
-def with_workers(workers: int, **config: Any) -> dict[str, Any]:
-    return {"num_workers": workers, "prefetch_factor": 2, "persistent_workers": True, **config}
 
 
 @pytest.mark.parametrize(("workers", "factor"), [(1, 44 / 40), (2, 2.2), (4, 4.4), (8, 8.8)])
@@ -127,7 +67,7 @@ def test_workers_for_a_data_set_that_waits(tmp_path: Path, workers: int, factor:
 @pytest.mark.parametrize(
     ("cpus", "workers", "factor"), [(2, 2, 2), (2, 8, 2), (4, 8, 4), (8, 4, 4)]
 )
-def test_workers_for_a_data_set_that_computes(
+def test_workers_for_one_that_computes(
     tmp_path: Path, cpus: int, workers: int, factor: float
 ) -> None:
     model = whatif(tmp_path, alone(40, 40, 0.2), affinity=cpus, main_cores=1)
@@ -267,25 +207,13 @@ def test_stage_factors_scale_stages(tmp_path: Path) -> None:
     assert model.predict(fetch=(0.8, 0.2)) == pair
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"num_workers": 0},
-        {"fetch": 1.0},
-        {"prefetch_factor": 8},
-        {"persistent_workers": True},
-        {"pin": 0.5},
-        {"collate": 0.5},
-        {"transfer": 0.5},
-        {"h2d": 0.5},
-        {"in_order": False},
-        {"startup": 0.1},
-        {"cpus": 64},
-    ],
-)
-def test_what_changes_nothing_is_exactly_one(tmp_path: Path, changes: dict[str, Any]) -> None:
-    assert WhatIf(workload(tmp_path, alone(10, 10, 5))).predict(**changes) == SAME
+def test_what_changes_nothing_is_exactly_one(tmp_path: Path) -> None:
+    model = WhatIf(workload(tmp_path, alone(10, 10, 5)))
+    same = {"num_workers": 0, "fetch": 1.0, "prefetch_factor": 8, "persistent_workers": True}
+    same |= {"pin": 0.5, "collate": 0.5, "transfer": 0.5, "h2d": 0.5, "in_order": False}
+    for name, value in {**same, "startup": 0.1, "cpus": 64}.items():
+        assert model.predict(**{name: value}) == SAME, name
+    assert model.predict() == SAME
 
 
 @pytest.mark.parametrize(
@@ -341,17 +269,15 @@ def test_which_loader(tmp_path: Path) -> None:
         predict(RunBuilder(tmp_path / "empty").path, num_workers=2)
 
 
-def noisy(seed: int, workers: int) -> list[dict[str, Any]]:
+def noisy(seed: int, workers: int) -> Rows:
     rng = np.random.default_rng(seed)
     fetch = (rng.lognormal(0, 1, 200) * 5 * MS).astype(int)
     share = rng.uniform(0, 1)
-    columns: dict[str, Any] = {
-        "fetch_ns": lambda n, t, w: int(fetch[n]),
-        "fetch_cpu_ns": lambda n, t, w: int(fetch[n] * share),
-    }
+    wall, cpu = (lambda n, t, w: int(fetch[n])), (lambda n, t, w: int(fetch[n] * share))
+    columns: dict[str, Any] = {"fetch_ns": wall, "fetch_cpu_ns": cpu}
     compute = float(rng.uniform(0.1, 10))
     if workers:
-        return list(starved(workers, 8, 0, compute, batches=200, **columns))
+        return starved(workers, 8, 0, compute, batches=200, **columns)
     rows = alone(8, 0, compute, batches=200, **columns)
     t = T0
     for row, own in zip(rows, fetch, strict=True):
@@ -360,15 +286,8 @@ def noisy(seed: int, workers: int) -> list[dict[str, Any]]:
     return rows
 
 
-@given(
-    seed=st.integers(0, 1000),
-    workers=st.integers(0, 3),
-    to=st.integers(0, 8),
-    cpus=st.integers(1, 8),
-)
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@given(st.integers(0, 1000), st.integers(0, 3), st.integers(0, 8), st.integers(1, 8))
+@settings(max_examples=25, deadline=None, suppress_health_check=[FIXTURE])
 def test_invariants(tmp_path: Path, seed: int, workers: int, to: int, cpus: int) -> None:
     """Asserts of any loop: a range is ordered and finite, slower fetching is no faster, more CPUs
     are no slower, and the same question has the same answer."""
@@ -403,13 +322,9 @@ def test_rubbish_in_a_lane_still_gives_a_range(tmp_path: Path) -> None:
     epochs = [{**told, "t_end_ns": 0, "batches": most}, {**told, "t_iter_ns": most, "batches": 1}]
     config = with_workers(2, prefetch_factor=most, dataset_len=-5)
     run = recorded(tmp_path, rows, epochs=epochs, config=config)
-    for changes in (
-        {"num_workers": 0},
-        {"num_workers": 4},
-        {"in_order": False},
-        {"persistent_workers": False},
-    ):
-        found = predict(run, **changes)
+    asked = [("num_workers", 0), ("num_workers", 4), ("in_order", False)]
+    for name, value in (*asked, ("persistent_workers", False)):
+        found = predict(run, **{name: value})
         assert 0 <= found.low <= found.mid <= found.high
 
 

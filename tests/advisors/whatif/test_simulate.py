@@ -1,14 +1,18 @@
-"""The simulated DataLoader against loops whose speed can be worked out by hand. Times are in ms
-throughout."""
+"""The simulated DataLoader against loops that can be worked out by hand, times in ms; its costs."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loaderscope.advisors.stage_model.wait_kinds import WaitKinds
+from loaderscope.advisors.whatif import costs
+from loaderscope.advisors.whatif.costs import handover, method_of, speed_of, start_ns
+from loaderscope.advisors.whatif.sharing import Sharing, sharing_of
 from loaderscope.advisors.whatif.simulate import Epoch, Setting, Times, epoch
 
 COUNT = 200
@@ -16,34 +20,14 @@ COUNT = 200
 
 def times(count: int = COUNT, **values: Any) -> Times:
     """Constant times, or a list of them; what is not named takes none."""
-    names = [
-        "work_cpu",
-        "work_idle",
-        "send",
-        "receive",
-        "pin_cpu",
-        "draw",
-        "compute_cpu",
-        "compute_idle",
-    ]
-    assert set(values) <= set(names)
-    told = {name: values.get(name, 0.0) for name in names}
+    told = {**dict.fromkeys(Times._fields[:8], 0.0), **values}
     lists = {n: list(v) if isinstance(v, list) else [float(v)] * count for n, v in told.items()}
     return Times(**lists)
 
 
 def setting(workers: int, **values: Any) -> Setting:
-    usual = {
-        "prefetch": 2,
-        "in_order": True,
-        "pin": False,
-        "cpus": 1000.0,
-        "compute_weight": 1.0,
-        "start_ns": 0.0,
-        "cold_ns": 0.0,
-        "hop_ns": 0.0,
-        "more_tasks": True,
-    }
+    usual = {"prefetch": 2, "in_order": True, "pin": False, "cpus": 1000.0, "compute_weight": 1.0}
+    usual |= {**dict.fromkeys(("start_ns", "cold_ns", "hop_ns"), 0.0), "more_tasks": True}
     return Setting(workers=workers, **{**usual, **values})
 
 
@@ -51,6 +35,10 @@ def a_step(found: Epoch) -> float:
     """Mean time of a step in the second half."""
     half = len(found.ends) // 2
     return (found.ends[-1] - found.ends[half - 1]) / (len(found.ends) - half)
+
+
+BUSY, TAKING = {"work_cpu": 8}, {"work_idle": 1, "compute_idle": 2}
+BOTH_CORES = pytest.approx(8, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -66,37 +54,21 @@ def a_step(found: Epoch) -> float:
             ({"work_cpu": 10}, workers, {"cpus": 3.0}, pytest.approx(step, rel=0.05))
             for workers, step in ((1, 10), (2, 5), (3, 10 / 3), (4, 10 / 3), (12, 10 / 3))
         ),
-        # Two cores, 8 ms of work a batch in three workers, 4 ms of computing in main: 12 ms of CPU a step.
-        ({"work_cpu": 8, "compute_cpu": 4}, 3, {"cpus": 2.0}, pytest.approx(6, rel=0.05)),
-        # A loop that wants both cores at once does not get them from busy workers, and its own computing takes
-        # longer: 8 + 2 cores x 4 of CPU, on two cores.
-        (
-            {"work_cpu": 8, "compute_cpu": 4},
-            3,
-            {"cpus": 2.0, "compute_weight": 2.0},
-            pytest.approx(8, rel=0.05),
-        ),
+        # Two cores, 8 ms of work a batch in three workers, 4 ms of computing in main: 12 ms of CPU
+        # a step.
+        ({**BUSY, "compute_cpu": 4}, 3, {"cpus": 2.0}, pytest.approx(6, rel=0.05)),
+        # A loop that wants both cores at once does not get them from busy workers, and its own
+        # computing takes longer: 8 + 2 cores x 4 of CPU, on two cores.
+        ({**BUSY, "compute_cpu": 4}, 3, {"cpus": 2.0, "compute_weight": 2.0}, BOTH_CORES),
         ({"work_cpu": 2, "compute_cpu": 1}, 0, {"cpus": 0.5}, pytest.approx(6)),
         ({"work_cpu": 2}, 2, {"cpus": 0.5}, pytest.approx(4, rel=0.05)),
         # Taking batches out of the queue limits the loop; a pin thread works beside it.
-        ({"work_idle": 1, "receive": 3, "compute_idle": 2}, 8, {}, pytest.approx(5)),
-        (
-            {"work_idle": 1, "receive": 1, "pin_cpu": 3, "compute_idle": 2},
-            8,
-            {"pin": True},
-            pytest.approx(3),
-        ),
-        (
-            {"work_idle": 1, "receive": 1, "pin_cpu": 7, "compute_idle": 2},
-            8,
-            {"pin": True},
-            pytest.approx(7),
-        ),
+        ({**TAKING, "receive": 3}, 8, {}, pytest.approx(5)),
+        ({**TAKING, "receive": 1, "pin_cpu": 3}, 8, {"pin": True}, pytest.approx(3)),
+        ({**TAKING, "receive": 1, "pin_cpu": 7}, 8, {"pin": True}, pytest.approx(7)),
     ],
 )
-def test_how_long_a_step_takes(
-    parts: dict[str, float], workers: int, facts: dict[str, Any], step: Any
-) -> None:
+def test_how_long_a_step_takes(parts: Any, workers: int, facts: dict[str, Any], step: Any) -> None:
     found = epoch(times(**parts), setting(workers, **facts))
     assert a_step(found) == step
 
@@ -129,9 +101,8 @@ def test_prefetching_absorbs_variance_and_nothing_else() -> None:
 
 
 def test_the_first_batch_waits_for_start_draws_and_cold_workers() -> None:
-    found = epoch(
-        times(work_idle=10, draw=1, compute_idle=2), setting(2, start_ns=100.0, cold_ns=30.0)
-    )
+    parts = times(work_idle=10, draw=1, compute_idle=2)
+    found = epoch(parts, setting(2, start_ns=100.0, cold_ns=30.0))
     # start 100, one draw 1, cold 30, work 10, compute 2
     assert found.ends[0] == pytest.approx(143)
     # main sends all four tasks before it takes the first batch, which is never later than that here
@@ -149,40 +120,149 @@ def test_the_time_of_work_includes_waiting_for_a_core() -> None:
     assert found.work_ns / found.worked == pytest.approx(20, rel=0.05)
 
 
-@given(
-    work_cpu=st.lists(st.floats(0, 50), min_size=20, max_size=20),
-    work_idle=st.lists(st.floats(0, 50), min_size=20, max_size=20),
-    compute=st.floats(0, 20),
-    receive=st.floats(0, 2),
-    workers=st.integers(0, 6),
-    prefetch=st.integers(1, 4),
-    cpus=st.floats(0.2, 8),
-    in_order=st.booleans(),
-    pin=st.booleans(),
-)
+WORK = st.lists(st.floats(0, 50), min_size=20, max_size=20)
+HOW = {"prefetch": st.integers(1, 4), "cpus": st.floats(0.2, 8)}
+HOW |= {"in_order": st.booleans(), "pin": st.booleans()}
+
+
+@given(WORK, WORK, st.floats(0, 20), st.floats(0, 2), st.integers(0, 6), st.fixed_dictionaries(HOW))
 @settings(max_examples=150, deadline=None)
 def test_no_loop_is_faster_than_its_parts_or_slower_than_their_sum(
-    work_cpu: list[float],
-    work_idle: list[float],
-    compute: float,
-    receive: float,
-    workers: int,
-    prefetch: int,
-    cpus: float,
-    in_order: bool,
-    pin: bool,
+    work_cpu: Any, work_idle: Any, compute: float, receive: float, workers: int, how: Any
 ) -> None:
     """Asserts that batches end in order, not before the slowest part can have made them all, and
     not later than all parts one after another would."""
     parts = {"compute_cpu": compute, "receive": receive, "pin_cpu": receive}
     loop = times(20, work_cpu=work_cpu, work_idle=work_idle, **parts)
-    how = {"prefetch": prefetch, "cpus": cpus, "in_order": in_order, "pin": pin}
-    found = epoch(loop, setting(workers, more_tasks=False, **how))
+    found, cpus = epoch(loop, setting(workers, more_tasks=False, **how)), how["cpus"]
     cpu = sum(work_cpu) + 20 * (compute + receive)
     assert len(found.ends) == 20
     assert found.ends == sorted(found.ends)
-    assert found.ends[-1] >= 0.999 * max(
-        cpu / cpus if workers else 0, 20 * (compute + receive), *work_idle
-    )
+    slowest = max(cpu / cpus if workers else 0, 20 * (compute + receive), *work_idle)
+    assert found.ends[-1] >= 0.999 * slowest
     everything = (cpu + 20 * receive) * max(1.0, 1 / cpus) + sum(work_idle)
     assert found.ends[-1] <= 1.001 * everything + 1e-6
+
+
+def batch_ms(workers: int, idle_ms: float, cpu_ms: float = 0.0, held: float = 0.0, cpus=8.0):  # type: ignore[no-untyped-def]
+    """Time of a batch; of its work, this part is done while holding a lock."""
+    parts = times(400, work_cpu=cpu_ms, work_idle=idle_ms)
+    if held:
+        inside = ([value * held] * 400 for value in (cpu_ms, idle_ms))
+        parts = parts._replace(**dict(zip(("held_cpu", "held_idle"), inside, strict=True)))
+    return a_step(epoch(parts, setting(workers, cpus=cpus)))
+
+
+@pytest.mark.parametrize(("idle", "cpu"), [(8.0, 0.0), (0.0, 8.0), (4.0, 4.0)])
+def test_what_is_done_under_a_lock_is_done_one_after_another(idle: float, cpu: float) -> None:
+    free = batch_ms(4, idle, cpu)
+    assert free == pytest.approx(2.0, rel=0.05)
+    assert batch_ms(4, idle, cpu, held=1.0) == pytest.approx(8.0, rel=0.02)
+    assert batch_ms(16, idle, cpu, held=0.5) == pytest.approx(4.0, rel=0.05)
+    # A lock held for a short time holds nobody up.
+    assert batch_ms(4, idle, cpu, held=0.05) == pytest.approx(free, rel=0.1)
+
+
+@pytest.mark.parametrize("workers", [2, 4, 8])
+@pytest.mark.parametrize("held", [0.1, 0.3, 0.6])
+def test_how_long_a_lock_is_held_follows_from_waiting_for_it(workers: int, held: float) -> None:
+    """Workers whose times vary, as those of a queue do; the model is told what sampling would
+    see."""
+    random = np.random.default_rng(3)
+    times = random.exponential(10.0, (2, workers, 4000))
+    think, inside = times[0] * (1 - held), times[1] * held
+    free_at = waited = 0.0
+    begins, done = np.zeros(workers), np.zeros(workers, int)
+    while done.min() < 3999:
+        who = int(np.argmin(begins + think[range(workers), np.minimum(done, 3999)]))
+        asks = begins[who] + think[who, done[who]]
+        gets = max(asks, free_at)
+        waited += gets - asks
+        free_at = begins[who] = gets + inside[who, done[who]]
+        done[who] += 1
+        if done[who] == 3999:
+            break
+    total, batches = float(begins.max()) * workers, int(done.sum())
+    work, step = total / batches, total / workers / batches
+    shared = waited / total
+    kinds = WaitKinds({"shared lock": 1.0}, shared)
+    found = sharing_of(kinds, workers, step, work, shared * work, 0.0)
+    assert found.queued == 1.0 and found.certain
+    assert found.held == pytest.approx(held, abs=0.1)
+
+
+def shares(**kinds: float) -> WaitKinds:
+    return WaitKinds({name.replace("_", " "): share for name, share in kinds.items()}, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "told"),
+    [
+        (shares(sleep=0.5, disk=0.3, network=0.1, child_waits=0.1), Sharing()),
+        (shares(gil=0.25, child=0.25, sleep=0.5), Sharing(computed=0.5)),
+        (shares(server=0.5, server_waits=0.5), Sharing(held=0.4)),
+        (shares(unknown=0.3, pipe=0.2, lock=0.1, sleep=0.4), Sharing(unknown=0.6)),
+        (shares(sleep=0.99, unknown=0.01), Sharing()),
+        (None, Sharing(unknown=1.0)),
+    ],
+)
+def test_what_waits_are_for_workers_that_do_not_exist_yet(kinds: Any, told: Sharing) -> None:
+    found = sharing_of(kinds, 0, 12.0, 10.0, 8.0, 0.1)
+    for name in ("queued", "computed", "unknown", "held", "kernel"):
+        assert getattr(found, name) == pytest.approx(getattr(told, name), abs=0.011), name
+    assert found.certain == (told.unknown == 0)
+
+
+def test_the_kernel_is_in_doubt_only_where_it_is_much_and_not_measured_yet() -> None:
+    assert [
+        sharing_of(shares(sleep=1.0), workers, 12.0, 10.0, 8.0, kernel).kernel
+        for workers, kernel in ((0, 0.1), (0, 0.5), (1, 0.5), (2, 0.5))
+    ] == [0.0, 0.5, 0.5, 0.0]
+    worst = sharing_of(shares(sleep=1.0), 0, 12.0, 10.0, 8.0, 0.5).at_worst(0, 0.8)
+    assert (worst.held, worst.held_cpu, worst.kernel) == (0.0, 0.5, 0.0)
+
+
+def test_at_worst_the_unknown_is_one_lock_which_more_workers_only_wait_for() -> None:
+    """Four workers, 8 ms of unknown idle time a batch: as fast as now with eight."""
+    worst = Sharing(unknown=1.0).at_worst(4, 1.0)
+    assert (worst.queued, worst.held) == (0.75, 1.0)
+    idle_ms = 8.0 * (1 - worst.queued)
+    now, more = (batch_ms(workers, idle_ms, held=worst.held) for workers in (4, 8))
+    assert now == pytest.approx(2.0, rel=0.05) and more == pytest.approx(now, rel=0.05)
+
+
+INSIDE = (1.0, 1.0), (1.5, 1.0), (2.25, 1.5), (0.36, 0.6)
+UNKNOWN = (0.0, 1.0), (-3.0, 1.0), (None, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("factor", "speed"), [*INSIDE, *UNKNOWN, (50.0, costs.SLOWEST), (0.001, costs.FASTEST)]
+)
+def test_a_machine_is_as_slow_as_torchs_own_lines(factor: float | None, speed: float) -> None:
+    other_ns = None if factor is None else factor * costs.REFERENCE_OTHER_NS
+    assert speed_of(other_ns) == pytest.approx(speed)
+
+
+def test_more_costs_more() -> None:
+    small, large = handover(1, 100, 0, 1.0), handover(40, 8e6, 1e6, 1.0)
+    for name in ("pack_ns", "unpack_ns", "pin_ns"):
+        assert getattr(large, name) > 5 * getattr(small, name)
+    assert large.receive_ns == small.receive_ns
+    assert handover(1, 100, 0, 2.0).pack_ns == pytest.approx(2 * small.pack_ns)
+
+
+def test_workers_that_import_share_the_cores() -> None:
+    assert start_ns("fork", 0, 2, 1.0) == 0
+    assert start_ns("spawn", 1, 2, 1.0) > 10 * start_ns("fork", 1, 2, 1.0)
+    assert start_ns("spawn", 8, 2, 1.0) > 3 * start_ns("spawn", 8, 8, 1.0)
+
+
+DEFAULTS = (None, "3.13.9", "fork"), (None, "3.14.0", "forkserver"), (None, None, "fork")
+
+
+@pytest.mark.parametrize(
+    ("told", "python", "method"),
+    [("spawn", "3.11.2", "spawn"), *DEFAULTS, (7, "rubbish", "fork")],
+)
+def test_the_start_method_told_or_the_default(told: object, python: Any, method: str) -> None:
+    assert method_of(told, python) == method

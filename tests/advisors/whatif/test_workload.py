@@ -1,4 +1,4 @@
-"""What is read out of a run for the simulation."""
+"""What is read out of a run for the simulation: work, what comes once an epoch, what is neither."""
 
 from __future__ import annotations
 
@@ -9,47 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builders import MS, T0, RunBuilder, epoch_row, loop
-from loaderscope.advisors.whatif import WhatIf
+from builders import MS, T0, epoch_row, loop, opened
+from loaderscope.advisors.schema.report_model import Range
+from loaderscope.advisors.whatif import WhatIf, costs
 from loaderscope.advisors.whatif.costs import STOP_NS
+from loaderscope.advisors.whatif.pipeline import made_in_main, typical, warmed
 from loaderscope.advisors.whatif.recorded import BLOCK_ROWS, MAX_ROWS, TooLittle, spread
 from loaderscope.advisors.whatif.workload import Workload, workload_of
-from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.run.tuning import Switch, Tuned
+from workloads import Rows, alone, starved, workload
 
 
-def workload(folder: Path, *lanes: list[dict[str, Any]], **facts: Any) -> Workload:
-    run = RunBuilder(folder)
-    told = {name: facts.pop(name) for name in ("epochs", "config") if name in facts}
-    samples = facts.pop("samples", ())
-    run.process(**facts).loader(*lanes, overhead={"hook_ns": 1800.0}, **told)
-    if samples:
-        run.system(machine=[{"t_ns": T0}], process=samples)
-    opened = open_run(run.path)
-    return workload_of(opened, opened.processes[0], opened.processes[0].loaders[0])
-
-
-def from_workers(
-    batches: int, wait_ms: float, compute_ms: float, ready: bool, **columns: Any
-) -> list[dict[str, Any]]:
+def from_workers(n: int, wait_ms: float, compute_ms: float, ready: bool, **columns: Any) -> Rows:
     """Batches of 5 ms of work, sent 20 ms before they are taken (`ready`), or just before."""
     early = 20 * MS if ready else 0
-    return loop(
-        batches,
-        wait_ms,
-        compute_ms,
-        **{
-            "index_ns": 0,
-            "fetch_ns": 5 * MS,
-            "collate_ns": 0,
-            "pack_ns": 0,
-            "unpack_ns": MS // 10,
-            "task": 0,
-            "queued_ns": early + MS // 5,
-            "t_fetch_ns": lambda n, t, w: t - early - 5 * MS,
-            **columns,
-        },
-    )
+    begun = lambda n, t, w: t - early - 5 * MS  # noqa: E731
+    made = {"index_ns": 0, "fetch_ns": 5 * MS, "collate_ns": 0, "pack_ns": 0, "task": 0}
+    sent = {"unpack_ns": MS // 10, "queued_ns": early + MS // 5, "t_fetch_ns": begun}
+    return loop(n, wait_ms, compute_ms, **{**made, **sent, **columns})
 
 
 def test_rows_of_a_long_run_are_blocks_spread_over_it() -> None:
@@ -90,8 +67,8 @@ def test_cores_used_while_computing(tmp_path: Path, cores: float, computing: flo
 
 
 @pytest.mark.parametrize(("pause_ms", "stop_ms"), [(30, 30), (60_000, 2 * STOP_NS / MS)])
-def test_a_long_pause_between_epochs_is_not_the_end_of_workers(
-    tmp_path: Path, pause_ms: int, stop_ms: float
+def test_a_long_pause_is_not_the_end_of_workers(
+    tmp_path: Path, pause_ms: int, stop_ms: Any
 ) -> None:
     rows, epochs, t = [], [], T0
     for number in range(4):
@@ -123,28 +100,11 @@ def test_epochs_made_with_other_settings_do_not_count(tmp_path: Path) -> None:
     not their mean."""
     lanes, start = [], T0
     for number, fetch_ms in enumerate((10.0, 1.0, 10.0, 1.0)):
-        lanes.append(
-            loop(
-                80,
-                fetch_ms + 0.1,
-                1.0,
-                epoch=number,
-                start_ns=start,
-                fetch_ns=round(fetch_ms * MS),
-                fetch_cpu_ns=round(fetch_ms * MS),
-                collate_ns=0,
-                collate_cpu_ns=0,
-                index_ns=0,
-            )
-        )
+        lanes.append(alone(fetch_ms, fetch_ms, 1.0, 80, epoch=number, start_ns=start))
         start = lanes[-1][-1]["t_ns"] + 100 * MS
     rows = [row for lane in lanes for row in lane]
-    builder = RunBuilder(tmp_path)
-    builder.process().loader(
-        rows, epochs=[epoch_row(each) for each in lanes], config={"num_workers": 0}
-    )
-    run = open_run(builder.path)
-    loader = run.loaders[0]
+    run = opened(tmp_path, rows, epochs=[epoch_row(each) for each in lanes])
+    (loader,) = run.loaders
     own, other = {"num_workers": 0, "batched": False}, {"num_workers": 0, "batched": True}
     switches = tuple(
         Switch(lane[0]["t_ns"] - 1, n, 0, (own, other)[n % 2]) for n, lane in enumerate(lanes)
@@ -158,12 +118,146 @@ def test_epochs_made_with_other_settings_do_not_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("wait_ms", "enough"), [(1500.0, True), (15.0, False)])
-def test_a_few_long_batches_are_enough_to_predict(
-    tmp_path: Path, wait_ms: float, enough: bool
-) -> None:
+def test_a_few_long_batches_are_enough(tmp_path: Path, wait_ms: float, enough: bool) -> None:
     rows = loop(8, wait_ms, 5, fetch_ns=round(wait_ms * MS), fetch_cpu_ns=MS)
     if not enough:
         with pytest.raises(TooLittle):
             workload(tmp_path, rows)
         return
     assert WhatIf(workload(tmp_path, rows)).predict(fetch=0.5).mid == pytest.approx(2.0, rel=0.1)
+
+
+def recorded(
+    folder: Path, rows: Rows, epochs: Rows, config: Any = None, samples: Any = None
+) -> Workload:
+    process, overhead = {"affinity": 4}, {"hook_ns": 1800.0}
+    told = {"process": process, "overhead": overhead, "samples": samples}
+    return workload(folder, rows, epochs=epochs, config=config, **told)
+
+
+def permuted(epochs: int, draw_ms: float = 900.0, batches: int = 800) -> tuple[Rows, Rows]:
+    """Drawing takes 0.1 ms a batch and `draw_ms` more with the first of each epoch; all else is 0.2
+    ms."""
+    rows, told = Rows(), Rows()
+    for epoch in range(epochs):
+        start = rows[-1]["t_ns"] + 10 * MS if rows else T0
+        parts = {"index_ns": MS // 10, "fetch_ns": MS // 10}
+        own = loop(batches, 0.25, 0.05, epoch=epoch, start_ns=start, **parts)
+        own[0]["index_ns"] += round(draw_ms * MS)
+        own[0]["wait_ns"] += round(draw_ms * MS)
+        for row in own[1:]:
+            row["t_ns"] += round(draw_ms * MS)
+        rows += own
+        told.append(epoch_row(own))
+    return rows, told
+
+
+def drawn(folder: Path, epochs: int, **how: float) -> Workload:
+    rows, told = permuted(epochs, **how)
+    return recorded(folder, rows, told)
+
+
+@pytest.mark.parametrize("epochs", [1, 2, 3])
+def test_a_permutation_is_drawn_once_an_epoch_and_is_no_noise(tmp_path: Path, epochs: int) -> None:
+    found = drawn(tmp_path / "drawn", epochs)
+    assert found.draw_ns == pytest.approx(900 * MS, rel=0.01)
+    model = WhatIf(found)
+    without = model.predict(draw=0.0)
+    # 800 batches take 240 ms beside it.
+    assert without.mid == pytest.approx((900 + 240) / 240, rel=0.1)
+    assert without.low > 0.5 * without.mid and without.high < 2 * without.mid
+    assert model.predict(index=0.0).mid > without.mid
+    assert model.predict(index=0.0, draw=1.0).mid < 1.2
+    none = drawn(tmp_path / "none", 2, draw_ms=0.0)
+    assert none.draw_ns == 0 and WhatIf(none).predict(draw=0.1) == Range(1.0, 1.0, 1.0)
+
+
+def in_worker(made_ms: float, cpu_ms: float, pack_ms: float) -> tuple[Rows, Rows]:
+    """One worker, always at work: each batch is packed while the next is made."""
+    begun = lambda n, t, w: T0 - 50 * MS + round(n * made_ms * MS)  # noqa: E731
+    sent = {"pack_ns": round(pack_ms * MS), "unpack_ns": 0, "queued_ns": 0, "pickled_bytes": 1000}
+    rows = starved(1, made_ms, cpu_ms, 0.1, 120, step_ms=made_ms, t_fetch_ns=begun, **sent)
+    return rows, [epoch_row(rows)]
+
+
+CONFIG = {"num_workers": 1, "persistent_workers": True}
+
+
+def test_time_without_cpu_beside_packing_was_waiting_for_the_interpreter(tmp_path: Path) -> None:
+    """50 ms there, of which 5 compute, and 45 while the batch before was pickled: 5 ms without
+    workers."""
+    found = recorded(tmp_path / "beside", *in_worker(50.0, 5.0, 45.0), CONFIG)
+    assert float(np.mean(found.turn_share)) == pytest.approx(1.0, abs=0.05)
+    alone = recorded(tmp_path / "waits", *in_worker(50.0, 5.0, 0.3), CONFIG)
+    assert float(np.mean(alone.turn_share)) < 0.05
+    away, waits = WhatIf(found).predict(num_workers=0), WhatIf(alone).predict(num_workers=0)
+    assert 5 < away.mid < 13 and waits.mid < 1.3
+    # Workers that stay still share the interpreter.
+    assert WhatIf(found).predict(prefetch_factor=8).mid < 1.2
+
+
+def test_what_warms_up_is_not_carried_by_a_mean(tmp_path: Path) -> None:
+    rows, epochs = in_worker(10.0, 9.0, 0.3)
+    kept = {"num_workers": 3, "persistent_workers": True}
+    # The first batch of each worker that is kept is no steady one.
+    assert recorded(tmp_path / "kept", rows, epochs, kept).rows == len(rows) - 3
+    for number, ms in ((1, 1000), (2, 1000), (3, 1000), (80, 300)):  # a slow file may come again
+        rows[number]["fetch_ns"] = rows[number]["fetch_cpu_ns"] = ms * MS
+    found = recorded(tmp_path / "warm", rows, epochs, CONFIG)
+    assert found.fetch_cpu_ns.max() == 300 * MS and np.sort(found.fetch_cpu_ns)[-2] <= 10 * MS
+
+
+def test_what_main_waited_for_a_core_is_not_drawing(tmp_path: Path) -> None:
+    rows, epochs = in_worker(10.0, 9.0, 0.3)
+    for row in rows:
+        row["index_ns"] = 4 * MS
+    main = {"pid": 4000, "role": 0, "cpu_system_ns": 0}
+    half = ((T0 + s * 10**9, s * 10**9 // 2) for s in (0, 1))
+    samples = [{**main, "t_ns": t, "cpu_user_ns": ns, "run_delay_ns": ns} for t, ns in half]
+    quiet = recorded(tmp_path / "quiet", rows, epochs, CONFIG)
+    crowded = recorded(tmp_path / "crowded", rows, epochs, CONFIG, samples)
+    assert quiet.index_ns.mean() == 4 * MS and crowded.index_ns.mean() == pytest.approx(2 * MS)
+
+
+def test_what_recording_took_is_taken_off_whole_epochs(tmp_path: Path) -> None:
+    """With workers too: it is recording's, and has nothing to do with packing."""
+    rows, epochs = in_worker(10.0, 9.0, 0.3)
+    noted = [{**row, "own_ns": MS // 20} for row in rows]
+    plain, ours = (
+        recorded(tmp_path / name, lane, epochs, CONFIG)
+        for name, lane in (("plain", rows), ("noted", noted))
+    )
+    assert plain.measured_batch_ns - ours.measured_batch_ns == pytest.approx(MS / 20)
+    assert float(np.median(plain.compute_ns - ours.compute_ns)) == pytest.approx(MS / 20)
+
+
+def test_where_workers_go_their_own_costs_go(tmp_path: Path) -> None:
+    """Shared memory made while collating, cold caches, and a few batches far beyond the others."""
+    rows, epochs = in_worker(10.0, 10.0, 0.3)
+    for number, row in enumerate(rows):
+        row |= {"collate_ns": MS // 10, "collate_cpu_ns": MS // 10, "pickled_bytes": 0}
+        if number % 10 == 5:
+            row |= {"fetch_ns": 100 * MS, "fetch_cpu_ns": 100 * MS}
+    found = recorded(tmp_path, rows, epochs, CONFIG)
+    plan, every = found.plan, np.arange(found.rows)
+    kept, _ = made_in_main(found, plan, every)
+    fetch, collate = made_in_main(found, replace(plan, num_workers=0), every)
+    assert found.shares_in_collate
+    assert float(kept.max()) == 100 * MS and float(fetch.max()) < 31 * MS
+    assert float(np.median(fetch)) == pytest.approx(10 * MS - costs.COLD_FETCH_MOST_NS)
+    assert float(np.median(collate)) == pytest.approx(MS / 10 - costs.SHARED_COLLATE_TENSOR_NS)
+    # A new time that was asked for is meant as it is.
+    asked = replace(plan, num_workers=0, factors={"fetch": 0.5})
+    assert float(made_in_main(found, asked, every)[0].max()) == 100 * MS
+
+
+def test_half_of_the_batches_are_no_outliers() -> None:
+    few, many = np.ones(100), np.ones(100)
+    few[::10], many[::3] = 50.0, 50.0
+    assert float(typical(few).max()) == 3.0 and float(typical(many).max()) == 50.0
+
+
+def test_what_comes_between_short_batches_finds_warm_caches() -> None:
+    values = np.array([10.0, 100.0])
+    assert warmed(values, 0.0, 0.5) is values
+    assert warmed(values, 30.0, 0.4).tolist() == [4.0, 70.0]

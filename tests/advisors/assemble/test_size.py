@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from builders import MS, RunBuilder, loop
-from loaderscope.advisors.assemble.size import size_of
+from loaderscope.advisors.assemble.size import need, size_of
 from loaderscope.advisors.whatif.predict import chosen_of, whatif_of
-from loaderscope.advisors.whatif.size import needs
 from loaderscope.cli import main
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.store.run.run import Run
@@ -51,18 +50,18 @@ def test_cores_do_the_work_of_each_step_and_workers_wait_besides(run: Run) -> No
 @pytest.mark.parametrize("speed", [1.0, 2.0])
 def test_the_model_agrees(run: Run, speed: float) -> None:
     whatif = whatif_of(run, *chosen_of(run, "computes"))
-    (need,) = needs(whatif, (speed,), 4)
+    asked = need(whatif, speed, 4)
     enough, half = (
         whatif.predict(
-            num_workers=need.workers,
-            cpus=need.cpus.mid * share,
+            num_workers=asked.workers,
+            cpus=asked.cpus.mid * share,
             compute=1 / speed,
             persistent_workers=True,
         ).mid
         * whatif.baseline_batches_per_s
         for share in (1.0, 0.5)
     )
-    assert enough > 0.85 * need.batches_per_s > half
+    assert enough > 0.85 * asked.batches_per_s > half
 
 
 def test_the_command(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

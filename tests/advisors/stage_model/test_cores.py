@@ -1,0 +1,157 @@
+"""Waiting for a core, told apart from waiting for I/O; and what other programs take of the cores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builders import MS, T0, loop, opened
+from loaderscope.advisors.assemble.build_report import build_report
+from loaderscope.advisors.stage_model.core_wait import core_wait_ratio, waiting_besides_core
+from loaderscope.advisors.stage_model.other_programs import others_share
+from loaderscope.advisors.whatif import WhatIf
+from loaderscope.advisors.whatif.workload import workload_of
+
+S = 1_000 * MS
+
+
+def sample(
+    at_s: float, pid: int, role: int, cpu_s: float, delay_s: float, **values: Any
+) -> dict[str, Any]:
+    of = {"pid": pid, "owner_pid": 4000, "role": role}
+    of |= dict.fromkeys(("loader", "worker"), 0 if role else -1)
+    times = {"t_ns": T0 + round(at_s * S), "cpu_user_ns": round(cpu_s * S), "cpu_system_ns": 0}
+    return {**of, **times, "run_delay_ns": round(delay_s * S), **values}
+
+
+def sampled(runs: Path, samples: list[dict[str, Any]]) -> Any:
+    made = {"fetch_ns": 40 * MS, "fetch_cpu_ns": 10 * MS, "t_fetch_ns": lambda n, t, w: t}
+    system = {"machine": [{"t_ns": T0 + n * S} for n in range(10)], "process": samples}
+    return opened(runs, loop(100, 50, 50, **made), system=system, config={"num_workers": 2})
+
+
+def ratio(run: Any, in_main: bool = False) -> float | None:
+    return core_wait_ratio(run, run.processes[0], run.loaders[0], in_main=in_main)
+
+
+def test_the_ratio_is_of_waiting_ready_to_waiting_ready_and_computing(runs_dir: Path) -> None:
+    workers = [
+        sample(t, 5001 + n, 1, cpu_s=3 * n + t * 0.2, delay_s=1 - n + t * 0.6)
+        for n in (0, 1)
+        for t in (1, 4, 9)
+    ]
+    main = [sample(t, 4000, 0, cpu_s=t * 0.9, delay_s=t * 0.1) for t in (1, 9)]
+    run = sampled(runs_dir, [*workers, *main])
+    assert ratio(run) == pytest.approx(0.75)
+    assert ratio(run, in_main=True) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [
+        ([], None),
+        ([sample(1, 5001, 1, cpu_s=1, delay_s=1)], None),  # one sample says nothing of growth
+        # Not counted on this system.
+        ([sample(t, 5001, 1, cpu_s=t, delay_s=t, run_delay_ns=-1) for t in (1, 9)], None),
+        ([sample(t, 5001, 1, cpu_s=t * 0.001, delay_s=t) for t in (1, 9)], None),  # hardly computed
+        # Samples outside the loop do not count.
+        ([sample(t, 5001, 1, cpu_s=t, delay_s=100 * (t == 20)) for t in (1, 9, 20)], 0),
+    ],
+)
+def test_what_was_not_measured_is_unknown(runs_dir: Path, samples: Any, expected: Any) -> None:
+    assert ratio(sampled(runs_dir, samples)) == expected
+
+
+def test_the_report_divides_idle_time_into_waiting_for_a_core_and_the_rest(runs_dir: Path) -> None:
+    samples = [sample(t, 5001, 1, cpu_s=t * 0.2, delay_s=t * 0.2) for t in (1, 4, 9)]
+    waiting = build_report(sampled(runs_dir, samples)).loaders[0].waiting
+    assert waiting is not None and waiting.fetch_idle_share == pytest.approx(0.75)
+    # 10 ms of CPU time took 20 ms of a shared core.
+    assert waiting.fetch_core_wait_share == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("idle", "ratio", "left"),
+    [(0.75, 0.5, 0.5), (0.75, 0.0, 0.75), (0.75, 0.9, 0.0), (0.75, None, 0.75), (None, 0.5, None)],
+)
+def test_what_is_left_is_never_negative(idle: Any, ratio: float | None, left: float | None) -> None:
+    found = waiting_besides_core(idle, ratio)
+    assert found == (None if left is None else pytest.approx(left))
+
+
+S = 1_000 * MS
+
+
+def recorded(
+    runs: Path,
+    busy_pct: float,
+    *,
+    seconds: float = 10.0,
+    machine: dict[str, Any] | None = None,
+    cores: list[float] | None = None,
+    cpus: str | None = None,
+    ranks: int | None = None,
+    **host: Any,
+) -> Any:
+    """A loop of 10 s without workers, which fetches for 40 ms of each 50 ms step, on a machine of
+    eight cores."""
+    facts: dict[str, Any] = {"local_world_size": ranks} | ({} if cpus is None else {"cpus": cpus})
+    times = [T0 + round(n * seconds / 20 * S) for n in range(21)]
+    used = {"cpu_user_pct": busy_pct - 5, "cpu_system_pct": 5.0, "cpu_idle_pct": 100 - busy_pct}
+    every = {**used, "cpu_iowait_pct": 0.0, "sampler_cpu_ns": 0, **(machine or {})}
+    main = {"pid": 4000, "owner_pid": 4000, "role": 0, "loader": -1, "worker": -1}
+    main |= {"cpu_system_ns": 0, "run_delay_ns": 0}
+    host["machine"] = [{"t_ns": t, **every} for t in times]
+    host["process"] = [{"t_ns": t, "cpu_user_ns": t - T0, **main} for t in times]
+    busy = cores or [busy_pct] * 8
+    host["core"] = [{"t_ns": t, "busy_pct": busy} for t in times if cores != []]
+    rows = loop(200, 40, 10, fetch_ns=40 * MS, fetch_cpu_ns=40 * MS)
+    return opened(runs, rows, process=facts, system=host)
+
+
+def share(run: Any) -> float | None:
+    return others_share(run, run.processes[0], run.loaders[0])
+
+
+QUOTA = {"version": 2, "cpu_quota": 4.0, "mem_limit_bytes": None}
+STOLEN = {"cpu_user_pct": 12.5, "cpu_system_pct": 0.0, "cpu_idle_pct": 37.5}
+OTHERS = [100.0, 100.0, 0.0, 0.0, 100.0, 100.0, 100.0, 100.0]
+
+
+@pytest.mark.parametrize(
+    ("busy_pct", "how", "others"),
+    [
+        (12.5, {}, 0.0),  # what the run itself uses
+        (62.5, {}, 0.5),
+        (75.0, {"cores": OTHERS, "cpus": "0-3"}, 0.25),  # only the cores it may use count
+        (62.5, {"cgroup": QUOTA}, 0.0),  # others may use what a quota leaves
+        (87.5, {"cgroup": QUOTA}, 0.5),
+        (12.5, {"machine": STOLEN}, 0.0),  # what the hypervisor took is nobody's
+        (62.5, {"machine": STOLEN, "cores": [100.0] * 8, "cpus": "0-1"}, 0.0),  # and counts as busy
+        (50.0, {"seconds": 0.3}, None),
+        (50.0, {"ranks": 2}, None),
+        (50.0, {"cores": [], "cpus": "0-3"}, None),
+        (50.0, {"machine": {"cpu_user_pct": float("nan")}}, None),
+    ],
+)
+def test_busy_cores_beyond_its_own_are_others(
+    runs_dir: Path, busy_pct: float, how: dict[str, Any], others: float | None
+) -> None:
+    found = share(recorded(runs_dir, busy_pct, **how))
+    assert found == (None if others is None else pytest.approx(others, abs=1e-6))
+
+
+def test_workers_that_would_share_their_cores_bring_less(runs_dir: Path) -> None:
+    def predicted(busy_pct: float) -> Any:
+        run = recorded(runs_dir / f"{busy_pct}", busy_pct)
+        whatif = WhatIf(workload_of(run, run.processes[0], run.loaders[0]))
+        return whatif.predict(num_workers=2), whatif.predict(fetch=0.5), whatif.busy_beside
+
+    alone, faster, none = predicted(12.5)
+    beside, as_fast, cores = predicted(62.5)
+    assert (none, cores) == (0.0, pytest.approx(4.0))
+    assert beside.mid == pytest.approx(0.75 * alone.mid)
+    assert beside.high / beside.low > alone.high / alone.low
+    assert as_fast.mid == pytest.approx(faster.mid)
