@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import platform
 import re
+import resource
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from .base import torch_parts
 from .base.host import usable_cores
 from .daemon import cgroup
 from .daemon.gpu import driver_present
+from .daemon.procfs import number_after
 from .daemon.stack_capture.py_spy import MISSING, find_py_spy, ptrace_scope, try_stacks
 from .native import form
 from .record.session.start_sampler import why_not_kept
@@ -58,41 +60,29 @@ def checks(
     environ: Mapping[str, str] = os.environ,
     directory: Path | None = None,
     load: Load = importlib.import_module,
-    descriptors: Callable[[], tuple[int, int]] | None = None,
-    start_method: Callable[[], str] = multiprocessing.get_start_method,
-    python: str = platform.python_version(),
-    affinity: Callable[[], int] = usable_cores,
-    why_python: str = form.why_python,
-    read_stacks: Callable[[str], str | None] = try_stacks,
-    py_spy: str | None = None,
-    why_unkept: str | None = None,
 ) -> tuple[Check, ...]:
     """Every check, in the order in which they matter.
 
     `root` is where /proc, /sys and /dev lie, `directory` the folder for runs (by default the one
-    runs go to), `load` imports a module by name, `descriptors` gives the (soft, hard) limit of open
-    files, `affinity` the number of cores this process may use, `why_python` says why the compiled
-    hot path is not in use ("": it is), `read_stacks` tries to read a process's stacks with the
-    py-spy it is given and says why it cannot, `why_unkept` says why the sampler cannot keep what is
-    recorded ("": it can). Never raises: a check that fails says so.
+    runs go to), `load` imports a module by name. Never raises: a check that fails says so.
     """
     tried: dict[str, Callable[[], Found]] = {
         "run directory": lambda: _run_directory(directory or runs_directory(environ)),
-        "recording memory": lambda: _keeping(why_not_kept() if why_unkept is None else why_unkept),
-        "python": lambda: _python_version(python),
+        "recording memory": lambda: _keeping(why_not_kept()),
+        "python": lambda: _python_version(platform.python_version()),
         "torch": lambda: _torch_version(load),
         "device": lambda: _device(load("torch")),
         "nvml": lambda: _nvml(root, load),
-        "cpus": lambda: _cpus(affinity(), cgroup.find(root).cpu_quota),
+        "cpus": lambda: _cpus(usable_cores(), cgroup.find(root).cpu_quota),
         "memory": lambda: _memory(_mem_total(root), cgroup.find(root).mem_limit_bytes),
         "shared memory": lambda: _shared_memory(root),
-        "open files": lambda: _open_files(*(descriptors or _descriptors)()),
-        "start method": lambda: _start(start_method()),
+        "open files": lambda: _open_files(*resource.getrlimit(resource.RLIMIT_NOFILE)),
+        "start method": lambda: _start(multiprocessing.get_start_method()),
         "process counters": lambda: _process_counters(root),
         "process memory": lambda: _process_memory(root),
-        "stacks": lambda: _stacks(root, py_spy or find_py_spy(environ), read_stacks),
+        "stacks": lambda: _stacks(root, find_py_spy(environ)),
         "library threads": lambda: _threads(environ),
-        "hot path": lambda: _hot_path(why_python),
+        "hot path": lambda: _hot_path(form.why_python),
     }
     found = []
     for name, check in tried.items():
@@ -262,7 +252,7 @@ def shared_memory_of(size: int, free: int, total: int | None) -> Found:
 
 
 def _open_files(soft: int, hard: int) -> Found:
-    """Whether the limit of open files leaves room for batches passed as descriptors."""
+    """Whether the limit of open files (-1: none) leaves room for batches passed as descriptors."""
     if soft < 0 or soft >= DESCRIPTORS_LEAST:
         return True, "no limit" if soft < 0 else f"up to {soft} a process", None
     room = f"ulimit -n {hard if hard > soft else 65536}"
@@ -289,7 +279,8 @@ def _process_counters(root: Path) -> Found:
         "status": "context switches",
         "io": "bytes read",
     }
-    missing = [f"{what} (/proc/PID/{file})" for file, what in files.items() if not _own(root, file)]
+    own = root / "proc/self"
+    missing = [f"{what} (/proc/PID/{f})" for f, what in files.items() if not _bytes(own / f)]
     if not missing:
         what = "CPU time, page faults, context switches and bytes read"
         return True, f"{what} can be read for each process", None
@@ -299,7 +290,7 @@ def _process_counters(root: Path) -> Found:
 
 def _process_memory(root: Path) -> Found:
     """Whether memory shared with others can be separated from a process's own."""
-    if b"Pss:" in _own(root, "smaps_rollup"):
+    if b"Pss:" in _bytes(root / "proc/self/smaps_rollup"):
         return True, "a process's own and shared memory can be separated (USS, PSS)", None
     finding = (
         "/proc/PID/smaps_rollup cannot be read: own and shared memory of a process cannot be "
@@ -308,21 +299,21 @@ def _process_memory(root: Path) -> Found:
     return None, finding, "it needs Linux 4.14 or later, and the user who trains"
 
 
-def _own(root: Path, file: str) -> bytes:
-    """A file of /proc on this process; empty where it cannot be read."""
+def _bytes(file: Path) -> bytes:
+    """Empty where it cannot be read."""
     try:
-        return (root / "proc/self" / file).read_bytes()
+        return file.read_bytes()
     except OSError:
         return b""
 
 
-def _stacks(root: Path, program: str | None, read: Callable[[str], str | None]) -> Found:
+def _stacks(root: Path, program: str | None) -> Found:
     """Whether py-spy can say which functions the time goes to. It is tried, on a process started
     for that."""
     if program is None:
         found, _, fix = MISSING.partition(": ")
         return None, f"{found}: no shares of functions", fix
-    why, scope = read(program), ptrace_scope(root)
+    why, scope = try_stacks(program), ptrace_scope(root)
     if why is None:
         by = "" if not scope else f", which the processes of a run permit it (ptrace_scope {scope})"
         return True, f"py-spy can read the stacks of a run's processes{by}", None
@@ -361,20 +352,8 @@ def _hot_path(why_python: str) -> Found:
 
 
 def _mem_total(root: Path) -> int | None:
-    try:
-        total = re.search(
-            r"^MemTotal:\s*(\d+) kB", (root / "proc/meminfo").read_text(), re.MULTILINE
-        )
-    except OSError:
-        return None
-    return int(total[1]) * 1024 if total else None
-
-
-def _descriptors() -> tuple[int, int]:
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return soft, hard  # RLIM_INFINITY is -1
+    kib = number_after(_bytes(root / "proc/meminfo"), b"MemTotal:")
+    return kib * 1024 if kib >= 0 else None
 
 
 def _size(size: int) -> str:

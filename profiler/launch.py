@@ -34,8 +34,14 @@ INJECT = Path(__file__).resolve().parent / "record" / "inject"
 _PYTHON = (".py", ".pyw", ".pyc", ".pyz", ".zip")
 
 # Signals passed on to the script, the first two unless a terminal sends them to it as well.
-_TYPED = ("SIGINT", "SIGQUIT")
-_PASSED_ON = (*_TYPED, "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+_TYPED = (signal.SIGINT, signal.SIGQUIT)
+_PASSED_ON: tuple[int, ...] = (
+    *_TYPED,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
 
 
 class Ended(NamedTuple):
@@ -137,22 +143,17 @@ def _run(command: list[str], env: dict[str, str]) -> int:
     def pass_on(number: int, frame: FrameType | None) -> None:
         if process is None:
             early.append(number)
-            return
-        with suppress(ProcessLookupError):
-            process.send_signal(number)
-
-    def typed(number: int, frame: FrameType | None) -> None:
-        """A terminal sends Ctrl-C to its whole group, the script included."""
-        if process is None or not _terminal_signals_us():
-            pass_on(number, frame)
+        # A terminal sends Ctrl-C to its whole group, the script included.
+        elif number not in _TYPED or not _terminal_signals_us():
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
 
     before: dict[int, Any] = {}
-    for name in _PASSED_ON:
-        number = getattr(signal, name)
+    for number in _PASSED_ON:
         # The script inherits ignored signals (of nohup, say).
         if signal.getsignal(number) is not signal.SIG_IGN:
             with suppress(OSError, ValueError):
-                before[number] = signal.signal(number, typed if name in _TYPED else pass_on)
+                before[number] = signal.signal(number, pass_on)
     try:
         process = subprocess.Popen(command, env=env)
         for number in early:
@@ -168,13 +169,6 @@ def _run(command: list[str], env: dict[str, str]) -> int:
 
 def _terminal_signals_us() -> bool:
     """Whether we are in the foreground of a terminal, whose Ctrl-C reaches all of our group."""
-    try:
-        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
-    except OSError:
-        return False
-    try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    except OSError:
-        return False
-    finally:
-        os.close(terminal)
+    with suppress(OSError), open("/dev/tty", "rb", buffering=0) as terminal:
+        return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    return False

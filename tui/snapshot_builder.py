@@ -92,7 +92,7 @@ class SnapshotBuilder:
             loader=loader,
             begin_ns=process.clock_ns or 0,
             pace=pace(loader, now_ns),
-            course=self.follower.course(process, loader),
+            course=self.follower.course(loader),
             lanes=lanes(loader, host.process if host is not None else None),
             caught_up=self.follower.caught_up(),
         )

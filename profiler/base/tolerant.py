@@ -17,6 +17,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin
 import msgspec
 from msgspec import UNSET, Meta, Struct, ValidationError, convert, structs
 
+from .errors import RunUnreadable
 from .metadata import clean, read_json
 
 S = TypeVar("S")
@@ -30,6 +31,14 @@ def read_as(kind: type[S], path: Path, notes: list[str] | None = None, **bounds:
     """The object in a JSON file, see `fitted`. `notes`, `bounds` and the error RunUnreadable are
     those of `read_json`."""
     return fitted(read_json(path, notes, **bounds), kind)
+
+
+def read_or_empty(kind: type[S], path: Path, **bounds: Any) -> S:
+    """The same; one with nothing but defaults where the file cannot be read. Never raises."""
+    try:
+        return read_as(kind, path, **bounds)
+    except RunUnreadable:
+        return kind()
 
 
 def fitted(data: Any, kind: type[S]) -> S:

@@ -5,12 +5,10 @@ It is a process and not a thread, so it takes no share of the training's interpr
 imports neither torch nor NumPy. It ends by itself after the training, even if that was killed.
 
     loop.py           a tick, and when it ends
-    detach.py         a session of its own, and signals
-    host.py           host.json: what stays the same for a whole run
     registry.py       which training processes and workers there are
     keeper.py         the memory of training processes, copied to their files
-    processes.py      the use of one process; smaps.py: its memory in detail, rarely
-    machine.py        the use of the machine; cgroup.py: of the container
+    processes.py      the use of one process
+    machine.py        the machine and its use; cgroup.py: the container
     gpu.py            GPUs, by NVML
     stack_capture/    bursts of py-spy
     pace.py           limits to what all this may cost

@@ -54,26 +54,27 @@ class Cgroup:
         return _figure(self.memory, MEM_CACHED)
 
 
-def find(root: Path = Path("/"), pid: int | str = "self") -> Cgroup:
-    """The cgroup of process `pid` as seen below `root`. Never raises: what cannot be read is
-    None."""
-    cpu, memory = (_groups(name, root, pid) for name in ("cpu", "memory"))
+def find(root: Path = Path("/")) -> Cgroup:
+    """This process's cgroup as seen below `root`. Never raises: what cannot be read is None."""
+    cpu, memory = (_groups(name, root) for name in ("cpu", "memory"))
     quota, cpu_at = _tightest(cpu, _cpu_quota)
     limit, memory_at = _tightest(memory, _mem_limit)
     return Cgroup(
         min((version for version, _ in (*cpu, *memory)), default=None),
-        *(quota, None if limit is None else int(limit), cpu_at, memory_at),
+        quota,
+        None if limit is None else int(limit),
+        cpu_at,
+        memory_at,
     )
 
 
-def _groups(name: str, root: Path, pid: int | str) -> tuple[At, ...]:
+def _groups(name: str, root: Path) -> tuple[At, ...]:
     """The groups of this process for the controller `name`, from its own up to the root of what can
     be seen; none where it is not in use or not mounted."""
-    process = root / "proc" / str(pid)
+    process = root / "proc/self"
     paths: dict[str, str] = {}
     for line in _text(process / "cgroup").split("\n"):
-        number, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
+        number, controllers, path = (*line.split(":", 2), "", "")[:3]
         for key in controllers.split(",") if number != "0" else ["0"]:
             paths[key] = path
     # Controller ("0" for version 2) to (folder of the hierarchy that is mounted, mount point).

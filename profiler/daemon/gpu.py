@@ -22,6 +22,7 @@ NO_PCIE = "PCIe throughput is not sampled: the driver takes 40 ms for each measu
 
 # Errors after which a figure is not asked for again.
 NEVER = {
+    "NotSupported": "GPU {gpu} does not report it{divided}",
     "NoPermission": "GPU {gpu} reports it to administrators only: run as root, or ask for access "
     "to its counters",
     "AttributeError": "the installed nvidia-ml-py does not know this figure: pip install -U "
@@ -35,49 +36,38 @@ def driver_present(root: Path = Path("/")) -> bool:
     return any((root / place).exists() for place in places)
 
 
-def open_gpus(
-    root: Path, reasons: Reasons, load: Callable[[str], Any] = importlib.import_module
-) -> Gpus:
-    """The machine's NVIDIA devices; where there are none, with the reason. Never raises."""
-    try:
-        if not driver_present(root):
-            raise LookupError(
-                "no NVIDIA driver is loaded here, or this container was not given the GPUs"
-            )
-        nvml = load("pynvml")
-        nvml.nvmlInit()
-        gpus = Gpus(nvml, reasons)
-        if gpus.handles:
-            return gpus
-        raise LookupError("the NVIDIA driver shows no device here")
-    except ImportError:
-        why = "NVML's Python binding is missing: pip install nvidia-ml-py"
-    except LookupError as error:
-        why = str(error)
-    except Exception as error:
-        why = f"NVML does not start ({said(error)}): check that nvidia-smi works here"
-    reasons.add(why, "gpu")
-    return Gpus(None, reasons)
-
-
 class Gpus:
-    """Every device NVML shows."""
+    """Every device NVML shows; where there are none, the reason."""
 
-    def __init__(self, nvml: Any, reasons: Reasons) -> None:
-        """`nvml` is the module pynvml, initialised, or one that stands in for it; None: there are
-        no devices."""
-        self._nvml = nvml
+    def __init__(
+        self, root: Path, reasons: Reasons, load: Callable[[str], Any] = importlib.import_module
+    ) -> None:
+        """`load` imports pynvml, or what stands in for it. Never raises."""
         self._reasons = reasons
         self._silent: set[tuple[int, str]] = set()
-        self._pace = Pace(0, SHARE)
+        self._pace = Pace(SHARE)
         self.handles: dict[int, Any] = {}
-        if nvml is None:
-            return
-        reasons.add(NO_PCIE, "pcie_rx_bytes_s", "pcie_tx_bytes_s")
-        for gpu in range(int(nvml.nvmlDeviceGetCount())):
-            handle = self._ask(gpu, "gpu", "nvmlDeviceGetHandleByIndex", gpu)
-            if handle is not None:
-                self.handles[gpu] = handle
+        try:
+            if not driver_present(root):
+                raise LookupError(
+                    "no NVIDIA driver is loaded here, or this container was not given the GPUs"
+                )
+            self._nvml = load("pynvml")
+            self._nvml.nvmlInit()
+            reasons.add(NO_PCIE, "pcie_rx_bytes_s", "pcie_tx_bytes_s")
+            for gpu in range(int(self._nvml.nvmlDeviceGetCount())):
+                handle = self._ask(gpu, "gpu", "nvmlDeviceGetHandleByIndex", gpu)
+                if handle is not None:
+                    self.handles[gpu] = handle
+            if not self.handles:
+                raise LookupError("the NVIDIA driver shows no device here")
+        except ImportError:
+            reasons.add("NVML's Python binding is missing: pip install nvidia-ml-py", "gpu")
+        except LookupError as error:
+            reasons.add(str(error), "gpu")
+        except Exception as error:
+            why = f"NVML does not start ({said(error)}): check that nvidia-smi works here"
+            reasons.add(why, "gpu")
 
     def facts(self) -> list[GpuFacts]:
         """What does not change, a device. Never raises."""
@@ -128,17 +118,13 @@ class Gpus:
             return getattr(self._nvml, function)(*args)
         except Exception as error:
             kind = type(error).__name__.removeprefix("NVMLError_")
-            if kind == "NotSupported":
+            sentence = f"NVML failed at least once for GPU {gpu} ({said(error)})"
+            if kind in NEVER:
+                self._silent.add((gpu, metric))
                 mig = self._plain("nvmlDeviceGetMigMode", self.handles.get(gpu))
                 divided = " while it is divided by MIG" if mig is not None and mig[0] == 1 else ""
-                self._reasons.add(f"GPU {gpu} does not report it{divided}", metric)
-            elif kind in NEVER:
-                self._reasons.add(NEVER[kind].format(gpu=gpu), metric)
-            else:
-                sentence = f"NVML failed at least once for GPU {gpu} ({said(error)})"
-                self._reasons.add(sentence, metric)
-                return None
-            self._silent.add((gpu, metric))
+                sentence = NEVER[kind].format(gpu=gpu, divided=divided)
+            self._reasons.add(sentence, metric)
             return None
 
     def _plain(self, function: str, *args: object) -> Any:

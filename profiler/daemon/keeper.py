@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..base.clock import now_ns
-from ..store.lanes.block import KEPT_OFFSET, SOCKET_NAME, Copier
+from ..store.lanes.block import CHUNK_HEADER_BYTES, KEPT_OFFSET, SOCKET_NAME, Copier
 
 MESSAGE_BYTES = 4096
 LARGEST_CHUNK_BYTES = 64 << 20
@@ -26,15 +26,14 @@ LARGEST_CHUNK_BYTES = 64 << 20
 class Keeper:
     """The memory received on one socket, from the processes of one run."""
 
-    def __init__(self, run: Path, system: Path, socket_fd: int | None) -> None:
-        """`system`: the sampler's own folder, which holds the socket."""
+    def __init__(self, run: Path, system: Path, socket_fd: int) -> None:
+        """`system`: the sampler's own folder, which holds the socket. `socket_fd`: -1 for none."""
         self._run = run
         self._system = system
         self._socket: socket.socket | None = None
-        if socket_fd is not None:
-            with suppress(OSError):
-                self._socket = socket.socket(fileno=socket_fd)
-                self._socket.setblocking(False)
+        with suppress(OSError, ValueError):
+            self._socket = socket.socket(fileno=socket_fd)
+            self._socket.setblocking(False)
         self._kept: list[Copier] = []  # of chunks, which are mapped as long as they are here
 
     def round(self) -> None:
@@ -88,5 +87,5 @@ class Keeper:
         directory, size = self._run / os.path.basename(handed["directory"]), int(handed["bytes"])
         # Memory that can shrink would be a bus error; raises OSError for what is no memfd.
         sealed = fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
-        if 0 < size <= LARGEST_CHUNK_BYTES and directory.is_dir() and sealed:
+        if CHUNK_HEADER_BYTES <= size <= LARGEST_CHUNK_BYTES and directory.is_dir() and sealed:
             self._kept.append(Copier(memoryview(mmap.mmap(fd, size)), str(directory)))

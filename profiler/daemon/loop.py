@@ -6,10 +6,13 @@ import gc
 import json
 import math
 import os
+import signal
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 
 from msgspec.structs import replace
 
@@ -21,17 +24,14 @@ from ..base.host import boot_id, host_name, usable_cores
 from ..base.liveness import created_here
 from ..base.tolerant import as_json
 from ..store.lanes.lane import Budget, Lane
-from . import cgroup, host
-from .detach import detach
-from .gpu import open_gpus
+from .gpu import Gpus
 from .keeper import Keeper
-from .machine import Machine, explain
+from .machine import Machine, facts
 from .pace import Allowance
-from .processes import Usage
+from .processes import Turns, Usage
 from .processes import probe as open_probe
 from .reasons import Reasons
 from .registry import Registry, Worker
-from .smaps import Turns
 from .stack_capture.bursts import Bursts
 
 ROOT = Path("/")
@@ -41,6 +41,7 @@ SCAN_NS = 1_000_000_000
 SLOW_NS = 1_000_000_000
 KEEPING_NS = 500_000_000  # if training and sampler are killed together, no more than this is lost
 LISTENING_NS = 50_000_000
+NICENESS = 5
 LANES_BYTES = 24_000_000
 CPU_SHARE = 0.014  # of one core; the promise is 0.015
 CPU_BURST_NS = 400_000_000
@@ -53,14 +54,13 @@ def main(argv: Sequence[str]) -> int:
     Returns 0."""
     run, system, *options = argv
     given = dict(zip(options[::2], options[1::2], strict=True))
-    keeper_fd = given.get("--keeper")
     try:
         detach()
         sampler = Sampler(
             Path(run),
             Path(system),
             float(given.get("--interval", INTERVAL_S)),
-            keeper_fd=None if keeper_fd is None else int(keeper_fd),
+            int(given.get("--keeper", -1)),
         )
     except Exception:
         return 0  # a removed directory, a full disk: nobody could be informed
@@ -73,17 +73,32 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
+def detach() -> None:
+    """Cut the sampler loose: a session of its own, deaf to the terminal, and behind everybody else
+    for a core. Whoever starts it has closed its files and set its folder.
+
+    SIGINT and SIGHUP are ignored (Ctrl-C is for the training, whose end ends the sampler);
+    SIGTERM raises SystemExit(0). Never raises.
+    """
+    with suppress(OSError):  # already the leader of a session
+        os.setsid()
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _terminate)
+    with suppress(OSError):
+        os.nice(NICENESS)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_IGN)  # once is enough: the way out must not be interrupted
+    sys.exit(0)
+
+
 class Sampler:
     """Owns the system directory: `sampler.json`, `host.json`, the lanes machine, core, process and
     gpu, and bursts."""
 
-    def __init__(
-        self,
-        run: Path,
-        system: Path,
-        interval_s: float,
-        keeper_fd: int | None = None,
-    ) -> None:
+    def __init__(self, run: Path, system: Path, interval_s: float, keeper_fd: int = -1) -> None:
         """Writes both JSON files. Raises OSError where it cannot."""
         self.system = system
         self.keeper = Keeper(run, system, keeper_fd)
@@ -96,16 +111,14 @@ class Sampler:
             "host": host_name(),
             "interval_s": interval_s,
         }
-        self._tell("sampler.json", self._identity)
-        container = cgroup.find(ROOT)
-        explain(container, self.reasons)
-        self.gpus = open_gpus(ROOT, self.reasons)
-        self.machine = Machine(ROOT, self.reasons, container)
+        self._tell_own()
+        self.machine = Machine(ROOT, self.reasons)
+        self.gpus = Gpus(ROOT, self.reasons)
         boot = boot_id()
         self.registry = Registry(run, host_name(), boot, lambda pid: open_probe(pid, self.reasons))
-        self._host = host.facts(ROOT, container, self.gpus.facts())
+        self._host = facts(self.machine.container, self.gpus.facts())
         # How many cores a training process may use, if it has the same limits.
-        cores = min(float(usable_cores()), container.cpu_quota or math.inf)
+        cores = min(float(usable_cores()), self.machine.container.cpu_quota or math.inf)
         self.bursts = Bursts(run, system, self.reasons, cores)
         self._tell_host()
         self.budget = Budget(LANES_BYTES)
@@ -132,17 +145,15 @@ class Sampler:
             if self.registry.registered and not self.registry.living and self._over():
                 return
             due += allowance.wait_ns(self.interval_ns, LONGEST_NS, now_ns(), time.process_time_ns())
-            late = now_ns() - due
-            due += max(0, late)  # ticks missed for want of a core, or asleep, stay missed
+            due = max(due, now_ns())  # ticks missed for want of a core, or asleep, stay missed
             # Ticks may become rare; copying memory and hearing requests may not.
-            while (left := due - now_ns()) > (pause := self._pause_ns()):
+            while (left := due - now_ns()) > (
+                pause := LISTENING_NS if self.bursts.busy else KEEPING_NS
+            ):
                 self.bursts.wait(pause / 1e9)
                 self.keeper.round()
                 self.bursts.listen()
             self.bursts.wait(max(0, left) / 1e9)
-
-    def _pause_ns(self) -> int:
-        return LISTENING_NS if self.bursts.busy else KEEPING_NS
 
     def tick(self, now: int) -> bool:
         """One sample of everything. False when there is nothing left to record into."""
@@ -179,18 +190,18 @@ class Sampler:
         for lane in self.lanes:
             lane.close()
         with suppress(OSError):
-            self._tell("sampler.json", {**self._identity, "ended_clock_ns": now_ns()})
+            self._tell_own(ended_clock_ns=now_ns())
 
     def _over(self) -> bool:
         # A process registers first and then looks for a living sampler. So this one first writes
         # that it ends, and then looks again: either it sees the new process, or that process sees
         # that it needs another sampler.
         try:
-            self._tell("sampler.json", {**self._identity, "ended_clock_ns": now_ns()})
+            self._tell_own(ended_clock_ns=now_ns())
             self.registry.scan()
             if not self.registry.living:
                 return True
-            self._tell("sampler.json", self._identity)
+            self._tell_own()
         except OSError:
             return True
         return False
@@ -221,12 +232,26 @@ class Sampler:
             fds, cores = probe.slow() if slow else (-1, -1)
             *measured, delay, threads = usage
             self.process_lane.append(
-                *(t_ns, *measured[:3], *uss_pss, *measured[3:], probe.pid, owner),
-                *(int(probe.pid != owner), each.worker, each.loader, threads, fds, cores, delay),
+                t_ns,
+                *measured[:3],
+                *uss_pss,
+                *measured[3:],
+                probe.pid,
+                owner,
+                int(probe.pid != owner),
+                each.worker,
+                each.loader,
+                threads,
+                fds,
+                cores,
+                delay,
             )
 
     def _tell(self, name: str, facts: dict[str, object]) -> None:
         write_atomically(self.system / name, json.dumps(facts, indent=1))
+
+    def _tell_own(self, **more: int) -> None:
+        self._tell("sampler.json", self._identity | more)
 
     def _tell_host(self) -> None:
         self.reasons.changed = False

@@ -1,5 +1,6 @@
-"""The use of the machine and of the container, one sample at a time, from /proc and cgroup files.
-Where there are none, nothing is measured, and each figure has a reason."""
+"""The machine and its container: what stays the same for a whole run, and their use, one sample at
+a time, from /proc and cgroup files. Where there are none, nothing is measured, and each figure has
+a reason."""
 
 from __future__ import annotations
 
@@ -10,21 +11,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from ..base.schema import MAX_CORES
+import psutil
+
+from ..base.facts import FORMAT, CgroupFacts, GpuFacts, HostFacts
+from ..base.host import allowed_cores, boot_id, both_clocks, host_name
+from ..base.schema import MACHINE, MAX_CORES
 from . import cgroup
 from .procfs import PAGE_BYTES, number_after, read, read_all
 from .reasons import Reasons, said
 
 NAN = math.nan
-UNKNOWN = (NAN, NAN, NAN, NAN)
+UNKNOWN: tuple[float, ...] = (NAN, NAN, NAN, NAN)
 SECTOR_BYTES = 512  # the unit of /proc/diskstats, whatever the disk's own
 CGROUP_EVERY_NS = 5_000_000_000
 
-MEMORY = ("mem_total_bytes", "mem_available_bytes", "swap_used_bytes", "page_cache_bytes")
-CGROUP = (
-    *("cgroup_mem_limit_bytes", "cgroup_mem_bytes"),
-    *("cgroup_throttled_ns", "cgroup_nr_throttled"),
-)
+METRICS = [field.name for field in MACHINE.fields[2:]]
 T = TypeVar("T")
 
 
@@ -32,46 +33,50 @@ class Machine:
     """Keeps the last sample's CPU times: shares are of the time between two samples, so the first
     sample has none."""
 
-    def __init__(self, root: Path, reasons: Reasons, container: cgroup.Cgroup) -> None:
+    def __init__(self, root: Path, reasons: Reasons) -> None:
         self._root = root
         self._proc = str(root / "proc")
         self._reasons = reasons
-        self._container = container
-        self._container_due_ns = 0
+        self._look_up(0)
         self._times: dict[int, tuple[int, ...]] = {}  # -1 is all cores together
         self._counted: dict[str, bool] = {}  # disks and interfaces: whether they are hardware
-        stat = self._read(lambda: parse_cpu(read_all(self._proc + "/stat")))
-        highest = max(stat[0], default=-1) if stat else -1
-        self.cores = min(MAX_CORES, highest + 1 or os.cpu_count() or 1)
+        times, _ = self._read(lambda: parse_cpu(read_all(self._proc + "/stat")), (self._times, -1))
+        self.cores = min(MAX_CORES, max(times, default=-1) + 1 or os.cpu_count() or 1)
 
     def sample(self, now_ns: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """(fields of `machine` after t_ns, busy share a core in percent). Never raises."""
         measured: list[float] = []
-        for part, what, metrics in (
-            (self._memory, "memory", MEMORY),
-            (self._disks, "disk counters", ("disk_read_bytes", "disk_write_bytes")),
-            (self._network, "network counters", ("net_recv_bytes", "net_sent_bytes")),
-            (self._shm, "/dev/shm", ("shm_total_bytes", "shm_used_bytes")),
-            (lambda: self._cgroup(now_ns), "the cgroup", CGROUP),
+        for part, what, count in (
+            (self._memory, "memory", 4),
+            (self._disks, "disk counters", 2),
+            (self._network, "network counters", 2),
+            (self._shm, "/dev/shm", 2),
+            (lambda: self._cgroup(now_ns), "the cgroup", 4),
         ):
-            measured += self._read(part, what, metrics) or (-1,) * len(metrics)
-        cpu = self._read(self._cpu, "CPU times", ("cpu_user_pct", "busy_pct"))
-        parts, busy, switches = cpu or (UNKNOWN, (NAN,) * self.cores, -1)
-        quota, load = self._container.cpu_quota, self._read(os.getloadavg)
-        rss = self._read(lambda: int(read("/proc/self/statm").split()[1]) * PAGE_BYTES)
-        machine = (
-            *(*measured, switches, _own_cpu_ns(), -1 if rss is None else rss, *parts),
-            *(NAN if quota is None else quota, load[0] if load else NAN),
-        )
-        return machine, busy
+            metrics = METRICS[len(measured) : len(measured) + count]
+            measured += self._read(part, (-1,) * count, what, metrics)
+        unknown = UNKNOWN, (NAN,) * self.cores, -1
+        cpu_metrics = "cpu_user_pct", "busy_pct"
+        parts, busy, switches = self._read(self._cpu, unknown, "CPU times", cpu_metrics)
+        quota, load = self.container.cpu_quota, self._read(lambda: os.getloadavg()[0], NAN)
+        rss = self._read(lambda: int(read("/proc/self/statm").split()[1]) * PAGE_BYTES, -1)
+        quota = NAN if quota is None else quota
+        return (*measured, switches, _own_cpu_ns(), rss, *parts, quota, load), busy
 
-    def _read(self, get: Callable[[], T], what: str = "", metrics: Sequence[str] = ()) -> T | None:
-        """What `get` gives; None where it fails, with the reason for these metrics."""
+    def _look_up(self, now_ns: int) -> None:
+        self._container_due_ns = now_ns + CGROUP_EVERY_NS
+        self.container = cgroup.find(self._root)
+        explain(self.container, self._reasons)
+
+    def _read(
+        self, get: Callable[[], T], unknown: T, what: str = "", metrics: Sequence[str] = ()
+    ) -> T:
+        """What `get` gives; `unknown` where it fails, with the reason for these metrics."""
         try:
             return get()
         except (OSError, ValueError, IndexError) as error:
             self._reasons.add(f"{what} cannot be read ({said(error)})", *metrics)
-            return None
+            return unknown
 
     def _cpu(self) -> tuple[tuple[float, ...], tuple[float, ...], int]:
         times, switches = parse_cpu(read_all(self._proc + "/stat"))
@@ -89,8 +94,12 @@ class Machine:
         total, available, swap, free, cached, shared = (
             number_after(text, key)
             for key in (
-                *(b"MemTotal:", b"\nMemAvailable:", b"\nSwapTotal:", b"\nSwapFree:"),
-                *(b"\nCached:", b"\nShmem:"),
+                b"MemTotal:",
+                b"\nMemAvailable:",
+                b"\nSwapTotal:",
+                b"\nSwapFree:",
+                b"\nCached:",
+                b"\nShmem:",
             )
         )
         cache = cached - max(0, shared)
@@ -129,10 +138,8 @@ class Machine:
 
     def _cgroup(self, now_ns: int) -> tuple[int, ...]:
         if now_ns >= self._container_due_ns:  # limits can be changed while it runs
-            self._container_due_ns = now_ns + CGROUP_EVERY_NS
-            self._container = cgroup.find(self._root)
-            explain(self._container, self._reasons)
-        here, limit = self._container, self._container.mem_limit_bytes
+            self._look_up(now_ns)
+        here, limit = self.container, self.container.mem_limit_bytes
         return -1 if limit is None else limit, here.memory_bytes(), *here.throttled()
 
 
@@ -186,3 +193,33 @@ def _own_cpu_ns() -> int:
     """CPU time of the sampler, and of the stack readers that have ended."""
     children = os.times()
     return time.process_time_ns() + int((children.children_user + children.children_system) * 1e9)
+
+
+def facts(container: cgroup.Cgroup, gpus: list[GpuFacts]) -> HostFacts:
+    """Everything of `host.json` but the reasons. What is not known is None. Never raises."""
+    shm = _known(lambda: os.statvfs("/dev/shm"))
+    clocks, memory = both_clocks(), _known(psutil.virtual_memory)
+    return HostFacts(
+        format=FORMAT,
+        host=host_name(),
+        boot_id=boot_id(),
+        clock_ns=clocks["clock_ns"],
+        unix_ns=clocks["unix_ns"],
+        cores_logical=os.cpu_count(),
+        affinity=allowed_cores(),
+        mem_total_bytes=memory.total if memory else None,
+        shm_total_bytes=shm.f_blocks * shm.f_frsize if shm else None,
+        cgroup=CgroupFacts(
+            version=container.version,
+            cpu_quota=container.cpu_quota,
+            mem_limit_bytes=container.mem_limit_bytes,
+        ),
+        gpus=tuple(gpus),
+    )
+
+
+def _known(get: Callable[[], T]) -> T | None:
+    try:
+        return get()
+    except (OSError, ValueError, psutil.Error):
+        return None

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 
+
+@dataclass
 class Pace:
-    """When a reading may be repeated: after `least_ns`, and such that its cost stays below `share`
-    of a core."""
+    """When a reading may be repeated, such that its cost stays below `share` of a core."""
 
-    def __init__(self, least_ns: int, share: float) -> None:
-        self.least_ns = least_ns
-        self.share = share
-        self.next_ns = 0
+    share: float
+    next_ns: int = 0
 
     def due(self, now_ns: int) -> bool:
         return now_ns >= self.next_ns
 
     def paid(self, now_ns: int, cost_ns: int) -> None:
         """A reading begun at `now_ns` cost `cost_ns` of CPU."""
-        self.next_ns = now_ns + max(self.least_ns, int(cost_ns / self.share))
+        self.next_ns = now_ns + int(cost_ns / self.share)
 
 
 class Allowance:
@@ -39,8 +39,4 @@ class Allowance:
         earned = self.share * (now_ns - self._now_ns) - (cpu_ns - self._cpu_ns)
         self.credit_ns = min(self.burst_ns, self.credit_ns + earned)
         self._now_ns, self._cpu_ns = now_ns, cpu_ns
-        if self.credit_ns >= 0:
-            return interval_ns
-        return min(
-            max(interval_ns, int(-self.credit_ns / self.share)), max(interval_ns, longest_ns)
-        )
+        return max(interval_ns, min(longest_ns, int(-self.credit_ns / self.share)))

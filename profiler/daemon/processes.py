@@ -1,14 +1,15 @@
-"""The use of one process: CPU, memory, faults, switches, reads."""
+"""The use of one process: CPU, memory, faults, switches, reads; rarely, its memory in detail."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 import psutil
 
+from .pace import Pace
 from .procfs import PAGE_BYTES, TICK_NS, number_after, read, read_stat
 from .reasons import Reasons, said
 
@@ -20,6 +21,13 @@ REMEDY = {
     "fd": ": run as the user who trains",
     "smaps_rollup": ": it needs Linux 4.14 and the user who trains",
 }
+# Of memory in detail: how often it is read, what share of a core that may cost, and how long it may
+# take.
+EVERY_NS = 2_000_000_000
+SHARE = 0.003
+LONGEST_NS = 250_000_000
+# Measured at 30 to 50 ns a 4 KiB page; corrected by what the walks really take.
+NS_A_PAGE = 50.0
 T = TypeVar("T")
 
 
@@ -70,22 +78,26 @@ class Probe:
         status = self._numbers(
             ("ctx_voluntary", "ctx_involuntary"),
             "status",
-            *(b"\nvoluntary_ctxt_switches:", b"\nnonvoluntary_ctxt_switches:"),
+            b"\nvoluntary_ctxt_switches:",
+            b"\nnonvoluntary_ctxt_switches:",
         )
         io = self._numbers(("read_disk_bytes", "read_all_bytes"), "io", b"\nread_bytes:", b"rchar:")
         delay = self._read(
-            lambda: int(read(self._folder + "schedstat").split()[1]), "schedstat", "run_delay_ns"
+            lambda: int(read(self._folder + "schedstat").split()[1]),
+            -1,
+            "schedstat",
+            "run_delay_ns",
         )
         used = stat.user * TICK_NS, stat.system * TICK_NS, stat.rss_pages * PAGE_BYTES
         faults = stat.minor_faults, stat.major_faults
-        waited = -1 if delay is None else delay
-        return Usage._make((*used, *faults, *status, *io, waited, stat.threads))
+        return Usage._make((*used, *faults, *status, *io, delay, stat.threads))
 
     def slow(self) -> tuple[int, int]:
         """(open descriptors, cores it may run on), -1 for what is not known. Never raises."""
-        fds = self._read(lambda: len(os.listdir(self._folder + "fd")), "fd", "fds")
-        cores = self._read(lambda: len(os.sched_getaffinity(self.pid)), "affinity", "affinity")
-        return -1 if fds is None else fds, -1 if cores is None else cores
+        return (
+            self._read(lambda: len(os.listdir(self._folder + "fd")), -1, "fd", "fds"),
+            self._read(lambda: len(os.sched_getaffinity(self.pid)), -1, "affinity", "affinity"),
+        )
 
     def detail(self) -> tuple[int, int]:
         """(USS, PSS) in bytes, -1 for what is not known. Never raises."""
@@ -100,12 +112,12 @@ class Probe:
             text = read(self._folder + file)
             return [number_after(text, key) for key in keys]
 
-        return self._read(numbers, file, *metrics) or [-1] * len(keys)
+        return self._read(numbers, [-1] * len(keys), file, *metrics)
 
-    def _read(self, get: Callable[[], T], what: str, *metrics: str) -> T | None:
-        """What `get` gives; None where it fails, with the reason, and not asked again."""
+    def _read(self, get: Callable[[], T], unknown: T, what: str, *metrics: str) -> T:
+        """What `get` gives; `unknown` where it fails, with the reason, and not asked again."""
         if what in self._silent:
-            return None
+            return unknown
         try:
             return get()
         except NOT_READABLE as error:
@@ -116,7 +128,7 @@ class Probe:
                     f"{what} of a process cannot be read ({said(error)}){REMEDY.get(what, '')}"
                 )
                 self._reasons.add(sentence, *metrics)
-            return None
+            return unknown
 
 
 def probe(pid: int, reasons: Reasons) -> Probe | None:
@@ -125,3 +137,52 @@ def probe(pid: int, reasons: Reasons) -> Probe | None:
         return Probe(pid, reasons)
     except (*NOT_READABLE, psutil.Error):
         return None
+
+
+class Turns:
+    """Decides whose memory in detail (USS, PSS) is read next: the more that costs, the less often.
+    A process may be any hashable value.
+
+    The kernel walks the page tables for it and holds the process's memory map meanwhile. On a
+    process of many GB that would cost the sampler its share of a core, and could delay the
+    training. So at most one process is read a tick, each at most every 2 s, all together below
+    0.3 % of a core, and none whose walk is expected to take a quarter of a second.
+    """
+
+    def __init__(self, wall_ns: Callable[[], int], cost_ns: Callable[[], int]) -> None:
+        self._wall_ns = wall_ns
+        self._cost_ns = cost_ns
+        self._all = Pace(SHARE)
+        self._last: dict[object, int] = {}
+        self.ns_a_page = NS_A_PAGE
+
+    def choose(self, candidates: Sequence[tuple[object, int]]) -> object | None:
+        """Of [(process, resident bytes)] the one that has waited longest and may be read now; None
+        for none."""
+        now, last = self._wall_ns(), {who: self._last.get(who, 0) for who, _ in candidates}
+        if not self._all.due(now):
+            return None
+        self._last = last
+        fit = [who for who, rss_bytes in candidates if not self.too_big(rss_bytes)]
+        waiting = (who for who in fit if now - last[who] >= EVERY_NS)
+        return min(waiting, key=last.__getitem__, default=None)
+
+    def too_big(self, rss_bytes: int) -> bool:
+        """Whether the walk is expected to take too long."""
+        return rss_bytes / PAGE_BYTES * self.ns_a_page > LONGEST_NS
+
+    def read(
+        self, who: object, rss_bytes: int, walk: Callable[[], tuple[int, int]]
+    ) -> tuple[int, int]:
+        """(USS, PSS) in bytes from `walk()`, charged to `who`; what it raises passes through,
+        charged as well."""
+        begun, cost = self._wall_ns(), self._cost_ns()
+        try:
+            return walk()
+        finally:
+            cost = self._cost_ns() - cost
+            self._last[who] = begun
+            self._all.paid(begun, cost)
+            pages = rss_bytes / PAGE_BYTES
+            if pages > 4096:  # below 16 MiB the fixed part of the cost rules
+                self.ns_a_page += 0.3 * (cost / pages - self.ns_a_page)

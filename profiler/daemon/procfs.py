@@ -56,9 +56,5 @@ def read_stat(pid: int) -> Stat:
 def number_after(data: bytes, key: bytes) -> int:
     """The number that follows `key` in a file of `key: number` lines; -1 if there is no such
     line."""
-    at = data.find(key)
-    if at < 0:
-        return -1
-    start = at + len(key)
-    end = data.find(b"\n", start)
-    return int(data[start : end if end >= 0 else None].split()[0])
+    _, found, rest = data.partition(key)
+    return int(rest.split(maxsplit=1)[0]) if found else -1

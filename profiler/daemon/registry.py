@@ -8,11 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..base.errors import RunUnreadable
 from ..base.facts import EndedProcess
 from ..base.liveness import CREATE_TIME_TOLERANCE_S
 from ..base.schema import WORKER
-from ..base.tolerant import read_as
+from ..base.tolerant import read_or_empty
 from ..store.lanes.lane_tail import LaneTail
 from .processes import Probe
 
@@ -89,7 +88,7 @@ class Registry:
     def _meet(self, name: str) -> None:
         directory = self.run / name
         facts = _facts(directory)
-        if facts is None:
+        if facts.format is None:
             return  # not written yet, or not a process's folder
         self._known.add(name)
         same_boot = None in (facts.boot_id, self.boot_id) or facts.boot_id == self.boot_id
@@ -114,13 +113,13 @@ class Registry:
         except OSError:
             return False
         stamp = found.st_ino, found.st_mtime_ns
-        facts = _facts(main.directory) if stamp != main.stamp else None
-        if facts is None:
+        if stamp == main.stamp or (facts := _facts(main.directory)).format is None:
             return False
         main.stamp, main.stacks = stamp, facts.stacks
-        if facts.ended_clock_ns is not None:
+        ended = facts.ended_clock_ns is not None
+        if ended:
             self.drop(main)
-        return facts.ended_clock_ns is not None
+        return ended
 
     def _employ(self, main: Main, row: tuple[float, ...]) -> None:
         _, t_ns, loader, _, worker, pid = (int(value) for value in row)
@@ -132,8 +131,5 @@ class Registry:
             main.workers[pid] = Worker(probe, worker, loader)
 
 
-def _facts(directory: Path) -> EndedProcess | None:
-    try:
-        return read_as(EndedProcess, directory / "process.json")
-    except RunUnreadable:
-        return None
+def _facts(directory: Path) -> EndedProcess:
+    return read_or_empty(EndedProcess, directory / "process.json")

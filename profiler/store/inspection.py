@@ -101,12 +101,9 @@ class Leaf(Struct, frozen=True):
     nbytes: int | None = None
     device: Text | None = None
     pinned: bool | None = None
-    whole_255ths: bool | None = (
-        None  # float values that are all k/255: uint8 would hold them. None: not looked at
-    )
-    padding_share: float | None = (
-        None  # part of the values that are trailing zeros or equal fillers
-    )
+    # Float values that are all k/255: uint8 would hold them. None: not looked at.
+    whole_255ths: bool | None = None
+    padding_share: float | None = None  # of the values, trailing zeros or equal fillers
 
 
 class Inspection(Struct, frozen=True):

@@ -9,9 +9,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from ..base.errors import RunUnreadable
 from ..base.metadata import clean
-from ..base.tolerant import Count, read_as
+from ..base.tolerant import Count, read_or_empty
 
 MAX_LINES = 8
 MAX_FILES = 512
@@ -72,7 +71,4 @@ class Sources(Struct, frozen=True):
 
 def read_sources(process: Path) -> Sources:
     """The source files of this process's folder; empty where they were not recorded."""
-    try:
-        return read_as(Sources, process / SOURCES)
-    except RunUnreadable:
-        return Sources()
+    return read_or_empty(Sources, process / SOURCES)

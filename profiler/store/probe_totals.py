@@ -18,8 +18,7 @@ from typing import Any
 
 from msgspec.structs import astuple, replace
 
-from ..base.errors import RunUnreadable
-from ..base.tolerant import as_json, read_as
+from ..base.tolerant import as_json, read_or_empty
 from .sampled_fetches import (
     MAX_CONTAINERS,
     MAX_EPOCHS,
@@ -48,7 +47,13 @@ NOT_A_LOADER = "not a torch DataLoader: only wait and step can be measured"
 OTHER = "other"  # suffixes beyond those that have a place
 
 SUMS = (
-    *("batches", "samples", "fetch_ns", "opens", "distinct", "reopened", "sequential"),
+    "batches",
+    "samples",
+    "fetch_ns",
+    "opens",
+    "distinct",
+    "reopened",
+    "sequential",
     "chain_fetch_ns",
 )
 Rows = dict[Any, list[int]]
@@ -63,8 +68,8 @@ class ProbeTotals:
         self.opens = self.distinct = self.reopened = self.sequential = 0
         self.chain_fetch_ns = 0
         self.directories = 0  # the most any one process saw: workers share them
-        self.folders: dict[str, int] = {}  # → opens
-        self.mounts: dict[tuple[str, str], int] = {}  # path, type → opens
+        self.folders = Counter[str]()  # → opens
+        self.mounts = Counter[tuple[str, str]]()  # path, type → opens
         self.containers: dict[str, tuple[str, int | None]] = {}  # path → kind, bytes
         # Open in the training process, and fetching moves the position.
         self.moved: set[str] = set()
@@ -92,7 +97,7 @@ class ProbeTotals:
         """Opens on this file system."""
         key = path, kind
         if key in self.mounts or len(self.mounts) < MAX_MOUNTS:
-            self.mounts[key] = self.mounts.get(key, 0) + opens
+            self.mounts[key] += opens
 
     def add_step(self, chain: str, position: int, name: str, calls: int, total_ns: int) -> None:
         """Calls of one callable of a chain."""
@@ -117,8 +122,7 @@ class ProbeTotals:
         self.directories = max(self.directories, other.directories)
         for suffix, sizes in other.suffixes.items():
             self.add_suffix(suffix[:32], *astuple(sizes))
-        for folder, opens in other.folders.items():
-            self.folders[folder] = self.folders.get(folder, 0) + opens
+        self.folders.update(other.folders)
         for mount in other.mounts:
             self.add_mount(*astuple(mount))
         for held in other.containers:
@@ -176,10 +180,7 @@ def _add(rows: Rows, most: int, key: Any, *values: int) -> None:
 def read_fetches(path: Path) -> SampledFetches:
     """What a process has written; nothing for a file that is missing, torn or of another format.
     Never raises."""
-    try:
-        found = read_as(FetchesFile, path)
-    except RunUnreadable:
-        return SampledFetches()
+    found = read_or_empty(FetchesFile, path)
     return found if found.format == FORMAT else SampledFetches()
 
 

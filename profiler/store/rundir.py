@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -93,11 +94,9 @@ def exclusive_folder(parent: Path, stem: str) -> Path:
 def _first_new(paths: Iterator[Path]) -> Path:
     """The first of these folders that could be made (mode 0700). Raises OSError."""
     for path in paths:
-        try:
+        with suppress(FileExistsError):
             path.mkdir(mode=0o700)
             return path
-        except FileExistsError:
-            continue
     raise FileExistsError
 
 

@@ -108,15 +108,13 @@ class SampledFetches(Struct, frozen=True):
     fetch_ns: Count = 0
     opens: Count = 0
     distinct: Count = 0  # paths, counted a process
-    reopened: Count = (
-        0  # opens of a path the same process had opened before, during a sampled fetch
-    )
+    # Opens of a path the same process had opened before, during a sampled fetch.
+    reopened: Count = 0
     sequential: Count = 0  # opens that follow the one before in the order of paths
     directories: Count = 0
     suffixes: Mapping[str, SuffixTotals] = {}
-    folders: Annotated[
-        Mapping[str, Count], Meta(max_length=MAX_FOLDERS)
-    ] = {}  # the most used directories → opens
+    # The most used directories → opens.
+    folders: Annotated[Mapping[str, Count], Meta(max_length=MAX_FOLDERS)] = {}
     mounts: tuple[MountTotals, ...] = ()
     containers: tuple[ContainerFile, ...] = ()
     shared: Count = 0  # of the containers, those that several workers had open
@@ -127,9 +125,8 @@ class SampledFetches(Struct, frozen=True):
     chains: tuple[ChainTotals, ...] = ()
     chain_fetch_ns: Count = 0
     fields: Annotated[tuple[SampleField, ...], Meta(max_length=MAX_FIELDS)] = ()
-    reasons: Annotated[
-        Mapping[str, str], Meta(max_length=MAX_REASONS)
-    ] = {}  # what could not be seen, and why
+    # What could not be seen, and why.
+    reasons: Annotated[Mapping[str, str], Meta(max_length=MAX_REASONS)] = {}
 
 
 class FetchesFile(SampledFetches, frozen=True):
@@ -145,15 +142,15 @@ def combined_fields(
     if not fields or not others:
         return fields or others
     one, other = ({each.path: each for each in some} for some in (fields, others))
-    paths = [*one, *(path for path in other if path not in one)]
-    return tuple(_both(path, one.get(path), other.get(path)) for path in paths[:MAX_FIELDS])
+    return tuple(
+        _both(*(some.get(path, SampleField(path, "missing")) for some in (one, other)))
+        for path in list(one | other)[:MAX_FIELDS]
+    )
 
 
-def _both(path: str, one: SampleField | None, other: SampleField | None) -> SampleField:
-    if one == other and one is not None:
+def _both(one: SampleField, other: SampleField) -> SampleField:
+    if one == other:
         return one
-    missing = SampleField(path, "missing")
-    one, other = one or missing, other or missing
     mixed = {"kind": "mixed", "type": "", "dtype": None, "shape": None}
     differ = {each: mixed[each] for each in mixed if getattr(one, each) != getattr(other, each)}
     return replace(one, alike=False, **differ)

@@ -52,21 +52,18 @@ def healthy(tmp_path):
     )
 
 
-def examine(root, **how):
-    how = {
-        "environ": {"OMP_NUM_THREADS": "1"},
-        "directory": root / "runs",
-        "load": loader(torch=fake_torch()),
-        "descriptors": lambda: (65536, 65536),
-        "start_method": lambda: "fork",
-        "affinity": lambda: 8,
-        "why_python": "",
-        "read_stacks": lambda program: None,
-        "py_spy": "/bin/py-spy",
-        "why_unkept": "",
-        **how,
-    }
-    return {check.name: check for check in checks(root, **how)}
+@pytest.fixture(autouse=True)
+def everything_works(monkeypatch):
+    monkeypatch.setattr(doctor.resource, "getrlimit", lambda which: (65536, 65536))
+    monkeypatch.setattr(doctor.form, "why_python", "")
+    for name, found in (("usable_cores", 8), ("why_not_kept", ""), ("try_stacks", None)):
+        monkeypatch.setattr(doctor, name, lambda *given, found=found: found)
+    monkeypatch.setattr(doctor, "find_py_spy", lambda environ: "/bin/py-spy")
+
+
+def examine(root, environ=(("OMP_NUM_THREADS", "1"),), directory=None, load=None):
+    load = load or loader(torch=fake_torch())
+    return {one.name: one for one in checks(root, dict(environ), directory or root / "runs", load)}
 
 
 def test_a_healthy_machine(healthy):
@@ -78,7 +75,8 @@ def test_a_healthy_machine(healthy):
     assert not (healthy / "runs").exists()
 
 
-def test_this_machine_can_be_examined():
+def test_this_machine_can_be_examined(monkeypatch):
+    monkeypatch.undo()
     found = checks()
     assert len({check.name for check in found}) == len(found) > 10
     assert all(check.finding for check in found)
@@ -91,11 +89,11 @@ def test_every_failure_comes_with_a_mend(tmp_path):
         environ={"TOKENIZERS_PARALLELISM": "true"},
         directory=Path("/proc/nowhere/runs"),
         load=loader(),
-        descriptors=lambda: (256, 1024),
     )
     assert found["run directory"].ok is False and "LOADERSCOPE_DIR" in found["run directory"].fix
     assert found["torch"].ok is False and found["torch"].fix
-    assert found["open files"].ok is None and "ulimit -n 1024" in found["open files"].fix
+    ok, _, fix = doctor._open_files(256, 1024)
+    assert ok is None and "ulimit -n 1024" in fix
     assert found["process counters"].ok is None and found["process counters"].fix
     assert found["process memory"].ok is None and found["process memory"].fix
     assert "TOKENIZERS_PARALLELISM=false" in found["library threads"].fix
@@ -103,33 +101,30 @@ def test_every_failure_comes_with_a_mend(tmp_path):
     assert all(check.fix for check in found.values() if check.ok is False)
 
 
-def test_a_check_that_fails_is_a_finding():
-    def broken():
-        raise RuntimeError("odd")
-
-    found = {check.name: check for check in checks(start_method=broken)}
-    assert found["start method"].ok is None and "odd" in found["start method"].finding
+def test_a_check_that_fails_is_a_finding(healthy, monkeypatch):
+    monkeypatch.setattr(doctor, "_start", lambda method: 1 / 0)
+    found = examine(healthy)["start method"]
+    assert found.ok is None and "ZeroDivisionError" in found.finding
 
 
 @pytest.mark.parametrize(
-    ("how", "name", "ok", "found", "fix"),
+    ("check", "given", "ok", "fix"),
     [
-        ({"why_python": "the extension is not there"}, "hot path", None, "not there", ""),
-        ({"why_unkept": ""}, "recording memory", True, "outlives", None),
-        ({"why_unkept": "no sealed memory"}, "recording memory", True, "no sealed", "some µs more"),
-        *[({"python": each}, "python", True, each, None) for each in ("3.10.1", "3.14.9")],
-        *[({"python": each}, "python", None, each, "") for each in ("3.15.0rc1", "4.0")],
-        *[({"torch": each}, "torch", False, each, "") for each in ("2.3.1", "1.13.1")],
-        *[({"torch": each}, "torch", True, each, None) for each in ("2.4.0", "2.13.0+cpu")],
-        *[({"torch": each}, "torch", None, each, "") for each in ("2.14.0a0", "2.16.0", "3.0")],
+        (doctor._hot_path, "the extension is not there", None, ""),
+        (doctor._keeping, "", True, None),
+        (doctor._keeping, "no sealed memory", True, "some µs more"),
+        *[(doctor._python_version, each, True, None) for each in ("3.10.1", "3.14.9")],
+        *[(doctor._python_version, each, None, "") for each in ("3.15.0rc1", "4.0")],
+        *[(doctor._torch_version, each, False, "") for each in ("2.3.1", "1.13.1")],
+        *[(doctor._torch_version, each, True, None) for each in ("2.4.0", "2.13.0+cpu")],
+        *[(doctor._torch_version, each, None, "") for each in ("2.14.0a0", "2.16.0", "3.0")],
     ],
 )
-def test_releases_and_what_is_compiled_or_kept(healthy, how, name, ok, found, fix):
-    if "torch" in how:
-        how = {"load": loader(torch=fake_torch(how["torch"]))}
-    check = examine(healthy, **how)[name]
-    assert check.ok is ok and found in check.finding
-    assert check.fix is None if fix is None else fix in check.fix
+def test_releases_and_what_is_compiled_or_kept(check, given, ok, fix):
+    torch = check is doctor._torch_version
+    verdict, finding, mend = check(loader(torch=fake_torch(given)) if torch else given)
+    assert verdict is ok and (given or "outlives") in finding
+    assert mend is None if fix is None else fix in mend
 
 
 def test_devices(tmp_path):
@@ -203,10 +198,11 @@ def test_shared_memory(size, free, total, ok):
 
 def test_stacks(healthy, monkeypatch):
     def check(why=None, program="/bin/py-spy"):
-        return examine(healthy, py_spy=program, read_stacks=lambda given: why)["stacks"]
+        monkeypatch.setattr(doctor, "find_py_spy", lambda environ: program)
+        monkeypatch.setattr(doctor, "try_stacks", lambda given: why)
+        return examine(healthy)["stacks"]
 
     assert check().ok is True and check().fix is None and "ptrace_scope" not in check().finding
-    monkeypatch.setattr(doctor, "find_py_spy", lambda environ: None)
     missing = check(program=None)
     assert missing.ok is None and "pip install py-spy" in missing.fix
     write(healthy, {"proc/sys/kernel/yama/ptrace_scope": "1\n"})

@@ -8,16 +8,15 @@ import math
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from ...base.atomic_write import write_atomically
 from ...base.clock import now_ns
 from ...base.tolerant import as_json
-from ...store.lanes.loop_tail import WAITING_SHARE, Loop, Watcher
-from ...store.stacks.burst_file import (
+from ...store.lanes.lane_tail import WAITING_SHARE, Loop, Watcher
+from ...store.stacks.stack_samples import (
     FORMAT,
     MAX_FILES,
     REQUEST,
@@ -27,8 +26,8 @@ from ...store.stacks.burst_file import (
 )
 from ..reasons import Reasons
 from ..registry import Main
-from .capture import PySpy, S, StackCapture
-from .py_spy import MISSING, Recording, find_py_spy
+from .capture import S, StackCapture
+from .py_spy import MISSING, find_py_spy
 
 MAX_AUTOMATIC = 8  # in a run
 MAX_CUT = 8  # bursts of a run that a reader ended, and that are taken again
@@ -64,23 +63,14 @@ class Bursts:
     """The bursts of one sampler, which calls `tick` at each of its ticks and `close` at its end.
     Neither raises."""
 
-    def __init__(
-        self,
-        run: Path,
-        system: Path,
-        reasons: Reasons,
-        cores: float,
-        program: str | None = None,
-        start: Callable[..., Recording] = Recording,
-    ) -> None:
-        """`cores`: how many the training may use. `program`: py-spy, searched for if it is not
-        given."""
+    def __init__(self, run: Path, system: Path, reasons: Reasons, cores: float) -> None:
+        """`cores`: how many the training may use."""
         self.system = system
         self._request = run / REQUEST
         self._request_seen: tuple[int, int] | None = None
         self._reasons = reasons
         self._cores = max(1.0, cores)
-        self.py_spy = PySpy(start, program or find_py_spy(), system)
+        self._program = find_py_spy()
         self._watchers: dict[Path, Watcher] = {}
         # When the automatic bursts of each training process were taken.
         self._taken: dict[Path, list[int]] = defaultdict(list)
@@ -94,7 +84,7 @@ class Bursts:
         self._look_due_ns = 0
         self._begun_ns = now_ns()
         self._request_stale_ns = time.time_ns() - 10 * S
-        self._say(MISSING if self.py_spy.program is None else YOUNG)
+        self._say(MISSING if self._program is None else YOUNG)
 
     @property
     def busy(self) -> bool:
@@ -122,7 +112,7 @@ class Bursts:
             elif self._waiting is not None:
                 asked, self._waiting = self._waiting, None
                 self._answer(now, living, asked)
-            elif self.py_spy.program is not None:
+            elif self._program is not None:
                 self._look(now, living)
         except Exception as error:
             self._abandon(error)
@@ -165,11 +155,10 @@ class Bursts:
         taken = sum(map(len, self._taken.values()))
         if not living or now < self._look_due_ns or taken >= MAX_AUTOMATIC:
             return
-        every_ns = 0
-        if not any(main.stacks == "eager" for main in living):
-            age_ns = now - self._begun_ns
-            every_ns = next(every for until, every in LOOK_EVERY_NS if age_ns < until)
-        self._look_due_ns = now + every_ns
+        age_ns = now - self._begun_ns
+        every_ns = next(every for until, every in LOOK_EVERY_NS if age_ns < until)
+        eager = any(main.stacks == "eager" for main in living)
+        self._look_due_ns = now + (0 if eager else every_ns)
         computing = False
         due: list[tuple[Watcher, Main, Loop]] = []
         wanted = [main for main in living if main.stacks != "off"]
@@ -221,9 +210,8 @@ class Bursts:
         return read_request(self._request) if fresh else None
 
     def _answer(self, now: int, living: Sequence[Main], asked: StackRequest) -> None:
-        if self.py_spy.program is None:  # installed meanwhile?
-            self.py_spy = replace(self.py_spy, program=find_py_spy())
-        if self.py_spy.program is None:
+        self._program = self._program or find_py_spy()  # installed meanwhile?
+        if self._program is None:
             self._refuse(now, asked, MISSING)
         elif not living:
             self._refuse(now, asked, "no training process of this run is alive on this host")
@@ -235,13 +223,22 @@ class Bursts:
             self._begin(now, main, loop, asked)
 
     def _begin(self, now: int, main: Main, loop: Loop | None, asked: StackRequest | None) -> None:
+        assert self._program is not None
         slower, loader = self._slower, None
         if loop is not None:
             loader = loop.loader
             if main.workers and loop.step_mean_ns:
                 slower *= max(1.0, QUICK_STEP_NS / loop.step_mean_ns)
         self._burst = StackCapture(
-            self._next_number(), main, loader, asked, self._cores, slower, self.py_spy, now
+            self._next_number(),
+            main,
+            loader,
+            asked,
+            self._cores,
+            slower,
+            self._program,
+            self.system,
+            now,
         )
 
     def _finish(self, burst: StackCapture) -> None:

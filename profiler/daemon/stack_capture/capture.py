@@ -12,17 +12,15 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from ...base.clock import now_ns
-from ...store.stacks.burst_file import FORMAT, BurstFile, ProcessRow, StackRequest
+from ...store.stacks.stack_samples import FORMAT, BurstFile, ProcessRow, StackRequest
 from ..procfs import read_stat
 from ..registry import Main
 from .merge_stacks import Merged
-from .py_spy import ENDED, Recording, why_failed
+from .py_spy import ENDED, Outcome, Recording, why_failed
 from .readings import Readings
 
 MAX_WORKERS = 4
@@ -41,30 +39,12 @@ HUNG_NS, NATIVE_HUNG_NS = 10 * S, 30 * S
 LEAVING_S = 1.5  # how long a burst may write its data when the training has ended
 
 
-@dataclass(frozen=True)
-class PySpy:
-    """How recordings are made: `start` makes one of `program`, whose files go to `folder`."""
-
-    start: Callable[..., Recording]
-    program: str | None
-    folder: Path
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How a burst is taken: readings a second of each process, and the length of its parts."""
-
-    rate_hz: int
-    seconds: int
-    gil_seconds: int
-    cpu_limit_ns: int
-
-
 def plan(
     cores: float, processes: int, asked: StackRequest | None, eager: bool, slower: float
-) -> Plan:
-    """For a number of processes and cores; `slower` divides the rate where a burst cost more than
-    allowed."""
+) -> tuple[int, int, int, int]:
+    """(readings a second of each process, seconds of stacks, seconds about the GIL, CPU time in ns)
+    of a burst of so many processes on so many cores; `slower` divides the rate where a burst cost
+    more than allowed."""
     seconds = EAGER_SECONDS if eager else SECONDS
     rate = EAGER_HZ if eager else min(MOST_HZ, READINGS_A_CORE_HZ * cores / processes) / slower
     gil_seconds = EAGER_GIL_SECONDS if eager else GIL_SECONDS
@@ -74,7 +54,7 @@ def plan(
             seconds, rate, gil_seconds = min(seconds, NATIVE_SECONDS), NATIVE_HZ, 0
     limit_s = CPU_SHARE * cores * seconds * (3 if eager else 1)
     limit_ns = int(limit_s * S) + processes * CPU_START_NS
-    return Plan(max(LEAST_HZ, round(rate)), seconds, gil_seconds, limit_ns)
+    return max(LEAST_HZ, round(rate)), seconds, gil_seconds, limit_ns
 
 
 class StackCapture:
@@ -88,24 +68,28 @@ class StackCapture:
         asked: StackRequest | None,
         cores: float,
         slower: float,
-        py_spy: PySpy,
+        program: str,
+        folder: Path,
         now: int,
     ) -> None:
+        """`program` is py-spy, whose files go to `folder`."""
         self.number = number
         self.asked = asked
         self.native = asked is not None and asked.native
         self.early = False
         self.main = main
         self._loader = loader
-        self._py_spy = py_spy
+        self._program = program
+        self._folder = folder
         self._targets = {main.probe.pid: ProcessRow(main.probe.pid, main.probe.pid)}
         self._targets |= self._new_workers(NATIVE_WORKERS if self.native else MAX_WORKERS)
         self._workers = len(self._targets) - 1  # how many are read at a time
-        self._plan = plan(cores, len(self._targets), asked, main.stacks == "eager", slower)
-        self._gil_seconds = self._plan.gil_seconds
+        self._rate_hz, self._seconds, self._gil_seconds, self._cpu_limit_ns = plan(
+            cores, len(self._targets), asked, main.stacks == "eager", slower
+        )
         self._t_begin_ns, self._t_end_ns = now, 0
         hung_ns = NATIVE_HUNG_NS if self.native else HUNG_NS
-        self._deadline_ns = now + self._plan.seconds * S + hung_ns
+        self._deadline_ns = now + self._seconds * S + hung_ns
         self._merged = Merged()
         self.readings = Readings()
         self._failures: set[str] = set()
@@ -115,12 +99,12 @@ class StackCapture:
         self._stopped = set(stopped if self.native else ())
         self._recordings: list[Recording] = []
         for pid in self._targets:
-            self._read(pid, self._plan.seconds, self._plan.rate_hz, gil=False)
+            self._read(pid, self._seconds, self._rate_hz, gil=False)
 
     @property
     def reason(self) -> str | None:
         """Why there are no stacks; None if there are."""
-        if any(target.samples for target in self._targets.values()):
+        if self.samples:
             return None
         # Of several failures, one that can be fixed says more than that a worker had ended.
         return min(self._failures, key=lambda each: each == ENDED, default="py-spy took no sample")
@@ -147,7 +131,7 @@ class StackCapture:
         self._deadline_ns = now + seconds * S + HUNG_NS
         for pid, target in self._targets.items():
             if target.samples and pid not in self._ended:
-                self._read(pid, seconds, min(2 * self._plan.rate_hz, EAGER_HZ), gil=True)
+                self._read(pid, seconds, min(2 * self._rate_hz, EAGER_HZ), gil=True)
         return not self._recordings
 
     def close(self) -> None:
@@ -181,7 +165,7 @@ class StackCapture:
             number=self.number,
             t_begin_ns=self._t_begin_ns,
             t_end_ns=self._t_end_ns or now_ns(),
-            rate_hz=self._plan.rate_hz,
+            rate_hz=self._rate_hz,
             native=self.native,
             why="steady" if self.asked is None else "asked",
             nonce=None if self.asked is None else self.asked.nonce,
@@ -212,14 +196,14 @@ class StackCapture:
         return {pid: ProcessRow(pid, owner, one.worker, one.loader) for pid, one in ranked[:most]}
 
     def _read(self, pid: int, seconds: int, rate_hz: int, gil: bool) -> None:
-        spy, worker = self._py_spy, self._targets[pid].worker
+        worker = self._targets[pid].worker
         # With native frames threads are listed several times a reading. With workers, the training
         # process waits for those.
         if not (gil or self.native or (self._workers and worker is None)):
             self.readings.watch(pid)
-        command = spy.program, pid, spy.folder, rate_hz, seconds
+        command = self._program, pid, self._folder, rate_hz, seconds
         try:
-            self._recordings.append(spy.start(*command, native=self.native, gil=gil))
+            self._recordings.append(Recording(*command, native=self.native, gil=gil))
         except OSError as error:
             self._failures.add(f"py-spy cannot be started: {error.strerror or error}")
 
@@ -229,7 +213,7 @@ class StackCapture:
             self._failures.add("py-spy did not end in time and was stopped")
             for one in self._recordings:
                 one.kill()
-        elif not (self.native or self.early) and self._plan.cpu_limit_ns < sum(
+        elif not (self.native or self.early) and self._cpu_limit_ns < sum(
             one.cpu_ns() for one in self._recordings
         ):
             self.end_early()
@@ -238,7 +222,7 @@ class StackCapture:
         """Go on with the workers of a new epoch where those of the last have ended, or where there
         were none when the burst began."""
         self._workers = self._workers or min(len(self.main.workers), MAX_WORKERS)
-        left_ns = self._t_begin_ns + self._plan.seconds * S - now
+        left_ns = self._t_begin_ns + self._seconds * S - now
         at_work = [one.pid for one in self._recordings if not one.over]
         free = self._workers - sum(self._targets[pid].worker is not None for pid in at_work)
         if (
@@ -251,7 +235,7 @@ class StackCapture:
         new = self._new_workers(free)
         self._targets |= new
         for pid in new:
-            self._read(pid, left_ns // S, self._plan.rate_hz, gil=False)
+            self._read(pid, left_ns // S, self._rate_hz, gil=False)
 
     def _take_in(self) -> None:
         """Read what the ended recordings wrote."""
@@ -262,7 +246,7 @@ class StackCapture:
             if "Stopped sampling" in outcome.message:
                 self._ended.add(one.pid)
             if not one.gil:
-                self._take_stacks(one)
+                self._take_stacks(one, outcome)
             # py-spy counts the readings that found the GIL held; one that ended before its time
             # does not say of how many.
             elif outcome.status == 0 and outcome.samples is not None and one.pid not in self._ended:
@@ -273,13 +257,16 @@ class StackCapture:
         self._wake()
         self._recordings = []
 
-    def _take_stacks(self, one: Recording) -> None:
-        outcome, place = one.outcome(), list(self._targets).index(one.pid)
+    def _take_stacks(self, one: Recording, outcome: Outcome) -> None:
+        place = list(self._targets).index(one.pid)
         try:
             if outcome.status != 0:
                 raise ValueError(why_failed(outcome.message))
             self._targets[one.pid].samples = self._merged.add(
-                *(place, one.pid, one.output, self.native),
+                place,
+                one.pid,
+                one.output,
+                self.native,
                 lambda samples: self.readings.pairs(one.pid, samples, outcome.message),
             )
         except ValueError as error:

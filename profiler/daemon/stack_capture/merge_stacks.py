@@ -11,8 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...store.stacks.burst_file import MAX_DEPTH, StackRow
-from ...store.stacks.stack_samples import Frame, Wait
+from ...store.stacks.stack_samples import MAX_DEPTH, Frame, StackRow, Wait
 from .thread_waits import Seen
 
 MAX_INPUT_BYTES = 4 << 20
@@ -41,7 +40,7 @@ class Merged:
         pid: int,
         path: Path,
         native: bool,
-        pairs: Callable[[int], list[Seen | None] | None] = lambda samples: None,
+        pairs: Callable[[int], list[Seen | None] | None],
     ) -> int:
         """Add what py-spy wrote of one process; returns how many samples it took. `pairs(n)` is
         what the main thread did at each of the n samples.
@@ -76,7 +75,7 @@ class Merged:
         return self.frames.setdefault(found, len(self.frames))
 
     def kept(
-        self, slots: Sequence[Hashable] | None = None
+        self, slots: Sequence[Hashable]
     ) -> tuple[tuple[Frame, ...], tuple[StackRow, ...], int, tuple[Wait, ...]]:
         """The frames and stacks that fit, how many samples were dropped, and the waits.
 
@@ -107,11 +106,11 @@ class Merged:
             stacks.append(StackRow(process, thread, tuple(places[at] for at in stack), count, told))
         return tuple(frames[at] for at in places), tuple(stacks), dropped, tuple(waits)
 
-    def _sharers(self, slots: Sequence[Hashable] | None) -> dict[tuple[str, int], set[Hashable]]:
+    def _sharers(self, slots: Sequence[Hashable]) -> dict[tuple[str, int], set[Hashable]]:
         """By each lock that processes share: those that waited for it."""
         found: defaultdict[tuple[str, int], set[Hashable]] = defaultdict(set)
         for (process, _, _), seen in self.waits.items():
             for each in seen:
                 if each.key is not None:
-                    found[each.key].add(slots[process] if slots else process)
+                    found[each.key].add(slots[process])
         return found

@@ -98,20 +98,19 @@ class Recording:
         self.seconds = seconds
         self.output = folder / f".stacks-{pid}.json"
         self._said = folder / f".stacks-{pid}.txt"
-        self._outcome: Outcome | None = None
-        # Without --nonblocking py-spy stops the process while it reads it: only native frames need
-        # that.
-        options = {
-            "pid": pid,
-            "rate": rate_hz,
-            "duration": seconds,
-            "format": "speedscope",
-            "output": os.devnull if gil else self.output,
-        }
         command = [
-            *(program, "record", "--full-filenames", "--gil" if gil else "--idle"),
+            program,
+            "record",
+            "--full-filenames",
+            "--format=speedscope",
+            "--gil" if gil else "--idle",
+            # Without --nonblocking py-spy stops the process while it reads it: only native frames
+            # need that.
             "--native" if native else "--nonblocking",
-            *(f"--{name}={value}" for name, value in options.items()),
+            f"--pid={pid}",
+            f"--rate={rate_hz}",
+            f"--duration={seconds}",
+            f"--output={os.devnull if gil else self.output}",
         ]
         fd = os.open(self._said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
@@ -121,7 +120,6 @@ class Recording:
                 stdout=fd,
                 stderr=fd,
                 cwd="/",
-                close_fds=True,
                 env=ENVIRONMENT,
                 # A py-spy that stops a process must be let finish, or it may leave that process
                 # stopped. The sampler's one other thread only calls NVML, of which the child needs
@@ -160,24 +158,20 @@ class Recording:
             self._child.wait(1.0)
 
     def outcome(self) -> Outcome:
-        """How it ended; only once it is over. Removes the file of what it said."""
-        if self._outcome is None:
-            message = ""
-            with suppress(OSError):
-                with open(self._said, "rb") as file:
-                    message = file.read(MAX_ERROR_BYTES).decode("utf-8", "replace")
-                os.unlink(self._said)
-            counts = re.search(r"Samples: (\d{1,12}) Errors: (\d{1,12})", message)
-            samples, errors = map(int, counts.groups()) if counts else (None, None)
-            status = self._child.returncode
-            self._outcome = Outcome(-1 if status is None else status, samples, errors, message)
-        return self._outcome
+        """How it ended; only once it is over."""
+        message = ""
+        with suppress(OSError), open(self._said, "rb") as file:
+            message = file.read(MAX_ERROR_BYTES).decode("utf-8", "replace")
+        counts = re.search(r"Samples: (\d{1,12}) Errors: (\d{1,12})", message)
+        samples, errors = map(int, counts.groups()) if counts else (None, None)
+        status = self._child.returncode
+        return Outcome(-1 if status is None else status, samples, errors, message)
 
     def clear(self) -> None:
         """Remove what it wrote."""
-        self.outcome()
-        with suppress(OSError):
-            os.unlink(self.output)
+        for path in (self.output, self._said):
+            with suppress(OSError):
+                os.unlink(path)
 
 
 def _ends_with_parent(parent: int, number: int) -> Callable[[], Any]:
@@ -233,7 +227,7 @@ def try_stacks(program: str, root: Path = Path("/")) -> str | None:
                 assert subject.stdout is not None
                 subject.stdout.readline()
                 dump = subprocess.run(
-                    [program, "dump", "--nonblocking", "--pid", str(subject.pid)],
+                    [program, "dump", "--nonblocking", f"--pid={subject.pid}"],
                     stdin=nothing,
                     capture_output=True,
                     timeout=PATIENCE_S,

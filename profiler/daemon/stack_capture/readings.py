@@ -17,6 +17,7 @@ import select
 import struct
 import time
 from calendar import timegm
+from collections import Counter
 from contextlib import suppress
 
 from .thread_waits import Seen, ThreadWaits
@@ -42,7 +43,7 @@ class Readings:
         self.reason: str | None = None
         self._waits = ThreadWaits()
         self._watched: dict[int, int] = {}  # watch → process
-        self._own: dict[int, int] = {}  # listings that we ourselves have made
+        self._own = Counter[int]()  # listings that we ourselves have made
         self._seen: dict[int, list[tuple[int, Seen | None]]] = {}
         self._held: list[int] = []  # the kernel forgets a folder that nobody has open
         self._fd = -1
@@ -78,8 +79,7 @@ class Readings:
                 return
             with suppress(OSError, ValueError):
                 select.select([self._fd], [], [], left)
-                while True:  # until nothing is left, which is an error
-                    self._take()
+            self._take()
 
     def close(self) -> None:
         for fd in (self._fd, *self._held):
@@ -90,9 +90,7 @@ class Readings:
     def pairs(self, pid: int, samples: int, said: str) -> list[Seen | None] | None:
         """What the main thread did at each of py-spy's samples of it; None where they cannot be
         paired. `said`: what py-spy logged."""
-        with suppress(OSError, ValueError):
-            while True:
-                self._take(too_late=True)
+        self._take(too_late=True)
         seen = self._seen.get(pid, [])[_TRIALS:]
         for day, fraction in _FAILED.findall(said):
             at_ns = timegm(time.strptime(day, "%Y-%m-%dT%H:%M:%S")) * 1_000_000_000 + int(fraction)
@@ -107,23 +105,29 @@ class Readings:
         return [what for _, what in seen[:samples]]
 
     def _take(self, too_late: bool = False) -> None:
-        opened: dict[int, int] = {}
-        data = os.read(self._fd, 1 << 14)
-        at = 0
-        while at < len(data):
-            watch, mask, _, length = _EVENT.unpack_from(data, at)
-            at += _EVENT.size + length
-            pid = self._watched.get(watch)
-            if pid is not None and mask & IN_OPEN:
-                if self._own.get(pid, 0):
-                    self._own[pid] -= 1
-                else:
-                    opened[pid] = opened.get(pid, 0) + 1
-        for pid, times in opened.items():
-            # Of several at once, all but the last are over.
-            now, seen = time.time_ns(), self._seen[pid]
-            seen += [(now, None)] * (times - 1)
-            seen.append((now, None if too_late else self._look(pid)))
+        """What the kernel has given notice of, until nothing is left."""
+        while data := self._told():
+            opened = Counter[int]()
+            at = 0
+            while at < len(data):
+                watch, mask, _, length = _EVENT.unpack_from(data, at)
+                at += _EVENT.size + length
+                pid = self._watched.get(watch)
+                if pid is not None and mask & IN_OPEN:
+                    if self._own[pid]:
+                        self._own[pid] -= 1
+                    else:
+                        opened[pid] += 1
+            for pid, times in opened.items():
+                # Of several at once, all but the last are over.
+                now, seen = time.time_ns(), self._seen[pid]
+                seen += [(now, None)] * (times - 1)
+                seen.append((now, None if too_late else self._look(pid)))
+
+    def _told(self) -> bytes:
+        with suppress(OSError):
+            return os.read(self._fd, 1 << 14)
+        return b""
 
     def _look(self, pid: int) -> Seen | None:
         before = self._waits.listings
@@ -134,5 +138,5 @@ class Readings:
         except (OSError, ValueError, IndexError) as error:  # it has ended, or an odd kernel
             self.reason = self.reason or f"{REFUSED}: {type(error).__name__}"
         finally:
-            self._own[pid] = self._own.get(pid, 0) + self._waits.listings - before
+            self._own[pid] += self._waits.listings - before
         return None

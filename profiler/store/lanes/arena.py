@@ -75,8 +75,22 @@ class Block:
         self.words[COMMITTED] = 0
         self.buf[WINDOW_AT : WINDOW_AT + len(blanks)] = blanks
         BLOCK.pack_into(
-            *(self.buf, 0, generation, 0, first, 0, IN_USE, kind.size, capacity, number, position),
-            *(file.capacity, file.first_seq, self.size, name.encode(), kind.name.encode()),
+            self.buf,
+            0,
+            generation,
+            0,
+            first,
+            0,
+            IN_USE,
+            kind.size,
+            capacity,
+            number,
+            position,
+            file.capacity,
+            file.first_seq,
+            self.size,
+            name.encode(),
+            kind.name.encode(),
         )
         self.words[GENERATION] = generation + 1
 
@@ -117,8 +131,11 @@ class Arena:
         self._at = self._end = 0
 
     def block(self, size: int) -> Block | None:
-        """A block of this many bytes (a power of two, at least SMALLEST_BLOCK); None where none is
-        to be had, or nobody would keep it: the lane then writes each record to its file itself."""
+        """A block of this many bytes, a power of two from SMALLEST_BLOCK to half a chunk.
+
+        None where none is to be had, or nobody would keep it: the lane then writes each record to
+        its file itself.
+        """
         with self._lock:
             if not self.kept():
                 return None
@@ -127,7 +144,7 @@ class Arena:
                 return free.pop()
             try:
                 if self._at + size > self._end:
-                    self._grow(size)
+                    self._grow()
             except (OSError, ValueError, AttributeError) as error:
                 if not is_ours(error):
                     raise
@@ -161,13 +178,10 @@ class Arena:
         if not self._chunks:
             return True
         (last,) = _LONG.unpack_from(self._chunks[0][0], KEPT_OFFSET)
-        if now_ns() - max(last, self._begun_ns) > SILENT_NS and not self._keeper_lives():
+        silent = now_ns() - max(last, self._begun_ns) > SILENT_NS
+        if silent and self._keeper_pid and not os.path.exists(f"/proc/{self._keeper_pid}"):
             self._keeper = None
         return self._keeper is not None
-
-    def _keeper_lives(self) -> bool:
-        """True where its process id is not known."""
-        return self._keeper_pid is None or os.path.exists(f"/proc/{self._keeper_pid}")
 
     def abandon(self) -> None:
         """In a forked child: the memory is the parent's."""
@@ -179,10 +193,8 @@ class Arena:
         self.flush()
         self.abandon()
 
-    def _grow(self, least: int) -> None:
+    def _grow(self) -> None:
         size = self._next_bytes
-        while size < CHUNK_HEADER_BYTES + least:
-            size *= 2
         fd = _sealed_memory(size)
         try:
             chunk = map_memory(fd, size)

@@ -70,10 +70,8 @@ class Copier:
 
     def __init__(self, chunk: memoryview, directory: str) -> None:
         """Raises ValueError for memory that is no chunk."""
-        if len(chunk) < CHUNK_HEADER_BYTES or bytes(chunk[:8]) != MAGIC:
-            raise ValueError("not a chunk")
-        _, version, self.pid, size, _, _ = CHUNK.unpack_from(chunk)
-        if version != VERSION or size != len(chunk):
+        magic, version, _, size, _, _ = CHUNK.unpack_from(chunk)
+        if (magic, version, size) != (MAGIC, VERSION, len(chunk)):
             raise ValueError("not a chunk of this version")
         self.chunk = chunk
         self.directory = directory

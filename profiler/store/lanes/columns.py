@@ -6,8 +6,6 @@ which nothing was measured takes no memory.
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,7 +20,7 @@ from ...base.metadata import clean
 from ...base.schema import BATCH, Field, Schema
 from .compacted import Compacted
 from .lane_reader import TYPES, read_header, read_records
-from .segment_file import batch_lanes, segments
+from .segment_file import segments
 
 Array = npt.NDArray[Any]
 
@@ -64,9 +62,9 @@ class Columns(Mapping[str, Array]):
         """Whether at least one value of this column was measured."""
         return bool(np.any(self[name] >= 0))
 
-    @classmethod
-    def empty(cls, schema: Schema) -> Columns:
-        return cls({f.name: _unmeasured(f, 0, f.count) for f in schema.fields}, 0)
+    @staticmethod
+    def empty(schema: Schema) -> Columns:
+        return ColumnsBuilder(schema).columns()
 
 
 @dataclass(frozen=True)
@@ -134,21 +132,15 @@ def _read_once(directory: Path, name: str, schema: Schema, last: bool) -> LaneCo
 def _unborn(path: Path) -> bool:
     """Whether a newest segment was only just created (or its process killed then): no header yet,
     so no records."""
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            return False
-        with path.open("rb") as file:
-            return not file.read(8).strip(b"\0")
-    except OSError:
-        return False
+    with suppress(OSError):
+        if path.is_file():
+            with path.open("rb") as file:
+                return not file.read(8).strip(b"\0")
+    return False
 
 
-def read_batches(directory: Path, loader: int, read: LaneSource = read_lane) -> LaneContent:
-    """All batches of a process's loader in order of time, with their compute times."""
-    try:
-        lanes = [name for index, name in batch_lanes(os.listdir(directory)) if index == loader]
-    except OSError:
-        lanes = []
+def read_batches(directory: Path, lanes: list[str], read: LaneSource) -> LaneContent:
+    """All batches of these lanes of a loader in order of time, with their compute times."""
     contents = [read(directory, name, BATCH) for name in lanes]
     totals = Compacted()
     for each in contents:

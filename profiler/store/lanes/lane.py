@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ...base.batch_record import OWN
 from ...base.clock import thread_cpu_ns
@@ -47,10 +47,6 @@ LARGEST_BLOCK_BYTES = 1 << 17
 
 Notifier = Callable[[str], None]
 Patches = Iterable[tuple[int, bytes]]
-
-
-class _Committed(Protocol):
-    def __setitem__(self, index: int, value: int, /) -> None: ...
 
 
 class Window:
@@ -192,7 +188,6 @@ class Lane(LaneState):
         self.count = 0
         self.moved_ns = 0  # CPU time that moving to this window took: files, memory and all
         self.buf: memoryview | bytearray
-        self.committed: _Committed
         self._scratch()
 
     def roll(self) -> int:
@@ -331,7 +326,7 @@ class Lane(LaneState):
             window = Window(file, position, bytearray(WINDOW_AT) + blanks, None)
             if not position:
                 file.write(0, b"", 0)  # it is there from now on
-            committed: _Committed = window
+            committed: Any = window
         else:
             block.begin(self.name, file, self.number, position, first, capacity, blanks)
             window, committed = Window(file, position, block.buf, block), block.committed

@@ -85,10 +85,11 @@ def read_header(path: Path, schema: Schema | None = None) -> SegmentInfo:
         name, schema_version, dtype = _described(described, record_bytes)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise RunUnreadable(f"{shown} is corrupt: its schema makes no sense") from error
-    if schema is not None and name != schema.name:
-        raise RunUnreadable(f"{shown} does not hold {schema.name} records")
-    if schema is not None and schema_version > schema.version:
-        raise RunUnreadable(f"{shown} was written by a newer Loaderscope: upgrade to read it")
+    if schema is not None:
+        if name != schema.name:
+            raise RunUnreadable(f"{shown} does not hold {schema.name} records")
+        if schema_version > schema.version:
+            raise RunUnreadable(f"{shown} was written by a newer Loaderscope: upgrade to read it")
     committed = min(committed, capacity, (size - HEADER_BYTES) // record_bytes)
     return SegmentInfo(path, dtype, capacity, first_seq, committed)
 
@@ -119,9 +120,7 @@ def _described(data: bytes, record_bytes: int) -> tuple[str, int, np.dtype[Any]]
     return schema, version, dtype
 
 
-def read_records(
-    info: SegmentInfo, start: int = 0, count: int | None = None
-) -> tuple[Records, int]:
+def read_records(info: SegmentInfo, start: int = 0, count: int = MAX_SEQ) -> tuple[Records, int]:
     """The committed records from this one on, at most `count`, and how many of their values are
     impossible: those are given as not measured. The file is read, not mapped: no bus error, no
     race.
@@ -130,7 +129,7 @@ def read_records(
     it has. Raises RunUnreadable where it cannot be read.
     """
     size = info.dtype.itemsize
-    wanted = info.committed - start if count is None else min(count, info.committed - start)
+    wanted = min(count, info.committed - start)
     try:
         with info.path.open("rb", buffering=0) as file:
             file.seek(HEADER_BYTES + start * size)

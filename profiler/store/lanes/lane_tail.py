@@ -1,39 +1,62 @@
-"""Reading a lane while it is being written, without NumPy: each call gives the records that are
-new."""
+"""Reading lanes while they are being written, without NumPy: each call gives the records that are
+new. Of batches they tell what the loops of a live process do now: how much of a step is waiting,
+and whether that can be judged."""
 
 from __future__ import annotations
 
+import os
 import struct
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from ...base.schema import Schema
+from ...base.schema import BATCH, Schema
 from .segment_file import (
     FORMAT_VERSION,
     HEADER,
     HEADER_BYTES,
     MAGIC,
+    batch_lanes,
     segment_number,
     segment_path,
     segments,
 )
 
+WAITING_SHARE = 0.1  # of a step; with less, faster loading would not be noticed
+S = 1_000_000_000
+# (batches, time, share of waiting, length of a step): a loop that has them all is steady. A first
+# try of a loader is stopped after some seconds, so a loop that waits for a quarter of each step is
+# judged sooner, if reading stacks costs its steps little (benchmarks/stacks_cost.py).
+STEADY = (
+    (20, 3 * S, 0.0, 0),
+    (10, S // 2, 0.25, 2_000_000),
+    (4, S, 0.25, 2_000_000),
+)
+EAGER = ((6, S, 0.0, 0), *STEADY)
+AT_MOST = 256  # records read at a time
 
+_FIELDS = [
+    [field.name for field in BATCH.fields].index(name)
+    for name in ("seq", "t_ns", "wait_ns", "epoch")
+]
+
+
+@dataclass
 class LaneTail:
     """Follows the segments of one lane. A file that is no such lane gives nothing; a damaged one,
-    nothing more."""
+    nothing more.
 
-    def __init__(
-        self, directory: Path, name: str, schema: Schema, at_most: int | None = None
-    ) -> None:
-        """`at_most`: of more new records in a segment than this, only the latest are read. It then
-        begins with the newest segment."""
-        self.directory = directory
-        self.name = name
-        self.schema = schema
-        self.at_most = at_most
-        self.given_up: str | None = None
-        self._number = -1  # of the segment being read
-        self._taken = 0  # records taken from it
+    `at_most`: of more new records in a segment than this, only the latest are read. It then begins
+    with the newest segment.
+    """
+
+    directory: Path
+    name: str
+    schema: Schema
+    at_most: int | None = None
+    given_up: str | None = None
+    _number: int = -1  # of the segment being read
+    _taken: int = 0  # records taken from it
 
     def new(self) -> list[tuple[float, ...]]:
         """The records committed since the last call, in order, each with all fields of the schema.
@@ -43,7 +66,7 @@ class LaneTail:
             try:
                 full, following = self._take(found), self._number + 1
             except FileNotFoundError:  # not made yet, or removed while later ones exist
-                numbers = [segment_number(path) for path in segments(self.directory, self.name)]
+                numbers = map(segment_number, segments(self.directory, self.name))
                 later = [number for number in numbers if number > self._number]
                 if self._number < 0 and self.at_most is not None:
                     later = later[-1:]
@@ -84,3 +107,82 @@ class LaneTail:
                     found.append(record)
                     self._taken += 1
             return bool(self._taken >= capacity)
+
+
+class Loop:
+    """One lane of batches: what its loop did since the first `look`."""
+
+    def __init__(self, directory: Path, lane: str, loader: int) -> None:
+        self.loader = loader
+        self._tail = LaneTail(directory, lane, BATCH, AT_MOST)
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget what was read."""
+        self.batches = self.wait_ns = self.step_ns = self._steps = 0
+        self.first_ns = self.last_ns = -1
+        self._previous: tuple[int, int, int] | None = None  # seq, epoch, hand-over
+
+    def look(self) -> None:
+        for record in self._tail.new():
+            seq, t_ns, wait_ns, epoch = (int(record[at]) for at in _FIELDS)
+            if t_ns < 0 or wait_ns < 0:
+                continue
+            handed = t_ns + wait_ns
+            self.batches += 1
+            self.first_ns = handed if self.first_ns < 0 else self.first_ns
+            self.last_ns = handed
+            if self._previous is not None and self._previous[:2] == (seq - 1, epoch):
+                # Without the first batch of an epoch, which waits for the workers to start.
+                step_ns = handed - self._previous[2]
+                if wait_ns <= step_ns:
+                    self.wait_ns += wait_ns
+                    self.step_ns += step_ns
+                    self._steps += 1
+            self._previous = seq, epoch, handed
+
+    @property
+    def step_mean_ns(self) -> float | None:
+        """A step, on average; None before there are two batches of an epoch."""
+        return self.step_ns / self._steps if self._steps else None
+
+    @property
+    def waiting_share(self) -> float:
+        return self.wait_ns / self.step_ns if self.step_ns > 0 else 0.0
+
+    def is_steady(self, eager: bool) -> bool:
+        span_ns, step_ns = self.last_ns - self.first_ns, self.step_mean_ns or 0.0
+        return any(
+            self.batches >= batches
+            and span_ns >= least_ns
+            and self.waiting_share >= share
+            and step_ns >= least_step_ns
+            for batches, least_ns, share, least_step_ns in (EAGER if eager else STEADY)
+        )
+
+
+class Watcher:
+    """The loops of one training process."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.loops: dict[str, Loop] = {}
+
+    def look(self) -> None:
+        """Read what the process recorded since the last call. Never raises."""
+        with suppress(OSError):
+            for loader, lane in batch_lanes(os.listdir(self.directory)):
+                if lane not in self.loops:
+                    self.loops[lane] = Loop(self.directory, lane, loader)
+        for loop in self.loops.values():
+            loop.look()
+
+    def forget(self) -> None:
+        """Count only what follows."""
+        for loop in self.loops.values():
+            loop.begin_anew()
+
+    def steady(self, eager: bool = False) -> list[Loop]:
+        """The loops that can be judged, the one that waited longest first."""
+        found = [loop for loop in self.loops.values() if loop.is_steady(eager)]
+        return sorted(found, key=lambda loop: -loop.wait_ns)

@@ -51,11 +51,6 @@ class LaneWindow:
     _parts: dict[int, Records] = field(default_factory=dict)  # the segments, oldest first
 
     @property
-    def rows(self) -> int:
-        """Records in memory."""
-        return sum(map(len, self._parts.values()))
-
-    @property
     def newest_seq(self) -> int:
         """Number of the newest record, 0 before the first."""
         newest = self._edge(-1)
@@ -100,9 +95,9 @@ class LaneWindow:
     def content(self, t_ns: int | None = None) -> LaneContent:
         """The newest records with the totals of the others; with `t_ns`, those written until then,
         without totals."""
-        parts = list(self._parts.values()) if t_ns is None else self._until(t_ns)
+        parts = self._parts if t_ns is None else self._until(t_ns)
         builder = ColumnsBuilder(self.schema)
-        for part in parts:
+        for part in parts.values():
             builder.add(part)
         return LaneContent(builder.columns(), self.compacted if t_ns is None else Compacted())
 
@@ -128,29 +123,39 @@ class LaneWindow:
         return Path(segment_path(self.directory, self.name, number))
 
     def _on_disk(self) -> list[int]:
-        return [segment_number(path) for path in segments(self.directory, self.name)]
+        return list(map(segment_number, segments(self.directory, self.name)))
 
     def _attach(self) -> bool:
         """Begin with the newest segments, as many as the window needs."""
         on_disk = self._on_disk()
+        self._parts = self._newest(on_disk)
+        if self._parts:
+            self._behind = on_disk[0]
+            self.version += 1
+        return bool(self._parts)
+
+    def _newest(self, numbers: list[int], t_ns: int | None = None) -> dict[int, Records]:
+        """Of these segments the newest, as many as make up `keep_rows` records; with `t_ns`, of
+        records until then."""
         found: dict[int, Records] = {}
-        for number in reversed(on_disk):
+        for number in reversed(numbers):
+            records = self._parts.get(number)
             try:
-                records, _ = read_segment(self._path(number), self.schema)
+                if records is None:
+                    read = read_segment if t_ns is None else _old_segment
+                    records, _ = read(self._path(number), self.schema)
             except RunUnreadable:
                 if found:
                     break
                 continue  # the newest may not be complete yet
+            if t_ns is not None:
+                records = records[records[self.schema.fields[1].name] <= t_ns]
             if found and records.dtype != next(iter(found.values())).dtype:
                 break
             found[number] = records
             if sum(map(len, found.values())) >= self.keep_rows:
                 break
-        if found:
-            self._parts = dict(reversed(found.items()))
-            self._behind = on_disk[0]
-            self.version += 1
-        return bool(found)
+        return dict(reversed(found.items()))
 
     def _grow(self) -> bool:
         """Read what is new in the newest segment, and what was patched into its last records. True
@@ -177,13 +182,13 @@ class LaneWindow:
     def _trim(self) -> None:
         """Drop the oldest segments in memory, as long as enough remains."""
         while len(self._parts) > 1 and not self.pending:
-            oldest = min(self._parts)
-            if self.rows - len(self._parts[oldest]) < self.keep_rows:
+            oldest, *newer = self._parts.values()
+            if sum(map(len, newer)) < self.keep_rows:
                 return
-            part = self._parts.pop(oldest)
+            del self._parts[min(self._parts)]
             self._behind = min(self._parts)
             if self.totals:
-                self._sum_up(part, self._edge(0))
+                self._sum_up(oldest, self._edge(0))
 
     def _sum_up(self, records: Records, following: Records | None) -> None:
         """Add records to the totals, unless those hold them already."""
@@ -198,7 +203,7 @@ class LaneWindow:
         if self.on_older is not None:
             self.on_older(records, compute)
 
-    def _until(self, t_ns: int) -> list[Records]:
+    def _until(self, t_ns: int) -> dict[int, Records]:
         """At least `keep_rows` records, as far as there are, up to the newest at this time."""
 
         def begins_ns(number: int) -> int:
@@ -206,20 +211,7 @@ class LaneWindow:
             return MAX_SEQ if begun is None else begun
 
         numbers = self._on_disk()
-        parts: list[Records] = []
-        with suppress(RunUnreadable):
-            for number in reversed(numbers[: bisect_right(numbers, t_ns, key=begins_ns)]):
-                records = self._parts.get(number)
-                if records is None:
-                    records = _old_segment(self._path(number), self.schema)
-                if not parts:
-                    records = records[records[self.schema.fields[1].name] <= t_ns]
-                elif records.dtype != parts[0].dtype:
-                    break
-                parts.insert(0, records)
-                if sum(map(len, parts)) >= self.keep_rows:
-                    break
-        return parts
+        return self._newest(numbers[: bisect_right(numbers, t_ns, key=begins_ns)], t_ns)
 
     def _first_record(self, number: int) -> Records | None:
         """The first record of a segment, None where it cannot be read."""
@@ -233,6 +225,4 @@ class LaneWindow:
         return records[:1] if len(records) else None
 
 
-@lru_cache(maxsize=8)  # a moment that is looked at again is not read again
-def _old_segment(path: Path, schema: Schema) -> Records:
-    return read_segment(path, schema)[0]
+_old_segment = lru_cache(maxsize=8)(read_segment)  # a moment looked at again is not read again

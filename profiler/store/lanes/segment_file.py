@@ -13,9 +13,7 @@ import errno
 import os
 import re
 import struct
-import threading
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,35 +41,33 @@ class SegmentFile(NamedTuple):
     capacity: int
     first_seq: int
 
-    def header(self, committed: int) -> bytes:
-        """Raises ValueError for a schema that does not fit."""
+    def _header(self, committed: int) -> bytes:
         kind, described = self.schema, self.schema.described
-        if SCHEMA_OFFSET + len(described) > HEADER_BYTES:
-            raise ValueError(f"the schema of lane {kind.name!r} does not fit the header")
         head = HEADER.pack(
-            *(MAGIC, FORMAT_VERSION, HEADER_BYTES, kind.size, self.capacity, self.first_seq),
-            *(committed, len(described)),
+            MAGIC,
+            FORMAT_VERSION,
+            HEADER_BYTES,
+            kind.size,
+            self.capacity,
+            self.first_seq,
+            committed,
+            len(described),
         )
         return (head.ljust(SCHEMA_OFFSET, b"\0") + described).ljust(HEADER_BYTES, b"\0")
 
     def write(self, position: int, records: Bytes, committed: int, only_more: bool = False) -> None:
         """Bring these records, the first of which is number `position` of the file, and then the
         count; with `only_more`, unless the file counts as many already. The header is written
-        whole: it heals a file cut short.
+        whole: it heals a file cut short. A file without one has no records for readers, so two
+        processes may make it at the same moment.
 
         Raises OSError: FileNotFoundError where a file that had records is gone.
         """
-        try:
-            fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
-            if position:
-                raise
-            self._create()
-            fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | (0 if position else os.O_CREAT), 0o600)
         try:
             write_all(fd, records, HEADER_BYTES + position * self.schema.size)
             if not only_more or _counted(fd) < committed:
-                write_all(fd, self.header(committed), 0)
+                write_all(fd, self._header(committed), 0)
         finally:
             os.close(fd)
 
@@ -83,28 +79,6 @@ class SegmentFile(NamedTuple):
                 write_all(fd, data, offset)
         finally:
             os.close(fd)
-
-    def _create(self) -> None:
-        """It appears complete, with no records; another process or thread may have made it in the
-        meantime."""
-        folder, name = os.path.split(self.path)
-        making = os.path.join(folder, f".{name}.{os.getpid()}.{threading.get_ident()}")
-        fd = os.open(making, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        try:
-            write_all(fd, self.header(0), 0)
-            self._appear(making)
-        finally:
-            os.close(fd)
-            with suppress(OSError):
-                os.unlink(making)
-
-    def _appear(self, making: str) -> None:
-        try:
-            os.link(making, self.path)
-        except FileExistsError:
-            pass
-        except OSError:  # a file system without hard links
-            os.rename(making, self.path)
 
 
 def _counted(fd: int) -> int:

@@ -4,6 +4,7 @@ all its batches."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -18,15 +19,9 @@ def batches_an_epoch(config: Mapping[str, Scalar]) -> tuple[int, int] | None:
     """(fewest, most) batches that one epoch of a loader with this configuration has; None where its
     sampler alone knows. They differ by one where ranks share the data."""
     length, size = config.get("dataset_len"), config.get("batch_size")
-    if (
-        type(length) is not int
-        or type(size) is not int
-        or length <= 0
-        or size <= 0
-        or config.get("replicas") == 0
-    ):
-        return None
     ranks = config.get("replicas")
+    if type(length) is not int or type(size) is not int or min(length, size) <= 0 or ranks == 0:
+        return None
     if type(ranks) is int:
         least, most = length // ranks, -(-length // ranks)
     elif config.get("sampler_plain") is True:
@@ -45,14 +40,14 @@ def with_ends(epochs: Columns, batches: Columns, config: Mapping[str, Scalar]) -
     if not len(open_) or not batches.rows:
         return epochs
     expected = batches_an_epoch(config)
-    numbers, last, counts = np.unique(batches["epoch"][::-1], return_index=True, return_counts=True)
-    ends = (batches.rows - 1 - last).tolist()
-    place = dict(zip(numbers.tolist(), zip(ends, counts.tolist(), strict=True), strict=True))
+    epoch_of = batches["epoch"].tolist()
+    counts, last = Counter(epoch_of), {epoch: at for at, epoch in enumerate(epoch_of)}
     filled = {name: epochs[name].copy() for name in ("batches", "t_end_ns", "how")}
     for row in open_.tolist():
-        at, count = place.get(int(epochs["epoch"][row]), (-1, 0))
-        if at < 0:
+        epoch = int(epochs["epoch"][row])
+        if epoch not in last:
             continue
+        at, count = last[epoch], counts[epoch]
         filled["batches"][row] = count
         if expected is not None and 0 < expected[0] <= count <= expected[1]:
             filled["t_end_ns"][row] = batches["t_ns"][at] + max(0, int(batches["wait_ns"][at]))

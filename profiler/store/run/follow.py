@@ -21,11 +21,11 @@ from ...base.errors import RunUnreadable
 from ...base.facts import EndedProcess
 from ...base.liveness import Liveness
 from ...base.schema import Schema
-from ...base.tolerant import read_as
+from ...base.tolerant import read_or_empty
 from ..lanes.columns import Columns, LaneContent
 from ..lanes.lane_window import LaneWindow
 from .history import Course, History
-from .run import LoaderRun, ProcessRun, Run
+from .run import LoaderRun, Run
 from .run_finder import run_ids
 from .run_reader import glance, read_run
 
@@ -78,28 +78,23 @@ def state_of(path: Path, liveness: Liveness) -> str:
 class Follower:
     """One run directory, followed. Not for two threads at a time."""
 
-    def __init__(
-        self,
-        path: Path,
-        liveness: Liveness | None = None,
-        clock: Callable[[], int] = time.monotonic_ns,
-    ) -> None:
+    def __init__(self, path: Path, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self.path = path
         self.state = "unknown"
         self.version = 0
-        self._liveness = liveness or Liveness()
+        self._liveness = Liveness()
         self._clock = clock
-        self._looked_ns: int | None = None
+        self._look_due_ns = 0
         self._seen: object = None
         self._windows: dict[tuple[Path, str], LaneWindow] = {}
-        self._histories: dict[Place, History] = {}
         self._chosen: Place | None = None
+        self._history: History | None = None  # of its older batches
         self._last: Run | None = None
 
     def poll(self) -> bool:
         """Read what is new; True if there is anything to show that was not there before."""
         fresh = self._look()
-        for window in list(self._windows.values()):
+        for window in self._windows.values():
             fresh = window.poll() or fresh
         if fresh:
             self.version += 1
@@ -110,7 +105,7 @@ class Follower:
         none are left."""
         until = self._clock() + int(seconds * 1e9)
         more = False
-        for window in list(self._windows.values()):
+        for window in self._windows.values():
             while window.catch_up():
                 more = True
                 if self._clock() >= until:
@@ -152,21 +147,17 @@ class Follower:
         ends = [t for w in windows if (t := w.end_ns()) is not None]
         return (min(begins), max(ends)) if begins and ends else None
 
-    def course(self, process: ProcessRun, loader: LoaderRun) -> Course:
-        """The loader's whole course: what is in the totals, and the batches of `loader`."""
-        place = Place(process.path.name, loader.index)
-        history = self._histories.get(place)
-        if history is None:
-            begun = loader.batches["t_ns"]
-            history = History(process.clock_ns or (int(begun[0]) if len(begun) else 0))
+    def course(self, loader: LoaderRun) -> Course:
+        """The chosen loader's whole course: what is in the totals, and the batches of `loader`."""
+        history = self._history or History(0)
         return history.course(loader.batches, loader.batches["compute_ns"])
 
     def _look(self) -> bool:
         """Whether processes, loaders or the state changed; looked at once a second."""
         now = self._clock()
-        if self._looked_ns is not None and now - self._looked_ns < LOOK_NS:
+        if now < self._look_due_ns:
             return False
-        self._looked_ns = now
+        self._look_due_ns = now + LOOK_NS
         state = state_of(self.path, self._liveness)
         seen = (state, _descriptions(self.path))
         if seen == self._seen:
@@ -179,31 +170,23 @@ class Follower:
         if place == self._chosen:
             return
         self._chosen = place
-        self._histories.clear()
-        for key in [key for key, window in self._windows.items() if window.schema.name == "batch"]:
-            del self._windows[key]
+        self._history = None
+        self._windows = {k: w for k, w in self._windows.items() if w.schema.name != "batch"}
 
     def _window(self, directory: Path, name: str, schema_: Schema) -> LaneWindow:
         window = self._windows.get((directory, name))
         if window is None:
             batch = schema_.name == "batch"
-            on_older = self._history(directory).add if batch else None
-            rows = ROWS[schema_.name]
+            if batch and self._history is None:
+                # From the host's start on where it is gone, or torn.
+                facts = read_or_empty(EndedProcess, directory / "process.json")
+                self._history = History(facts.clock_ns or 0)
+            on_older = self._history.add if batch and self._history is not None else None
             window = self._windows[directory, name] = LaneWindow(
-                directory, name, schema_, rows, batch, on_older
+                directory, name, schema_, ROWS[schema_.name], batch, on_older
             )
             window.poll()
         return window
-
-    def _history(self, directory: Path) -> History:
-        assert self._chosen is not None
-        if self._chosen not in self._histories:
-            try:
-                begun = read_as(EndedProcess, directory / "process.json").clock_ns
-            except RunUnreadable:  # gone, or torn: from the host's start on, then
-                begun = None
-            self._histories[self._chosen] = History(begun or 0)
-        return self._histories[self._chosen]
 
 
 def _descriptions(path: Path) -> list[tuple[str, int, int]]:

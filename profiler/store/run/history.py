@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,6 @@ import numpy.typing as npt
 # More steps than any screen has columns; when they are used up, two become one.
 BINS = 512
 FIRST_STEP_NS = 500_000_000
-
-_SUMS = ("batches", "samples", "lost_ns", "step_ns")
 
 Floats = npt.NDArray[np.float64]
 
@@ -41,47 +40,35 @@ class History:
     def __init__(self, begin_ns: int) -> None:
         self.begin_ns = begin_ns
         self.step_ns = FIRST_STEP_NS
-        self._sums = np.zeros((len(_SUMS), BINS))
+        self._sums = np.zeros((4, BINS))  # of batches, samples, lost and busy time
 
     def add(self, batches: Any, compute: npt.NDArray[np.int64] | None) -> None:
         """Add batches, given as anything indexed by column name, with their compute times (-1:
         unknown)."""
         if not len(batches["t_ns"]):
             return
-        handed, values = _values(batches, compute)
+        wait = batches["wait_ns"].clip(0)
+        stall = batches["stall_ns"]
+        lost = np.where(stall >= 0, np.minimum(stall, wait), wait)
+        busy = wait if compute is None else wait + compute.clip(0)
+        handed = batches["t_ns"] + wait
         self._make_room(int(handed.max()))
         where = ((handed - self.begin_ns) // self.step_ns).clip(0, BINS - 1)
+        values = np.ones(len(wait)), batches["samples"].clip(0), lost, busy
         for number, value in enumerate(values):
             self._sums[number] += np.bincount(where, weights=value, minlength=BINS)
 
-    def course(self, batches: Any = None, compute: npt.NDArray[np.int64] | None = None) -> Course:
+    def course(self, batches: Any, compute: npt.NDArray[np.int64]) -> Course:
         """What was added, and these batches too, which stay apart: they may still change."""
-        whole = History(self.begin_ns)
-        whole.step_ns, whole._sums = self.step_ns, self._sums.copy()
-        if batches is not None:
-            whole.add(batches, compute)
+        whole = deepcopy(self)
+        whole.add(batches, compute)
         filled = np.flatnonzero(whole._sums[0])
         begin, end = (int(filled[0]), int(filled[-1]) + 1) if len(filled) else (0, 0)
-        counted, samples, lost, busy = (row[begin:end] for row in whole._sums)
-        return Course(
-            whole.begin_ns + begin * whole.step_ns, whole.step_ns, counted, samples, lost, busy
-        )
+        sums = (row[begin:end] for row in whole._sums)
+        return Course(whole.begin_ns + begin * whole.step_ns, whole.step_ns, *sums)
 
     def _make_room(self, t_ns: int) -> None:
         while t_ns - self.begin_ns >= self.step_ns * BINS:
             self.step_ns *= 2
             halved = self._sums[:, 0::2] + self._sums[:, 1::2]
             self._sums = np.concatenate([halved, np.zeros_like(halved)], axis=1)
-
-
-def _values(
-    batches: Any, compute: npt.NDArray[np.int64] | None
-) -> tuple[npt.NDArray[np.int64], list[Floats]]:
-    wait = np.asarray(batches["wait_ns"]).clip(0)
-    stall = np.asarray(batches["stall_ns"])
-    lost = np.where(stall >= 0, np.minimum(stall, wait), wait).astype(np.float64)
-    busy = wait.astype(np.float64)
-    if compute is not None:
-        busy += compute.clip(0)
-    samples = np.asarray(batches["samples"]).clip(0).astype(np.float64)
-    return np.asarray(batches["t_ns"]) + wait, [np.ones(len(wait)), samples, lost, busy]

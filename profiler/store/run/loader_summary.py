@@ -23,8 +23,16 @@ SUMMARY = "summary.json"
 FACTS = ("dataset", "phase", "place", "framework", "num_workers")
 # What ranks are compared by; in the order of the pipeline.
 COLUMNS = (
-    *("index_ns", "fetch_ns", "collate_ns", "pack_ns", "unpack_ns", "pin_ns"),
-    *("wait_ns", "stall_ns", "compute_ns", "samples"),
+    "index_ns",
+    "fetch_ns",
+    "collate_ns",
+    "pack_ns",
+    "unpack_ns",
+    "pin_ns",
+    "wait_ns",
+    "stall_ns",
+    "compute_ns",
+    "samples",
 )
 
 
@@ -78,13 +86,13 @@ def summary_of(loader: LoaderRun) -> LoaderSummary:
         if totals.count:
             columns[column] = totals
     return LoaderSummary(
-        *(
-            loader.index,
-            loader.name,
-            loader.kind,
-            {name: loader.config.get(name) for name in FACTS},
-        ),
-        *(loader.count, int(np.count_nonzero(steady)) + folded.records, columns),
+        loader.index,
+        loader.name,
+        loader.kind,
+        {name: loader.config.get(name) for name in FACTS},
+        loader.count,
+        int(np.count_nonzero(steady)) + folded.records,
+        columns,
     )
 
 

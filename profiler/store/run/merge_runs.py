@@ -34,11 +34,9 @@ def merge_runs(
     with _brought_here(names) as paths:
         if len({path.resolve() for path in paths}) < len(paths):
             raise UsageError("one of these runs is named twice")
-        earliest_first = sorted(
-            (((facts := read_run_json(path)).created_unix_ns or 0, path, facts) for path in paths),
-            key=lambda each: each[:2],
-        )
-        scripts = dict.fromkeys(_script(facts.argv) for *_, facts in earliest_first)
+        found = [(read_run_json(path), path) for path in paths]
+        found.sort(key=lambda each: (each[0].created_unix_ns or 0, each[1]))
+        scripts = dict.fromkeys(_script(facts.argv) for facts, _ in found)
         if len(scripts) > 1 and not sure(list(scripts)):
             raise UsageError(
                 f"these are runs of different scripts ({', '.join(scripts)}), not of one job's "
@@ -47,17 +45,17 @@ def merge_runs(
         no_socket = shutil.ignore_patterns(SOCKET_NAME)
         try:
             out.mkdir(parents=True, mode=0o700)
-            for _, path, _ in earliest_first:
+            for _, path in found:
                 for part in sorted(path.iterdir()):
                     match = _PART.fullmatch(part.name)
                     if match and part.is_dir() and not part.is_symlink():
                         # Processes of different hosts may have one id.
                         target = exclusive_folder(out, match[1])
                         shutil.copytree(part, target, True, no_socket, dirs_exist_ok=True)
-            merged = [facts.id or path.name for _, path, facts in earliest_first]
+            merged = [facts.id or path.name for facts, path in found]
             write_atomically(
                 out / "run.json",
-                json.dumps({**as_json(earliest_first[0][2]), "id": out.name, "merged": merged}),
+                json.dumps({**as_json(found[0][0]), "id": out.name, "merged": merged}),
             )
         except (OSError, shutil.Error) as error:
             shutil.rmtree(out, ignore_errors=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..lanes.loop_tail import Watcher
+from ..lanes.lane_tail import Watcher
 from .loader_summary import LoaderSummary, summary_of
 from .run import LoaderRun, ProcessRun, Run
 

@@ -12,6 +12,7 @@ A `Run` is a snapshot: everything is read when it is opened, and later batches n
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -49,9 +50,8 @@ class LoaderRun:
     rank: int | None
     config: Mapping[str, Scalar]
     reasons: Mapping[str, str]  # column or metric → why it was not measured
-    hook_ns: (
-        float | None
-    )  # cost of the hooks a batch, without the recording itself (that is own_ns)
+    # Cost of the hooks a batch, without the recording itself (that is own_ns).
+    hook_ns: float | None
     batches: Columns = field(repr=False)
     epochs: Columns = field(repr=False)
     folded: Compacted = field(repr=False)
@@ -133,12 +133,10 @@ class ProcessRun(Recorded):
     loaders: tuple[LoaderRun, ...]
     workers: Columns = field(repr=False)
     ended_by: str | None = None  # the type of the error that ended the program
-    rank_source: str | None = (
-        None  # who said the rank: "torch.distributed", "sampler", or a launcher
-    )
-    cpus: frozenset[int] = field(
-        default=frozenset(), repr=False
-    )  # those of `affinity`; empty where not known
+    # Who said the rank: "torch.distributed", "sampler", or a launcher.
+    rank_source: str | None = None
+    # Those of `affinity`; empty where not known.
+    cpus: frozenset[int] = field(default=frozenset(), repr=False)
     # Its loaders in totals, as it left them when it ended: where ranks are many, `loaders` of most
     # are not read.
     summaries: tuple[LoaderSummary, ...] = field(default=(), repr=False)
@@ -222,3 +220,26 @@ def outcome_of(state: State, ended_by: Iterable[str | None]) -> Outcome:
 
 def _first(systems: tuple[SystemRun, ...]) -> SystemRun | None:
     return next((each for each in systems if each.machine.rows), next(iter(systems), None))
+
+
+def with_ranks_counted(processes: Iterable[ProcessRun]) -> tuple[ProcessRun, ...]:
+    """The processes, with what a launcher left unset: their number of ranks on the host, and their
+    local rank where the whole job is on one host."""
+    known = tuple(processes)
+    ranks: dict[object, set[int]] = defaultdict(set)
+    for process in known:
+        if process.rank is not None:
+            ranks[process.host, process.boot_id].add(process.rank)
+    return tuple(_counted(each, len(ranks[each.host, each.boot_id])) for each in known)
+
+
+def _counted(process: ProcessRun, here: int) -> ProcessRun:
+    if process.rank is None:
+        return process
+    size, local = process.local_world_size, process.local_rank
+    alone = local is None and here == process.world_size
+    return replace(
+        process,
+        local_world_size=here if size is None else size,
+        local_rank=process.rank if alone else local,
+    )

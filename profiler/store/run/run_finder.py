@@ -6,10 +6,10 @@ import os
 import re
 from pathlib import Path
 
-from ...base.errors import RunNotFound, RunUnreadable
+from ...base.errors import RunNotFound
 from ...base.facts import RunFacts
 from ...base.metadata import clean
-from ...base.tolerant import read_as
+from ...base.tolerant import read_or_empty
 from ..rundir import runs_directory
 
 # YYYYmmdd-HHMMSS-xxxxxx: ids sort by the time the run began.
@@ -36,10 +36,7 @@ def run_ids(runs: Path) -> list[str]:
 
 
 def _created(path: Path) -> int:
-    try:
-        return read_as(RunFacts, path / "run.json").created_unix_ns or 0
-    except RunUnreadable:
-        return 0
+    return read_or_empty(RunFacts, path / "run.json").created_unix_ns or 0
 
 
 def find_run(name: str | os.PathLike[str], runs: Path | None = None) -> Path:
@@ -53,7 +50,7 @@ def find_run(name: str | os.PathLike[str], runs: Path | None = None) -> Path:
     is_path = not isinstance(name, str) or asked.startswith((".", "~")) or os.sep in asked
     missing = f"there is no directory {shown}"
     try:
-        path = Path(asked).expanduser() if is_path else Path(asked)
+        path = Path(asked).expanduser()
         if not is_path:
             ids = run_ids(where)
             if asked == "latest" and ids:

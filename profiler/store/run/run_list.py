@@ -56,5 +56,5 @@ def _entry(path: Path) -> RunEntry:
         state = outcome_of(known, [each.ended_by for each in described])
     except RunUnreadable as error:
         problem = str(error)
-    seen = processes, loaders, size, problem
-    return RunEntry(clean(path.name), path, data.created_unix_ns, data.argv, state, *seen)
+    told = data.created_unix_ns, data.argv
+    return RunEntry(clean(path.name), path, *told, state, processes, loaders, size, problem)

@@ -30,10 +30,9 @@ from ..rundir import system_stem
 from ..stacks.stack_files import Collates, read_bursts
 from ..stacks.stack_stages import collate_of
 from .epoch_ends import EXHAUSTED, with_ends
-from .host_ranks import with_ranks_counted
 from .loader_facts import LoaderFacts
 from .loader_summary import read_summaries, summary_of
-from .run import LoaderRun, ProcessRun, Recorded, Run, SystemRun
+from .run import LoaderRun, ProcessRun, Recorded, Run, SystemRun, with_ranks_counted
 from .run_finder import find_run
 from .tuning import read_tuning
 
@@ -72,7 +71,7 @@ def read_run(
     notes: list[str] = []
     data = read_run_json(path, notes)
     samplers, folders = _parts(path)
-    some = choose is not None and len(folders) >= LARGE
+    choose = choose if len(folders) >= LARGE else None
 
     def each(folders: Iterable[Path], read_one: Callable[[Path], P]) -> Iterator[P]:
         for folder in folders:
@@ -81,8 +80,10 @@ def read_run(
             except RunUnreadable as error:
                 notes.append(f"{error}: left out")
 
-    processes = list(each(folders, lambda part: _read_process(part, liveness, read, not some)))
-    if some and choose is not None:
+    processes = list(
+        each(folders, lambda part: _read_process(part, liveness, read, choose is None))
+    )
+    if choose is not None:
         processes = [_summed_up(process) for process in processes]
         chosen = choose(processes)
         for at, process in enumerate(processes):
@@ -197,8 +198,8 @@ def _parts(path: Path) -> tuple[list[Path], list[Path]]:
             parts = sorted(islice(found, MAX_PARTS))
     except OSError as error:
         raise RunUnreadable(f"{clean(path)} cannot be read: {error.strerror or error}") from error
-    samplers = [part for part in parts if part.name.startswith("system-")]
-    return samplers, [part for part in parts if part not in samplers]
+    samplers, processes = ([each for each in parts if each.name[0] == kind] for kind in "sp")
+    return samplers, processes
 
 
 def _read_process(
@@ -252,24 +253,27 @@ def read_loaders(
     with suppress(OSError):
         names = os.listdir(path)
     described = (re.fullmatch(r"loader(\d{1,9})\.json", name) for name in names)
-    found = {int(match[1]) for match in described if match}
-    indices = found | {index for index, _ in batch_lanes(names)}
-    return (_read_loader(path, index, pid, rank, read) for index in sorted(indices)[:MAX_LOADERS])
+    lanes: dict[int, list[str]] = {int(match[1]): [] for match in described if match}
+    for index, lane in batch_lanes(names):
+        lanes.setdefault(index, []).append(lane)
+    each = sorted(lanes.items())[:MAX_LOADERS]
+    return (_read_loader(path, index, lanes_, pid, rank, read) for index, lanes_ in each)
 
 
-def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneSource) -> LoaderRun:
+def _read_loader(
+    path: Path, index: int, lanes: list[str], pid: int, rank: int | None, read: LaneSource
+) -> LoaderRun:
     notes: list[str] = []
     data = _optional(LoaderFacts, path / f"loader{index}.json", notes)
-    content = read_batches(path, index, read)
+    content = read_batches(path, lanes, read)
     batches, folded = content.columns, content.compacted
     notes += content.notes
     epochs = _lane(read, path, f"epochs{index}", schema.EPOCH, notes)
-    config = dict(data.config)
     bare, tuning = told_by_worker(path, index), read_tuning(path, index, notes)
     reasons = dict(data.reasons)
     if bare is not None:
         reasons |= dict.fromkeys(INSIDE_WORKERS, f"workers are not measured: {bare}")
-    if config.get("batching") == "none" and config.get("dataset_kind") == "iterable":
+    if (data.config.get("batching"), data.config.get("dataset_kind")) == ("none", "iterable"):
         # One was asked for and one came, of which nobody knows how many samples it holds.
         batches = Columns(
             {**batches, "samples": np.full(batches.rows, -1, batches["samples"].dtype)},
@@ -286,11 +290,11 @@ def _read_loader(path: Path, index: int, pid: int, rank: int | None, read: LaneS
         kind=data.kind,
         pid=pid,
         rank=rank,
-        config=config,
+        config=data.config,
         reasons=reasons,
         hook_ns=data.overhead.hook_ns,
         batches=batches,
-        epochs=epochs if folded.records else with_ends(epochs, batches, config),
+        epochs=epochs if folded.records else with_ends(epochs, batches, data.config),
         folded=folded,
         notes=tuple(notes) + data.notes,
         inspection=data.inspection,

@@ -20,12 +20,7 @@ WAIT_S = 40.0
 LOOK_EVERY_S = 2.0  # how often to look whether the run lives, and how long to wait after its end
 
 
-def take_stacks(
-    path: Path,
-    native: bool = False,
-    seconds: float | None = None,
-    wait_s: float = WAIT_S,
-) -> StackCapture:
+def take_stacks(path: Path, native: bool = False, seconds: float | None = None) -> StackCapture:
     """A burst taken now of the run in this directory, which has stacks. `native` and `seconds` as
     `request_burst` has.
 
@@ -40,14 +35,13 @@ def take_stacks(
         raise UsageError(
             f"{clean(path)} cannot be written: {clean(error.strerror or error)}"
         ) from error
-    deadline = time.monotonic() + wait_s + (seconds or 0.0)
+    deadline = time.monotonic() + WAIT_S + (seconds or 0.0)
+    live = True
     while (burst := wait_for_burst(path, nonce, LOOK_EVERY_S)) is None:
-        if state_of(path, Liveness()) != "live":
-            burst = wait_for_burst(path, nonce, LOOK_EVERY_S)
-            if burst is None:
-                raise UsageError("the run ended before its stacks were taken")
-            break
-        if time.monotonic() >= deadline:
+        if not live:
+            raise UsageError("the run ended before its stacks were taken")
+        live = state_of(path, Liveness()) == "live"
+        if live and time.monotonic() >= deadline:
             raise UsageError("no stacks came: the system sampler of this run does not answer")
     if not burst.stacks:
         raise UsageError(
@@ -58,13 +52,10 @@ def take_stacks(
 
 def with_burst_alone(run: Run, burst: StackCapture) -> Run:
     """The run as if this burst were the only one, so that it is not mixed with earlier ones."""
-
-    def key(one: StackCapture) -> tuple[int, int, int]:
-        return one.number, one.t_begin_ns, one.t_end_ns
-
+    key = burst.number, burst.t_begin_ns
     systems = [
-        replace(system, bursts=tuple(each for each in system.bursts if key(each) == key(burst)))
-        for system in run.systems
+        replace(each, bursts=tuple(b for b in each.bursts if (b.number, b.t_begin_ns) == key))
+        for each in run.systems
     ]
     if systems and not any(system.bursts for system in systems):
         systems[0] = replace(systems[0], bursts=(burst,))  # newer than what was read of the run

@@ -7,14 +7,25 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
 from ...base.errors import RunUnreadable
 from ...base.metadata import clean
 from ...base.tolerant import fitted, read_as
-from .burst_file import FORMAT, MAX_FILES, BurstFile, ProcessRow, StackRow
-from .stack_samples import WAITS, Frame, Stack, StackCapture, Wait
+from .stack_samples import (
+    FORMAT,
+    MAX_FILES,
+    WAITS,
+    BurstFile,
+    Frame,
+    ProcessRow,
+    Stack,
+    StackCapture,
+    StackRow,
+    Wait,
+)
 from .stack_stages import Collate, Placed, collating_frames, place
 
 MAX_BYTES = 4 << 20  # twice what the sampler writes
@@ -59,11 +70,9 @@ def answer_to(run_path: Path, nonce: str) -> StackCapture | None:
     found without knowing the collate functions. Never raises."""
     for system in sorted(run_path.glob("system-*")):
         for path in reversed(files_of(system)):
-            try:
-                if _load(path).nonce == nonce:
-                    return read_burst(path, ())
-            except RunUnreadable:
-                continue
+            with suppress(RunUnreadable):
+                if (burst := read_burst(path, ())).nonce == nonce:
+                    return burst
     return None
 
 
@@ -77,16 +86,11 @@ def files_of(system: Path) -> list[Path]:
     return [system / name for _, name in sorted(numbered)[:MAX_FILES]]
 
 
-def _load(path: Path) -> BurstFile:
-    found = read_as(BurstFile, path, max_bytes=MAX_BYTES, max_items=MAX_ITEMS)
-    if found.format != FORMAT:
-        raise RunUnreadable(f"{clean(path)} was written by another version of Loaderscope")
-    return found
-
-
 @lru_cache(maxsize=MAX_FILES)
 def _read(path: Path, stamp: tuple[int, int, int], collates: Collates) -> StackCapture:
-    file = _load(path)
+    file = read_as(BurstFile, path, max_bytes=MAX_BYTES, max_items=MAX_ITEMS)
+    if file.format != FORMAT:
+        raise RunUnreadable(f"{clean(path)} was written by another version of Loaderscope")
     frames = tuple(fitted(each, Frame) for each in file.frames)
     processes = [fitted(each, ProcessRow) for each in file.processes]
     return StackCapture(
@@ -102,6 +106,7 @@ def _read(path: Path, stamp: tuple[int, int, int], collates: Collates) -> StackC
         gil={each.pid: each.gil for each in processes if each.gil is not None},
         reason=file.reason,
         waits_reason=file.waits_reason,
+        nonce=file.nonce,
     )
 
 
@@ -115,8 +120,9 @@ def _stacks(
     for row in file.stacks:
         if all(at < len(frames) for at in row.frames):
             rows_of[row.process].append(row)
-    merged: dict[tuple[int, str, str, tuple[int, ...]], int] = defaultdict(int)
-    waited: dict[tuple[int, str, str, tuple[int, ...]], Counter[Wait]] = defaultdict(Counter)
+    # By what tells stacks apart: samples in all (None), and of each wait.
+    merged: dict[tuple[int, str, str, tuple[int, ...]], Counter[Wait | None]]
+    merged = defaultdict(Counter)
     waits = [_known(fitted(each, Wait)) for each in file.waits]
     for number, process in enumerate(processes):
         rows = rows_of[number]
@@ -139,11 +145,14 @@ def _stacks(
             )
         for row, (stage, kept, _) in zip(rows, placed, strict=True):
             key = process.pid, row.thread, stage, tuple(row.frames[at] for at in kept)
-            merged[key] += row.samples
+            merged[key][None] += row.samples
             for at, samples in row.waits:
                 if at < len(waits):
-                    waited[key][waits[at]] += samples
-    return [Stack(*key, samples, dict(waited[key])) for key, samples in merged.items()]
+                    merged[key][waits[at]] += samples
+    return [
+        Stack(*key, seen[None], {w: n for w, n in seen.items() if w is not None})
+        for key, seen in merged.items()
+    ]
 
 
 def _known(wait: Wait) -> Wait:
@@ -154,8 +163,7 @@ def _known(wait: Wait) -> Wait:
 def _ours(package: str | None) -> Callable[[Frame], bool]:
     """Whether a frame is of Loaderscope's recording, its compiled part included, or of a command
     that runs a script."""
-    folder = package.rstrip("/") + "/" if package else None
-    parts = tuple(folder + part for part in _OWN_PARTS) if folder else ()
+    parts = tuple(f"{package.rstrip('/')}/{part}" for part in _OWN_PARTS) if package else ()
 
     def ours(frame: Frame) -> bool:
         return (

@@ -9,10 +9,8 @@ from pathlib import Path
 
 from ...base.atomic_write import write_atomically
 from ...base.tolerant import as_json
-from .burst_file import REQUEST as REQUEST
-from .burst_file import StackRequest
 from .stack_files import answer_to, files_of
-from .stack_samples import StackCapture
+from .stack_samples import REQUEST, StackCapture, StackRequest
 
 POLL_S = 0.1
 # What a burst that is at work writes meanwhile (daemon/stack_capture/py_spy.py), and how long a

@@ -38,11 +38,8 @@ _WAITING = (
     "multiprocessing/connection.py",
     "multiprocessing/synchronize.py",
 )
-_MARKING = (
-    "torch/autograd/profiler.py",
-    "torch/_ops.py",
-    "typing.py",
-)  # `next()` marks itself for torch's profiler
+# `next()` marks itself for torch's profiler.
+_MARKING = ("torch/autograd/profiler.py", "torch/_ops.py", "typing.py")
 _LEADING = ("multiprocessing/", "torch/multiprocessing/", "concurrent/futures/")
 _COLLATE_DEPTH = 4  # a decorated collate function is a few frames below the fetcher
 
@@ -93,9 +90,9 @@ def place(
     frames: Sequence[Frame],
     thread: str,
     worker: bool,
-    collates: Sequence[Collate] = (),
-    ours: Callable[[Frame], bool] = lambda frame: False,
-    collating: frozenset[Frame] = frozenset(),
+    collates: Sequence[Collate],
+    ours: Callable[[Frame], bool],
+    collating: frozenset[Frame],
 ) -> Placed:
     """The stage of one stack, outermost frame first.
 
@@ -146,15 +143,13 @@ def collating_frames(placed: Iterable[tuple[Placed, int]], one_loader: bool) -> 
     return frozenset(frame for frame in bare if calling and frame.line > calling[0].line)
 
 
+@dataclass(frozen=True)
 class _Stack:
     """The frames that tell of one stack. Methods take the first of the frames that are left."""
 
-    def __init__(
-        self, frames: list[Frame], collates: Sequence[Collate], collating: frozenset[Frame]
-    ) -> None:
-        self.frames = frames
-        self.collates = collates
-        self.collating = collating
+    frames: list[Frame]
+    collates: Sequence[Collate]
+    collating: frozenset[Frame]
 
     def placed(self, thread: str, worker: bool) -> Placed:
         loop = self._below(_WORKERS, "_worker_loop") if worker else None

@@ -6,7 +6,7 @@ import pytest
 
 from loaderscope.profiler.base.facts import GpuFacts
 from loaderscope.profiler.base.schema import GPU
-from loaderscope.profiler.daemon.gpu import Gpus, driver_present, open_gpus
+from loaderscope.profiler.daemon.gpu import Gpus, driver_present
 from loaderscope.profiler.daemon.reasons import Reasons
 
 
@@ -56,14 +56,24 @@ class FakeNvml:
         return call
 
 
+def driver(root: Path) -> Path:
+    (root / "proc/driver/nvidia").mkdir(parents=True)
+    (root / "proc/driver/nvidia/version").write_text("NVRM")
+    return root
+
+
+def gpus_of(root: Path, nvml: FakeNvml, reasons: Reasons | None = None) -> Gpus:
+    return Gpus(driver(root), reasons or Reasons(), lambda name: nvml)
+
+
 def named(row: tuple[int, ...]) -> dict[str, int]:
     names = [field.name for field in GPU.fields][2:]
     assert len(names) == len(row)
     return dict(zip(names, row, strict=True))
 
 
-def test_a_row_has_the_schema_s_order_and_units():
-    gpus = Gpus(FakeNvml(), Reasons())
+def test_a_row_has_the_schema_s_order_and_units(tmp_path):
+    gpus = gpus_of(tmp_path, FakeNvml())
     assert named(gpus.rows(0)[1]) == {
         "mem_used_bytes": 10,
         "mem_total_bytes": 100,
@@ -78,8 +88,8 @@ def test_a_row_has_the_schema_s_order_and_units():
     }
 
 
-def test_facts():
-    assert Gpus(FakeNvml(), Reasons()).facts()[1] == GpuFacts(1, "H200", 100, "999.1")
+def test_facts(tmp_path):
+    assert gpus_of(tmp_path, FakeNvml()).facts()[1] == GpuFacts(1, "H200", 100, "999.1")
 
 
 @pytest.mark.parametrize(
@@ -91,12 +101,12 @@ def test_facts():
         (None, 0, "nvidia-ml-py"),  # an old binding lacks the function
     ],
 )
-def test_what_is_never_told_has_a_reason_and_is_asked_once(failing, mig, why):
+def test_what_is_never_told_has_a_reason_and_is_asked_once(tmp_path, failing, mig, why):
     function = "nvmlDeviceGetUtilizationRates"
     nvml, reasons = FakeNvml({function: failing} if failing else None, mig), Reasons()
     if failing is None:
         del nvml.answers[function]
-    gpus = Gpus(nvml, reasons)
+    gpus = gpus_of(tmp_path, nvml, reasons)
     for now in (0, 1 << 61, 1 << 62):
         row = named(gpus.rows(now)[0])
     assert (row["util_pct"], row["mem_util_pct"], row["power_mw"]) == (-1, -1, 70_000)
@@ -104,23 +114,17 @@ def test_what_is_never_told_has_a_reason_and_is_asked_once(failing, mig, why):
     assert nvml.calls.get(function, 2) == 2  # once a device
 
 
-def test_a_passing_failure_is_tried_again():
+def test_a_passing_failure_is_tried_again(tmp_path):
     nvml = FakeNvml({"nvmlDeviceGetPowerUsage": NVMLError_GpuIsLost("lost")})
-    gpus = Gpus(nvml, Reasons())
+    gpus = gpus_of(tmp_path, nvml)
     assert named(gpus.rows(0)[0])["power_mw"] == -1
     nvml.failing.clear()
     assert named(gpus.rows(1 << 62)[0])["power_mw"] == 70_000
 
 
-def driver(root: Path) -> Path:
-    (root / "proc/driver/nvidia").mkdir(parents=True)
-    (root / "proc/driver/nvidia/version").write_text("NVRM")
-    return root
-
-
 def test_without_a_driver_nothing_is_loaded(tmp_path):
     reasons, loaded = Reasons(), []
-    assert open_gpus(tmp_path, reasons, loaded.append).facts() == []
+    assert Gpus(tmp_path, reasons, loaded.append).facts() == []
     assert loaded == []
     assert "driver" in reasons.sentences["gpu"]
 
@@ -142,7 +146,7 @@ def no_module(name):
 )
 def test_no_devices_have_a_reason(tmp_path, load, why):
     reasons = Reasons()
-    assert open_gpus(driver(tmp_path), reasons, load).rows(0) == []
+    assert Gpus(driver(tmp_path), reasons, load).rows(0) == []
     assert why in reasons.sentences["gpu"]
 
 
@@ -150,8 +154,8 @@ def test_no_devices_have_a_reason(tmp_path, load, why):
 @pytest.mark.skipif(not driver_present(), reason="no NVIDIA driver here")
 def test_a_real_device():
     reasons = Reasons()
-    gpus = open_gpus(Path("/"), reasons)
-    assert isinstance(gpus, Gpus), reasons.sentences
+    gpus = Gpus(Path("/"), reasons)
+    assert gpus.handles, reasons.sentences
     row = named(gpus.rows(0)[0])
     assert row["mem_total_bytes"] > 0 and 0 <= row["mem_used_bytes"] <= row["mem_total_bytes"]
     for metric in ("util_pct", "power_mw", "sm_clock_mhz"):

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from loaderscope.profiler.base import schema
-from loaderscope.profiler.daemon import cgroup, host
-from loaderscope.profiler.daemon.machine import Machine, explain, parse_cpu, shares
+from loaderscope.profiler.daemon import cgroup
+from loaderscope.profiler.daemon.machine import Machine, explain, facts, parse_cpu, shares
 from loaderscope.profiler.daemon.reasons import Reasons
 
 pytestmark = pytest.mark.skipif(not Path("/proc/stat").exists(), reason="needs Linux's /proc")
@@ -39,7 +39,7 @@ def kernel(root: Path, user: int = 100, idle: int = 100) -> Path:
 
 def machine(root: Path) -> tuple[Machine, Reasons]:
     reasons = Reasons()
-    return Machine(root, reasons, cgroup.Cgroup()), reasons
+    return Machine(root, reasons), reasons
 
 
 def sample(of: Machine, now_ns: int = 0) -> tuple[dict[str, float], tuple[float, ...]]:
@@ -122,8 +122,6 @@ def test_reasons_tell_no_limit_from_no_cgroup():
 
 
 def test_host_facts():
-    facts = host.facts(Path("/"), cgroup.find(), [])
-    assert facts.host == os.uname().nodename
-    assert facts.affinity == len(os.sched_getaffinity(0))
-    assert facts.gpus == ()
-    assert facts.mem_total_bytes > 0
+    here = facts(cgroup.find(), [])
+    assert (here.host, here.gpus) == (os.uname().nodename, ())
+    assert here.affinity == len(os.sched_getaffinity(0)) and here.mem_total_bytes > 0

@@ -121,6 +121,10 @@ def pids(system: Path, name: str) -> set[int]:
     return {int(row[name]) for row in rows(system, "process")}
 
 
+def told_its_end(system: Path) -> bool:
+    return "ended_clock_ns" in json.loads((system / "sampler.json").read_text())
+
+
 def sampled(system: Path):
     until(lambda: len(rows(system, "process")) >= 3, "process rows")
 
@@ -140,10 +144,8 @@ def test_it_samples_the_training_process_and_its_workers(run, training, start):
     main, (first, second) = training.pid, training.workers
     assert told == {(main, main, 0, -1, -1), (first, main, 1, 0, 3), (second, main, 1, 1, 3)}
     newest = {int(row["pid"]): row for row in found}
-    assert all(
-        row["rss_bytes"] > 1 << 20 and row["minor_faults"] > 0 and row["threads"] >= 1
-        for row in newest.values()
-    )
+    for row in newest.values():
+        assert row["rss_bytes"] > 1 << 20 and row["minor_faults"] > 0 and row["threads"] >= 1
     assert any(row["fds"] >= 3 and row["affinity"] >= 1 for row in found)
     times = [int(row["t_ns"]) for row in found]
     assert times == sorted(times) and abs(times[-1] - now_ns()) < 60 * 10**9
@@ -168,9 +170,7 @@ def test_it_ends_with_the_training(run, training, start, ends):
     sampled(system)
     ends(run, training)
     assert process.wait(PATIENCE_S) == 0
-    assert not system.exists() or "ended_clock_ns" in json.loads(
-        (system / "sampler.json").read_text()
-    )
+    assert not system.exists() or told_its_end(system)
 
 
 def test_it_stays_until_the_last_of_several_has_ended(run, training, start):
@@ -203,7 +203,7 @@ def test_it_ends_at_sigterm_and_not_at_ctrl_c(run, training, start):
     until(lambda: len(rows(system, "machine")) > seen + 3, "samples after Ctrl-C")
     process.send_signal(signal.SIGTERM)
     assert process.wait(PATIENCE_S) == 0
-    assert "ended_clock_ns" in json.loads((system / "sampler.json").read_text())
+    assert told_its_end(system)
 
 
 def test_a_dead_worker_is_no_longer_sampled(run, training, start):
@@ -250,11 +250,9 @@ def sampler_of(run, interval_s=0.2):
 
 
 def test_a_full_budget_makes_room_and_goes_on(run, training, monkeypatch):
-    system = run / "system-here-0"
-    system.mkdir()
     monkeypatch.setattr(loop, "LANES_BYTES", 1_200_000)
-    sampler = Sampler(run, system, 0.2)
-    now = now_ns()
+    sampler, now = sampler_of(run), now_ns()
+    system = sampler.system
     for tick in range(2000):
         assert sampler.tick(now + tick * 200_000_000)
     sampler.close()
@@ -274,12 +272,12 @@ def test_a_newcomer_at_the_last_moment_keeps_it_alive(run, training):
     sampler = sampler_of(run)
     system = sampler.system
     assert sampler._over() is False  # registered since the last scan
-    assert "ended_clock_ns" not in json.loads((system / "sampler.json").read_text())
+    assert not told_its_end(system)
     training.end()
     sampler.tick(now_ns())
     assert sampler._over() is True
     sampler.close()
-    assert "ended_clock_ns" in json.loads((system / "sampler.json").read_text())
+    assert told_its_end(system)
 
 
 def test_nobody_registers(run, monkeypatch):

@@ -21,6 +21,7 @@ from loaderscope.profiler.base.tolerant import as_json
 from loaderscope.profiler.daemon.reasons import Reasons
 from loaderscope.profiler.daemon.registry import Main, Worker
 from loaderscope.profiler.daemon.stack_capture import bursts as stacks
+from loaderscope.profiler.daemon.stack_capture import capture
 from loaderscope.profiler.daemon.stack_capture.bursts import AGAIN_NS, COMPUTING, OFF, YOUNG, Bursts
 from loaderscope.profiler.daemon.stack_capture.capture import state_of
 from loaderscope.profiler.daemon.stack_capture.merge_stacks import MAX_OUTPUT_CHARACTERS, Merged
@@ -35,12 +36,16 @@ from loaderscope.profiler.daemon.stack_capture.py_spy import (
 )
 from loaderscope.profiler.daemon.stack_capture.thread_waits import Seen
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
-from loaderscope.profiler.store.lanes.lane_tail import LaneTail
-from loaderscope.profiler.store.lanes.loop_tail import AT_MOST, Watcher
-from loaderscope.profiler.store.stacks.burst_file import REQUEST, BurstFile, StackRow
+from loaderscope.profiler.store.lanes.lane_tail import AT_MOST, LaneTail, Watcher
 from loaderscope.profiler.store.stacks.stack_files import answer_to, read_bursts
 from loaderscope.profiler.store.stacks.stack_request import request_burst
-from loaderscope.profiler.store.stacks.stack_samples import Frame, Wait
+from loaderscope.profiler.store.stacks.stack_samples import (
+    REQUEST,
+    BurstFile,
+    Frame,
+    StackRow,
+    Wait,
+)
 from started import until
 
 S = 1_000_000_000
@@ -97,7 +102,9 @@ class FakeRecording:
 
 
 @pytest.fixture(autouse=True)
-def made():
+def made(monkeypatch):
+    monkeypatch.setattr(capture, "Recording", FakeRecording)
+    monkeypatch.setattr(stacks, "find_py_spy", lambda: "/bin/py-spy")
     FakeRecording.made, FakeRecording.written = [], {}
     return FakeRecording.made
 
@@ -109,15 +116,14 @@ def worker(pid, number, loader=0):
 class Place:
     """A run with one training process (50) and its workers, and the bursts of its sampler."""
 
-    def __init__(self, path, workers=(51, 52), stacks="on", **how):
+    def __init__(self, path, workers=(51, 52), stacks="on"):
         self.path, self.system = path, path / "system-here-0"
         self.system.mkdir()
         self.reasons = Reasons()
         self.main = self.process(50, workers, stacks)
         self.living = [self.main]
         self.now = time.monotonic_ns()
-        how = {"cores": 2, "program": "/bin/py-spy", "start": FakeRecording, **how}
-        self.bursts = Bursts(path, self.system, self.reasons, **how)
+        self.bursts = Bursts(path, self.system, self.reasons, cores=2)
 
     def process(self, pid, workers=(), stacks="on"):
         directory = self.path / f"p{pid}-0"
@@ -413,7 +419,7 @@ def test_a_request_of_long_ago_is_not_answered(tmp_path, made):
 
 def test_py_spy_missing_is_a_reason_and_an_answer(tmp_path, monkeypatch):
     monkeypatch.setattr(stacks, "find_py_spy", lambda: None)
-    place = Place(tmp_path, program=None)
+    place = Place(tmp_path)
     place.begin()
     assert place.reason == MISSING and not place.bursts.busy
     answer = answer_to(tmp_path, place.ask())
@@ -542,14 +548,14 @@ def merge(tmp_path, data, pid=50, native=False, into=None):
     path = tmp_path / "out.json"
     path.write_text(json.dumps(data))
     merged = into if into is not None else Merged()
-    return merged, merged.add(0, pid, path, native)
+    return merged, merged.add(0, pid, path, native, lambda samples: None)
 
 
 def test_equal_stacks_are_counted_and_frames_kept_once(tmp_path):
     both = ["a@x.py", "b@x.py"]
     merged, samples = merge(tmp_path, speedscope(both, ["a@x.py"], both))
     merge(tmp_path, speedscope(["b@x.py"], thread='Thread 77 "Thread-1 ("odd")"'), into=merged)
-    frames, stacks, dropped, _ = merged.kept()
+    frames, stacks, dropped, _ = merged.kept(["main"])
     assert samples == 3 and dropped == 0
     assert frames == (Frame("a", "x.py", 3, False), Frame("b", "x.py", 3, False))
     assert stacks == (
@@ -581,13 +587,13 @@ def test_what_the_main_thread_did_goes_with_its_stacks(tmp_path):
 
 def test_a_worker_s_own_thread_is_its_main_thread_whatever_its_name(tmp_path):
     merged, _ = merge(tmp_path, speedscope(["a@x.py"], thread='Thread 50 "Thread-9 (train)"'))
-    assert merged.kept()[1][0].thread == "MainThread"
+    assert merged.kept(["main"])[1][0].thread == "MainThread"
 
 
 def test_compiled_frames_are_marked(tmp_path):
     stack = ["a@x.py", "b@<string>", "inflate@/lib/libz.so", "c@codec.c"]
     merged, _ = merge(tmp_path, speedscope(stack), native=True)
-    assert [frame.native for frame in merged.kept()[0]] == [False, False, True, True]
+    assert [frame.native for frame in merged.kept(["main"])[0]] == [False, False, True, True]
 
 
 def test_the_rarest_are_dropped_where_there_is_no_room():
@@ -596,7 +602,7 @@ def test_the_rarest_are_dropped_where_there_is_no_room():
         stack = [Frame(f"f{number}{at}" * 9, "é" * 40, at) for at in range(3)]
         places = tuple(merged.frames.setdefault(one, len(merged.frames)) for one in stack)
         merged.counts[0, "MainThread", places] = 2 if number < 5 else 1
-    frames, stacks, dropped, _ = merged.kept()
+    frames, stacks, dropped, _ = merged.kept(["main"])
     text = json.dumps(as_json(BurstFile(frames=frames, stacks=stacks)))
     assert len(text) <= MAX_OUTPUT_CHARACTERS
     assert dropped == 6005 - sum(stack.samples for stack in stacks) > 0

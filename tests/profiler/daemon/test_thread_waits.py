@@ -216,7 +216,7 @@ def test_each_stack_is_paired_with_what_its_thread_did_then(tmp_path: Path) -> N
         recording.clear()
         assert not output.exists() and not said.exists()
     assert readings.reason is None and taken > 200
-    frames, stacks, _, waits = merged.kept()
+    frames, stacks, _, waits = merged.kept(["main"])
     seen: dict[str, dict[str, int]] = {}
     for row in stacks:
         for at in row.frames:

@@ -17,6 +17,7 @@ from loaderscope.profiler.daemon.keeper import Keeper
 from loaderscope.profiler.record.session.start_sampler import _keeper_socket
 from loaderscope.profiler.store.lanes.arena import FIRST_CHUNK_BYTES, Arena
 from loaderscope.profiler.store.lanes.block import Copier
+from loaderscope.profiler.store.lanes.columns import read_lane
 from loaderscope.profiler.store.lanes.lane import LARGEST_BLOCK_BYTES, WINDOW_AT, Budget, Lane
 from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
 from loaderscope.profiler.store.lanes.segment_file import HEADER_BYTES
@@ -43,8 +44,8 @@ class Place:
         return Lane(self.folder, name, schema, Budget(limit), self.said.append, arena=self.arena)
 
     def rows(self, name: str = "workers") -> list[int]:
-        parts = [read_segment(path)[0] for path in segments(self.folder, name)]
-        return [int(seq) for part in parts for seq in part["seq"]]
+        numbers: list[int] = read_lane(self.folder, name, WORKER).columns["seq"].tolist()
+        return numbers
 
 
 @pytest.fixture

@@ -74,39 +74,30 @@ def write_lane_once(folder: Path) -> None:
         (folder / "good.bytes").write_bytes((folder / "made" / "machine-000000.seg").read_bytes())
 
 
-@FUZZ
-@given(
-    version=st.sampled_from([FORMAT_VERSION, 0, 2, 2**32 - 1]),
-    header_bytes=st.sampled_from([HEADER_BYTES, 0]) | U32,
-    record=st.sampled_from([8, 24, 224, 1 << 16]) | U32,
-    capacity=U32,
-    first=U64,
-    committed=U64,
-    length=st.none() | U32,
-    described=st.tuples(
-        st.sampled_from(["batch", "machine", ""]), st.integers(-1, 3), st.lists(FIELD, max_size=5)
-    )
-    | JSON,
+HEADERS = st.tuples(
+    st.sampled_from([FORMAT_VERSION, 0, 2, 2**32 - 1]),
+    st.sampled_from([HEADER_BYTES, 0]) | U32,
+    st.sampled_from([8, 24, 224, 1 << 16]) | U32,  # bytes of a record
+    *(U32, U64, U64),  # capacity, first seq, committed
 )
-def test_headers_that_lie(
-    tmp_path: Path,
-    version: int,
-    header_bytes: int,
-    record: int,
-    capacity: int,
-    first: int,
-    committed: int,
-    length: int | None,
-    described: object,
-) -> None:
+NAMES, VERSIONS = st.sampled_from(["batch", "machine", ""]), st.integers(-1, 3)
+DESCRIBED = st.tuples(NAMES, VERSIONS, st.lists(FIELD, max_size=5)) | JSON
+
+
+def write_segment(folder: Path, header: tuple[int, ...], text: bytes, records: bytes) -> Path:
+    path = folder / "batch-000000.seg"
+    head = HEADER.pack(MAGIC, *header).ljust(SCHEMA_OFFSET, b"\0") + text
+    path.write_bytes(head[:HEADER_BYTES].ljust(HEADER_BYTES, b"\0") + records)
+    return path
+
+
+@FUZZ
+@given(header=HEADERS, length=st.none() | U32, described=DESCRIBED)
+def test_headers_that_lie(tmp_path: Path, header: tuple[int, ...], length, described) -> None:
     """No other error, no reading beyond the file."""
     text = json.dumps(described).encode()
-    length = len(text) if length is None else length
-    header = HEADER.pack(MAGIC, version, header_bytes, record, capacity, first, committed, length)
-    path = tmp_path / "batch-000000.seg"
-    whole = (header.ljust(SCHEMA_OFFSET, b"\0") + text)[:HEADER_BYTES]
-    path.write_bytes(whole.ljust(HEADER_BYTES, b"\0") + bytes(2000))
-    read_each_way(path, "batch", schema.BATCH)
+    whole = *header, len(text) if length is None else length
+    read_each_way(write_segment(tmp_path, whole, text, bytes(2000)), "batch", schema.BATCH)
 
 
 @pytest.mark.parametrize(
@@ -125,12 +116,9 @@ def test_headers_that_lie(
 def test_plausible_headers_with_absurd_numbers(tmp_path, schema_fields, first_seq, capacity):
     """Terabytes promised, numbers beyond an int64, a `seq` that is an array or a float."""
     text = json.dumps(["batch", 1, schema_fields]).encode()
-    header = HEADER.pack(
-        MAGIC, FORMAT_VERSION, HEADER_BYTES, 1 << 15, capacity, first_seq, 2**64 - 1, len(text)
-    )
+    header = FORMAT_VERSION, HEADER_BYTES, 1 << 15, capacity, first_seq, 2**64 - 1, len(text)
     body = struct.pack("<q", 1).ljust(1 << 15, b"\0") * 3
-    path = tmp_path / "batch-000000.seg"
-    path.write_bytes((header.ljust(SCHEMA_OFFSET, b"\0") + text).ljust(HEADER_BYTES, b"\0") + body)
+    path = write_segment(tmp_path, header, text, body)
     with quiet():
         read_segment(path)
     assert read_lane(tmp_path, "batch", schema.BATCH).columns.rows <= 3

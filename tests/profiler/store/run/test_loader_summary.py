@@ -45,21 +45,21 @@ def test_it_says_what_the_lanes_say(process: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda data: data.update(format=7),
-        lambda data: data.update(loaders={}),
-        lambda data: data["loaders"][0].update(steady=-1),
-        lambda data: data["loaders"][0].update(batches=True),
-        lambda data: data["loaders"][0]["columns"].update(wait_ns=[1, 2]),
-        lambda data: data["loaders"][0]["columns"]["wait_ns"].__setitem__(0, 0),
-        lambda data: data["loaders"][0]["columns"]["wait_ns"].__setitem__(1, -5),
-        lambda data: data["loaders"][0]["columns"]["wait_ns"].__setitem__(4, [[1]]),
-        lambda data: data["loaders"][0]["columns"]["wait_ns"].__setitem__(4, [[5000, 1]]),
-        lambda data: data["loaders"].append(None),
+        lambda data, first, waits: data.update(format=7),
+        lambda data, first, waits: data.update(loaders={}),
+        lambda data, first, waits: data["loaders"].append(None),
+        lambda data, first, waits: first.update(steady=-1),
+        lambda data, first, waits: first.update(batches=True),
+        lambda data, first, waits: first["columns"].update(wait_ns=[1, 2]),
+        *(
+            lambda data, first, waits, at=at, value=value: waits.__setitem__(at, value)
+            for at, value in ((0, 0), (1, -5), (4, [[1]]), (4, [[5000, 1]]))
+        ),
     ],
 )
 def test_one_that_is_damaged_is_not_read(process: Path, damage: Any) -> None:
     data = json.loads((process / SUMMARY).read_text())
-    damage(data)
+    damage(data, data["loaders"][0], data["loaders"][0]["columns"]["wait_ns"])
     (process / SUMMARY).write_text(json.dumps(data))
     assert read_summaries(process) is None
     assert open_run(process.parent).processes[0].loaders
@@ -71,14 +71,9 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = RunBuilder(tmp_path_factory.mktemp("large"))
     for number in range(LARGE):
         slow = number == 5
-        rank(
-            run,
-            number,
-            wait_ms=150 if slow else 10 + number / 100,
-            step_ms=160,
-            fetch_ms=150 if slow else 10,
-            process={"world_size": LARGE, "host": f"node{number // 8}"},
-        )
+        times = {"wait_ms": 150 if slow else 10 + number / 100, "fetch_ms": 150 if slow else 10}
+        facts = {"world_size": LARGE, "host": f"node{number // 8}"}
+        rank(run, number, step_ms=160, process=facts, **times)
         if number != 9:
             write_summary(run.path / f"p{4000 + number}-0")
     for host in range(2):
@@ -105,14 +100,18 @@ def test_a_damaged_summary_of_a_large_job_costs_nothing_but_time(large, tmp_path
     assert build_report(open_job(copy)).loaders == build_report(open_job(large)).loaders
 
 
+def session_of(world: int | None, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
+    for name, value in {"RANK": 0, "WORLD_SIZE": world}.items() if world else ():
+        monkeypatch.setenv(name, str(value))
+    (folder / "run").mkdir()
+    return Session(folder / "run")
+
+
 @pytest.mark.parametrize(
     ("world", "left"), [(LEAST_RANKS, True), (LEAST_RANKS - 1, False), (None, False)]
 )
 def test_a_rank_of_many_leaves_one_when_it_ends(tmp_path, monkeypatch, world, left):
-    for name, value in {"RANK": 0, "WORLD_SIZE": world}.items() if world else ():
-        monkeypatch.setenv(name, str(value))
-    (tmp_path / "run").mkdir()
-    own = Session(tmp_path / "run")
+    own = session_of(world, tmp_path, monkeypatch)
     own.write_loader(0, {"name": "Rows", "config": {"dataset": "train.Rows"}})
     lane = own.lane("batches0x0", BATCH)
     for row in loop(12, 3, 7):
@@ -131,9 +130,6 @@ def test_a_summary_that_fails_ends_nothing_else(tmp_path, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(session, "write_summary", failing)
-    monkeypatch.setenv("RANK", "0")
-    monkeypatch.setenv("WORLD_SIZE", "64")
-    (tmp_path / "run").mkdir()
-    own = Session(tmp_path / "run")
+    own = session_of(64, tmp_path, monkeypatch)
     own.finish()
     assert json.loads((own.directory / "process.json").read_text())["ended_clock_ns"]

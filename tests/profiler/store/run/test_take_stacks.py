@@ -11,7 +11,7 @@ from builders import RunBuilder
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.store.run import take_stacks as module
 from loaderscope.profiler.store.run.take_stacks import take_stacks
-from loaderscope.profiler.store.stacks.stack_request import REQUEST
+from loaderscope.profiler.store.stacks.stack_samples import REQUEST
 
 
 @pytest.mark.parametrize(
@@ -26,8 +26,9 @@ def test_a_run_that_takes_none(runs_dir: Path, monkeypatch, states: list[str], s
     path, asked = RunBuilder(runs_dir).path, len(states) > 1
     monkeypatch.setattr(module, "state_of", lambda *_: states.pop(0))
     monkeypatch.setattr(module, "LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(module, "WAIT_S", -3.0)
     with pytest.raises(UsageError, match=said):
-        take_stacks(path, True, 3.0, wait_s=-3.0)
+        take_stacks(path, True, 3.0)
     assert (path / REQUEST).exists() == asked
     if asked:
         found = json.loads((path / REQUEST).read_text())

@@ -11,10 +11,17 @@ import pytest
 from builders import RunBuilder, loop
 from loaderscope.profiler.base.liveness import Liveness
 from loaderscope.profiler.store.run.run_reader import read_run
-from loaderscope.profiler.store.stacks.burst_file import read_request
 from loaderscope.profiler.store.stacks.stack_files import MAX_FILES, answer_to, read_bursts
-from loaderscope.profiler.store.stacks.stack_request import REQUEST, request_burst, wait_for_burst
-from loaderscope.profiler.store.stacks.stack_samples import STAGES, Frame, Stack, StackCapture, Wait
+from loaderscope.profiler.store.stacks.stack_request import request_burst, wait_for_burst
+from loaderscope.profiler.store.stacks.stack_samples import (
+    REQUEST,
+    STAGES,
+    Frame,
+    Stack,
+    StackCapture,
+    Wait,
+    read_request,
+)
 from loaderscope.profiler.store.stacks.stack_stages import Collate
 
 TORCH = "/env/site-packages/torch/utils/data/"

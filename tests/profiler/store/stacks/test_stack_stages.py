@@ -8,8 +8,8 @@ from loaderscope.profiler.store.stacks.stack_stages import (
     Collate,
     collate_of,
     collating_frames,
-    place,
 )
+from loaderscope.profiler.store.stacks.stack_stages import place as place_of
 
 TORCH = "/env/lib/python3.11/site-packages/torch/utils/data/"
 LIB = "/usr/lib/python3.11/"
@@ -58,196 +58,134 @@ NEXT = "<module> U/train.py:9\n_BaseDataLoaderIter.__next__ T/dataloader.py:725\
 SINGLE = NEXT + "_SingleProcessDataLoaderIter._next_data T/dataloader.py:790\n"
 GET = (
     NEXT
-    + """_MultiProcessingDataLoaderIter._next_data T/dataloader.py:1505
+    + """
+    _MultiProcessingDataLoaderIter._next_data T/dataloader.py:1505
     _MultiProcessingDataLoaderIter._try_get_data T/dataloader.py:1291
     Queue.get L/multiprocessing/queues.py:122
 """
 )
+ITEM, OWN = "Set.__getitem__ U/data.py:14\n", "pad U/data.py:44\n"
+COLLATE = "default_collate T/_utils/collate.py:401\n"
+POLL = "_poll L/multiprocessing/connection.py:440\n"
+WAIT = "Condition.wait L/threading.py:327\n"
+TAKE = "Queue.get L/multiprocessing/queues.py:113\n"
+PINS = "Thread.run L/threading.py:982\n_pin_memory_loop T/_utils/pin_memory.py:50\n"
+PIN = "pin_memory T/_utils/pin_memory.py:66\n"
+SPAWN_MAIN = "<module> <string>:1\nspawn_main L/multiprocessing/spawn.py:122\n"
+PROCESS = "_bootstrap L/multiprocessing/process.py:314\nrun L/multiprocessing/process.py:108\n"
 
-CASES = [
-    # a worker's main thread
+# Stage, stack, and the functions that are kept of it.
+OF_WORKERS = [
+    ("fetch", FORKED + LIST + ITEM + "load U/png.py:3", "Set.__getitem__ load"),
+    ("fetch", SPAWNED + LIST + ITEM, "Set.__getitem__"),
+    ("fetch", SPAWNED + MAP + "Set.__getitems__ U/data.py:18", "Set.__getitems__"),
+    ("fetch", SPAWNED + LOOP + "fetch T/_utils/fetch.py:33\n__iter__ U/data.py:14", "__iter__"),
+    ("collate", SPAWNED + LATE + COLLATE, "default_collate"),
+    ("collate", SPAWNED + LATE + OWN + "stack U/data.py:70", "pad stack"),
+    ("collate", SPAWNED + LATE + "wrapper U/timing.py:4\n" + OWN, "wrapper pad"),
+    ("fetch", SPAWNED + LIST + ITEM + "collate T/_utils/collate.py:7", "Set.__getitem__ collate"),
+    ("fetch", SPAWNED + MAP, ""),
+    ("idle", FORKED + LOOP + TAKE + POLL, ""),
+    ("idle", FORKED + LOOP + "IndexQueue.get O/worker.py:130\n" + TAKE, ""),
     (
-        FORKED + LIST + "Set.__getitem__ U/data.py:14\nload U/png.py:3",
-        True,
-        "fetch",
-        ["Set.__getitem__", "load"],
-    ),
-    (SPAWNED + LIST + "Set.__getitem__ U/data.py:14", True, "fetch", ["Set.__getitem__"]),
-    (SPAWNED + MAP + "Set.__getitems__ U/data.py:18", True, "fetch", ["Set.__getitems__"]),
-    (
-        SPAWNED + LOOP + "fetch T/_utils/fetch.py:33\n__iter__ U/data.py:14",
-        True,
-        "fetch",
-        ["__iter__"],
-    ),
-    (
-        SPAWNED + LATE + "default_collate T/_utils/collate.py:401",
-        True,
-        "collate",
-        ["default_collate"],
-    ),
-    (SPAWNED + LATE + "pad U/data.py:44\nstack U/data.py:70", True, "collate", ["pad", "stack"]),
-    (
-        SPAWNED + LATE + "wrapper U/timing.py:4\npad U/data.py:44",
-        True,
-        "collate",
-        ["wrapper", "pad"],
-    ),
-    (
-        SPAWNED + LIST + "Set.__getitem__ U/data.py:14\ncollate T/_utils/collate.py:7",
-        True,
-        "fetch",
-        ["Set.__getitem__", "collate"],
-    ),
-    (SPAWNED + MAP, True, "fetch", []),
-    (
-        FORKED + LOOP + "Queue.get L/multiprocessing/queues.py:113\n_poll "
-        "L/multiprocessing/connection.py:440",
-        True,
-        "idle",
-        [],
-    ),
-    (
-        FORKED + LOOP + "IndexQueue.get O/worker.py:130\nQueue.get L/multiprocessing/queues.py:113",
-        True,
-        "idle",
-        [],
-    ),
-    (
+        "pack",
         FORKED
         + LOOP
         + "ResultQueue.put O/worker.py:130\nQueue.put L/multiprocessing/queues.py:96\n"
         "notify L/threading.py:382",
-        True,
-        "pack",
-        ["notify"],
+        "notify",
     ),
-    (FORKED + LOOP + "seed_all U/data.py:90", True, "other", ["seed_all"]),
-    (
-        FORKED + "Thread.run L/threading.py:982\nread_ahead U/data.py:99",
-        True,
-        "other",
-        ["read_ahead"],
-    ),
+    ("other", FORKED + LOOP + "seed_all U/data.py:90", "seed_all"),
+    ("other", FORKED + "Thread.run L/threading.py:982\nread_ahead U/data.py:99", "read_ahead"),
     # a loader used inside a data set: the outer fetch is the stage
     (
-        FORKED + LIST + "Set.__getitem__ U/data.py:14\n_BaseDataLoaderIter.__next__ "
-        "T/dataloader.py:725\n"
-        "_MapDatasetFetcher.fetch T/_utils/fetch.py:57\ndefault_collate T/_utils/collate.py:401",
-        True,
         "fetch",
-        [
-            "Set.__getitem__",
-            "_BaseDataLoaderIter.__next__",
-            "_MapDatasetFetcher.fetch",
-            "default_collate",
-        ],
+        FORKED + LIST + ITEM + "_BaseDataLoaderIter.__next__ T/dataloader.py:725\n"
+        "_MapDatasetFetcher.fetch T/_utils/fetch.py:57\n" + COLLATE,
+        "Set.__getitem__ _BaseDataLoaderIter.__next__ _MapDatasetFetcher.fetch default_collate",
     ),
     # compiled frames do not hide the stage; ours are left out
     (
-        FORKED + "*0x7f L/libc.so:0\n" + LIST + "*slot L/libpython.so:0\nSet.__getitem__ "
-        "U/data.py:14\n*inflate libz.so:0",
-        True,
         "fetch",
-        ["slot", "Set.__getitem__", "inflate"],
+        FORKED
+        + "*0x7f L/libc.so:0\n"
+        + LIST
+        + "*slot L/libpython.so:0\n"
+        + ITEM
+        + "*inflate libz.so:0",
+        "slot Set.__getitem__ inflate",
     ),
     (
-        FORKED + LIST + "Timed.__call__ O/looks.py:5\n*taking_call "
-        "O/_hot.cpython-311.so:0\nSet.__getitem__ U/data.py:14",
-        True,
         "fetch",
-        ["Set.__getitem__"],
+        FORKED
+        + LIST
+        + "Timed.__call__ O/looks.py:5\n*taking_call O/_hot.cpython-311.so:0\n"
+        + ITEM,
+        "Set.__getitem__",
     ),
     # its feeder thread
     (
-        FEED + "ForkingPickler.dumps L/multiprocessing/reduction.py:51",
-        True,
         "pack",
-        ["ForkingPickler.dumps"],
+        FEED + "ForkingPickler.dumps L/multiprocessing/reduction.py:51",
+        "ForkingPickler.dumps",
     ),
-    (FEED, True, "pack", []),
-    (FEED + "Condition.wait L/threading.py:327", True, "idle", []),
-    (FEED + "Condition.wait L/threading.py:327", False, "other", []),
-    # main
+    ("pack", FEED, ""),
+    ("idle", FEED + WAIT, ""),
+    ("other", "", ""),
+]
+OF_MAIN = [
+    ("other", FEED + WAIT, ""),
+    ("fetch", SINGLE + "_MapDatasetFetcher.fetch T/_utils/fetch.py:54\n" + ITEM, "Set.__getitem__"),
+    ("collate", SINGLE + "_MapDatasetFetcher.fetch T/_utils/fetch.py:57\n" + OWN, "pad"),
+    ("pin", SINGLE + PIN, "pin_memory"),
+    ("wait", GET, ""),
     (
-        SINGLE + "_MapDatasetFetcher.fetch T/_utils/fetch.py:54\nSet.__getitem__ U/data.py:14",
-        False,
-        "fetch",
-        ["Set.__getitem__"],
-    ),
-    (
-        SINGLE + "_MapDatasetFetcher.fetch T/_utils/fetch.py:57\npad U/data.py:44",
-        False,
-        "collate",
-        ["pad"],
-    ),
-    (SINGLE + "pin_memory T/_utils/pin_memory.py:66", False, "pin", ["pin_memory"]),
-    (GET, False, "wait", []),
-    (
+        "wait",
         GET + "rebuild_storage_fd /env/torch/multiprocessing/reductions.py:538",
-        False,
-        "wait",
-        ["rebuild_storage_fd"],
+        "rebuild_storage_fd",
     ),
+    ("wait", GET + POLL + "select L/selectors.py:415\n*poll libc.so:0", ""),
+    ("wait", NEXT + "record_function.__exit__ /env/torch/autograd/profiler.py:943", ""),
     (
-        GET
-        + "_poll L/multiprocessing/connection.py:440\nselect L/selectors.py:415\n*poll libc.so:0",
-        False,
-        "wait",
-        [],
-    ),
-    (NEXT + "record_function.__exit__ /env/torch/autograd/profiler.py:943", False, "wait", []),
-    (
-        NEXT + "_BaseDataLoaderIter._next_index T/dataloader.py:690\nMine.__iter__ U/sampler.py:3",
-        False,
         "index",
-        ["Mine.__iter__"],
+        NEXT + "_BaseDataLoaderIter._next_index T/dataloader.py:690\nMine.__iter__ U/sampler.py:3",
+        "Mine.__iter__",
     ),
-    ("<module> U/train.py:9\nDataLoader.__iter__ T/dataloader.py:505", False, "wait", []),
+    ("wait", "<module> U/train.py:9\nDataLoader.__iter__ T/dataloader.py:505", ""),
     (
+        "compute",
         "<frozen> <frozen runpy>:198\n<module> U/train.py:9\nstep U/train.py:3",
-        False,
+        "<module> step",
+    ),
+    ("compute", "run_script O/launch.py:5\n<module> U/train.py:9", "<module>"),
+    (
         "compute",
-        ["<module>", "step"],
+        SPAWN_MAIN + PROCESS + "_wrap /env/torch/multiprocessing/spawn.py:95\ntrain U/train.py:3",
+        "train",
     ),
-    ("run_script O/launch.py:5\n<module> U/train.py:9", False, "compute", ["<module>"]),
-    (
-        "<module> <string>:1\nspawn_main L/multiprocessing/spawn.py:122\n_bootstrap "
-        "L/multiprocessing/process.py:314\n"
-        "run L/multiprocessing/process.py:108\n_wrap /env/torch/multiprocessing/spawn.py:95\ntrain "
-        "U/train.py:3",
-        False,
-        "compute",
-        ["train"],
-    ),
-    (
-        "Thread.run L/threading.py:982\n_pin_memory_loop T/_utils/pin_memory.py:50\npin_memory "
-        "T/_utils/pin_memory.py:66",
-        False,
-        "pin",
-        ["pin_memory"],
-    ),
-    (
-        "Thread.run L/threading.py:982\n_pin_memory_loop T/_utils/pin_memory.py:50\nget "
-        "L/multiprocessing/queues.py:1",
-        False,
-        "pin",
-        [],
-    ),
-    ("", False, "compute", []),
-    ("", True, "other", []),
+    ("pin", PINS + PIN, "pin_memory"),
+    ("pin", PINS + "get L/multiprocessing/queues.py:1", ""),
+    ("compute", "", ""),
 ]
 
 PAD = Collate("pad", "/home/me/data.py", 40, 60)
 
 
-@pytest.mark.parametrize(("stack", "worker", "stage", "kept"), CASES)
-def test_stages(stack, worker, stage, kept):
+def place(stack, thread, worker, collates=(), collating=frozenset()):
+    def ours(one):
+        return "/loaderscope/profiler/" in one.file
+
+    return place_of(stack, thread, worker, collates, ours, collating)
+
+
+@pytest.mark.parametrize(
+    ("worker", "stage", "stack", "kept"),
+    [(True, *case) for case in OF_WORKERS] + [(False, *case) for case in OF_MAIN],
+)
+def test_stages(worker, stage, stack, kept):
     found = frames(stack)
-    placed = place(
-        found, "MainThread", worker, [PAD], lambda one: "/loaderscope/profiler/" in one.file
-    )
-    assert (placed.stage, [found[at].function for at in placed.kept]) == (stage, kept)
+    placed = place(found, "MainThread", worker, [PAD])
+    assert (placed.stage, [found[at].function for at in placed.kept]) == (stage, kept.split())
 
 
 def test_the_same_by_names_without_a_class():
@@ -267,22 +205,21 @@ def test_a_folder_that_only_looks_like_torch_s():
     assert place([*frames(SPAWNED + LOOP), *mine], "MainThread", True).stage == "other"
 
 
+AT = {"file": "t.py", "line": 4}
+
+
 @pytest.mark.parametrize(
     ("part", "config", "collate"),
     [
         (None, {}, None),
         (None, {"collate_fn": "train.pad"}, Collate("pad")),
         (
-            Part("train.pad", "pad", file="t.py", line=4, call=("def pad():", " x")),
+            Part("train.pad", "pad", call=("def pad():", " x"), **AT),
             {},
             Collate("pad", "t.py", 4, 5),
         ),
-        (Part("lib.Pad", "Pad", file="/env/lib.py", line=4), {}, Collate("Pad", "/env/lib.py", 4)),
-        (
-            Part("train.pad", "pad", file="t.py", line=4, call=("x",) * 200),
-            {},
-            Collate("pad", "t.py", 4, None),
-        ),
+        (Part("lib.Pad", "Pad", **AT), {}, Collate("Pad", "t.py", 4)),
+        (Part("train.pad", "pad", call=("x",) * 200, **AT), {}, Collate("pad", "t.py", 4, None)),
     ],
 )
 def test_how_a_collate_function_is_recognised(part, config, collate):
@@ -290,17 +227,12 @@ def test_how_a_collate_function_is_recognised(part, config, collate):
 
 
 def test_it_is_recognised_by_what_is_known_of_it():
-    by_line, by_name, by_config = (
-        Collate("<lambda>", "t.py", 4, 5),
-        Collate("Pad", "t.py", 4),
-        Collate("pad"),
-    )
-    assert by_line.is_in(Frame("<lambda>", "t.py", 5))
-    assert not by_line.is_in(Frame("<lambda>", "t.py", 6))
-    assert by_name.is_in(Frame("Pad.__call__", "t.py", 90))
-    assert not by_name.is_in(Frame("Set.load", "t.py", 90))
-    assert by_config.is_in(Frame("pad", "anywhere.py", 1))
-    assert not by_config.is_in(Frame("load", "anywhere.py", 1))
+    for known, its, other in (
+        (Collate("<lambda>", "t.py", 4, 5), ("<lambda>", "t.py", 5), ("<lambda>", "t.py", 6)),
+        (Collate("Pad", "t.py", 4), ("Pad.__call__", "t.py", 90), ("Set.load", "t.py", 90)),
+        (Collate("pad"), ("pad", "anywhere.py", 1), ("load", "anywhere.py", 1)),
+    ):
+        assert known.is_in(Frame(*its)) and not known.is_in(Frame(*other))
 
 
 def collating(*stacks, one_loader=True):
@@ -311,25 +243,20 @@ def collating(*stacks, one_loader=True):
 
 
 def test_a_collate_function_without_frames_is_told_by_the_line_that_calls_it():
-    get, torch_collate = (
-        LIST + "Set.__getitem__ U/data.py:14",
-        LATE + "default_collate T/_utils/collate.py:401",
-    )
+    get, torch_collate = LIST + ITEM, LATE + COLLATE
     assert collating((get, 50), (torch_collate, 9), (LATE, 3)) == {57}
     known = frozenset([frame(LATE.split("\n")[1])])
     assert place(frames(SPAWNED + LATE), "MainThread", True, collating=known).stage == "collate"
     # A stack read in the middle of a change shows the wrong line: it counts for nothing.
-    assert collating((get, 50), (LATE + "Set.__getitem__ U/data.py:14", 1), (torch_collate, 9)) == {
-        57
-    }
+    assert collating((get, 50), (LATE + ITEM, 1), (torch_collate, 9)) == {57}
     assert collating((get, 50), (MAP + "default_collate T/_utils/collate.py:1", 1)) == set()
 
 
 def test_an_unknown_collate_function_is_told_by_being_called_later():
-    get, unknown = LIST + "Set.__getitem__ U/data.py:14", LATE + "mystery U/other.py:4"
+    get, unknown = LIST + ITEM, LATE + "mystery U/other.py:4"
     assert collating((get, 50), (unknown, 20)) == {57}
     assert collating((get, 50), (unknown, 20), one_loader=False) == set()
     assert collating((get, 50), (LATE, 20)) == {57}
     assert collating((get, 50)) == set()
     before = LOOP + "_MapDatasetFetcher.fetch T/_utils/fetch.py:52\n"
-    assert collating((get, 500), (before + "Set.__getitem__ U/data.py:14", 3)) == set()
+    assert collating((get, 500), (before + ITEM, 3)) == set()
