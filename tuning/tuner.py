@@ -27,7 +27,6 @@ from .ranks import Following, Leading, meet
 from .record import Record, as_tried
 from .room import Load
 from .search import Search
-from .switch.comparison import Unequal
 from .switch.driver import Driver
 from .switch.turns import Turns
 from .trial import Trial
@@ -155,7 +154,7 @@ class Tuner(Driver):
                 self.trying.add(iterator, window, now)
 
     def failed(self, settings: Settings, error: BaseException) -> None:
-        name = "" if isinstance(error, Depends | Unequal) else f"{type(error).__name__}: "
+        name = "" if isinstance(error, Depends) else f"{type(error).__name__}: "
         why = f"{name}{error}".splitlines()[0][:300]
         iterator, trial = self._active(), self.trying.trial
         never = iterator.why_never if iterator is not None else None

@@ -54,6 +54,11 @@ class Settings(msgspec.Struct, frozen=True):
         return self.num_workers * self.prefetch_factor
 
     @property
+    def made_by(self) -> tuple[int, bool]:
+        """The part on which batches may depend."""
+        return self.num_workers, self.batched
+
+    @property
     def looked_up(self) -> Settings:
         """The same with whole batches by one lookup, in the training process."""
         return replace(self.with_workers(0), batched=True)
