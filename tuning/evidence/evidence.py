@@ -22,7 +22,7 @@ from .program import waits_for_any_child, written_in_place
 from .samplers import drawn_at_once, generator_of, may_hear
 from .settings import Settings
 from .shared_files import SharedHandles
-from .state import Alike, State
+from .state import State
 from .streams import Streams
 from .worker_context import forks
 
@@ -58,8 +58,7 @@ class Evidence:
         self.data: State | None = None  # of the data set and the collate function
         self._clock, self._began_ns, self._began_unix_ns = clock, clock(), time.time_ns()
         self._spent_ns = self._asked = self._far_from = 0
-        self._counts = self._far = False  # whether looking is to take little; looks at what is far
-        self._looking = self._settled = False
+        self._looking = self._far = self._settled = False  # `_far`: also at what is far
         self._own_workers = False
         self._streams, self._handles = Streams(), SharedHandles()
         self._fetch: ObservedFetch | None = None
@@ -67,7 +66,6 @@ class Evidence:
         self._files: dict[str, Any] | None = None
         self.compared: set[tuple[int, bool]] = set()  # `Settings.made_by`, found equal
         self._sampler: State | None = None
-        self._near: Alike | None = None  # what is near in both states
         self._sampler_hears = may_hear(loader._index_sampler)
         self._first_draw = True
         self._epoch_draws = 0  # of the last epoch that was drawn to its end
@@ -130,7 +128,7 @@ class Evidence:
                 found.changed(full=True)  # what is far is read for the first time
         sampler = loader._index_sampler
         others = (loader.dataset, loader.collate_fn, loader.generator, generator_of(sampler))
-        self._sampler, self._near = State({"the sampler": sampler}, others), None
+        self._sampler = State({"the sampler": sampler}, others)
         self._first_draw = True
         self._looking = self.changed_in_epoch = False
         if changed is not None and own.persistent_workers:
@@ -157,7 +155,7 @@ class Evidence:
             return None
         began = self._clock()
         may = self.may_look(began)
-        self._far = not self._counts or began >= self._far_from
+        self._far = self._asked < LOOKS or began >= self._far_from
         # Workers, the code's own or others, have the data set as it was when the epoch began.
         unseen = not by_own and self._own_workers and self._torchs_own and iterator._num_workers > 0
         self._looking = may and (self._far or not unseen)
@@ -207,15 +205,14 @@ class Evidence:
     def may_look(self, now: int | None = None) -> bool:
         """Whether looking has taken little enough of the loop's time since the first batches."""
         now = now or self._clock()
-        if not self._counts and self._asked >= LOOKS:
-            self._counts, self._began_ns, self._spent_ns = True, now, 0
-        return not self._counts or self._spent_ns <= SHARE * (now - self._began_ns)
+        if self._asked < LOOKS:
+            self._began_ns, self._spent_ns = now, 0
+        return self._spent_ns <= SHARE * (now - self._began_ns)
 
     def _changed_by_loop(self) -> str | None:
         assert self.data is not None
-        near = self._near is not None and self._near.same()
         far_ns = FAR_NS if self._far else 0
-        changed = self.data.changed(far_ns) if self._far or not near else None
+        changed = self.data.changed(far_ns)
         if changed is None and self._files:
             others = (path for path, was in self._files.items() if _stamp(path) != was)
             changed = next(others, None)
@@ -223,10 +220,7 @@ class Evidence:
             self.changed_in_epoch = True
             self._judge_state(self.data.again())
             self.end(f"the loop changes {changed} between batches")
-        heard = self._heard(far_ns) if self._far or not near else None
-        if not near:
-            states = (each for each in (self.data, self._sampler) if each is not None)
-            self._near = Alike([part for state in states for part in state.near])
+        heard = self._heard(far_ns)
         return changed or heard
 
     def _heard(self, far_ns: int = 0) -> str | None:
@@ -281,7 +275,7 @@ class Evidence:
 
     def _judge_state(self, data: State) -> None:
         """What the data set and the collate function hold now."""
-        self.data, self._near = data, None
+        self.data = data
         for why in data.obstacles:
             self.end(why)
         if self._own_workers and data.writes is not None:

@@ -118,7 +118,7 @@ def cell_content(cell: Any) -> tuple[Any, ...]:
 
 def environment() -> dict[Any, Any]:
     """The dict of the environment's variables, not a copy."""
-    held: dict[Any, Any] = attributes(os.environ)["_data"]  # type: ignore[index]
+    held: dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]
     return held
 
 

@@ -21,7 +21,7 @@ class Settings(msgspec.Struct, frozen=True):
     num_workers: int
     prefetch_factor: int = DEFAULT_PREFETCH
     pin_memory: bool = False
-    persistent_workers: bool = False
+    persistent_workers: bool = False  # only with workers
     in_order: bool = True
     batched: bool = False  # each batch by one lookup, in the training process
 
@@ -66,9 +66,6 @@ class Settings(msgspec.Struct, frozen=True):
     def changed_from(self, other: Settings) -> dict[str, Any]:
         """The arguments to write in place of those of `other`."""
         return changed(other.arguments(), self.arguments())
-
-    def __str__(self) -> str:
-        return ", ".join(f"{name}={value}" for name, value in self.arguments().items())
 
 
 def settings_of(loader: Any) -> Settings:

@@ -90,8 +90,8 @@ class State:
                 if (name := part.changed()) is not None:
                     return name
             self._alike = Alike(self.near)  # other objects, of the same values
-        until = now_ns() + within_ns if self._far else 0
-        for _ in range(len(self._far)):
+        until = now_ns() + within_ns if within_ns else 0
+        for _ in range(len(self._far) if full or within_ns else 0):
             if not full and now_ns() >= until:
                 break
             part, self._next = self._far[self._next], (self._next + 1) % len(self._far)
@@ -127,7 +127,8 @@ class State:
         code = self._code
         for namespace, names, about in code.names():
             yield from self._keyed(about, names.__iter__, partial(map, namespace.get, names))
-        for name, cell in code.cells():
+        while code.cells:
+            name, cell = code.cells.pop()
             about = f"the variable {name}"
             held = self._add(about, partial(cell_content, cell)).saved
             yield from ((each, about, True) for each in held or ())

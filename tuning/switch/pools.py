@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -35,7 +34,6 @@ class Pool:
         self.iterator, self.settings, self.guest = iterator, settings, guest
         self.workers: WorkerContext | None = None  # how they start, unless torch starts them
         self._shift = 0  # from the numbers of torch's tasks to those of the order
-        self._compared: deque[Any] = deque()  # indices of batches that it makes for a comparison
 
     @property
     def started(self) -> bool:
@@ -75,18 +73,16 @@ class Pool:
             torch_parts.put_task(self.iterator)
 
     def make(self, index: Any) -> None:
-        """Begin a batch outside of the order, which `made` returns."""
+        """Begin a batch outside of the order, which `made` returns; without workers, one at a
+        time."""
+        self.iterator._sampler_iter = iter([index])
         if self.settings.num_workers:
-            torch_parts.take_one(self.iterator, iter([index]))
-        else:
-            self._compared.append(index)
+            torch_parts.put_task(self.iterator)
 
     def made(self) -> Any:
         """The next of those batches, not recorded. Waits for it, and raises what making it
         raises."""
         iterator, step = self.iterator, self.step
-        if not self.settings.num_workers:
-            iterator._sampler_iter = iter([self._compared.popleft()])
         if step is not None:
             iterator._ls = None
         try:
@@ -125,8 +121,7 @@ class IdlePools:
 
     def reap(self) -> None:
         """Close the pools whose workers have ended."""
-        gone = [pool for pool in self.released if torch_parts.dismissed(pool.iterator)]
-        for pool in gone:
+        for pool in [each for each in self.released if torch_parts.dismissed(each.iterator)]:
             self.released.remove(pool)
             pool.iterator._shutdown_workers()
 
@@ -211,7 +206,7 @@ class PoolMaker:
         loader = self._loader()
         view._index_sampler = ()
         view.generator = fresh_generator(numbered_seed(loader, self._driver.pools))
-        view.check_worker_number_rationality = _say_nothing  # it is no wish of the user's
+        view.check_worker_number_rationality = lambda: None  # it is no wish of the user's
         if settings.num_workers:
             view.multiprocessing_context = WorkerContext(loader.multiprocessing_context, later)
         pool = self._pool(view, settings, first)
@@ -229,9 +224,6 @@ class PoolMaker:
         return Pool(iterator, settings, settings != self.settings)
 
 
-def _say_nothing() -> None: ...
-
-
 # A child that the program forks has these iterators too, and must not end their workers.
 _not_of_children: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -241,5 +233,4 @@ def _leave_workers_alone() -> None:
         iterator._shutdown = True
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_workers_alone)
+os.register_at_fork(after_in_child=_leave_workers_alone)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from ...profiler.base import torch_parts
@@ -34,7 +35,8 @@ def handing_out(driver: Driver, any_random: bool = False) -> Callable[[Any], Any
             kept.clear()
             evidence[:] = [Evidence(loader, any_random)]
         iterator = Switching(loader, driver, kept, evidence[0])
-        iterator.__class__ = named_as(type(iterator.pool.iterator), Switching)
+        of_torch: Any = type(iterator.pool.iterator)
+        iterator.__class__ = named_as(of_torch)
         return iterator
 
     return make
@@ -73,9 +75,8 @@ class Switching(Turns):
             if self.why_not(settings) is not None or not compared:
                 settings = own
         if before is not None:
-            stays = bool(before.settings.num_workers) and before.settings.persistent_workers
             stale = before.guest and changed is not None
-            if before.settings != settings or not stays or stale:
+            if before.settings != settings or not settings.persistent_workers or stale:
                 if before.settings == own and own.persistent_workers:
                     self._idle.parked[own] = before
                 else:
@@ -223,8 +224,9 @@ class Switching(Turns):
         self._shut_down(pool)
         self._tell(self.driver.ended, self)
         if not self.own.persistent_workers:
-            self.loader = _none  # one that is made anew each epoch lives no longer than without us
-            if pool.settings.persistent_workers and pool.settings.num_workers:
+            # One that is made anew each epoch lives no longer than without us.
+            self.loader = lambda: None
+            if pool.settings.persistent_workers:
                 self._kept.append(pool)
                 self._over = True
 
@@ -271,20 +273,13 @@ class Switching(Turns):
         return self.pool.iterator.__reduce__()
 
 
-def _none() -> None: ...
-
-
-_classes: dict[type, type] = {}
-
-
-def named_as(of_torch: type, ours: type) -> type:
+@cache
+def named_as(of_torch: type) -> type:
     """Our class with the name of torch's iterator; `isinstance` says that it is one."""
-    if of_torch not in _classes:
-        base = next(each for each in of_torch.__mro__ if not hasattr(each, "_ls"))
-        body = {
-            "__module__": base.__module__,
-            "__qualname__": base.__qualname__,
-            "__class__": property(lambda self: base),
-        }
-        _classes[of_torch] = type(base.__name__, (ours,), body)
-    return _classes[of_torch]
+    base = next(each for each in of_torch.__mro__ if not hasattr(each, "_ls"))
+    body = {
+        "__module__": base.__module__,
+        "__qualname__": base.__qualname__,
+        "__class__": property(lambda self: base),
+    }
+    return type(base.__name__, (Switching,), body)

@@ -89,7 +89,7 @@ def test_a_generator_moves_when_bare_would_move_it() -> None:
     assert order.drained and ours.get_state().equal(bare.get_state())
 
 
-def test_what_was_taken_is_taken_again_by_another() -> None:
+def test_what_was_taken_is_given_back_handed_over_or_lost() -> None:
     order = Order(iter(range(9)), 4, Early(False))
     order.catch_up()
     assert [next(order) for _ in range(3)] == [0, 1, 2]
@@ -97,13 +97,15 @@ def test_what_was_taken_is_taken_again_by_another() -> None:
     assert list(order.waiting.values()) == [0]
     assert [next(order) for _ in range(3)] == [1, 2, 3]
     assert [order.handed() for _ in range(4)] == [0, 1, 2, 3] and not order.waiting
-
-
-def test_in_any_order_what_is_not_under_way_was_handed_over() -> None:
     order = Order(iter("abcd"), 4, Early(False))
     for _ in range(4):
         next(order)
     assert order.handed(under_way={0, 1, 3}) == "c" and order.handed(under_way={0, 3}) == "b"
+    order = Order(iter(range(6)), 6, Early(False))
+    for _ in range(6):
+        next(order)
+    order.keep(2)
+    assert list(order.waiting.values()) == [4, 5]
 
 
 @pytest.mark.parametrize("early", [False, True])
@@ -114,14 +116,6 @@ def test_an_error_of_the_sampler_comes_where_the_loop_would_meet_it(early: bool)
     with pytest.raises(LookupError) as raised:
         found += ran(order, source, guest=True, ahead=5)
     assert source.handed == 3 and order.raised(raised.value) and not order.raised(raised.value)
-
-
-def test_what_an_error_lost_is_not_waited_for() -> None:
-    order = Order(iter(range(6)), 6, Early(False))
-    for _ in range(6):
-        next(order)
-    order.keep(2)
-    assert list(order.waiting.values()) == [4, 5]
 
 
 @pytest.mark.parametrize("own", [0, 3])
