@@ -68,7 +68,7 @@ def hand_out_tuned(loader: Any, state: str) -> Any:
     """The driver of a loader that is tuned from its next iteration on. What it would decide is
     given: the benchmark is not of the decision."""
     from loaderscope.profiler.record.iterate.watch import hand_out, watch
-    from loaderscope.tuning import search, tuner
+    from loaderscope.tuning import trying, tuner
     from loaderscope.tuning.candidates import Candidate
     from loaderscope.tuning.evidence.settings import Settings, settings_of
     from loaderscope.tuning.switch.switching import handing_out
@@ -78,8 +78,8 @@ def hand_out_tuned(loader: Any, state: str) -> Any:
     others = [Settings(1 + n % 4, 1 + n // 4) for n in range(24)]  # more than there is time for
     found = [Candidate(each, None) for each in others if each != own]
     tuner.candidates_for = lambda *_: found
-    search.MOST, search.ENOUGH_S = 10**6, 1e9
-    driver = tuner.Tuner(loader, budget_s=1e9)
+    trying.MOST, trying.ENOUGH_S = 10**6, 1e9
+    driver = tuner.Tuner(loader, tuner.Options(1e9))
     if state == "own":
         driver.decide("the loader keeps its own settings")
     elif state == "others":

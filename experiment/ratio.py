@@ -8,8 +8,7 @@ from math import exp, hypot, log
 import numpy as np
 
 from ..advisors.schema.ranges import Range
-from ..tuning.factor import LEAST_SPREAD
-from ..tuning.student import quantile
+from ..tuning.factor import LEAST_SPREAD, quantile
 
 LEVEL = 0.99
 FEWEST, ENOUGH = 3, 6  # pairs for a range, and for ending the trial

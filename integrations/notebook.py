@@ -28,14 +28,12 @@ _loaded: dict[int, _Cells] = {}
 
 def load_ipython_extension(shell: Any) -> None:
     """Called by `%load_ext loaderscope`."""
-    if id(shell) not in _loaded:
-        _loaded[id(shell)] = _Cells(shell)
+    _loaded[id(shell)] = _Cells(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """Called by `%unload_ext loaderscope`."""
-    if id(shell) in _loaded:
-        _loaded.pop(id(shell)).unload()
+    _loaded.pop(id(shell)).unload()
 
 
 def without_magic(lines: list[str]) -> list[str]:

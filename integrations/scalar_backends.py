@@ -16,6 +16,10 @@ from ..profiler.base.errors import UsageError
 from .live_figures import FIGURES, Figure
 
 PREFIX = "loaderscope"
+OF_THE_FILE = {
+    "live": ("1", "1 while the run goes on"),
+    "updated_seconds": ("s", "When this file was written, in seconds of Unix time"),
+}
 READABLE = 0o644  # node_exporter runs as a user of its own
 
 
@@ -115,14 +119,10 @@ class Prometheus(Backend):
         self._replace(live=0)
 
     def _replace(self, live: int) -> None:
-        gauges: list[tuple[str, str, Mapping[str, float]]] = [
-            (name, meaning, self._latest[name]) for name, (_, meaning) in FIGURES.items()
-        ]
-        written = "When this file was written, in seconds of Unix time"
-        gauges.append(("live", "1 while the run goes on", {"": live}))
-        gauges.append(("updated_seconds", written, {"": round(time.time(), 3)}))
+        self._latest |= {"live": {"": live}, "updated_seconds": {"": round(time.time(), 3)}}
         lines = []
-        for name, meaning, values in gauges:
+        for name, values in self._latest.items():
+            _, meaning = OF_THE_FILE.get(name) or FIGURES[name]
             if values:
                 lines += [f"# HELP {PREFIX}_{name} {meaning}", f"# TYPE {PREFIX}_{name} gauge"]
             lines += [f"{PREFIX}_{name}{labels} {value!r}" for labels, value in values.items()]

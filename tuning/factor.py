@@ -7,39 +7,25 @@ make it wider.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import exp, hypot, log
+from functools import cache
+from math import exp, hypot, log, pi, sqrt, tan
 
 import numpy as np
 
 from ..advisors.schema.report_model import Range
-from .student import quantile
 
 FEWEST_WINDOWS = 5
 LEAST_SPREAD = 0.03  # of windows, as logarithms: two of them may be as one by chance
 # How much earlier trials' windows of the same loader count for how windows differ, in windows:
 # Smyth's moderated t.
 EARLIER = 6.0
-
-
-@dataclass(frozen=True)
-class Spread:
-    """How windows of the same settings differed in earlier trials: squared logarithms, and degrees
-    of freedom."""
-
-    squares: float = 0.0
-    freedom: int = 0
-
-    def with_(self, fit: Fit) -> Spread:
-        """With this trial added."""
-        if fit.few:
-            return self
-        return Spread(self.squares + fit.squares, self.freedom + fit.freedom)
+GRID = 10_001  # angles: quantiles of Student's distribution to five digits
 
 
 class Fit:
     """Least squares on windows that took turns. The logarithm of a rate is a level, a drift per
-    window, and what the candidate adds."""
+    window, and what the candidate adds. What is left over says how windows of the same settings
+    differ: squared logarithms, and degrees of freedom."""
 
     def __init__(self, base: Sequence[float], candidate: Sequence[float]) -> None:
         """From the rates of windows; the base begins."""
@@ -54,14 +40,15 @@ class Fit:
         self.freedom = windows - causes.shape[1]
         self._weight = float(np.linalg.pinv(causes.T @ causes)[0, 0])
 
-    def factor(self, level: float, before: Spread) -> Range:
+    def factor(self, level: float, before: Sequence[Fit]) -> Range:
         """The candidate's rate over the base's, and the range that holds it with this probability.
 
         The variance is moderated by that of earlier trials (Smyth 2004, "Linear models and
         empirical Bayes methods").
         """
-        earlier = min(EARLIER, before.freedom)
-        known = earlier * before.squares / before.freedom if before.freedom else 0.0
+        had = sum(each.freedom for each in before)
+        earlier = min(EARLIER, had)
+        known = earlier * sum(each.squares for each in before) / max(1, had)
         freedom = self.freedom + earlier
         variance = (self.squares + known) / freedom
         if self.few:
@@ -76,3 +63,16 @@ def product(one: Range, other: Range) -> Range:
     low = exp(-hypot(log(one.mid / one.low), log(other.mid / other.low)))
     high = exp(hypot(log(one.high / one.mid), log(other.high / other.mid)))
     return Range(mid * low, mid, mid * high)
+
+
+@cache
+def quantile(level: float, freedom: int) -> float:
+    """The t that a value of Student's distribution lies within, either way, with this probability.
+
+    With t = sqrt(freedom) tan(angle), the density is cos(angle) ** (freedom - 1), which is summed
+    up here (Abramowitz and Stegun, 26.7.1).
+    """
+    angles = np.linspace(0, pi / 2, GRID)
+    density = np.cos(angles) ** (freedom - 1)
+    within = np.append(0.0, np.cumsum(density[1:] + density[:-1]))
+    return sqrt(freedom) * tan(float(np.interp(level, within / within[-1], angles)))

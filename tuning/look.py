@@ -10,7 +10,7 @@ from typing import Any
 from ..advisors.whatif import WhatIf, workload_of
 from ..profiler.base.endable_thread import EndableThread
 from ..profiler.record.device.accelerator import Accelerator, in_use
-from ..profiler.record.iterate.watch import loader_place
+from ..profiler.record.iterate.watch import current_run_directory, loader_place
 from ..profiler.record.session import session as sessions
 from ..profiler.store.run.run_reader import open_run
 from .candidates import Candidate, ordered, usual
@@ -71,9 +71,9 @@ def candidates_for(
     with suppress(Exception):  # most often NotArrays
         look_up_us = whole_batches(loader).cost_us(batch_bytes)
     with suppress(Exception):  # most often TooLittle
-        place, session = loader_place(loader), sessions.current()
-        assert place is not None and session is not None
-        run = open_run(str(session.run_directory))
+        place = loader_place(loader)
+        assert place is not None
+        run = open_run(str(current_run_directory()))
         process = next(each for each in run.processes if each.path == place[0])
         recorded = next(each for each in process.loaders if each.index == place[1])
         model = WhatIf(workload_of(run, process, recorded))

@@ -80,6 +80,7 @@ class _Member:
         others = [0] if rank else range(1, world)
         # When, by clock and by steps, there was anything new of each.
         self._last = dict.fromkeys(others, (now, 0))
+        self.tell(now)
 
     def tell(self, now: int, **said: Any) -> None:
         self.word = msgspec.structs.replace(self.word, t_ns=now, **said)
@@ -166,12 +167,9 @@ class Leading(_Member):
 class Following(_Member):
     """Any other rank: uses the settings of the turn, and gives its rate."""
 
-    def __init__(self, folder: Path, rank: int, world: int, since_ns: int, now: int) -> None:
-        super().__init__(folder, rank, world, since_ns, now)
-        self.settings: Settings | None = None  # None: the loader's own
-        self.window: Window | None = None  # of the turn, once its batches are handed over
-        self.leader = Word()
-        self.tell(now)
+    settings: Settings | None = None  # None: the loader's own
+    window: Window | None = None  # of the turn, once its batches are handed over
+    leader = Word()
 
     def follow(self, now: int) -> str | None:
         """As `listen`, and use what rank 0 says now."""

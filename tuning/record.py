@@ -38,7 +38,7 @@ class Record:
 
     def write(self, loader: Any, **facts: Any) -> None:
         """Write all that is known so far: the fields of `Tuned`, but for the switches."""
-        place = loader_place(loader) if loader is not None else None
+        place = loader_place(loader)
         if place is None:
             return
         self.place = place

@@ -5,6 +5,7 @@ Settings that may not fit are not tried. Half of what is left stays for others.
 
 from __future__ import annotations
 
+import resource
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
@@ -40,14 +41,6 @@ class Room:
         return Room(self.memory_bytes / ranks, self.shared_bytes / ranks, self.files)
 
 
-@dataclass(frozen=True)
-class Load:
-    """What a batch takes in shared memory, and how many tensors it has."""
-
-    batch_bytes: float
-    tensors: float
-
-
 def room_left() -> Room:
     """Of this process, in its container."""
     return Room(_memory_left(), _shared_left(), _files_left())
@@ -67,12 +60,16 @@ def worker_bytes(pids: Iterable[int], forked: bool) -> float:
     return max(LEAST_WORKER_BYTES, own * (FORKED_SHARE if forked else 1.0))
 
 
-def why_no_room(settings: Settings, worker_bytes: float, load: Load, room: Room) -> str | None:
-    """Why a further pool with these settings may not fit; None if it does."""
+def why_no_room(
+    settings: Settings, worker_bytes: float, batch: tuple[int, int], room: Room
+) -> str | None:
+    """Why a further pool with these settings may not fit; None if it does. `batch`: its bytes and
+    tensors."""
     workers, ahead = settings.num_workers, settings.ahead
-    shared = ahead * load.batch_bytes
+    batch_bytes, tensors = batch
+    shared = ahead * batch_bytes
     memory = workers * worker_bytes + shared
-    files = FILES_A_POOL + workers * FILES_A_WORKER + ahead * load.tensors + FILES_SPARE
+    files = FILES_A_POOL + workers * FILES_A_WORKER + ahead * tensors + FILES_SPARE
     if not workers:
         return None
     if memory > SHARE * room.memory_bytes:
@@ -107,9 +104,7 @@ def _shared_left() -> float:
 
 def _files_left() -> float:
     try:
-        import resource
-
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         return inf if limit == resource.RLIM_INFINITY else limit - psutil.Process().num_fds()
-    except (ImportError, OSError, psutil.Error):
+    except (OSError, psutil.Error):
         return inf

@@ -11,8 +11,8 @@ from ..advisors.schema.figures import times
 from ..advisors.schema.gains import LEAST_GAIN
 from ..advisors.schema.report_model import Range
 from .evidence.settings import Settings
-from .factor import Fit, Spread, product
-from .window import Headroom, Window, epochs_left_out, left_out
+from .factor import Fit, product
+from .window import Headroom, Window, left_out
 
 Outcome = Literal["proven", "not faster", "undecided", "failed", "not tried"]
 
@@ -38,7 +38,7 @@ class Trial:
     def __init__(self, base: Settings, candidate: Settings, predicted: Range | None = None) -> None:
         self.base, self.candidate, self.predicted = base, candidate, predicted
         self.of_base: Range | None = None  # how many times as fast as the user's own the base is
-        self.before = Spread()  # how windows differed in earlier trials
+        self.before: list[Fit] = []  # of earlier trials
         self.headroom = Headroom(base)  # by windows until now
         self.rates: dict[Settings, list[float]] = {base: [], candidate: []}
         self.outcome: Outcome | None = None
@@ -52,7 +52,7 @@ class Trial:
     def window(self, epoch_batches: int | None, by_epochs: bool = False) -> Window:
         """The next window, in epochs of so many batches."""
         turn = self.turn
-        out = epochs_left_out(turn) if by_epochs else left_out(turn, epoch_batches)
+        out = left_out(turn, epoch_batches, by_epochs)
         return Window(turn, out, SECOND_LOOK if self.first_look is not None else 1, epoch_batches)
 
     @property

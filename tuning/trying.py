@@ -6,13 +6,16 @@ import weakref
 from math import inf
 from typing import TYPE_CHECKING
 
+from ..advisors.schema.gains import LEAST_GAIN
+from .candidates import MOST, Candidate, neighbours
 from .evidence.settings import Settings, why_refused
 from .evidence.worker_context import forks
+from .factor import Fit
 from .ranks import Leading
-from .room import Load, room_left, why_no_room, worker_bytes
+from .room import room_left, why_no_room, worker_bytes
 from .switch.turns import Turns
 from .trial import Trial
-from .window import Window
+from .window import Headroom, Window
 
 if TYPE_CHECKING:
     from .tuner import Tuner
@@ -23,20 +26,37 @@ IDLE_NS = (
 # Starting workers and comparing batches may hold the loop up for this share of the time in which
 # nothing is found to be faster; and no rest is longer.
 HELD_SHARE, LONGEST_REST_NS = 0.012, 2_500_000_000
+ENOUGH_S = 15.0  # of trying; after it no further candidate is begun
+STEEP = 1.05  # what lies beside settings that gained less over those before them gains less still
 MAY_BE_TRIED = "it may be tried"
 
 _trying: weakref.ref[Tuner] | None = None  # one loader at a time: two would be measured together
 
 
 class Trying:
-    """The trials of a loader whose settings this rank decides on."""
+    """The trials of a loader whose settings this rank decides on, and the remaining candidates."""
 
     def __init__(self, tuner: Tuner) -> None:
-        self._tuner, self.search = tuner, tuner.search
-        self.load = Load(0.0, 0.0)
-        self.trial: Trial | None = None
+        self._tuner, self.own, self.cores = tuner, tuner.own, 1
+        self.batch = 0, 0  # bytes and tensors of one
+        self.waiting: list[Candidate] = []
+        self.trials: list[Trial] = []
+        self.trial: Trial | None = None  # that goes on
         self._trial_ns = self._held_ns = self._rest_until = 0
-        self._steps = 0  # when the first trial began
+        self._began_ns = self._steps = 0  # when the first trial began
+        self._last_base: list[float] = []  # the rate of the base's window just before
+        self._fits: list[Fit] = []
+        self._headroom = Headroom(tuner.own)
+
+    @property
+    def best(self) -> Trial | None:
+        """The last that was proven: each is tried against the best before it."""
+        return next((each for each in reversed(self.trials) if each.outcome == "proven"), None)
+
+    @property
+    def found(self) -> Settings:
+        """The settings to keep."""
+        return self.own if self.best is None else self.best.candidate
 
     def handed(self, iterator: Turns, now: int) -> None:
         """A batch is about to reach the loop."""
@@ -59,40 +79,51 @@ class Trying:
         tuner, holder = self._tuner, _trying() if _trying is not None else None
         if now < self._rest_until:
             return
-        if not self.search.trials:
-            self.search.waiting = tuner.look.found or []
-        if not self.search.waiting:
+        if not self.trials:
+            self.waiting = tuner.look.found or []
+        if not self.waiting:
             tuner.decide("no other settings are expected to be faster")
             return
-        other = holder is not None and holder is not tuner and not holder.decided
-        if holder is not None and other and now - holder.last_ns < IDLE_NS:
+        other = None if holder is tuner or (holder is not None and holder.decided) else holder
+        if other is not None and now - other.last_ns < IDLE_NS:
             return
         _trying = weakref.ref(tuner)
-        trial = self.search.begin(now)
-        self._steps = self._steps or tuner.steps
+        trial = self._begin()
+        self._began_ns, self._steps = self._began_ns or now, self._steps or tuner.steps
         if iterator.why_never is not None:
             trial.end("not tried", iterator.why_never)
             tuner.decide(f"not tuned: {iterator.why_never}")
             return
         why = self._why_not(iterator, trial.candidate)
-        if why is not None or tuner.dry:
+        if why is not None or tuner.options.dry:
             trial.end("not tried", why or MAY_BE_TRIED)
             self._after()
             return
         self.trial, self._trial_ns, self._held_ns = trial, now, tuner.held_ns
         self._open_window(iterator, trial)
 
+    def _begin(self) -> Trial:
+        """The next candidate."""
+        candidate, best = self.waiting.pop(0), self.best
+        trial = Trial(self.found, candidate.settings, candidate.predicted)
+        trial.of_base = None if best is None else best.measured
+        trial.before, trial.headroom = self._fits, self._headroom
+        trial.rates[trial.base] += self._last_base
+        self._last_base = []
+        self.trials.append(trial)
+        return trial
+
     def _why_not(self, iterator: Turns, settings: Settings) -> str | None:
         tuner, loader = self._tuner, self._tuner.loader()
         if loader is None:
             return "the loader is gone"
-        why = why_refused(loader, tuner.own, settings, tuner.any_order)
+        why = why_refused(loader, tuner.own, settings, tuner.options.any_order)
         if why is not None or (why := iterator.why_not(settings)) is not None:
             return why
         if not settings.num_workers:
             return None
         held = worker_bytes(iterator.pool.pids, forks(loader.multiprocessing_context))
-        return why_no_room(settings, held, self.load, room_left().shared_by(self._ranks.world))
+        return why_no_room(settings, held, self.batch, room_left().shared_by(self._ranks.world))
 
     def _open_window(self, iterator: Turns, trial: Trial) -> None:
         tuner = self._tuner
@@ -140,38 +171,66 @@ class Trying:
 
     def _spent(self, now: int) -> bool:
         tuner = self._tuner
-        over = now - self.search.began_ns > tuner.budget_s * 1e9
+        over = now - self._began_ns > tuner.options.budget_s * 1e9
         return over or tuner.steps - self._steps > tuner.most_steps
 
     def ended(self, more: bool = True) -> None:
-        """The trial is over."""
-        assert self.trial is not None
-        self.search.ended(self.trial)
-        if self.trial.outcome != "proven" and not self._tuner.by_epochs:
-            held_ns = self._tuner.held_ns - self._held_ns
-            rest_ns = held_ns / HELD_SHARE - self.trial.seconds * 1e9
-            self._rest_until = self._tuner.clock() + min(LONGEST_REST_NS, max(0, int(rest_ns)))
-        self.trial = self._tuner.window = None
-        self._tuner.chosen = self.search.found
+        """The trial is over. One that ends by itself ends with a window of the base, which is the
+        first of the next trial."""
+        trial, tuner = self.trial, self._tuner
+        assert trial is not None
+        if not trial.fit.few:
+            self._fits.append(trial.fit)
+        if trial.outcome in ("not faster", "undecided"):
+            self._last_base = trial.rates[trial.base][-1:]
+        elif self.best is trial and not trial.waits:
+            self.waiting = []
+        elif self.best is trial and trial.gain >= STEEP:
+            near = neighbours(trial.candidate, trial.base, {self.own, *self._tried}, self.cores)
+            self.waiting = [*near, *self.waiting]
+        if trial.outcome != "proven" and not tuner.by_epochs:
+            held_ns = tuner.held_ns - self._held_ns
+            rest_ns = held_ns / HELD_SHARE - trial.seconds * 1e9
+            self._rest_until = tuner.clock() + min(LONGEST_REST_NS, max(0, int(rest_ns)))
+        self.trial = tuner.window = None
+        tuner.chosen = self.found
         self._after(more)
 
     def _after(self, more: bool = True) -> None:
-        if not more or self.search.over(self._tuner.clock()):
+        if not more or self._over(self._tuner.clock()):
             self.conclude()
         else:
             self._tuner.write()
 
+    @property
+    def _tried(self) -> set[Settings]:
+        return {each.candidate for each in self.trials}
+
+    def _over(self, now: int) -> bool:
+        """Whether no other candidate is worth a trial: its best prediction must be above what was
+        found."""
+        best = self.best.measured if self.best is not None else None
+        least = best.mid * LEAST_GAIN if best is not None else 0.0
+        self.waiting = [
+            each
+            for each in self.waiting
+            if each.settings not in self._tried
+            and (each.predicted is None or each.predicted.high > least)
+        ]
+        late = now - self._began_ns > ENOUGH_S * 1e9
+        return not self.waiting or late or len(self.trials) >= MOST
+
     def conclude(self) -> None:
         """Nothing more is tried."""
-        tuner, search = self._tuner, self.search
-        if tuner.dry:
-            tried = (each for each in search.trials if each.why == MAY_BE_TRIED)
+        tuner = self._tuner
+        if tuner.options.dry:
+            tried = (each for each in self.trials if each.why == MAY_BE_TRIED)
             may = "; ".join(tuner.words(each.candidate) for each in tried) or "nothing"
             tuner.decide(f"nothing was tried, as requested; may be tried: {may}")
-        elif search.best is None:
+        elif self.best is None:
             tuner.decide("nothing was certainly faster: the loader keeps its own settings")
         else:
-            tuner.decide(f"{tuner.words(search.found)} is faster, and stays", search.found)
+            tuner.decide(f"{tuner.words(self.found)} is faster, and stays", self.found)
 
 
 def timing(iterator: Turns) -> tuple[int, int]:

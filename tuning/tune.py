@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import math
 import os
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..profiler.base.errors import UsageError
+from ..profiler.guard.error_origin import is_ours
 from ..profiler.record.iterate.watch import hand_out, hand_out_each, recorder_of, watch, watch_all
 from ..profiler.record.session import session as sessions
-from .at_exit import print_at_exit
+from ..profiler.store.run.tuning import read_tuning
 from .evidence.settings import why_fixed
 from .switch.switching import handing_out
-from .tuner import Tuner
+from .tuner import BUDGET_S, Tuner
+from .tuner import Options as Options
 
 T = TypeVar("T")
 
-BUDGET_S = 60.0
 VARIABLE = (
     "LOADERSCOPE_TUNE"  # the options of `loaderscope tune`, as JSON, for the processes it starts
 )
@@ -62,60 +63,62 @@ def tune(
     if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps <= 0):
         raise UsageError(f"steps must be a whole number above 0, not {steps!r}")
     watched = watch(loader)
-    options = Options(budget, steps, dry, any_order, any_random)
-    driver = _driver(watched, options)
-    if driver is not None:
-        hand_out(watched, handing_out(driver, any_random))
-        recorder = recorder_of(watched)
-        if recorder is not None:
-            print_at_exit(driver, recorder.name)
+    make = _tuning(watched, Options(budget, steps, dry, any_order, any_random), _said_at_exit)
+    if make is not None:
+        hand_out(watched, make)
     return watched
 
 
-@dataclass(frozen=True)
-class Options:
-    """How to tune; see `tune`."""
-
-    budget_s: float = BUDGET_S
-    steps: int | None = None
-    dry: bool = False
-    any_order: bool = False
-    any_random: bool = False
-
-
-def tune_all(options: Options) -> None:
-    """As `watch_all`, and tune every DataLoader whose settings can change in mid-epoch."""
-    watch_all()
-
-    def choose(loader: Any) -> Callable[[Any], Any] | None:
-        driver = _driver(loader, options)
-        return None if driver is None else handing_out(driver, options.any_random)
-
-    hand_out_each(choose)
-
-
 def tune_as_told() -> None:
-    """Tune in a script that `loaderscope tune` runs, with the options of its command line."""
-    tune_all(Options(**json.loads(os.environ.get(VARIABLE) or "{}")))
+    """As `watch_all`, and tune every DataLoader whose settings can change in mid-epoch, in a script
+    that `loaderscope tune` runs, with the options of its command line."""
+    options = Options(**json.loads(os.environ.get(VARIABLE) or "{}"))
+    watch_all()
+    hand_out_each(lambda loader: _tuning(loader, options, {}))
 
 
 _drivers: weakref.WeakKeyDictionary[Any, Tuner] = weakref.WeakKeyDictionary()
 
 
-def _driver(loader: Any, options: Options) -> Tuner | None:
-    """The driver of this loader and of those made alike after it; None if its settings are
-    fixed."""
+def _tuning(loader: Any, options: Options, told: dict[Tuner, int]) -> Callable[[Any], Any] | None:
+    """What makes the iterators of this loader, for `hand_out`; None if its settings are fixed. One
+    driver decides for it and for those made alike after it. `told`: where drivers are noted."""
     recorder = recorder_of(loader)
+    name = recorder.name if recorder is not None else "the loader"
     why = why_fixed(loader)
     if why is not None:
-        sessions.tell(
-            f"{recorder.name if recorder else 'the loader'} is recorded, but not tuned: {why}"
-        )
+        sessions.tell(f"{name} is recorded, but not tuned: {why}")
         return None
     found = _drivers.get(recorder)
     if found is None:
-        found = Tuner(loader, options.budget_s, options.steps, options.dry, options.any_order)
-        if recorder is not None:
-            _drivers[recorder] = found
+        found = _drivers[recorder] = Tuner(loader, options, name)
     found.loader = weakref.ref(loader)
-    return found
+    told.setdefault(found, os.getpid())
+    return handing_out(found, options.any_random)
+
+
+# When the program ends.
+
+_said_at_exit: dict[Tuner, int] = {}  # tuned in code, with the process that tunes
+
+
+def say_nothing() -> None:
+    """Forget what was tuned so far."""
+    _said_at_exit.clear()
+
+
+@atexit.register
+def _say_all() -> None:
+    """A line on standard error for each loader that was iterated over. The program has ended, so an
+    error here must not reach it."""
+    try:
+        for driver, pid in _said_at_exit.items():
+            place = driver.record.place if pid == os.getpid() else None
+            tuned = read_tuning(*place, []) if place is not None else None
+            if tuned is not None and tuned.follows is None:
+                from ..reports.words.tuned_words import said_at_end
+
+                sessions.tell(said_at_end(driver.name, tuned))
+    except Exception as error:
+        if not is_ours(error):
+            raise

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
 from statistics import median
 from typing import Any
 
@@ -25,14 +27,11 @@ from .evidence.settings import Settings, settings_of
 from .look import Look, candidates_for
 from .ranks import Following, Leading, meet
 from .record import Record, as_tried
-from .room import Load
-from .search import Search
-from .switch.comparison import Unequal
 from .switch.driver import Driver
 from .switch.turns import Turns
 from .trial import Trial
 from .trying import Trying, timing
-from .window import Window, epochs_left_out, left_out
+from .window import Window, left_out
 
 # Epochs shorter than this are compared whole: starting workers is a part of them that may outweigh
 # all else.
@@ -42,32 +41,37 @@ STEP_SHARE = 0.1  # of a known length of training
 LONG_NS, BELOW = 30_000_000_000, 0.97
 REST_NS = 2_000_000_000  # between two windows in which what was chosen is watched
 WRITE_NS = 2_000_000_000
-COMPARED = 6  # batches that other settings make for a comparison first
+BUDGET_S = 60.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to tune; see `tune.tune`."""
+
+    budget_s: float = BUDGET_S
+    steps: int | None = None
+    dry: bool = False
+    any_order: bool = False
+    any_random: bool = False
 
 
 class Tuner(Driver):
     """The driver of one loader's settings."""
 
+    compared = 6  # batches that other settings make for a comparison first
+
     def __init__(
-        self,
-        loader: Any,
-        budget_s: float,
-        steps: int | None = None,
-        dry: bool = False,
-        any_order: bool = False,
-        clock: Callable[[], int] = now_ns,
+        self, loader: Any, options: Options, name: str = "", clock: Callable[[], int] = now_ns
     ) -> None:
         super().__init__()
-        self.clock = clock
+        self.options, self.name, self.clock = options, name, clock
         self.loader = weakref.ref(loader)
         self.own = self.chosen = settings_of(loader)
-        self.budget_s, self.dry, self.any_order = budget_s, dry, any_order
-        self.most_steps = int(steps * STEP_SHARE) if steps else float("inf")
+        self.most_steps = int(options.steps * STEP_SHARE) if options.steps else inf
         self.said = "the loop ended before anything was decided"
         self.decided = False
-        self.compared = COMPARED
-        self.look, self.search = Look(), Search(self.own)
-        self.trying, self.trials = Trying(self), self.search.trials
+        self.look, self.trying = Look(), Trying(self)
+        self.trials = self.trying.trials
         self.ranks: Leading | Following | None = None  # once they are known
         self.window: Window | None = None  # of a trial, or of what is watched
         self.record = Record()
@@ -114,10 +118,9 @@ class Tuner(Driver):
         self._active, self._epoch_ns = weakref.ref(iterator), self._wanted_ns
         following = self.following
         window = self.window if following is None else following.window
-        if window is not None and self.by_epochs:
-            window.epoch_began()
-        elif window is not None:
-            window.broken(left_out(window.settings, self.epoch_batches))
+        if window is not None:
+            out = left_out(window.settings, self.epoch_batches)
+            window.broken(window.left_out if self.by_epochs else out)
         self._note(iterator, iterator.settings, 0)
         self.write_again()
 
@@ -155,7 +158,7 @@ class Tuner(Driver):
                 self.trying.add(iterator, window, now)
 
     def failed(self, settings: Settings, error: BaseException) -> None:
-        name = "" if isinstance(error, Depends | Unequal) else f"{type(error).__name__}: "
+        name = "" if isinstance(error, Depends) else f"{type(error).__name__}: "
         why = f"{name}{error}".splitlines()[0][:300]
         iterator, trial = self._active(), self.trying.trial
         never = iterator.why_never if iterator is not None else None
@@ -197,16 +200,15 @@ class Tuner(Driver):
     # Looking.
 
     def _look(self, batch: Any, now: int) -> None:
-        look, own, any_order = self.look, self.own, self.any_order
+        look, own, any_order = self.look, self.own, self.options.any_order
         if look.predicting or not look.handed(now) or (leading := self._met(now)) is None:
             return
         # Ranks take their turns within epochs, each at its own pace.
         epoch_s = (self.epoch_batches or 0) * look.step_s(now)
         self.by_epochs = 0 < epoch_s < SHORT_EPOCH_S and leading.world == 1
-        size, tensors = batch_size_of(batch)
-        self.trying.load = Load(max(0, size), max(0, tensors))
-        cores = self.search.cores = leading.cores
-        nbytes = self.trying.load.batch_bytes
+        nbytes, tensors = (max(0, each) for each in batch_size_of(batch))
+        self.trying.batch = nbytes, tensors
+        cores = self.trying.cores = leading.cores
         look.predict(lambda: candidates_for(self.loader(), own, cores, any_order, nbytes))
 
     def _met(self, now: int) -> Leading | None:
@@ -231,9 +233,8 @@ class Tuner(Driver):
         self.decided, self.said, self.chosen = True, said, chosen or self.own
         self.window = None
         if self.chosen != self.own:
-            out = epochs_left_out(self.chosen) if self.by_epochs else left_out(self.chosen, None)
-            self.window = Window(self.chosen, out)
-        self.trying.trial, self.search.waiting = None, []
+            self.window = Window(self.chosen, left_out(self.chosen, None, self.by_epochs))
+        self.trying.trial, self.trying.waiting = None, []
         if isinstance(self.ranks, Leading):
             trials = tuple(map(as_tried, self.trials))
             self.ranks.take_turn(
@@ -253,7 +254,7 @@ class Tuner(Driver):
         trial = self.trying.trial
         if trial is not None:
             trial.end(trial.outcome or "undecided", "ended by hand")
-        kept = trial or self.search.best
+        kept = trial or self.trying.best
         if command == "back":
             self.decide("put back, as requested")
         elif command == "keep" and kept is not None:
@@ -292,7 +293,7 @@ class Tuner(Driver):
         self._written_ns = self.clock()
         following = self.following
         waiting = (
-            Trial(self.chosen, each.settings, each.predicted) for each in self.search.waiting
+            Trial(self.chosen, each.settings, each.predicted) for each in self.trying.waiting
         )
         self.record.write(
             self.loader(),

@@ -43,6 +43,7 @@ class Window:
     def broken(self, left_out: int) -> None:
         """An iteration ended or began: the next step has no predecessor."""
         self.left_out, self._last_ns = left_out, -1
+        self._epoch_own_s.clear()
 
     def handed(self, t_ns: int, wait_ns: int | None, held_ns: int = 0) -> bool:
         """Count a batch that the loop has waited for so long; True if there are enough. `held_ns`:
@@ -65,10 +66,6 @@ class Window:
         if self._last_ns >= 0:
             self._epoch_own_s.append(_own_s((t_ns - self._last_ns) / 1e9, wait_ns))
         self._last_ns = t_ns
-
-    def epoch_began(self) -> None:
-        self._last_ns = -1
-        self._epoch_own_s.clear()
 
     def epoch(self, batches: int, seconds: float) -> bool:
         """Count a whole epoch, with the start of its workers; True if there are enough. `left_out`
@@ -146,14 +143,10 @@ class Headroom:
         return self._seconds / max(1e-9, self._own_s) if self._seconds else None
 
 
-def epochs_left_out(settings: Settings) -> int:
-    """How many epochs to leave out at the beginning of a window: those in which kept workers
-    start."""
-    return int(settings.persistent_workers and settings.num_workers > 0)
-
-
-def left_out(settings: Settings, epoch_batches: int | None) -> int:
+def left_out(settings: Settings, epoch_batches: int | None, by_epochs: bool = False) -> int:
     """How many batches to leave out at the beginning of a window: made ahead before it, or by new
-    workers."""
+    workers. `by_epochs`: how many epochs, those in which kept workers start."""
+    if by_epochs:
+        return int(settings.persistent_workers)
     ahead = 2 + settings.ahead
     return ahead if epoch_batches is None else min(ahead, max(1, epoch_batches // 4))

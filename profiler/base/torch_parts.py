@@ -218,12 +218,6 @@ def put_task(iterator: Any) -> None:
     iterator._try_put_index()
 
 
-def take_one(iterator: Any, index: Iterator[Any]) -> None:
-    """Give an idle iterator with workers the task to make the batch of this index."""
-    iterator._sampler_iter = index
-    iterator._try_put_index()
-
-
 def finished(iterator: Any) -> bool:
     """Whether all tasks are done, or never will be because a worker has ended."""
     queues = [

@@ -155,7 +155,7 @@ def restless(loader: Any) -> Any:
 def deciding(loader: Any) -> Any:
     """Tuned as tuning decides, in a hurry: looks and trials take a few batches, and workers are
     always tried first."""
-    from loaderscope.tuning import at_exit, candidates, look, trial, tune, tuner, window
+    from loaderscope.tuning import candidates, look, trial, tune, tuner, window
 
     look.LOOK_BATCHES, look.LOOK_S = 12, 0.02
     window.WINDOW_S, window.WINDOW_STEPS, trial.SHORT_PAIRS = 0.01, 3, 3
@@ -163,7 +163,7 @@ def deciding(loader: Any) -> Any:
         candidates.Candidate(each, None) for each in _hurried(own) if each != own
     ]
     tuned = tune.tune(loader)
-    at_exit.print_nothing()  # what the program writes is compared with a bare one's
+    tune.say_nothing()  # what the program writes is compared with a bare one's
     return tuned
 
 

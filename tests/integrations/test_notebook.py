@@ -73,24 +73,20 @@ def errors(outputs: list[Any]) -> list[Any]:
     return [output for output in outputs if output.output_type == "error"]
 
 
-def test_a_cell_is_recorded_and_its_report_shown_below_its_value(outputs):
+def test_cells_with_the_magic_are_recorded_and_no_others(outputs):
     assert not outputs["load"]
     value, report = outputs["recorded"]
     assert value.data["text/plain"] == str(float(sum(range(4000))))
     assert "Rows" in report.data["text/html"] and "1,000" in report.data["text/plain"]
     assert "cell 2, line 5" in report.data["text/html"]
     assert "cell 2, line 5" in report.data["text/plain"]
-
-
-def test_outside_of_such_cells_nothing_is_recorded(outputs: dict[str, list[Any]]) -> None:
     assert shown(outputs["bare"], "text/plain") == ["'torch.utils.data.dataloader'"]
     (report,) = shown(outputs["again"], "text/plain")
     assert "1,000" in report and "2,000" not in report and "cell 4, line 2" in report
-
-
-def test_a_cell_without_a_loader_says_so(outputs: dict[str, list[Any]]) -> None:
     assert shown(outputs["nothing"], "text/plain") == ["2"]
     assert printed(outputs["nothing"]) == f"{NOTHING}\n"
+    assert "What recording cost" in printed(outputs["asked"])
+    assert len(shown(outputs["asked"])) == 1
 
 
 def test_an_error_looks_as_it_would_without(outputs: dict[str, list[Any]]) -> None:
@@ -103,21 +99,10 @@ def test_an_error_looks_as_it_would_without(outputs: dict[str, list[Any]]) -> No
     assert len(shown(outputs["error"])) == 1, "what was recorded until then"
 
 
-def test_what_stands_behind_the_magic_is_refused_in_a_sentence(outputs):
+def test_what_stands_beside_the_magic_is_refused_or_heard(outputs):
     (said,) = outputs["arguments"]
     assert said.output_type == "stream" and said.text == f"UsageError: {NO_ARGUMENTS}\n"
-
-
-def test_another_cell_magic_below_is_heard(outputs: dict[str, list[Any]]) -> None:
     assert len(shown(outputs["timed"])) == 1 and not errors(outputs["timed"])
-
-
-def test_a_report_is_html_in_a_notebook_and_text_in_print(outputs: dict[str, list[Any]]) -> None:
-    assert "What recording cost" in printed(outputs["asked"])
-    assert len(shown(outputs["asked"])) == 1
-
-
-def test_unloaded_it_is_gone(outputs: dict[str, list[Any]]) -> None:
     assert not outputs["unload"]
     assert "Cell magic `%%loaderscope` not found" in printed(outputs["unloaded"])
 

@@ -75,11 +75,8 @@ def test_prometheus(tmp_path: Path) -> None:
     parser = pytest.importorskip("prometheus_client.parser")
 
     def samples() -> dict[str, list[tuple[dict[str, str], float]]]:
-        families = parser.text_string_to_metric_families((tmp_path / "run.prom").read_text())
-        return {
-            family.name: [(each.labels, each.value) for each in family.samples]
-            for family in families
-        }
+        found = parser.text_string_to_metric_families((tmp_path / "run.prom").read_text())
+        return {each.name: [(one.labels, one.value) for one in each.samples] for each in found}
 
     backend = Prometheus(tmp_path / "run.prom")
     backend.write(SAMPLE)
@@ -109,18 +106,14 @@ def test_wandb_keeps_the_numbers_of_the_trainings_steps() -> None:
     backend.write([])
     backend.close()
     values = {'loaderscope/Ima"ges\n/rank 1/wait_share': 0.25, "loaderscope/Rows/headroom": 1.5}
-    assert calls == [
-        ("loaderscope/*", "loaderscope/batches"),
-        ({**values, "loaderscope/batches": 40}, False),
-    ]
+    values["loaderscope/batches"] = 40
+    assert calls == [("loaderscope/*", "loaderscope/batches"), (values, False)]
 
 
 def test_mlflow_is_given_names_that_it_allows() -> None:
     """By the documented interface of MlflowClient."""
     calls: list[Any] = []
-    client = SimpleNamespace(
-        log_metric=lambda run_id, key, value, step: calls.append((run_id, key, value, step))
-    )
+    client = SimpleNamespace(log_metric=lambda *given, step: calls.append((*given, step)))
     backend = MLflow("abc", client)
     backend.write(SAMPLE)
     backend.close()

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 import loaderscope
-from loaderscope.tuning.at_exit import print_nothing
 from loaderscope.tuning.evidence import program
+from loaderscope.tuning.tune import say_nothing
 
 
 @pytest.fixture(autouse=True)
@@ -23,4 +23,4 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(program, "files", lambda: ())  # other tests', which are in this process
     yield
     loaderscope.unwatch()
-    print_nothing()  # when pytest ends
+    say_nothing()  # when pytest ends

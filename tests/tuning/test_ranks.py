@@ -49,7 +49,7 @@ class Job:
         self._loaders = [DataLoader(Rows(8), num_workers=1) for _ in rates]  # held weakly
         self.loops = []
         for rank, own in enumerate(rates):
-            driver = tuner.Tuner(self._loaders[rank], budget_s=60.0, clock=lambda: self.now)
+            driver = tuner.Tuner(self._loaders[rank], tuner.Options(), clock=lambda: self.now)
             self.loops.append(Loop(own))
             self.loops[-1].driver = driver
             part = Following if rank else Leading
@@ -229,14 +229,11 @@ def test_two_ranks_of_torchrun(tmp_path: Path, runs_dir: Path) -> None:
     assert render_tuned(run, 80, False, True).count("Tuned ") == 2
 
 
-@pytest.mark.parametrize(
-    ("wish", "stays", "said"),
-    [
-        ("keep", BETTER, "was kept, as requested"),
-        ("back", OWN, "put back"),
-        ("stop", OWN, "nothing was certainly faster"),
-    ],
-)
+KEPT = ("keep", BETTER, "was kept, as requested")
+STOPPED = ("stop", OWN, "nothing was certainly faster")
+
+
+@pytest.mark.parametrize(("wish", "stays", "said"), [KEPT, ("back", OWN, "put back"), STOPPED])
 def test_what_is_asked_for_at_a_dashboard_holds_for_all(job, monkeypatch, wish, stays, said):
     both = job({OWN: 20.0, BETTER: 40.0}, {OWN: 20.0, BETTER: 40.0})
     until_tried(both)

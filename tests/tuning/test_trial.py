@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from math import inf
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from loaderscope.advisors.schema.report_model import Range
 from loaderscope.tuning import candidates, look, trying, tuner
 from loaderscope.tuning.candidates import Candidate, neighbours, ordered
 from loaderscope.tuning.evidence.settings import Settings
-from loaderscope.tuning.factor import Fit, Spread, product
+from loaderscope.tuning.factor import Fit, product
 from loaderscope.tuning.room import Room
 from loaderscope.tuning.trial import DECISION_LEVEL, REPORT_LEVEL, SECOND_LOOK, Trial
 from loaderscope.tuning.window import Headroom, Window
@@ -43,21 +44,23 @@ def trial_of(base: Settings, candidate: Settings, predicted: Any = None, **known
     return found
 
 
-def ratio(base: Any, candidate: Any, level: float, before: Spread = Spread()) -> Range:  # noqa: B008
+def ratio(base: Any, candidate: Any, level: float, *before: Any) -> Range:
     return Fit(base, candidate).factor(level, before)
 
 
+def fitted(deviation: float, freedom: int) -> Any:
+    """An earlier trial whose windows differed by so much."""
+    return SimpleNamespace(squares=freedom * deviation**2, freedom=freedom)
+
+
 def test_steady_turns_are_certain_and_turns_that_differ_are_not() -> None:
+    """A machine that slows down moves both."""
     steady = ratio([10.0, 10.1, 9.9], [16.0, 16.2], DECISION_LEVEL)
     wild = ratio([10.0, 14.0, 8.0], [16.0, 11.0], DECISION_LEVEL)
-    assert 1.4 < steady.low < 1.6 < steady.high < 1.8
-    assert wild.low < 1 < wild.high
+    assert 1.4 < steady.low < 1.6 < steady.high < 1.8 and wild.low < 1 < wild.high
     told = ratio([10.0, 10.1, 9.9], [16.0, 16.2], REPORT_LEVEL)
     assert steady.low < told.low < told.mid == steady.mid
     assert Fit([10.0, 10.0], [16.0]).few and not Fit([10.0, 10.0, 10.0], [16.0, 16.0]).few
-
-
-def test_a_machine_that_slows_down_moves_both() -> None:
     rates = [10.0 * 0.8**turn for turn in range(7)]
     found = ratio(rates[::2], [1.5 * rate for rate in rates[1::2]], DECISION_LEVEL)
     assert found.low < 1.5 < found.high and found.high - found.low < 0.2
@@ -65,13 +68,9 @@ def test_a_machine_that_slows_down_moves_both() -> None:
 
 def test_the_interval_holds_what_is_true() -> None:
     """About as many of many noisy intervals hold it as they say."""
-    random = np.random.default_rng(3)
-    held = 0
-    for _ in range(400):
-        noise = np.exp(random.normal(0, 0.05, 7))
-        found = ratio(list(10 * noise[::2]), list(13 * noise[1::2]), REPORT_LEVEL)
-        held += found.low <= 1.3 <= found.high
-    assert 0.72 < held / 400 < 0.92
+    noises = np.exp(np.random.default_rng(3).normal(0, 0.05, (400, 7)))
+    found = [ratio(10 * each[::2], 13 * each[1::2], REPORT_LEVEL) for each in noises]
+    assert 0.72 < sum(each.low <= 1.3 <= each.high for each in found) / 400 < 0.92
 
 
 def turns(trial: Trial, rates: dict[Settings, float], noise: float = 0.01) -> Any:
@@ -82,29 +81,27 @@ def turns(trial: Trial, rates: dict[Settings, float], noise: float = 0.01) -> An
 
 
 def test_trials_end_when_they_are_certain() -> None:
+    """What is much slower is left after one window."""
     better = turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 80})
     assert better.outcome == "proven" and 1.5 < better.measured.mid < 1.7
     assert turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 50}).outcome == "not faster"
     noisy = turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 55}, noise=0.4)
     assert noisy.outcome in ("undecided", "not faster")
-
-
-def test_what_is_much_slower_is_left_after_one_window() -> None:
     slow = turns(Trial(OWN, OTHER), {OWN: 50, OTHER: 30})
     assert slow.outcome == "not faster" and len(slow.rates[OTHER]) == 1
     assert slow.measured is not None and slow.measured.low < 0.6 < slow.measured.high < 1
 
 
 @pytest.mark.parametrize(
-    ("base", "slow", "spread", "left"),
+    ("base", "slow", "before", "left"),
     [
-        ((50.0, 51.0), 30.0, Spread(), True),
-        ((50.0, 90.0), 40.0, Spread(), False),  # as far from each other as from it
-        ((50.0, 60.0), 30.0, Spread(10 * 0.02**2, 10), True),  # windows are known to differ less
+        ((50.0, 51.0), 30.0, [], True),
+        ((50.0, 90.0), 40.0, [], False),  # as far from each other as from it
+        ((50.0, 60.0), 30.0, [fitted(0.02, 10)], True),  # windows are known to differ less
     ],
 )
-def test_a_slow_window_says_as_much_as_windows_of_the_base_are_alike(base, slow, spread, left):
-    trial = trial_of(OWN, OTHER, before=spread)
+def test_a_slow_window_says_as_much_as_windows_of_the_base_are_alike(base, slow, before, left):
+    trial = trial_of(OWN, OTHER, before=before)
     for settings, rate in ((OWN, base[0]), (OTHER, slow), (OWN, base[1])):
         trial.add(window(settings, rate))
     assert (trial.outcome == "not faster") == left == (trial.measured is not None)
@@ -134,14 +131,11 @@ def test_no_more_than_the_headroom_is_proven_without_a_second_look() -> None:
 
 def test_workers_that_deliver_in_bursts_are_measured_right() -> None:
     """148 ms a batch without workers; of four, three batches come with the fourth."""
-    times_ms = {
-        Settings(0): itertools.repeat(148.0),
-        Settings(4): itertools.cycle([0.1, 0.1, 0.1, 148.0]),
-    }
+    bursts = itertools.cycle([0.1, 0.1, 0.1, 148.0])
+    times_ms = {Settings(0): itertools.repeat(148.0), Settings(4): bursts}
     trial, now_ms = trial_of(Settings(0), Settings(4), headroom=Headroom(Settings(0))), 0.0
     while trial.outcome is None:
-        found = trial.window(None)
-        over = False
+        found, over = trial.window(None), False
         while not over:
             step_ms = next(times_ms[found.settings])
             now_ms += step_ms + 0.01
@@ -192,11 +186,11 @@ def factor(value: float) -> Range:
     return Range(value * 0.9, value, value * 1.1)
 
 
-def chosen(own: Settings, predict: Any, cores: int = 2, *more: Any) -> list[Settings]:
-    """What is tried, in order, of which this is predicted: a factor, 5 if loading were free."""
+def chosen(own: Settings, predict: Any, cores: int = 2, *more: Any, free: float = 5.0) -> Any:
+    """What is tried, in order, of which this is predicted: a factor; `free` if loading were."""
 
     def ranged(**changes: Any) -> Range:
-        return factor(5.0 if "fetch" in changes else predict(**changes))
+        return factor(free if "fetch" in changes else predict(**changes))
 
     return [each.settings for each in ordered(own, False, ranged, cores, *more)]
 
@@ -211,48 +205,36 @@ def test_the_model_s_best_come_first_and_cheaper_ones_before_as_good_ones() -> N
     assert not any(each.pin_memory for each in found)
 
 
-@pytest.mark.parametrize("allowed", [True, False])
-def test_another_order_is_a_candidate_where_the_user_does_not_mind(allowed: bool) -> None:
-    def predict(in_order: bool = True, **_: Any) -> float:
-        return 1.1 if in_order else 1.4
-
-    found = chosen(Settings(2), predict, 2, allowed)
-    assert found and (not found[0].in_order) == allowed
-
-
-@pytest.mark.parametrize(("gain", "worth"), [(1.4, True), (1.01, False)])
-def test_workers_are_kept_where_starting_them_costs_much(gain: float, worth: bool) -> None:
-    def predict(persistent_workers: bool = False, **_: Any) -> float:
-        return 1.5 * gain**persistent_workers
-
-    assert any(each.persistent_workers for each in chosen(Settings(2), predict)) == worth
-
-
-def test_where_free_loading_would_gain_nothing_nothing_is_tried() -> None:
-    assert ordered(OWN, True, lambda **changes: factor(0.9), 2) == []
+@pytest.mark.parametrize("yes", [True, False])
+def test_another_order_and_kept_workers_are_candidates_where_they_may_and_gain(yes: bool) -> None:
+    """Nothing is where free loading would gain nothing."""
+    found = chosen(Settings(2), lambda in_order=True, **_: 1.1 if in_order else 1.4, 2, yes)
+    assert found and (not found[0].in_order) == yes
+    gain = 1.4 if yes else 1.01
+    found = chosen(
+        Settings(2), lambda persistent_workers=False, **_: 1.5 * gain**persistent_workers
+    )
+    assert any(each.persistent_workers for each in found) == yes
+    assert bool(chosen(OWN, lambda **_: 1.5, free=5.0 if yes else 0.9)) == yes
 
 
 def test_fewer_workers_make_as_many_batches_ahead() -> None:
-    """What hides uneven work is taken away by nothing but a setting that says so."""
+    """What hides uneven work is taken away by nothing but a setting that says so. What makes no
+    difference is not tried."""
     found = chosen(Settings(8, 2), lambda **_: 1.0)
     assert found[0] in (Settings(0), Settings(2, 8)) and Settings(2, 8) in found
     assert all(each.ahead >= 16 or each.num_workers < 2 for each in found)
-
-
-def test_what_makes_no_difference_is_not_tried() -> None:
     found = chosen(Settings(1), lambda **_: 1.02)
     assert all(each.num_workers != 1 and each.prefetch_factor > 1 for each in found)
 
 
 def test_what_much_is_expected_of_has_more_turns() -> None:
-    base = [100.0, 115.0, 95.0, 112.0, 100.0, 115.0, 95.0]
-    flat = [101.0, 113.0, 99.0, 115.0, 97.0, 108.0]
+    rates = [100, 101, 115, 113, 95, 99, 112, 115, 100, 97, 115, 108, 95]  # the base's come first
 
     def turns(predicted: Any) -> int:
-        trial = Trial(OWN, Settings(4), predicted)
-        for number in range(13):
-            settings, rates = (Settings(4), flat) if number % 2 else (OWN, base)
-            trial.add(window(settings, rates[number // 2]))
+        trial = Trial(OWN, OTHER, predicted)
+        for number, rate in enumerate(rates):
+            trial.add(window(OTHER if number % 2 else OWN, rate))
             if trial.outcome is not None:
                 return number // 2
         return 6
@@ -262,11 +244,10 @@ def test_what_much_is_expected_of_has_more_turns() -> None:
 
 def test_earlier_trials_tell_how_windows_differ() -> None:
     base, candidate = [100.0, 100.1, 100.0], [108.0, 108.1]
-    alone, noisy = Spread(), Spread(squares=6 * 0.05**2, freedom=6)
-    lucky, moderated = (ratio(base, candidate, 0.99, each) for each in (alone, noisy))
-    assert lucky.low > 1.05 > moderated.low
-    grown = noisy.with_(Fit(base, candidate))
-    assert grown.freedom == 8 and noisy.squares < grown.squares < 1.01 * noisy.squares
+    noisy, alike = fitted(0.05, 6), Fit(base, candidate)
+    assert ratio(base, candidate, 0.99).low > 1.05 > ratio(base, candidate, 0.99, noisy).low
+    more = ratio(base, candidate, 0.99, noisy, alike)
+    assert alike.freedom == 2 and ratio(base, candidate, 0.99, noisy).low < more.low < 1.05
 
 
 def test_neighbours_of_the_best_that_were_not_tried() -> None:
@@ -321,7 +302,7 @@ def tuned(monkeypatch: pytest.MonkeyPatch) -> Any:
         found = [Candidate(each, factor(2.0)) for each in tried]
         monkeypatch.setattr(look, "usual", lambda own, cores, look_up: [*found])
         loop = Loop(rates)
-        driver = tuner.Tuner(loader, **{"budget_s": 60.0, "clock": lambda: loop.now, **options})
+        driver = tuner.Tuner(loader, tuner.Options(**options), clock=lambda: loop.now)
         driver.begun(loop)  # type: ignore[arg-type]
         return loop, driver
 
@@ -333,7 +314,7 @@ def test_the_best_proven_one_stays_and_is_watched(tuned: Any) -> None:
     loop, driver = tuned(rates, [Settings(2)])
     loop.run(driver, 100)
     assert driver.decided and driver.chosen == loop.settings == Settings(3)
-    assert driver.search.best.measured.mid == pytest.approx(3.0, rel=0.05)
+    assert driver.trying.best.measured.mid == pytest.approx(3.0, rel=0.05)
     rates[Settings(3)] = 15.0  # slower than the user's own was, and for long
     loop.run(driver, 20)
     assert loop.settings == Settings(3)
@@ -368,46 +349,50 @@ def test_short_epochs_are_compared_whole(tuned: Any) -> None:
         driver.ended(loop)
     assert [each.outcome for each in driver.trials][:2] == ["not faster", "proven"]
     assert driver.chosen == others[1]
-    assert driver.search.best.measured.mid == pytest.approx(1.2, rel=0.02)
+    assert driver.trying.best.measured.mid == pytest.approx(1.2, rel=0.02)
 
 
-def test_dry_tries_nothing_and_says_what_may_be_tried(tuned: Any) -> None:
-    loop, driver = tuned({Settings(1): 20.0, Settings(2): 40.0}, [Settings(2)], dry=True)
+FASTER = {Settings(1): 20.0, Settings(2): 40.0}
+LOOP_CHANGES = "the loop changes Data.level between batches"
+
+
+@pytest.mark.parametrize(
+    ("options", "never", "tried", "said", "why"),
+    [
+        (
+            {"dry": True},
+            None,
+            2,
+            "nothing was tried, as requested; may be tried: num_workers=2",
+            "",
+        ),
+        ({}, LOOP_CHANGES, 2, f"not tuned: {LOOP_CHANGES}", LOOP_CHANGES),
+        ({}, None, 64, "nothing was certainly faster", "of memory"),
+    ],
+    ids=["dry", "depends on more than indices", "may not fit"],
+)
+def test_what_must_not_be_tried_is_not(tuned, monkeypatch, options, never, tried, said, why):
+    monkeypatch.setattr(trying, "room_left", lambda: Room(1e6 if tried > 2 else inf, inf, inf))
+    loop, driver = tuned(FASTER, [Settings(tried), Settings(3)][: 2 if never else 1], **options)
+    loop.why_never = never
     loop.run(driver, 100)
     assert driver.decided and loop.seen == [(1, Settings(1))] and driver.chosen == Settings(1)
-    assert driver.said == "nothing was tried, as requested; may be tried: num_workers=2"
-
-
-def test_a_loader_that_depends_on_more_than_its_indices_is_given_up_at_once(tuned: Any) -> None:
-    loop, driver = tuned({Settings(1): 20.0, Settings(2): 40.0}, [Settings(2), Settings(3)])
-    loop.why_never = "the loop changes Data.level between batches"
-    loop.run(driver, 100)
-    assert driver.said == "not tuned: the loop changes Data.level between batches"
-    assert loop.seen == [(1, Settings(1))]
+    assert driver.said.startswith(said)
     assert [each.outcome for each in driver.trials] == ["not tried"]
+    assert why in driver.trials[0].why
 
 
 @pytest.mark.parametrize("options", [{"budget_s": 2.0}, {"steps": 500}])
 def test_the_budget_holds(tuned: Any, options: dict[str, Any]) -> None:
-    loop, driver = tuned(
-        {Settings(1): 20.0, Settings(2): 40.0}, [Settings(2), Settings(4)], **options
-    )
+    loop, driver = tuned(FASTER, [Settings(2), Settings(4)], **options)
     loop.run(driver, 15)
     assert driver.decided and loop.settings == Settings(1)
     assert [each.outcome for each in driver.trials] == ["undecided"]
     assert "used up" in driver.trials[0].why
 
 
-def test_what_may_not_fit_is_not_tried(tuned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trying, "room_left", lambda: Room(1e6, inf, inf))
-    loop, driver = tuned({Settings(1): 20.0}, [Settings(64)])
-    loop.run(driver, 30)
-    assert driver.decided and loop.seen == [(1, Settings(1))]
-    assert driver.trials[0].outcome == "not tried" and "of memory" in driver.trials[0].why
-
-
 def test_settings_that_fail_are_left_and_the_rest_goes_on(tuned: Any) -> None:
-    loop, driver = tuned({Settings(1): 20.0, Settings(2): 40.0}, [Settings(5), Settings(2)])
+    loop, driver = tuned(FASTER, [Settings(5), Settings(2)])
     while loop.settings != Settings(5):
         loop.run(driver, 0.2)
     loop.settings = Settings(1)

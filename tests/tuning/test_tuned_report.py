@@ -56,6 +56,7 @@ def told(run: Run) -> str:
 
 
 def test_advice_that_was_tried_says_what_it_came_to(tmp_path: Path) -> None:
+    """And what to write into the code."""
     run = tuned_run(tmp_path)
     tuning = run.loaders[0].tuning
     assert tuning is not None
@@ -64,27 +65,21 @@ def test_advice_that_was_tried_says_what_it_came_to(tmp_path: Path) -> None:
     assert (first.measured, first.measured_s) == (1.63, 14.2)
     assert effect_text(first) == "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.35 (1.22–1.41)"
     assert any("num_workers=8 is faster, and stays" in note for note in loader.notes)
+    text = told(run)
+    assert "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.7 (1.4–1.8)" in text
+    assert "DataLoader(…, num_workers=8)" in text
+    assert "tried num_workers=0: not faster; measured ×0.31 (0.30–0.32) in 9 s" in text
+    assert "not tried: num_workers=64; not measured (its workers may take 9 GB of memory)" in text
+    assert "Tuned: no loader" in told(full_run(tmp_path / "plain"))
 
 
 def test_figures_are_of_the_settings_of_the_code(tmp_path: Path) -> None:
     run = tuned_run(tmp_path)
     assert run.loaders[0].batches.rows == 300 and run.loaders[0].as_coded().batches.rows == 100
     back = run.loaders[0].batches["t_ns"][200]
-    switches = [
-        {"t_ns": 0, "epoch": 0, "batch": 0, "settings": BEST},
-        {"t_ns": int(back), "settings": OWN},
-    ]
+    switches = [{"t_ns": 0, "settings": BEST}, {"t_ns": int(back), "settings": OWN}]
     made = tuned_run(tmp_path / "again", switches=switches).loaders[0]
     assert np.array_equal(made.as_coded().batches["t_ns"], made.batches["t_ns"][200:])
-
-
-def test_what_to_write_into_the_code_and_what_was_tried(tmp_path: Path) -> None:
-    text = told(tuned_run(tmp_path))
-    assert "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.7 (1.4–1.8)" in text
-    assert "DataLoader(…, num_workers=8)" in text
-    assert "tried num_workers=0: not faster; measured ×0.31 (0.30–0.32) in 9 s" in text
-    assert "not tried: num_workers=64; not measured (its workers may take 9 GB of memory)" in text
-    assert "Tuned: no loader" in told(full_run(tmp_path / "plain"))
 
 
 def test_a_damaged_record_of_tuning_is_no_record(tmp_path: Path) -> None:
@@ -113,8 +108,12 @@ def test_whole_batches_that_were_proven_are_advised_whatever_the_waiting(tmp_pat
     assert effect_text(with_code.recommendations[0]).startswith("proved ×2.5 (2.0–3.0)")
 
 
-def tried_of(settings: dict[str, Any], measured: tuple[float, float, float]) -> Tried:
-    return Tried(settings, None, measured, OWN, (), (), "proven", None, 5.0)
+def test_whole_batches_in_words(tmp_path: Path) -> None:
+    at_once = {**OWN, "num_workers": 0, "batched": True}
+    proven = trial(at_once, outcome="proven", measured=[1.5, 1.6, 1.7])
+    text = told(tuned_run(tmp_path, chosen=at_once, trials=[proven]))
+    assert "take the code of the advice batched-getitems" in text and "DataLoader(" not in text
+    assert changed_words(OWN, at_once) == "num_workers=0, whole batches by one lookup"
 
 
 def test_without_workers_what_is_said_of_them_is_nothing() -> None:
@@ -125,12 +124,8 @@ def test_without_workers_what_is_said_of_them_is_nothing() -> None:
     assert tuned.trial_of({"num_workers": 2}) is None
 
 
-def test_whole_batches_in_words(tmp_path: Path) -> None:
-    at_once = {**OWN, "num_workers": 0, "batched": True}
-    proven = trial(at_once, outcome="proven", measured=[1.5, 1.6, 1.7])
-    text = told(tuned_run(tmp_path, chosen=at_once, trials=[proven]))
-    assert "take the code of the advice batched-getitems" in text and "DataLoader(" not in text
-    assert changed_words(OWN, at_once) == "num_workers=0, whole batches by one lookup"
+def tried_of(settings: dict[str, Any], measured: tuple[float, float, float]) -> Tried:
+    return Tried(settings, None, measured, OWN, (), (), "proven", None, 5.0)
 
 
 def test_in_one_output_nothing_is_both_not_faster_and_proved(tmp_path: Path) -> None:
@@ -146,13 +141,10 @@ def test_in_one_output_nothing_is_both_not_faster_and_proved(tmp_path: Path) -> 
     assert text.count("proved") == 1
 
 
-def of_tuned(tmp_path: Path) -> tuple[Run, Report]:
-    run = tuned_run(tmp_path)
-    return run, build_report(run)
-
-
 def test_every_format_leads_with_what_was_proven(tmp_path: Path) -> None:
-    run, report = of_tuned(tmp_path)
+    """Of further loaders it is one line."""
+    run = tuned_run(tmp_path)
+    report = build_report(run)
     brief, full = render_brief(report), render_text(report)
     for text in (brief, full):
         lines = [line.strip() for line in text.splitlines() if line.strip(" ─")]
@@ -172,10 +164,6 @@ def test_every_format_leads_with_what_was_proven(tmp_path: Path) -> None:
     assert "What else was tried" in html and "its workers may take 9 GB of memory" in html
     assert Report.from_json(report.to_json()) == report
     assert "Tuned:" not in render_brief(report, tuned=False)  # `loaderscope tune` has told it
-
-
-def test_of_further_loaders_it_is_one_line(tmp_path: Path) -> None:
-    _, report = of_tuned(tmp_path)
     several = render_brief(replace(report, loaders=report.loaders * 3))
     assert several.count("Tuned: num_workers=8 is faster, and stays; proved") == 2
     assert len(several.splitlines()) <= MOST_LINES + 2 * MORE_LINES
@@ -183,10 +171,8 @@ def test_of_further_loaders_it_is_one_line(tmp_path: Path) -> None:
 
 def test_hostile_records_of_tuning_are_text(tmp_path: Path) -> None:
     said = "<script>alert(1)</script>\x1b[31m|`*x*`"
-    run = tuned_run(
-        tmp_path, said=said, trials=[trial({**OWN, "num_workers": 0}, outcome=said, why=said)]
-    )
-    report = build_report(run)
+    trials = [trial({**OWN, "num_workers": 0}, outcome=said, why=said)]
+    report = build_report(run := tuned_run(tmp_path, said=said, trials=trials))
     for page in (render_html(report, run), render_first_screen(report)):
         assert "<script>alert(1)" not in page and "&lt;script&gt;alert(1)" in page
     assert "\x1b" not in render_text(report) + render_markdown(report)
@@ -194,8 +180,7 @@ def test_hostile_records_of_tuning_are_text(tmp_path: Path) -> None:
 
 def test_a_loop_that_ends_while_more_is_tried_has_proven_something_all_the_same(tmp_path):
     said = "the loop ended before anything was decided"
-    run = tuned_run(tmp_path, decided=False, chosen=OWN, said=said)
-    text = told(run)
+    text = told(tuned_run(tmp_path, decided=False, chosen=OWN, said=said))
     ends = ": num_workers=8 is faster; the loop ended before all was tried"
     assert text.splitlines()[0].endswith(ends)
     assert "the loop ended before anything" not in text

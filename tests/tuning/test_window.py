@@ -37,16 +37,13 @@ def test_bursts_of_workers_are_waited_for_wherever_a_window_begins(phase: int) -
     assert found.rate == pytest.approx(4 / 0.0373, rel=1e-6) and len(found.steps_s) % 4 == 0
 
 
-def test_a_pause_of_the_loop_s_own_work_counts_for_nothing() -> None:
+def test_only_a_pause_of_the_loop_s_own_work_counts_for_nothing() -> None:
     found = Window(OWN, left_out=2)
     usual = (90.0, 10.0)
     steps = [*[(9000.0, 0.0)] * 2, *[usual] * 6, (90.0, 60_000.0), *[usual] * 9]
     assert played(found, steps)
     assert max(found.steps_s) > 60 and found.rate == pytest.approx(10.0)
     assert found.times == pytest.approx((0.1 * 7, 0.01 * 7))
-
-
-def test_so_long_a_wait_is_no_pause() -> None:
     found = Window(OWN, left_out=0)
     assert played(found, [*[(90.0, 10.0)] * 6, (60_000.0, 10.0), (90.0, 10.0)])
     assert found.rate == pytest.approx(8 / 60.71, rel=0.01)
@@ -62,10 +59,6 @@ def test_what_workers_made_ahead_during_a_pause_does_not_count_either() -> None:
     steps = [*[(30.0, 0.1)] * 12, (0.1, 60_000.0), *ready]
     played(found, itertools.chain(steps, itertools.repeat((30.0, 0.1), 3)))
     assert found.rate == pytest.approx(1 / 0.0301, rel=1e-3)
-
-
-def test_regular_long_work_is_no_pause() -> None:
-    """An optimizer's step after each eighth batch is what the loop does."""
     found = Window(OWN, left_out=0)
     assert played(found, itertools.cycle([(1.0, 1.0)] * 7 + [(1.0, 100.0)]))
     assert found.rate == pytest.approx(8 / 0.115, rel=0.1)
@@ -78,10 +71,6 @@ def test_what_lies_between_two_iterations_is_no_step() -> None:
     for t_s in (200, 201, 202):
         found.handed(t_s * 10**9, 0)
     assert found.steps_s == pytest.approx([0.1, 0.1, 0.1, 1.0])
-
-
-def test_where_tuning_holds_the_loop_up_a_window_is_broken() -> None:
-    """Workers go on meanwhile: what comes next was made ahead, and is left out."""
     held_ns = int(2 * HELD * WINDOW_S * 1e9)
     found = Window(WORKERS, left_out=0)
     for step in range(10):
@@ -126,7 +115,7 @@ def test_of_an_epoch_that_is_compared_whole() -> None:
     """Its start is waiting: 20 batches of 10 ms of the loop's own work in 0.9 s."""
     found = Window(OWN, left_out=1)
     for _ in range(2):
-        found.epoch_began()
+        found.broken(found.left_out)
         for step in range(20):
             found.within_epoch(step * 30 * MS, 20 * MS)
         over = found.epoch(20, 0.9)

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from ...profiler.guard.static_access import in_class, inherits, is_one_of, unseen
+from ...profiler.guard.static_access import contents, in_class, inherits, is_one_of, unseen
 from .parts import PLAIN, attributes
 from .state import State
 
@@ -46,13 +45,10 @@ def _digest(value: Any, add: Any, depth: int) -> None:
         add(repr(value.tolist()).encode() if objects else np.ascontiguousarray(value).tobytes())
     elif is_one_of(kind, PLAIN) or isinstance(value, np.generic):
         add(repr(value).encode())
-    elif isinstance(value, Mapping):
-        inside = ((key, value[key]) for key in value)
-    elif isinstance(value, list | tuple):
-        add(str(len(value)).encode())
-        inside = enumerate(value)
     else:
-        inside = (attributes(value) or {}).items()
+        held = contents(value)
+        inside = [*((attributes(value) or {}).items() if held is None else held)]
+        add(str(len(inside)).encode())
     for key, each in inside if depth else ():
         add(repr(key).encode())
         _digest(each, add, depth - 1)
@@ -65,8 +61,7 @@ def tensors_of(batch: Any, depth: int = DEPTH, items: int | None = ITEMS) -> Ite
     if type(batch) is torch.Tensor:
         yield batch
     elif depth:
-        held = batch.values() if type(batch) is dict else batch
-        for each in islice(held if isinstance(batch, dict | list | tuple) else (), items):
+        for _, each in islice(contents(batch) or (), items):
             yield from tensors_of(each, depth - 1, items)
 
 
@@ -102,8 +97,7 @@ def why_not_sent(batch: Any, depth: int = DEPTH) -> str | None:
         pickle.dumps(kind)
         # Where only Python's own code runs, and nothing inside has other.
         holds = is_one_of(kind, (list, tuple, dict, set, frozenset))
-        builtin = kind.__module__ in ("builtins", "_thread", "_io") and not holds
-        if builtin or is_one_of(kind, (types.FunctionType, types.BuiltinFunctionType)):
+        if kind.__module__ in ("builtins", "_thread", "_io") and not holds:
             pickle.dumps(batch)
     except Exception:
         return (

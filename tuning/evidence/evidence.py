@@ -22,7 +22,7 @@ from .program import waits_for_any_child, written_in_place
 from .samplers import drawn_at_once, generator_of, may_hear
 from .settings import Settings
 from .shared_files import SharedHandles
-from .state import Alike, State
+from .state import State
 from .streams import Streams
 from .worker_context import forks
 
@@ -32,7 +32,7 @@ ENOUGH = WARM + SharedHandles.LOOKS + 1  # batches looked at before other settin
 # Of the loop's time after that, spent on looking. A look takes 5 µs, so that a loop of 0.25 ms per
 # batch is looked at with each batch: what it changes must not be missed for long.
 SHARE = 0.02
-FAR_SHARE = 0.00025  # of the time, spent on what is far; and as much on streams of random numbers
+FAR_SHARE = 0.00025  # of the time, spent on what is far; streams of random numbers go with it
 NO_FILES = ("/proc/", "/sys/", "/dev/")
 FILES = 8  # opened by every fetch, and looked at for changes
 # Of a batch's memory, this much may be a storage that it is a view of: the whole of it would be
@@ -57,17 +57,15 @@ class Evidence:
         self.looks = 0
         self.data: State | None = None  # of the data set and the collate function
         self._clock, self._began_ns, self._began_unix_ns = clock, clock(), time.time_ns()
-        self._spent_ns = self._asked = self._far_from = self._streams_from = 0
-        self._counts = self._far = False  # whether looking is to take little; looks at what is far
-        self._looking = self._settled = False
+        self._spent_ns = self._asked = self._far_from = 0
+        self._looking = self._far = self._settled = False  # `_far`: also at what is far
         self._own_workers = False
         self._streams, self._handles = Streams(), SharedHandles()
         self._fetch: ObservedFetch | None = None
         # That every fetch opens; None before the first fetch of which that is known.
         self._files: dict[str, Any] | None = None
-        self.compared: set[tuple[int, bool]] = set()  # `made_by` of settings, found equal
+        self.compared: set[tuple[int, bool]] = set()  # `Settings.made_by`, found equal
         self._sampler: State | None = None
-        self._near: Alike | None = None  # what is near in both states
         self._sampler_hears = may_hear(loader._index_sampler)
         self._first_draw = True
         self._epoch_draws = 0  # of the last epoch that was drawn to its end
@@ -114,16 +112,23 @@ class Evidence:
 
     def epoch_begins(self, loader: Any, own: Settings) -> str | None:
         """What has changed since the last epoch; None if nothing has, or if this is the first."""
-        changed = self.data.changed(full=True) if self.data is not None else None
+        changed = self.changed_since_workers_began()
         if self.data is None or changed is not None:
-            self._judge_loader(loader, own)
+            self._own_workers = own.num_workers > 0
+            if not forks(loader.multiprocessing_context):
+                self.why_not_here = (
+                    "its workers are not forked, so nothing shows first what fetching changes"
+                )
+            place = waits_for_any_child()
+            if place is not None:
+                self.end(f"the program waits for any of its processes to end ({place})")
             found = State({"the data set": loader.dataset, "collate_fn": loader.collate_fn})
             self._judge_state(found)
             if own.num_workers:
                 found.changed(full=True)  # what is far is read for the first time
         sampler = loader._index_sampler
         others = (loader.dataset, loader.collate_fn, loader.generator, generator_of(sampler))
-        self._sampler, self._near = State({"the sampler": sampler}, others), None
+        self._sampler = State({"the sampler": sampler}, others)
         self._first_draw = True
         self._looking = self.changed_in_epoch = False
         if changed is not None and own.persistent_workers:
@@ -131,8 +136,8 @@ class Evidence:
         return changed
 
     def changed_since_workers_began(self) -> str | None:
-        """What has changed since this epoch's workers of the code's own began, all of it compared;
-        None if nothing has."""
+        """What has changed since this epoch's, or the last one's, workers of the code's own began,
+        all of it compared; None if nothing has."""
         changed = self.data.changed(full=True) if self.data is not None else None
         self.changed_in_epoch |= changed is not None
         return changed
@@ -150,7 +155,7 @@ class Evidence:
             return None
         began = self._clock()
         may = self.may_look(began)
-        self._far = not self._counts or began >= self._far_from
+        self._far = self._asked < LOOKS or began >= self._far_from
         # Workers, the code's own or others, have the data set as it was when the epoch began.
         unseen = not by_own and self._own_workers and self._torchs_own and iterator._num_workers > 0
         self._looking = may and (self._far or not unseen)
@@ -159,17 +164,14 @@ class Evidence:
         self._asked += 1
         changed = self._changed_by_loop()
         if self._far:
-            self._far_from = _later(began, self._clock())
-        if by_own and self.looks < LOOKS:
-            self._observe(getattr(iterator, "_dataset_fetcher", None))
-        self._spent_ns += self._clock() - began
-        return changed
-
-    def _observe(self, fetcher: Any) -> None:
-        """Watch the next fetch, if this process makes it."""
-        if fetcher is not None:
+            ended = self._clock()
+            self._far_from = ended + int((ended - began) / FAR_SHARE)
+        fetcher = getattr(iterator, "_dataset_fetcher", None)
+        if by_own and self.looks < LOOKS and fetcher is not None:  # this process fetches next
             looks = self.looks > WARM and self._handles.looks < SharedHandles.LOOKS
             self._fetch = ObservedFetch(fetcher, self._streams, self._handles if looks else None)
+        self._spent_ns += self._clock() - began
+        return changed
 
     def draw(self, draw: Callable[[], Any], generator: Any = None) -> Any:
         """Draw the sampler's next index, and check what that changes. `generator`: the sampler's,
@@ -177,22 +179,15 @@ class Evidence:
         if self._settled:
             return draw()
         state = generator.get_state() if generator is not None and not self._sampler_hears else None
-        before = None
-        if self._looking and not self._sampler_hears:
-            began = self._clock()
-            if not self._counts or began >= self._streams_from:
-                before = self._streams.look()
-                self._spent_ns += self._clock() - began
+        looking = self._looking and self._far and not self._sampler_hears
+        before = self._streams.look() if looking else None
         index = draw()
         moved = state is not None and not generator.get_state().equal(state)
-        if before is not None:
+        if looking:
             began = self._clock()
             moved |= self._streams.look() != before
-            if self._sampler is not None and self._sampler.changed() is not None:
-                self._sampler_hears, self._sampler = True, None
-            ended = self._clock()
-            self._spent_ns += ended - began
-            self._streams_from = _later(began, ended)
+            self._heard()
+            self._spent_ns += 2 * (self._clock() - began)  # as much before the draw
         self._sampler_hears |= moved and not self._first_draw
         self._first_draw = False
         return index
@@ -210,17 +205,14 @@ class Evidence:
     def may_look(self, now: int | None = None) -> bool:
         """Whether looking has taken little enough of the loop's time since the first batches."""
         now = now or self._clock()
-        if not self._counts and (self.looks >= LOOKS or self._asked >= LOOKS):
-            self._counts, self._began_ns, self._spent_ns = True, now, 0
-        return not self._counts or self._spent_ns <= SHARE * (now - self._began_ns)
+        if self._asked < LOOKS:
+            self._began_ns, self._spent_ns = now, 0
+        return self._spent_ns <= SHARE * (now - self._began_ns)
 
     def _changed_by_loop(self) -> str | None:
         assert self.data is not None
-        near = self._near is not None and self._near.same()
-        if near and not self._far and not self._files:
-            return None
         far_ns = FAR_NS if self._far else 0
-        changed = self.data.changed(far_ns) if self._far or not near else None
+        changed = self.data.changed(far_ns)
         if changed is None and self._files:
             others = (path for path, was in self._files.items() if _stamp(path) != was)
             changed = next(others, None)
@@ -228,15 +220,15 @@ class Evidence:
             self.changed_in_epoch = True
             self._judge_state(self.data.again())
             self.end(f"the loop changes {changed} between batches")
-        if self._sampler is not None and (self._far or not near):
-            heard = self._sampler.changed(far_ns)
-            if heard is not None:
-                self._sampler_hears, self._sampler = True, None
-            changed = changed or heard
-        if not near:
-            states = (each for each in (self.data, self._sampler) if each is not None)
-            self._near = Alike([part for state in states for part in state.near])
-        return changed
+        heard = self._heard(far_ns)
+        return changed or heard
+
+    def _heard(self, far_ns: int = 0) -> str | None:
+        """What has changed of the sampler, which is no longer looked at then."""
+        heard = self._sampler.changed(far_ns) if self._sampler is not None else None
+        if heard is not None:
+            self._sampler_hears, self._sampler = True, None
+        return heard
 
     # What speaks against it.
 
@@ -281,19 +273,9 @@ class Evidence:
         again = opened if self._files is None else self._files
         self._files = {path: opened[path] for path in list(opened)[:FILES] if path in again}
 
-    def _judge_loader(self, loader: Any, own: Settings) -> None:
-        self._own_workers = own.num_workers > 0
-        if not forks(loader.multiprocessing_context):
-            self.why_not_here = (
-                "its workers are not forked, so nothing shows first what fetching changes"
-            )
-        place = waits_for_any_child()
-        if place is not None:
-            self.end(f"the program waits for any of its processes to end ({place})")
-
     def _judge_state(self, data: State) -> None:
         """What the data set and the collate function hold now."""
-        self.data, self._near = data, None
+        self.data = data
         for why in data.obstacles:
             self.end(why)
         if self._own_workers and data.writes is not None:
@@ -308,16 +290,6 @@ class Evidence:
                     self.why_not_here = self.why_not_here or why
                 else:
                     self.why_no_workers = self.why_no_workers or why
-
-
-def _later(began: int, ended: int) -> int:
-    """When what took so long may be done again."""
-    return ended + int((ended - began) / FAR_SHARE)
-
-
-def made_by(settings: Settings) -> tuple[int, bool]:
-    """The part of settings on which batches may depend."""
-    return settings.num_workers, settings.batched
 
 
 def _why_not_copied(batch: Any, data: State) -> str | None:

@@ -59,8 +59,16 @@ class CollateInWorker:
         if not first and self._random and drawn != self._before:
             raise Depends(DRAWS)
         self._before = drawn
-        if self._data is not None:
-            self._look_at_data(self._data, batch, first)
+        data = self._data
+        if data is None:
+            return batch
+        changed = data.changed(FAR_NS)
+        if changed is not None and first and not self._strict:
+            self._data = data.again()
+        elif changed is not None:
+            raise Depends(f"fetching changes {changed}")
+        if self._strict and views(batch, data):
+            raise Depends(VIEWS)
         return batch
 
     def _collate_strictly(self, samples: Any, first: bool) -> Any:
@@ -74,15 +82,6 @@ class CollateInWorker:
         if wrote or self._written - before > sharing:
             raise Depends(WRITES)
         return batch
-
-    def _look_at_data(self, data: State, batch: Any, first: bool) -> None:
-        changed = data.changed(FAR_NS)
-        if changed is not None and first and not self._strict:
-            self._data = data.again()
-        elif changed is not None:
-            raise Depends(f"fetching changes {changed}")
-        if self._strict and views(batch, data):
-            raise Depends(VIEWS)
 
 
 class _Fetch:

@@ -52,7 +52,7 @@ class NamedCode:
         self._classes: list[type] = []  # the user's
         self._met: set[int] = set()
         self._given: set[tuple[int, str]] = set()
-        self._cells: list[tuple[str, Any]] = []
+        self.cells: list[tuple[str, Any]] = []  # new variables of enclosing functions
 
     def met(self, value: Any) -> None:
         """Add an object that was reached from the roots."""
@@ -76,11 +76,6 @@ class NamedCode:
                     if name in body and not is_one_of(type(body[name]), _FUNCTIONS)
                 )
                 yield from self._new(body, named, f"{short_name(base)}.", id(base))
-
-    def cells(self) -> list[tuple[str, Any]]:
-        """(name, cell) of the new variables of enclosing functions."""
-        found, self._cells = self._cells, []
-        return found
 
     def _follow(self, value: Any) -> None:
         function = underlying(value.fget if type(value) is property else value)
@@ -116,7 +111,7 @@ class NamedCode:
         if "open" in {*named, *attributes} and texts & WRITE_MODES:
             self.writes = self.writes or function.__qualname__
         self.reads_environment |= bool(ENVIRONMENT & {*named, *attributes})
-        self._cells += zip(code.co_freevars, function.__closure__ or (), strict=True)
+        self.cells += zip(code.co_freevars, function.__closure__ or (), strict=True)
         fresh = [name for name in attributes if name not in self._attributes]
         self._attributes.update(attributes)
         for cls in tuple(self._classes):

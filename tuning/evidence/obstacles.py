@@ -6,7 +6,7 @@ import concurrent.futures
 import io
 import sys
 import threading
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...profiler.guard.static_access import in_class, inherits, is_one_of, mro
 
@@ -19,32 +19,22 @@ _SHARED = (
 )
 
 
-class Obstacle(NamedTuple):
-    """`forked`: only forked processes cannot use the object; else no other process can."""
-
-    forked: bool
-    sentence: str
-
-
-def obstacle(value: Any, name: str) -> Obstacle | None:
-    """Why another process cannot use this object, which the sentence calls `name`; None if it
-    can."""
+def obstacle(value: Any, name: str) -> tuple[bool, str] | None:
+    """(whether only forked processes cannot use this object, or else no other process can; why, in
+    a sentence that calls it `name`). None if any process can."""
     kind = type(value)
     if is_one_of(kind, _WRITERS):
-        why = Obstacle(False, f"{name} is a file that it may write to")
-        return why if _writes(value) else None
+        return (False, f"{name} is a file that it may write to") if _writes(value) else None
     module_of = vars(type)["__module__"].__get__
     if any(module_of(each) in _SHARED for each in mro(kind)):
-        return Obstacle(False, f"{name} is shared with other processes")
+        return False, f"{name} is shared with other processes"
     if module_of(kind) == "sqlite3" and kind.__name__ in ("Connection", "Cursor"):
-        return Obstacle(
-            True, f"{name} is a connection of SQLite, which forked processes must not use"
-        )
+        return True, f"{name} is a connection of SQLite, which forked processes must not use"
     pool = inherits(kind, concurrent.futures.ThreadPoolExecutor)
     if inherits(kind, threading.Thread) or (pool and getattr(value, "_threads", None)):
-        return Obstacle(True, f"{name} has threads, which forked processes lack")
+        return True, f"{name} has threads, which forked processes lack"
     if _steps_on(value):
-        return Obstacle(False, f"{name} is an iterator: processes do not share its place")
+        return False, f"{name} is an iterator: processes do not share its place"
     return None
 
 

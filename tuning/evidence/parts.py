@@ -8,7 +8,7 @@ import pickle
 import random
 import sys
 import types
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from operator import is_
@@ -19,6 +19,8 @@ from ...profiler.guard.static_access import in_class, inherits, is_one_of, mro, 
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 MOST_ITEMS = 10_000  # of a container, looked into
 
+Values = Callable[[], Iterable[Any]]
+
 
 class Part:
     """A container, or a part of a long one, with its earlier content."""
@@ -26,41 +28,38 @@ class Part:
     def __init__(
         self,
         name: str,
-        read: Callable[[], Any],
+        values: Values,
+        keys: Values | None = None,
         of: str | None = None,
-        later: bool = False,
-        values: Callable[[], Iterable[Any]] | None = None,
         plain: bool = False,
+        later: bool = False,
     ) -> None:
-        """`read` returns a dict or a sequence. Values are compared by identity, plain ones by
-        equality. `of`: a prefix for keys in sentences ("the global "). `later`: read it for the
-        first time at the first comparison. `values` returns the same values without a copy.
-        `plain`: all of them are numbers or bytes."""
-        self.name, self.read, self._of, self.values, self.plain = name, read, of, values, plain
-        self.saved: Any = None if later else read()
+        """Values are compared by identity, plain ones (numbers or bytes, in a tuple) by equality.
+        `keys`: of the values, if not their positions. `of`: a prefix for keys in sentences ("the
+        global "). `later`: read it for the first time at the first comparison."""
+        self.name, self.values, self._keys, self._of, self.plain = name, values, keys, of, plain
+        self.saved: tuple[Any, ...] | None = None if later else tuple(values())
+        self.saved_keys = self._keys_of(self.saved or ())
 
     def changed(self) -> str | None:
         """The name of what has changed; None if nothing has."""
         try:
-            now = self.read()
+            now, saved = tuple(self.values()), self.saved
+            if saved is not None and len(now) == len(saved) and all(map(is_, now, saved)):
+                return None
+            keys = self._keys_of(now)
         except RuntimeError:  # another thread changes it
             return self.name
-        saved = self.saved
-        if saved is None:
-            self.saved = now
-        elif type(now) is not dict:
-            if len(now) != len(saved) or not all(map(is_, now, saved)):
-                return self._other(now, dict(enumerate(now)), dict(enumerate(saved)))
-        elif len(now) != len(saved) or not all(map(is_, now.values(), saved.values())):
-            return self._other(now, now, saved)
+        held = dict(zip(keys, now, strict=False))
+        was = held if saved is None else dict(zip(self.saved_keys, saved, strict=False))
+        for key in {**was, **held}:
+            if not _equal(held.get(key, self), was.get(key, now)):
+                return self.name if self._of is None else f"{self._of}{key}"
+        self.saved, self.saved_keys = now, keys
         return None
 
-    def _other(self, held: Any, now: dict[Any, Any], saved: dict[Any, Any]) -> str | None:
-        for key in {**saved, **now}:
-            if not _equal(now.get(key, self), saved.get(key, now)):
-                return self.name if self._of is None else f"{self._of}{key}"
-        self.saved = held
-        return None
+    def _keys_of(self, values: tuple[Any, ...]) -> Sequence[Any]:
+        return range(len(values)) if self._keys is None else tuple(self._keys())
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -119,7 +118,7 @@ def cell_content(cell: Any) -> tuple[Any, ...]:
 
 def environment() -> dict[Any, Any]:
     """The dict of the environment's variables, not a copy."""
-    held: dict[Any, Any] = attributes(os.environ)["_data"]  # type: ignore[index]
+    held: dict[Any, Any] = os.environ._data  # type: ignore[attr-defined]
     return held
 
 

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from ...profiler.guard.users_code import of_user
 
-T = TypeVar("T")
 Aliases = dict[str, set[str]]
 Calls = dict[str, list[ast.Call]]
 MOST_FILES, MOST_BYTES = 500, 2 << 20
@@ -56,8 +55,8 @@ def waits_for_any_child() -> str | None:
 def written_in_place(name: str) -> str | None:
     """Where items of something under this name, an attribute or a global, are written
     ("train.py:31"); None where they are not. What a constructor writes does not count."""
-    for path in files():
-        if (line := _writes(path).items.get(name)) is not None:
+    for path, writes in _naming(name):
+        if (line := writes.items.get(name)) is not None:
             return f"{path.name}:{line}"
     return None
 
@@ -65,13 +64,8 @@ def written_in_place(name: str) -> str | None:
 def assigned(name: str, to: str = "") -> bool:
     """Whether an attribute of this name is assigned, of something among whose names is one with
     `to` in it. What a constructor assigns does not count."""
-    assigns = re.compile(rf"\.{re.escape(name)}\b[^=\n]*=(?!=)|\bsetattr\(")
-    return any(
-        to in owner.lower()
-        for path in files()
-        if assigns.search(_text(path)) is not None  # parsing takes long
-        for owner in _writes(path).owners.get(name, ())
-    )
+    owners = (writes.owners.get(name, ()) for _, writes in _naming(name))
+    return any(to in owner.lower() for found in owners for owner in found)
 
 
 class _Writes(NamedTuple):
@@ -82,17 +76,19 @@ class _Writes(NamedTuple):
     owners: dict[str, set[str]]
 
 
-def _writes(path: Path) -> _Writes:
-    with suppress(OSError):
-        return _parsed(path, path.stat().st_mtime_ns)
-    return _Writes({}, {})
+def _naming(name: str) -> Iterator[tuple[Path, _Writes]]:
+    """The files that have this name somewhere, because parsing takes long."""
+    for path in files():
+        text = _text(path)
+        if name in text:
+            yield path, _writes(text)
 
 
 @lru_cache(maxsize=MOST_FILES)
-def _parsed(path: Path, changed_ns: int) -> _Writes:
+def _writes(text: str) -> _Writes:
     found = _Writes({}, {})
     with suppress(SyntaxError, ValueError, RecursionError):
-        tree = ast.parse(_text(path))
+        tree = ast.parse(text)
         _scan(tree, found, {}, _calls(tree))
     return found
 
@@ -107,9 +103,13 @@ def _calls(tree: ast.AST) -> Calls:
     found: Calls = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
-            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            found.setdefault(name, []).append(node)
+            found.setdefault(_called(node), []).append(node)
     return found
+
+
+def _called(call: ast.Call) -> str:
+    name: str = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    return name
 
 
 def _scan(scope: ast.AST, found: _Writes, outer: Aliases, calls: Calls) -> None:
@@ -158,7 +158,7 @@ def _nodes_of(scope: ast.AST) -> Iterator[ast.AST]:
             waiting.extend(ast.iter_child_nodes(node))
 
 
-def _in_targets(node: ast.AST, kind: type[T]) -> Iterator[T]:
+def _in_targets(node: ast.AST, kind: type) -> Iterator[Any]:
     """The nodes of this kind in what a statement or a loop assigns to, or deletes."""
     one = getattr(node, "target", None)
     for target in getattr(node, "targets", () if one is None else (one,)):
@@ -171,7 +171,7 @@ def _written(node: ast.AST, used: bool) -> Iterator[ast.AST]:
     if isinstance(node, ast.AugAssign):
         yield node.target
     elif isinstance(node, ast.Call):
-        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        name = _called(node)
         changes = name in _METHODS and not (used and name in _NOTHING_GIVEN)
         if isinstance(node.func, ast.Attribute) and changes:
             yield node.func.value

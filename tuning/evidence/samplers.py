@@ -77,7 +77,7 @@ def _with_callees(names: set[str], sampler: Any, function: types.FunctionType) -
             called = called.fget
         for each in (called, function.__globals__.get(name)):
             if type(each) is types.FunctionType:
-                more = {x for c in codes(each.__code__) for x in (*c.co_names, *c.co_freevars)}
+                more = _names(each.__code__)
                 waiting += more - found
                 found |= more
     return found
@@ -94,8 +94,10 @@ def read_between(code: types.CodeType) -> set[str]:
         back = each.opname.startswith("JUMP_BACKWARD")
         if back and any(each.argval <= at <= each.offset for at in yields):
             start = min(start, each.argval)
-    inside = [each for each in codes(code) if each is not code]
-    found = {name for each in inside for name in (*each.co_names, *each.co_freevars)}
-    return found | {
-        each.argval for each in instructions if each.offset >= start and each.opname in _READS
-    }
+    read = (each for each in instructions if each.offset >= start and each.opname in _READS)
+    return {each.argval for each in read}.union(*map(_names, code.co_consts))
+
+
+def _names(code: Any) -> set[str]:
+    """The names that code reads, and the code inside it."""
+    return {name for each in codes(code) for name in (*each.co_names, *each.co_freevars)}

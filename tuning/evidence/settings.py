@@ -21,7 +21,7 @@ class Settings(msgspec.Struct, frozen=True):
     num_workers: int
     prefetch_factor: int = DEFAULT_PREFETCH
     pin_memory: bool = False
-    persistent_workers: bool = False
+    persistent_workers: bool = False  # only with workers
     in_order: bool = True
     batched: bool = False  # each batch by one lookup, in the training process
 
@@ -54,6 +54,11 @@ class Settings(msgspec.Struct, frozen=True):
         return self.num_workers * self.prefetch_factor
 
     @property
+    def made_by(self) -> tuple[int, bool]:
+        """The part on which batches may depend."""
+        return self.num_workers, self.batched
+
+    @property
     def looked_up(self) -> Settings:
         """The same with whole batches by one lookup, in the training process."""
         return replace(self.with_workers(0), batched=True)
@@ -61,9 +66,6 @@ class Settings(msgspec.Struct, frozen=True):
     def changed_from(self, other: Settings) -> dict[str, Any]:
         """The arguments to write in place of those of `other`."""
         return changed(other.arguments(), self.arguments())
-
-    def __str__(self) -> str:
-        return ", ".join(f"{name}={value}" for name, value in self.arguments().items())
 
 
 def settings_of(loader: Any) -> Settings:

@@ -20,6 +20,7 @@ from ...profiler.record.fetch_probe.positions import (
     descriptors,
     is_file,
     moved,
+    positions,
 )
 
 # Where struct tcp_info of Linux (from 4.1 on) has tcpi_bytes_received, 64 bits.
@@ -76,7 +77,7 @@ class SharedHandles:
         if self.looks >= self.LOOKS:
             # What ranks tell each other arrives at any time.
             shared = shared | self._connections - (self._between if _has_ranks() else set())
-        names = ", ".join(sorted(shared)[:3])
+        names = ", ".join(sorted(Path(each).name for each in shared)[:3])
         return (
             f"workers would share {names}, which this process fetches from: open it in the worker"
             if names
@@ -93,16 +94,12 @@ def _has_ranks() -> bool:
 def handles() -> tuple[Positions, Positions]:
     """Positions of the files of this process that are open for reading and writing, and the bytes
     that its TCP connections have received."""
-    files: Positions = {}
     connections: Positions = {}
-    for fd, what, flags in descriptors():
+    for fd, what, _ in descriptors():
         with suppress(OSError):
-            if is_file(what, flags, os.O_RDWR):
-                name = Path(os.readlink(f"{DESCRIPTORS}/{fd}")).name  # noqa: PTH115
-                files[fd, what.st_ino] = os.lseek(fd, 0, os.SEEK_CUR), name
-            elif stat.S_ISSOCK(what.st_mode) and (received := _received(fd)) is not None:
+            if stat.S_ISSOCK(what.st_mode) and (received := _received(fd)) is not None:
                 connections[fd, what.st_ino] = received
-    return files, connections
+    return positions(os.O_RDWR), connections
 
 
 def _received(fd: int) -> tuple[int, str] | None:

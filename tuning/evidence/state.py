@@ -10,7 +10,7 @@ from __future__ import annotations
 import types
 import zlib
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import _lru_cache_wrapper, partial
 from inspect import CO_VARARGS, CO_VARKEYWORDS
 from itertools import chain
@@ -25,6 +25,7 @@ from .obstacles import obstacle
 from .parts import (
     PLAIN,
     Part,
+    Values,
     attributes,
     cell_content,
     changeable,
@@ -89,8 +90,8 @@ class State:
                 if (name := part.changed()) is not None:
                     return name
             self._alike = Alike(self.near)  # other objects, of the same values
-        until = now_ns() + within_ns if self._far else 0
-        for _ in range(len(self._far)):
+        until = now_ns() + within_ns if within_ns else 0
+        for _ in range(len(self._far) if full or within_ns else 0):
             if not full and now_ns() >= until:
                 break
             part, self._next = self._far[self._next], (self._next + 1) % len(self._far)
@@ -125,16 +126,16 @@ class State:
         """The objects that the code of the objects names, each once."""
         code = self._code
         for namespace, names, about in code.names():
-            values = partial(map, namespace.get, names)
-            yield from self._keyed(about, partial(_looked_up, namespace, names), values=values)
-        for name, cell in code.cells():
+            yield from self._keyed(about, names.__iter__, partial(map, namespace.get, names))
+        while code.cells:
+            name, cell = code.cells.pop()
             about = f"the variable {name}"
-            part = self._add(about, partial(cell_content, cell))
-            yield from ((each, about, True) for each in part.saved)
+            held = self._add(about, partial(cell_content, cell)).saved
+            yield from ((each, about, True) for each in held or ())
         if code.reads_environment and not self._environment:
             self._environment = True
-            held = environment()
-            self._add("the environment", held.copy, values=held.values)
+            variables = environment()
+            self._add("the environment", variables.values, keys=variables.keys)
         if code.prints is not None:
             self.obstacles[f"{code.prints} prints"] = None
         if code.writes is not None:
@@ -154,47 +155,46 @@ class State:
 
     def _container(self, value: Any, name: str, near: bool) -> Iterator[Found]:
         kind, long = type(value), len(value) > LONG
-        keyed = is_one_of(kind, _DICTS)
+        keys = value.keys if is_one_of(kind, _DICTS) else None
+        values = value.__iter__ if keys is None else value.values
 
         def items() -> Any:
-            return list(value.values()) if keyed else value if kind is list else tuple(value)
+            return value if kind is list else tuple(values())
 
         if long:
             self._add(name, lambda: (len(value),), near, plain=True)
             for start in range(0, len(value), LONG):
                 self._add(name, partial(_some_of, items, start), near=False)
         elif not is_one_of(kind, (tuple, frozenset)):
-            values = value.values if keyed else value.__iter__
-            self._add(name, lambda: dict(value) if keyed else tuple(value), near, values=values)
+            self._add(name, values, near, keys)
         if is_one_of(kind, _SETS):
             return iter(())
         return ((each, name, near and not long) for each in changeable(items()))
 
     def _object(self, value: Any, name: str, near: bool) -> Iterator[Found]:
-        why = obstacle(value, name)
-        if why is not None:
-            (self.fork_obstacles if why.forked else self.obstacles)[why.sentence] = None
+        found = obstacle(value, name)
+        if found is not None:
+            forked, why = found
+            (self.fork_obstacles if forked else self.obstacles)[why] = None
         module = in_class(type(value), "__module__")
         if type(module) is str and module.partition(".")[0] in _SYSTEM:
             return
         self._content(value, name, near)
         held, slots, owner = attributes(value), slots_of(type(value)), f"{short_name(value)}."
         if held is not None:
-            yield from self._keyed(owner, held.copy, near, held.values)
+            yield from self._keyed(owner, held.keys, held.values, near)
         if slots:
-            yield from self._keyed(owner, lambda: slot_values(value, slots), near)
+            named = partial(slot_values, value, slots)
+            yield from self._keyed(owner, named, lambda: named().values(), near)
         yield from ((each, name, near) for each in hidden(value))
 
     def _keyed(
-        self,
-        owner: str,
-        read: Callable[[], dict[str, Any]],
-        near: bool = True,
-        values: Callable[[], Iterable[Any]] | None = None,
+        self, owner: str, keys: Values, values: Values, near: bool = True
     ) -> Iterator[Found]:
         """Names and their values."""
-        part = self._add(owner.strip(" ."), read, near, owner, values=values)
-        return ((value, f"{owner}{key}", near) for key, value in part.saved.items())
+        part = self._add(owner.strip(" ."), values, near, keys, owner)
+        found = zip(part.saved_keys, part.saved or (), strict=False)
+        return ((value, f"{owner}{key}", near) for key, value in found)
 
     def _content(self, value: Any, name: str, near: bool) -> None:
         """Of arrays, tensors and generators of random numbers."""
@@ -215,14 +215,14 @@ class State:
     def _add(
         self,
         name: str,
-        read: Callable[[], Any],
+        values: Values,
         near: bool = True,
+        keys: Values | None = None,
         of: str | None = None,
-        later: bool = False,
-        values: Callable[[], Iterable[Any]] | None = None,
         plain: bool = False,
+        later: bool = False,
     ) -> Part:
-        part = Part(name, read, of, later, values, plain)
+        part = Part(name, values, keys, of, plain, later)
         if near and len(self.near) < NEAR:
             self.near.append(part)
         elif len(self._far) < FAR:
@@ -236,29 +236,22 @@ class Alike:
     take 2 µs so, and 10 µs one by one."""
 
     def __init__(self, parts: Collection[Part]) -> None:
-        self._others = [each for each in parts if each.values is None and not each.plain]
         plain = [each for each in parts if each.plain]
-        self._plain, self._was = [each.read for each in plain], [each.saved for each in plain]
-        of = [each for each in parts if each.values is not None]
-        self._values = [each.values for each in of]
-        kept = (each.saved.values() if type(each.saved) is dict else each.saved for each in of)
-        self._saved = [*chain.from_iterable(kept), _END]
+        self._plain, self._was = [each.values for each in plain], [each.saved for each in plain]
+        others = [each for each in parts if not each.plain]
+        self._values = [each.values for each in others]
+        self._saved = [*chain.from_iterable(each.saved or () for each in others), _END]
 
     def same(self) -> bool:
         """Whether nothing has changed. If not, the new values may still equal the earlier ones."""
         try:
-            now = chain.from_iterable([read() for read in self._values])  # type: ignore[misc]
+            now = chain.from_iterable([read() for read in self._values])
             return (
                 all(map(is_, chain(now, (_END,)), self._saved))
                 and [read() for read in self._plain] == self._was
-                and not any(part.changed() for part in self._others)
             )
         except RuntimeError:  # another thread changes one
             return False
-
-
-def _looked_up(namespace: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: namespace.get(name) for name in names}
 
 
 def _some_of(items: Callable[[], Any], start: int) -> Any:

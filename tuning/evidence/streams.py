@@ -73,7 +73,7 @@ def _words_of(generator: Any) -> int | None:
     """The address of the state in a generator of Python's: an index and 624 words. None if they are
     not there."""
     place, size = id(generator) + object.__basicsize__, type(generator).__basicsize__
-    if sys.implementation.name != "cpython" or size < object.__basicsize__ + MT19937_BYTES:
+    if size < object.__basicsize__ + MT19937_BYTES:
         return None
     *words, index = generator.getstate()[1]
     found = struct.unpack(MT19937, ctypes.string_at(place, MT19937_BYTES))

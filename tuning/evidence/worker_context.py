@@ -72,11 +72,7 @@ def forks(context: Any) -> bool:
     """Whether a loader with this `multiprocessing_context` forks its workers."""
     import multiprocessing
 
-    method = (
-        context.get_start_method()
-        if context is not None
-        else multiprocessing.get_start_method(allow_none=True)
-    )
+    method = (context or multiprocessing).get_start_method(allow_none=True)
     return (method or multiprocessing.get_all_start_methods()[0]) == "fork"
 
 

@@ -11,13 +11,14 @@ from typing import Any
 from ...profiler.base import torch_parts
 from ...profiler.base.clock import now_ns
 from ..evidence.batches import digest
+from ..evidence.guards import Depends
 from ..evidence.settings import Settings
 from .pools import Pool
 
 FEWEST, LONG_NS = 2, 1_000_000_000  # compared at least; after so long no more than those
 
 
-class Unequal(Exception):
+class Unequal(Depends):
     """A batch that other settings made differs from the code's own."""
 
     def __init__(self, *args: Any) -> None:

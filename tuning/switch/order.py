@@ -11,30 +11,30 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
+
+from ..evidence.evidence import Evidence
 
 
-@dataclass(frozen=True)
-class _Early:
-    """An early draw. `before` and `after` are the states of the sampler's generator, if it
-    moved."""
+class _Early(NamedTuple):
+    """An early draw. `before` and `after` are the states of the sampler's generator, if it has
+    one."""
 
-    error: BaseException | None = None
-    before: Any = None
-    after: Any = None
+    error: BaseException | None
+    before: Any
+    after: Any
 
 
 class Order:
     """What the sampler draws in one epoch. All pools of the epoch take their indices from here."""
 
     def __init__(
-        self, source: Iterator[Any], ahead: int, generator: Any = None, evidence: Any = None
+        self, source: Iterator[Any], ahead: int, evidence: Evidence, generator: Any = None
     ) -> None:
         """`ahead`: how many batches the code's own settings draw before they are asked for.
-        `generator`: the sampler's, if it was given one. `evidence` checks each draw, and allows
-        early ones."""
+        `evidence` checks each draw, and allows early ones. `generator`: the sampler's, if it was
+        given one."""
         self._source, self._ahead, self._generator = source, ahead, generator
         self._evidence = evidence
         self._ready: deque[Any] = deque()  # drawn or given back, and not taken
@@ -68,7 +68,6 @@ class Order:
                 and self._due
                 and not self.exhausted
                 and not self.ends_soon
-                and self._evidence is not None
                 and self._evidence.draws_early(self._due + len(self._early))
             ):
                 self._draw_early()  # never the first, which begins the epoch's order
@@ -159,19 +158,18 @@ class Order:
     def _draw(self) -> None:
         self._due += 1
         if self._early:
-            early = self._early.popleft()
-            if early.before is not None and self._generator.get_state().equal(early.before):
-                self._generator.set_state(early.after)
-            if early.error is None:
+            error, before, after = self._early.popleft()
+            if before is not None and self._generator.get_state().equal(before):
+                self._generator.set_state(after)
+            if error is None:
                 return
-            self._note(early.error)
+            self._note(error)
             try:
-                raise early.error
+                raise error
             finally:
-                del early  # or this frame and the error would keep each other
+                del error  # or this frame and the error would keep each other
         try:
-            draw = self._source.__next__
-            index = draw() if self._evidence is None else self._evidence.draw(draw, self._generator)
+            index = self._evidence.draw(self._source.__next__, self._generator)
         except BaseException as error:
             self._note(error)
             raise
@@ -179,19 +177,19 @@ class Order:
 
     def _draw_early(self) -> None:
         """Draw, and leave the generator as it was."""
-        before = self._generator.get_state() if self._generator is not None else None
+        generator = self._generator
         error: Exception | None = None
+        before = after = None if generator is None else generator.get_state()
         try:
             self._ready.append(next(self._source))
         except StopIteration:
             error = StopIteration()  # without the frames in which it was met
         except Exception as raised:
             error = raised
-        if before is not None and not before.equal(after := self._generator.get_state()):
-            self._generator.set_state(before)
-            self._early.append(_Early(error, before, after))
-        else:
-            self._early.append(_Early(error))
+        if generator is not None:
+            after = generator.get_state()
+            generator.set_state(before)
+        self._early.append(_Early(error, before, after))
 
     def _note(self, error: BaseException) -> None:
         if isinstance(error, StopIteration):

@@ -1,14 +1,14 @@
-"""Torch's own iterators that take turns: how they are made, and what is known of each."""
+"""Torch's own iterators that take turns: how they are made, what is known of each, and where they
+wait for another turn."""
 
 from __future__ import annotations
 
 import os
 import weakref
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from ...profiler.base import torch_parts
 from ...profiler.record.iterate.watch import iterator_like
@@ -33,20 +33,12 @@ class Pool:
     def __init__(self, iterator: Any, settings: Settings, guest: bool) -> None:
         self.iterator, self.settings, self.guest = iterator, settings, guest
         self.workers: WorkerContext | None = None  # how they start, unless torch starts them
-        # Whether its batches come as soon as they are ready.
-        self.any_order = settings.num_workers > 0 and not settings.in_order
-        self.given = 0  # batches handed over
         self._shift = 0  # from the numbers of torch's tasks to those of the order
-        self._compared: deque[Any] = deque()  # indices of batches that it makes for a comparison
 
     @property
     def started(self) -> bool:
         """Whether its workers can take tasks."""
         return self.workers is None or self.workers.ready
-
-    @property
-    def empty(self) -> bool:
-        return not torch_parts.under_way(self.iterator)
 
     @property
     def step(self) -> Any:
@@ -68,7 +60,7 @@ class Pool:
             self.iterator._reset(loader)
         finally:
             self.iterator._index_sampler = loader._index_sampler
-        self._shift = self.given = 0
+        self._shift = 0
 
     def draw_from(self, order: Order) -> None:
         """Make the batches of this order from now on. Raises what the sampler raises."""
@@ -81,18 +73,16 @@ class Pool:
             torch_parts.put_task(self.iterator)
 
     def make(self, index: Any) -> None:
-        """Begin a batch outside of the order, which `made` returns."""
+        """Begin a batch outside of the order, which `made` returns; without workers, one at a
+        time."""
+        self.iterator._sampler_iter = iter([index])
         if self.settings.num_workers:
-            torch_parts.take_one(self.iterator, iter([index]))
-        else:
-            self._compared.append(index)
+            torch_parts.put_task(self.iterator)
 
     def made(self) -> Any:
         """The next of those batches, not recorded. Waits for it, and raises what making it
         raises."""
         iterator, step = self.iterator, self.step
-        if not self.settings.num_workers:
-            iterator._sampler_iter = iter([self._compared.popleft()])
         if step is not None:
             iterator._ls = None
         try:
@@ -109,15 +99,40 @@ class Pool:
             self.iterator._shutdown_workers()
 
 
-class SamplerView:
-    """Stands for a loader's sampler: torch asks it for an iterator, and may do so twice an
-    epoch."""
+class IdlePools:
+    """Pools that wait for another turn, and pools whose workers were told to end."""
 
-    def __init__(self, begin: Callable[[], Any]) -> None:
-        self._begin = begin
+    def __init__(self) -> None:
+        self.parked: dict[Settings, Pool] = {}
+        self.released: list[Pool] = []
 
-    def __iter__(self) -> Any:
-        return self._begin()
+    def release(self, pool: Pool) -> None:
+        """Tell its workers to end, without waiting."""
+        if pool.step is not None:
+            pool.step.left()
+        if pool.settings.num_workers:
+            torch_parts.dismiss(pool.iterator)
+            self.released.append(pool)
+
+    def release_parked(self, keeps: Callable[[Settings], bool]) -> None:
+        """Release all pools whose settings are not kept."""
+        for settings in [each for each in self.parked if not keeps(each)]:
+            self.release(self.parked.pop(settings))
+
+    def reap(self) -> None:
+        """Close the pools whose workers have ended."""
+        for pool in [each for each in self.released if torch_parts.dismissed(each.iterator)]:
+            self.released.remove(pool)
+            pool.iterator._shutdown_workers()
+
+    def shut_down(self, others: Iterable[Pool], keep: Iterable[Pool]) -> None:
+        """End these and all idle pools except the kept ones, and wait for their workers."""
+        kept = list(keep)
+        for pool in dict.fromkeys([*self.released, *others, *self.parked.values()]):
+            if pool not in kept:
+                pool.end()
+        self.parked = {each: pool for each, pool in self.parked.items() if pool in kept}
+        self.released.clear()
 
 
 class LoaderView:
@@ -135,22 +150,24 @@ class PoolMaker:
 
     def __init__(self, loader: Any, own: Settings, evidence: Evidence, driver: Driver) -> None:
         self._loader: Callable[[], Any] = weakref.ref(loader)
-        self._own, self._evidence, self._driver = own, evidence, driver
+        self.settings, self.evidence, self._driver = own, evidence, driver
 
     def own(self, sampler: Any, generator: Any) -> Pool:
         """With the settings of the code, at the beginning of an epoch, as torch makes it."""
-        view = self._view(self._own, _index_sampler=sampler, generator=generator)
-        if self._driver.pools and self._own.num_workers:  # this process may have fetched
+        view = self._view(self.settings)
+        view._index_sampler, view.generator = sampler, generator
+        if self._driver.pools and self.settings.num_workers:  # this process may have fetched
             view.multiprocessing_context = WorkerContext(view.multiprocessing_context)
-        return self._pool(view, self._own, None)
+        return self._pool(view, self.settings, None)
 
     def own_again(self, first: Any, later: bool = False, lone: bool = False) -> Pool:
         """With the settings of the code, in mid-epoch, waiting for an order. `first`: the step that
         began the epoch; `later`: its workers are started later; `lone`: one worker, which keeps the
         data set as it is now."""
-        as_lone = replace(self._own, num_workers=1, prefetch_factor=self._own.ahead)
-        pool = self._further(self._view(as_lone if lone else self._own), self._own, first, later)
-        if later and self._own.num_workers:
+        own = self.settings
+        held = replace(own, num_workers=1, prefetch_factor=own.ahead) if lone else own
+        pool = self._further(self._view(held), own, first, later)
+        if later and own.num_workers:
             torch_parts.let_die(pool.iterator)  # until they have started
         return pool
 
@@ -159,15 +176,14 @@ class PoolMaker:
     ) -> Pool:
         """With other settings, waiting for an order. A witness shows whether this process could
         fetch instead of workers. Raises NotArrays if whole batches cannot be looked up."""
-        loader, own, evidence = self._loader(), self._own, self._evidence
+        loader, own, evidence = self._loader(), self.settings, self.evidence
         view = self._view(settings)
         if settings.num_workers:
             view.timeout = loader.timeout or STUCK_S
             data = evidence.data if witness or not own.num_workers else None
-            collate = CollateInWorker(
+            view.collate_fn = CollateInWorker(
                 loader.collate_fn, not evidence.any_random, data, strict=witness
             )
-            view.collate_fn = collate
         elif settings.batched:
             view.dataset, view.collate_fn = whole_batches(loader), as_made
         pool = self._further(view, settings, first, later)
@@ -178,26 +194,19 @@ class PoolMaker:
             FetchHere(fetcher, lambda: evidence.data if evidence.may_look() else None)
         return pool
 
-    def _view(self, settings: Settings, **attributes: Any) -> Any:
-        workers = settings.num_workers
-        return LoaderView(
-            loader := self._loader(),
-            num_workers=workers,
-            prefetch_factor=settings.prefetch_factor if workers else None,
-            pin_memory=settings.pin_memory,
-            persistent_workers=settings.persistent_workers,
-            in_order=settings.in_order,
-            timeout=loader.timeout if workers else 0,
-            **attributes,
-        )
+    def _view(self, settings: Settings) -> Any:
+        view: Any = LoaderView(self._loader(), **asdict(settings))
+        if not settings.num_workers:
+            view.prefetch_factor, view.timeout = None, 0
+        return view
 
     def _further(self, view: Any, settings: Settings, first: Any, later: bool) -> Pool:
         """A pool that an untuned loader does not have."""
         self._driver.pools += 1
         loader = self._loader()
-        view._index_sampler = SamplerView(lambda: iter(()))
+        view._index_sampler = ()
         view.generator = fresh_generator(numbered_seed(loader, self._driver.pools))
-        view.check_worker_number_rationality = _say_nothing  # it is no wish of the user's
+        view.check_worker_number_rationality = lambda: None  # it is no wish of the user's
         if settings.num_workers:
             view.multiprocessing_context = WorkerContext(loader.multiprocessing_context, later)
         pool = self._pool(view, settings, first)
@@ -212,10 +221,7 @@ class PoolMaker:
         iterator._index_sampler = loader._index_sampler
         if settings.num_workers:
             torch_parts.start_feeding(iterator)
-        return Pool(iterator, settings, settings != self._own)
-
-
-def _say_nothing() -> None: ...
+        return Pool(iterator, settings, settings != self.settings)
 
 
 # A child that the program forks has these iterators too, and must not end their workers.
@@ -227,5 +233,4 @@ def _leave_workers_alone() -> None:
         iterator._shutdown = True
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_workers_alone)
+os.register_at_fork(after_in_child=_leave_workers_alone)

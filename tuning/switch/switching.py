@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from ...profiler.base import torch_parts
 from ...profiler.base.clock import now_ns
 from ...profiler.guard.error_origin import is_ours
 from ...profiler.record.iterate.watch import iterator_like
-from ..evidence.evidence import Evidence, made_by
+from ..evidence.evidence import Evidence
 from ..evidence.guards import Depends, reason_of
 from ..evidence.settings import settings_of
 from .comparison import SpotChecks, Unequal
 from .driver import Driver
-from .epoch import EpochStart
-from .idle import IdlePools
-from .pools import Pool, PoolMaker
-from .torch_name import named_as
+from .epoch import begin_epoch
+from .pools import IdlePools, Pool, PoolMaker
 from .turns import Turns
 
 
@@ -36,7 +35,8 @@ def handing_out(driver: Driver, any_random: bool = False) -> Callable[[Any], Any
             kept.clear()
             evidence[:] = [Evidence(loader, any_random)]
         iterator = Switching(loader, driver, kept, evidence[0])
-        iterator.__class__ = named_as(type(iterator.pool.iterator), Switching)
+        of_torch: Any = type(iterator.pool.iterator)
+        iterator.__class__ = named_as(of_torch)
         return iterator
 
     return make
@@ -50,7 +50,7 @@ class Switching(Turns):
         self._kept = kept
         # The loader holds on to the iterator of its persistent workers: no circle.
         self.loader = weakref.ref(loader) if loader.persistent_workers else lambda: loader
-        self._start = EpochStart(evidence)
+        self._seed_drawn = False  # which loaders that keep their workers draw once
         self._over = False  # and another iteration goes on with the workers
         before = kept.pop() if kept else None
         while kept:  # of iterations at the same time
@@ -71,20 +71,22 @@ class Switching(Turns):
         if settings != own:
             if self.evidence.why is not None:
                 self._tell(self.driver.failed, settings, Depends(self.evidence.why))
-            compared = made_by(settings) in self.evidence.compared or not self.driver.compared
+            compared = settings.made_by in self.evidence.compared or not self.driver.compared
             if self.why_not(settings) is not None or not compared:
                 settings = own
         if before is not None:
-            stays = bool(before.settings.num_workers) and before.settings.persistent_workers
             stale = before.guest and changed is not None
-            if before.settings != settings or not stays or stale:
+            if before.settings != settings or not settings.persistent_workers or stale:
                 if before.settings == own and own.persistent_workers:
                     self._idle.parked[own] = before
                 else:
                     before.end()
                 before = None
         before = before or self._idle.parked.pop(settings, None)
-        self.pool, self.order, failure = self._start.begin(loader, self._maker, settings, before)
+        draws_seed = not (own.persistent_workers and self._seed_drawn)
+        self._seed_drawn = True
+        begun = begin_epoch(loader, self._maker, settings, before, draws_seed)
+        self.pool, self.order, failure = begun
         if failure is not None:
             self._tell(self.driver.failed, settings, failure)
         self._primed = not (self.pool.guest and not own.num_workers)
@@ -110,7 +112,7 @@ class Switching(Turns):
             self._be_of_child()
         if self._idle.released:
             self._idle.reap()
-        if self.next_pool is not None and self.pool.empty:
+        if self.next_pool is not None and not torch_parts.under_way(self.pool.iterator):
             self._go_over()
         self._ask()
         while True:
@@ -148,10 +150,9 @@ class Switching(Turns):
 
     def _hand_over(self, batch: Any) -> Any:
         pool, order = self.pool, self.order
-        index = order.handed(pool.under_way() if pool.any_order else ())
+        index = order.handed(() if pool.settings.in_order else pool.under_way())
         order.catch_up()
         self.given += 1
-        pool.given += 1
         if not pool.guest:
             self.evidence.made(batch, self.own)
             self.spot_checks.unneeded()
@@ -207,7 +208,7 @@ class Switching(Turns):
                 self._tell(self.driver.failed, pool.settings, error)
             self._fall_back()
             return False
-        if pool.any_order:
+        if not pool.settings.in_order:
             order.handed(pool.under_way())  # the one that is lost
         at_work = [each for each in (pool, self.next_pool) if each is not None]
         order.keep(sum(torch_parts.under_way(each.iterator) for each in at_work))
@@ -223,8 +224,9 @@ class Switching(Turns):
         self._shut_down(pool)
         self._tell(self.driver.ended, self)
         if not self.own.persistent_workers:
-            self.loader = _none  # one that is made anew each epoch lives no longer than without us
-            if pool.settings.persistent_workers and pool.settings.num_workers:
+            # One that is made anew each epoch lives no longer than without us.
+            self.loader = lambda: None
+            if pool.settings.persistent_workers:
                 self._kept.append(pool)
                 self._over = True
 
@@ -271,4 +273,13 @@ class Switching(Turns):
         return self.pool.iterator.__reduce__()
 
 
-def _none() -> None: ...
+@cache
+def named_as(of_torch: type) -> type:
+    """Our class with the name of torch's iterator; `isinstance` says that it is one."""
+    base = next(each for each in of_torch.__mro__ if not hasattr(each, "_ls"))
+    body = {
+        "__module__": base.__module__,
+        "__qualname__": base.__qualname__,
+        "__class__": property(lambda self: base),
+    }
+    return type(base.__name__, (Switching,), body)

@@ -14,14 +14,13 @@ from typing import Any
 from ...profiler.base import torch_parts
 from ...profiler.base.clock import now_ns
 from ...profiler.guard.error_origin import is_ours
-from ..evidence.evidence import Evidence, made_by
+from ..evidence.evidence import Evidence
 from ..evidence.guards import Depends, reason_of
 from ..evidence.settings import Settings
 from .comparison import PendingPool, SpotChecks, Unequal
 from .driver import Driver
-from .idle import IdlePools
 from .order import Order
-from .pools import Pool, PoolMaker
+from .pools import IdlePools, Pool, PoolMaker
 
 
 class Turns:
@@ -100,7 +99,7 @@ class Turns:
             if not is_ours(error):
                 raise
             self._drop_pending()
-            if isinstance(error, Unequal | Depends):
+            if isinstance(error, Depends):
                 error = Depends(reason_of(error))  # a worker's comes with its traceback
                 if self._fetches_for_workers(settings):
                     self.evidence.why_not_here = self.evidence.why_not_here or error.args[0]
@@ -152,7 +151,7 @@ class Turns:
                 raise Depends(f"the loop changes {changed} between batches")
         self._pending = None
         if pool.guest:
-            self.evidence.compared.add(made_by(pool.settings))
+            self.evidence.compared.add(pool.settings.made_by)
         elif pool.settings.num_workers:
             torch_parts.watch_over(pool.iterator)
         return self._turn_to(pool, began_ns)

@@ -37,11 +37,11 @@ def is_file(what: os.stat_result, flags: int, mode: int) -> bool:
     return stat.S_ISREG(what.st_mode) and flags & os.O_ACCMODE == mode and not flags & os.O_APPEND
 
 
-def positions() -> Positions:
-    """Of all files that are open for reading alone."""
+def positions(mode: int = os.O_RDONLY) -> Positions:
+    """Of all files that are open in this mode, by default for reading alone."""
     found: Positions = {}
     for fd, what, flags in descriptors():
-        if is_file(what, flags, os.O_RDONLY):
+        if is_file(what, flags, mode):
             with forgiving(OSError):
                 path = os.readlink(f"{DESCRIPTORS}/{fd}")
                 found[fd, what.st_ino] = os.lseek(fd, 0, os.SEEK_CUR), path

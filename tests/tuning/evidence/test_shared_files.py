@@ -66,16 +66,14 @@ def test_each_worker_reads_where_it_wants(way: str, late: bool, rows: Path) -> N
 
     bare = fetched(make(0))
     assert {int(each) for batch in bare for each in batch[:, 0]} == set(range(LENGTH))
-    for own in (
-        (0, 2) if late else (0,)
-    ):  # workers of the user's own that share a position are the user's own
+    # Workers of the user's own that share a position are the user's own.
+    for own in (0, 2) if late else (0,):
         loader = make(own)
         script = scripted(loader, TURNS, kept=way != "unbuffered")
         assert same(fetched(loader), bare)
         if own:  # what is opened late is left to workers
-            assert {str(each) for each in script.failures} == {
-                f"fetching changes {loader.dataset.__class__.__name__}.source"
-            }
+            why = f"fetching changes {type(loader.dataset).__name__}.source"
+            assert {str(each) for each in script.failures} == {why}
         else:
             assert len([each for each in script.events if each[0] != "begun"]) >= 4
             assert not script.failures
@@ -151,6 +149,9 @@ def test_what_cannot_be_read_apart_keeps_the_settings(rows: Path, server: tuple[
     why = why_not(asking, 0, Settings(2))
     assert "workers would share" in why and f"the connection to 127.0.0.1:{server[1]}" in why
     asking.source.close()
+    with socket.create_connection(server), rows.open("r+b") as idle:
+        assert str(rows) in (path for _, path in handles()[0].values()) and idle.tell() == 0
+        assert why_not(Stored(lambda: rows.open("rb"), late=True), 0, Settings(2)) is None
 
 
 class Pooled(Stored):
@@ -193,19 +194,6 @@ class Opening(Dataset):
         return index
 
 
-@pytest.mark.parametrize(
-    "wrap", [lambda data: data, lambda data: Subset(data, range(200))], ids=["plain", "subset"]
-)
-def test_what_workers_open_late_is_not_opened_in_the_training_process(wrap: Any) -> None:
-    data = Opening()
-    loader = DataLoader(wrap(data), batch_size=5, num_workers=1)
-    script = scripted(loader, {8: Settings(0), 15: Settings(2)}, kept=False)
-    assert sum(len(batch) for batch in loader) == len(loader.dataset)
-    assert data.source is None
-    assert [str(each) for each in script.failures] == ["fetching changes Opening.source"]
-    loaderscope.unwatch(loader)
-
-
 class OpenOnce:
     """As LMDB: what a process has open, those that are forked from it cannot open."""
 
@@ -233,21 +221,26 @@ class Once(Dataset):
         return index
 
 
-def test_what_workers_forked_later_could_not_open_is_left_to_workers(rows: Path) -> None:
-    data = Once(rows)
-    loader = DataLoader(data, batch_size=5, num_workers=2)
+@pytest.mark.parametrize(
+    ("make", "workers", "then"),
+    [
+        (lambda rows: Opening(), 1, {15: Settings(2)}),
+        (lambda rows: Subset(Opening(), range(200)), 1, {15: Settings(2)}),
+        (Once, 2, {12: Settings(1)}),  # what workers forked later could not open
+    ],
+    ids=["plain", "subset", "once"],
+)
+def test_what_workers_open_late_is_not_opened_in_the_training_process(make, workers, then, rows):
+    """It is left to workers."""
+    loader = DataLoader(make(rows), batch_size=5, num_workers=workers)
+    data = getattr(loader.dataset, "dataset", loader.dataset)
     for _ in range(2):
-        script = scripted(loader, {8: Settings(0), 12: Settings(1)})
-        assert [int(each) for batch in loader for each in batch] == list(range(LENGTH))
-        assert {str(each) for each in script.failures} == {"fetching changes Once.source"}
-        assert data.source is None
+        script = scripted(loader, {8: Settings(0), **then}, kept=workers > 1)
+        seen = [int(each) for batch in loader for each in batch]
+        assert seen == list(range(len(loader.dataset))) and data.source is None
+        (failure,) = {str(each) for each in script.failures}
+        assert failure == f"fetching changes {type(data).__name__}.source"
         loaderscope.unwatch(loader)
-
-
-def test_what_only_lies_open_is_no_reason(rows: Path, server: tuple[str, int]) -> None:
-    with socket.create_connection(server), rows.open("r+b") as idle:
-        assert any(name == "rows.bin" for _, name in handles()[0].values()) and idle.tell() == 0
-        assert why_not(Stored(lambda: rows.open("rb"), late=True), 0, Settings(2)) is None
 
 
 def test_a_connection_counts_that_brings_something_in_each_fetch(monkeypatch):

@@ -100,10 +100,7 @@ CHANGES: dict[str, tuple[Callable[[Data], Any], str]] = {
     "a slot": (lambda d: setattr(d.scale, "by", 2), "Scale.by"),
     "a slot that was unset": (lambda d: setattr(d.scale, "unset", 2), "Scale.unset"),
     "a transform in a list": (lambda d: setattr(d.transforms[0], "by", 2), "Scale.by"),
-    "what a partial holds": (
-        lambda d: d.transforms[1].keywords["value"].append(4),
-        "Data.transforms",
-    ),
+    "of a partial": (lambda d: d.transforms[1].keywords["value"].append(4), "Data.transforms"),
     "an item": (lambda d: d.few.__setitem__(1, 3), "Data.few"),
     "an item appended": (lambda d: d.many.append(1), "Data.many"),
     "one item of many": (lambda d: d.many.__setitem__(2800, -1), "Data.many"),
@@ -169,9 +166,6 @@ def test_what_is_near_is_compared_each_time_and_what_is_far_in_turns() -> None:
     for _ in range(1000):
         found = found or state.changed(within_ns=20_000)
     assert found == "Data.large"
-
-
-def test_equal_plain_values_are_no_change() -> None:
     data, state = looked_at()
     data.count, data.name = int("1000"), "".join(["da", "ta"])
     data.few[0] = int("1")
@@ -257,7 +251,7 @@ OBSTACLES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a shared value": (lambda folder: Holding(FORK.Value("i", 0)), "shared with other processes"),
     "a queue": (lambda folder: Holding(FORK.Queue()), "shared with other processes"),
 }
-TO_FORKS: dict[str, tuple[Callable[[Path], Any], str]] = {
+TO_FORKS = {
     "SQLite": (lambda folder: Holding(sqlite3.connect(folder / "b")), "SQLite"),
     "threads": (lambda folder: Holding(begun_pool()), "threads"),
     "a thread": (lambda folder: Holding(threading.current_thread()), "threads"),
@@ -268,13 +262,10 @@ TO_FORKS: dict[str, tuple[Callable[[Path], Any], str]] = {
 @pytest.mark.parametrize("what", [*OBSTACLES, *TO_FORKS])
 def test_what_no_other_process_could_have(what: str, tmp_path: Path) -> None:
     make, words = {**OBSTACLES, **TO_FORKS}[what]
-    held = make(tmp_path)
-    state = State({"the data set": held})
-    found, others = state.obstacles, state.fork_obstacles
-    if what in TO_FORKS:
-        found, others = others, found
-    assert any(words in each for each in found), found
-    assert not others
+    state = State({"the data set": (held := make(tmp_path))})
+    found = [state.obstacles, state.fork_obstacles]
+    others = found.pop(what not in TO_FORKS)
+    assert any(words in each for each in found[0]) and not others
     if what == "SQLite":
         held.held.close()  # or Python 3.13 and later warn in another test
 

@@ -50,7 +50,7 @@ def test_a_generator_put_in_numpy_s_place_is_looked_at_too() -> None:
         np.random.set_bit_generator(before)
 
 
-def test_an_epoch_s_seed_is_the_one_that_torch_draws() -> None:
+def test_seeds_are_torch_s_and_further_ones_come_from_nobody_s_stream() -> None:
     for generator in (None, torch.Generator().manual_seed(3)):
         torch.manual_seed(1)
         seed = iter(DataLoader(Rows(4), num_workers=0, generator=generator))._base_seed
@@ -60,9 +60,6 @@ def test_an_epoch_s_seed_is_the_one_that_torch_draws() -> None:
             generator.manual_seed(3)
         assert epoch_seed(DataLoader(Rows(4), generator=generator)) == seed
         assert (generator or torch.default_generator).get_state().equal(after)
-
-
-def test_further_seeds_differ_and_come_from_nobody_s_stream() -> None:
     torch.manual_seed(1)
     before, loader = Streams().look(), DataLoader(Rows(4))
     seeds = [numbered_seed(loader, number) for number in range(100)]

@@ -58,14 +58,14 @@ def ran(order: Order, source: Source, guest: bool, ahead: int) -> list[Any]:
 @pytest.mark.parametrize("ahead", [1, 4, 12])
 def test_each_index_is_drawn_when_the_code_s_own_settings_draw_it(own: int, ahead: int) -> None:
     source = Source(10)
-    order = Order(iter(source), own)
+    order = Order(iter(source), own, Early(False))
     assert ran(order, source, guest=True, ahead=ahead) == list(range(10))
     assert source.asked == [max(0, index - own) for index in range(10)]
 
 
 def test_what_hears_of_nothing_is_drawn_as_far_ahead_as_is_asked_for_but_never_the_first() -> None:
     source = Source(10)
-    order = Order(iter(source), 0, evidence=Early())
+    order = Order(iter(source), 0, Early())
     with pytest.raises(StopIteration):
         next(order)
     order.asked(True)
@@ -76,7 +76,7 @@ def test_a_generator_moves_when_bare_would_move_it() -> None:
     """Drawn to its end, a shuffling sampler moves its generator once more."""
     bare, ours = (torch.Generator().manual_seed(1) for _ in range(2))
     source = iter(RandomSampler(range(5), generator=bare))
-    order = Order(iter(RandomSampler(range(5), generator=ours)), 0, ours, Early())
+    order = Order(iter(RandomSampler(range(5), generator=ours)), 0, Early(), ours)
     for _ in range(5):
         order.asked(True)
         while not order.drained and not order.ends_soon and len(order.waiting) < 9:
@@ -89,44 +89,38 @@ def test_a_generator_moves_when_bare_would_move_it() -> None:
     assert order.drained and ours.get_state().equal(bare.get_state())
 
 
-def test_what_was_taken_is_taken_again_by_another() -> None:
-    order = Order(iter(range(9)), 4)
+def test_what_was_taken_is_given_back_handed_over_or_lost() -> None:
+    order = Order(iter(range(9)), 4, Early(False))
     order.catch_up()
     assert [next(order) for _ in range(3)] == [0, 1, 2]
     order.give_back(1)
     assert list(order.waiting.values()) == [0]
     assert [next(order) for _ in range(3)] == [1, 2, 3]
     assert [order.handed() for _ in range(4)] == [0, 1, 2, 3] and not order.waiting
-
-
-def test_in_any_order_what_is_not_under_way_was_handed_over() -> None:
-    order = Order(iter("abcd"), 4)
+    order = Order(iter("abcd"), 4, Early(False))
     for _ in range(4):
         next(order)
     assert order.handed(under_way={0, 1, 3}) == "c" and order.handed(under_way={0, 3}) == "b"
-
-
-@pytest.mark.parametrize("early", [False, True])
-def test_an_error_of_the_sampler_comes_where_the_loop_would_meet_it(early: bool) -> None:
-    source = Source(9, fails_at=3)
-    order = Order(iter(source), 0, evidence=Early(early))
-    found: list[Any] = []
-    with pytest.raises(LookupError) as raised:
-        found += ran(order, source, guest=True, ahead=5)
-    assert source.handed == 3 and order.raised(raised.value) and not order.raised(raised.value)
-
-
-def test_what_an_error_lost_is_not_waited_for() -> None:
-    order = Order(iter(range(6)), 6)
+    order = Order(iter(range(6)), 6, Early(False))
     for _ in range(6):
         next(order)
     order.keep(2)
     assert list(order.waiting.values()) == [4, 5]
 
 
+@pytest.mark.parametrize("early", [False, True])
+def test_an_error_of_the_sampler_comes_where_the_loop_would_meet_it(early: bool) -> None:
+    source = Source(9, fails_at=3)
+    order = Order(iter(source), 0, Early(early))
+    found: list[Any] = []
+    with pytest.raises(LookupError) as raised:
+        found += ran(order, source, guest=True, ahead=5)
+    assert source.handed == 3 and order.raised(raised.value) and not order.raised(raised.value)
+
+
 @pytest.mark.parametrize("own", [0, 3])
 def test_a_pool_that_takes_one_index_for_each_batch_keeps_as_many_under_way(own: int) -> None:
-    order = Order(iter(Source(60)), own, evidence=Early())
+    order = Order(iter(Source(60)), own, Early())
     order.asked(True)
     while len(order.waiting) < 12:
         next(order)

@@ -12,7 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -102,8 +102,27 @@ def test_many_random_switches(loop: Any) -> None:
     holds(loop)
 
 
-def states() -> list[Any]:
-    return [torch.get_rng_state(), str(np.random.get_state()), random.getstate()]
+def switched(data: Any, plan: dict[int, Settings], at_once: bool = True, **arguments: Any) -> Any:
+    """A loader of two samples a batch, and the driver that switches it so."""
+    loader = DataLoader(data, batch_size=2, **arguments)
+    return loader, scripted(loader, plan, at_once=at_once)
+
+
+def recorded(loader: Any) -> Any:
+    """What was recorded of it."""
+    loaderscope.unwatch(loader)
+    (found,) = loaderscope.open_run("latest").loaders
+    return found
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 class DrawsLate(Rows):
@@ -129,25 +148,21 @@ def test_a_data_set_draws_nothing_from_the_training_s_streams(data, plan):
         random.seed(1)
         loader = DataLoader(data, batch_size=2, shuffle=len(data) < 100, num_workers=1)
         scripted(loader, plan)
-        drawn = [
-            (batch[0], torch.rand(1), np.random.rand(), random.random())
-            for _ in range(2)
-            for batch in loader
-        ]
+        batches = (batch[0] for _ in range(2) for batch in loader)
+        drawn = [(each, torch.rand(1), np.random.rand(), random.random()) for each in batches]
         loaderscope.unwatch(loader)
-        return drawn, states()
+        return drawn, [torch.get_rng_state(), str(np.random.get_state()), random.getstate()]
 
     assert same(after({}), after(plan))
 
 
 @pytest.mark.usefixtures("trusted")
 def test_epochs_show_one_row_and_all_their_batches() -> None:
-    loader = DataLoader(Rows(40), batch_size=2, num_workers=1)
-    script = scripted(loader, {4: Settings(0), 9: Settings(1, 3), 30: Settings(1)})
+    plan = {4: Settings(0), 9: Settings(1, 3), 30: Settings(1)}
+    loader, script = switched(Rows(40), plan, num_workers=1)
     for _ in range(2):
         assert len(list(loader)) == 20
-    loaderscope.unwatch(loader)
-    (found,) = loaderscope.open_run("latest").loaders
+    found = recorded(loader)
     assert found.epochs["batches"].tolist() == [20, 20] and found.epochs["how"].tolist() == [1, 1]
     assert np.bincount(found.batches["epoch"]).tolist() == [20, 20]
     assert (found.batches["compute_ns"] >= 0).all()
@@ -158,14 +173,12 @@ def test_epochs_show_one_row_and_all_their_batches() -> None:
 def test_starting_workers_is_waiting_and_no_computing(monkeypatch: pytest.MonkeyPatch) -> None:
     hold = torch_parts.hold
     monkeypatch.setattr(torch_parts, "hold", lambda iterator: (time.sleep(0.3), hold(iterator)))
-    loader = DataLoader(Rows(20), batch_size=2)
-    scripted(loader, {4: Settings(1)})
+    loader, _ = switched(Rows(20), {4: Settings(1)})
     list(loader)
-    loaderscope.unwatch(loader)
-    (found,) = loaderscope.open_run("latest").loaders
-    at = int(np.argmax(found.batches["wait_ns"]))
+    found = recorded(loader).batches
+    at = int(np.argmax(found["wait_ns"]))
     # With the batch that finds the worker ready, which may be a later one.
-    assert at >= 4 and found.batches["wait_ns"][at] >= 3e8 > found.batches["compute_ns"][at]
+    assert at >= 4 and found["wait_ns"][at] >= 3e8 > found["compute_ns"][at]
 
 
 def workers() -> set[int]:
@@ -179,11 +192,9 @@ def test_workers_may_be_kept_where_the_user_s_own_are_not() -> None:
     bare = looped(make(), 4)
     loader = make()
     script = scripted(loader, {})
-    script.now = Settings(2, persistent_workers=True)
-    before = workers()
+    script.now, before = Settings(2, persistent_workers=True), workers()
     torch.manual_seed(1)
-    seen: list[Any] = []
-    pids = []
+    seen, pids = [], []
     for epoch in range(4):
         if epoch == 3:
             script.now = settings_of(loader)
@@ -206,10 +217,8 @@ def test_workers_may_be_kept_where_the_user_s_own_are_not() -> None:
 
 @pytest.mark.parametrize("elsewhere", [Settings(0), Settings(2)])
 def test_settings_that_do_not_work_are_left_and_no_batch_is_lost(elsewhere: Settings) -> None:
-    loader = DataLoader(FailsElsewhere(40, workers=1), batch_size=2, num_workers=1)
-    bare = list(DataLoader(Rows(40), batch_size=2))
-    script = scripted(loader, {5: elsewhere})
-    assert same(list(loader), bare)
+    loader, script = switched(FailsElsewhere(40, workers=1), {5: elsewhere}, num_workers=1)
+    assert same(list(loader), list(DataLoader(Rows(40), batch_size=2)))
     assert len(script.failures) == 1 and "not in this process" in str(script.failures[0])
     assert script.events[-1][1] == settings_of(loader)
 
@@ -233,23 +242,21 @@ def test_an_error_of_the_data_set_s_own_reaches_the_loop_where_it_would(elsewher
             except StopIteration:
                 return found
 
-    loader = DataLoader(Failing(40), batch_size=2, num_workers=1)
-    scripted(loader, {5: elsewhere})
+    loader, _ = switched(Failing(40), {5: elsewhere}, num_workers=1)
     bare = seen(DataLoader(Failing(40), batch_size=2, num_workers=1))
     assert bare.count("error") == 1 and same(seen(loader), bare)
 
 
 @pytest.mark.usefixtures("trusted")
 def test_idle_workers_are_told_to_end_when_an_error_reaches_the_loop() -> None:
-    loader = DataLoader(Failing(40), batch_size=2)
-    scripted(loader, {3: Settings(1), 6: Settings(0)})
+    loader, _ = switched(Failing(40), {3: Settings(1), 6: Settings(0)})
     iterator = iter(loader)
     for _ in range(10):
         next(iterator)
     kept = psutil.Process().children()
     with pytest.raises(LookupError):
         next(iterator)
-    assert [child for child in kept if child.pid not in _others] and not alive()
+    assert {*kept} - _others and not alive()
     assert len(list(iterator)) == 9
 
 
@@ -267,8 +274,7 @@ def test_workers_that_had_no_task_end_quietly_where_their_iterator_is_garbage(mo
 
     monkeypatch.setattr("multiprocessing.connection._ConnectionBase.close", late)
     monkeypatch.setattr("torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL", 0.2)
-    loader = DataLoader(Rows(16), batch_size=2)
-    scripted(loader, {2: Settings(3)})
+    loader, _ = switched(Rows(16), {2: Settings(3)})
     cycle: list[Any] = [iter(loader)]
     next(cycle[0]), next(cycle[0]), next(cycle[0])
     assert cycle[0].next_pool.settings == Settings(3)
@@ -282,8 +288,7 @@ def test_workers_that_had_no_task_end_quietly_where_their_iterator_is_garbage(mo
 
 @pytest.mark.usefixtures("trusted")
 def test_workers_start_one_by_one_while_the_others_go_on() -> None:
-    loader = DataLoader(Rows(4000), batch_size=2, num_workers=1)
-    script = scripted(loader, {5: Settings(3)}, at_once=False)
+    loader, script = switched(Rows(4000), {5: Settings(3)}, at_once=False, num_workers=1)
     seen, counts, before = [], [], workers()
     for batch in loader:
         seen.append(batch)
@@ -325,9 +330,8 @@ def test_workers_of_mid_epoch_have_the_data_that_the_code_s_own_began_with(epoch
                 data.values[1500:1600] = 0
         return seen, script
 
-    bare, _ = looped(watched=False)
     seen, script = looped(watched=True)
-    assert same(seen, bare)
+    assert same(seen, looped(watched=False)[0])
     (failure,) = script.failures
     assert str(failure) == "the loop changes OfArray.values between batches"
 
@@ -335,26 +339,19 @@ def test_workers_of_mid_epoch_have_the_data_that_the_code_s_own_began_with(epoch
 def test_a_loader_s_data_set_lives_no_longer_than_without_us() -> None:
     data = Rows(60)
     data.held = [np.zeros(3), {"a": [1]}]
-    loader = DataLoader(data, batch_size=2)
-    scripted(loader, {20: Settings(1), 25: Settings(0)})
-    gc.collect()
-    gc.disable()
-    try:
+    loader, _ = switched(data, {20: Settings(1), 25: Settings(0)})
+    with no_collection():
         list(loader)
         alive = weakref.ref(data)
         del loader, data
         assert alive() is None
-    finally:
-        gc.enable()
 
 
 @pytest.mark.usefixtures("trusted")
 @pytest.mark.parametrize("ends", ["asked for others", "the epoch", "left", "an error"])
 def test_workers_that_are_being_started_end_where_they_are_not_wanted(ends: str) -> None:
-    data = Failing(24 if ends == "an error" else 12)
-    loader = DataLoader(data, batch_size=2)
     plan = {4: Settings(3), **({6: Settings(0)} if ends == "asked for others" else {})}
-    script = scripted(loader, plan, at_once=False)
+    loader, script = switched(Failing(24 if ends == "an error" else 12), plan, at_once=False)
     iterator = iter(loader)
     if ends == "left":
         for _ in range(5):
@@ -369,18 +366,17 @@ def test_workers_that_are_being_started_end_where_they_are_not_wanted(ends: str)
 
 
 @pytest.fixture(autouse=True)
-def others() -> Iterator[None]:
+def others() -> None:
     """Children that an earlier test's fork server left are none of these tests'."""
-    _others.update(child.pid for child in psutil.Process().children())
-    yield
     _others.clear()
+    _others.update(psutil.Process().children())
 
 
-_others: set[int] = set()
+_others: set[psutil.Process] = set()
 
 
 def alive_now() -> list[psutil.Process]:
-    return [child for child in psutil.Process().children() if child.pid not in _others]
+    return [child for child in psutil.Process().children() if child not in _others]
 
 
 def alive() -> list[psutil.Process]:
@@ -399,27 +395,22 @@ def test_what_a_signal_s_handler_raises_is_no_failure_of_the_settings() -> None:
     def raises(number: int, frame: Any) -> None:
         raise TimeoutError("time is up")
 
-    def interrupted(iterator: Any) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        next(iterator)
-
-    loader = DataLoader(Waiting(40), batch_size=2, num_workers=1)
-    script = scripted(loader, {3: Settings(0)})
+    loader, script = switched(Waiting(40), {3: Settings(0)}, num_workers=1)
     before = signal.signal(signal.SIGALRM, raises)
     try:
         iterator = iter(loader)
         for _ in range(10):
             next(iterator)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
         with pytest.raises(TimeoutError):
-            interrupted(iterator)
+            next(iterator)
     finally:
         signal.signal(signal.SIGALRM, before)
     assert not script.failures and len(list(iterator)) == 9
 
 
 def test_the_iterator_passes_for_torch_s_own() -> None:
-    loader = DataLoader(Rows(12), batch_size=2, num_workers=1, persistent_workers=True)
-    scripted(loader, {2: Settings(0)})
+    loader, _ = switched(Rows(12), {2: Settings(0)}, num_workers=1, persistent_workers=True)
     iterator: Any = iter(loader)
     torchs = torch.utils.data.dataloader._MultiProcessingDataLoaderIter
     assert isinstance(iterator, torchs) and loader._iterator is iterator is iter(iterator)
@@ -432,8 +423,7 @@ def test_the_iterator_passes_for_torch_s_own() -> None:
 
 
 def test_once_settled_epochs_are_torch_s_own_and_recorded() -> None:
-    loader = DataLoader(Rows(12), batch_size=2, shuffle=True)
-    script = scripted(loader, {2: Settings(1)})
+    loader, script = switched(Rows(12), {2: Settings(1)}, shuffle=True)
     torch.manual_seed(0)
     tuned, then = list(loader), torch.get_rng_state()
     script.settled = True
@@ -458,8 +448,7 @@ class Dying(Rows):
 
 @pytest.mark.slow  # torch asks every five seconds whether a worker lives
 def test_a_worker_that_dies_under_settings_tried_ends_no_training() -> None:
-    loader = DataLoader(Dying(40), batch_size=2, num_workers=1)
-    script = scripted(loader, {3: Settings(2)})
+    loader, script = switched(Dying(40), {3: Settings(2)}, num_workers=1)
     assert same(list(loader), list(DataLoader(Rows(40), batch_size=2)))
     assert len(script.failures) == 1
 
@@ -474,19 +463,7 @@ class OwnWay(DataLoader[Any]):
         return super()._get_iterator()
 
 
-def test_loaders_that_cannot_be_switched_say_why() -> None:
-    stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
-    found = {
-        type(each).__name__ + type(each.dataset).__name__: why_fixed(watch(each))
-        for each in (DataLoader(Rows(4)), DataLoader(Stream()), stateful(Rows(4)), OwnWay(Rows(4)))
-    }
-    assert found["DataLoaderRows"] is None
-    assert "iterable" in str(found["DataLoaderStream"])
-    assert "StatefulDataLoader" in str(found["StatefulDataLoaderRows"])
-    assert "its own iterators" in str(found["OwnWayRows"])
-
-
-def test_settings_that_a_loader_cannot_have_are_refused() -> None:
+def test_settings_and_loaders_that_cannot_be_switched_say_why() -> None:
     plain = DataLoader(Rows(4), num_workers=1)
     own = settings_of(plain)
     assert why_refused(plain, own, Settings(0)) is None
@@ -498,6 +475,11 @@ def test_settings_that_a_loader_cannot_have_are_refused() -> None:
         assert name in str(why_refused(told, own, Settings(0)))
     assert Settings(4, 3).changed_from(own) == {"num_workers": 4, "prefetch_factor": 3}
     assert Settings(0).changed_from(own) == {"num_workers": 0}
+    stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+    assert why_fixed(watch(DataLoader(Rows(4)))) is None
+    assert "iterable" in str(why_fixed(watch(DataLoader(Stream()))))
+    assert "StatefulDataLoader" in str(why_fixed(watch(stateful(Rows(4)))))
+    assert "its own iterators" in str(why_fixed(watch(OwnWay(Rows(4)))))
 
 
 class OneSlow(FailsElsewhere):
@@ -553,14 +535,10 @@ def test_what_a_handler_raises_while_a_batch_is_handed_over_is_freed_with_it() -
     scripted(loader, {}).handed = lambda *given: signal.raise_signal(signal.SIGUSR1)  # type: ignore[method-assign]
     before = signal.signal(signal.SIGUSR1, interrupt)
     batches, alive = iter(loader), None
-    gc.collect()
-    gc.disable()
-    try:
+    with no_collection():
         try:
             next(batches)
         except OutOfTime as error:
             alive = weakref.ref(error)
         assert alive is not None and alive() is None
-    finally:
-        gc.enable()
-        signal.signal(signal.SIGUSR1, before)
+    signal.signal(signal.SIGUSR1, before)

@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 import pytest
 
-from loaderscope.tuning.student import quantile
+from loaderscope.tuning.factor import quantile
 
 # Abramowitz and Stegun, table 26.10.
 FREEDOM = (1, 2, 3, 4, 5, 8, 15, 30, 120)
