@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import takewhile
 
 from ..advisors.code.loader_code import POSITIONS
 from ..advisors.code.loader_form import NEEDS_WORKERS
-from .call_text import Argument, arguments_of, without_argument
+from .call_text import Argument, without_argument
 from .edits import Edits
-from .follow import Follower, Literal
-from .nodes import is_dict, is_literal, last_name, spread_in
+from .follow import Follower, Place
+from .nodes import is_literal, last_name, sets, spread_in
 from .project import CannotPatch, Project
 from .sites import Site
 
@@ -27,35 +29,33 @@ class Arguments:
         names: Mapping[str, str] | None = None,
         positions: Sequence[str] = POSITIONS,
     ) -> None:
-        self._project, self._edits, self._names = project, edits, names
+        self._project, self._edits, self._names = project, edits, names or {}
         self._positions = positions
         self.site = _through_partial(site)
         self._replaced: set[ast.AST] = set()
 
     def value(self, name: str) -> ast.expr | None:
         """What the call itself gives for this argument."""
-        return _value(self._find(self._named(name) or name))
+        found = self._find(name)
+        return found.value if isinstance(found, ast.keyword) else found
 
     def set(self, name: str, value: str) -> None:
         """Raises CannotPatch where the value cannot be traced to something to change."""
-        own = self._own(name)
+        own, found = self._own(name), self.value(name)
         if name in NEEDS_WORKERS:
             value = self._with_workers_alone(value)
-        found = self.value(name)
-        follower = Follower(self._project, own, value)
+        site, follower = self.site, Follower(self._project, own, value)
         if found is not None:
-            self._put(follower.follow(self.site, found), value)
+            self._put(follower.literal(Place(site.source, found, site)), value)
             return
-        for spread in spread_in(self.site.call):
-            entry = follower.entry(self.site, spread)
-            if isinstance(entry, Literal):
+        to = site
+        for spread in spread_in(site.call):
+            entry = follower.entry(own, Place(site.source, spread, site))
+            if isinstance(entry, Place):
                 self._put(entry, value)
                 return
-            made = entry.node
-            if isinstance(made, ast.Call) and made is not self.site.call and not is_dict(made):
-                self._edits.add_argument(entry.source, made, own, value)
-                return
-        self._edits.add_argument(self.site.source, self.site.call, own, value)
+            to = entry or to
+        self._edits.add_argument(to.source, to.call, own, value)
 
     def replace(self, name: str, value: str) -> None:
         """Put this expression in the call, whatever stands there."""
@@ -67,18 +67,15 @@ class Arguments:
 
     def remove(self, name: str) -> None:
         """Leave this argument out, if it is given."""
-        own = self._named(name) or name
-        found = self._find(own)
-        if found is None:
-            for spread in spread_in(self.site.call):
-                entry = Follower(self._project, own, "nothing").entry(self.site, spread)
-                if isinstance(entry, Literal):
-                    raise CannotPatch(f"{own} comes from `{self.site.source.shown(spread)}`")
-            return
-        if not isinstance(found, ast.keyword):
+        found, own, site = self._find(name), self._names.get(name, name), self.site
+        for spread in spread_in(site.call) if found is None else ():
+            place = Place(site.source, spread, site)
+            if isinstance(Follower(self._project, own, "nothing").entry(own, place), Place):
+                raise CannotPatch(f"{own} comes from `{site.source.shown(spread)}`")
+        if isinstance(found, ast.keyword):
+            self._edits.add(site.source, [without_argument(site.source, site.call, found)])
+        elif found is not None:
             raise CannotPatch(f"{own} is given without its name: name the arguments first")
-        piece = without_argument(self.site.source, self.site.call, found)
-        self._edits.add(self.site.source, [piece])
 
     def _with_workers_alone(self, value: str) -> str:
         """The value of an option of workers, in a call whose number of workers others decide: torch
@@ -90,48 +87,30 @@ class Arguments:
         return f"{text} > 0" if value == "True" else f"{value} if {text} > 0 else None"
 
     def _own(self, name: str) -> str:
-        own = self._named(name)
-        if own is None:
+        if self._names and name not in self._names:
             raise CannotPatch(f"{self.site.callee} takes no {name}")
-        return own
+        return self._names.get(name, name)
 
-    def _named(self, name: str) -> str | None:
-        return name if self._names is None else self._names.get(name)
+    def _find(self, name: str) -> Argument | None:
+        call = self.site.call
+        # Behind a `*`, nobody knows which is which.
+        plain = takewhile(lambda each: not isinstance(each, ast.Starred), call.args)
+        given: dict[str | None, Argument] = dict(zip(self._positions, plain, strict=False))
+        given |= {each.arg: each for each in call.keywords}
+        return given.get(self._names.get(name, name))
 
-    def _find(self, own: str) -> Argument | None:
-        plain = 0
-        for argument in arguments_of(self.site.call):
-            if isinstance(argument, ast.keyword):
-                if argument.arg == own:
-                    return argument
-            elif isinstance(argument, ast.Starred):
-                plain += len(POSITIONS)  # nobody knows how many
-            else:
-                if plain < len(self._positions) and self._positions[plain] == own:
-                    return argument
-                plain += 1
-        return None
-
-    def _put(self, literal: Literal, value: str) -> None:
+    def _put(self, literal: Place, value: str) -> None:
         held = isinstance(literal.node, ast.Constant) and isinstance(literal.node.value, str)
         texts = held and not value.startswith(("'", '"'))
         self._edits.replace(literal.source, literal.node, f'"{value}"' if texts else value)
         self._replaced.add(literal.node)
 
 
-def _value(argument: Argument | None) -> ast.expr | None:
-    return argument.value if isinstance(argument, ast.keyword) else argument
-
-
 def _through_partial(site: Site) -> Site:
     """Of `make(…)` with `make = partial(DataLoader, …)`: the partial, whose arguments they are."""
     for node in site.source.find(ast.Assign):
-        made = node.value
-        bound = map(ast.unparse, node.targets)
-        if (
-            isinstance(made, ast.Call)
-            and last_name(made.func) == "partial"
-            and ast.unparse(site.call.func) in bound
-        ):
-            return site.with_call(made)
+        match node.value:
+            case ast.Call(func) as made if last_name(func) == "partial":
+                if sets(node, ast.unparse(site.call.func)):
+                    return replace(site, call=made)
     return site

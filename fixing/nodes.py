@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Any
 
 from .project import Project, Source
 from .sites import Site
@@ -12,12 +11,11 @@ from .sites import Site
 
 def is_literal(node: ast.AST) -> bool:
     """A number, a text, True, False or None."""
-    match node:
-        case ast.UnaryOp(ast.USub(), ast.Constant(value)):
-            return isinstance(value, int | float)
-        case ast.Constant(value):
-            return value is None or isinstance(value, int | float | str)
-    return False
+    try:
+        value = ast.literal_eval(node)
+    except (TypeError, ValueError):
+        return False
+    return value is None or isinstance(value, int | float | str)
 
 
 def text_of(node: ast.AST | None) -> str | None:
@@ -70,28 +68,21 @@ def calls_of(project: Project, *names: str) -> list[Site]:
     ]
 
 
-def targets_of(node: Any) -> list[ast.expr]:
-    """What an assignment binds."""
-    target = getattr(node, "target", None)
-    return getattr(node, "targets", [target] if target is not None else [])
-
-
 def sets(node: ast.AST, name: str, of: str | None = None) -> bool:
     """Whether an assignment binds this name, or this attribute of another."""
-    return (f"{of}.{name}" if of else name) in map(ast.unparse, targets_of(node))
+    targets = getattr(node, "targets", [getattr(node, "target", None)])
+    return (f"{of}.{name}" if of else name) in map(ast.unparse, filter(None, targets))
 
 
 def assigned_to(source: Source, name: str, function: ast.FunctionDef | None) -> list[ast.expr]:
     """The values that this name is assigned in a function, or at module level."""
-    found = []
-    for node in source.find(ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign):
-        if not sets(node, name) or source.enclosing(node, ast.FunctionDef) is not function:
-            continue
-        if function is None and source.enclosing(node, ast.ClassDef) is not None:
-            continue
-        if node.value is not None:
-            found.append(node.value)
-    return found
+    return [
+        node.value
+        for node in source.find(ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)
+        if sets(node, name) and source.enclosing(node, ast.FunctionDef) is function
+        if function is not None or source.enclosing(node, ast.ClassDef) is None
+        if node.value is not None
+    ]
 
 
 def entries_set(source: Source, name: str, key: str) -> Iterator[ast.expr]:
@@ -140,9 +131,8 @@ def option_of(call: ast.Call) -> str | None:
     dest = passed_as(call, "dest")
     if dest is not None:
         return text_of(dest)
-    flags = flags_of(call)
-    first = next((flag for flag in flags if flag.startswith("--")), next(iter(flags), None))
-    return first.lstrip("-").replace("-", "_") if first else None
+    first = max(flags_of(call), key=lambda flag: flag.startswith("--"), default="")
+    return first.lstrip("-").replace("-", "_")
 
 
 def flags_of(call: ast.Call) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..profiler.store.making import Line, Making
 from .project import CannotPatch, Project, Source
@@ -22,10 +22,6 @@ class Site:
         """'DataLoader', 'torch.utils.data.DataLoader', 'super().__init__'."""
         return self.source.shown(self.call.func)
 
-    def with_call(self, call: ast.Call) -> Site:
-        """Another call in the same place."""
-        return Site(self.source, call, self.outer)
-
 
 def site_of(project: Project, making: Making) -> Site:
     """The user's own call that led to a loader. Raises CannotPatch."""
@@ -42,30 +38,31 @@ def site_at(project: Project, lines: tuple[Line, ...]) -> Site:
     line = lines[0]
     source = project.source(line.file)
     calls = [node for node in source.find(ast.Call) if node.lineno <= line.line <= node.end_lineno]
-    place = (line.line, line.end_line, line.column, line.end_column)
-    exact = [
-        node
-        for node in calls
-        if (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset) == place
-    ]
-    # Without columns (before Python 3.11): the line is where the call begins, or its name ends.
-    begins = [node for node in calls if node.lineno == line.line]
-    loaders = [node for node in calls if "oader" in source.shown(node.func)]
-    for found in (exact, [each for each in begins if each in loaders], loaders, begins, calls):
-        if len(found) == 1:
-            return Site(source, found[0], lines[1:])
-        if found:
-            break
     if not calls:
         raise CannotPatch(f"{line.place} holds no call")
-    raise CannotPatch(f"{line.place} holds several calls, and which made the loader is not known")
+
+    def fit(node: ast.Call) -> tuple[bool, ...]:
+        exact = (node.end_lineno, node.col_offset, node.end_col_offset) == (
+            *(line.end_line, line.column, line.end_column),
+        )
+        # Without columns (before Python 3.11): the line is where the call begins, or its name ends.
+        begins, loader = node.lineno == line.line, "oader" in source.shown(node.func)
+        return begins and exact, begins and loader, loader, begins
+
+    best = max(map(fit, calls))
+    found = [node for node in calls if fit(node) == best]
+    if len(found) > 1:
+        raise CannotPatch(
+            f"{line.place} holds several calls, and which made the loader is not known"
+        )
+    return Site(source, found[0], lines[1:])
 
 
 def _made_before(site: Site) -> Site:
     """The call that made what `watch(…)` was given. Raises CannotPatch."""
     given = site.call.args[0] if site.call.args else None
     if isinstance(given, ast.Call):
-        return site.with_call(given)
+        return replace(site, call=given)
     if isinstance(given, ast.Name):
         made = [
             node.value
