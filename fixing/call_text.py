@@ -13,8 +13,7 @@ Argument = ast.expr | ast.keyword
 
 def arguments_of(call: ast.Call) -> list[Argument]:
     """All that stands between the parentheses, in its order."""
-    found: list[Argument] = [*call.args, *call.keywords]
-    return sorted(found, key=lambda each: (each.lineno, each.col_offset))
+    return sorted([*call.args, *call.keywords], key=lambda each: (each.lineno, each.col_offset))
 
 
 def added_arguments(text: PythonText, call: ast.Call, new: Mapping[str, str]) -> list[Piece]:
@@ -62,10 +61,9 @@ def _end(text: PythonText, node: ast.AST, limit: int) -> int:
 
 def _between(text: PythonText, call: ast.Call, given: list[Argument]) -> str:
     """What separates two arguments of this call: a comma, and a space or a new line."""
-    left, right, after = call.func, text.span(given[0])[0], "("
-    if len(given) > 1 and getattr(given[1], "arg", "") is not None:
-        left, right, after = given[0], text.span(given[1])[0], ","  # type: ignore[assignment]
-    gap = text.text[_end(text, left, right) : right].partition(after)[2]
+    *_, left, right = call.func, *given[:2]
+    after, start = "," if len(given) > 1 else "(", text.span(right)[0]
+    gap = text.text[_end(text, left, start) : start].partition(after)[2]
     if "\n" in gap:
         return f",{text.newline}{gap.rpartition(chr(10))[2]}"
     return f",{gap}" if after == "," and not gap.strip() else ", "

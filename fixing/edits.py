@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ast
 import difflib
-import re
+import io
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -71,7 +71,7 @@ def unified_diff(changes: tuple[FileChange, ...]) -> str:
 
 def _diff(change: FileChange) -> Iterator[str]:
     before, after = (
-        re.findall("[^\n]*\n|[^\n]+", data.decode("utf-8", "surrogateescape"))
+        [*io.StringIO(data.decode(errors="surrogateescape"))]
         for data in (change.before, change.after)
     )
     for line in difflib.unified_diff(before, after, f"a/{change.path}", f"b/{change.path}"):

@@ -17,13 +17,13 @@ def keep_open(method: Editable, statement: ast.stmt) -> bool:
     if method.self_name is None or method.method("__getstate__") is not None:
         return False
     match with_of(method, statement), statement:
-        case ast.With([ast.withitem(ast.Call() as opened, ast.Name(name))]) as around, _:
-            if _opens(method, opened):
-                return _keep(method, around, name, opened, around.body)
-    match statement:
-        case ast.Assign([ast.Name(name)], ast.Call() as opened):
-            if _opens(method, opened) and method.stays(name):
-                return _keep(method, statement, name, opened, [])
+        case (
+            ast.With([ast.withitem(ast.Call() as opened, ast.Name(name))]) as around,
+            _,
+        ) if _opens(method, opened):
+            return _keep(method, around, name, opened, around.body)
+        case _, ast.Assign([ast.Name(name)], ast.Call() as opened) if _opens(method, opened):
+            return method.stays(name) and _keep(method, statement, name, opened, [])
     return False
 
 

@@ -16,7 +16,7 @@ from .nodes import import_of
 from .project import CannotPatch, Source
 from .sites import Site
 
-_BY_HAND = "its code is to be fitted in by hand"
+BY_HAND = "its code is to be fitted in by hand"
 _Made = ast.ClassDef | ast.FunctionDef
 
 
@@ -33,7 +33,7 @@ def paste(edits: Edits, site: Site, arguments: Arguments, code: str) -> None:
         case [ast.Assign([ast.Name("loader")], ast.Call() as call)]:
             pass
         case _:
-            raise CannotPatch(_BY_HAND)
+            raise CannotPatch(BY_HAND)
     new = {each.name: source.free_name(each.name) for each in made}
     given = _given(arguments, text, call, new)
     for name, value in given.items():
@@ -65,7 +65,7 @@ def _given(
     """The arguments of the advised call that the user's lacks, in the user's words."""
     dataset = arguments.value("dataset")
     if dataset is None or len(call.args) > 1:
-        raise CannotPatch(_BY_HAND)
+        raise CannotPatch(BY_HAND)
     source, words, found = arguments.site.source, dict(new), dict[str, str]()
     words["dataset"] = source.of(dataset)
     for keyword in call.keywords:
@@ -81,7 +81,7 @@ def _given(
         for word in names & {"generator", "sampler", "collate_fn", "batch_sampler"}:
             held = arguments.value(word)
             if held is None:
-                raise CannotPatch(_BY_HAND)
+                raise CannotPatch(BY_HAND)
             words[word] = source.of(held)
         found[name] = text.with_names(value, words)
     for value in call.args:
@@ -89,7 +89,7 @@ def _given(
             found["dataset"] = text.with_names(value, words)
     several = [node for node in ast.walk(call) if getattr(node, "id", "") == "dataset"]
     if len(several) > 1 and not isinstance(dataset, ast.Name | ast.Attribute):
-        raise CannotPatch(f"{_BY_HAND}: the data set has no name of its own")
+        raise CannotPatch(f"{BY_HAND}: the data set has no name of its own")
     return found
 
 
@@ -102,11 +102,7 @@ def _put_above(edits: Edits, site: Site, made: Iterable[str]) -> None:
     source = site.source
     start = source.rows([site.call, *source.parents(site.call)][-2])[0]
     before = source.text[:start].rstrip()
-
-    def indented(found: re.Match[str]) -> str:
-        return source.indent * (len(found[0]) // 4)
-
-    texts = [re.sub("(?m)^(?: {4})+", indented, each) for each in made]
+    texts = [each.replace("    ", source.indent) for each in made]
     new = "\n\n\n".join([*([""] if before else []), *texts, ""])
     edits.add(source, [(len(before), start, new.replace("\n", source.newline))])
 

@@ -27,8 +27,6 @@ def try_patch(
 
     `ask` and `say` as for `try_change`. Raises UsageError where it cannot be run.
     """
-    if patch.cells:
-        raise UsageError("cells of a notebook are not run again: try it there")
     script, here = command_of(run)
     change = Change(root.resolve(), patch=patch.diff)
     return try_change(script, change, here=here, options=options, ask=ask, say=say)

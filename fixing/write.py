@@ -43,16 +43,12 @@ def _prepared(root: Path, change: FileChange) -> Iterator[tuple[int, str, str]]:
             f"{clean(change.path, 200)} lies outside of the project: nothing was written"
         )
     with ExitStack() as stack:
-
-        def opened(path: str | Path, flags: int, within: int | None = None) -> int:
-            fd = os.open(path, flags, dir_fd=within)
-            stack.callback(os.close, fd)
-            return fd
-
         try:
-            folder = opened(root.resolve(), _FOLDER)
+            folder = os.open(root.resolve(), _FOLDER)
+            stack.callback(os.close, folder)
             for part in parts[:-1]:
-                folder = opened(part, _FOLDER, folder)
+                folder = os.open(part, _FOLDER, dir_fd=folder)
+                stack.callback(os.close, folder)
             mode = _check(folder, parts[-1], change)
             new = f".{parts[-1]}.{os.getpid()}.new"
             with os.fdopen(os.open(new, _NEW, mode, dir_fd=folder), "wb") as file:
