@@ -72,17 +72,16 @@ def probe_storage(
     with scratch(parent) as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of decoders and libraries
         layouts = [Layout(each, folder / each.name, fits) for each in formats]
-        for layout in layouts:
-            layout.load()
         now = time.monotonic()
-        samples = convert(chosen, layouts, decoder, bounds, now + COPY_SHARE * (until - now))
+        samples = convert(
+            chosen, layouts, decoder, bounds.max_bytes, now + COPY_SHARE * (until - now)
+        )
         step()
         timed = time_layouts(layouts, decoder, len(samples.decode_s), seed, until)
         step()
         found = _result(data, layouts, timed, decoder, memory)
         return replace(
             found,
-            file_system=file_system(folder),
             seconds=time.monotonic() - begun,
             notes=(*notes, *_notes(samples, timed, found)),
             skipped=dict(samples.skipped),
@@ -116,9 +115,9 @@ def _result(
         reading_cold_share=cold,
         cold_reason=cold_reason,
         memory_bytes=memory,
-        file_system=None,  # these two are known at the end
+        file_system=file_system(files.folder),
         rounds=timed.rounds,
-        seconds=0.0,
+        seconds=0.0,  # known at the end
         layouts=found,
         verdict=tuple(sentences(found, decoder, warm, cold, memory)),
     )

@@ -8,7 +8,6 @@ import os
 import time
 import wave
 import zlib
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,40 +15,36 @@ from typing import Any
 import numpy as np
 import pytest
 
+from loaderscope.advisors.storage_probe import convert as converting
 from loaderscope.advisors.storage_probe import decoders
-from loaderscope.advisors.storage_probe.bounds import Bounds
-from loaderscope.advisors.storage_probe.convert import convert
+from loaderscope.advisors.storage_probe.convert import Samples, convert
 from loaderscope.advisors.storage_probe.decoders import Decoder, decoder_for
 from loaderscope.advisors.storage_probe.formats import FORMATS
 from loaderscope.advisors.storage_probe.layout import Format, Layout
-from loaderscope.advisors.storage_probe.source import File
 from loaderscope.profiler.base.errors import UsageError
 
-BYTES = Bounds(1 << 20, 1000, 1.0)
 FILES, LMDB, TAR, ARRAY, DECODED_LMDB = (
     next(each for each in FORMATS if each.name == name)
     for name in ("files", "lmdb", "tar", "array", "lmdb-decoded")
 )
-
-
-def soon() -> float:
-    return time.monotonic() + 20
-
-
-def sources(folder: Path, *contents: bytes) -> list[File]:
-    folder.mkdir(exist_ok=True)
-    paths = [folder / f"{n}" for n in range(len(contents))]
-    for path, data in zip(paths, contents, strict=True):
-        path.write_bytes(data)
-    return [(str(path), path.stat().st_size) for path in paths]
-
-
-def made(folder: Path, *kinds: Format) -> list[Layout]:
-    folder.mkdir()
-    return [Layout(kind, folder / kind.name) for kind in kinds]
-
-
 ROW = Decoder("json", "rows", lambda data: np.array(json.loads(data), np.uint8))
+
+
+def converted(
+    folder: Path,
+    kinds: list[Format],
+    contents: list[bytes],
+    decoder: Decoder | None = None,
+    most: int = 1 << 20,
+    seconds: float = 20,
+) -> tuple[list[Layout], Samples]:
+    """Files of these contents, and one that is gone, in layouts of these kinds."""
+    folder.mkdir(exist_ok=True)
+    for n, data in enumerate(contents):
+        (folder / f"{n}").write_bytes(data)
+    files = [(str(folder / f"{n}"), 1) for n in range(len(contents) + 1)]
+    layouts = [Layout(kind, folder / kind.name) for kind in kinds]
+    return layouts, convert(files, layouts, decoder, most, time.monotonic() + seconds)
 
 
 def read(layout: Layout) -> list[Any]:
@@ -58,9 +53,8 @@ def read(layout: Layout) -> list[Any]:
 
 
 def test_broken_files_are_left_out_of_every_layout_and_counted(tmp_path: Path) -> None:
-    paths = sources(tmp_path / "data", b"[1,2]", b"broken", b"[3,4]")
-    layouts = made(tmp_path / "out", FILES, TAR, ARRAY)
-    done = convert([*paths, (str(tmp_path / "gone"), 1)], layouts, ROW, BYTES, soon())
+    contents = [b"[1,2]", b"broken", b"[3,4]"]
+    layouts, done = converted(tmp_path, [FILES, TAR, ARRAY], contents, ROW)
     assert (len(done.encoded), len(done.decoded)) == (2, 2)
     assert done.skipped == {
         "does not decode (JSONDecodeError)": 1,
@@ -72,93 +66,79 @@ def test_broken_files_are_left_out_of_every_layout_and_counted(tmp_path: Path) -
 
 
 def test_layouts_that_cannot_hold_the_samples_say_why_and_the_others_go_on(tmp_path: Path) -> None:
-    paths = sources(tmp_path / "data", b"[1,2]", b"[1,2,3]", b"[1,2]")
-    layouts = made(tmp_path / "out", FILES, ARRAY, DECODED_LMDB)
-    done = convert(paths, layouts, ROW, BYTES, soon())
+    contents = [b"[1,2]", b"[1,2,3]", b"[1,2]"]
+    layouts, done = converted(tmp_path, [FILES, ARRAY, DECODED_LMDB], contents, ROW)
     assert len(done.encoded) == 3
     assert "(2,) uint8 and (3,) uint8" in (layouts[1].reason or "")
     assert not layouts[1].folder.exists()
     assert [array.tolist() for array in read(layouts[2])] == [[1, 2], [1, 2, 3], [1, 2]]
-    texts = made(tmp_path / "texts", FILES, ARRAY)
-    paths = sources(tmp_path / "dicts", b'{"a": 1}', b"{}")
-    convert(paths, texts, Decoder("json", "texts", json.loads), BYTES, soon())
+    decoder = Decoder("json", "texts", json.loads)
+    texts, _ = converted(tmp_path / "dicts", [FILES, ARRAY], [b'{"a": 1}', b"{}"], decoder)
     assert texts[1].reason == "samples do not decode to one array each"
 
 
 def test_decoded_layouts_stop_at_the_bound_and_the_others_go_on(tmp_path: Path) -> None:
     blow_up = Decoder("x", "x", lambda data: np.full(400, data[0], np.uint8))
-    layouts = made(tmp_path / "out", FILES, ARRAY)
-    paths = sources(tmp_path / "data", b"a", b"b", b"c", b"d")
-    convert(paths, layouts, blow_up, BYTES._replace(max_bytes=1000), soon())
-    assert (layouts[0].count, layouts[1].count) == (4, 2)
-    assert layouts[1].source_bytes == 2
+    contents = [b"a", b"b", b"c", b"d"]
+    layouts, _ = converted(tmp_path, [FILES, ARRAY], contents, blow_up, most=1000)
+    assert (layouts[0].count, layouts[1].count, layouts[1].source_bytes) == (4, 2, 2)
     assert [row[0] for row in read(layouts[1])] == [ord("a"), ord("b")]
-    too_big = made(tmp_path / "more", FILES, ARRAY)
-    convert(paths[:1], too_big, blow_up, BYTES._replace(max_bytes=100), soon())
-    assert "raise --bytes" in (too_big[1].reason or "")
+    (_, too_big), _ = converted(tmp_path / "x", [FILES, ARRAY], [b"a"], blow_up, most=100)
+    assert "raise --bytes" in (too_big.reason or "")
 
 
 def test_the_time_for_copying_is_kept(tmp_path: Path) -> None:
-    layouts = made(tmp_path / "out", FILES, replace(TAR, write=slowly))
-    paths = sources(tmp_path / "data", *[b"x"] * 40)
+    def slowly(layout: Layout, samples: Any) -> None:
+        TAR.write(layout, ((time.sleep(0.05), sample)[1] for sample in samples))
+
+    kinds = [FILES, replace(TAR, write=slowly)]
     with pytest.raises(UsageError, match="raise --seconds"):
-        convert(paths, layouts, None, BYTES, time.monotonic() - 1)
-    convert(paths, layouts, None, BYTES, time.monotonic() + 1)
+        converted(tmp_path / "none", kinds, [b"x"] * 40, seconds=-1)
+    layouts, _ = converted(tmp_path, kinds, [b"x"] * 40, seconds=1)
     assert 0 < layouts[1].count < layouts[0].count == 40
     assert layouts[1].source_bytes == layouts[1].count
 
 
-def slowly(layout: Layout, samples: Iterable[bytes], most: int) -> None:
-    TAR.write(layout, ((time.sleep(0.05), sample)[1] for sample in samples), most)
-
-
-def test_free_space_is_asked_for_again(tmp_path: Path) -> None:
+def test_free_space_is_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     left = iter([1 << 40, 0])
-    layouts = made(tmp_path / "out", FILES, TAR)
-    paths = sources(tmp_path / "data", b"x")
-    convert(paths, layouts, None, BYTES, soon(), free=lambda path: next(left))
+    monkeypatch.setattr(converting, "free_bytes", lambda path: next(left))
+    layouts, _ = converted(tmp_path, [FILES, TAR], [b"x"])
     assert [each.reason for each in layouts] == [None, "free space ran low"]
+
+
+def fall_over(*_: object) -> Any:
+    raise RuntimeError("it fell\x1b over")
+
+
+def wrong(layout: Layout, samples: Any) -> None:
+    TAR.write(layout, (b"?" + sample for sample in samples))
 
 
 @pytest.mark.parametrize(
     ("broken", "reason"),
     [
-        ("write", "storing samples failed (RuntimeError: it fell"),
-        ("open", "storing samples failed (RuntimeError: it fell"),
-        ("wrong", "it gave other samples than were stored"),
+        ({"write": fall_over}, "storing samples failed (RuntimeError: it fell"),
+        ({"open": fall_over}, "storing samples failed (RuntimeError: it fell"),
+        ({"write": wrong}, "it gave other samples than were stored"),
     ],
 )
-def test_a_library_that_fails_is_that_layouts_reason(
-    broken: str, reason: str, tmp_path: Path
-) -> None:
-    def fall_over(*_: object) -> Any:
-        raise RuntimeError("it fell\x1b over")
-
-    def wrong(layout: Layout, samples: Iterable[bytes], most: int) -> None:
-        TAR.write(layout, (b"?" + sample for sample in samples), most)
-
-    kind = replace(TAR, **({"write": wrong} if broken == "wrong" else {broken: fall_over}))
-    layouts = made(tmp_path / "out", FILES, kind)
-    convert(sources(tmp_path / "data", b"a"), layouts, None, BYTES, soon())
+def test_a_library_that_fails_is_that_layouts_reason(broken, reason, tmp_path):
+    layouts, _ = converted(tmp_path, [FILES, replace(TAR, **broken)], [b"a"])
     assert layouts[0].reason is None
     assert layouts[1].reason is not None
-    assert layouts[1].reason.startswith(reason)
-    assert layouts[1].reason.isprintable()
+    assert layouts[1].reason.startswith(reason) and layouts[1].reason.isprintable()
     assert not layouts[1].folder.exists()
 
 
 @pytest.mark.parametrize("kind", [FILES, LMDB], ids=lambda kind: kind.name)
 def test_a_disk_that_becomes_full_ends_the_probe_with_one_sentence(
-    kind: Format, small: Path, tmp_path: Path
-) -> None:
-    paths = sources(tmp_path / "data", *(os.urandom(300_000) for _ in range(100)))
-    layouts = made(small / "out", kind)
-    layouts[0].load()
-    if layouts[0].reason is not None:
-        pytest.skip("no lmdb here")
-    large = BYTES._replace(max_bytes=1 << 25)
-    with pytest.raises(UsageError, match="disk became full"):
-        convert(paths, layouts, None, large, soon(), free=lambda path: 1 << 40)
+    kind, small, tmp_path, monkeypatch
+):
+    pytest.importorskip(kind.module or "numpy")
+    monkeypatch.setattr(converting, "free_bytes", lambda path: 1 << 40)
+    contents = [os.urandom(300_000) for _ in range(100)]
+    with pytest.raises(UsageError, match="disk became full"):  # `small` lies in `tmp_path`
+        converted(tmp_path, [replace(kind, name="small/out")], contents, most=1 << 25)
 
 
 def decoded(suffix: str, data: bytes) -> Any:
@@ -174,9 +154,9 @@ def picture(mode: str, format_: str = "PNG", size: tuple[int, int] = (5, 3)) -> 
     return target.getvalue()
 
 
-def saved(array: Any, **options: Any) -> bytes:
+def saved(save: Any, *arrays: Any, **options: Any) -> bytes:
     target = io.BytesIO()
-    np.save(target, array, **options)
+    save(target, *arrays, **options)
     return target.getvalue()
 
 
@@ -193,39 +173,26 @@ def saved(array: Any, **options: Any) -> bytes:
         (".tif", "RGB", "TIFF", (3, 5, 3)),
     ],
 )
-def test_pictures_become_arrays_in_the_mode_data_sets_use(
-    suffix: str, mode: str, format_: str, shape: tuple[int, ...]
-) -> None:
+def test_pictures_become_arrays_in_the_mode_data_sets_use(suffix, mode, format_, shape):
     array = decoded(suffix, picture(mode, format_))
     assert (array.shape, array.dtype) == (shape, np.uint8)
 
 
-@pytest.mark.parametrize("suffix", [".png", ".npz"])
-def test_what_would_fill_the_memory_is_refused(
-    suffix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bomb = io.BytesIO()
-    np.savez_compressed(bomb, np.zeros(1 << 20))
-    data = picture("L", size=(100, 100)) if suffix == ".png" else bomb.getvalue()
-    monkeypatch.setattr(decoders, "MAX_DECODED_BYTES", 1000 if suffix == ".png" else 1 << 20)
+@pytest.mark.parametrize(("suffix", "most"), [(".png", 1000), (".npz", 1 << 20)])
+def test_what_would_fill_the_memory_is_refused(suffix, most, monkeypatch):
+    bomb = saved(np.savez_compressed, np.zeros(1 << 20))
+    monkeypatch.setattr(decoders, "MAX_DECODED_BYTES", most)
     with pytest.raises(decoders.TooLarge):
-        decoded(suffix, data)
+        decoded(suffix, picture("L", size=(100, 100)) if suffix == ".png" else bomb)
 
 
 def test_arrays() -> None:
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
-    np.testing.assert_array_equal(decoded(".npy", saved(array)), array)
-    target = io.BytesIO()
-    np.savez_compressed(target, array)
-    np.testing.assert_array_equal(decoded(".npz", target.getvalue()), array)
-    target = io.BytesIO()
-    np.savez(target, a=array, b=array[0])
-    assert set(decoded(".npz", target.getvalue())) == {"a", "b"}
-
-
-def test_a_pickle_is_never_loaded() -> None:
-    with pytest.raises(ValueError, match="allow_pickle"):
-        decoded(".npy", saved(np.array([print], dtype=object), allow_pickle=True))
+    for suffix, save in ((".npy", np.save), (".npz", np.savez_compressed)):
+        np.testing.assert_array_equal(decoded(suffix, saved(save, array)), array)
+    assert set(decoded(".npz", saved(np.savez, a=array, b=array[0]))) == {"a", "b"}
+    with pytest.raises(ValueError, match="allow_pickle"):  # a pickle is never loaded
+        decoded(".npy", saved(np.save, np.array([print], dtype=object), allow_pickle=True))
 
 
 def test_texts() -> None:
@@ -238,13 +205,10 @@ def test_texts() -> None:
 def test_sounds(width: int, dtype: str) -> None:
     target = io.BytesIO()
     with wave.open(target, "wb") as sound:
-        sound.setnchannels(2)
-        sound.setsampwidth(width)
-        sound.setframerate(8000)
+        sound.setparams((2, width, 8000, 0, "NONE", ""))
         sound.writeframes(bytes(range(2 * width * 5)))
     array = decoded(".wav", target.getvalue())
-    assert array.shape[:2] == (5, 2)
-    assert array.dtype == np.dtype(dtype)
+    assert (array.shape[:2], array.dtype) == ((5, 2), np.dtype(dtype))
     assert array.tobytes() == bytes(range(2 * width * 5))
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import random
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,29 +19,19 @@ from loaderscope.advisors.storage_probe.layout import Format, Layout
 BY_NAME = {each.name: each for each in FORMATS}
 COUNT = 40
 
-each_encoded, each_decoded, each_one_shape, each_library = (
-    pytest.mark.parametrize(
-        "kind", [each for each in FORMATS if chosen(each)], ids=lambda e: e.name
-    )
-    for chosen in (
-        lambda each: each.form == "encoded",
-        lambda each: each.form == "decoded",
-        lambda each: each.one_shape,
-        lambda each: each.module,
-    )
-)
+
+def each_with(is_meant: Callable[[Format], object]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("kind", [*filter(is_meant, FORMATS)], ids=lambda each: each.name)
 
 
-def made(kind: Format, folder: Path) -> Layout:
-    layout = Layout(kind, folder / kind.name)
-    layout.load()
-    if layout.reason is not None:
-        pytest.skip(f"no {kind.module} here")
-    return layout
+each_encoded = each_with(lambda each: each.form == "encoded")
+each_decoded = each_with(lambda each: each.form == "decoded")
 
 
 def filled(kind: Format, folder: Path, samples: list[Any]) -> Layout:
-    layout = made(kind, folder)
+    layout = Layout(kind, folder / kind.name)
+    if layout.reason is not None:
+        pytest.skip(f"no {kind.module} here")
     layout.fill(samples, math.inf)
     return layout
 
@@ -88,7 +78,7 @@ def test_the_arrays_are_the_decoders_own(kind: Format, dtype: str, tmp_path: Pat
         np.testing.assert_array_equal(array, samples[index])
 
 
-@each_one_shape
+@each_with(lambda each: each.one_shape)
 @pytest.mark.parametrize(
     ("other", "says"),
     [
@@ -96,21 +86,15 @@ def test_the_arrays_are_the_decoders_own(kind: Format, dtype: str, tmp_path: Pat
         (np.zeros((2, 3), np.float32), "float32"),
     ],
 )
-def test_one_array_needs_one_shape_and_says_which_differ(
-    kind: Format, other: Any, says: str, tmp_path: Path
-) -> None:
+def test_one_array_needs_one_shape_and_says_which_differ(kind, other, says, tmp_path):
     layout = filled(kind, tmp_path, [np.zeros((2, 3), np.uint8), other])
-    assert layout.reason is not None
-    assert says in layout.reason
+    assert layout.reason is not None and says in layout.reason
     assert not layout.folder.exists()
 
 
 def test_lmdb_keeps_arrays_of_any_shape(tmp_path: Path) -> None:
-    samples = [
-        np.float64(3).reshape(()),
-        np.zeros((0, 4), np.int64),
-        np.arange(6).reshape(1, 2, 3)[:, ::-1],
-    ]
+    turned = np.arange(6).reshape(1, 2, 3)[:, ::-1]
+    samples = [np.float64(3).reshape(()), np.zeros((0, 4), np.int64), turned]
     layout = filled(BY_NAME["lmdb-decoded"], tmp_path, samples)
     for got, sample in zip(read(layout, range(3)), samples, strict=True):
         assert got.dtype == sample.dtype
@@ -129,11 +113,8 @@ def test_arrow_keeps_several_groups(tmp_path: Path) -> None:
     assert read(layout, [6, 0, 3, 2]) == [samples[n] for n in (6, 0, 3, 2)]
 
 
-@each_library
-def test_a_missing_library_names_the_extra(
-    kind: Format, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    layout = made(kind, tmp_path)
+@each_with(lambda each: each.module)
+def test_a_missing_library_names_the_extra(kind, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, str(kind.module), None)
-    layout.load()
+    layout = Layout(kind, tmp_path)
     assert layout.reason == f'needs {kind.module}: pip install "loaderscope[storage]"'
