@@ -9,6 +9,7 @@ from typing import Any
 
 from ..advisors.code.method import names_of
 from .nodes import (
+    Site,
     assigned_to,
     calls_of,
     defaults_of,
@@ -20,11 +21,11 @@ from .nodes import (
     passed_as,
     passed_for,
     sets,
+    site_at,
     spread_in,
 )
 from .options import click_option, default_of, fields_named, in_configs, option_named
 from .project import CannotPatch, Project, Source
-from .sites import Site, site_at
 
 MAX_STEPS = 24
 _CASTS = ("int", "bool", "float", "str")
@@ -204,7 +205,7 @@ class Follower:
         values = [
             each.value
             for each in source.find(ast.Assign, ast.AnnAssign)
-            if sets(each, name, of="self") and source.enclosing(each, ast.ClassDef) is owner
+            if sets(each, f"self.{name}") and source.enclosing(each, ast.ClassDef) is owner
         ]
         if owner is None or values:
             return place.at(values[0]) if len(values) == 1 and values[0] is not None else None

@@ -17,8 +17,7 @@ from ..advisors.schema.report_model import LoaderReport
 from ..profiler.base.metadata import clean
 from ..profiler.store.run.run import LoaderRun
 from .edits import Edits
-from .handles import keep_open
-from .less_work import make_smaller_first, map_memory, stack_samples, whole_array
+from .less_work import keep_open, make_smaller_first, map_memory, stack_samples, whole_array
 from .project import CannotPatch, Project, Source
 
 Edit = Callable[[Editable, ast.stmt], bool]

@@ -6,9 +6,18 @@ import ast
 import re
 from collections.abc import Iterator
 
-from .nodes import calls_of, flags_of, is_literal, last_name, option_of, passed_as, sets, text_of
+from .nodes import (
+    Site,
+    calls_of,
+    flags_of,
+    is_literal,
+    last_name,
+    option_of,
+    passed_as,
+    sets,
+    text_of,
+)
 from .project import CannotPatch, Project, Source
-from .sites import Site
 
 _SHOWN = 3
 

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping
 from ..advisors.code.loader_code import NOT_WITH_BATCHES
 from ..advisors.code.method import names_of
 from ..advisors.code.python_text import PythonText
-from .arguments import Arguments
+from .deciding_call import Arguments
 from .edits import Edits
-from .nodes import import_of
+from .nodes import Site, import_of
 from .project import CannotPatch, Source
-from .sites import Site
 
 BY_HAND = "its code is to be fitted in by hand"
 _Made = ast.ClassDef | ast.FunctionDef
@@ -29,7 +28,7 @@ def paste(edits: Edits, site: Site, arguments: Arguments, code: str) -> None:
     text, source = PythonText(code), site.source
     imports = [each for each in text.tree.body if isinstance(each, ast.Import | ast.ImportFrom)]
     made = [each for each in text.tree.body if isinstance(each, _Made)]
-    match [each for each in text.tree.body if each not in imports and each not in made]:
+    match text.tree.body[len(imports) + len(made) :]:
         case [ast.Assign([ast.Name("loader")], ast.Call() as call)]:
             pass
         case _:
