@@ -63,8 +63,7 @@ def probe_storage_verb(
       loaderscope probe-storage data/train
       loaderscope probe-storage latest --seconds 120
     """
-    from ..advisors.storage_probe.bounds import Bounds, read_size
-    from ..advisors.storage_probe.run_probe import probe_storage
+    from ..advisors.storage_probe.run_probe import Bounds, probe_storage, read_size
 
     bounds = Bounds(read_size(bytes_), files, seconds)
     with steps("choosing files", "copying and converting", "timing") as step:

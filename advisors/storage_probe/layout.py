@@ -139,6 +139,5 @@ def _same(got: Any, stored: Any) -> bool:
 
 def _full(error: Exception, folder: Path) -> bool:
     """Whether a full disk caused the error, which LMDB calls an I/O error."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return True
-    return free_bytes(folder) < FULL_BELOW_BYTES
+    full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+    return full or free_bytes(folder) < FULL_BELOW_BYTES

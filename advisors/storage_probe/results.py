@@ -22,14 +22,6 @@ EpochTimes = tuple[float, float]  # seconds of the first epoch, and of each late
 MAX_EPOCHS = 10_000
 
 
-def trials(
-    layouts: Sequence[Layout], timed: Timed, data: Data, memory_bytes: int | None
-) -> tuple[LayoutTrial, ...]:
-    """A result for each layout, in order. All are compared with the first, the files as they
-    are."""
-    return tuple(_trial(each, timed, data, memory_bytes) for each in layouts)
-
-
 def clear_gain(factor: Range | None) -> bool:
     """Whether a factor is a gain in every round, and large enough to matter."""
     return factor is not None and factor.low > 1.0 and factor.mid > LEAST_GAIN
@@ -41,7 +33,8 @@ def middle(times: Times) -> float | None:
     return median(known) if known else None
 
 
-def _trial(layout: Layout, timed: Timed, data: Data, memory_bytes: int | None) -> LayoutTrial:
+def trial_of(layout: Layout, timed: Timed, data: Data, memory_bytes: int | None) -> LayoutTrial:
+    """The result of a layout, compared with the first, the files as they are."""
     kind, whole, convert_s = layout.format, float(data.bytes), None
     trial = LayoutTrial(kind.name, kind.label, kind.form, kind.order, layout.reason)
     if layout.reason is not None:

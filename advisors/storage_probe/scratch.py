@@ -102,7 +102,7 @@ def _handling(handler: Handler, numbers: Sequence[signal.Signals]) -> Iterator[N
         yield
     finally:
         for number, before in previous.items():
-            signal.signal(number, before if before is not None else signal.SIG_DFL)
+            signal.signal(number, before or signal.SIG_DFL)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

@@ -15,7 +15,7 @@ from loaderscope.advisors.storage_probe.decoders import Decoder
 from loaderscope.advisors.storage_probe.formats import FORMATS
 from loaderscope.advisors.storage_probe.layout import Layout
 from loaderscope.advisors.storage_probe.probe_model import LayoutTrial
-from loaderscope.advisors.storage_probe.results import MAX_EPOCHS, pays_after, trials
+from loaderscope.advisors.storage_probe.results import MAX_EPOCHS, pays_after, trial_of
 from loaderscope.advisors.storage_probe.source import Data
 from loaderscope.advisors.storage_probe.timing import Timed
 from loaderscope.advisors.storage_probe.verdict import sentences
@@ -63,7 +63,7 @@ def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
             layout.cold_s, layout.warm_s = list(cold), list(warm)
         others = [each.made(tmp_path, monkeypatch) for each in missing]
         timed = Timed(layouts, list(decode), len(lanes[0][2]))
-        return trials([*layouts, *others], timed, DATA, memory)
+        return tuple(trial_of(each, timed, DATA, memory) for each in (*layouts, *others))
 
     return made
 

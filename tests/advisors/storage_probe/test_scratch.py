@@ -17,6 +17,7 @@ from loaderscope.advisors.storage_probe import scratch as scratching
 from loaderscope.advisors.storage_probe.page_cache import flush, make_cold, resident_share
 from loaderscope.advisors.storage_probe.scratch import RESERVE_BYTES, file_system, place, room
 from loaderscope.profiler.base.errors import UsageError
+from made_projects import lay
 from started import here
 
 PLENTY = 1 << 50
@@ -28,15 +29,10 @@ def leftovers(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit])
 def test_the_folder_goes_whatever_ends_the_block(error, tmp_path):
-    def broken_off() -> None:
-        with scratching.scratch(tmp_path) as folder:
-            (folder / "deep/er").mkdir(parents=True)
-            (folder / "deep/er/file").write_bytes(b"x")
-            assert folder.stat().st_mode & 0o777 == 0o700
-            raise error
-
-    with pytest.raises(error):
-        broken_off()
+    with pytest.raises(error), scratching.scratch(tmp_path) as folder:  # noqa: PT012
+        lay(folder, {"deep/er/file": "x"})
+        assert folder.stat().st_mode & 0o777 == 0o700
+        raise error
     assert leftovers(tmp_path) == []
 
 
@@ -104,7 +100,10 @@ def test_the_place_is_on_the_datas_file_system_and_not_within_it(tmp_path, monke
     assert place([data], None, 0)[0] == tmp_path
 
 
-@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no second file system")
+with_shm = pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no second file system")
+
+
+@with_shm
 def test_another_file_system_is_said(tmp_path: Path) -> None:
     _, notes = place([tmp_path], Path("/dev/shm"), 0)
     if os.stat("/dev/shm").st_dev != os.stat(tmp_path).st_dev:
@@ -128,7 +127,6 @@ def test_others_keep_some_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 of_linux = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's page cache")
-SHM = Path("/dev/shm")
 
 
 def files(folder: Path, number: int) -> list[Path]:
@@ -145,9 +143,8 @@ def files(folder: Path, number: int) -> list[Path]:
 def test_what_was_written_is_resident_and_after_dropping_it_is_not(tmp_path: Path) -> None:
     if file_system(tmp_path) not in ("ext4", "xfs", "btrfs"):
         pytest.skip("a file system whose pages can be dropped is needed")
-    paths = files(tmp_path, 100)
     (tmp_path / "empty").touch()
-    paths.append(tmp_path / "empty")
+    paths = [*files(tmp_path, 100), tmp_path / "empty"]
     few = 0.05  # a busy machine takes single pages back, and keeps others, when it likes
     assert resident_share(paths) == pytest.approx(1.0, abs=few)
     assert make_cold(paths) is None
@@ -158,9 +155,9 @@ def test_what_was_written_is_resident_and_after_dropping_it_is_not(tmp_path: Pat
 
 
 @of_linux
-@pytest.mark.skipif(not SHM.is_dir(), reason="no /dev/shm")
+@with_shm
 def test_where_files_live_in_memory_that_is_said() -> None:
-    with tempfile.TemporaryDirectory(dir=SHM) as folder:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         reason = make_cold(files(Path(folder), 3))
     assert reason is not None and "100% of the pages were still in memory" in reason
 
