@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .output import deliver, format_option, output_option, show, steps
+from .output import PATH, deliver, format_option, output_option, show, steps
 
 
 @click.command("probe-storage", short_help="Try other layouts of the data on a copy of a sample.")
@@ -35,7 +35,7 @@ from .output import deliver, format_option, output_option, show, steps
 )
 @click.option(
     "--temp",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="DIR",
     help="Folder for the temporary copies.",
 )
