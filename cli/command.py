@@ -7,7 +7,6 @@ Exit codes: 0 done; 1 the user's script failed (its own code is passed on), or `
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
@@ -85,8 +84,7 @@ def cli(ctx: click.Context) -> None:
 def main(args: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code. Users' errors are one sentence on standard error."""
     try:
-        result: Any = cli.main(args, prog_name="loaderscope", standalone_mode=False)
-        return result if isinstance(result, int) else 0
+        return cli.main(args, prog_name="loaderscope", standalone_mode=False) or 0
     except LoaderscopeError as error:
         return _fail(str(error))
     except click.ClickException as error:

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ..profiler.base.errors import UsageError
-from .output import saying
-from .trials import ask_to_run, budget_option, yes_option
+from .script import asking, budget_option, yes_option
 
 if TYPE_CHECKING:
-    from ..experiment.result import TryResult
     from ..fixing.patch import Patch
     from ..profiler.store.run.run import Run
 
@@ -99,15 +97,8 @@ def _tried(run: Run, patch: Patch, root: Path, budget: float, yes: bool) -> tupl
 
     if patch.cells:
         return "not tried: it is a notebook's", True
-    with saying() as (say, pause):
-        found: TryResult = try_patch(
-            run,
-            patch,
-            root,
-            options=Options(budget_s=budget),
-            ask=lambda linked: pause(lambda: ask_to_run(root, linked, yes)),
-            say=say,
-        )
+    with asking(root, yes) as how:
+        found = try_patch(run, patch, root, options=Options(budget_s=budget), **how)
     if found.error is not None:
         raise UsageError(f"{found.error}; --no-check shows the patch without trying it")
     return "tried: " + "\n".join(tried_lines(found)), holds(patch, found)

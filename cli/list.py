@@ -94,14 +94,10 @@ def _leading(entries: Iterable[RunEntry]) -> dict[str, Leading]:
     """The loader of each run that loading cost most, by the run's id."""
     from ..reports.document.listings import Leading
 
-    most: dict[str, FleetRow] = {}
-    for row in _rows(entries):
-        best = most.setdefault(row.run, row)
-        if (row.lost_loop_hours or 0.0) > (best.lost_loop_hours or 0.0):
-            most[row.run] = row
+    rows = sorted(_rows(entries), key=lambda row: row.lost_loop_hours or 0.0, reverse=True)
     return {
-        run: Leading(row.variable or row.loader or "", row.verdict or "", row.predicted_mid)
-        for run, row in most.items()
+        row.run: Leading(row.variable or row.loader or "", row.verdict or "", row.predicted_mid)
+        for row in rows[::-1]  # of a run's loaders, the first is the last to be put in
     }
 
 

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import click
 
+from .output import PATH
+
 
 @click.command("merge")
 @click.argument("runs", nargs=-1, required=True, metavar="DIR...")
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     required=True,
     help="The new folder.",
     metavar="OUT",

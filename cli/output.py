@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from ..reports.formats import Content
 
 
+PATH = click.Path(path_type=Path)
+
+
 def output_option(help_: str = "Write to FILE.") -> Callable[[Any], Any]:
     """The option -o."""
-    return click.option(
-        "-o", "--output", type=click.Path(path_type=Path), help=help_, metavar="FILE"
-    )
+    return click.option("-o", "--output", type=PATH, help=help_, metavar="FILE")
 
 
 def format_option(*formats: str) -> Callable[[Any], Any]:
@@ -138,25 +139,6 @@ def _color(stream: TextIO) -> bool:
 
 def _unicode(stream: TextIO) -> bool:
     return "utf" in (stream.encoding or "").lower()
-
-
-@contextmanager
-def saying() -> Iterator[tuple[Callable[[str], None], Callable[[Callable[[], None]], None]]]:
-    """How to say on standard error what is being done, if that is a terminal; and how to ask in
-    between."""
-    if not sys.stderr.isatty():
-        yield (lambda what: None), (lambda ask: ask())
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("") as status:
-
-        def pause(ask: Callable[[], None]) -> None:
-            status.stop()
-            ask()
-            status.start()
-
-        yield status.update, pause
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .output import deliver, format_option, output_option, show, steps
+from .output import PATH, deliver, format_option, output_option, show, steps
 
 
 @click.command("probe-storage", short_help="Try other layouts of the data on a copy of a sample.")
@@ -35,7 +35,7 @@ from .output import deliver, format_option, output_option, show, steps
 )
 @click.option(
     "--temp",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="DIR",
     help="Folder for the temporary copies.",
 )
@@ -63,8 +63,7 @@ def probe_storage_verb(
       loaderscope probe-storage data/train
       loaderscope probe-storage latest --seconds 120
     """
-    from ..advisors.storage_probe.bounds import Bounds, read_size
-    from ..advisors.storage_probe.run_probe import probe_storage
+    from ..advisors.storage_probe.run_probe import Bounds, probe_storage, read_size
 
     bounds = Bounds(read_size(bytes_), files, seconds)
     with steps("choosing files", "copying and converting", "timing") as step:

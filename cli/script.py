@@ -1,12 +1,15 @@
-"""What verbs that run a script have in common: its arguments are its own, and a report comes after
-it."""
+"""What verbs that run a script have in common: its arguments are its own, trials ask before it
+runs, and a report comes after it."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -76,3 +79,53 @@ def report_after(ended: Ended, tuned: bool = True) -> None:
 def exit_code(code: int) -> int:
     """Ended by a signal: as shells say it."""
     return code if code >= 0 else 128 - code
+
+
+MOST_LINKED = 5  # that are named
+budget_option = click.option(
+    "--budget",
+    type=click.FloatRange(0, min_open=True),
+    default=60.0,
+    show_default=True,
+    help="Max seconds of turns; with starts of the script three times as long.",
+)
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask before the script runs.")
+
+
+@contextmanager
+def asking(root: Path, yes: bool) -> Iterator[dict[str, Any]]:
+    """`ask` and `say` of a trial: what is being done is shown on standard error, if that is a
+    terminal."""
+
+    def ask(linked: Sequence[str]) -> None:
+        if not yes:
+            _ask_to_run(root, linked)
+
+    if not sys.stderr.isatty():
+        yield {"ask": ask}
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("") as status:
+
+        def ask_in_between(linked: Sequence[str]) -> None:
+            status.stop()
+            ask(linked)
+            status.start()
+
+        yield {"ask": ask_in_between, "say": status.update}
+
+
+def _ask_to_run(root: Path, linked: Sequence[str]) -> None:
+    """Say what copies do not hold back. Raises UsageError where that is not wanted."""
+    shared = ", ".join(linked[:MOST_LINKED]) + (" …" if len(linked) > MOST_LINKED else "")
+    through = f", or through links to what is large in {root} ({shared})," if linked else ""
+    said = (
+        "the script runs several times in copies of its project, with experiment trackers off and "
+        f"LOADERSCOPE_TRIAL=1; what it writes outside of them, over the network{through} is real"
+    )
+    if not sys.stdin.isatty():
+        raise UsageError(f"{said}: say --yes to run it")
+    click.echo(f"loaderscope: {said}.", err=True)
+    if not click.confirm("Run it?", err=True):
+        raise UsageError("not tried")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -12,9 +11,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ..profiler.base.errors import UsageError
-from .output import format_option, saying, show
-from .script import MODULE_OR_CODE, ScriptCommand
-from .trials import ask_to_run, budget_option, yes_option
+from .output import PATH, deliver, format_option
+from .script import MODULE_OR_CODE, ScriptCommand, asking, budget_option, yes_option
 
 if TYPE_CHECKING:
     from ..experiment.change import Change
@@ -53,8 +51,8 @@ _CHANGES = ("patch", "against", "a", "b")
 )
 @click.option("--patch", metavar="FILE", help="A unified diff of the project; - is standard input.")
 @click.option("--against", metavar="REV", help="Compare the working tree with this commit.")
-@click.option("--a", "a", type=click.Path(path_type=Path), metavar="DIR", help="The project as is.")
-@click.option("--b", "b", type=click.Path(path_type=Path), metavar="DIR", help="And changed.")
+@click.option("--a", "a", type=PATH, metavar="DIR", help="The project as is.")
+@click.option("--b", "b", type=PATH, metavar="DIR", help="And changed.")
 @budget_option
 @click.option(
     "--batches",
@@ -98,15 +96,9 @@ def try_verb(
     here = Path.cwd()
     try:
         change = _change(patch, against, a, b, lambda: project_of(command, here))
-        with saying() as (say, pause):
-            found = try_change(
-                command,
-                change,
-                here=here,
-                options=Options(budget, batches, random),
-                ask=lambda linked: pause(lambda: ask_to_run(change.root, linked, yes)),
-                say=say,
-            )
+        options = Options(budget, batches, random)
+        with asking(change.root, yes) as how:
+            found = try_change(command, change, here=here, options=options, **how)
     except UsageError as error:
         found = TryResult(error=str(error))
     return _tell(found, format_)
@@ -134,9 +126,9 @@ def _change(
 
 def _read(patch: str) -> str:
     try:
-        if patch == "-":
-            return sys.stdin.buffer.read().decode(errors="surrogateescape")
-        return Path(patch).read_bytes().decode(errors="surrogateescape")
+        with click.open_file(patch, "rb") as file:
+            data: bytes = file.read()
+        return data.decode(errors="surrogateescape")
     except OSError as error:
         raise UsageError(f"the patch {patch} cannot be read: {error.strerror}") from error
 
@@ -148,13 +140,9 @@ def _tell(found: TryResult, format_: str) -> int:
     elif found.error is not None:
         raise UsageError(found.error)
     else:
-        show(_lines, found)
+        from ..experiment.words import tried_lines
+
+        deliver("\n".join([*tried_lines(found), ""]))
     if found.error is not None:
         return NOT_TRIED
     return 0 if found.holds else WORSE
-
-
-def _lines(found: TryResult, width: int, color: bool, unicode: bool) -> str:
-    from ..experiment.words import tried_lines
-
-    return "\n".join(tried_lines(found)) + "\n"

@@ -77,17 +77,13 @@ def tune_verb(
     begin = f"{tune_as_told.__module__}:{tune_as_told.__name__}"
     ended = run_command(list(command), runs, {VARIABLE: options, BEGIN_VARIABLE: begin})
     if ended.directory is not None:
-        _found(ended.directory)
+        from ..profiler.store.run.run_reader import open_run
+        from ..reports.text.tuned_text import render_tuned
+
+        try:
+            show(render_tuned, open_run(ended.directory), stream=sys.stderr)
+        except LoaderscopeError as error:
+            click.echo(f"loaderscope: {error}", err=True)
     if ended.directory is None or not quiet:
         report_after(ended, tuned=False)
     return exit_code(ended.code)
-
-
-def _found(directory: Path) -> None:
-    from ..profiler.store.run.run_reader import open_run
-    from ..reports.text.tuned_text import render_tuned
-
-    try:
-        show(render_tuned, open_run(directory), stream=sys.stderr)
-    except LoaderscopeError as error:
-        click.echo(f"loaderscope: {error}", err=True)

@@ -5,9 +5,9 @@ python docs/report_schema.py docs/report-schema.json
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +18,7 @@ import msgspec
 from loaderscope.advisors.schema import rank_model, report_model
 from loaderscope.advisors.schema.report_model import SCHEMA, Report
 
+_COMMENT = re.compile(r"^    (\w+): .*  # (.+)$", re.MULTILINE)  # behind a field
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -51,19 +52,10 @@ def render_schema() -> str:
 def _comments() -> Iterator[tuple[str, str, str]]:
     """(class, field, the comment that ends its line in the source)."""
     for module in (rank_model, report_model):
-        yield from _comments_of(inspect.getsource(module))
-
-
-def _comments_of(source: str) -> Iterator[tuple[str, str, str]]:
-    lines = source.splitlines()
-    for cls in ast.parse(source).body:
-        if isinstance(cls, ast.ClassDef):
-            for node in cls.body:
-                if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                    # Columns of the syntax tree are bytes.
-                    rest = lines[node.lineno - 1].encode()[node.end_col_offset :].decode().strip()
-                    if rest.startswith("#"):
-                        yield cls.name, node.target.id, rest.lstrip("# ")
+        for cls in filter(inspect.isclass, vars(module).values()):
+            if cls.__module__ == module.__name__:
+                for field, comment in _COMMENT.findall(inspect.getsource(cls)):
+                    yield cls.__name__, field, comment
 
 
 if __name__ == "__main__":

@@ -8,9 +8,9 @@ import shutil
 from collections import deque
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from ..profiler.base.errors import UsageError
 from .change import Change
@@ -26,45 +26,44 @@ _NEVER = (".git", "__pycache__")
 _LINKED = ("node_modules", "site-packages", ".venv", "venv", ".tox", ".mypy_cache", ".ruff_cache")
 
 
-@dataclass
-class Copies:
+class Copies(NamedTuple):
     """The folders of the two sides. `linked`: paths that both share with the project. Writing there
     changes the project."""
 
     before: Path
     after: Path
-    linked: list[str] = field(default_factory=list)
+    linked: list[str]
 
 
 def make_copies(change: Change, into: Path) -> Copies:
     """Copy the project without and with the change. Raises UsageError if the change does not exist
     or does not apply."""
-    made = Copies(into / "before", into / "after")
-    root = change.root
-    for folder in (root, change.other or root):
+    before, after = into / "before", into / "after"
+    root, other = change.root, change.other or change.root
+    for folder in (root, other):
         if not folder.is_dir():
             raise UsageError(f"there is no folder {folder}")
-    touched = touched_by(change.patch) if change.patch is not None else set()
+    touched = touched_by(change.patch or "")
     if change.revision is not None:
         commit = commit_of(root, change.revision)
-        made.before.mkdir()
-        add_repository(root, made.before, commit)
+        before.mkdir()
+        add_repository(root, before, commit)
         untracked = files_of(root, "--others", "--exclude-standard")
         sources = [each for each in untracked if Path(each).suffix in SOURCES]
-        lay(root, made.before, set(), {*files_of(root), *sources})
+        lay(root, before, set(), {*files_of(root), *sources})
     else:
-        _copy(root, made.before, touched, [])
-    _copy(change.other or root, made.after, touched, made.linked)
+        _copy(root, before, touched)
+    linked = _copy(other, after, touched)
     if change.patch is not None:
-        apply(change.patch, made.after)
-    return made
+        apply(change.patch, after)
+    return Copies(before, after, linked)
 
 
-def _copy(root: Path, into: Path, touched: Collection[str], linked: list[str]) -> None:
+def _copy(root: Path, into: Path, touched: Collection[str]) -> list[str]:
     into.mkdir()
     if (root / ".git").exists():
         add_repository(root, into)
-    linked += lay(root, into, touched)
+    return lay(root, into, touched)
 
 
 def lay(
@@ -72,19 +71,18 @@ def lay(
 ) -> list[str]:
     """Copy small files and those in `touched`, and link the rest. Skip files in `left_out` and
     files that exist already. Returns the linked paths."""
-    room = _Room()
     linked: list[str] = []
-    folders = deque([""])
+    folders, entries, left = deque([""]), 0, MOST_BYTES
     while folders:
         here = folders.popleft()
         inside = list(islice(_listing(source / here), MOST_HERE + 1))
         needed = not here or (into / here).exists() or any(f.startswith(here) for f in touched)
-        whole = len(inside) > MOST_HERE or room.entries + len(inside) > MOST_ENTRIES
+        whole = len(inside) > MOST_HERE or entries + len(inside) > MOST_ENTRIES
         if whole and not needed:
             (into / here).symlink_to(source / here)
             linked.append(here)
             continue
-        room.entries += len(inside)
+        entries += len(inside)
         (into / here).mkdir(exist_ok=True)
         for entry in inside if not whole else _listing(source / here):
             path = f"{here}{entry.name}"
@@ -94,14 +92,10 @@ def lay(
             if entry.is_dir(follow_symlinks=False) and not _is_linked(entry):
                 folders.append(path + "/")
             elif not os.path.lexists(to):
-                _lay_one(entry, to, source, path in touched, room, linked)
+                copied, shared = _lay_one(entry, to, source, path in touched, left)
+                left -= copied
+                linked += [path] if shared else []
     return linked
-
-
-@dataclass
-class _Room:
-    entries: int = 0
-    bytes: int = 0
 
 
 def _listing(folder: Path) -> Iterator[os.DirEntry[str]]:
@@ -114,28 +108,25 @@ def _is_linked(folder: os.DirEntry[str]) -> bool:
 
 
 def _lay_one(
-    entry: os.DirEntry[str], to: Path, source: Path, touched: bool, room: _Room, linked: list[str]
-) -> None:
+    entry: os.DirEntry[str], to: Path, source: Path, touched: bool, left: int
+) -> tuple[int, bool]:
+    """(how many bytes were copied, whether the copy shares it with the project)."""
     if entry.is_symlink() and not touched:
         link, target = Path(entry.path).readlink(), Path(entry.path).resolve()
         inside = target.is_relative_to(source) and not link.is_absolute()
         to.symlink_to(link if inside else target)
-        if not inside and target.is_dir():
-            linked.append(os.path.relpath(entry.path, source))
-        return
+        return 0, not inside and target.is_dir()
     if entry.is_file():
         size = entry.stat().st_size
         kept = size <= SMALL_BYTES or to.suffix in WRITTEN
-        if touched or (kept and room.bytes + size <= MOST_BYTES):
+        if touched or (kept and size <= left):
             with suppress(PermissionError):
                 shutil.copy2(entry.path, to)
-                room.bytes += size
-                return
+                return size, False
     elif not entry.is_dir():
-        return  # sockets and the like
+        return 0, False  # sockets and the like
     to.symlink_to(entry.path)
-    if not _is_linked(entry):
-        linked.append(os.path.relpath(entry.path, source))
+    return 0, not _is_linked(entry)
 
 
 _FILES = re.compile(r"^(?:---|\+\+\+) (?:[ab]/)?([^\t\n]+)|^rename (?:from|to) (.+)", re.MULTILINE)

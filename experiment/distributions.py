@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .fingerprint import SIZE
-
-Rows = dict[str, list[list[float]]]
+from .fingerprint import SIZE, Rows
 
 FALSE_ALARMS = 0.01  # of all comparisons of a trial together
 FIGURES = (": means of rows", ": standard deviations of rows")

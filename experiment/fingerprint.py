@@ -22,6 +22,7 @@ INCOMPARABLE = "cannot be compared"
 _TEXTS = ("str", "bytes", "PosixPath", "key")
 
 Part = tuple[str, str, str]  # path in the batch, kind, digest of the values
+Rows = dict[str, list[list[float]]]  # figures of each row, by the path in the batch
 Walked = tuple[str, str, bytes, Any]  # path, kind, values as bytes, the object
 
 
@@ -48,12 +49,12 @@ def fingerprint(batch: Any, copy: str = "", root: str = "") -> list[Part]:
     return parts
 
 
-def rows_of(batch: Any) -> dict[str, list[list[float]]]:
+def rows_of(batch: Any) -> Rows:
     """For each part, the mean and the standard deviation of its first rows. For each part prefixed
     by `SIZE`, its shape."""
     import torch
 
-    found: dict[str, list[list[float]]] = {}
+    found: Rows = {}
     for where, _, _, value in _walk(batch, "", 0):
         if isinstance(value, list | tuple):
             found[f"{SIZE}{where}"] = [[float(len(value))]]

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from ..advisors.schema.gains import LEAST_GAIN
 from ..advisors.schema.ranges import Range
 
-__all__ = ["Difference", "Range", "TryResult"]
-
 
 @dataclass(frozen=True)
 class Difference:

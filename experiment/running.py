@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -25,6 +25,7 @@ import psutil
 
 from ..profiler.launch import BEGIN_VARIABLE, command_line, environment
 from . import side
+from .fingerprint import Rows
 from .janitor import end_processes, processes_of
 from .scratch import Scratch
 
@@ -65,9 +66,8 @@ class Turn:
     `ended`: the script has ended."""
 
     seconds: float | None = None
-    batches: int = 0
     events: list[tuple[str, Any]] = field(default_factory=list)
-    rows: list[dict[str, list[list[float]]]] = field(default_factory=list)
+    rows: list[Rows] = field(default_factory=list)
     ended: bool = True
 
 
@@ -104,14 +104,15 @@ class Side:
             )
         scratch.notify(f"+{self._process.pid}")
         self._messages = self._listen()
-        self.hello = next(self._messages, None)
+        self.hello: dict[str, Any] = next(self._messages, ("hello", {}))[1]
         self.started_s = time.monotonic() - began
         self.memory_bytes = self._turns = 0
-        if self.hello is not None:
+        if self.hello:
             self._stop()
 
-    def _listen(self) -> Iterator[dict[str, Any]]:
-        """The script's messages until it ends. The first describes the script."""
+    def _listen(self) -> Iterator[tuple[str, Any]]:
+        """The script's messages until it ends: what, and its details. The first describes the
+        script."""
         held = b""
         heard = time.monotonic()
         while time.monotonic() < heard + START_S:
@@ -155,14 +156,15 @@ class Side:
         order = {"batches": batches, "compare": compare, "most_s": most_s}
         with suppress(OSError):
             self._connection.sendall(json.dumps(order).encode() + b"\n")
-        for message in self._messages:
-            if "done" in message:
-                found.seconds, found.batches = message["done"], message["batches"]
-                found.ended = False
+        for what, said in self._messages:
+            if what == "done":
+                found.seconds, found.ended = said, False
                 self._stop()
                 break
-            found.events += [(what, message[what]) for what in _EVENTS if what in message]
-            found.rows += filter(None, [message.get("rows")])
+            if what == "rows":
+                found.rows.append(said)
+            else:
+                found.events.append((what, said))
         return found
 
     def _stop(self) -> None:
@@ -213,19 +215,15 @@ def _copy_place(root: Path, folder: Path) -> Path:
     return here
 
 
-_EVENTS = ("begin", "batch", "end", "raised")
-
-
 def script_of(argv: list[str], root: Path, here: Path) -> Script:
     """The script as called in the folder `here` of the project. Raises UsageError."""
     if argv and (here / argv[0]).is_file():
         argv = [str(here / argv[0]), *argv[1:]]
     command = command_line(argv)
-    folder = os.path.relpath(here, root) if here.is_relative_to(root) else "."
-    return Script(tuple(command), root, folder)
+    return Script(tuple(command), root, os.path.relpath(here, root))
 
 
-def _environment(settings: Mapping[str, str], runs: Path) -> dict[str, str]:
+def _environment(settings: dict[str, str], runs: Path) -> dict[str, str]:
     runs.mkdir(exist_ok=True)
     env = environment(runs, os.environ)
     paths = [
@@ -238,7 +236,7 @@ def _environment(settings: Mapping[str, str], runs: Path) -> dict[str, str]:
         "PYTHONHASHSEED": env.get("PYTHONHASHSEED") or "0",
         "PYTHONPATH": os.pathsep.join(paths),
         "MLFLOW_TRACKING_URI": (runs / "mlflow").as_uri(),
-        side.VARIABLE: json.dumps(dict(settings)),
+        side.VARIABLE: json.dumps(settings),
         "LOADERSCOPE_START": f"{side.__name__}:{side.at_start.__name__}",
         BEGIN_VARIABLE: f"{side.__name__}:{side.begin.__name__}",
     }

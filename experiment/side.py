@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from ..profiler.base import torch_parts
@@ -74,20 +75,17 @@ def begin() -> None:
     gate = Gate(json.loads(os.environ[VARIABLE]))
     for kind in (torch_parts.TORCH, torch_parts.TORCHDATA):
         for name in (kind.single, kind.multi):
-            after_import(kind.module, _hooking(kind.module, name, gate))
+            after_import(kind.module, partial(_hook, kind.module, name, gate))
 
 
-def _hooking(module: str, name: str, gate: Gate) -> Callable[[], None]:
-    def hook() -> None:
-        made = getattr(sys.modules[module], name)
-        bare = made._next_data
+def _hook(module: str, name: str, gate: Gate) -> None:
+    made = getattr(sys.modules[module], name)
+    bare = made._next_data
 
-        def _next_data(iterator: Any) -> Any:
-            return gate.step(iterator, bare) if gate.counts else bare(iterator)
+    def _next_data(iterator: Any) -> Any:
+        return gate.step(iterator, bare)
 
-        made._next_data = _next_data
-
-    return hook
+    made._next_data = _next_data
 
 
 class Gate:
@@ -102,29 +100,28 @@ class Gate:
         self._orders: Any = None  # from the trial's process, a line each
         self._ignored = False  # the trial listens to another rank or process
         self._remaining = 0
-        self._go: dict[str, Any] = {"batches": sys.maxsize, "most_s": float("inf"), "compare": ""}
+        self._go: dict[str, Any] = {"compare": ""}
         self._began = self._comparing_s = 0.0
 
-    @property
-    def counts(self) -> bool:
-        """False in a forked worker, and in a loader that another loader reads from."""
-        ours = not self._ignored and os.getpid() == self._pid
-        return ours and not getattr(self._thread, "inside", False)
-
     def step(self, iterator: Any, bare: Callable[[Any], Any]) -> Any:
+        """`next()`, when the trial's process allows it; at once in a forked worker, and in a loader
+        that another loader reads from."""
+        inside = getattr(self._thread, "inside", False)
+        if inside or self._ignored or os.getpid() != self._pid:
+            return bare(iterator)
         with self._lock:
             if self._remaining <= 0 or time.monotonic() > self._began + self._go["most_s"]:
                 self._wait(iterator)
             if getattr(iterator, "_num_yielded", 1) == 0:  # also of one that begins anew
-                self._send(begin=_lengths(iterator))
+                self._send("begin", _lengths(iterator))
         self._thread.inside = True
         try:
             batch = bare(iterator)
         except StopIteration:
-            self._send(end=True)
+            self._send("end", True)
             raise
         except BaseException as error:
-            self._send(raised=f"{type(error).__name__}: {error}")
+            self._send("raised", f"{type(error).__name__}: {error}")
             raise
         finally:
             self._thread.inside = False
@@ -139,21 +136,19 @@ class Gate:
     def _compare(self, batch: Any) -> None:
         from .fingerprint import fingerprint, rows_of
 
-        parts = fingerprint(batch, self._settings["copy"], self._settings["root"])
-        self._send(batch=parts, rows=rows_of(batch) if self._go["compare"] == "rows" else None)
+        self._send("batch", fingerprint(batch, self._settings["copy"], self._settings["root"]))
+        if self._go["compare"] == "rows":
+            self._send("rows", rows_of(batch))
 
     def _wait(self, iterator: Any) -> None:
         """Report the end of the turn, and wait for the next."""
-        if self._ignored:
-            return
-        if self._socket is None:
+        if self._socket is not None:
+            _synchronize()
+            self._send("done", time.monotonic() - self._began - self._comparing_s)
+        else:
             self._connect(iterator)
             if self._ignored:
                 return
-        else:
-            _synchronize()
-            seconds = time.monotonic() - self._began - self._comparing_s
-            self._send(done=seconds, batches=self._go["batches"] - self._remaining)
         line = self._orders.readline()
         if not line:
             os._exit(1)  # the trial has ended
@@ -167,12 +162,9 @@ class Gate:
         made = socket.socket(socket.AF_UNIX)
         made.settimeout(None)
         ranks = torch.distributed
-        try:
-            if ranks.is_available() and ranks.is_initialized() and ranks.get_rank():
-                raise ConnectionRefusedError
-            made.connect("\0" + self._settings["socket"])
-        except ConnectionRefusedError:
-            self._ignored = True
+        another = ranks.is_available() and ranks.is_initialized() and ranks.get_rank()
+        self._ignored = bool(another or made.connect_ex("\0" + self._settings["socket"]))
+        if self._ignored:
             return
         self._socket, self._orders = made, made.makefile("rb")
         ahead = getattr(iterator, "_num_workers", 0) * (
@@ -184,14 +176,13 @@ class Gate:
             if _within(getattr(module, "__file__", None) or "", self._settings["root"])
             and name.partition(".")[0] != __name__.partition(".")[0]
         ]
-        self._send(
-            hello=True, ahead=ahead, seeded=torch.initial_seed() != SEED, elsewhere=elsewhere
-        )
+        seeded = torch.initial_seed() != SEED
+        self._send("hello", {"ahead": ahead, "seeded": seeded, "elsewhere": elsewhere})
 
-    def _send(self, **said: Any) -> None:
+    def _send(self, what: str, said: Any) -> None:
         with self._lock:
             if self._socket is not None:
-                self._socket.sendall(json.dumps(said).encode() + b"\n")
+                self._socket.sendall(json.dumps([what, said]).encode() + b"\n")
 
 
 def _lengths(iterator: Any) -> list[int | None]:

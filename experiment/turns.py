@@ -79,7 +79,7 @@ class Trial:
         for name, folder in folders[::order]:
             side = Side(name, self.script, folder, self.scratch)
             self._sides.append(side)
-            if side.hello is None:
+            if not side.hello:
                 raise Failed(side.why_failed() or f"the script {name} iterates over no DataLoader")
             for module in side.hello["elsewhere"][:1]:
                 raise Failed(
@@ -93,38 +93,34 @@ class Trial:
         before, after = self._sides
         self._note_starts(before, after)
         self.say("comparing batches")
-        how = "rows" if found.random else "values"
-        first = self._turn(
-            before, self.options.batches, how, self.options.budget_s * COMPARED_SHARE
-        )
+        options, how = self.options, "rows" if found.random else "values"
+        first = self._turn(before, options.batches, how, options.budget_s * COMPARED_SHARE)
         count = batches_in(first.events)
-        second = self._turn(after, self.options.batches if first.ended else count, how)
+        second = self._turn(after, options.batches if first.ended else count, how)
         self._first = [first, second]
-        steps = [
-            turn.seconds / turn.batches for turn in self._first if turn.seconds and turn.batches
-        ]
         compared = min(count, batches_in(second.events))
-        if len(steps) == 2:
-            self._set_window(max(steps))
+        if compared and first.seconds and second.seconds:
+            self._set_window(max(first.seconds, second.seconds) / compared)
         else:
             self._window = self._most = max(1, compared // WINDOWS)
-        ended = first.ended, second.ended
-        found = replace(found, compared=compared, ended=all(ended))
+        found = replace(found, compared=compared, ended=first.ended and second.ended)
         if not compared:
             self._notes.append("no batch was handed over")
             return found
-        difference = first_difference(first.events, second.events, any(ended))
         if found.random:
             parts = [[said for what, said in t.events if what == "batch"] for t in self._first]
             other = distributions_differ(first.rows, second.rows, parts)
             difference = Difference(None, other) if other is not None else None
+        else:
+            ended = first.ended or second.ended
+            difference = first_difference(first.events, second.events, ended)
         unknown = incomparable(first.events) if difference is None else None
-        self._notes += filter(None, [unknown])
-        same = difference is None if unknown is None else None
-        return replace(found, same_batches=same, first_difference=difference)
+        if unknown is not None:
+            self._notes.append(unknown)
+            return found
+        return replace(found, same_batches=difference is None, first_difference=difference)
 
     def _note_starts(self, before: Side, after: Side) -> None:
-        assert before.hello is not None
         if not before.hello["seeded"]:
             self._notes.append("the script sets no seed: random streams began alike on both sides")
         times = before.started_s, after.started_s
@@ -177,7 +173,7 @@ class Trial:
 
     def _windows(self, settle: bool) -> None:
         """Time pairs of windows until the result is narrow enough, or a script ends."""
-        ahead = max(side.hello["ahead"] for side in self._sides if side.hello is not None)
+        ahead = max(side.hello["ahead"] for side in self._sides)
         if settle and not self._took(min(ahead, 4 * self._window) + 1):
             return
         while not self._done and (seconds := self._took(self._window)):
@@ -210,7 +206,7 @@ class Trial:
         with suppress(Failed):
             again = Side(BEFORE, self.script, self.copies.before, self.scratch)
             self._sides = [again]
-            if again.hello is None:
+            if not again.hello:
                 return
             second = again.turn(difference.batch + 1, "values").events
             found = first_difference(self._first[0].events, second, False)

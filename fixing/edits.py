@@ -1,16 +1,16 @@
 """Edits of a project's files, gathered and then made at once: what is not edited stays byte for
-byte."""
+byte. Arguments are written into a call as its others are: spaced, broken and commented."""
 
 from __future__ import annotations
 
 import ast
 import difflib
+import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ..advisors.code.python_text import Piece, edited
-from .call_text import added_arguments
+from ..advisors.code.python_text import Piece, PythonText, edited
 from .project import CannotPatch, Source
 
 
@@ -45,12 +45,11 @@ class Edits:
         self._arguments.setdefault((source, call), {})[name] = value
 
     def changes(self) -> tuple[FileChange, ...]:
-        """Raises CannotPatch where the result is no Python."""
-        pieces = {source: list(each) for source, each in self._pieces.items()}
+        """Asked for once, at the end. Raises CannotPatch where the result is no Python."""
         for (source, call), arguments in self._arguments.items():
-            pieces.setdefault(source, []).extend(added_arguments(source, call, arguments))
+            self.add(source, added_arguments(source, call, arguments))
         found = []
-        for source, each in pieces.items():
+        for source, each in self._pieces.items():
             after = edited(source.text, each).encode(source.encoding)
             if after == source.data:
                 continue
@@ -71,8 +70,69 @@ def unified_diff(changes: tuple[FileChange, ...]) -> str:
 
 def _diff(change: FileChange) -> Iterator[str]:
     before, after = (
-        re.findall("[^\n]*\n|[^\n]+", data.decode("utf-8", "surrogateescape"))
+        [*io.StringIO(data.decode(errors="surrogateescape"))]
         for data in (change.before, change.after)
     )
     for line in difflib.unified_diff(before, after, f"a/{change.path}", f"b/{change.path}"):
         yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+Argument = ast.expr | ast.keyword
+
+
+def arguments_of(call: ast.Call) -> list[Argument]:
+    """All that stands between the parentheses, in its order."""
+    return sorted([*call.args, *call.keywords], key=lambda each: (each.lineno, each.col_offset))
+
+
+def added_arguments(text: PythonText, call: ast.Call, new: Mapping[str, str]) -> list[Piece]:
+    """More keywords at the end of a call, before any `**`."""
+    given, close = arguments_of(call), text.span(call)[1] - 1
+    spread = [each for each in given if isinstance(each, ast.keyword) and each.arg is None]
+    named = [each for each in given if isinstance(each, ast.keyword) and each.arg]
+    equal = re.findall(r"^\w+(\s*=\s*)", text.of(named[-1])) if named else ["="]
+    written = [f"{name}{equal[0]}{value}" for name, value in new.items()]
+    if not given:
+        return [(close, close, ", ".join(written))]
+    between = _between(text, call, given)
+    if spread:
+        at = text.span(spread[0])[0]
+        return [(at, at, "".join(f"{each}{between}" for each in written))]
+    end = _end(text, given[-1], close)
+    comma, comment = re.match(  # type: ignore[union-attr]
+        r"(\s*,)?[ \t]*(#[^\r\n]*)?", text.text[end:close]
+    ).groups()
+    if comment is None:
+        return [(end, end, "".join(f"{between}{each}" for each in written))]
+    # The comment is about the argument before.
+    line = between[1:] if "\n" in between else f"{text.newline}{text.margin(call)}{text.indent}"
+    at = text.text.index(comment, end) + len(comment)
+    lines = ",".join(f"{line}{each}" for each in written)
+    return [(end, end, "" if comma else ","), (at, at, f"{lines}{',' if comma else ''}")]
+
+
+def without_argument(text: PythonText, call: ast.Call, argument: Argument) -> Piece:
+    """The call without this argument."""
+    given = arguments_of(call)
+    at = given.index(argument)
+    end = _end(text, argument, text.span(call)[1] - 1)
+    if at:
+        return _end(text, given[at - 1], text.span(argument)[0]), end, ""
+    following = text.span(given[1])[0] if len(given) > 1 else end
+    return text.span(argument)[0], following, ""
+
+
+def _end(text: PythonText, node: ast.AST, limit: int) -> int:
+    """Where an argument ends, with the parentheses around it."""
+    end = text.span(node)[1]
+    return end + re.match(r"(?:(?:\s|#.*)*\))*", text.text[end:limit]).end()  # type: ignore[union-attr]
+
+
+def _between(text: PythonText, call: ast.Call, given: list[Argument]) -> str:
+    """What separates two arguments of this call: a comma, and a space or a new line."""
+    *_, left, right = call.func, *given[:2]
+    after, start = "," if len(given) > 1 else "(", text.span(right)[0]
+    gap = text.text[_end(text, left, start) : start].partition(after)[2]
+    if "\n" in gap:
+        return f",{text.newline}{gap.rpartition(chr(10))[2]}"
+    return f",{gap}" if after == "," and not gap.strip() else ", "

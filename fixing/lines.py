@@ -17,8 +17,7 @@ from ..advisors.schema.report_model import LoaderReport
 from ..profiler.base.metadata import clean
 from ..profiler.store.run.run import LoaderRun
 from .edits import Edits
-from .handles import keep_open
-from .less_work import make_smaller_first, map_memory, stack_samples, whole_array
+from .less_work import keep_open, make_smaller_first, map_memory, stack_samples, whole_array
 from .project import CannotPatch, Project, Source
 
 Edit = Callable[[Editable, ast.stmt], bool]
@@ -47,8 +46,7 @@ def change_lines(
 ) -> bool | None:
     """Edit the first line that an edit fits. Whether the batches stay the same; None where no edit
     fits any. Raises CannotPatch where the source of one is not to be had."""
-    refused: list[CannotPatch] = []
-    for source, number in hot_lines(project, loader, recorded, refused):
+    for source, number in hot_lines(project, loader, recorded):
         statement = statement_at(source, number)
         function = source.enclosing(statement, ast.FunctionDef) if statement is not None else None
         if statement is None or function is None:
@@ -60,8 +58,6 @@ def change_lines(
                 edits.add(source, method.pieces)
                 edits.said = said
                 return same
-    if refused:
-        raise refused[0]
     return None
 
 
@@ -80,10 +76,10 @@ def change_fetching(project: Project, edits: Edits, recorded: LoaderRun) -> bool
         if part.file is None or part.line is None or not part.getitem:
             continue
         source = project.source(part.file)
-        for node in source.find(ast.FunctionDef):
+        functions = source.find(ast.FunctionDef)
+        for node in (each for each in functions if first_line(each) == part.line):
             method = Editable(source, node)
-            own = first_line(node) == part.line and method.self_name is not None
-            if not own or method.method("__getitems__") is not None:
+            if method.self_name is None or method.method("__getitems__") is not None:
                 continue
             try:
                 plan = read_access(part.getitem, part.attributes)
@@ -109,46 +105,40 @@ def _add_getitems(method: Editable, text: str) -> None:
 
 
 def hot_lines(
-    project: Project, loader: LoaderReport, recorded: LoaderRun, refused: list[CannotPatch]
+    project: Project, loader: LoaderReport, recorded: LoaderRun
 ) -> Iterator[tuple[Source, int]]:
     """What stacks have seen, the costliest first; then what the recorded source of the data set
-    and of the collate function holds. `refused` takes why some are left out."""
-    seen = set()
+    and of the collate function holds. Raises CannotPatch at the end if one is not to be had."""
     for finding in loader.findings:
         name, _, line = (finding.place or "").rpartition(":")
         if not line.isdigit() or finding.text is None:
             continue
         for source in project.sources():
             if PurePosixPath(source.path).name == name and _says(source, int(line), finding.text):
-                seen.add((source, int(line)))
                 yield source, int(line)
-    inspection = recorded.inspection
+    inspection, refused = recorded.inspection, None
     for part in (*inspection.parts, inspection.collate):
         if part is None or part.file is None or part.line is None:
             continue
         try:
             source = project.source(part.file)
         except CannotPatch as error:
-            refused.append(error)
+            refused = refused or error
             continue
         lines = part.getitem or part.call
         for number in range(part.line, part.line + min(len(lines), MAX_LINES)):
-            if (source, number) not in seen:
-                yield source, number
+            yield source, number
+    if refused is not None:
+        raise refused
 
 
 def _says(source: Source, line: int, text: str) -> bool:
-    lines = source.text.splitlines()
-    if not 0 < line <= len(lines):
-        return False
-    said = clean(lines[line - 1].strip(), SHOWN)
+    said = clean("".join(source.text.splitlines()[line - 1 : line]).strip(), SHOWN)
     return said == text or said[: SHOWN // 2] == text[: SHOWN // 2]
 
 
 def statement_at(source: Source, line: int) -> ast.stmt | None:
     """The innermost statement that holds this line; of a block's head, the block."""
-    found = None
-    for node in source.find(ast.stmt):
-        if isinstance(node, _STATEMENTS) and node.lineno <= line <= (node.end_lineno or 0):
-            found = node
-    return found
+    nodes = source.find(*_STATEMENTS)
+    held = [node for node in nodes if node.lineno <= line <= node.end_lineno]
+    return held[-1] if held else None

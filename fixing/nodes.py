@@ -1,23 +1,87 @@
-"""What the source says of names: where they are assigned, passed and imported."""
+"""What the source says of names and calls: where they are assigned, passed and imported, and which
+call is on a recorded line."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass, replace
 
-from .project import Project, Source
-from .sites import Site
+from ..profiler.store.making import Line, Making
+from .project import CannotPatch, Project, Source
+
+
+@dataclass(frozen=True)
+class Site:
+    """A call in the source; `outer` are the lines that led to it."""
+
+    source: Source
+    call: ast.Call
+    outer: tuple[Line, ...] = ()
+
+    @property
+    def callee(self) -> str:
+        """'DataLoader', 'torch.utils.data.DataLoader', 'super().__init__'."""
+        return self.source.shown(self.call.func)
+
+
+def site_of(project: Project, making: Making) -> Site:
+    """The user's own call that led to a loader. Raises CannotPatch."""
+    if not making.lines:
+        raise CannotPatch(
+            "the run did not see where this loader was made: record it with `loaderscope run`"
+        )
+    site = site_at(project, making.lines)
+    return _made_before(site) if making.watched else site
+
+
+def site_at(project: Project, lines: tuple[Line, ...]) -> Site:
+    """The call of the first of these lines, which the others led to. Raises CannotPatch."""
+    line = lines[0]
+    source = project.source(line.file)
+    calls = [node for node in source.find(ast.Call) if node.lineno <= line.line <= node.end_lineno]
+    if not calls:
+        raise CannotPatch(f"{line.place} holds no call")
+
+    def fit(node: ast.Call) -> tuple[bool, ...]:
+        exact = (node.end_lineno, node.col_offset, node.end_col_offset) == (
+            *(line.end_line, line.column, line.end_column),
+        )
+        # Without columns (before Python 3.11): the line is where the call begins, or its name ends.
+        begins, loader = node.lineno == line.line, "oader" in source.shown(node.func)
+        return begins and exact, begins and loader, loader, begins
+
+    best = max(map(fit, calls))
+    found = [node for node in calls if fit(node) == best]
+    if len(found) > 1:
+        raise CannotPatch(
+            f"{line.place} holds several calls, and which made the loader is not known"
+        )
+    return Site(source, found[0], lines[1:])
+
+
+def _made_before(site: Site) -> Site:
+    """The call that made what `watch(…)` was given. Raises CannotPatch."""
+    match site.call.args:
+        case [ast.Call() as given, *_]:
+            return replace(site, call=given)
+        case [ast.Name(name), *_]:
+            assigned = (node for node in site.source.find(ast.Assign) if sets(node, name))
+            made = [node.value for node in assigned if isinstance(node.value, ast.Call)]
+            if len(made) == 1:
+                return Site(site.source, made[0])
+    raise CannotPatch(
+        "where the watched loader was made is not known: record it with `loaderscope run`"
+    )
 
 
 def is_literal(node: ast.AST) -> bool:
     """A number, a text, True, False or None."""
-    match node:
-        case ast.UnaryOp(ast.USub(), ast.Constant(value)):
-            return isinstance(value, int | float)
-        case ast.Constant(value):
-            return value is None or isinstance(value, int | float | str)
-    return False
+    try:
+        value = ast.literal_eval(node)
+    except (TypeError, ValueError):
+        return False
+    return value is None or isinstance(value, int | float | str)
 
 
 def text_of(node: ast.AST | None) -> str | None:
@@ -70,28 +134,21 @@ def calls_of(project: Project, *names: str) -> list[Site]:
     ]
 
 
-def targets_of(node: Any) -> list[ast.expr]:
-    """What an assignment binds."""
-    target = getattr(node, "target", None)
-    return getattr(node, "targets", [target] if target is not None else [])
-
-
-def sets(node: ast.AST, name: str, of: str | None = None) -> bool:
-    """Whether an assignment binds this name, or this attribute of another."""
-    return (f"{of}.{name}" if of else name) in map(ast.unparse, targets_of(node))
+def sets(node: ast.AST, name: str) -> bool:
+    """Whether an assignment binds this name, or an attribute ("self.name")."""
+    targets = getattr(node, "targets", [getattr(node, "target", None)])
+    return name in map(ast.unparse, filter(None, targets))
 
 
 def assigned_to(source: Source, name: str, function: ast.FunctionDef | None) -> list[ast.expr]:
     """The values that this name is assigned in a function, or at module level."""
-    found = []
-    for node in source.find(ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign):
-        if not sets(node, name) or source.enclosing(node, ast.FunctionDef) is not function:
-            continue
-        if function is None and source.enclosing(node, ast.ClassDef) is not None:
-            continue
-        if node.value is not None:
-            found.append(node.value)
-    return found
+    return [
+        node.value
+        for node in source.find(ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.AugAssign)
+        if sets(node, name) and source.enclosing(node, ast.FunctionDef) is function
+        if function is not None or source.enclosing(node, ast.ClassDef) is None
+        if node.value is not None
+    ]
 
 
 def entries_set(source: Source, name: str, key: str) -> Iterator[ast.expr]:
@@ -140,9 +197,8 @@ def option_of(call: ast.Call) -> str | None:
     dest = passed_as(call, "dest")
     if dest is not None:
         return text_of(dest)
-    flags = flags_of(call)
-    first = next((flag for flag in flags if flag.startswith("--")), next(iter(flags), None))
-    return first.lstrip("-").replace("-", "_") if first else None
+    first = max(flags_of(call), key=lambda flag: flag.startswith("--"), default="")
+    return first.lstrip("-").replace("-", "_")
 
 
 def flags_of(call: ast.Call) -> list[str]:

@@ -6,15 +6,20 @@ import ast
 import re
 from collections.abc import Iterator
 
-from .nodes import calls_of, flags_of, is_literal, last_name, option_of, passed_as, sets, text_of
+from .nodes import (
+    Site,
+    calls_of,
+    flags_of,
+    is_literal,
+    last_name,
+    option_of,
+    passed_as,
+    sets,
+    text_of,
+)
 from .project import CannotPatch, Project, Source
-from .sites import Site
 
 _SHOWN = 3
-
-
-class OptionGiven(CannotPatch):
-    """The value comes from outside of the source: the sentence says what to pass."""
 
 
 def option_named(project: Project, name: str) -> Site | None:
@@ -26,32 +31,28 @@ def option_named(project: Project, name: str) -> Site | None:
     return found[0] if found else None
 
 
-def click_option(source: Source, function: ast.FunctionDef, name: str) -> ast.Call | None:
+def click_option(source: Source, function: ast.FunctionDef, name: str) -> Site | None:
     """The decorator that gives a function this parameter."""
     for call in function.decorator_list:
-        if (
-            isinstance(call, ast.Call)
-            and last_name(call.func) == "option"
-            and option_of(call) == name
-        ):
-            return call
+        match call:
+            case ast.Call(func) if last_name(func) == "option" and option_of(call) == name:
+                return Site(source, call)
     return None
 
 
-def default_of(project: Project, source: Source, call: ast.Call, value: str) -> ast.expr:
-    """The default of an option. Raises OptionGiven where it has none, or the run was given it."""
-    flags = flags_of(call)
+def default_of(project: Project, option: Site, value: str) -> ast.expr:
+    """The default of an option. Raises CannotPatch where it has none, or the run was given it: the
+    sentence says what to pass."""
+    call, flags = option.call, flags_of(option.call)
     flag = max(flags, key=len, default="")
-    given = any(arg == each or arg.startswith(f"{each}=") for each in flags for arg in project.argv)
-    if given:
-        raise OptionGiven(f"the run was given {flag}: pass {flag} {value}")
-    action = passed_as(call, "action")
-    if action is not None and text_of(action) == "store_true":
-        raise OptionGiven(f"it is an option, off by default: pass {flag}")
+    if any(arg.partition("=")[0] in flags for arg in project.argv):
+        raise CannotPatch(f"the run was given {flag}: pass {flag} {value}")
+    if text_of(passed_as(call, "action")) == "store_true":
+        raise CannotPatch(f"it is an option, off by default: pass {flag}")
     default = passed_as(call, "default")
     if default is None or not is_literal(default):
-        place = source.place(call)
-        raise OptionGiven(f"{place} has no default to change: pass {flag} {value}")
+        place = option.source.place(call)
+        raise CannotPatch(f"{place} has no default to change: pass {flag} {value}")
     return default
 
 
@@ -75,12 +76,12 @@ def fields_named(project: Project, name: str) -> list[tuple[Source, ast.expr]]:
 
 
 def in_configs(project: Project, key: str, value: str) -> None:
-    """Raises OptionGiven if the command line (of Hydra, OmegaConf) or a YAML file of the project
+    """Raises CannotPatch if the command line (of Hydra, OmegaConf) or a YAML file of the project
     decides it."""
     for arg in project.argv:
         path, _, given = arg.partition("=")
         if given and path.lstrip("+-").rpartition(".")[2] == key:
-            raise OptionGiven(f"the run was given {path}: pass {path}={value}")
+            raise CannotPatch(f"the run was given {path}: pass {path}={value}")
     found = [
         f"{file}:{number} ({path})"
         for file, lines in project.configs()
@@ -88,7 +89,7 @@ def in_configs(project: Project, key: str, value: str) -> None:
     ]
     if found:
         where = " or ".join(found[:_SHOWN])
-        raise OptionGiven(f"a configuration decides it: set {value} at {where}")
+        raise CannotPatch(f"a configuration decides it: set {value} at {where}")
 
 
 def _yaml_keys(lines: list[str], key: str) -> Iterator[tuple[str, int]]:

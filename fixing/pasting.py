@@ -10,13 +10,12 @@ from collections.abc import Iterable, Mapping
 from ..advisors.code.loader_code import NOT_WITH_BATCHES
 from ..advisors.code.method import names_of
 from ..advisors.code.python_text import PythonText
-from .arguments import Arguments
+from .deciding_call import Arguments
 from .edits import Edits
-from .nodes import import_of
+from .nodes import Site, import_of
 from .project import CannotPatch, Source
-from .sites import Site
 
-_BY_HAND = "its code is to be fitted in by hand"
+BY_HAND = "its code is to be fitted in by hand"
 _Made = ast.ClassDef | ast.FunctionDef
 
 
@@ -29,11 +28,11 @@ def paste(edits: Edits, site: Site, arguments: Arguments, code: str) -> None:
     text, source = PythonText(code), site.source
     imports = [each for each in text.tree.body if isinstance(each, ast.Import | ast.ImportFrom)]
     made = [each for each in text.tree.body if isinstance(each, _Made)]
-    match [each for each in text.tree.body if each not in imports and each not in made]:
+    match text.tree.body[len(imports) + len(made) :]:
         case [ast.Assign([ast.Name("loader")], ast.Call() as call)]:
             pass
         case _:
-            raise CannotPatch(_BY_HAND)
+            raise CannotPatch(BY_HAND)
     new = {each.name: source.free_name(each.name) for each in made}
     given = _given(arguments, text, call, new)
     for name, value in given.items():
@@ -65,7 +64,7 @@ def _given(
     """The arguments of the advised call that the user's lacks, in the user's words."""
     dataset = arguments.value("dataset")
     if dataset is None or len(call.args) > 1:
-        raise CannotPatch(_BY_HAND)
+        raise CannotPatch(BY_HAND)
     source, words, found = arguments.site.source, dict(new), dict[str, str]()
     words["dataset"] = source.of(dataset)
     for keyword in call.keywords:
@@ -81,7 +80,7 @@ def _given(
         for word in names & {"generator", "sampler", "collate_fn", "batch_sampler"}:
             held = arguments.value(word)
             if held is None:
-                raise CannotPatch(_BY_HAND)
+                raise CannotPatch(BY_HAND)
             words[word] = source.of(held)
         found[name] = text.with_names(value, words)
     for value in call.args:
@@ -89,7 +88,7 @@ def _given(
             found["dataset"] = text.with_names(value, words)
     several = [node for node in ast.walk(call) if getattr(node, "id", "") == "dataset"]
     if len(several) > 1 and not isinstance(dataset, ast.Name | ast.Attribute):
-        raise CannotPatch(f"{_BY_HAND}: the data set has no name of its own")
+        raise CannotPatch(f"{BY_HAND}: the data set has no name of its own")
     return found
 
 
@@ -102,11 +101,7 @@ def _put_above(edits: Edits, site: Site, made: Iterable[str]) -> None:
     source = site.source
     start = source.rows([site.call, *source.parents(site.call)][-2])[0]
     before = source.text[:start].rstrip()
-
-    def indented(found: re.Match[str]) -> str:
-        return source.indent * (len(found[0]) // 4)
-
-    texts = [re.sub("(?m)^(?: {4})+", indented, each) for each in made]
+    texts = [each.replace("    ", source.indent) for each in made]
     new = "\n\n\n".join([*([""] if before else []), *texts, ""])
     edits.add(source, [(len(before), start, new.replace("\n", source.newline))])
 

@@ -14,7 +14,7 @@ from ..profiler.store.run.run import LoaderRun, Run
 from .deciding_call import arguments_of, change_arguments, change_dispatching
 from .edits import Edits, FileChange, unified_diff
 from .lines import change_fetching, change_lines
-from .pasting import has_definitions, paste
+from .pasting import BY_HAND, has_definitions, paste
 from .project import CannotPatch, Project
 
 # Advice whose batches may differ: what is promised of each patch is what `try` compares.
@@ -129,20 +129,14 @@ def _edit(
         change_dispatching(project, edits)
         return False
     evaluating = loader.config.get("phase") in EVALUATING
-    converts, same_batches = advice.effort == "a conversion", advice.rule not in OTHER_BATCHES
-    refused = CannotPatch(
-        "it converts the data, once, which is no change of the source"
-        if converts
-        else "its code is to be fitted in by hand"
-    )
-    stale = None
+    converts, stale = advice.effort == "a conversion", None
     if advice.rule in OF_LINES:
         try:
             same = change_lines(project, edits, loader, recorded)
+            if same is not None:
+                return same
         except CannotPatch as error:
-            same, stale = None, error
-        if same is not None:
-            return same
+            stale = error
     if not converts and has_definitions(advice.change.code):
         try:
             arguments = arguments_of(project, edits, recorded.made, evaluating)
@@ -153,8 +147,9 @@ def _edit(
         wanted = {name: repr(value) for name, value in advice.change.params.items()}
         change_arguments(project, edits, recorded.made, wanted, evaluating)
     else:
-        raise stale or refused
-    return same_batches
+        no_source = "it converts the data, once, which is no change of the source"
+        raise stale or CannotPatch(no_source if converts else BY_HAND)
+    return advice.rule not in OTHER_BATCHES
 
 
 def _recorded(run: Run, loader: LoaderReport) -> LoaderRun:

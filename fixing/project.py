@@ -118,18 +118,15 @@ class Project:
         """The module of this dotted name, as `beside` would import it; dots in front are
         relative."""
         inner = name.lstrip(".")
-        parts = [part for part in inner.split(".") if part]
-        folder = Path(beside.path).parent
-        for _ in range(len(name) - len(inner) - 1):
-            folder = folder.parent
-        ends = (f"{Path(*parts)}.py", str(Path(*parts, "__init__.py"))) if parts else ()
+        path, up = inner.replace(".", "/"), len(name) - len(inner)
+        ends = [f"{path}.py", f"{path}/__init__.py"] if path else ["__init__.py"]
+        if up:
+            folder = [*Path(beside.path).parents][:up][-1]
+            ends = [str(folder / end) for end in ends]
+        below = () if up else tuple(f"/{end}" for end in ends)
         for source in self.sources():
-            for end in ends or ("__init__.py",):
-                if name.startswith("."):
-                    if source.path == str(folder / end):
-                        return source
-                elif source.path == end or source.path.endswith(f"/{end}"):
-                    return source
+            if source.path in ends or source.path.endswith(below):
+                return source
         return None
 
     def configs(self) -> Iterator[tuple[str, list[str]]]:

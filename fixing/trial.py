@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from ..experiment.change import Change, Options
+from ..experiment.change import Change
 from ..experiment.result import TryResult
 from ..experiment.try_change import try_change
 from ..profiler.base.errors import UsageError
@@ -14,24 +14,14 @@ from ..profiler.store.run.run import Run
 from .patch import Patch
 
 
-def try_patch(
-    run: Run,
-    patch: Patch,
-    root: Path,
-    *,
-    options: Options | None = None,
-    ask: Callable[[Sequence[str]], None] = lambda linked: None,
-    say: Callable[[str], None] = lambda what: None,
-) -> TryResult:
+def try_patch(run: Run, patch: Patch, root: Path, **how: Any) -> TryResult:
     """Run the command of the run in copies of the project, with and without the patch, in turns.
 
-    `ask` and `say` as for `try_change`. Raises UsageError where it cannot be run.
+    `how`: `options`, `ask` and `say` of `try_change`. Raises UsageError where it cannot be run.
     """
-    if patch.cells:
-        raise UsageError("cells of a notebook are not run again: try it there")
     script, here = command_of(run)
     change = Change(root.resolve(), patch=patch.diff)
-    return try_change(script, change, here=here, options=options, ask=ask, say=say)
+    return try_change(script, change, here=here, **how)
 
 
 def command_of(run: Run) -> tuple[list[str], Path]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path, PurePath
 
 from ..profiler.base.errors import UsageError
@@ -27,46 +27,37 @@ def write_changes(root: Path, changes: Sequence[FileChange]) -> None:
     change was made of.
     """
     with ExitStack() as stack:
-        ready = [(change, *stack.enter_context(_prepared(root, change))) for change in changes]
+        ready = [(change, *_prepared(stack, root, change)) for change in changes]
         for change, folder, name, _ in ready:
             _check(folder, name, change)
         for _, folder, name, new in ready:
             os.replace(new, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
-@contextmanager
-def _prepared(root: Path, change: FileChange) -> Iterator[tuple[int, str, str]]:
-    """(the file's folder, its name, the name of the new text beside it)."""
-    parts = PurePath(change.path).parts
-    if not parts or PurePath(change.path).is_absolute() or ".." in parts:
+def _prepared(stack: ExitStack, root: Path, change: FileChange) -> tuple[int, str, str]:
+    """(the file's folder, its name, the name of the new text beside it), until the stack ends."""
+    shown, path = clean(change.path, 200), PurePath(change.path)
+    if not path.parts or path.is_absolute() or ".." in path.parts:
+        raise UsageError(f"{shown} lies outside of the project: nothing was written")
+    try:
+        folder = os.open(root.resolve(), _FOLDER)
+        stack.callback(os.close, folder)
+        for part in path.parts[:-1]:
+            folder = os.open(part, _FOLDER, dir_fd=folder)
+            stack.callback(os.close, folder)
+        mode = _check(folder, path.name, change)
+        new = f".{path.name}.{os.getpid()}.new"
+        with os.fdopen(os.open(new, _NEW, mode, dir_fd=folder), "wb") as file:
+            stack.callback(_remove, new, folder)
+            os.fchmod(file.fileno(), mode)
+            file.write(change.after)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
         raise UsageError(
-            f"{clean(change.path, 200)} lies outside of the project: nothing was written"
-        )
-    with ExitStack() as stack:
-
-        def opened(path: str | Path, flags: int, within: int | None = None) -> int:
-            fd = os.open(path, flags, dir_fd=within)
-            stack.callback(os.close, fd)
-            return fd
-
-        try:
-            folder = opened(root.resolve(), _FOLDER)
-            for part in parts[:-1]:
-                folder = opened(part, _FOLDER, folder)
-            mode = _check(folder, parts[-1], change)
-            new = f".{parts[-1]}.{os.getpid()}.new"
-            with os.fdopen(os.open(new, _NEW, mode, dir_fd=folder), "wb") as file:
-                stack.callback(_remove, new, folder)
-                os.fchmod(file.fileno(), mode)
-                file.write(change.after)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            shown = clean(change.path, 200)
-            raise UsageError(
-                f"{shown} cannot be written: {error.strerror}; nothing was written"
-            ) from error
-        yield folder, parts[-1], new
+            f"{shown} cannot be written: {error.strerror}; nothing was written"
+        ) from error
+    return folder, path.name, new
 
 
 def _check(folder: int, name: str, change: FileChange) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ import numpy as np
 
 from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
-from .bounds import Bounds
 from .decoders import Decoder
 from .layout import Layout
 from .scratch import RESERVE_BYTES, free_bytes
@@ -80,9 +79,8 @@ def convert(
     files: Sequence[File],
     layouts: Sequence[Layout],
     decoder: Decoder | None,
-    bounds: Bounds,
+    max_bytes: int,
     deadline: float,
-    free: Callable[[Path], int] = free_bytes,
 ) -> Samples:
     """Write the samples into all layouts that have no `reason`, until time or space ends.
 
@@ -91,7 +89,7 @@ def convert(
     """
     now = time.monotonic()
     read_until = now + READING_SHARE * (deadline - now)
-    found = read_samples(files, decoder, bounds.max_bytes, read_until)
+    found = read_samples(files, decoder, max_bytes, read_until)
     if not found.encoded:
         for why, number in found.skipped.most_common(1):
             raise UsageError(
@@ -100,16 +98,14 @@ def convert(
         raise UsageError("not one file could be copied in the time: raise --seconds")
     share_s = max(0.0, deadline - time.monotonic()) / len(layouts)
     for layout in layouts:
-        samples: list[Any] = found.encoded
-        before_s = found.read_s
-        if layout.format.form == "decoded":
-            samples = found.decoded
-            before_s = [r + d for r, d in zip(before_s, found.decode_s, strict=False)]
+        encoded = layout.format.form == "encoded"
+        samples: list[Any] = found.encoded if encoded else found.decoded
         if layout.reason is None:
-            layout.reason = _why_not(samples, free(layout.folder.parent))
+            layout.reason = _why_not(samples, layout.folder.parent)
         if layout.reason is None:
             layout.fill(samples, share_s)
-            layout.convert_s += sum(before_s[: layout.count])
+            spent_s = [found.read_s] if encoded else [found.read_s, found.decode_s]
+            layout.convert_s += sum(sum(each[: layout.count]) for each in spent_s)
             layout.source_bytes = sum(map(len, found.encoded[: layout.count]))
             if layout.reason is None and layout.count < len(samples):
                 found.stopped = "the time for copying was over"
@@ -118,9 +114,9 @@ def convert(
     return found
 
 
-def _why_not(samples: Sequence[Any], free: int) -> str | None:
+def _why_not(samples: Sequence[Any], folder: Path) -> str | None:
     if not samples:
         return "no decoded sample was within the bounds: raise --bytes or --seconds"
     if not isinstance(samples[0], bytes | np.ndarray):
         return "samples do not decode to one array each"
-    return "free space ran low" if free < RESERVE_BYTES // 2 else None
+    return "free space ran low" if free_bytes(folder) < RESERVE_BYTES // 2 else None

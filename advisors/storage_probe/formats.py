@@ -23,7 +23,7 @@ GROUP_BYTES = 4_000_000
 LMDB_BYTES = 1 << 40
 
 
-def _write_files(layout: Layout, samples: Iterable[bytes], most: int) -> None:
+def _write_files(layout: Layout, samples: Iterable[bytes]) -> None:
     for number, sample in enumerate(samples):
         folder = layout.folder / f"{number // FILES_A_FOLDER:04d}"
         folder.mkdir(exist_ok=True)
@@ -53,7 +53,7 @@ def _grouped(samples: Iterable[bytes]) -> Iterator[list[bytes]]:
     yield group
 
 
-def _write_lmdb(layout: Layout, samples: Iterable[Any], most: int) -> None:
+def _write_lmdb(layout: Layout, samples: Iterable[Any]) -> None:
     """Key: the sample's number; value: the file's bytes, or the pickled array."""
     encoded, number = layout.format.form == "encoded", 0
     values = samples if encoded else (pickle.dumps(sample, 5) for sample in samples)
@@ -80,7 +80,7 @@ def _open_lmdb(layout: Layout) -> Iterator[Read]:
         yield lambda index: sample_of(transaction.get(b"%08d" % index))
 
 
-def _write_hdf5(layout: Layout, samples: Iterable[Any], most: int) -> None:
+def _write_hdf5(layout: Layout, samples: Iterable[Any]) -> None:
     """One data set: of bytes of any length, or of arrays, chunked by sample."""
     h5py = import_module("h5py")
     shape, dtype, chunks = (), h5py.vlen_dtype(np.uint8), None
@@ -90,7 +90,7 @@ def _write_hdf5(layout: Layout, samples: Iterable[Any], most: int) -> None:
     if 0 in shape:
         raise NotStorable("samples decode to empty arrays")
     with h5py.File(layout.folder / "data.h5", "w") as file:
-        rows = file.create_dataset("data", (most, *shape), dtype, chunks=chunks)
+        rows = file.create_dataset("data", (layout.most, *shape), dtype, chunks=chunks)
         for number, sample in enumerate(samples):
             rows[number] = np.frombuffer(sample, np.uint8) if chunks is None else sample
 
@@ -103,7 +103,7 @@ def _open_hdf5(layout: Layout) -> Iterator[Read]:
         yield lambda index: sample_of(rows[index])
 
 
-def _write_arrow(layout: Layout, samples: Iterable[bytes], most: int) -> None:
+def _write_arrow(layout: Layout, samples: Iterable[bytes]) -> None:
     """One file of groups of rows, as Hugging Face datasets keeps its data."""
     pyarrow, ipc = import_module("pyarrow"), import_module("pyarrow.ipc")
     pyarrow.array([b""])  # the first array makes pyarrow look for pandas: no part of converting
@@ -122,7 +122,7 @@ def _open_arrow(layout: Layout) -> Iterator[Read]:
         yield lambda index: rows[index].as_py()
 
 
-def _write_tar(layout: Layout, samples: Iterable[bytes], most: int) -> None:
+def _write_tar(layout: Layout, samples: Iterable[bytes]) -> None:
     with tarfile.open(layout.folder / "data.tar", "w") as tar:
         for number, sample in enumerate(samples):
             member = tarfile.TarInfo(f"{number:08d}.bin")
@@ -150,7 +150,7 @@ def _open_tar(layout: Layout) -> Iterator[Read]:
     yield read
 
 
-def _write_array(layout: Layout, samples: Iterable[Any], most: int) -> None:
+def _write_array(layout: Layout, samples: Iterable[Any]) -> None:
     with (layout.folder / "data.bin").open("wb") as file:
         for sample in samples:
             file.write(np.ascontiguousarray(sample).data)

@@ -36,15 +36,14 @@ class NotStorable(Exception):
 class Format:
     """A way to store samples: a row of `formats.FORMATS`.
 
-    `write` stores samples in the layout's folder (its last argument: how many at most);
-    `open` gives a function from a sample's number to the sample, in memory of its own; a format
-    that is read in sequence gives the first one for 0, else the next. Encoded formats hold
-    bytes, decoded ones arrays.
+    `write` stores samples in the layout's folder; `open` gives a function from a sample's number to
+    the sample, in memory of its own; a format that is read in sequence gives the first one for 0,
+    else the next. Encoded formats hold bytes, decoded ones arrays.
     """
 
     name: str
     label: str
-    write: Callable[[Layout, Iterable[Any], int], object]
+    write: Callable[[Layout, Iterable[Any]], object]
     open: Callable[[Layout], AbstractContextManager[Read]]
     form: Form = "encoded"
     order: Order = "shuffled"
@@ -64,6 +63,7 @@ class Layout:
     folder: Path  # its own
     fits_memory: bool = True
     first: Any = None  # the first sample
+    most: int = 0  # how many samples it may hold
     count: int = 0
     source_bytes: int = 0  # of the original files of these samples
     convert_s: float = 0.0
@@ -72,7 +72,7 @@ class Layout:
     cold_s: list[float | None] = field(default_factory=list)
     warm_s: list[float | None] = field(default_factory=list)
 
-    def load(self) -> None:
+    def __post_init__(self) -> None:
         """Import the library; without it, this is the layout's reason."""
         try:
             if self.format.module is not None:
@@ -87,9 +87,9 @@ class Layout:
         is full.
         """
         try:
-            self.first = samples[0]
+            self.first, self.most = samples[0], len(samples)
             self.folder.mkdir()
-            self.format.write(self, self._taken(samples, seconds), len(samples))
+            self.format.write(self, self._taken(samples, seconds))
             self.files = tuple(sorted(path for path in self.folder.rglob("*") if path.is_file()))
             flush(self.files)
             self.convert_s = time.perf_counter() - self._begun
@@ -139,6 +139,5 @@ def _same(got: Any, stored: Any) -> bool:
 
 def _full(error: Exception, folder: Path) -> bool:
     """Whether a full disk caused the error, which LMDB calls an I/O error."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return True
-    return free_bytes(folder) < FULL_BELOW_BYTES
+    full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+    return full or free_bytes(folder) < FULL_BELOW_BYTES

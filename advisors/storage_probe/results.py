@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
@@ -10,20 +11,15 @@ from typing import Any
 from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import Range
 from .layout import Layout
-from .payoff import EpochTimes, pays_after
 from .probe_model import LayoutTrial, Rate
 from .source import Data
 from .timing import Timed
 
 Times = Sequence[float | None]  # seconds a sample by round
+EpochTimes = tuple[float, float]  # seconds of the first epoch, and of each later one
 
-
-def trials(
-    layouts: Sequence[Layout], timed: Timed, data: Data, memory_bytes: int | None
-) -> tuple[LayoutTrial, ...]:
-    """A result for each layout, in order. All are compared with the first, the files as they
-    are."""
-    return tuple(_trial(each, timed, data, memory_bytes) for each in layouts)
+# A training of more epochs than this does not exist: "never".
+MAX_EPOCHS = 10_000
 
 
 def clear_gain(factor: Range | None) -> bool:
@@ -37,7 +33,8 @@ def middle(times: Times) -> float | None:
     return median(known) if known else None
 
 
-def _trial(layout: Layout, timed: Timed, data: Data, memory_bytes: int | None) -> LayoutTrial:
+def trial_of(layout: Layout, timed: Timed, data: Data, memory_bytes: int | None) -> LayoutTrial:
+    """The result of a layout, compared with the first, the files as they are."""
     kind, whole, convert_s = layout.format, float(data.bytes), None
     trial = LayoutTrial(kind.name, kind.label, kind.form, kind.order, layout.reason)
     if layout.reason is not None:
@@ -103,9 +100,25 @@ def _times(layout: Layout, decode_s: Sequence[float]) -> dict[str, Times]:
 
 
 def _epoch_times(times: dict[str, Times], samples: int) -> EpochTimes:
-    """Without a cold figure the first epoch is taken as warm."""
+    """The first epoch finds nothing in the page cache; without a cold figure it is taken as
+    warm."""
     first, later = middle(times["cold"]), middle(times["steady"]) or 0.0
-    return EpochTimes(samples * (later if first is None else first), samples * later)
+    return samples * (later if first is None else first), samples * later
+
+
+def pays_after(convert_s: float, before: EpochTimes, after: EpochTimes) -> int | None:
+    """The first number of epochs after which `convert_s` and the epochs after it took less than
+    those before.
+
+    None for never, or beyond MAX_EPOCHS. The first epoch may save more or less than the later ones.
+    """
+    (first_s, later_s), (new_first_s, new_later_s) = before, after
+    more, saved = convert_s + new_first_s - first_s, later_s - new_later_s
+    if more < 0:
+        return 1
+    # convert + first' + (n-1) later' < first + (n-1) later, solved for n
+    epochs = 2 + math.floor(more / saved) if saved > 0 else math.inf
+    return int(epochs) if epochs <= MAX_EPOCHS else None
 
 
 def _rate(times: Times) -> Rate | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -17,13 +19,12 @@ from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
 from ...profiler.daemon import cgroup
 from ...profiler.store.run.run import Run
-from .bounds import Bounds
 from .convert import Samples, convert
 from .decoders import Decoder, decoder_for
 from .formats import FORMATS
 from .layout import Format, Layout
 from .probe_model import StorageProbe
-from .results import middle, trials
+from .results import middle, trial_of
 from .scratch import file_system, place, room, scratch
 from .source import Data, File, find_data
 from .timing import PLANNED_ROUNDS, Timed, time_layouts
@@ -66,23 +67,22 @@ def probe_storage(
     decoder, why_not = decoder_for(data.suffix)
     formats = [each for each in FORMATS if each.form == "encoded" or decoder is not None]
     chosen, bounds, parent, notes = _sample(data, bounds, temp, seed, formats)
-    notes += [why_not] if why_not is not None else []
+    notes += filter(None, [why_not])
     step()
     fits = data.bytes <= (memory or 0)
     with scratch(parent) as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of decoders and libraries
         layouts = [Layout(each, folder / each.name, fits) for each in formats]
-        for layout in layouts:
-            layout.load()
         now = time.monotonic()
-        samples = convert(chosen, layouts, decoder, bounds, now + COPY_SHARE * (until - now))
+        samples = convert(
+            chosen, layouts, decoder, bounds.max_bytes, now + COPY_SHARE * (until - now)
+        )
         step()
         timed = time_layouts(layouts, decoder, len(samples.decode_s), seed, until)
         step()
         found = _result(data, layouts, timed, decoder, memory)
         return replace(
             found,
-            file_system=file_system(folder),
             seconds=time.monotonic() - begun,
             notes=(*notes, *_notes(samples, timed, found)),
             skipped=dict(samples.skipped),
@@ -97,7 +97,7 @@ def _result(
     memory: int | None,
 ) -> StorageProbe:
     files, decode_s = layouts[0], middle(timed.decode_s)
-    found = trials(layouts, timed, data, memory)
+    found = tuple(trial_of(each, timed, data, memory) for each in layouts)
     cold, warm = (_share(middle(each), decode_s) for each in (files.cold_s, files.warm_s))
     cold_reason = timed.cold_reason if middle(files.cold_s) is None else None
     if not timed.rounds:
@@ -116,9 +116,9 @@ def _result(
         reading_cold_share=cold,
         cold_reason=cold_reason,
         memory_bytes=memory,
-        file_system=None,  # these two are known at the end
+        file_system=file_system(files.folder),
         rounds=timed.rounds,
-        seconds=0.0,
+        seconds=0.0,  # known at the end
         layouts=found,
         verdict=tuple(sentences(found, decoder, warm, cold, memory)),
     )
@@ -200,3 +200,25 @@ def memory_bytes() -> int | None:
         return None
     limit = cgroup.find().mem_limit_bytes
     return available if limit is None else min(available, limit)
+
+
+class Bounds(NamedTuple):
+    """The most bytes of each layout, files, and seconds in all."""
+
+    max_bytes: int
+    max_files: int
+    max_seconds: float
+
+    def check(self) -> None:
+        """Raises UsageError."""
+        if not (self.max_bytes > 0 < self.max_files and 0 < self.max_seconds < float("inf")):
+            raise UsageError("the probe needs a number of bytes, files and seconds above 0")
+
+
+def read_size(text: str) -> int:
+    """Bytes from "64MB", "1.5 GB", "2GiB" or "4096". Raises UsageError."""
+    match = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([kKMGT]?)(i?)[bB]?\s*", text, re.ASCII)
+    if match is None:
+        raise UsageError(f"{clean(text, 40)!r} is not a size: write it as 64MB or 1.5GB")
+    unit: int = (1024 if match[3] else 1000) ** " KMGT".index(match[2].upper() or " ")
+    return round(float(match[1]) * unit)

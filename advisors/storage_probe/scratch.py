@@ -22,7 +22,6 @@ PREFIX = "loaderscope-probe-"
 RESERVE_BYTES = 64_000_000
 RESERVE_SHARE = 0.1
 
-FreeBytes = Callable[[Path], int]
 Handler = Callable[[int, FrameType | None], object] | signal.Handlers
 
 
@@ -31,14 +30,12 @@ def free_bytes(path: Path) -> int:
     return shutil.disk_usage(path).free
 
 
-def room(path: Path, free: FreeBytes = free_bytes) -> int:
+def room(path: Path) -> int:
     """Bytes a probe may use on the file system of `path`."""
-    return max(0, round((free(path) - RESERVE_BYTES) / (1 + RESERVE_SHARE)))
+    return max(0, round((free_bytes(path) - RESERVE_BYTES) / (1 + RESERVE_SHARE)))
 
 
-def place(
-    data: Sequence[Path], temp: Path | None, needed: int, free: FreeBytes = free_bytes
-) -> tuple[Path, list[str]]:
+def place(data: Sequence[Path], temp: Path | None, needed: int) -> tuple[Path, list[str]]:
     """Where to make the folder, and notes: `temp`, or a folder on the data's file system, or the
     usual temporary one, but none within the data.
 
@@ -49,17 +46,17 @@ def place(
     near = [Path(tempfile.gettempdir()), Path.cwd(), *folders[0].parents]
     usable = [
         path
-        for path in (each.expanduser().resolve() for each in ([temp] if temp is not None else near))
+        for path in (each.expanduser().resolve() for each in ([temp] if temp else near))
         if path.is_dir() and os.access(path, os.W_OK | os.X_OK)
         if not any(map(path.is_relative_to, folders))
     ]
     if not usable:
         raise UsageError(
             f"{clean(temp, 200)} is not a folder outside of the data that can be written to"
-            if temp is not None
+            if temp
             else "no folder outside of the data can be written to: name one with --temp"
         )
-    best = max(usable, key=lambda e: (e.stat().st_dev == device, min(needed, room(e, free))))
+    best = max(usable, key=lambda e: (e.stat().st_dev == device, min(needed, room(e))))
     if best.stat().st_dev == device:
         return best, []
     there, here = (file_system(path) or "unknown" for path in (folders[0], best))
@@ -105,7 +102,7 @@ def _handling(handler: Handler, numbers: Sequence[signal.Signals]) -> Iterator[N
         yield
     finally:
         for number, before in previous.items():
-            signal.signal(number, before if before is not None else signal.SIG_DFL)
+            signal.signal(number, before or signal.SIG_DFL)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

@@ -71,19 +71,19 @@ def find_data(source: Run | str | os.PathLike[str], seconds: float) -> Data:
 
 
 def _of_folder(path: Path, deadline: float) -> Data:
-    walk, shown = _walk([path], deadline, deep=True), clean(path, 200)
-    numbers = Counter(suffix_of(name) for name, _ in walk.files)
+    shown, (found, stopped, unreadable) = clean(path, 200), _walk([path], deadline, deep=True)
+    numbers = Counter(suffix_of(name) for name, _ in found)
     if not numbers:
-        why = f" ({walk.unreadable} folders cannot be read)" if walk.unreadable else ""
+        why = f" ({unreadable} folders cannot be read)" if unreadable else ""
         raise UsageError(f"there are no files in {shown}{why}")
     suffix = _commonest(numbers, shown)
-    others = len(walk.files) - numbers[suffix]
+    others = len(found) - numbers[suffix]
     notes = [f"{others:,} files of other kinds were left out"] if others else []
-    if walk.unreadable:
-        notes.append(f"{walk.unreadable:,} folders cannot be read and were left out")
-    files = _of_suffix(walk, suffix)
+    if unreadable:
+        notes.append(f"{unreadable:,} folders cannot be read and were left out")
+    files = _of_suffix(found, suffix)
     total = sum(size for _, size in files)
-    return Data(clean(path), suffix, files, len(files), total, (path,), walk.stopped, tuple(notes))
+    return Data(clean(path), suffix, files, len(files), total, (path,), stopped, tuple(notes))
 
 
 def _of_run(run: Run, deadline: float) -> Data:
@@ -109,8 +109,8 @@ def _of_run(run: Run, deadline: float) -> Data:
             f"the folders that run {run.id} read from{some} are not on this machine: name a folder "
             "instead"
         )
-    walk = _walk(folders, deadline, deep=False)
-    files = _of_suffix(walk, suffix)
+    found, stopped, _ = _walk(folders, deadline, deep=False)
+    files = _of_suffix(found, suffix)
     if not files:
         raise UsageError(
             f"the folders that run {run.id} read from hold no {suffix or 'such'} files any more"
@@ -127,12 +127,12 @@ def _of_run(run: Run, deadline: float) -> Data:
             f"the run was recorded on {clean(host, 60)}; its folders were found on this machine too"
         )
     return Data(
-        f"run {run.id}", suffix, files, count, total, folders, walk.stopped or more, tuple(notes)
+        f"run {run.id}", suffix, files, count, total, folders, stopped or more, tuple(notes)
     )
 
 
-def _of_suffix(walk: _Walk, suffix: str) -> tuple[File, ...]:
-    return tuple(sorted({each for each in walk.files if suffix_of(each[0]) == suffix}))
+def _of_suffix(found: Iterable[File], suffix: str) -> tuple[File, ...]:
+    return tuple(sorted({each for each in found if suffix_of(each[0]) == suffix}))
 
 
 def _opens(loader: LoaderRun) -> dict[str, int]:
@@ -164,39 +164,31 @@ def suffix_of(name: str) -> str:
     return os.path.splitext(name)[1].lower()  # noqa: PTH122 - a Path for each of many files costs more than the walk
 
 
-@dataclass
-class _Walk:
-    """A bounded walk in the order of names, so that the same folder gives the same files."""
-
-    files: list[File]
-    stopped: bool = False
-    unreadable: int = 0
-
-
-def _walk(roots: Iterable[Path], deadline: float, *, deep: bool) -> _Walk:
-    """The regular files in these folders, or below them."""
-    found, seen = _Walk([]), 0
+def _walk(roots: Iterable[Path], deadline: float, *, deep: bool) -> tuple[list[File], bool, int]:
+    """The regular files in these folders, or below them; whether the walk was stopped; how many
+    folders cannot be read. In the order of names, so that the same folder gives the same files."""
+    found: list[File] = []
+    seen = unreadable = 0
     waiting = [os.fspath(root) for root in roots][::-1]
     while waiting:
         try:
             with os.scandir(waiting.pop()) as entries:
                 some = sorted(islice(entries, MAX_ENTRIES + 1), key=lambda entry: entry.name)
         except OSError:
-            found.unreadable += 1
+            unreadable += 1
             continue
         below = []
         for entry in some:
             seen += 1
-            if seen > MAX_ENTRIES or (found.files and time.monotonic() > deadline):
-                found.stopped = True
-                return found
+            if seen > MAX_ENTRIES or (found and time.monotonic() > deadline):
+                return found, True, unreadable
             with suppress(OSError):  # gone meanwhile
                 if entry.name.startswith("."):
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     below.append(entry.path)
                 elif entry.is_file(follow_symlinks=False):
-                    found.files.append((entry.path, entry.stat(follow_symlinks=False).st_size))
+                    found.append((entry.path, entry.stat(follow_symlinks=False).st_size))
         if deep:
             waiting += reversed(below)
-    return found
+    return found, False, unreadable

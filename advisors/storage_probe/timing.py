@@ -55,26 +55,23 @@ def time_layouts(
         # Without cold files there is nothing to compare with.
         timed.cold_reason = make_cold(timed.layouts[0].files)
         with suppress(_Late):
-            for number in range(MAX_ROUNDS):
+            while timed.rounds < MAX_ROUNDS:
                 begun = time.monotonic()
                 _round(timed, decoder, decoded, rng, deadline)
-                timed.rounds += 1
-                if number + 1 >= PLANNED_ROUNDS and 2 * time.monotonic() - begun > deadline:
+                if timed.rounds >= PLANNED_ROUNDS and 2 * time.monotonic() - begun > deadline:
                     break
     finally:
         if collects:
             gc.enable()
-    for layout in timed.layouts:  # of a round that was broken off, no pair is whole
-        del layout.cold_s[timed.rounds :], layout.warm_s[timed.rounds :]
-    del timed.decode_s[timed.rounds :]
     return timed
 
 
 def _round(
     timed: Timed, decoder: Decoder | None, decoded: int, rng: random.Random, deadline: float
 ) -> None:
-    """Two passes over each layout, and one of decoding, with equal shares of the time."""
-    layouts, number = timed.layouts, timed.rounds
+    """Two passes over each layout, and one of decoding, with equal shares of the time. A round that
+    is broken off leaves no figures: not every pair is whole."""
+    layouts, number, passes = timed.layouts, timed.rounds, []
     left = SAFETY * (deadline - time.monotonic()) / max(1, PLANNED_ROUNDS - number)
     share_s = left / (2 * len(layouts) + bool(decoded))
     start = number % len(layouts)
@@ -87,8 +84,7 @@ def _round(
             # Nothing is in the page cache, then all of it is, and of a mapping all is mapped.
             cold_s, number_read = _pass(map(read, order), deadline, share_s)
             warm_s, _ = _pass(map(read, order[:number_read]), deadline)
-        layout.cold_s.append(cold_s if why is None else None)
-        layout.warm_s.append(warm_s)
+        passes.append((layout, cold_s if why is None else None, warm_s))
     if decoder is not None and decoded:
         spent: list[float] = []
         with layouts[0].format.open(layouts[0]) as read:
@@ -96,6 +92,10 @@ def _round(
             times = (_seconds(decoder, data) for data in samples)
             _pass(map(spent.append, times), deadline, share_s)
         timed.decode_s.append(sum(spent) / len(spent))
+    for layout, cold, warm in passes:
+        layout.cold_s.append(cold)
+        layout.warm_s.append(warm)
+    timed.rounds += 1
 
 
 def _pass(samples: Iterator[Any], deadline: float, share_s: float = math.inf) -> tuple[float, int]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from builders import RUN_ID, RunBuilder, epoch_row, loop
+from builders import RUN_ID, RunBuilder
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.cli import cli, main
-
-Capture = pytest.CaptureFixture[str]
+from started import LOADERSCOPE, Ended, here, ran
 
 SCRIPT = """
 import sys
@@ -30,67 +28,41 @@ if __name__ == "__main__":
 """
 
 
-@pytest.fixture
-def run(runs_dir: Path) -> RunBuilder:
-    run = RunBuilder(runs_dir)
-    rows = loop(60, wait_ms=5, fetch_ns=4_000_000)
-    run.process().loader(rows, epochs=[epoch_row(rows)])
-    return run
-
-
-def command(*args: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **env}
-    call = [sys.executable, "-m", "loaderscope", *args]
-    return subprocess.run(
-        call, env=env, cwd=cwd, capture_output=True, text=True, timeout=250, check=False
-    )
+def command(*args: object, cwd: Path | None = None, **env: str) -> Ended:
+    return ran([*LOADERSCOPE, *args], env=here(**env), cwd=cwd)
 
 
 # report
 
 
 @pytest.mark.parametrize("name", ["latest", RUN_ID, RUN_ID[:10]])
-def test_report_shows_the_run_by_any_of_its_names(
-    run: RunBuilder, name: str, capsys: Capture
-) -> None:
-    assert main(["report", name]) == 0
-    out = capsys.readouterr().out
+def test_report_shows_the_run_by_any_of_its_names(run, name, shows):
+    out = shows("report", name)
     assert "input-bound" in out.splitlines()[0]
     assert RUN_ID in out
 
 
-def test_report_in_ten_seconds_in_full_and_one_piece_of_advice(
-    run: RunBuilder, capsys: Capture
-) -> None:
-    assert main(["report"]) == 0
-    brief = capsys.readouterr().out
-    assert main(["report", "--full"]) == 0
-    assert "What recording cost" in capsys.readouterr().out
+def test_report_in_ten_seconds_in_full_and_one_piece_of_advice(run, shows, fails):
+    brief = shows("report")
+    assert "What recording cost" in shows("report", "--full")
     assert len(brief.splitlines()) <= 40 and "What recording cost" not in brief
-    assert main(["report", "--advice", "9"]) == 2
-    assert "there is no advice 9" in capsys.readouterr().err
-    assert main(["report", "--full", "--format", "json"]) == 2
-    assert "--full and --advice are for text: json has all of it" in capsys.readouterr().err
+    assert "there is no advice 9" in fails("report", "--advice", "9")
+    said = fails("report", "--full", "--format", "json")
+    assert "--full and --advice are for text: json has all of it" in said
 
 
-def test_report_as_json_is_a_report(run: RunBuilder, capsys: Capture) -> None:
-    assert main(["report", str(run.path), "--format", "json"]) == 0
-    report = Report.from_json(capsys.readouterr().out)
+def test_report_as_json_is_a_report(run, shows):
+    report = Report.from_json(shows("report", str(run.path), "--format", "json"))
     assert report.loaders[0].batches == 60
 
 
-def test_colours_and_width_follow_the_environment(
-    run: RunBuilder, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    main(["report"])
-    assert "\x1b" not in capsys.readouterr().out  # not a terminal
+def test_colours_and_width_follow_the_environment(run, shows, monkeypatch):
+    assert "\x1b" not in shows("report")  # not a terminal
     monkeypatch.setenv("FORCE_COLOR", "1")
-    main(["report"])
-    assert "\x1b[" in capsys.readouterr().out
+    assert "\x1b[" in shows("report")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "60")
-    main(["report"])
-    out = capsys.readouterr().out
+    out = shows("report")
     assert "\x1b" not in out
     # Code to paste is never wrapped: it is left out here.
     prose = out.partition("What to do")[0] + out.partition("Where each batch's time goes")[2]
@@ -99,9 +71,8 @@ def test_colours_and_width_follow_the_environment(
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_any_output_encoding_will_do(run: RunBuilder, encoding: str) -> None:
-    (run.path / "p4000-0" / "loader0.json").write_text(
-        '{"format": 1, "name": "Bilder \\u00e4\\u4e2d"}'
-    )
+    named = '{"format": 1, "name": "Bilder \\u00e4\\u4e2d"}'
+    (run.path / "p4000-0" / "loader0.json").write_text(named)
     done = command("report", PYTHONIOENCODING=encoding)
     assert (done.returncode, done.stderr) == (0, "")
     assert "input-bound" in done.stdout
@@ -109,12 +80,8 @@ def test_any_output_encoding_will_do(run: RunBuilder, encoding: str) -> None:
 
 @pytest.mark.parametrize("verb", ["report", "list"])
 def test_a_reader_that_has_seen_enough(run: RunBuilder, verb: str) -> None:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    command = [sys.executable, "-m", "loaderscope", verb]
-    with subprocess.Popen(
-        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None and process.stderr is not None
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([*LOADERSCOPE, verb], env=here(), **pipes) as process:
         process.stdout.close()  # as head and less do
         assert process.stderr.read() == ""
     assert process.returncode == 0
@@ -124,43 +91,31 @@ def test_a_reader_that_has_seen_enough(run: RunBuilder, verb: str) -> None:
 
 
 @pytest.mark.parametrize("written", [b'{"format": 7}', b"\xff\xfe{", None])
-def test_unreadable_directories_exit_with_2(
-    run: RunBuilder, capsys: Capture, written: bytes | None
-) -> None:
-    path = run.path / "run.json"
-    if written is None:
-        path.unlink()
-    else:
-        path.write_bytes(written)
-    assert main(["report"]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("loaderscope: ")
-    assert captured.err.count("\n") == 1
+def test_unreadable_directories_exit_with_2(run, fails, written):
+    (run.path / "run.json").unlink()
+    if written is not None:
+        (run.path / "run.json").write_bytes(written)
+    fails("report")
 
 
 @pytest.mark.parametrize(
     "args",
     [
-        ["report", "nope"],
-        ["report", "/nonexistent/run"],
-        ["report", "--format", "xml"],
-        ["report", "latest", "extra"],
-        ["report", "-o", "/nonexistent/dir/x"],
-        ["list", "-n", "0"],
-        ["rules", "nope"],
-        ["rules", "num-workers", "extra"],
-        ["run"],
-        ["run", "--no-such-option"],
-        ["run", "/nonexistent/script.py"],
-        ["frobnicate"],
-        ["--frobnicate"],
+        "report --format xml",
+        "report latest extra",
+        "report -o /nonexistent/dir/x",
+        "list -n 0",
+        "rules num-workers extra",
+        "run",
+        "run --no-such-option",
+        "run /nonexistent/script.py",
+        "frobnicate",
+        "--frobnicate",
     ],
 )
-def test_wrong_arguments_exit_with_2_and_one_sentence(run: RunBuilder, args: list[str]) -> None:
-    done = command(*args)
-    assert done.returncode == 2
-    assert done.stdout == ""
+def test_wrong_arguments_exit_with_2_and_one_sentence(run: RunBuilder, args: str) -> None:
+    done = command(*args.split())
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("loaderscope: ")
     assert len(done.stderr.strip().splitlines()) == 1
 
@@ -168,20 +123,14 @@ def test_wrong_arguments_exit_with_2_and_one_sentence(run: RunBuilder, args: lis
 # list, help, doctor
 
 
-def test_list(
-    run: RunBuilder, runs_dir: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_list(run, runs_dir, shows, monkeypatch):
     RunBuilder(runs_dir, "20250201-000000-ffffff", argv=["evil\x1b[2J.py"])
     (runs_dir / "20250101-000000-000000").mkdir()
     monkeypatch.setenv("COLUMNS", "100")
-    assert main(["list"]) == 0
-    *lines, where = capsys.readouterr().out.splitlines()
+    *lines, where = shows("list").splitlines()
     assert where == f"in {runs_dir}"
-    assert [line.split()[0] for line in lines[1:]] == [
-        "20250201-000000-ffffff",
-        RUN_ID,
-        "20250101-000000-000000",
-    ]
+    ids = ["20250201-000000-ffffff", RUN_ID, "20250101-000000-000000"]
+    assert [line.split()[0] for line in lines[1:]] == ids
     assert "train.py --lr 0.1" in lines[2]
     assert "unreadable" in lines[3]
     assert all(line.isprintable() and len(line) <= 100 for line in lines)
@@ -196,14 +145,13 @@ def test_list(
         (["top"], 2, "nothing has been recorded"),
     ],
 )
-def test_where_nothing_was_recorded(capsys: Capture, args: list[str], code: int, said: str) -> None:
+def test_where_nothing_was_recorded(capsys, args, code, said):
     assert main(args) == code
-    captured = capsys.readouterr()
-    assert said in (captured.err if code else captured.out)
+    assert said in capsys.readouterr()[code // 2]
 
 
 @pytest.mark.parametrize(
-    "verb", ["run", "report", "size", "try", "list", "rules", "demo", "doctor"]
+    "verb", ["run", "report", "size", "stacks", "try", "list", "rules", "demo", "doctor"]
 )
 def test_every_verb_has_help_with_an_example(verb: str) -> None:
     result = CliRunner().invoke(cli, [verb, "--help"])
@@ -213,11 +161,16 @@ def test_every_verb_has_help_with_an_example(verb: str) -> None:
     assert max(map(len, result.output.splitlines())) <= 80
 
 
-def test_doctor_names_every_check(capsys: Capture) -> None:
+def test_verbs_are_listed_in_the_order_in_which_one_needs_them(shows) -> None:
+    verbs = shows("--help")
+    at = [verbs.index(f"\n  {verb} ") for verb in ("top", "report", "stacks", "compare")]
+    assert at == sorted(at)
+
+
+def test_doctor_names_every_check(shows) -> None:
     from loaderscope.profiler.doctor import checks
 
-    assert main(["doctor"]) == 0
-    out = " ".join(capsys.readouterr().out.split())
+    out = " ".join(shows("doctor").split())
     for check in checks():
         assert f"{check.name}:" in out
 
@@ -225,25 +178,21 @@ def test_doctor_names_every_check(capsys: Capture) -> None:
 # rules
 
 
-def test_rules_lists_every_rule_with_its_summary(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rules_lists_every_rule_with_its_summary(shows, monkeypatch):
     from loaderscope.advisors.rules import all_rules
 
     monkeypatch.setenv("COLUMNS", "120")
-    assert main(["rules"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = shows("rules").splitlines()
     assert max(map(len, lines)) <= 120
     shown = " ".join(" ".join(lines).split())
     for rule in all_rules():
         assert f"{rule.name} {rule.kind} {rule.summary}" in shown
 
 
-def test_one_rule_is_printed_as_documented(capsys: Capture) -> None:
+def test_one_rule_is_printed_as_documented(shows) -> None:
     from loaderscope.advisors.rules import rule
 
-    assert main(["rules", "num-workers"]) == 0
-    out = capsys.readouterr().out
+    out = shows("rules", "num-workers")
     assert out.startswith("num-workers (speed)\n")
     assert rule("num-workers").doc in out
 
@@ -256,58 +205,47 @@ def test_one_rule_is_printed_as_documented(capsys: Capture) -> None:
         ("xyzzy", "`loaderscope rules` lists them"),
     ],
 )
-def test_an_unknown_rule_names_the_nearest(capsys: Capture, name: str, said: str) -> None:
-    assert main(["rules", name]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert said in captured.err
-    assert captured.err.count("\n") == 1
+def test_an_unknown_rule_names_the_nearest(fails, name, said):
+    assert said in fails("rules", name)
 
 
 # run
 
 
 @pytest.fixture
-def script(tmp_path: Path) -> Path:
-    path = tmp_path / "train.py"
-    path.write_text(SCRIPT)
-    return path
+def scripts(tmp_path: Path) -> Path:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "plain.py").write_text("print('hello')")
+    return tmp_path
 
 
-@pytest.mark.parametrize("code", [0, 3])
+@pytest.mark.parametrize(
+    ("arguments", "code", "printed", "said"),
+    [
+        ("train.py --quiet -m --runs x -- 0", 0, "--quiet -m --runs x -- 0", "50 batches"),
+        ("train.py --quiet -m --runs x -- 3", 3, "--quiet -m --runs x -- 3", "50 batches"),
+        ("-m train -q 0", 0, "-q 0", "50 batches"),
+        ("plain.py", 0, None, "nothing was recorded"),
+    ],
+)
 def test_run_leaves_the_scripts_output_and_exit_code_alone(
-    script: Path, runs_dir: Path, code: int
-) -> None:
-    done = command("run", str(script), "--quiet", "-m", "--runs", "x", "--", str(code))
+    arguments, code, printed, said, scripts, runs_dir
+):
+    done = command("run", *arguments.split(), cwd=scripts)
     assert done.returncode == code
-    assert done.stdout == f"args ['--quiet', '-m', '--runs', 'x', '--', '{code}']\n"
-    assert "50 batches" in done.stderr
-    assert len(list(runs_dir.iterdir())) == 1
+    assert done.stdout == (f"args {printed.split()}\n" if printed else "hello\n")
+    assert said in done.stderr
+    assert len(list(runs_dir.glob("*"))) == (1 if printed else 0)
 
 
-def test_run_quietly_into_another_folder(script: Path, tmp_path: Path) -> None:
-    done = command("run", "-q", "--runs", str(tmp_path / "other"), str(script), "0")
+def test_run_quietly_into_another_folder(scripts: Path) -> None:
+    done = command("run", "-q", "--runs", "other", "train.py", "0", cwd=scripts)
     assert (done.returncode, done.stderr) == (0, "")
-    assert len(list((tmp_path / "other").iterdir())) == 1
+    assert len(list((scripts / "other").iterdir())) == 1
 
 
-def test_run_a_module(script: Path) -> None:
-    done = command("run", "-m", "train", "-q", "0", cwd=script.parent)
-    assert done.returncode == 0
-    assert done.stdout == "args ['-q', '0']\n"
-    assert "50 batches" in done.stderr
-
-
-def test_run_a_script_without_a_loader(tmp_path: Path) -> None:
-    path = tmp_path / "plain.py"
-    path.write_text("print('hello')")
-    done = command("run", str(path))
-    assert (done.returncode, done.stdout) == (0, "hello\n")
-    assert "nothing was recorded" in done.stderr
-
-
-def test_report_of_a_recorded_run(script: Path) -> None:
-    command("run", "-q", str(script), "0")
+def test_report_of_a_recorded_run(scripts: Path) -> None:
+    command("run", "-q", "train.py", "0", cwd=scripts)
     report = json.loads(command("report", "--format", "json").stdout)
     assert report["loaders"][0]["batches"] == 50
     assert report["run"]["state"] == "finished"

@@ -5,30 +5,22 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from builders import RunBuilder, loop
-from loaderscope.cli import main
+from started import here, ran
 
 VERBS = (
-    ["report", "{}"],
-    ["report", "{}", "--format", "json"],
-    ["report", "{}", "--format", "md"],
-    ["report", "{}", "--format", "html"],
-    ["report", "{}", "--format", "perfetto"],
-    ["report", "{}", "--format", "speedscope"],
-    ["report", "{}", "--format", "parquet", "-o", "tables"],
-    ["report", "{}", "--probe", "train:make_loader"],
-    ["top", "{}"],
-    ["stacks", "{}"],
-    ["stacks", "{}", "-o", "s.json"],
-    ["compare", "{}", "{}"],
-    ["compare", "{}", "{}", "--format", "html"],
-    ["compare", "{}", "{}", "--format", "json"],
+    "report {}",
+    *(f"report {{}} --format {each}" for each in ("json", "md", "html", "perfetto", "speedscope")),
+    "report {} --format parquet -o tables",
+    "report {} --probe train:make_loader",
+    "top {}",
+    "stacks {}",
+    "stacks {} -o s.json",
+    *(f"compare {{}} {{}} --format {each}" for each in ("text", "html", "json")),
 )
 NO_RUNS = {
     "nosuchrun": "there is no run nosuchrun in ",
@@ -59,49 +51,32 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def is_one_sentence(code: int, out: str, err: str, begins: str) -> None:
-    assert code == 2
-    assert out == ""
-    assert err.startswith(f"loaderscope: {begins}")
-    assert err.count("\n") == 1
-    assert err.endswith("\n")
+def of(verb: str, name: str) -> list[str]:
+    """The arguments with this name of a run."""
+    return [part.format(name) for part in verb.split()]
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
-def test_what_is_no_run(verb: list[str], places: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_is_no_run(verb, places, fails):
     for name, begins in NO_RUNS.items():
-        code = main([name if part == "{}" else part for part in verb])
-        out, err = capsys.readouterr()
-        is_one_sentence(code, out, err, begins)
+        assert fails(*of(verb, name)).startswith(begins)
 
 
-def test_probing_storage_of_what_is_no_run(
-    places: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_probing_storage_of_what_is_no_run(places, fails):
     """A folder is data there, not a run; and no name at all is the folder one is in."""
     names = {name: says for name, says in NO_RUNS.items() if name}
     names |= {"file": "file is a file", "./file": "./file is a file", "empty": "there are no files"}
     for name, says in names.items():
-        code = main(["probe-storage", name])
-        out, err = capsys.readouterr()
-        is_one_sentence(code, out, err, says)
+        assert fails("probe-storage", name).startswith(says)
 
 
 @pytest.mark.parametrize(
-    "verb", [["list"], ["report"], ["top"], ["stacks"], ["compare", "latest"], ["probe-storage"]]
+    "verb", ["list", "report", "top", "stacks", "compare latest", "probe-storage"]
 )
-def test_a_folder_of_runs_that_is_none(
-    verb: list[str],
-    places: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_folder_of_runs_that_is_none(verb, places, monkeypatch, fails):
     monkeypatch.setenv("LOADERSCOPE_DIR", str(places / "file"))
-    code = main(verb)
-    out, err = capsys.readouterr()
-    is_one_sentence(
-        code, out, err, f"the folder of runs {places / 'file'} cannot be read: Not a directory"
-    )
+    says = f"the folder of runs {places / 'file'} cannot be read: Not a directory"
+    assert fails(*verb.split()).startswith(says)
 
 
 def unprivileged() -> list[str] | None:
@@ -111,11 +86,7 @@ def unprivileged() -> list[str] | None:
     setpriv = shutil.which("setpriv")
     without = "-dac_override,-dac_read_search"
     command = [setpriv or "", f"--bounding-set={without}", f"--inh-caps={without}"]
-    works = (
-        setpriv
-        and subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
-    )
-    return command if works else None
+    return command if setpriv and not ran([*command, "true"]).returncode else None
 
 
 READ_ALL = """
@@ -135,22 +106,14 @@ def test_folders_that_cannot_be_read(places: Path) -> None:
     command = unprivileged()
     if command is None:
         pytest.skip("permissions do not bind root, and setpriv cannot change that here")
-    (places / "locked" / "run.json").write_text('{"format": 1}')
-    (places / "described" / "run.json").write_text('{"format": 1}')
+    for name in UNREADABLE:
+        (places / name / "run.json").write_text('{"format": 1}')
     (places / "described" / "run.json").chmod(0)
     (places / "locked").chmod(0)
-    asked = [
-        [name if part == "{}" else part for part in verb] for verb in VERBS for name in UNREADABLE
-    ]
+    asked = [of(verb, name) for verb in VERBS for name in UNREADABLE]
+    read_all = [*command, sys.executable, "-c", READ_ALL, json.dumps(asked)]
     try:
-        result = subprocess.run(
-            [*command, sys.executable, "-c", READ_ALL, json.dumps(asked)],
-            capture_output=True,
-            text=True,
-            timeout=200,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            check=True,
-        )
+        result = ran(read_all, env=here(), check=True)
     finally:
         (places / "locked").chmod(0o700)
     assert result.stdout == ""
@@ -159,33 +122,14 @@ def test_folders_that_cannot_be_read(places: Path) -> None:
         for arguments in asked
         for line in (json.dumps(arguments), f"loaderscope: {UNREADABLE[arguments[1]]}", "2")
     ]
-    folder = (
-        f"loaderscope: the folder of runs {places / 'locked'} cannot be read: Permission denied"
-    )
-    expected += [
-        line for verb in ("list", "report", "top", "stacks") for line in (verb, folder, "2")
-    ]
+    folder = f"the folder of runs {places / 'locked'} cannot be read: Permission denied"
+    for verb in ("list", "report", "top", "stacks"):
+        expected += [verb, f"loaderscope: {folder}", "2"]
     assert result.stderr.splitlines() == expected
 
 
-def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert main(arguments) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith("loaderscope: ")
-    assert err.count("\n") == 1
-    return err
-
-
-def test_no_terminal(capsys: pytest.CaptureFixture[str], runs_dir: Path) -> None:
-    RunBuilder(runs_dir).process().loader(loop(3))
-    assert "needs a terminal" in said(capsys, "top")
-    assert "needs a terminal" in said(capsys, "run", "--live", "train.py")
+def test_no_terminal(run, fails, shows, runs_dir):
+    assert "needs a terminal" in fails("top")
+    assert "needs a terminal" in fails("run", "--live", "train.py")
     assert not list(runs_dir.glob("2026*"))
-
-
-def test_both_are_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
-    assert "top" in capsys.readouterr().out
-    assert main(["run", "--help"]) == 0
-    assert "--live" in capsys.readouterr().out
+    assert "--live" in shows("run", "--help")

@@ -7,15 +7,14 @@ import json
 import os
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from builders import RunBuilder, loop
 from loaderscope.cli import main
+from started import LOADERSCOPE, here, until
 
 Capture = pytest.CaptureFixture[str]
 
@@ -62,38 +61,20 @@ def test_as_json_and_into_a_file(data: Path, temp: Path, tmp_path: Path, capsys:
         ([".", "--seconds", "0"], "seconds"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(
-    arguments: list[str],
-    says: str,
-    runs_dir: Path,
-    capsys: Capture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    RunBuilder(runs_dir).process().loader(loop(5))
+def test_what_cannot_be_done_is_one_sentence(arguments, says, run, runs_dir, fails, monkeypatch):
     monkeypatch.chdir(runs_dir)
-    assert main(["probe-storage", *arguments]) == 2
-    err = capsys.readouterr().err
-    assert says in err
-    assert err.count("\n") == 1
+    assert says in fails("probe-storage", *arguments)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_leaves_nothing_behind(
-    number: signal.Signals, code: int, data: Path, temp: Path
-) -> None:
+def test_a_signal_leaves_nothing_behind(number, code, data, temp):
     for n in range(100):  # so much that the probe cannot have ended before the signal
         np.save(data / f"large-{n}.npy", np.full((64, 1024), n))
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    options = ["probe-storage", str(data), "--temp", str(temp), "--seconds", "14"]
-    command = [sys.executable, "-m", "loaderscope", *options]
-    with subprocess.Popen(
-        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        until = time.monotonic() + 120
-        while not list(temp.glob("*/*")):  # it copies
-            assert time.monotonic() < until
-            assert process.poll() is None
-            time.sleep(0.01)
+    command = [*LOADERSCOPE, "probe-storage", data, "--temp", temp, "--seconds", "14"]
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=here(), **pipes) as process:
+        until(lambda: process.poll() is not None or list(temp.glob("*/*")), "it copies")
+        assert process.poll() is None
         process.send_signal(number)
         _, err = process.communicate(timeout=100)
     assert process.returncode == code

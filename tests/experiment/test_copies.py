@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from loaderscope.experiment import copies as copying
 from loaderscope.experiment.change import Change
 from loaderscope.experiment.copies import Copies, make_copies
 from loaderscope.profiler.base.errors import UsageError
+from made_projects import lay
 from started import ran
 
 DIFF = """\
@@ -23,9 +23,8 @@ DIFF = """\
 
 
 def git(folder: Path, *arguments: str) -> str:
-    named = ["-c", "user.email=a@b.example", "-c", "user.name=a", *arguments]
-    told = ran(["git", *named], cwd=folder, check=True)
-    return told.stdout
+    named = ["git", "-c", "user.email=a@b.example", "-c", "user.name=a", *arguments]
+    return ran(named, cwd=folder, check=True).stdout
 
 
 def files(folder: Path) -> dict[str, tuple[float, bytes]]:
@@ -37,13 +36,9 @@ def files(folder: Path) -> dict[str, tuple[float, bytes]]:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     root = tmp_path / "project"
-    (root / "package").mkdir(parents=True)
-    (root / "data").mkdir()
-    (root / "train.py").write_text("print(1)\n")
-    (root / "package/__init__.py").write_text("")
-    (root / "data/large.bin8").write_bytes(bytes(copying.SMALL_BYTES + 1))
-    (root / "data/small.txt").write_text("x")
-    (root / "last.pt").write_bytes(bytes(copying.SMALL_BYTES + 1))
+    large = "x" * (copying.SMALL_BYTES + 1)
+    lay(root, {"train.py": "print(1)\n", "package/__init__.py": "", "last.pt": large})
+    lay(root, {"data/large.bin8": large, "data/small.txt": "x"})
     (root / "inner").symlink_to("package")
     (tmp_path / "elsewhere").mkdir()
     (root / "outer").symlink_to("../elsewhere")
@@ -52,7 +47,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def repository(project: Path) -> Path:
-    (project / ".gitignore").write_text("data/\nlast.pt\n")
+    lay(project, {".gitignore": "data/\nlast.pt\n"})
     git(project, "init", "-q", "-b", "main")
     git(project, "add", ".")
     git(project, "commit", "-q", "-m", "first")
@@ -65,11 +60,14 @@ def made(tmp_path: Path, change: Change) -> Copies:
     return make_copies(change, into)
 
 
+def texts(found: Copies, name: str) -> tuple[str, str]:
+    return (found.before / name).read_text(), (found.after / name).read_text()
+
+
 def test_code_is_copied_and_large_data_linked(project: Path, tmp_path: Path) -> None:
     before = files(project)
     found = made(tmp_path, Change(project, patch=DIFF))
-    assert (found.before / "train.py").read_text() == "print(1)\n"
-    assert (found.after / "train.py").read_text() == "print(2)\n"
+    assert texts(found, "train.py") == ("print(1)\n", "print(2)\n")
     for side in (found.before, found.after):
         assert (side / "data/large.bin8").resolve() == (project / "data/large.bin8")
         assert not (side / "data/small.txt").is_symlink()
@@ -84,30 +82,26 @@ def test_code_is_copied_and_large_data_linked(project: Path, tmp_path: Path) -> 
 
 
 def test_a_large_file_that_the_patch_changes_is_copied(project: Path, tmp_path: Path) -> None:
-    with (project / "data/large.txt").open("w") as file:
-        file.write("old\n" + "x\n" * (copying.SMALL_BYTES // 2 + 1))
+    lay(project, {"data/large.txt": "old\n" + "x\n" * (copying.SMALL_BYTES // 2 + 1)})
     patch = "--- data/large.txt\n+++ data/large.txt\n@@ -1,2 +1,2 @@\n-old\n+new\n x\n"
     found = made(tmp_path, Change(project, patch=patch))
-    assert (found.after / "data/large.txt").read_text().startswith("new")
+    assert texts(found, "data/large.txt")[1].startswith("new")
     assert (project / "data/large.txt").read_text().startswith("old")
 
 
 def test_a_folder_of_very_many_files_is_linked(project, tmp_path, monkeypatch):
     monkeypatch.setattr(copying, "MOST_HERE", 20)
-    for number in range(30):
-        (project / f"data/{number}.txt").write_text("x")
+    lay(project, {f"data/{number}.txt": "x" for number in range(30)})
     found = made(tmp_path, Change(project, patch=DIFF))
     assert (found.before / "data").is_symlink() and "data/" in found.linked
 
 
 def test_a_repository_is_left_as_it_is_and_each_copy_has_its_own(repository, tmp_path):
-    (repository / "package/__init__.py").write_text("changed = 1\n")
-    (repository / "untracked.py").write_text("new = 1\n")
+    lay(repository, {"package/__init__.py": "changed = 1\n", "untracked.py": "new = 1\n"})
     git(repository, "status")  # git itself writes its index here
     before = files(repository)
     found = made(tmp_path, Change(repository, revision="HEAD"))
-    assert (found.before / "package/__init__.py").read_text() == ""
-    assert (found.after / "package/__init__.py").read_text() == "changed = 1\n"
+    assert texts(found, "package/__init__.py") == ("", "changed = 1\n")
     assert not (found.before / "untracked.py").exists()
     assert (found.after / "untracked.py").exists()
     assert (found.before / "data/large.bin8").exists()  # what git ignores lies beside both
@@ -126,11 +120,9 @@ def test_a_repository_is_left_as_it_is_and_each_copy_has_its_own(repository, tmp
 
 def test_two_folders(project: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
-    other.mkdir()
-    (other / "train.py").write_text("print(3)\n")
+    lay(other, {"train.py": "print(3)\n"})
     found = made(tmp_path, Change(project, other=other))
-    assert (found.before / "train.py").read_text() == "print(1)\n"
-    assert (found.after / "train.py").read_text() == "print(3)\n"
+    assert texts(found, "train.py") == ("print(1)\n", "print(3)\n")
 
 
 HOSTILE = {
@@ -149,8 +141,7 @@ HOSTILE = {
 @pytest.mark.parametrize("patch", HOSTILE.values(), ids=HOSTILE)
 def test_a_patch_reaches_nothing_outside_of_the_copy(patch, project, tmp_path):
     victim = tmp_path / "into" / "victim.py"
-    os.makedirs(victim.parent)
-    victim.write_text("print(1)\n")
+    lay(victim.parent, {victim.name: "print(1)\n"})
     with pytest.raises(UsageError, match="does not apply"):
         make_copies(Change(project, patch=patch.replace("VICTIM", str(victim)[1:])), victim.parent)
     assert victim.read_text() == "print(1)\n"
@@ -170,7 +161,7 @@ def test_a_patch_reaches_nothing_outside_of_the_copy(patch, project, tmp_path):
 )
 def test_what_cannot_be_made_is_said(change, said, project, tmp_path):
     with pytest.raises(UsageError, match=said):
-        made(tmp_path, Change(project, **change))  # type: ignore[arg-type]
+        made(tmp_path, Change(project, **change))
 
 
 def test_no_such_commit(repository: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import psutil
 import pytest
 
 from loaderscope.cli.try_ import try_verb
+from made_projects import lay
 from started import LOADERSCOPE, PATIENCE_S, Ended, here, ran, until
 
 TRAIN = """\
@@ -76,17 +78,10 @@ if __name__ == "__main__":
 @pytest.fixture
 def project() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="try-") as folder:  # sockets need short paths
-        yield laid_out(Path(folder).resolve() / "project")
-
-
-def laid_out(root: Path) -> Path:
-    (root / "src/lib").mkdir(parents=True)
-    (root / "src/lib/__init__.py").write_text("")
-    (root / "src/lib/data.py").write_text(DATA)
-    (root / "train.py").write_text(TRAIN)
-    (root / "data.txt").write_text("original")
-    (root / "change.diff").write_text(FASTER)
-    return root
+        root = Path(folder).resolve() / "project"
+        lay(root, {"src/lib/__init__.py": "", "src/lib/data.py": DATA, "train.py": TRAIN})
+        lay(root, {"data.txt": "original", "change.diff": FASTER})
+        yield root
 
 
 def environment(root: Path) -> dict[str, str]:
@@ -96,29 +91,17 @@ def environment(root: Path) -> dict[str, str]:
     return {**found, "PYTHONPATH": os.pathsep.join([str(root / "src"), found["PYTHONPATH"]])}
 
 
-def tried(root: Path, *arguments: str, given: str = "") -> Ended:
-    done = ran([*LOADERSCOPE, "try", *arguments], cwd=root, env=environment(root), input=given)
+def tried(root: Path, arguments: str, given: str) -> Ended:
+    line = [*LOADERSCOPE, "try", *arguments.split()]
+    done = ran(line, cwd=root, env=environment(root), input=given)
     assert not list((root.parent / "tmp").glob("loaderscope-try-*"))
     assert "Traceback" not in done.stderr
     return done
 
 
 def test_same_batches_and_faster(project: Path) -> None:
-    done = tried(
-        project,
-        "train.py",
-        "--patch",
-        "-",
-        "--yes",
-        "--format",
-        "json",
-        "--budget",
-        "40",
-        "--",
-        "--epochs",
-        "500",
-        given=FASTER,
-    )
+    options = "train.py --patch - --yes --format json --budget 40 -- --epochs 500"
+    done = tried(project, options, FASTER)
     found = json.loads(done.stdout)
     first = ["same_batches", "compared", "first_difference", "factor", "error"]
     assert list(found)[:5] == first and done.returncode == 0, done.stderr
@@ -128,82 +111,77 @@ def test_same_batches_and_faster(project: Path) -> None:
     assert found["factor"]["mid"] > 1.5
     assert any("sets no seed" in note for note in found["notes"])
     assert (project / "data.txt").read_text() == "original"
-    assert sorted(path.name for path in project.iterdir()) == [
-        "change.diff",
-        "data.txt",
-        "src",
-        "train.py",
-    ]
+    laid = {"change.diff", "data.txt", "src", "train.py"}
+    assert {path.name for path in project.iterdir()} == laid
     assert not (project.parent / "at_end").exists()  # it ended as by a power cut
 
 
 def test_other_values_are_named_and_so_is_what_is_random_by_itself(project: Path) -> None:
     data = project / "src/lib/data.py"
     patch = FASTER.replace("+        time.sleep(0.001)", "+        index = index + 1")
-    options = ("--patch", "-", "--yes", "--budget", "2", "train.py", "--epochs", "500")
-    done = tried(project, *options, given=patch)
+    options = "--patch - --yes --budget 2 train.py --epochs 500"
+    done = tried(project, options, patch)
     assert done.returncode == 1, done.stderr
     assert done.stdout.startswith("different from batch 0 on: other values in the batch (Tensor")
     assert "from run to run" not in done.stdout
     data.write_text(DATA.replace("torch.rand(3)", "time.time_ns()"))
     patch = patch.replace("torch.rand(3)", "time.time_ns()")
-    done = tried(project, *options, given=patch)
+    done = tried(project, options, patch)
     assert done.returncode == 1 and "they differ from run to run, too" in done.stdout
 
 
 FAILS = {
-    "no patch": (["--patch", "gone.diff", "x.py"], "the patch gone.diff cannot be read"),
-    "no change": (["--yes", "x.py"], "which change?"),
-    "two changes": (["--patch", "-", "--against", "HEAD", "x.py"], "which change?"),
-    "one folder": (["--a", ".", "x.py"], "say both --a DIR and --b DIR"),
-    "no script": (["--patch", "-"], "which script?"),
-    "no such script": (["--patch", "-", "-y", "gone.py"], "there is no script 'gone.py' here"),
-    "not asked": (["--patch", "-", "x.py"], "say --yes to run it"),
-    "elsewhere": (["--patch", "-", "-y", "../y.py"], "call it from its project's folder"),
-    "no git": (["--against", "HEAD", "-y", "x.py"], "lies in none"),
+    "no patch": ("--patch gone.diff x.py", "the patch gone.diff cannot be read"),
+    "no change": ("--yes x.py", "which change?"),
+    "two changes": ("--patch - --against HEAD x.py", "which change?"),
+    "one folder": ("--a . x.py", "say both --a DIR and --b DIR"),
+    "no script": ("--patch -", "which script?"),
+    "no such script": ("--patch - -y gone.py", "there is no script 'gone.py' here"),
+    "not asked": ("--patch - x.py", "say --yes to run it"),
+    "elsewhere": ("--patch - -y ../y.py", "call it from its project's folder"),
 }
 
 
 @pytest.mark.parametrize(("arguments", "said"), FAILS.values(), ids=FAILS)
 def test_what_cannot_be_tried_is_one_sentence(arguments, said, project):
-    (project / "x.py").write_text(SHORT)
-    (project.parent / "y.py").write_text(SHORT)
-    done = tried(project, *arguments, given=FASTER)
+    lay(project, {"x.py": SHORT, "../y.py": SHORT})
+    done = tried(project, arguments, FASTER)
     assert done.returncode == 2 and said in done.stderr and len(done.stderr.splitlines()) == 1
-    done = tried(project, "--format", "json", *arguments, given=FASTER)
+    done = tried(project, f"--format json {arguments}", FASTER)
     if done.stdout:
         assert said in json.loads(done.stdout)["error"]
 
 
-def short_change(old: str, new: str) -> str:
-    lines = f"-        {old}\n+        {new}\n"
-    return f'--- x.py\n+++ x.py\n@@ -6,2 +6,2 @@\n{lines}     print("done")\n'
+FAILED = "the script {} ended with exit code 1: ZeroDivisionError: division by zero"
+EMPTY = SHORT.replace("DataLoader(list(range(40)), batch_size=4)", "()")
 
 
-def test_a_script_that_fails_or_has_no_loader(project: Path) -> None:
+@pytest.mark.parametrize(
+    ("script", "old", "new", "said"),
+    [
+        (SHORT, "pass", "4 / 0", FAILED.format("with the change")),
+        (SHORT.replace("pass", "4 / 0"), "4 / 0", "pass", FAILED.format("as it is")),
+        (EMPTY, "pass", "value", "the script as it is iterates over no DataLoader"),
+    ],
+)
+def test_a_script_that_fails_or_has_no_loader(project, script, old, new, said):
     """One side, the other, or none that hands over a batch."""
-    (project / "x.py").write_text(SHORT)
-    done = tried(project, "x.py", "--patch", "-", "-y", given=short_change("pass", "4 / 0"))
-    assert done.returncode == 2, done.stdout
-    assert done.stderr.startswith("loaderscope: the script with the change ended with exit code 1:")
-    assert done.stderr.endswith(": ZeroDivisionError: division by zero\n")
-    (project / "x.py").write_text(SHORT.replace("pass", "4 / 0"))
-    done = tried(project, "x.py", "--patch", "-", "-y", given=short_change("4 / 0", "pass"))
-    assert done.returncode == 2 and "the script as it is ended with exit code 1" in done.stderr
-    (project / "x.py").write_text(SHORT.replace("DataLoader(list(range(40)), batch_size=4)", "()"))
-    done = tried(project, "x.py", "--patch", "-", "-y", given=short_change("pass", "value"))
-    assert done.returncode == 2 and "as it is iterates over no DataLoader" in done.stderr
+    (project / "x.py").write_text(script)
+    lines = f"-        {old}\n+        {new}\n"
+    change = f'--- x.py\n+++ x.py\n@@ -6,2 +6,2 @@\n{lines}     print("done")\n'
+    done = tried(project, "x.py --patch - -y", change)
+    assert (done.returncode, done.stderr) == (2, f"loaderscope: {said}\n")
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_nothing_is_left_of_a_trial_that_is_ended(number: signal.Signals, project: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])
+def test_nothing_is_left_of_a_trial_that_is_ended(number, code, project):
     arguments = ("--patch", "change.diff", "-y", "train.py", "--epochs", "500")
     how: Any = {"cwd": project, "env": environment(project), "stderr": subprocess.DEVNULL}
     process = subprocess.Popen([*LOADERSCOPE, "try", *arguments], **how)
     tmp = project.parent / "tmp"
     until(lambda: len(sides(tmp)) >= 3, "both, and a worker")
     process.send_signal(number)
-    assert process.wait(timeout=PATIENCE_S) == (130 if number == signal.SIGINT else -9)
+    assert process.wait(timeout=PATIENCE_S) == code
     until(lambda: not any(tmp.glob("loaderscope-try-*")) and not sides(tmp), "nothing left")
 
 
@@ -211,38 +189,34 @@ def sides(tmp: Path) -> list[int]:
     """The processes that run in copies."""
     found = []
     for process in psutil.process_iter():
-        try:
+        with suppress(psutil.Error):
             if process.cwd().startswith(str(tmp)) and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process.pid)
-        except psutil.Error:
-            continue
     return found
 
 
 def test_folders_of_killed_trials_are_removed_by_the_next(project: Path) -> None:
     tmp = project.parent / "tmp"
     left = tmp / "loaderscope-try-left"
-    left.mkdir(parents=True)
-    (left / "lock").touch()
-    (left / "file").write_text("x")
-    tried(project, "--patch", "-", "-y", "train.py", given=FASTER.replace("400", "500"))
+    lay(left, {"lock": "", "file": "x"})
+    tried(project, "--patch - -y train.py", FASTER.replace("400", "500"))
     assert not left.exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "script"),
     [
-        (["train.py", "--patch", "c"], ["train.py"]),
-        (["train.py", "--patch=c", "--epochs", "3"], ["train.py", "--epochs", "3"]),
-        (["train.py", "--patch", "c", "--", "--patch", "3"], ["train.py", "--patch", "3"]),
-        (["--patch", "c", "train.py", "--budget", "3"], ["train.py", "--budget", "3"]),
-        (["-y", "train.py", "--patch", "c", "a", "-b"], ["train.py", "a", "-b"]),
-        (["-m", "pkg.train", "--patch", "c", "--lr", "1"], ["-m", "pkg.train", "--lr", "1"]),
-        (["--patch", "c", "-m", "pkg", "--", "x"], ["-m", "pkg", "x"]),
-        (["--patch", "c", "--", "train.py", "-y"], ["train.py", "-y"]),
+        ("train.py --patch c", "train.py"),
+        ("train.py --patch=c --epochs 3", "train.py --epochs 3"),
+        ("train.py --patch c -- --patch 3", "train.py --patch 3"),
+        ("--patch c train.py --budget 3", "train.py --budget 3"),
+        ("-y train.py --patch c a -b", "train.py a -b"),
+        ("-m pkg.train --patch c --lr 1", "-m pkg.train --lr 1"),
+        ("--patch c -m pkg -- x", "-m pkg x"),
+        ("--patch c -- train.py -y", "train.py -y"),
     ],
 )
 def test_own_options_stand_before_the_script_or_between_it_and_its_own(arguments, script):
-    context: Any = try_verb.make_context("try", list(arguments))
-    assert list(context.params["command"]) == script
+    context: Any = try_verb.make_context("try", arguments.split())
+    assert " ".join(context.params["command"]) == script
     assert context.params["patch"] == "c" and context.params["budget"] == 60.0

@@ -1,9 +1,11 @@
-"""Whatever form a call has: only the named arguments differ, the rest is byte for byte what it was."""
+"""Whatever form a call has: only the named arguments differ, the rest is byte for byte what it was.
+Code that advice brings along is fitted in."""
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import re
 from pathlib import Path
 
 import pytest
@@ -11,15 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loaderscope.advisors.code.loader_code import POSITIONS
-from loaderscope.fixing.deciding_call import change_arguments, change_dispatching
+from loaderscope.fixing.deciding_call import Arguments, change_arguments, change_dispatching
 from loaderscope.fixing.edits import Edits, unified_diff
-from loaderscope.fixing.project import CannotPatch, Project
+from loaderscope.fixing.nodes import Site
+from loaderscope.fixing.pasting import paste
+from loaderscope.fixing.project import CannotPatch, Project, Source
 from loaderscope.profiler.store.making import Line, Making
 from made_projects import PROJECTS, lay, made_in, without_loop
 
 NAMES = ("batch_size", "shuffle", "num_workers", "pin_memory", "drop_last", "timeout")
 VALUES = st.sampled_from(("0", "1", "4", "True", "None", "1.5", "-1"))
 EXPRESSIONS = st.sampled_from(("data[1:]", "make(1, b=2)", "[x for x in y]", "lambda: 0", "f(*a)"))
+CALLEES = st.sampled_from(("DataLoader", "tud.DataLoader", "DL", "torch.utils.data.DataLoader"))
 SPACES = st.sampled_from(("", " "))
 BREAKS = st.sampled_from((" ", "\n    ", "  # why\n    ", "\n\n    # above\n    ", ""))
 
@@ -37,9 +42,7 @@ def calls(draw: st.DrawFn) -> str:
     for number, argument in enumerate(arguments):
         last = number + 1 == len(arguments)
         text += argument + ("," if not last or draw(st.booleans()) else "") + draw(BREAKS)
-    callee = draw(
-        st.sampled_from(("DataLoader", "tud.DataLoader", "DL", "torch.utils.data.DataLoader"))
-    )
+    callee = draw(CALLEES)
     end = draw(st.sampled_from(("\n", "  # made\n", ".dataset\n", "")))
     newline = draw(st.sampled_from(("\n", "\r\n")))
     return f"x = 1\nloader = {callee}({text}){end}".replace("\n", newline)
@@ -63,10 +66,11 @@ def test_only_the_named_arguments_differ(text: str, wanted: dict[str, str]) -> N
                 given_plainly = at < len(node.args) - 1
                 said = ast.dump(node.args[at]) if given_plainly else named[name]
                 assert said == ast.dump(ast.parse(value, mode="eval").body)
-    others = [each for each in after.keywords if each.arg not in wanted]
-    assert [ast.dump(each) for each in others] == [
-        ast.dump(each) for each in before.keywords if each.arg not in wanted
-    ]
+    others, were = (
+        [ast.dump(each) for each in node.keywords if each.arg not in wanted]
+        for node in (after, before)
+    )
+    assert others == were
     assert len(after.args) == len(before.args)
     # Outside of the call not a byte differs; nor does a comment.
     begin, end = text.index("loader ="), text.rindex(")")
@@ -86,10 +90,8 @@ def _patched(text: str, wanted: dict[str, str]) -> tuple[str, str]:
     """The file after the patch, and the diff; the file itself is never read."""
     call = _call(text)
     project = _Held(text)
-    line = Line(
-        "/p/a.py", call.lineno, "<module>", call.end_lineno, call.col_offset, call.end_col_offset
-    )
-    edits = Edits()
+    place = (call.lineno, "<module>", call.end_lineno, call.col_offset, call.end_col_offset)
+    line, edits = Line("/p/a.py", *place), Edits()
     change_arguments(project, edits, Making((line,)), wanted)
     changes = edits.changes()
     return (changes[0].after.decode() if changes else text), unified_diff(changes)
@@ -103,16 +105,23 @@ class _Held(Project):
         super().__init__(Path("/p"), {"/p/a.py": digest}, cells={"/p/a.py": ("a.py", text)})
 
 
-def test_arguments_that_need_workers_go_with_them() -> None:
-    text = "loader = DataLoader(data, num_workers=4, prefetch_factor=2, pin_memory=True)\n"
-    changed, _ = _patched(text, {"num_workers": "0"})
-    assert changed == "loader = DataLoader(data, num_workers=0, pin_memory=True)\n"
-    both = text.replace("pin_memory", "persistent_workers")
-    assert _patched(both, {"num_workers": "0"})[0] == "loader = DataLoader(data, num_workers=0)\n"
-    last = "loader = DataLoader(\n    data,\n    num_workers=4,\n    prefetch_factor=2,  # two\n)\n"
-    assert _patched(last, {"num_workers": "0"})[0] == (
-        "loader = DataLoader(\n    data,\n    num_workers=0,  # two\n)\n"
-    )
+@pytest.mark.parametrize(
+    ("given", "after"),
+    [
+        (
+            "data, num_workers=4, prefetch_factor=2, pin_memory=True",
+            "data, num_workers=0, pin_memory=True",
+        ),
+        ("data, num_workers=4, prefetch_factor=2, persistent_workers=True", "data, num_workers=0"),
+        (
+            "\n    data,\n    num_workers=4,\n    prefetch_factor=2,  # two\n",
+            "\n    data,\n    num_workers=0,  # two\n",
+        ),
+    ],
+)
+def test_arguments_that_need_workers_go_with_them(given: str, after: str) -> None:
+    changed, _ = _patched(f"loader = DataLoader({given})\n", {"num_workers": "0"})
+    assert changed == f"loader = DataLoader({after})\n"
 
 
 def test_an_expression_of_options_is_not_replaced() -> None:
@@ -158,9 +167,7 @@ def test_the_patch_is_the_one_an_engineer_would_write(name: str, tmp_path: Path)
     edits = Edits()
     opened = Project(tmp_path, hashes, argv)
     if project.refused:
-        with pytest.raises(
-            CannotPatch, match=project.refused.replace("(", r"\(").replace(")", r"\)")
-        ):
+        with pytest.raises(CannotPatch, match=re.escape(project.refused)):
             change_arguments(opened, edits, made, WANTED)
         return
     change_arguments(opened, edits, made, WANTED)
@@ -171,3 +178,81 @@ def test_the_patch_is_the_one_an_engineer_would_write(name: str, tmp_path: Path)
     assert after == without_loop(project.patched())
     lay(tmp_path, after)
     made_in(tmp_path, project.arguments)  # and torch takes it
+
+
+CODE = """\
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Sampler
+
+
+class Batches(Sampler):
+    def __init__(self, count, size):
+        self.rows = torch.arange(count).split(size)
+
+    def __iter__(self):
+        return iter(self.rows)
+
+
+def as_is(batch):
+    return batch
+
+
+# yours, as in your own call: generator
+loader = DataLoader(
+    dataset, batch_size=None, sampler=Batches(len(dataset), 4), collate_fn=as_is, num_workers=0, pin_memory=True
+)
+"""
+USERS = """\
+import torch
+from torch.utils.data import DataLoader
+
+
+def build(rows):
+    return DataLoader(rows, batch_size=4, shuffle=True, pin_memory=PIN)
+
+
+# the sets
+PIN, Batches = False, None
+"""
+
+
+def pasted(text: str, code: str = CODE) -> str:
+    source = Source("a.py", text.encode())
+    calls = [node for node in source.find(ast.Call) if "Loader" in source.shown(node.func)]
+    edits, project = Edits(), None
+    site = Site(source, calls[0])
+    paste(edits, site, Arguments(project, edits, site), code)  # type: ignore[arg-type]
+    (change,) = edits.changes()
+    return change.after.decode()
+
+
+def test_classes_go_above_under_names_not_taken() -> None:
+    after = pasted(USERS)
+    call = "DataLoader(rows, batch_size=None, pin_memory=PIN, sampler=Batches2(len(rows), 4)"
+    assert f"return {call}" in after
+    assert "collate_fn=as_is, num_workers=0)" in after
+    names = [getattr(node, "name", None) for node in ast.parse(after).body]
+    assert [*filter(None, names)] == ["Batches2", "as_is", "build"]
+    imports = [f"from torch.utils.data import {name}\n" for name in ("DataLoader", "Sampler")]
+    assert after.startswith("import torch\n" + "".join(imports))
+    assert after.endswith("\n\n# the sets\nPIN, Batches = False, None\n")
+    assert "\n\n\nclass Batches2(Sampler):\n" in after and "\n\n\ndef build(rows):\n" in after
+    # The file's indent is taken.
+    narrow = pasted(USERS.replace("    return", "  return"))
+    assert "\n  def __init__(self, count, size):\n    self.rows" in narrow
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (USERS, "x = 1\n"),
+        (USERS, "# By hand: change it\n"),
+        (USERS, CODE.replace("def as_is", "print(1)\n\n\ndef as_is")),
+        (USERS.replace("(rows, b", "(make(rows), b"), CODE),
+        (USERS, CODE.replace("len(dataset)", "generator")),
+    ],
+)
+def test_what_does_not_fit_is_refused(text: str, code: str) -> None:
+    with pytest.raises(CannotPatch, match="fitted in by hand"):
+        pasted(text, code)

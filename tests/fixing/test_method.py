@@ -15,7 +15,7 @@ import torch
 from loaderscope.advisors.code.editable import Editable
 from loaderscope.advisors.code.waste import leave_out, make_once
 from loaderscope.fixing.edits import Edits, unified_diff
-from loaderscope.fixing.handles import keep_open
+from loaderscope.fixing.less_work import keep_open
 from loaderscope.fixing.lines import Edit, change_fetching, change_lines, fits, statement_at
 from loaderscope.fixing.project import Project, Source
 from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
@@ -24,8 +24,6 @@ from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from made_projects import PROJECTS, lay, loader_of, without_loop
 
 HEAD = "import json, os, random\n\nclass Rows:\n    def __init__(self, root):\n        self.root, self.rows = root, []\n\n"
-
-
 MOVES = "\n    def move(self, x):\n        {}\n"
 
 
@@ -72,36 +70,57 @@ def test_what_is_the_same_for_every_sample_is_made_in_init(body: str) -> None:
     assert "os." not in getitem and "json." not in getitem and "self._" in getitem
 
 
+NAMES = "names = os.listdir(self.root)  # hot\n"
+WITH = "with open(self.root) as f:\n    "
+FILE = "with h5py.File(self.root) as f:  # hot\n    return f['x'][index]"
+ROWS = "x = list(map(str, self.rows))  # hot\nreturn x"
+
+
 @pytest.mark.parametrize(
-    ("body", "more"),
+    ("edit", "body", "more"),
     [
-        ("name = os.listdir(index)  # hot\nreturn name", ""),
-        ("names = os.listdir(self.root)  # hot\nnames.sort()\nreturn names[index]", ""),
-        ("names = os.listdir(self.root)  # hot\nnames[0] = 1\nreturn names", ""),
-        ("names = os.listdir(self.root)  # hot\nrandom.shuffle(names)\nreturn names", ""),
-        ("names = os.scandir(self.root)  # hot\nreturn list(names)[index]", ""),
-        ("names = map(str, self.rows)  # hot\nreturn list(names)[index]", ""),
-        ("row = random.choice(self.rows)  # hot\nreturn row", ""),
-        ("row = self.root.read()  # hot\nreturn row", ""),
-        ("for n in range(3):\n    x = os.listdir(self.root + n)  # hot\nreturn x", ""),
-        ("x = os.listdir(self.root)  # hot\nreturn x", MOVES.format("self.root = x")),
-        ("x = list(map(str, self.rows))  # hot\nreturn x", MOVES.format("self.rows.append(x)")),
-        ("x = list(map(str, self.rows))  # hot\nreturn x", MOVES.format("self.rows[0] = x")),
-        ("x = os.listdir(self.root)  # hot\nreturn x", "\n\nrows = Rows(1)\nrows.root = 2\n"),
-        ("with open(self.root) as f:\n    x = f.read(index)  # hot\nreturn x", ""),
-        ("with open(self.root) as f:\n    print(f)  # hot\nreturn 1", ""),
-        ("n = len(self.rows)  # hot\nreturn n", MOVES.format("self.rows += x")),
+        (make_once, "name = os.listdir(index)  # hot\nreturn name", ""),
+        (make_once, f"{NAMES}names.sort()\nreturn names[index]", ""),
+        (make_once, f"{NAMES}names[0] = 1\nreturn names", ""),
+        (make_once, f"{NAMES}random.shuffle(names)\nreturn names", ""),
+        (make_once, "names = os.scandir(self.root)  # hot\nreturn list(names)[index]", ""),
+        (make_once, "names = map(str, self.rows)  # hot\nreturn list(names)[index]", ""),
+        (make_once, "row = random.choice(self.rows)  # hot\nreturn row", ""),
+        (make_once, "row = self.root.read()  # hot\nreturn row", ""),
+        (make_once, "for n in range(3):\n    x = os.listdir(self.root + n)  # hot\nreturn x", ""),
+        (make_once, NAMES, MOVES.format("self.root = x")),
+        (make_once, ROWS, MOVES.format("self.rows.append(x)")),
+        (make_once, ROWS, MOVES.format("self.rows[0] = x")),
+        (make_once, NAMES, "\n\nrows = Rows(1)\nrows.root = 2\n"),
+        (make_once, f"{WITH}x = f.read(index)  # hot\nreturn x", ""),
+        (make_once, f"{WITH}print(f)  # hot\nreturn 1", ""),
+        (make_once, "n = len(self.rows)  # hot\nreturn n", MOVES.format("self.rows += x")),
+        (make_once, 'text = self.load("""a\n  b""")  # hot\nreturn text', ""),
+        (leave_out, "gc.collect(); x = 1  # hot", ""),
+        (leave_out, "if index: gc.collect()  # hot", ""),
+        (leave_out, NAMES + "return f'{names!r}{index}'", ""),
+        (keep_open, "with open(self.root) as f:  # hot\n    return f.read(index)", ""),
+        (keep_open, "with h5py.File(index) as f:  # hot\n    return f['x']", ""),
+        (keep_open, FILE, "\n    def __getstate__(self):\n        return {}\n"),
     ],
 )
-def test_what_may_differ_stays_where_it_is(body: str, more: str) -> None:
-    assert edited(body, more) is None
+def test_what_may_differ_and_what_stands_with_something_else_stays(edit, body, more):
+    assert edited(body, more, edit) is None
 
 
-NAMES = "names = os.listdir(self.root)  # hot\nreturn names[index]"
+@pytest.mark.parametrize(
+    "body", [FILE, "f = connect(self.root)  # hot\nx = f.execute('', index)\nf.close()\nreturn x"]
+)
+def test_a_handle_is_kept_in_each_process(body: str) -> None:
+    after = edited(body, edit=keep_open)
+    assert after is not None
+    assert "if self._f_pid != os.getpid():" in after and ".close()" not in after
+    assert '{**self.__dict__, "_f": None, "_f_pid": None}' in after
+    assert after.count("import json, os, random") == 1 and "\nimport os\n" not in after
 
 
 def test_without_an_init_it_is_made_at_first_use() -> None:
-    after = edited(NAMES, head="import os\n\nclass Rows(Base):\n")
+    after = edited(f"{NAMES}return names[index]", head="import os\n\nclass Rows(Base):\n")
     assert after is not None and after.endswith(
         '        if not hasattr(self, "_names"):\n            self._names = os.listdir(self.root)  # hot\n'
         "        return self._names[index]\n"
@@ -109,63 +128,23 @@ def test_without_an_init_it_is_made_at_first_use() -> None:
 
 
 def test_names_that_the_file_has_are_not_taken() -> None:
-    after = edited(NAMES, "\n    def _names(self):\n        pass\n")
+    after = edited(f"{NAMES}return names[index]", "\n    def _names(self):\n        pass\n")
     assert after is not None and "self._names_2 = os.listdir(self.root)" in after
-
-
-@pytest.mark.parametrize(
-    ("body", "kept"),
-    [
-        ("with h5py.File(self.root) as f:  # hot\n    return f['x'][index]", True),
-        (
-            "f = sqlite3.connect(self.root)  # hot\nx = f.execute('', index)\nf.close()\nreturn x",
-            True,
-        ),
-        ("with open(self.root) as f:  # hot\n    return f.read(index)", False),
-        ("with h5py.File(index) as f:  # hot\n    return f['x']", False),
-    ],
-)
-def test_a_handle_is_kept_in_each_process(body: str, kept: bool) -> None:
-    after = edited(body, edit=keep_open)
-    assert (after is not None) is kept
-    if after is not None:
-        assert "if self._f_pid != os.getpid():" in after and ".close()" not in after
-        assert '{**self.__dict__, "_f": None, "_f_pid": None}' in after
-        assert after.count("import json, os, random") == 1 and "\nimport os\n" not in after
-
-
-def test_a_state_of_the_users_own_is_not_replaced() -> None:
-    own = "\n    def __getstate__(self):\n        return {}\n"
-    opened = "with h5py.File(self.root) as f:  # hot\n    return f['x'][index]"
-    assert edited(opened, own, keep_open) is None
-
-
-@pytest.mark.parametrize(
-    ("body", "edit"),
-    [
-        ("gc.collect(); x = 1  # hot", leave_out),
-        ("if index: gc.collect()  # hot", leave_out),
-        ('text = self.load("""a\n  b""")  # hot\nreturn text', make_once),
-        ("names = os.listdir(self.root)  # hot\nreturn f'{names!r}{index}'", leave_out),
-    ],
-)
-def test_lines_that_hold_something_else_are_left_alone(body: str, edit: Edit) -> None:
-    assert edited(body, edit=edit) is None
 
 
 def test_a_block_without_its_only_statement_passes() -> None:
     after = edited("if index:\n    # memory\n    gc.collect()  # hot\nreturn 1", edit=leave_out)
-    assert after is not None and after.endswith(
-        "        if index:\n            pass\n        return 1\n"
-    )
+    assert after is not None
+    assert after.endswith("        if index:\n            pass\n        return 1\n")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_other_bytes_of_the_file_stay(newline: str, encoding: str) -> None:
-    before = (
-        "# coding: latin-1\n" if encoding == "latin-1" else ""
-    ) + "class Rows:\n\tdef __init__(self):\n\t\tself.é = 'ä'\n\n\tdef __getitem__(self, index):\n"
+    before = "# coding: latin-1\n" if encoding == "latin-1" else ""
+    before += (
+        "class Rows:\n\tdef __init__(self):\n\t\tself.é = 'ä'\n\n\tdef __getitem__(self, index):\n"
+    )
     body = "\t\t'é'; é = 1\n\t\tx = os.listdir(self.é)  # hot\n\t\treturn {'é': x}\n"
     data = (before + body).replace("\n", newline).encode(encoding)
     after = (before + body).replace("'ä'\n", "'ä'\n\t\tself._x = os.listdir(self.é)  # hot\n")

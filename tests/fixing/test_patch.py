@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from loaderscope.fixing.project import CannotPatch, Project
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
+from made_projects import lay
 
 CELL = "x = 1\nloader = DataLoader(rows, batch_size=4)\n"
 LINE = {"line": 2, "end_line": 2, "column": 9, "end_column": 39}
@@ -30,10 +30,8 @@ WORKERS = recommendation(
 
 
 def recorded(runs: Path, made: dict[str, object], files: dict[str, str] | None = None) -> Run:
-    builder = RunBuilder(runs)
-    rows = loop(60, wait_ms=5, fetch_ns=4_000_000)
-    process = builder.process()
-    process.loader(rows, epochs=[epoch_row(rows)])
+    builder, rows = RunBuilder(runs), loop(60, wait_ms=5, fetch_ns=4_000_000)
+    builder.process().loader(rows, epochs=[epoch_row(rows)])
     (file,) = builder.path.glob("p*/loader0.json")
     file.write_text(json.dumps({**json.loads(file.read_text()), "made": made}))
     (file.parent / "sources.json").write_text(json.dumps({"format": 1, "files": files or {}}))
@@ -47,10 +45,8 @@ def report_of(run: Run, *advice: object) -> Report:
 
 def in_a_file(runs: Path, folder: Path) -> Run:
     """A run whose loader is made in `a.py` of this folder."""
-    path = folder / "a.py"
-    path.write_text(CELL)
-    hashes = {str(path): hashlib.sha256(CELL.encode()).hexdigest()}
-    return recorded(runs, {"lines": [{**LINE, "file": str(path)}]}, hashes)
+    line = {**LINE, "file": str(folder / "a.py")}
+    return recorded(runs, {"lines": [line]}, lay(folder, {"a.py": CELL}))
 
 
 def test_a_cell_of_a_notebook_is_given_anew(runs_dir: Path, tmp_path: Path) -> None:
@@ -75,20 +71,16 @@ def test_reports_take_the_patches_that_can_be_made(runs_dir: Path, tmp_path: Pat
     assert elsewhere == report
 
 
-@pytest.mark.parametrize(
-    ("made", "says"),
-    [
-        ({}, "the run did not see where this loader was made"),
-        ({"lines": [{"file": 3}]}, "."),
-        ({"lines": "x"}, "."),
-        ({"lines": [{"line": -1}]}, "."),
-        ([], "."),
-    ],
-)
-def test_damaged_lines_are_refused(made: Any, says: str, runs_dir: Path, tmp_path: Path) -> None:
+LINES: Any = ([{"file": 3}], "x", [{"line": -1}])
+
+
+@pytest.mark.parametrize("made", [{}, [], *({"lines": lines} for lines in LINES)])
+def test_damaged_lines_are_refused(made: Any, runs_dir: Path, tmp_path: Path) -> None:
     run = recorded(runs_dir, made)
     report = report_of(run, WORKERS)
-    with pytest.raises(CannotPatch, match=says):
+    with pytest.raises(
+        CannotPatch, match="." if made else "did not see where this loader was made"
+    ):
         make_patch(run, open_project(run, tmp_path), report.loaders[0], WORKERS)
 
 
@@ -104,8 +96,8 @@ def test_which_advice_is_meant() -> None:
 
 
 def test_lines_patched_in_place_of_a_conversion_have_a_title_of_their_own(
-    runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    runs_dir, tmp_path, monkeypatch
+):
     """What converts data is no change of the source: the title says what the patch does."""
     run = in_a_file(runs_dir, tmp_path)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from started import ran
 
 
 @pytest.fixture
@@ -14,12 +15,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
     """A file system of two megabytes."""
     point = tmp_path / "small"
     point.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(point)],
-        capture_output=True,
-        check=False,
-    )
-    if mounted.returncode:
+    if ran(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", point]).returncode:
         pytest.skip("this user may not mount")
     yield point
-    subprocess.run(["umount", str(point)], check=True)
+    ran(["umount", point], check=True)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from loaderscope.advisors.storage_probe import run_probe as probe
 from loaderscope.advisors.storage_probe import timing
-from loaderscope.advisors.storage_probe.bounds import Bounds
 from loaderscope.advisors.storage_probe.layout import Layout
 from loaderscope.advisors.storage_probe.probe_model import StorageProbe
 from loaderscope.profiler.base.errors import UsageError
-
-SECONDS = 4.0
+from started import ran
 
 
 @pytest.fixture
@@ -36,10 +34,9 @@ def arrays(folder: Path, number: int = 30, shape: tuple[int, ...] = (20, 20)) ->
     return folder
 
 
-def run(
-    data: Path, temp: Path, seconds: float = SECONDS, max_bytes: int = 1 << 28, max_files: int = 500
-) -> StorageProbe:
-    return probe.probe_storage(data, Bounds(max_bytes, max_files, seconds), temp=temp)
+def run(data: Path, temp: Path, seconds: float = 20, **bounds: int) -> StorageProbe:
+    bounds = {"max_bytes": 1 << 28, "max_files": 500, **bounds}
+    return probe.probe_storage(data, probe.Bounds(max_seconds=seconds, **bounds), temp=temp)
 
 
 def state(folder: Path) -> dict[str, tuple[int, int]]:
@@ -61,16 +58,13 @@ def test_a_whole_probe(tmp_path: Path, temp: Path) -> None:
     by_name = {each.name: each for each in found.layouts}
     files, array = by_name["files"], by_name["array"]
     for each in (files, array):
-        assert each.reason is None
-        assert each.total_warm is not None
+        assert each.reason is None and each.total_warm is not None
         assert each.total_warm.low <= each.total_warm.median <= each.total_warm.high
         assert each.total_warm.passes == found.rounds
     # Reading one array of many is nothing beside opening and parsing a file.
-    assert array.total_warm_factor is not None
-    assert array.total_warm_factor.mid > 2
+    assert array.total_warm_factor is not None and array.total_warm_factor.mid > 2
     assert (files.read_cold is None) == (found.cold_reason is not None)
-    assert found.reading_warm_share is not None
-    assert 0 < found.reading_warm_share < 1
+    assert found.reading_warm_share is not None and 0 < found.reading_warm_share < 1
     assert len(found.verdict) == 3
     assert json.loads(found.to_json())["layouts"][0]["name"] == "files"
 
@@ -83,13 +77,13 @@ def test_the_bounds_hold(tmp_path: Path, temp: Path) -> None:
     assert time.monotonic() - begun < 40  # libraries may have to be imported first
     assert any("say little" in note for note in found.notes)
     one = (data / "000.npy").stat().st_size
-    assert run(data, temp, max_bytes=5 * one, seconds=20).samples == 5
+    assert run(data, temp, max_bytes=5 * one).samples == 5
     with pytest.raises(UsageError, match="larger than the bound on bytes"):
         run(data, temp, max_bytes=100)
 
 
 def test_one_file(tmp_path: Path, temp: Path) -> None:
-    found = run(arrays(tmp_path / "data", 1), temp, seconds=20)
+    found = run(arrays(tmp_path / "data", 1), temp)
     assert (found.samples, found.whole_files) == (1, 1)
     assert found.layouts[0].read_warm is not None
 
@@ -98,7 +92,7 @@ def test_files_that_nothing_decodes_are_only_read(tmp_path: Path, temp: Path) ->
     (tmp_path / "data").mkdir()
     for n in range(20):
         (tmp_path / f"data/{n}.xyz").write_bytes(os.urandom(500))
-    found = run(tmp_path / "data", temp, seconds=20)
+    found = run(tmp_path / "data", temp)
     assert found.decoder is None
     assert found.reading_warm_share is None
     assert {each.form for each in found.layouts} == {"encoded"}
@@ -109,58 +103,48 @@ def test_broken_samples_are_counted(tmp_path: Path, temp: Path) -> None:
     data = arrays(tmp_path / "data", 20)
     (data / "000.npy").write_bytes(b"broken")
     (data / "001.npy").write_bytes(b"")
-    found = run(data, temp, seconds=20)
+    found = run(data, temp)
     assert found.samples == 18
     assert sum(found.skipped.values()) == 2
     for path in data.iterdir():
         path.write_bytes(b"broken")
     with pytest.raises(UsageError, match="no file could be part of the sample: does not decode"):
-        run(data, temp, seconds=20)
+        run(data, temp)
     assert os.listdir(temp) == []
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 @pytest.mark.parametrize("where", ["copying", "timing"])
-def test_nothing_is_left_when_it_is_broken_off(
-    error: type[BaseException],
-    where: str,
-    tmp_path: Path,
-    temp: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    calls = 0
-
-    def break_off(*_: object) -> None:
-        nonlocal calls
-        calls += 1
-        if calls > 3:
-            assert len(os.listdir(temp)) == 1
-            raise error
-
+def test_nothing_is_left_when_it_is_broken_off(error, where, tmp_path, temp, monkeypatch):
     owner, name = (Layout, "fill") if where == "copying" else (timing, "make_cold")
-    real = getattr(owner, name)
-    monkeypatch.setattr(owner, name, lambda *args: (break_off(), real(*args))[1])
+    real, calls = getattr(owner, name), iter(range(3))
+
+    def break_off(*args: Any) -> Any:
+        if next(calls, None) is not None:
+            return real(*args)
+        assert len(os.listdir(temp)) == 1
+        raise error
+
+    monkeypatch.setattr(owner, name, break_off)
     data = arrays(tmp_path / "data")
     before = state(data)
     with pytest.raises(error):
-        run(data, temp)
+        run(data, temp, seconds=4)
     assert os.listdir(temp) == []
     assert state(data) == before
 
 
 def test_data_that_cannot_be_written_to_is_probed_all_the_same(tmp_path: Path, temp: Path) -> None:
     data = arrays(tmp_path / "data", 5)
-    mounted = subprocess.run(
-        ["mount", "--bind", "-o", "ro", str(data), str(data)], capture_output=True, check=False
-    )
-    if mounted.returncode:
+    refused = ran(["mount", "--bind", "-o", "ro", data, data]).returncode
+    if refused:
         for path in [*data.iterdir(), data]:
             path.chmod(0o500 if path.is_dir() else 0o400)
     try:
-        assert run(data, temp, seconds=20).samples == 5
+        assert run(data, temp).samples == 5
     finally:
-        if not mounted.returncode:
-            subprocess.run(["umount", str(data)], check=True)
+        if not refused:
+            ran(["umount", data], check=True)
         data.chmod(0o700)
 
 
@@ -170,9 +154,7 @@ def test_where_there_is_no_room_nothing_is_begun(small: Path, tmp_path: Path) ->
     assert os.listdir(small) == []
 
 
-def test_with_little_room_the_sample_is_smaller(
-    tmp_path: Path, temp: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_little_room_the_sample_is_smaller(tmp_path, temp, monkeypatch):
     monkeypatch.setattr(probe, "room", lambda path: 2_000_000)
     found = run(arrays(tmp_path / "data", 200), temp, seconds=3)
     assert 0 < found.samples < 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from loaderscope.advisors.storage_probe.decoders import Decoder
 from loaderscope.advisors.storage_probe.formats import FORMATS
 from loaderscope.advisors.storage_probe.layout import Layout
-from loaderscope.advisors.storage_probe.payoff import MAX_EPOCHS, EpochTimes, pays_after
 from loaderscope.advisors.storage_probe.probe_model import LayoutTrial
-from loaderscope.advisors.storage_probe.results import trials
+from loaderscope.advisors.storage_probe.results import MAX_EPOCHS, pays_after, trial_of
 from loaderscope.advisors.storage_probe.source import Data
 from loaderscope.advisors.storage_probe.timing import Timed
 from loaderscope.advisors.storage_probe.verdict import sentences
@@ -28,28 +27,24 @@ PICTURES = Decoder("PIL", "pictures", len)
 ROOMY, TIGHT = 10**12, 20_000_000
 
 
-class Sized:
+class Sized(NamedTuple):
     """A layout as it is after converting a tenth of DATA: `bytes_` on disk."""
 
-    def __init__(
-        self, name: str, bytes_: int, convert_s: float = 0.0, reason: str | None = None
-    ) -> None:
-        self.name, self.bytes_, self.convert_s, self.reason = name, bytes_, convert_s, reason
+    name: str
+    bytes_: int
+    convert_s: float = 0.0
+    reason: str | None = None
 
     def made(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
         kind = next(each for each in FORMATS if each.name == self.name)
-        layout = Layout(kind, folder)
-        layout.count, layout.source_bytes, layout.convert_s = 100, 1_000_000, self.convert_s
+        layout = Layout(kind, folder, count=100, source_bytes=1_000_000, convert_s=self.convert_s)
         layout.reason = self.reason
         monkeypatch.setattr(layout, "disk_bytes", lambda: self.bytes_)
         return layout
 
 
-FILES, LMDB, ARRAY = (
-    Sized("files", 1_200_000),
-    Sized("lmdb", 1_100_000, 0.5),
-    Sized("array", 14_000_000, 2.0),
-)
+FILES, LMDB = Sized("files", 1_200_000), Sized("lmdb", 1_100_000, 0.5)
+ARRAY = Sized("array", 14_000_000, 2.0)
 Passes = Sequence[float | None]
 
 
@@ -68,7 +63,7 @@ def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
             layout.cold_s, layout.warm_s = list(cold), list(warm)
         others = [each.made(tmp_path, monkeypatch) for each in missing]
         timed = Timed(layouts, list(decode), len(lanes[0][2]))
-        return trials([*layouts, *others], timed, DATA, memory)
+        return tuple(trial_of(each, timed, DATA, memory) for each in (*layouts, *others))
 
     return made
 
@@ -106,9 +101,7 @@ def test_the_whole_is_ten_times_the_sample_and_pays_when_it_does(result: Made) -
         (([20.0] * 3, [1.0] * 3), ([1.0] * 3, [2.0] * 3), 20),  # a fast first epoch alone
     ],
 )
-def test_a_gain_that_is_not_in_every_round_never_pays(
-    result: Made, files: Any, lmdb: Any, cold: float | None
-) -> None:
+def test_a_gain_that_is_not_in_every_round_never_pays(result, files, lmdb, cold):
     lanes = [[[t and t * MS for t in times] for times in each] for each in (files, lmdb)]
     _, found = result((FILES, *lanes[0]), (LMDB, *lanes[1]))
     assert found.pays_after_reading is None
@@ -165,22 +158,14 @@ def test_missing_layouts_are_told(result: Made) -> None:
 seconds = st.integers(0, 50).map(float)
 
 
-@given(seconds, seconds, seconds, seconds, seconds)
-def test_it_is_the_first_epoch_after_which_less_time_was_spent(
-    convert: float, first: float, later: float, new_first: float, new_later: float
-) -> None:
+@given(seconds, st.tuples(seconds, seconds), st.tuples(seconds, seconds))
+def test_it_is_the_first_epoch_after_which_less_time_was_spent(convert, before, after):
     """Asserts that the formula gives the epoch that counting one by one gives, for any times."""
-    before, after = EpochTimes(first, later), EpochTimes(new_first, new_later)
-
-    def total_s(times: EpochTimes, epochs: int) -> float:
-        return times.first_s + (epochs - 1) * times.later_s
-
-    counted = next(
-        (n for n in range(1, 200) if convert + total_s(after, n) < total_s(before, n)), None
-    )
+    old_s, new_s = ([first + n * later for n in range(200)] for first, later in (before, after))
+    counted = next((n for n in range(1, 200) if convert + new_s[n - 1] < old_s[n - 1]), None)
     assert pays_after(convert, before, after) == counted
 
 
 def test_what_would_pay_after_all_time_never_pays() -> None:
-    assert pays_after(1e9, EpochTimes(2, 2), EpochTimes(1, 1)) is None
-    assert pays_after(MAX_EPOCHS - 0.5, EpochTimes(2, 2), EpochTimes(1, 1)) == MAX_EPOCHS
+    assert pays_after(1e9, (2, 2), (1, 1)) is None
+    assert pays_after(MAX_EPOCHS - 0.5, (2, 2), (1, 1)) == MAX_EPOCHS

@@ -9,45 +9,30 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from loaderscope.advisors.storage_probe.page_cache import (
-    COLD_BELOW,
-    flush,
-    make_cold,
-    resident_share,
-)
-from loaderscope.advisors.storage_probe.scratch import (
-    PREFIX,
-    RESERVE_BYTES,
-    file_system,
-    place,
-    room,
-    scratch,
-)
+from loaderscope.advisors.storage_probe import scratch as scratching
+from loaderscope.advisors.storage_probe.page_cache import flush, make_cold, resident_share
+from loaderscope.advisors.storage_probe.scratch import RESERVE_BYTES, file_system, place, room
 from loaderscope.profiler.base.errors import UsageError
+from made_projects import lay
+from started import here
 
 PLENTY = 1 << 50
 
 
 def leftovers(folder: Path) -> list[str]:
-    return [name for name in os.listdir(folder) if name.startswith(PREFIX)]
+    return [name for name in os.listdir(folder) if name.startswith(scratching.PREFIX)]
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_the_folder_goes_whatever_ends_the_block(
-    error: type[BaseException], tmp_path: Path
-) -> None:
-    def broken_off() -> None:
-        with scratch(tmp_path) as folder:
-            (folder / "deep/er").mkdir(parents=True)
-            (folder / "deep/er/file").write_bytes(b"x")
-            assert folder.stat().st_mode & 0o777 == 0o700
-            raise error
-
-    with pytest.raises(error):
-        broken_off()
+def test_the_folder_goes_whatever_ends_the_block(error, tmp_path):
+    with pytest.raises(error), scratching.scratch(tmp_path) as folder:  # noqa: PT012
+        lay(folder, {"deep/er/file": "x"})
+        assert folder.stat().st_mode & 0o777 == 0o700
+        raise error
     assert leftovers(tmp_path) == []
 
 
@@ -65,14 +50,10 @@ with scratch(Path(sys.argv[1])) as folder:
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, None)]
 )
-def test_the_folder_goes_when_the_process_is_ended(
-    number: signal.Signals, code: int | None, tmp_path: Path
-) -> None:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+def test_the_folder_goes_when_the_process_is_ended(number, code, tmp_path):
     command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
-    with subprocess.Popen(
-        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as process:
+    pipes: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, env=here(), **pipes) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         assert len(leftovers(tmp_path)) == 1
@@ -95,7 +76,7 @@ def test_handlers_are_as_they_were_and_somebody_elses_is_left_alone(tmp_path: Pa
     default = signal.signal(signal.SIGHUP, mine)
     try:
         before = [signal.getsignal(number) for number in numbers]
-        with scratch(tmp_path):
+        with scratching.scratch(tmp_path):
             assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
             assert signal.getsignal(signal.SIGHUP) is mine
         assert [signal.getsignal(number) for number in numbers] == before
@@ -103,23 +84,26 @@ def test_handlers_are_as_they_were_and_somebody_elses_is_left_alone(tmp_path: Pa
         signal.signal(signal.SIGHUP, default)
 
 
-def test_the_place_is_on_the_datas_file_system_and_not_within_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_place_is_on_the_datas_file_system_and_not_within_it(tmp_path, monkeypatch):
+    free = dict.fromkeys((tmp_path / "tmp", tmp_path), PLENTY)
+    monkeypatch.setattr(scratching, "free_bytes", lambda path: free.get(path, 0))
     data, other = tmp_path / "data", tmp_path / "tmp"
     (data / "tmp").mkdir(parents=True)
     other.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(other))
-    assert place([data], None, 0, lambda path: PLENTY) == (other, [])
+    assert place([data], None, 0) == (other, [])
     # The roomiest, where none has enough.
-    free = {other: 10**9, tmp_path: 2 * 10**9}
-    assert place([data], None, 10**12, lambda path: free.get(path, 0))[0] == tmp_path
+    free |= {other: 10**9, tmp_path: 2 * 10**9}
+    assert place([data], None, 10**12)[0] == tmp_path
     monkeypatch.setattr(tempfile, "tempdir", str(data / "tmp"))  # TMPDIR within the data
     monkeypatch.chdir(data)
-    assert place([data], None, 0, lambda path: PLENTY)[0] == tmp_path
+    assert place([data], None, 0)[0] == tmp_path
 
 
-@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no second file system")
+with_shm = pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no second file system")
+
+
+@with_shm
 def test_another_file_system_is_said(tmp_path: Path) -> None:
     _, notes = place([tmp_path], Path("/dev/shm"), 0)
     if os.stat("/dev/shm").st_dev != os.stat(tmp_path).st_dev:
@@ -136,13 +120,13 @@ def test_a_folder_that_cannot_serve_is_refused(tmp_path: Path) -> None:
             place([tmp_path / "data"], tmp_path / name, 0)
 
 
-def test_others_keep_some_room(tmp_path: Path) -> None:
-    assert room(tmp_path, lambda path: RESERVE_BYTES) == 0
-    assert room(tmp_path, lambda path: RESERVE_BYTES + 1_100) == 1_000
+def test_others_keep_some_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for beyond, usable in ((0, 0), (1_100, 1_000)):
+        monkeypatch.setattr(scratching, "free_bytes", lambda path, n=beyond: RESERVE_BYTES + n)
+        assert room(tmp_path) == usable
 
 
 of_linux = pytest.mark.skipif(sys.platform != "linux", reason="asks Linux's page cache")
-SHM = Path("/dev/shm")
 
 
 def files(folder: Path, number: int) -> list[Path]:
@@ -159,10 +143,9 @@ def files(folder: Path, number: int) -> list[Path]:
 def test_what_was_written_is_resident_and_after_dropping_it_is_not(tmp_path: Path) -> None:
     if file_system(tmp_path) not in ("ext4", "xfs", "btrfs"):
         pytest.skip("a file system whose pages can be dropped is needed")
-    paths = files(tmp_path, 100)
     (tmp_path / "empty").touch()
-    paths.append(tmp_path / "empty")
-    few = COLD_BELOW  # a busy machine takes single pages back, and keeps others, when it likes
+    paths = [*files(tmp_path, 100), tmp_path / "empty"]
+    few = 0.05  # a busy machine takes single pages back, and keeps others, when it likes
     assert resident_share(paths) == pytest.approx(1.0, abs=few)
     assert make_cold(paths) is None
     assert resident_share(paths) == pytest.approx(0.0, abs=few)
@@ -172,16 +155,14 @@ def test_what_was_written_is_resident_and_after_dropping_it_is_not(tmp_path: Pat
 
 
 @of_linux
-@pytest.mark.skipif(not SHM.is_dir(), reason="no /dev/shm")
+@with_shm
 def test_where_files_live_in_memory_that_is_said() -> None:
-    with tempfile.TemporaryDirectory(dir=SHM) as folder:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         reason = make_cold(files(Path(folder), 3))
-    assert reason is not None
-    assert "100% of the pages were still in memory" in reason
+    assert reason is not None and "100% of the pages were still in memory" in reason
 
 
 @of_linux
 def test_a_file_that_is_gone_is_a_reason_too(tmp_path: Path) -> None:
     reason = make_cold([tmp_path / "gone"])
-    assert reason is not None
-    assert "cannot be dropped" in reason
+    assert reason is not None and "cannot be dropped" in reason

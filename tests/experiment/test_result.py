@@ -1,12 +1,16 @@
-"""The factor from pairs of windows: how often its range is wrong, and what it tells apart."""
+"""The factor from pairs of windows, how often its range is wrong and what it tells apart; and what a
+trial found, as one line."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
 
 from loaderscope.experiment.ratio import FEWEST, factor_of, is_narrow
-from loaderscope.experiment.result import TryResult
+from loaderscope.experiment.result import Difference, Range, TryResult
+from loaderscope.experiment.words import tried_line, tried_lines
 
 
 def pairs_of(rng: np.random.Generator, true: float, count: int, noise: float) -> list[list[float]]:
@@ -30,7 +34,7 @@ def trial(rng: np.random.Generator, true: float, noise: float, starts: int = 1) 
 @pytest.mark.parametrize("noise", [0.005, 0.03, 0.08])
 def test_a_change_of_nothing_is_hardly_ever_called_faster_or_slower(noise: float) -> None:
     rng = np.random.default_rng(1)
-    found = [trial(rng, 1.0, noise) for _ in range(600)]
+    found = (trial(rng, 1.0, noise) for _ in range(600))
     assert np.mean([each.faster or each.slower for each in found]) <= 0.01
 
 
@@ -71,8 +75,50 @@ def test_few_windows_tell_little() -> None:
     ],
 )
 def test_what_is_called_faster(low: float, mid: float, high: float, called: str | None) -> None:
-    from loaderscope.experiment.result import Range
-
     result = TryResult(same_batches=True, factor=Range(low, mid, high))
     assert (result.faster, result.slower) == (called == "faster", called == "slower")
     assert result.holds == (called != "slower")
+
+
+FASTER, NONE, SLOWER = Range(2.6, 2.9, 3.1), Range(0.97, 1.0, 1.04), Range(0.6, 0.7, 0.8)
+
+
+SAID: dict[str, dict[str, Any]] = {
+    "same batches (first 64), ×2.9 (2.6–3.1), memory +120 MB": {
+        "factor": FASTER,
+        "memory_bytes": 120_000_000,
+    },
+    "same batches (all 64), not certainly faster or slower: ×1.00 (0.97–1.04)": {
+        "ended": True,
+        "factor": NONE,
+    },
+    "same distributions in batches (first 64), speed not measured, memory −5.00 MB": {
+        "random": True,
+        "memory_bytes": -5_000_000,
+    },
+    "different from batch 1,200 on: other values in [0], ×0.70 (0.60–0.80)": {
+        "same_batches": False,
+        "factor": SLOWER,
+        "first_difference": Difference(1200, "other values in [0]"),
+    },
+    "other batches (first 64): the distribution of [0], speed not measured": {
+        "same_batches": False,
+        "random": True,
+        "first_difference": Difference(None, "the distribution of [0]"),
+    },
+    "batches not compared, not certainly faster or slower: ×1.00 (0.97–1.04)": {
+        "same_batches": None,
+        "factor": NONE,
+    },
+    "not tried: the script as it is ended": {"error": "the script as it is\nended"},
+}
+
+
+@pytest.mark.parametrize(("said", "facts"), SAID.items())
+def test_one_line(said: str, facts: dict[str, Any]) -> None:
+    assert tried_line(TryResult(**{"same_batches": True, "compared": 64, **facts})) == said
+
+
+def test_notes_follow_without_control_characters() -> None:
+    first, second = tried_lines(TryResult(error="x", notes=("one\x1b[31m two",)))
+    assert first == "not tried: x" and second.startswith("  one") and "\x1b" not in second
