@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ...profiler.store.sampled_fetches import SampleField
 from ..case.code_text import free_names, parsed_function
-from .method import Method, bound_by, called, calls_in, draws, names_in, names_of, parsed
+from .method import Method, bound_by, called, calls_in, draws, names_of, parsed
 from .python_text import Piece, PythonText, edited
 from .rewritten import bare
 from .syntax import names
@@ -162,18 +162,17 @@ def done_per_sample(method: Method, line: str) -> bool:
     if statement is None:
         return False
     loop, calls = method.loops.get(statement), list[tuple[ast.Call, set[str]]]()
-    if isinstance(loop, ast.For) and method.varies([loop.iter]):
-        inside = (each for each in ast.walk(loop) if isinstance(each, ast.stmt))
-        bound = set[str]().union(*map(bound_by, inside))
+    if isinstance(loop, ast.For) and method.varies(loop.iter):
+        bound = bound_by(*(each for each in ast.walk(loop) if isinstance(each, ast.stmt)))
         calls += [(call, bound) for call in calls_in(statement)]
     for made in ast.walk(statement):
         if isinstance(made, _COMPREHENSIONS) and method.varies(
-            each.iter for each in made.generators
+            *(each.iter for each in made.generators)
         ):
-            bound = set[str]().union(*(names_of(each.target) for each in made.generators))
+            bound = names_of(*(each.target for each in made.generators))
             calls += [(call, bound) for call in calls_in(made)]
     return any(
-        called(call) not in _PACKING and names_in([call], bound) and not draws(call)
+        called(call) not in _PACKING and names_of(call) & bound and not draws(call)
         for call, bound in calls
     )
 

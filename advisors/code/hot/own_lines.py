@@ -56,8 +56,7 @@ def own_lines(
 
 
 def _holds(method: Method, spot: HotSpot) -> bool:
-    name = method.function.name if method.function is not None else None
-    known = spot.function.rpartition(".")[2] in (name, "<listcomp>", "<genexpr>")
+    known = spot.function.rpartition(".")[2] in (method.name, "<listcomp>", "<genexpr>")
     return known and spot.own and method.at(spot.text or "") is not None
 
 

@@ -100,8 +100,12 @@ LINES = {
 }
 
 
+def made(source: Any) -> Method:
+    return source if isinstance(source, Method) else Method(source.split("\n"))
+
+
 def key_of(source: Any, line: str, held: dict[str, str] | None = None) -> str | None:
-    shape = shape_of(source if isinstance(source, Method) else source.split("\n"), line, held=held)
+    shape = shape_of(made(source), line, held=held)
     return shape.key if shape is not None else None
 
 
@@ -122,7 +126,7 @@ def key_of(source: Any, line: str, held: dict[str, str] | None = None) -> str | 
 )
 def test_all_of_a_large_collection_for_one_sample(line: str, found: str | None) -> None:
     held = {"items#": "6,000", "weights#": "100,000"}
-    shape = shape_of(body(line).split("\n"), line, held=held)
+    shape = shape_of(made(body(line)), line, held=held)
     key = shape.key if shape is not None else None
     assert (key == ALL) is (found is not None), key
     assert shape is None or found is None or f"`{found}`" in shape.why
@@ -175,9 +179,9 @@ def test_each_line_has_the_shape_that_its_source_says(line: str, key: str | None
 
 
 def test_what_is_used_of_it_is_said() -> None:
-    shape = shape_of(SOURCE.split("\n"), "image = self.images[index].filter(BLUR)")
+    shape = shape_of(made(SOURCE), "image = self.images[index].filter(BLUR)")
     assert shape is not None and not shape.waste and "`small = image.resize((64, 64))`" in shape.why
-    read = shape_of(SOURCE.split("\n"), 'volume = self.file["ct"][:]')
+    read = shape_of(made(SOURCE), 'volume = self.file["ct"][:]')
     assert read is not None and read.waste
 
 
@@ -215,7 +219,7 @@ def test_source_that_cannot_be_read_says_nothing(source: str) -> None:
     ],
 )
 def test_calls_that_training_does_without(line: str, needed: bool, costly: bool) -> None:
-    shape = shape_of([], line)
+    shape = shape_of(Method([]), line)
     assert (shape is None) is needed
     assert shape is None or (shape.key, shape.costly) == ("not needed", costly)
 
@@ -265,9 +269,7 @@ def test_what_is_searched_for_each_sample(line: str, searched: bool) -> None:
 
 
 def test_a_managers_object_is_asked_in_another_process() -> None:
-    shape = shape_of(
-        SOURCE.split("\n"), "name = files[index]", "multiprocessing's BaseProxy._callmethod"
-    )
+    shape = shape_of(made(SOURCE), "name = files[index]", "multiprocessing's BaseProxy._callmethod")
     assert shape is not None and "another process" in shape.why
 
 
@@ -316,7 +318,7 @@ def test_a_statement_of_several_lines_is_one() -> None:
     ],
 )
 def test_what_is_done_for_one_value_after_another(lines: list[str], said: str | None) -> None:
-    shape = shape_of(body(*lines).split("\n"), lines[-1].strip())
+    shape = shape_of(made(body(*lines)), lines[-1].strip())
     assert (shape is not None and shape.key == "one by one") is (said is not None)
     if shape is not None and said is not None:
         assert f"`{said}`" in shape.why and shape.waste is (len(lines) == 3)
@@ -327,7 +329,7 @@ def test_what_methods_change_is_not_the_same_for_every_sample() -> None:
     load = body("rows = decode(self.files[self.place])", "return rows", head="def load(self):\n")
     grows = body("self.seen.append(1)", "self.table[0] = 1", head="def grows(self):\n")
     assert key_of(load, "rows = decode(self.files[self.place])") == "same"
-    held = dict.fromkeys(changing(each.split("\n") for each in (getitem, load, grows)), CHANGES)
+    held = dict.fromkeys(changing(map(made, (getitem, load, grows))), CHANGES)
     assert set(held) == {"place", "seen", "table", "grows", "__getitem__"}
     assert key_of(load, "rows = decode(self.files[self.place])", held) is None
 
@@ -445,7 +447,7 @@ def test_an_argument_varies_if_a_call_gives_it_what_does() -> None:
         ["def apart(self, *keys):", "    return [self.alone(*keys)]"],
         ["def never(path):", "    return opened_by(path)"],
     ]
-    found = {each.function.name: each.varying for each in linked(sources) if each.function}
+    found = {each.name: each.varying for each in linked(sources)}
     assert found["connect"] == found["opened"] == set()
     assert found["read"] == {"key"} and found["never"] == {"path"}
     assert found["__getitem__"] == {"index"}
@@ -463,7 +465,7 @@ def test_of_a_list_filled_in_a_loop_one_element_is_used() -> None:
         "        frames.append(image)",
         "    return frames[at]",
     ]
-    shape = shape_of(source, "ok, image = capture.read(path)")
+    shape = shape_of(Method(source), "ok, image = capture.read(path)")
     assert shape is not None and "`return frames[at]`" in shape.why
 
 
@@ -507,7 +509,7 @@ def __getitem__(self, index):
     ],
 )
 def test_containers_searches_and_samples_that_are_thrown_away(line: str, key: str) -> None:
-    shape = shape_of(CONTAINERS.split("\n"), line, held={"memory": "deque"})
+    shape = shape_of(made(CONTAINERS), line, held={"memory": "deque"})
     assert shape is not None and shape.key == key
 
 
