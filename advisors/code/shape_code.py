@@ -40,8 +40,10 @@ def shape_code(
     path = next((path for other, path in reached(case.dataset or Part()) if other is part), None)
     copies = is_default_collate(config_text(case, "collate_fn"))
     method = rewritten(source, line, shape.key, kinds_of(part), copies)
-    if path is None or method is None or not _takes_self(method):
+    if path is None or method is None:
         return by_hand
+    if not method.name.startswith("__getitem") and method.args.args[0].arg != "self":
+        return by_hand  # a function of its module, not a method of the data set
     name, owner = method.name, identifier(part.name, "the data set")
     method.name, method.args.defaults = "without_waste", []  # the defaults are its own
     taken = f"own.{name}"
@@ -51,8 +53,3 @@ def shape_code(
         f"{taken} = types.FunctionType(  # or write it into {owner}\n"
         f'    without_waste.__code__, {taken}.__globals__, "{name}", {taken}.__defaults__\n)\n'
     )
-
-
-def _takes_self(method: ast.FunctionDef) -> bool:
-    """Whether it is a method of the data set, not a function of its module."""
-    return method.name.startswith("__getitem") or method.args.args[0].arg == "self"

@@ -15,7 +15,7 @@ from ....profiler.store.inspection import Attribute, Part
 from ...case.code_text import parsed_function
 from ..batched.source_literals import python_type
 from ..method import repeated_calls
-from ..syntax import LOOPS, Replaced, expression, looped, names, statement
+from ..syntax import LOOPS, Replaced, expression, looped, names, statement, without_annotations
 from .whole_rows import Row, whole_rows
 
 _ARRAYS = ("tensor", "ndarray", "memmap")
@@ -251,10 +251,7 @@ class _Source:
         first = 0 if ast.get_docstring(method) is None else 1
         body[first:first] = [_list(row) for row in self.rows.values() if row.local is None]
         method.body = body
-        method.returns = None  # what annotations name may be unknown where the code is pasted
-        for argument in method.args.args:
-            argument.annotation = None
-        return ast.fix_missing_locations(method)
+        return ast.fix_missing_locations(without_annotations(method))
 
 
 def _list(row: Row) -> ast.stmt:
