@@ -85,7 +85,7 @@ def whole_array(method: Editable, statement: ast.stmt) -> bool:
 def stack_samples(method: Editable, statement: ast.stmt) -> bool:
     """`torch.tensor([x.tolist() for x in samples])` and the like copy each array at once."""
     samples = [name for name in method.arguments if name != method.self_name]
-    for _, pieces in stacked(method.file, method.node, samples[0], method.seen) if samples else ():
+    for pieces in stacked(method.file, method.node, samples[0], method.seen) if samples else ():
         method.pieces += pieces or []
     if any(new == "np.stack(" for *_, new in method.pieces):
         method.add_import("import numpy as np")

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ...profiler.store.sampled_fetches import SampleField
-from ..case.code_text import free_names, parsed_function
-from .method import Method, bound_by, called, calls_in, draws, names_in, names_of, parsed
+from ..case.code_text import parsed_function
+from .method import Method, bound_by, called, calls_in, draws, names_of, parsed
 from .python_text import Piece, PythonText, edited
-from .rewritten import bare
+from .rewritten import bare, with_imports_of
 from .syntax import names
 
 # Of lists, value by value, and the type that they make of them.
@@ -39,98 +39,80 @@ _PACKING = {
     *("len", "append", "extend", "zip", "range", "enumerate", "max", "min", "sum", "list", "tuple"),
     *("dict", "get", "keys", "values", "items", "isinstance", "str", "copy"),
 }
-_IMPORTS = {"np": "import numpy as np", "torch": "import torch"}
-
-
-@dataclass
-class Collating:
-    """A collate function, and the fields of which it makes tensors through lists (`paths`)."""
-
-    file: PythonText
-    paths: tuple[str, ...]
-    pieces: list[Piece] = field(repr=False)
-
-    def code(self) -> str | None:
-        """`stack_samples`, which copies each of these fields once; None where it uses names of its
-        module, or where the samples were not described."""
-        if not self.pieces:
-            return None
-        function = bare(edited(self.file.text, self.pieces), "stack_samples")
-        used = free_names(ast.Module([function], []))
-        if not used <= _IMPORTS.keys():
-            return None
-        imports = "\n".join(line for name, line in _IMPORTS.items() if name in used)
-        return f"{imports}\n\n\n{ast.unparse(function)}\n"
 
 
 @dataclass(frozen=True)
-class _Listed:
-    """A list with one field of every sample: what it makes of a sample, called `target`. `uses`:
-    how often its name stands in the function, where it is only filled and given on."""
+class _Field:
+    """What a list holds of every sample: the field at `path`, read by `value`, of which `tolist`
+    makes a list. `uses`: how often its name stands in the function, where it is only filled and
+    given on."""
 
-    item: ast.expr
-    target: ast.expr
-    uses: int = 0
+    path: str
+    value: ast.expr
+    tolist: ast.expr | None
+    uses: int
 
 
-def of_lists(source: Sequence[str], fields: Iterable[SampleField]) -> Collating | None:
-    """What this collate function makes of lists of arrays that are alike in all samples; None where
-    there is nothing of it, or where that is not certain. Without fields, the source alone says
-    it, and there is no code."""
-    function = parsed_function(source)
-    if function is None or len(function.args.args) != 1 or function.decorator_list:
+def of_lists(source: Sequence[str], fields: Iterable[SampleField]) -> str | None:
+    """`stack_samples`: this collate function with arrays that it makes lists of, and that are alike
+    in all samples, copied once each. None where there is nothing of it, or where that is not
+    certain; "" where its code uses names of its module, and without fields: the source alone then
+    says it."""
+    if parsed_function(source) is None:
         return None
     file, seen = PythonText("\n".join(source)), {each.path: each for each in fields}
-    (function,) = file.tree.body[:1]  # type: ignore[assignment]
-    assert isinstance(function, ast.FunctionDef)
-    paths, pieces = [], []
-    for path, found in stacked(file, function, function.args.args[0].arg, seen):
-        if found is not None or not seen:
-            paths.append(path)
-            pieces += found if found is not None and seen else []
-    return Collating(file, tuple(paths), pieces) if paths else None
+    found: list[list[Piece]] = []
+    match file.tree.body[0]:
+        case (
+            ast.FunctionDef(args=ast.arguments(args=[ast.arg(samples)]), decorator_list=[]) as made
+        ):
+            found = [each for each in stacked(file, made, samples, seen) if each is not None]
+    pieces = [piece for each in found for piece in each]
+    if not pieces or not seen:
+        return "" if found else None
+    code = with_imports_of(bare(edited(file.text, pieces), "stack_samples"))
+    return f"{code}\n" if code is not None else ""
 
 
 def stacked(
     file: PythonText, function: ast.FunctionDef, samples: str, seen: Mapping[str, SampleField]
-) -> Iterator[tuple[str, list[Piece] | None]]:
-    """Each field of which this function makes a tensor through a list, and the pieces that stack it
+) -> Iterator[list[Piece] | None]:
+    """For each field of which this function makes a tensor through a list, the pieces that stack it
     in place of that. None where another value may come of it; where no field was seen, all are
     taken for arrays."""
     lists, count = dict(_lists(function, samples)), names(function)
     for call in calls_in(function):
         if called(call) not in _OF_LISTS or len(call.args) != 1:
             continue
-        listed, given = _comprehended(call.args[0], samples), call.args[0]
+        given, held = call.args[0], _comprehended(call.args[0], samples)
         if isinstance(given, ast.Name):
-            listed = lists.get(given.id)
-            if listed is None or count[given.id] > listed.uses:
-                continue
-        path, made, tolist = _item(listed) if listed is not None else (None, None, None)
-        if path is None:
+            held = lists.get(given.id)
+        if held is None or (isinstance(given, ast.Name) and count[given.id] > held.uses):
             continue
-        if isinstance(tolist, ast.Name):  # what `list` holds may be of another type
-            yield path, []
+        if isinstance(held.tolist, ast.Name):  # what `list` holds may be of another type
+            yield []
             continue
-        looks = seen.get(path)
-        if seen and not _alike(call, looks, tolist):
-            yield path, None
+        looks = seen.get(held.path)
+        if seen and not _alike(call, looks, held.tolist):
+            yield None
             continue
         dtype = _OF_LISTS[called(call)]
-        if looks is not None and tolist is not None:
+        if looks is not None and held.tolist is not None:
             dtype = dtype or _OF_NUMBERS[looks.dtype or ""]
-        given_dtype = any(each.arg == "dtype" for each in call.keywords)
-        array = looks is None or looks.kind == "ndarray"
+        if dtype is None or any(each.arg == "dtype" for each in call.keywords):
+            more = ""
+        else:
+            more = f", dtype={dtype}"
+        library = "np" if looks is None or looks.kind == "ndarray" else "torch"
         begin, end = file.span(given)
-        more = f", dtype={dtype}" if dtype is not None and not given_dtype else ""
         pieces = [
             file.replaced(call.func, "torch.as_tensor"),
-            (begin, begin, f"{'np' if array else 'torch'}.stack("),
+            (begin, begin, f"{library}.stack("),
             (end, end, f"){more}"),
         ]
-        if tolist is not None and made is not None:
-            pieces.append(file.replaced(tolist, file.of(made)))
-        yield path, pieces
+        if held.tolist is not None:
+            pieces.append(file.replaced(held.tolist, file.of(held.value)))
+        yield pieces
 
 
 def _alike(call: ast.Call, looks: SampleField | None, tolist: ast.AST | None) -> bool:
@@ -162,68 +144,64 @@ def done_per_sample(method: Method, line: str) -> bool:
     if statement is None:
         return False
     loop, calls = method.loops.get(statement), list[tuple[ast.Call, set[str]]]()
-    if isinstance(loop, ast.For) and method.varies([loop.iter]):
-        inside = (each for each in ast.walk(loop) if isinstance(each, ast.stmt))
-        bound = set[str]().union(*map(bound_by, inside))
+    if isinstance(loop, ast.For) and method.varies(loop.iter):
+        bound = bound_by(*(each for each in ast.walk(loop) if isinstance(each, ast.stmt)))
         calls += [(call, bound) for call in calls_in(statement)]
     for made in ast.walk(statement):
         if isinstance(made, _COMPREHENSIONS) and method.varies(
-            each.iter for each in made.generators
+            *(each.iter for each in made.generators)
         ):
-            bound = set[str]().union(*(names_of(each.target) for each in made.generators))
+            bound = names_of(*(each.target for each in made.generators))
             calls += [(call, bound) for call in calls_in(made)]
     return any(
-        called(call) not in _PACKING and names_in([call], bound) and not draws(call)
+        called(call) not in _PACKING and names_of(call) & bound and not draws(call)
         for call, bound in calls
     )
 
 
-def _lists(function: ast.FunctionDef, samples: str) -> Iterator[tuple[str, _Listed]]:
+def _lists(function: ast.FunctionDef, samples: str) -> Iterator[tuple[str, _Field | None]]:
     """By name."""
     for each in function.body:
         match each:
             case ast.Assign([ast.Name(name)], value):
-                listed = _comprehended(value, samples)
-                if listed is not None:
-                    yield name, listed
+                yield name, _comprehended(value, samples)
             case ast.Assign(
                 [ast.Tuple(targets) as target],
                 ast.Call(ast.Name("zip"), [ast.Starred(ast.Name(given))]),
             ) if given == samples:
                 for item in targets:
                     if isinstance(item, ast.Name):
-                        yield item.id, _Listed(item, target, 2)
+                        yield item.id, _field(item, target)
             case ast.For(target, ast.Name(given), body) if given == samples:
                 for statement in body:
                     match statement:
                         case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), "append"), [item])):
-                            yield name, _Listed(item, target, 3)
+                            yield name, _field(item, target, uses=3)
 
 
-def _comprehended(value: ast.expr, samples: str) -> _Listed | None:
+def _comprehended(value: ast.expr, samples: str) -> _Field | None:
     match value:
         case ast.ListComp(item, [ast.comprehension(target, ast.Name(given), [])]):
-            return _Listed(item, target, 2) if given == samples else None
+            return _field(item, target) if given == samples else None
     return None
 
 
-def _item(listed: _Listed) -> tuple[str | None, ast.expr | None, ast.AST | None]:
-    """(which field of a sample this is, the field, the call that makes a list of it)."""
-    item, path = listed.item, ""
+def _field(item: ast.expr, target: ast.expr, uses: int = 2) -> _Field | None:
+    """Of a sample that is called `target`."""
     tolist: ast.expr | None = None
     match item:
         case ast.Call(ast.Attribute(value, "tolist"), [], []):
             tolist, item = item, value
         case ast.Call(ast.Name("list") as func, [value], []):
             tolist, item = func, value
-    made = item
-    while isinstance(item, ast.Subscript) and isinstance(item.slice, ast.Constant):
-        path, item = f"[{item.slice.value!r}]{path}", item.value
-    match item, listed.target:
-        case ast.Name(name), ast.Name(target) if name == target:
-            return path, made, tolist
+    path, held = "", item
+    while isinstance(held, ast.Subscript) and isinstance(held.slice, ast.Constant):
+        path, held = f"[{held.slice.value!r}]{path}", held.value
+    match held, target:
+        case ast.Name(name), ast.Name(sample) if name == sample:
+            return _Field(path, item, tolist, uses)
         case ast.Name(name), ast.Tuple(targets):
             for place, each in enumerate(targets):
                 if isinstance(each, ast.Name) and each.id == name:
-                    return f"[{place}]{path}", made, tolist
-    return None, None, None
+                    return _Field(f"[{place}]{path}", item, tolist, uses)
+    return None

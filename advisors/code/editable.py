@@ -4,7 +4,7 @@ kept, and the pieces of text that change it."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 
 from ...profiler.store.sampled_fetches import SampleField
@@ -102,11 +102,11 @@ class Editable(Method):
             bound |= {each for each in names_of(self.node) if self.named(each, ast.Store)}
         return {*filter(None, bound)} | self.varying | self._looped
 
-    def is_same(self, node: ast.AST, known: set[str] | None = None) -> bool:
+    def is_same(self, node: ast.AST, known: Collection[str] = ()) -> bool:
         """Whether this is the same for every sample: it reads nothing but attributes of the object
         that only `__init__` sets, and names of the module. `known` are further names."""
         own = [each.target for each in ast.walk(node) if isinstance(each, ast.comprehension)]
-        used = names_of(node) - (known or set()) - (names_of(*own) - self.varying)
+        used = names_of(node).difference(known, names_of(*own) - self.varying)
         waits = any(isinstance(each, ast.Yield | ast.Await) for each in ast.walk(node))
         if used & self._bound or draws(node) or waits:
             return False
@@ -114,13 +114,18 @@ class Editable(Method):
             return False
         return not any(self.set_later(name) for name in self.attributes(node))
 
-    def may_be_kept(self, value: ast.expr, known: set[str] | None = None) -> bool:
+    def may_be_kept(self, value: ast.expr, known: Collection[str] = ()) -> bool:
         """Whether it is the same for every sample, and of use more than once."""
-        opens = self.certain and any(called(each) in ("iter", *OPENS) for each in calls_in(value))
-        moves = any(self._moves_on(each, known or set()) for each in calls_in(value))
-        return self.is_same(value, known) and not (goes_once(value) or opens or moves)
+        if isinstance(value, ast.GeneratorExp) or not self.is_same(value, known):
+            return False
+        # What it gives can be gone through once only, or is open.
+        if isinstance(value, ast.Call) and called(value) in (*_MOVING, *OPENS):
+            return False
+        calls = calls_in(value)
+        opens = self.certain and any(called(each) in ("iter", *OPENS) for each in calls)
+        return not opens and not any(self._moves_on(each, known) for each in calls)
 
-    def _moves_on(self, call: ast.Call, known: set[str]) -> bool:
+    def _moves_on(self, call: ast.Call, known: Collection[str]) -> bool:
         """Whether it takes the next thing of what the function has opened: what is left out once
         would be given to the next that asks."""
         match call.func:
@@ -236,10 +241,3 @@ class Editable(Method):
             if any((each.asname or each.name) == name for each in node.names):
                 return
         self.pieces.append(self.file.imported(text))
-
-
-def goes_once(node: ast.AST) -> bool:
-    """Whether what this expression gives can be gone through once only, or is open."""
-    if isinstance(node, ast.GeneratorExp):
-        return True
-    return isinstance(node, ast.Call) and called(node) in (*_MOVING, *OPENS)

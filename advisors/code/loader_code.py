@@ -70,7 +70,7 @@ def loader_code(case: Case, **changes: Any) -> str:
 def _arguments(case: Case, form: LoaderForm, changes: dict[str, Any]) -> dict[str, Any]:
     arguments = {**arguments_of(case, form), **changes}
     sampler = changes.get("sampler")
-    if form.batching == "batch_sampler" and "batch_sampler" not in changes and _of_batches(changes):
+    if _of_batches(form, changes):
         # The same batch sampler with other figures.
         size = literal(changes.get("batch_size", case.batch_size))
         last = literal(changes.get("drop_last", case.config.get("drop_last") is True))
@@ -89,16 +89,16 @@ def _arguments(case: Case, form: LoaderForm, changes: dict[str, Any]) -> dict[st
     }
 
 
-def _of_batches(changes: dict[str, Any]) -> bool:
-    """Whether a change is of what a batch sampler says."""
-    return any(changes.get(name, DROP) is not DROP for name in NOT_WITH_BATCHES)
+def _of_batches(form: LoaderForm, changes: dict[str, Any]) -> bool:
+    """Whether a change is of what the batch sampler says that the loader is given."""
+    given = form.batching == "batch_sampler" and "batch_sampler" not in changes
+    return given and any(changes.get(name, DROP) is not DROP for name in NOT_WITH_BATCHES)
 
 
 def _cannot(form: LoaderForm, changes: dict[str, Any]) -> str | None:
     """Why these changes cannot be made to the call; None where they can."""
-    if form.batching != "batch_sampler" or "batch_sampler" in changes or not _of_batches(changes):
-        return None
-    if form.inner is not None and (changes.get("shuffle") or DROP) is DROP:
+    anew = form.inner is not None and (changes.get("shuffle") or DROP) is DROP
+    if anew or not _of_batches(form, changes):
         return None
     return "your batch sampler says which samples make a batch: change it there"
 

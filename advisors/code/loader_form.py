@@ -163,10 +163,10 @@ def arguments_of(case: Case, form: LoaderForm) -> dict[str, Any]:
         ("collate_fn", inspection.collate, _PUT_IN),
         ("worker_init_fn", inspection.worker_init, put_in),
     ):
-        qualified = config_text(case, name)
-        own = qualified is not None and not qualified.removeprefix("partial(").startswith(given)
-        if own and not is_default_collate(qualified):
-            found[name] = Source(function_name(qualified or "", part, name))
+        qualified = config_text(case, name) or ""
+        theirs = qualified.removeprefix("partial(").startswith(given)
+        if not theirs and not is_default_collate(qualified):
+            found[name] = Source(function_name(qualified, part, name))
     context = config_text(case, "multiprocessing_context")
     if context is not None:
         known = context in ("fork", "spawn", "forkserver")
@@ -218,16 +218,16 @@ def _batching(case: Case, batch_sampler: str | None) -> str:
 
 def is_default_collate(qualified: str | None) -> bool:
     """Whether this is torch's own way to make a batch."""
-    if qualified is None or qualified in _DEFAULT_COLLATE:
+    if not qualified or qualified in _DEFAULT_COLLATE:
         return True
     return qualified.startswith("torch.utils.data.") and last_part(qualified) in _DEFAULT_COLLATE
 
 
 def collate_name(case: Case) -> str:
     """What code calls the loader's collate function, torch's own included."""
-    qualified = config_text(case, "collate_fn")
-    if qualified is None or is_default_collate(qualified):
-        return last_part(qualified or "default_collate")
+    qualified = config_text(case, "collate_fn") or "default_collate"
+    if is_default_collate(qualified):
+        return last_part(qualified)
     return function_name(qualified, case.inspection.collate, "collate_fn")
 
 

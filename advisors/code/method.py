@@ -17,14 +17,14 @@ MOVES_ON = (
     *("integers", "permutation", "draw", "step", "grab", "retrieve", "fetchone", "fetchall"),
 )
 # Nobody of the program's own calls them, so what they get is not known.
-_ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__call__")
+_ENTRIES = ("", "__getitem__", "__getitems__", "__iter__", "__call__")
 _LOOPS = (ast.For, ast.While)
 _PASSES = 2  # a loop carries values back to its beginning
 
 
 class Method:
-    """`function` is None where the source cannot be read. `varying` are those of its arguments that
-    differ from sample to sample: all, if not given."""
+    """`function` is None, and `name` "", where the source cannot be read. `varying` are those of
+    its arguments that differ from sample to sample: all, if not given."""
 
     def __init__(
         self,
@@ -33,10 +33,11 @@ class Method:
         function: ast.FunctionDef | None = None,
     ) -> None:
         """`function`: of a source that holds others too."""
-        self.source = tuple(source)
-        self.lines = "\n".join(source).split("\n")
-        nodes = ast.walk(function or parsed("\n".join(source)))
+        text = "\n".join(source)
+        self.source = tuple(text.split("\n"))
+        nodes = ast.walk(function or parsed(text))
         self.function = next((each for each in nodes if isinstance(each, ast.FunctionDef)), None)
+        self.name = self.function.name if self.function is not None else ""
         self.statements: list[ast.stmt] = []
         self.varying: set[str] = set()
         self.arguments: list[str] = []
@@ -44,33 +45,32 @@ class Method:
         if self.function is None or not self.function.args.args:
             return
         self.statements = _statements_in(self.function)
-        over = [each for each in self.function.body if isinstance(each, _LOOPS)]
-        if self.function.name == "__iter__":  # what its loops hold is done for each sample
+        arguments = [*self.function.args.posonlyargs, *self.function.args.args]
+        own = arguments[0].arg == "self" or self.name.startswith("__getitem")
+        self.arguments = [each.arg for each in arguments[own:]]
+        self.varying = {*(self.arguments if varying is None else varying)}
+        if self.name == "__iter__":  # what its loops hold is done for each sample
+            over = [each for each in self.function.body if isinstance(each, _LOOPS)]
             self.statements = [each for loop in over for each in _statements_in(loop)[1:]]
+            before = (each for each in self.function.body if each not in over)
+            carried = bound_by(*before) & bound_by(*self.statements)
+            self.varying = bound_by(*over) | carried
         for loop in self.statements:
             if isinstance(loop, _LOOPS):
                 for each in _statements_in(loop):
                     self.loops.setdefault(each, loop)
-        arguments = [*self.function.args.posonlyargs, *self.function.args.args]
-        own = arguments[0].arg == "self" or self.function.name.startswith("__getitem")
-        self.arguments = [each.arg for each in arguments[own:]]
-        self.varying = {*(self.arguments if varying is None else varying)}
-        if self.function.name == "__iter__":
-            inside = {name for each in self.statements for name in bound_by(each)}
-            before = (each for each in self.function.body if each not in over)
-            carried = {name for each in before for name in bound_by(each)} & inside
-            self.varying = {name for loop in over for name in bound_by(loop)} | carried
         for _ in range(_PASSES):
             for each in self.statements:
                 for node in nodes_read(each):
-                    if isinstance(node, ast.comprehension) and self.varies([node.iter]):
+                    if isinstance(node, ast.comprehension) and self.varies(node.iter):
                         self.varying |= names_of(node.target)
-                if self.varies(read_by(each)) or any(map(draws, read_by(each))):
+                read = read_by(each)
+                if self.varies(*read) or any(map(draws, read)):
                     self.varying |= {*bound_by(each), *grown_by(each)}
 
     def at(self, line: str) -> ast.stmt | None:
         """The statement that this line is of, where it is the only such line."""
-        places = [n for n, each in enumerate(self.lines, 1) if each.strip() == line.strip()]
+        places = [n for n, each in enumerate(self.source, 1) if each.strip() == line.strip()]
         if len(places) != 1 or not line.strip():
             return None
         found = [each for each in self.statements if each.lineno <= places[0] <= _last(each)]
@@ -78,11 +78,11 @@ class Method:
 
     def text(self, statement: ast.stmt) -> str:
         """The first line of a statement."""
-        return self.lines[statement.lineno - 1].strip()
+        return self.source[statement.lineno - 1].strip()
 
-    def varies(self, expressions: Iterable[ast.AST]) -> bool:
+    def varies(self, *nodes: ast.AST) -> bool:
         """Whether a name in these differs from sample to sample."""
-        return names_in(expressions, self.varying)
+        return bool(names_of(*nodes) & self.varying)
 
     def after(self, statement: ast.stmt) -> list[ast.stmt]:
         return self.statements[self.statements.index(statement) + 1 :]
@@ -91,20 +91,20 @@ class Method:
 def linked(sources: Iterable[Sequence[str]]) -> list[Method]:
     """These functions, of which an argument varies only if one of the calls among them gives it
     what does; all arguments of those that nothing here calls."""
-    sources = list(sources)
-    names = [method.function.name if method.function else "" for method in map(Method, sources)]
-    once = {name for name, count in Counter(names).items() if count == 1} - {"", *_ENTRIES}
-    given: dict[str, set[str]] = {}
-    for call in (call for source in sources for call in calls_in(parsed("\n".join(source)))):
-        if (name := own_function(call)) in once:
-            given[name] = set()
+    methods = [Method(source) for source in sources]
+    calls = [calls_in(method.function) if method.function else [] for method in methods]
+    named = Counter(method.name for method in methods)
+    given: dict[str, set[str]] = {
+        name: set()
+        for call in (call for each in calls for call in each)
+        if named[name := own_function(call)] == 1 and name not in _ENTRIES
+    }
     while True:
         before = {name: {*found} for name, found in given.items()}
-        pairs = zip(names, sources, strict=True)
-        methods = [Method(source, given.get(name)) for name, source in pairs]
-        own = dict(zip(names, methods, strict=True))
-        for caller in (each for each in methods if each.function is not None):
-            for call in calls_in(caller.function or ast.Module([], [])):
+        methods = [Method(each.source, given.get(each.name), each.function) for each in methods]
+        own = {method.name: method for method in methods}
+        for caller, made in zip(methods, calls, strict=True):
+            for call in made:
                 if (name := own_function(call)) in given:
                     given[name] |= _varying_given(call, own[name].arguments, caller)
         if given == before:
@@ -125,7 +125,7 @@ def _varying_given(call: ast.Call, arguments: list[str], caller: Method) -> set[
         return {*arguments}
     given: list[tuple[str | None, ast.expr]] = [*zip(arguments, call.args, strict=False)]
     given += [(each.arg, each.value) for each in call.keywords]
-    found = {name for name, value in given if caller.varies([value]) or draws(value)}
+    found = {name for name, value in given if caller.varies(value) or draws(value)}
     return {*arguments} if None in found else {name for name in found if name is not None}
 
 
@@ -153,16 +153,17 @@ def read_by(statement: ast.stmt) -> list[ast.expr]:
     return found
 
 
-def nodes_read(statement: ast.stmt | None) -> list[ast.AST]:
+def nodes_read(statement: ast.stmt) -> list[ast.AST]:
     """All nodes of these expressions."""
-    read = read_by(statement) if statement is not None else []
-    return [node for each in read for node in ast.walk(each)]
+    return [node for each in read_by(statement) for node in ast.walk(each)]
 
 
-def bound_by(statement: ast.stmt) -> set[str]:
-    """The names that it gives a value, or into which it writes."""
-    targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
-    targets += [each.optional_vars for each in getattr(statement, "items", ())]
+def bound_by(*statements: ast.stmt) -> set[str]:
+    """The names that these give a value, or into which they write."""
+    targets = []
+    for each in statements:
+        targets += [*getattr(each, "targets", ()), getattr(each, "target", None)]
+        targets += [item.optional_vars for item in getattr(each, "items", ())]
     return names_of(*filter(None, targets))
 
 
@@ -175,27 +176,32 @@ def called(call: ast.Call) -> str:
     return ast.unparse(call.func).rpartition(".")[2]
 
 
-def draws(expression: ast.AST) -> bool:
-    """Whether it may give something else each time, whatever it depends on."""
-    return any(named_as_drawing(ast.unparse(call.func)) for call in calls_in(expression))
+def given_to(call: ast.Call) -> list[ast.expr]:
+    """The values of its arguments."""
+    return [*call.args, *(each.value for each in call.keywords)]
 
 
-def named_as_drawing(function: str) -> bool:
-    """Whether a call of this function ("np.random.permutation") may give something else each
-    time."""
-    name = function.rpartition(".")[2]
-    moves_on = function.startswith("self.") and name in MOVES_ON
-    return moves_on or "random" in function or _DRAWS.search(name) is not None
+def repeated_calls(loop: ast.AST) -> list[ast.Call]:
+    """Those in a loop or comprehension that are made again for each value that it goes over."""
+    heads = [loop, *getattr(loop, "generators", ())]
+    once = {call for each in heads if hasattr(each, "iter") for call in calls_in(each.iter)}
+    return [call for call in calls_in(loop) if call not in once]
+
+
+def draws(tree: ast.AST) -> bool:
+    """Whether a call in it may give something else each time, whatever it depends on."""
+    functions = (ast.unparse(call.func) for call in calls_in(tree))
+    return any(
+        "random" in function
+        or _DRAWS.search(name := function.rpartition(".")[2])
+        or (function.startswith("self.") and name in MOVES_ON)
+        for function in functions
+    )
 
 
 def names_of(*nodes: ast.AST) -> set[str]:
     """The names in these nodes, not those behind dots or of keywords."""
     return {each.id for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)}
-
-
-def names_in(expressions: Iterable[ast.AST], names: set[str]) -> bool:
-    """Whether one of these names stands in them."""
-    return bool(names_of(*expressions) & names)
 
 
 def grown_by(statement: ast.stmt) -> Iterator[str]:

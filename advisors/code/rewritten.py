@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping, Sequence
 
+from ..case.code_text import free_names
 from .editable import Editable
 from .python_text import CannotEdit, PythonText, edited
+from .syntax import without_annotations
 from .waste import leave_out, look_up, make_once, read_the_part
 
 # What is done about a shape.
@@ -15,6 +17,12 @@ _EDITS = {
     "same": make_once,
     "whole for a part": read_the_part,
     "searched": look_up,
+}
+_IMPORTS = {
+    "np": "import numpy as np",
+    "numpy": "import numpy",
+    "torch": "import torch",
+    "math": "import math",
 }
 
 
@@ -39,14 +47,20 @@ def rewritten(
 
 
 def bare(text: str, name: str) -> ast.FunctionDef:
-    """The function in this text under another name, and without annotations: what they name may be
-    unknown where the code is pasted."""
+    """The function in this text under another name, and without annotations."""
     (made,) = ast.parse(text).body
     assert isinstance(made, ast.FunctionDef)
-    made.name, made.returns = name, None
-    for argument in made.args.args:
-        argument.annotation = None
-    return made
+    made.name = name
+    return without_annotations(made)
+
+
+def with_imports_of(function: ast.FunctionDef) -> str | None:
+    """The code of a function below the imports it needs; None if it uses names of its module."""
+    used = free_names(ast.Module([function], []))
+    if not used <= _IMPORTS.keys():
+        return None
+    imports = [line for name, line in _IMPORTS.items() if name in used]
+    return "\n".join([*imports, *["\n"] * bool(imports), ast.unparse(function)])
 
 
 def _plain(function: ast.FunctionDef) -> bool:

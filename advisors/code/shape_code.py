@@ -18,17 +18,16 @@ from .shapes import CHANGES, DEQUE, MANY, METHOD, Shape, changing
 def kinds_of(part: Part) -> dict[str, str]:
     """The kinds of a data set's attributes and methods, by name; CHANGES of those attributes that
     its methods change, and of these methods."""
-    changes = changing((part.getitem, part.getitems, *part.helpers))
+    methods = [Method(source) for source in (part.getitem, part.getitems, *part.helpers)]
     lengths = {each.name: each.length or (each.shape or (0,))[0] for each in part.attributes}
-    methods = [each for source in part.helpers if (each := Method(source).function) is not None]
     return {
         **{each.name: each.kind for each in part.attributes},
         **{each.name: DEQUE for each in part.attributes if each.type.endswith(DEQUE)},
         **{f"{each.name}[]": each.items for each in part.attributes if each.items is not None},
         **{f"{name}#": f"{length:,}" for name, length in lengths.items() if length >= MANY},
         **{f"global {each.name}": each.kind for each in part.globals},
-        **{each.name: METHOD for each in methods},
-        **dict.fromkeys(changes, CHANGES),
+        **{each.name: METHOD for each in methods[2:] if each.name},
+        **dict.fromkeys(changing(methods), CHANGES),
     }
 
 
@@ -41,8 +40,10 @@ def shape_code(
     path = next((path for other, path in reached(case.dataset or Part()) if other is part), None)
     copies = is_default_collate(config_text(case, "collate_fn"))
     method = rewritten(source, line, shape.key, kinds_of(part), copies)
-    if path is None or method is None or not _takes_self(method):
+    if path is None or method is None:
         return by_hand
+    if not method.name.startswith("__getitem") and method.args.args[0].arg != "self":
+        return by_hand  # a function of its module, not a method of the data set
     name, owner = method.name, identifier(part.name, "the data set")
     method.name, method.args.defaults = "without_waste", []  # the defaults are its own
     taken = f"own.{name}"
@@ -52,8 +53,3 @@ def shape_code(
         f"{taken} = types.FunctionType(  # or write it into {owner}\n"
         f'    without_waste.__code__, {taken}.__globals__, "{name}", {taken}.__defaults__\n)\n'
     )
-
-
-def _takes_self(method: ast.FunctionDef) -> bool:
-    """Whether it is a method of the data set, not a function of its module."""
-    return method.name.startswith("__getitem") or method.args.args[0].arg == "self"

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from .method import (
     MOVES_ON,
@@ -16,16 +17,15 @@ from .method import (
     called,
     calls_in,
     draws,
+    given_to,
     grown_by,
-    names_in,
     names_of,
     nodes_read,
+    own_function,
     parsed,
     read_by,
+    repeated_calls,
 )
-from .syntax import names
-
-Source = Sequence[str] | Method
 
 # Calls that training does without: what they do is done by the interpreter or torch anyway.
 NOT_NEEDED = ("gc.collect", "torch.cuda.empty_cache", "torch.cuda.synchronize")
@@ -266,8 +266,30 @@ _ONE_BY_ONE = Shape(
 )
 
 
+@dataclass(frozen=True)
+class _Line:
+    """A statement of a method; `held` as for `shape_of`."""
+
+    method: Method
+    statement: ast.stmt
+    held: Mapping[str, str]
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """What it reads."""
+        return nodes_read(self.statement)
+
+    @property
+    def loop(self) -> ast.stmt | None:
+        """The outermost loop that it stands in."""
+        return self.method.loops.get(self.statement)
+
+    def varies(self, *nodes: ast.AST) -> bool:
+        return self.method.varies(*nodes)
+
+
 def shape_of(
-    source: Source, line: str, called_below: str = "", held: Mapping[str, str] | None = None
+    method: Method, text: str, called_below: str = "", held: Mapping[str, str] | None = None
 ) -> Shape | None:
     """The shape of this line of a method, and of the function that takes most of it. None where
     nothing is known to be wrong with it. `held` are the kinds of the data set's attributes, and
@@ -275,115 +297,105 @@ def shape_of(
     "global name" those of its module's lists."""
     if _PROXY in called_below:
         return _OTHER_PROCESS
-    call, held = not_needed(line), held or {}
-    if call is not None:
-        return replace(_NOT_NEEDED, costly=call in NOT_NEEDED)
-    method = source if isinstance(source, Method) else Method(source)
-    statement = method.at(line)
-    if isinstance(statement, ast.For) and _until_met(statement, method):
+    needless, statement = _needless(text), method.at(text)
+    if needless is not None or statement is None:
+        return needless
+    line = _Line(method, statement, held or {})
+    if isinstance(statement, ast.For) and _until_met(statement, line):
         return _SEARCHED
-    if statement is not None and same_for_every_sample(method, statement, held):
+    if _same_for_every_sample(line):
         return _SAME
-    nested, smaller = in_nested_loops(method, statement), made_smaller(method, statement)
-    if _OF_WHOLE.search(f"{called_below} {line}"):
+    nested, smaller, singly = _in_nested_loops(line), _made_smaller(line), _one_by_one(line)
+    # What depends on all values, or is a table of which samples use all.
+    if _OF_WHOLE.search(f"{called_below} {text}") or (singly and _over_range(line)):
         smaller = None
-    singly = one_by_one(method, statement)
-    if singly is not None and _over_range(method, statement):
-        smaller = None  # a table, of which samples use all
-    if nested is None and searched(method, statement, held):
+    if nested is None and _searched(line):
         return _SEARCHED
-    if (slow := _slow_container(method, statement, held)) is not None:
+    if (slow := _slow_container(line)) is not None:
         return slow
-    whole = taken_of_whole(statement, method) or (_all_of(statement) and smaller)
-    if nested is None and whole:
+    if nested is None and (taken_of_whole(statement, method) or (smaller and _all_of(statement))):
         return _PART_READ
     for found, shape in (
-        (fetched_again(statement, held), _FETCHED_AGAIN),
+        (_fetched_again(line), _FETCHED_AGAIN),
         (nested, replace(_ONE_BY_ONE, waste=True)),
-        (depends_on(method, statement, held), _PER_VALUE),
-        (back_and_forth(line), _UNDONE),
+        (_depends_on(line), _PER_VALUE),
+        (_back_and_forth(text), _UNDONE),
         (smaller, _PART_USED),
-        (in_float64(method, statement, held), _FLOAT64),
-        (all_for_one(statement, held), _ALL),
+        (_in_float64(line), _FLOAT64),
+        (_all_for_one(line), _ALL),
         (singly, _ONE_BY_ONE),
-        (thrown_away(method, statement), _THROWN_AWAY),
+        (_thrown_away(line), _THROWN_AWAY),
     ):
         if found is not None:
             return replace(shape, why=shape.why.format(found[:70]))
     return None
 
 
-def not_needed(line: str) -> str | None:
-    """The call on this line that training does without; None where there is none."""
-    tree = parsed(line)
-    calls = [ast.unparse(each.func) for each in calls_in(tree)]
-    found = next((each for each in calls if each in NOT_NEEDED), None)
+def _needless(text: str) -> Shape | None:
+    """Of a line that calls what training does without."""
+    tree = parsed(text)
+    if any(ast.unparse(each.func) in NOT_NEEDED for each in calls_in(tree)):
+        return replace(_NOT_NEEDED, costly=True)
     match tree:
-        case ast.Module([ast.Expr(ast.Call() as call)]) if found is None and called(call) in _TOLD:
-            return ast.unparse(call.func)
-    return found
-
-
-def depends_on(method: Method, statement: ast.stmt | None, held: Mapping[str, str]) -> str | None:
-    """The one of several arguments, a number or a name, on which this line depends alone."""
-    if not isinstance(statement, ast.Assign) or len(method.arguments) < 2:
-        return None
-    nodes, loop = nodes_read(statement), method.loops.get(statement)
-    within = [each for one in method.statements for each in nodes_read(one)]
-    plain = _plain(method, within)
-    for name in (each for each in method.arguments if each in plain and not _INDEX.search(each)):
-        others = Method(method.source, {*method.arguments} - {name})
-        if method.varies(nodes) and _is_same(nodes, others, loop, held):
-            return name
+        case ast.Module([ast.Expr(ast.Call() as call)]) if called(call) in _TOLD:
+            return _NOT_NEEDED
     return None
 
 
-def _plain(method: Method, nodes: list[ast.AST]) -> set[str]:
+def _depends_on(line: _Line) -> str | None:
+    """The one of several arguments, a number or a name, on which this line depends alone."""
+    method, several = line.method, len(line.method.arguments) > 1
+    if not several or not isinstance(line.statement, ast.Assign) or not line.varies(*line.nodes):
+        return None
+    plain = _plain(method)
+    for name in method.arguments:
+        if name in plain and not _INDEX.search(name):
+            others = Method(method.source, {*method.arguments} - {name}, method.function)
+            if _is_same(line.nodes, replace(line, method=others)):
+                return name
+    return None
+
+
+def _plain(method: Method) -> set[str]:
     """Names used as no array can be: in a test, as a key, in whole divisions; never taken apart."""
-    tests = [each.test for each in method.statements if isinstance(each, ast.If | ast.While)]
-    found: list[ast.expr] = [each for each in tests if isinstance(each, ast.Compare)]
-    apart = set[str]()
-    for node in nodes:
-        match node:
-            case ast.Subscript(slice=key):
-                found.append(key)
-            case ast.BinOp(op=ast.FloorDiv()):
-                found.append(node)
-        match node:
-            case ast.Subscript(ast.Name(name)) | ast.Attribute(ast.Name(name)):
-                apart.add(name)
-    return names_of(*found) - apart
+    plain, apart = set[str](), set[str]()
+    for statement in method.statements:
+        match statement:
+            case ast.If(ast.Compare() as test) | ast.While(ast.Compare() as test):
+                plain |= names_of(test)
+        for node in nodes_read(statement):
+            match node:
+                case ast.Subscript(_, key) | (ast.BinOp(op=ast.FloorDiv()) as key):
+                    plain |= names_of(key)
+            match node:
+                case ast.Subscript(ast.Name(name)) | ast.Attribute(ast.Name(name)):
+                    apart.add(name)
+    return plain - apart
 
 
-def same_for_every_sample(
-    method: Method, statement: ast.stmt | None, held: Mapping[str, str]
-) -> bool:
+def _same_for_every_sample(line: _Line) -> bool:
     """Whether this line of a `__getitem__`, or what it takes its part of (`json.load(f)[index]`),
     depends on nothing but `self` and constants: it could be made once. False if that is not
     known."""
-    if isinstance(statement, ast.Expr):
+    if isinstance(line.statement, ast.Expr):
         return False  # it makes nothing that could be kept
-    nodes = nodes_read(statement)
-    loop = method.loops.get(statement) if statement is not None else None
-    whole = []
-    for each in nodes if not taken_of_whole(statement, method) else ():
-        match each:
+    parts = [line.nodes]
+    for node in line.nodes if not taken_of_whole(line.statement, line.method) else ():
+        match node:
             case ast.Subscript(of, key) | ast.Call(
                 ast.Attribute(of, "get" | "get_group" | "xs"), [key, *_]
-            ) if method.varies([key]):
-                whole.append(of)
-    return any(_is_same([*part], method, loop, held) for part in (nodes, *map(ast.walk, whole)))
+            ) if line.varies(key):
+                parts.append([*ast.walk(of)])
+    return any(_is_same(part, line) for part in parts)
 
 
-def _is_same(
-    nodes: list[ast.AST], method: Method, loop: ast.stmt | None, held: Mapping[str, str]
-) -> bool:
+def _is_same(nodes: list[ast.AST], line: _Line) -> bool:
     """Whether all of this depends on nothing but `self` and constants, and something is called."""
-    works = False
+    works, held = False, line.held
     for node in nodes:
         match node:
-            case ast.Call(ast.Attribute(ast.Name(), name)) if name in MOVES_ON and loop is not None:
-                if method.varies([loop]):
+            case ast.Call(ast.Attribute(ast.Name(), name)) if name in MOVES_ON and line.loop:
+                if line.varies(line.loop):
                     return False  # how far it goes differs
                 works = True
             case ast.Attribute(_, name) if held.get(name) == CHANGES:
@@ -396,62 +408,62 @@ def _is_same(
             # It goes through what this call has made; an attribute may move on as it is read.
             case ast.Call() | ast.comprehension(iter=ast.Name()):
                 works = True
-    return works and not method.varies(nodes) and not any(map(draws, nodes))
+    return works and not line.varies(*nodes) and not any(map(draws, nodes))
 
 
-def changing(sources: Iterable[Sequence[str]]) -> set[str]:
+def changing(methods: Iterable[Method]) -> set[str]:
     """The attributes that these methods change, and those of the methods that change any, or that
     draw."""
     found: set[str] = set()
-    for function in (each for source in sources if (each := Method(source).function) is not None):
-        own = [node for node in ast.walk(function) if isinstance(node, ast.Attribute)]
-        changed = {node.attr for node in own if not isinstance(node.ctx, ast.Load)}
+    for function in (each.function for each in methods if each.function is not None):
+        changed: set[str] = set()
         for node in ast.walk(function):
             match node:
-                case ast.Expr(ast.Call(ast.Attribute(ast.Attribute(_, name)))):
-                    changed.add(name)  # self.seen.append(…)
-                case ast.Subscript(ast.Attribute(_, name), _, ast.Store() | ast.Del()):
+                case (
+                    ast.Attribute(_, name, ast.Store() | ast.Del())
+                    | ast.Subscript(ast.Attribute(_, name), _, ast.Store() | ast.Del())
+                    | ast.Expr(
+                        ast.Call(ast.Attribute(ast.Attribute(_, name)))
+                    )  # self.seen.append(…)
+                ):
                     changed.add(name)
-        if changed or any(draws(each) for each in ast.walk(function) if isinstance(each, ast.expr)):
+        if changed or draws(function):
             found |= {*changed, function.name}
     return found
 
 
-def searched(method: Method, statement: ast.stmt | None, held: Mapping[str, str]) -> bool:
+def _searched(line: _Line) -> bool:
     """Whether this line tests all of something against what differs from sample to sample, or goes
     through it until a test holds."""
-    loop = method.loops.get(statement) if statement is not None else None
-    if isinstance(loop, ast.For) and _until_met(loop, method):
+    if isinstance(line.loop, ast.For) and _until_met(line.loop, line):
         return True
-    for node in nodes_read(statement):
+    for node in line.nodes:
         match node:
-            case ast.Subscript(of, key) if _compares(key, method, not method.varies([of])):
+            case ast.Subscript(of, key) if _compares(key, line, not line.varies(of)):
                 return True
-            case ast.comprehension(ifs=tests) if any(_compares(each, method) for each in tests):
+            case ast.comprehension(ifs=tests) if any(_compares(each, line) for each in tests):
                 return True
             case ast.ListComp(made, [found]) | ast.GeneratorExp(made, [found]):
-                if not calls_in(made) and _tests_all(found, found.ifs, method):
+                if not calls_in(made) and _tests_all(found, found.ifs, line):
                     return True
             case ast.Compare(left, [ast.In() | ast.NotIn()], [all_of]):
-                if method.varies([left]) and _is_list(all_of, method, held):
+                if line.varies(left) and _is_list(all_of, line):
                     return True
-            case ast.Call() if _searches(node, method):
+            case ast.Call() if _searches(node, line):
                 return True
     return False
 
 
-def all_for_one(statement: ast.stmt | None, held: Mapping[str, str]) -> str | None:
+def _all_for_one(line: _Line) -> str | None:
     """The large collection of the data set's, all of which goes into a call or an operation here:
     'self.weights (100,000)'."""
-    for node in nodes_read(statement):
+    for node in line.nodes:
         given: list[ast.expr] = []
         match node:
             case ast.Call(keywords=[*named]) if called(node) in _DRAWN:
                 for keyword in named:
                     if keyword.arg in _WEIGHED:
-                        text = ast.unparse(keyword.value)
-                        many = held.get(f"{text.removeprefix('self.')}#")
-                        return f"{text} ({many})" if many else text
+                        return _large(keyword.value, line) or ast.unparse(keyword.value)
             case ast.BinOp(left, _, right):
                 given = [left, right]
             case ast.Compare(left, [op, *_], right) if not isinstance(op, ast.In | ast.NotIn):
@@ -460,69 +472,73 @@ def all_for_one(statement: ast.stmt | None, held: Mapping[str, str]) -> str | No
                 given = [each]
             case ast.Call(ast.Attribute(of, name)) if name in _OF_ALL:
                 given = [of]
-            case ast.Call(args=args, keywords=named) if called(node) not in _QUICK:
-                given = [*args, *(each.value for each in named)]
+            case ast.Call() if called(node) not in _QUICK:
+                given = given_to(node)
         for each in given:
-            match each:
-                case ast.Attribute(ast.Name("self"), name) if many := held.get(f"{name}#"):
-                    return f"self.{name} ({many})"
+            if large := _large(each, line):
+                return large
     return None
 
 
-def _is_list(value: ast.expr, method: Method, held: Mapping[str, str]) -> bool:
+def _large(value: ast.expr, line: _Line) -> str | None:
+    """An attribute that is known to hold MANY items, with their number."""
+    match value:
+        case ast.Attribute(ast.Name("self"), name) if many := line.held.get(f"{name}#"):
+            return f"self.{name} ({many})"
+    return None
+
+
+def _is_list(value: ast.expr, line: _Line) -> bool:
     """Whether it is known to be a list: what it is made by, or held as."""
     match value:
         case ast.Attribute(ast.Name(), name):
-            return held.get(name) in _LISTS
+            return line.held.get(name) in _LISTS
         case ast.Subscript(ast.Attribute(ast.Name(), name), key):
-            return not isinstance(key, ast.Slice) and held.get(f"{name}[]") in _LISTS
+            return not isinstance(key, ast.Slice) and line.held.get(f"{name}[]") in _LISTS
         case ast.Call():
             return called(value) in _LISTED
         case ast.Name(name):
-            made = [each for each in method.statements if name in bound_by(each)]
-            match made:
-                case [] if name not in method.arguments:
-                    return held.get(f"global {name}") in _LISTS
+            match [each for each in line.method.statements if name in bound_by(each)]:
+                case [] if name not in line.method.arguments:
+                    return line.held.get(f"global {name}") in _LISTS
                 case [ast.Assign([ast.Name()], given)] if not isinstance(given, ast.Name):
-                    return _is_list(given, method, held)
+                    return _is_list(given, line)
     return False
 
 
-def _searches(call: ast.Call, method: Method) -> bool:
-    if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "self":
+def _searches(call: ast.Call, line: _Line) -> bool:
+    if own_function(call) and isinstance(call.func, ast.Attribute):
         return False  # a method of its own
-    name, inside = called(call), [*call.args, *(each.value for each in call.keywords)]
-    equal = any(_compares(each, method) for each in inside)
-    if name in _SEARCHES[:3] and (equal or method.varies(inside)):
+    name, inside = called(call), given_to(call)
+    equal = any(_compares(each, line) for each in inside)
+    if name in _SEARCHES[:3] and (equal or line.varies(*inside)):
         return True
     if name in _SEARCHES and equal and len(call.args) < 2:  # where(…, a, b) chooses
         return True
     # A generator that is walked to the sample.
-    return name == "islice" and any(calls_in(each) for each in inside) and method.varies(inside)
+    return name == "islice" and any(map(calls_in, inside)) and line.varies(*inside)
 
 
-def _until_met(loop: ast.For, method: Method) -> bool:
+def _until_met(loop: ast.For, line: _Line) -> bool:
     """Whether a loop goes through what is no part of the sample until a test of it holds."""
     tests = [each.test for each in ast.walk(loop) if isinstance(each, ast.If)]
     ends = any(isinstance(each, ast.Break | ast.Return) for each in ast.walk(loop))
-    return ends and _tests_all(loop, tests, method)
+    return ends and _tests_all(loop, tests, line)
 
 
-def _tests_all(loop: ast.For | ast.comprehension, tests: list[ast.expr], method: Method) -> bool:
+def _tests_all(loop: ast.For | ast.comprehension, tests: list[ast.expr], line: _Line) -> bool:
     """Whether each of what is no part of the sample is tested against what is one."""
-    each = {*names(loop.target)}
+    each = names_of(loop.target)
     for inner in getattr(loop, "body", ()):  # sums of them too
-        each |= bound_by(inner) if names_in(read_by(inner), each) else set()
-    both = (test for test in tests if method.varies([test]) and names_in([test], each))
-    return not method.varies([loop.iter]) and any(both)
+        each |= bound_by(inner) if names_of(*read_by(inner)) & each else set()
+    both = any(line.varies(test) and names_of(test) & each for test in tests)
+    return both and not line.varies(loop.iter)
 
 
-def _slow_container(
-    method: Method, statement: ast.stmt | None, held: Mapping[str, str]
-) -> Shape | None:
+def _slow_container(line: _Line) -> Shape | None:
     """Of a list that is used as a queue, a queue that is used as a list, lists that are summed, or
     a table that may have no index."""
-    for node in nodes_read(statement):
+    for node in line.nodes:
         match node:
             case ast.Constant(str() as text) if _QUERY.search(text):
                 return _SEARCHED_BY_SQL
@@ -531,21 +547,22 @@ def _slow_container(
             case ast.Call(keywords=[*named]) if called(node) == "unique":
                 if any(each.arg in ("axis", "dim") for each in named):
                     return _UNIQUE_ROWS
-            case ast.Call(ast.Attribute(_, "pop"), [ast.Constant(0)]):
-                return _FRONT
-            case ast.Call(ast.Attribute(_, "insert"), [ast.Constant(0), _]):
+            case ast.Call(ast.Attribute(_, "pop"), [ast.Constant(0)]) | ast.Call(
+                ast.Attribute(_, "insert"), [ast.Constant(0), _]
+            ):
                 return _FRONT
             case ast.Subscript(ast.Name(name), ast.Slice(ast.expr(), None, None)):
-                if isinstance(statement, ast.Assign) and node is statement.value:
+                if isinstance(line.statement, ast.Assign) and node is line.statement.value:
                     return _REST
-            case ast.Subscript(ast.Attribute(_, name), key) if held.get(name) == DEQUE:
-                return _WALKED if method.varies([key]) else None
+            case ast.Subscript(ast.Attribute(_, name), key) if line.held.get(name) == DEQUE:
+                return _WALKED if line.varies(key) else None
     return None
 
 
-def thrown_away(method: Method, line: ast.stmt | None = None) -> str | None:
+def _thrown_away(line: _Line) -> str | None:
     """The statement of a `__getitem__` that gives another sample, after one was made; or the test
     of the loop around this line that goes on until what it draws passes."""
+    method, statement = line.method, line.statement
     for each in method.statements:
         match each:
             case ast.Return(ast.Subscript(ast.Name("self"))) | ast.Return(
@@ -554,8 +571,8 @@ def thrown_away(method: Method, line: ast.stmt | None = None) -> str | None:
                 return method.text(each)
     for loop in method.statements:
         goes_on = isinstance(loop, ast.While) or (isinstance(loop, ast.For) and _counts(loop.iter))
-        if line is not None and goes_on and line in [*ast.walk(loop)]:
-            test = _in_vain(loop, line)
+        if goes_on and statement in [*ast.walk(loop)]:
+            test = _in_vain(loop, statement)
             if test is not None:
                 return method.text(test)
     return None
@@ -568,33 +585,36 @@ def _in_vain(loop: ast.stmt, line: ast.stmt) -> ast.stmt | None:
     drawn, made = set[str](), bound_by(line)
     for each in sorted(inside, key=lambda each: each.lineno) * 2:
         read, bound = read_by(each), bound_by(each)
-        by_chance = names_in(read, drawn) or any(CHANCE.search(ast.unparse(one)) for one in read)
-        adds = names_in(read, bound) or isinstance(each, ast.AugAssign)
-        drawn |= bound if by_chance and not adds else set()
-        made |= bound if names_in(read, made) else set()
+        used = names_of(*read)
+        by_chance = used & drawn or any(CHANCE.search(ast.unparse(one)) for one in read)
+        if by_chance and not used & bound and not isinstance(each, ast.AugAssign):
+            drawn |= bound
+        if used & made:
+            made |= bound
         ends = any(isinstance(one, jumps) for one in ast.walk(each)) or isinstance(each, ast.While)
-        test = each.test if isinstance(each, ast.If | ast.While) and ends else ast.Constant(True)
-        if names_in([test], drawn) and (each is line or names_in([test], made)):
-            return each
+        if isinstance(each, ast.If | ast.While) and ends:
+            tested = names_of(each.test)
+            if tested & drawn and (each is line or tested & made):
+                return each
     return None
 
 
-def in_float64(method: Method, statement: ast.stmt | None, held: Mapping[str, str]) -> str | None:
+def _in_float64(line: _Line) -> str | None:
     """This line, if NumPy computes in float64 there what it has made of bytes (`img / 255`)."""
+    method, held = line.method, line.held
     if held.get("") != FLOAT32 or not _NUMPY.search("\n".join(method.source)):
         return None
     wide, narrow = set[str](), set[str]()
     for each in method.statements:
-        nodes, read, bound = nodes_read(each), read_by(each), bound_by(each)
-        operations = [node for node in nodes if isinstance(node, ast.BinOp)]
-        known = names_in(read, narrow)
-        widens = names_in(read, wide)
+        read, bound = read_by(each), bound_by(each)
+        operations = [node for node in nodes_read(each) if isinstance(node, ast.BinOp)]
+        known, widens = names_of(*read) & narrow, bool(names_of(*read) & wide)
         for node in operations:
             of = ast.unparse(node.left)
             if ast.unparse(node.right) in _OF_BYTES and not (known or _FLOATS.search(of)):
                 own = re.match(r"self\.(\w+)", of)
                 widens = widens or own is None or held.get(own[1]) != "tensor"
-        if each is statement and widens:
+        if each is line.statement and widens:
             return method.text(each) if operations else None
         wide, narrow = wide - bound, narrow if known else narrow - bound
         if _FLOATS.search(" ".join(map(ast.unparse, read))):
@@ -604,67 +624,58 @@ def in_float64(method: Method, statement: ast.stmt | None, held: Mapping[str, st
     return None
 
 
-def _compares(test: ast.expr, method: Method, ordered: bool = False) -> bool:
+def _compares(test: ast.expr, line: _Line, ordered: bool = False) -> bool:
     """Whether this tests if something equals what varies; `ordered`: or is larger or smaller."""
     return any(
         isinstance(node, ast.Compare)
         and (ordered or isinstance(node.ops[0], ast.Eq | ast.NotEq))
-        and method.varies([node])
+        and line.varies(node)
         for node in ast.walk(test)
     )
 
 
-def back_and_forth(line: str) -> str | None:
+def _back_and_forth(text: str) -> str | None:
     """The call on this line that undoes what the call within it has done."""
-    for outer in calls_in(parsed(line)):
-        given = outer.args[0] if outer.args else None
-        if not isinstance(given, ast.Call):
-            continue
-        if any(called(outer) in one and called(given) in other for one, other in _BACK):
-            return ast.unparse(outer)
+    for outer in calls_in(parsed(text)):
+        match outer.args:
+            case [ast.Call() as given, *_]:
+                if any(called(outer) in one and called(given) in other for one, other in _BACK):
+                    return ast.unparse(outer)
     return None
 
 
-def one_by_one(method: Method, statement: ast.stmt | None) -> str | None:
+def _one_by_one(line: _Line) -> str | None:
     """The head of the loop in which this line does little for one value after another; or the
     comprehension on it that does."""
-    loop = method.loops.get(statement) if statement is not None else None
-    if loop is not None and _small(loop):
-        return method.text(loop)
-    for node in nodes_read(statement):
+    if line.loop is not None and _small(line.loop):
+        return line.method.text(line.loop)
+    for node in line.nodes:
         if isinstance(node, ast.ListComp | ast.DictComp | ast.GeneratorExp) and _small(node):
             return ast.unparse(node)
     return None
 
 
-def _over_range(method: Method, statement: ast.stmt | None) -> bool:
+def _over_range(line: _Line) -> bool:
     """Whether it goes through the same numbers for every sample."""
-    return any(
-        isinstance(each, ast.comprehension)
-        and _counts(each.iter)
-        and not method.varies([each.iter])
-        for each in nodes_read(statement)
-    )
+    loops = (each.iter for each in line.nodes if isinstance(each, ast.comprehension))
+    return any(_counts(over) and not line.varies(over) for over in loops)
 
 
-def in_nested_loops(method: Method, statement: ast.stmt | None) -> str | None:
+def _in_nested_loops(line: _Line) -> str | None:
     """The head of the outermost of two loops or more whose variables this line, or one beside it,
     uses as subscripts of the same thing: it goes through a table element by element."""
-    if statement is None or statement not in method.loops:
-        return None
     around = [
         each
-        for each in method.statements
-        if isinstance(each, ast.For) and statement in ast.walk(each) and _counts(each.iter)
+        for each in line.method.statements
+        if isinstance(each, ast.For) and line.statement in ast.walk(each) and _counts(each.iter)
     ]
-    over = [bound_by(each) for each in around]
-    if len(over) < 2:
-        return None
-    for node in ast.walk(around[-1]):
-        if isinstance(node, ast.Subscript):
-            keys = _subscripts(node)
-            if sum(names_in(keys, names) for names in over) > 1:
-                return method.text(around[0])
+    for node in ast.walk(around[-1]) if len(around) > 1 else ():
+        keys, of = list[ast.expr](), node
+        while isinstance(of, ast.Subscript):  # [y, x] of `table[y][x]`
+            keys.append(of.slice)
+            of = of.value
+        if sum(bool(names_of(*keys) & bound_by(each)) for each in around) > 1:
+            return line.method.text(around[0])
     return None
 
 
@@ -672,60 +683,49 @@ def _counts(over: ast.expr) -> bool:
     return isinstance(over, ast.Call) and called(over) in ("range", "enumerate", "ndindex")
 
 
-def _subscripts(node: ast.expr) -> list[ast.expr]:
-    """[y, x] of `table[y][x]`."""
-    found = []
-    while isinstance(node, ast.Subscript):
-        found.append(node.slice)
-        node = node.value
-    return found
-
-
 def _small(loop: ast.AST) -> bool:
     """Whether all that it calls is small, or takes one element of a table."""
-    heads = [getattr(loop, "iter", None), *(each.iter for each in getattr(loop, "generators", ()))]
-    outside = {id(call) for head in heads if head is not None for call in calls_in(head)}
-    inside = [call for call in calls_in(loop) if id(call) not in outside]
-    return all(called(call).lower() in _SMALL for call in inside)
+    return all(called(call).lower() in _SMALL for call in repeated_calls(loop))
 
 
-def fetched_again(statement: ast.stmt | None, held: Mapping[str, str]) -> str | None:
+def _fetched_again(line: _Line) -> str | None:
     """`self.table[key]` of `[self.table[key][i] for i in places]`, where the table makes what it
     gives."""
-    for node in nodes_read(statement):
+    for node in line.nodes:
         if not isinstance(node, ast.ListComp | ast.GeneratorExp):
             continue
-        each = {name for part in node.generators for name in names(part.target)}
+        each = names_of(*(part.target for part in node.generators))
         for inner in ast.walk(node.elt):
             match inner:
                 case ast.Subscript(ast.Subscript(ast.Attribute(_, name), key) as whole, at):
-                    plain = (*_LISTS, "dict", "memmap")
-                    again = names_in([at], each) and not names_in([key], each)
-                    if again and held.get(name) not in plain:
+                    again = names_of(at) & each and not names_of(key) & each
+                    if again and line.held.get(name) not in (*_LISTS, "dict", "memmap"):
                         return ast.unparse(whole)
     return None
 
 
-def made_smaller(method: Method, statement: ast.stmt | None) -> str | None:
+def _made_smaller(line: _Line) -> str | None:
     """The later line that makes what this line makes smaller: it takes a part of it, resizes or
     crops it. None where there is none: this line then works on no more than is used."""
+    method, statement = line.method, line.statement
     if not isinstance(statement, ast.Assign) or any(map(draws, read_by(statement))):
         return None  # what is drawn is cheap to draw: what it is drawn from takes the time
     made, ends = bound_by(statement), set[str]()
     for each in method.after(statement):
-        nodes = nodes_read(each)
+        nodes, bound = nodes_read(each), bound_by(each)
         compared = [node for node in nodes if isinstance(node, ast.Compare)]
-        if any(_is_smaller(node, made) and not names_in([node], ends) for node in nodes):
+        if any(_is_smaller(node, made) and not names_of(node) & ends for node in nodes):
             return None if _used_whole(method, each, made) else method.text(each)
-        if any(_is_length(node, made) for node in nodes) or names_in(compared, made):
+        if any(_is_length(node, made) for node in nodes) or names_of(*compared) & made:
             # What ends there is nearly all of it; a mask of it takes a part not known before.
-            ends |= bound_by(each)
-        if isinstance(each, ast.Assign) and names_in([each.value], made) and _is_view(each.value):
-            made |= bound_by(each)
-        elif isinstance(each, ast.Expr) and names_in([each.value], made):
-            made |= {*grown_by(each)}
-        elif made & bound_by(each):  # something else from here on
-            return None
+            ends |= bound
+        match each:
+            case ast.Assign(_, value) if names_of(value) & made and _is_view(value):
+                made |= bound
+            case ast.Expr(value) if names_of(value) & made:
+                made |= {*grown_by(each)}
+            case _ if made & bound:  # something else from here on
+                return None
     return None
 
 
@@ -745,12 +745,12 @@ def _used_whole(method: Method, smaller: ast.stmt, made: set[str]) -> bool:
     return not used <= {each for part in (*parts, *lengths) for each in ast.walk(part)}
 
 
-def taken_of_whole(statement: ast.stmt | None, method: Method) -> ast.Subscript | None:
+def taken_of_whole(statement: ast.stmt, method: Method) -> ast.Subscript | None:
     """`self.data[:][z]` in this statement, whose `[:]` reads all of the data."""
     for node in nodes_read(statement):
         match node:
             case ast.Subscript(ast.Subscript(of, every), key, ast.Load()) if _is_all(every):
-                if not isinstance(of, ast.Name) and method.varies([key]):
+                if not isinstance(of, ast.Name) and method.varies(key):
                     return node
     return None
 
@@ -759,7 +759,7 @@ def _is_all(key: ast.expr) -> bool:
     return ast.unparse(key) in (":", "...", "()")
 
 
-def _all_of(statement: ast.stmt | None) -> bool:
+def _all_of(statement: ast.stmt) -> bool:
     """Whether it gives a name to all of what an attribute, or an entry of a file, holds."""
     match statement:
         case ast.Assign([ast.Name()], ast.Subscript(of, key)) if not isinstance(of, ast.Name):
@@ -768,18 +768,22 @@ def _all_of(statement: ast.stmt | None) -> bool:
 
 
 def _is_smaller(node: ast.AST, made: set[str]) -> bool:
-    if isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Constant):
-        return isinstance(node.value, ast.Name) and node.value.id in made
-    if isinstance(node, ast.Call):
-        smaller = any(word in called(node).lower() for word in _SMALLER)
-        return (smaller or called(node) in _DRAWN) and names_in([node], made)
+    match node:
+        case ast.Subscript(of, key) if not isinstance(key, ast.Constant):
+            return isinstance(of, ast.Name) and of.id in made
+        case ast.Call():
+            smaller = any(word in called(node).lower() for word in _SMALLER)
+            return (smaller or called(node) in _DRAWN) and bool(names_of(node) & made)
     return False
 
 
 def _is_length(node: ast.AST, made: set[str]) -> bool:
-    if isinstance(node, ast.Attribute):
-        return node.attr in ("shape", "size", "ndim", "dtype") and names_in([node.value], made)
-    return isinstance(node, ast.Call) and called(node) == "len" and names_in(node.args, made)
+    match node:
+        case ast.Attribute(of, "shape" | "size" | "ndim" | "dtype") | ast.Call(
+            ast.Name("len"), [of]
+        ):
+            return bool(names_of(of) & made)
+    return False
 
 
 def _is_view(value: ast.expr) -> bool:

@@ -34,6 +34,14 @@ def looped(tree: ast.AST) -> set[ast.AST]:
     }
 
 
+def without_annotations(function: ast.FunctionDef) -> ast.FunctionDef:
+    """What they name may be unknown where the code is pasted."""
+    function.returns = None
+    for argument in function.args.args:
+        argument.annotation = None
+    return function
+
+
 class Replaced(ast.NodeTransformer):
     """Each of these nodes gives way to another, or to nothing."""
 

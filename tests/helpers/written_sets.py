@@ -21,3 +21,8 @@ def with_getitem(
     scope = {"Base": base, "__name__": base.__module__, **names}
     exec(compile(file.read_text(), str(file), "exec"), scope)
     return scope[name]
+
+
+def ways(text: str) -> list[str]:
+    """Pieces of code with bars between them."""
+    return [each.strip() for each in text.split("|")]

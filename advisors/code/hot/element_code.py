@@ -7,18 +7,12 @@ import ast
 from ....profiler.base.metadata import clean
 from ....profiler.store.inspection import Part
 from ...case.case import Case
-from ...case.code_text import free_names, identifier
+from ...case.code_text import identifier
 from ..inputs import all_held, held_code
 from ..loader_code import dataset_class
+from ..rewritten import with_imports_of
 from .element_reads import ElementReads, element_reads
 from .kind import Hot
-
-_IMPORTS = {
-    "torch": "import torch",
-    "np": "import numpy as np",
-    "numpy": "import numpy",
-    "math": "import math",
-}
 
 
 def elements_of(case: Case) -> tuple[Part, ElementReads] | None:
@@ -36,15 +30,14 @@ def elements_code(case: Case, hot: Hot | None = None) -> str:
         return _by_hand(case, hot, reads)
     name, owner = method.name, identifier(part.name, "the data set")
     code = (held.code for p, held in all_held(case.dataset, reads.attribute.kind) if p is part)
-    reach, used = next(code, None), free_names(ast.Module([method], []))
-    if reach is None or not used <= _IMPORTS.keys():
-        body = "".join(f"#     {line}\n" for line in ast.unparse(method).splitlines())
-        return f"# By hand: {name} of {owner}, with each row read once\n{body}"
+    reach = next(code, None)
+    body = "".join(f"#     {line}\n" for line in ast.unparse(method).splitlines())
     method.name = "rows_at_once"
-    imports = [line for key, line in _IMPORTS.items() if key in used]
-    head = "\n".join([*imports, "\n\n"]) if imports else ""
+    function = with_imports_of(method)
+    if reach is None or function is None:
+        return f"# By hand: {name} of {owner}, with each row read once\n{body}"
     return (
-        f"{head}{ast.unparse(method)}\n\n\n"
+        f"{function}\n\n\n"
         f"type({reach.rpartition('.')[0]}).{name} = rows_at_once  # or write it into {owner}\n"
     )
 

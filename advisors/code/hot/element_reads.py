@@ -14,7 +14,8 @@ from math import prod
 from ....profiler.store.inspection import Attribute, Part
 from ...case.code_text import parsed_function
 from ..batched.source_literals import python_type
-from ..syntax import LOOPS, Replaced, expression, looped, names, statement
+from ..method import repeated_calls
+from ..syntax import LOOPS, Replaced, expression, looped, names, statement, without_annotations
 from .whole_rows import Row, whole_rows
 
 _ARRAYS = ("tensor", "ndarray", "memmap")
@@ -47,22 +48,12 @@ class ElementReads:
         if self.method is None or not numbers:
             return None
         loops = [node for node in ast.walk(self.method) if isinstance(node, LOOPS)]
-        times, more, costs = numbers, max(map(_calls, loops), default=0), (NUMBER_US, CALL_US)
+        calls = [len(repeated_calls(loop)) for loop in loops]  # for each number
+        times, more, costs = numbers, max(calls, default=0), (NUMBER_US, CALL_US)
         if self.operations is not None:
             times, more, costs = self.operations, numbers, (OPERATION_US, IN_ROW_US)
         least, most = (times * (each + more * cost) for each, cost in zip(*costs, strict=True))
         return least, most
-
-
-def _calls(loop: ast.AST) -> int:
-    """Calls for each number, appending included; what the loop iterates over is called once."""
-    once = {
-        node
-        for each in (loop, *getattr(loop, "generators", ()))
-        if hasattr(each, "iter")
-        for node in ast.walk(each.iter)
-    }
-    return sum(isinstance(node, ast.Call) and node not in once for node in ast.walk(loop))
 
 
 def element_reads(part: Part) -> ElementReads | None:
@@ -260,10 +251,7 @@ class _Source:
         first = 0 if ast.get_docstring(method) is None else 1
         body[first:first] = [_list(row) for row in self.rows.values() if row.local is None]
         method.body = body
-        method.returns = None  # what annotations name may be unknown where the code is pasted
-        for argument in method.args.args:
-            argument.annotation = None
-        return ast.fix_missing_locations(method)
+        return ast.fix_missing_locations(without_annotations(method))
 
 
 def _list(row: Row) -> ast.stmt:

@@ -27,19 +27,18 @@ class LateStep(NamedTuple):
 
 def late_step(case: Case) -> LateStep | None:
     """The first step that makes pictures small in a chain, where others come before it."""
-    steps = sorted(case.report.transforms, key=lambda each: (each.chain, each.position))
+    steps = _steps(case)
     late = next((each for each in steps if _SMALLER.fullmatch(each.name)), None)
     if late is None:
         return None
     chain = [each for each in steps if each.chain == late.chain]
-    before = tuple(each for each in chain if each.position < late.position)
-    if any(each.position != n for n, each in enumerate(chain)):
+    if [each.position for each in chain] != [*range(len(chain))]:
         return None
     first = 0
-    if not _of_pictures(case):  # a tensor can be resized, an array cannot
-        converts = [each for each in before if _CONVERTS.fullmatch(each.name)]
-        first = converts[-1].position + 1 if converts else 0
-    moved = before[first:]
+    for each in () if _of_pictures(case) else chain[: late.position]:
+        if _CONVERTS.fullmatch(each.name):  # a tensor can be resized, an array cannot
+            first = each.position + 1
+    moved = tuple(chain[first : late.position])
     if not moved:
         return None
     path = late.chain.split(".")
@@ -56,12 +55,17 @@ def on_tensors(case: Case) -> bool:
     """Whether most of the time of chains goes by after a step that makes tensors."""
     after = total = 0.0
     converted: set[str] = set()
-    for each in sorted(case.report.transforms, key=lambda each: (each.chain, each.position)):
-        total += each.share or 0.0
-        if each.chain in converted or _CONVERTS.fullmatch(each.name):
+    for each in _steps(case):
+        if _CONVERTS.fullmatch(each.name):
             converted.add(each.chain)
-            after += each.share or 0.0
+        total += each.share or 0.0
+        after += (each.share or 0.0) * (each.chain in converted)
     return after > total / 2
+
+
+def _steps(case: Case) -> list[TransformTime]:
+    """Chain after chain, in the order in which they run."""
+    return sorted(case.report.transforms, key=lambda each: (each.chain, each.position))
 
 
 def _of_pictures(case: Case) -> bool:

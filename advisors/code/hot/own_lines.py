@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -44,9 +45,10 @@ def own_lines(
     them (`lines` finds what was not recorded), the largest share first."""
     sources = [(p, each) for p in parts for each in (p.getitem, p.getitems, p.iter, *p.helpers)]
     for spot in stage.lines if lines is not None else ():
-        known = any(_holds(Method(source), spot) for _, source in sources)
-        part = lines.part(spot.file, spot.line) if lines is not None and not known else None
-        if part is not None and spot.own:
+        if not spot.own or any(_statement_of(spot, Method(source)) for _, source in sources):
+            continue
+        part = lines.part(spot.file, spot.line) if lines is not None else None
+        if part is not None:
             texts = [source for _, source in sources]
             sources += [(part, each) for each in part.helpers if each not in texts]
     methods = linked(source for _, source in sources)
@@ -55,25 +57,23 @@ def own_lines(
     return sorted(found, key=lambda line: -line.share.mid)
 
 
-def _holds(method: Method, spot: HotSpot) -> bool:
-    name = method.function.name if method.function is not None else None
-    known = spot.function.rpartition(".")[2] in (name, "<listcomp>", "<genexpr>")
-    return known and spot.own and method.at(spot.text or "") is not None
+def _statement_of(spot: HotSpot, method: Method) -> ast.stmt | None:
+    """The statement of this method that a line of the user's is of; None of another function."""
+    function = spot.function.rpartition(".")[2]
+    known = spot.own and function in (method.name, "<listcomp>", "<genexpr>")
+    return method.at(spot.text or "") if known else None
 
 
 def _of_method(stage: CodeStage, part: Part, method: Method) -> Iterable[OwnLine]:
-    seen = defaultdict[int, list[HotSpot]](list)
+    seen = defaultdict[ast.stmt, list[tuple[HotSpot, ast.stmt]]](list)
     for spot in stage.lines:
-        statement = method.at(spot.text or "") if _holds(method, spot) else None
-        if statement is not None:
-            seen[id(method.loops.get(statement, statement))].append(spot)
-    for spots in seen.values():
-        hottest = max(spots, key=lambda spot: spot.total_share)
-        share = min(1.0, sum(spot.total_share for spot in spots))
+        if (statement := _statement_of(spot, method)) is not None:
+            seen[method.loops.get(statement, statement)].append((spot, statement))
+    for found in seen.values():
+        hottest, statement = max(found, key=lambda each: each[0].total_share)
+        share = min(1.0, sum(spot.total_share for spot, _ in found))
         low, high = wilson(round(share * stage.samples), stage.samples)
-        line = (hottest.text or "").strip()
-        statement = method.at(line)
-        text = method.text(statement) if statement is not None else line
+        line, text = (hottest.text or "").strip(), method.text(statement)
         place = place_of(hottest.file, hottest.line)
         below = _below(stage, place)
         yield OwnLine(part, method, line, text, place, below, Range(low, share, high))

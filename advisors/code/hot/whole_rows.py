@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import add, mul, sub, truediv
 
-from ..batched.source_literals import OPERATORS
+from ..batched.source_literals import OPERATORS, TORCH_TYPES
 from ..syntax import Replaced, expression, names, statement
 
-_FLOATS = ("float", "float16", "float32", "float64", "double", "half", "bfloat16")
 _ORDERS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _RAISED = re.compile(r"(.*\.clamp\(min=[^()]*)\)")
 _FOLDED = {"+": add, "-": sub, "*": mul, "/": truediv}
@@ -47,21 +46,21 @@ def whole_rows(method: ast.FunctionDef, rows: dict[str, Row]) -> int | None:
     operations = len(rows)
     loops = {name: (loop, both) for name, loop, both in _appending(method)}
     for call in ast.walk(method):
-        try:
-            match call:
-                case ast.Call(func, [given], keywords) if dtype := _dtype(func, keywords):
-                    both: list[ast.stmt] = []
-                    if isinstance(given, ast.Name) and given.id in loops:
-                        given, both = loops[given.id]
-                    made = _Loop(method, rows, given).computed()
-                    if made.constant is None:
-                        # Without an operation, it could be the data set's own memory.
-                        copy = "" if made.operations else ", copy=True"
-                        others[call] = expression(f"{made.code}.to({dtype}{copy})")
-                        others |= dict.fromkeys(both)
-                        operations += made.operations + 1
-        except (_Inexact, ArithmeticError):
-            continue
+        match call:
+            case ast.Call(func, [given], keywords) if dtype := _dtype(func, keywords):
+                both: list[ast.stmt] = []
+                if isinstance(given, ast.Name) and given.id in loops:
+                    given, both = loops[given.id]
+                try:
+                    made = _computed(given, method, rows)
+                except (_Inexact, ArithmeticError):
+                    continue
+                if made.constant is None:
+                    # Without an operation, it could be the data set's own memory.
+                    copy = "" if made.operations else ", copy=True"
+                    others[call] = expression(f"{made.code}.to({dtype}{copy})")
+                    others |= dict.fromkeys(both)
+                    operations += made.operations + 1
     inside = {node for each in others for node in ast.walk(each)}
     elsewhere = [
         node
@@ -84,16 +83,14 @@ def whole_rows(method: ast.FunctionDef, rows: dict[str, Row]) -> int | None:
 
 def _dtype(func: ast.expr, keywords: list[ast.keyword]) -> str | None:
     """The type of the tensor that this function makes of numbers; None for any other function."""
-    match func, keywords:
-        case ast.Attribute(ast.Name("torch"), "FloatTensor"), []:
+    match ast.unparse(func), [ast.unparse(each) for each in keywords]:
+        case "torch.FloatTensor", []:
             return "torch.float32"
-        case ast.Attribute(ast.Name("torch"), "tensor"), []:
+        case "torch.tensor", []:
             return "torch.get_default_dtype()"
-        case (
-            ast.Attribute(ast.Name("torch"), "tensor"),
-            [ast.keyword("dtype", ast.Attribute(ast.Name("torch"), name))],
-        ) if name in _FLOATS:
-            return f"torch.{name}"
+        case "torch.tensor", [given]:
+            name = given.removeprefix("dtype=torch.")
+            return f"torch.{name}" if "float" in TORCH_TYPES.get(name, "") else None
     return None
 
 
@@ -128,55 +125,42 @@ class _Term:
     constant: float | int | None = None
 
 
-class _Loop:
-    """A comprehension over the numbers of one of these rows."""
+def _computed(loop: ast.expr, method: ast.FunctionDef, rows: dict[str, Row]) -> _Term:
+    """What a comprehension over the numbers of one of these rows makes of them."""
+    match loop:
+        case ast.ListComp(element, [ast.comprehension(ast.Name(target), over, [], 0)]):
+            match over, [name for name in names(element) if name in rows]:
+                case ast.Name(row), [] if row in rows:
+                    return _term(element, target, row)
+                case ast.Call(ast.Name("range"), [end], []), [row]:
+                    whole = row + _cut(end, rows[row], method.args.args[0].arg)
+                    return _term(element, f"{row}[{target}]", whole)
+    raise _Inexact
 
-    def __init__(self, method: ast.FunctionDef, rows: dict[str, Row], loop: ast.expr) -> None:
-        match loop:
-            case ast.ListComp(element, [ast.comprehension(ast.Name(target), over, [], 0)]):
-                self.element, self.target = element, target
-            case _:
-                raise _Inexact
-        match over, [name for name in names(element) if name in rows]:
-            case ast.Name(row), [] if row in rows:
-                self.row = self.whole = row
-                self.by_place = False
-            case ast.Call(ast.Name("range"), [end], []), [row]:
-                self.row = row
-                self.whole = row + _cut(end, rows[row], method.args.args[0].arg)
-                self.by_place = True
-            case _:
-                raise _Inexact
 
-    def computed(self) -> _Term:
-        return self.term(self.element)
+def _term(node: ast.expr, number: str, whole: str) -> _Term:
+    """`number` is the code of one number, `whole` that of all."""
 
-    def term(self, node: ast.expr) -> _Term:
-        match node:
-            case ast.Name(self.target) if not self.by_place:
-                return _Term(self.whole)
-            case ast.Subscript(ast.Name(self.row), ast.Name(self.target)) if self.by_place:
-                return _Term(self.whole)
-            case ast.Constant(int() | float() as number) if not isinstance(number, bool):
-                return _number(number)
-            case ast.UnaryOp(ast.USub(), operand):
-                of = self.term(operand)
-                if of.constant is not None:
-                    return _number(-of.constant)
-                return _Term(f"(-{of.code})", of.operations + 1)
-            case ast.BinOp(left, op, right) if type(op) in OPERATORS:
-                return _arithmetic(OPERATORS[type(op)], self.term(left), self.term(right))
-            case ast.Call(ast.Name(name), arguments, []):
-                return _called(name, [self.term(each) for each in arguments])
-            case ast.IfExp(ast.Compare(left, [op], [right]), body, orelse) if type(op) in _ORDERS:
-                return _chosen(
-                    self.term(left),
-                    _ORDERS[type(op)],
-                    self.term(right),
-                    self.term(body),
-                    self.term(orelse),
-                )
-        raise _Inexact
+    def of(node: ast.expr) -> _Term:
+        return _term(node, number, whole)
+
+    if ast.unparse(node) == number:
+        return _Term(whole)
+    match node:
+        case ast.Constant(int() | float() as value) if not isinstance(value, bool):
+            return _number(value)
+        case ast.UnaryOp(ast.USub(), operand):
+            made = of(operand)
+            if made.constant is not None:
+                return _number(-made.constant)
+            return _Term(f"(-{made.code})", made.operations + 1)
+        case ast.BinOp(left, op, right) if type(op) in OPERATORS:
+            return _arithmetic(OPERATORS[type(op)], of(left), of(right))
+        case ast.Call(ast.Name(name), arguments, []):
+            return _called(name, [of(each) for each in arguments])
+        case ast.IfExp(ast.Compare(left, [op], [right]), body, orelse) if type(op) in _ORDERS:
+            return _chosen(of(left), _ORDERS[type(op)], of(right), of(body), of(orelse))
+    raise _Inexact
 
 
 def _cut(end: ast.expr, row: Row, own: str) -> str:

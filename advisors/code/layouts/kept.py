@@ -14,8 +14,9 @@ from ..method import (
     Method,
     bound_by,
     calls_in,
+    given_to,
     linked,
-    names_in,
+    names_of,
     own_function,
     parsed,
     read_by,
@@ -55,7 +56,7 @@ class Opener:
 
     def used_by(self, line: str) -> bool:
         """Whether this line opens it, or does something with it."""
-        return f"{self.text}(" in line or names_in([parsed(line)], {*self.names})
+        return f"{self.text}(" in line or bool(names_of(parsed(line)) & self.names)
 
 
 def opener_of(part: Part | None, surely: bool = True) -> Opener | None:
@@ -67,7 +68,7 @@ def opener_of(part: Part | None, surely: bool = True) -> Opener | None:
         return None
     try:
         methods = linked((part.getitem, *part.helpers))
-        own = {each.function.name: each for each in methods if each.function is not None}
+        own = {each.name: each for each in methods}
         return next(_opened(methods[0], own, surely, set()), None)
     except (ValueError, RecursionError, MemoryError):
         return None
@@ -92,9 +93,9 @@ def _opened(
     }
     for call in calls:
         module, _, function = ast.unparse(call.func).rpartition(".")
-        given = [*call.args, *(each.value for each in call.keywords)]
+        given = given_to(call)
         kind = _OPENERS.get((module, function))
-        if kind is not None and given and not method.varies(given):
+        if kind is not None and given and not method.varies(*given):
             held = _names_of(method, call)
             yield Opener(module, function, kind, (module or function) in imported, held)
     for call in calls:

@@ -173,9 +173,8 @@ def examine(case: Case) -> Outcomes:
         code = _buckets(case)
         caveat = "Batches will have more shapes, and the order of samples is less random."
     else:
-        code = (of_list.code() if of_list is not None else None) or ""
         loader = loader_code(case, collate_fn=Source("stack_samples"))
-        code = f"{code}\n\n{loader}\n" if code else f"# By hand, {where}: {cause.by_hand}\n"
+        code = f"{of_list}\n\n{loader}\n" if of_list else f"# By hand, {where}: {cause.by_hand}\n"
     yield case.change(code=code, **_left(case, cause, collate, part.call)).advise(
         cause.title,
         f"{name} takes {percent(share)} of the time of making a batch. {cause.why}",

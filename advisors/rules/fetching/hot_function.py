@@ -72,6 +72,7 @@ from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.layouts.container_access import findings
 from ...code.layouts.kept import opener_of
 from ...code.layouts.stored import StoredForm, stored_form
+from ...code.method import Method
 from ...code.shape_code import kinds_of, shape_code
 from ...code.shapes import ALL, CHANCE, FLOAT32, ONE_BY_ONE, Shape, shape_of
 from ...schema.evidence import Evidence, count, percent, size, us
@@ -177,7 +178,7 @@ def _by_source(case: Case, sample_us: float) -> Outcomes:
     yield from in_source(case, sample_us)
     for part in case.inspection.parts:
         for line in part.getitem:
-            shape = shape_of(part.getitem, line, held=kinds_of(part))
+            shape = shape_of(Method(part.getitem), line, held=kinds_of(part))
             if shape is not None and shape.costly:
                 text, at = clean(line.strip(), 80), f", in {clean(part.name, 60)}"
                 code = shape_code(case, part, part.getitem, line, shape, at)

@@ -12,7 +12,6 @@ import importlib.util
 import itertools
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -83,27 +82,21 @@ class Stream(IterableDataset[Any]):
         return iter([torch.full((3,), number / 255) for number in self.numbers[step]])
 
 
-class Twice(Sampler[int]):
-    """An order of the user's own, with repetitions."""
+class Listed(Sampler[Any]):
+    """An order, or batches, of the user's own."""
 
-    def __iter__(self) -> Iterator[int]:
-        return iter([index for index in range(0, N, 2) for _ in range(2)])
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
 
-    def __len__(self) -> int:
-        return N
-
-
-class Growing(Sampler[list[int]]):
-    """Batches of the user's own."""
-
-    def __iter__(self) -> Iterator[list[int]]:
-        begin = 0
-        for size in range(3, 21):
-            yield list(range(begin, begin + size))
-            begin += size
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.items)
 
     def __len__(self) -> int:
-        return 18
+        return len(self.items)
+
+
+TWICE = [index for index in range(0, N, 2) for _ in range(2)]
+GROWING = [list(range(sum(range(3, n)), sum(range(3, n + 1)))) for n in range(3, 21)]
 
 
 class Loader(DataLoader[Any]):
@@ -141,55 +134,39 @@ def prepare_worker(worker_id: int) -> None:
     torch.manual_seed(worker_id)
 
 
-@dataclass
 class Form:
-    """A way to make a loader: `make` gives its arguments, `ordered` says that its order is always
-    the same, `by_hand` that its call is not for code to write."""
+    """A way to make a loader, of these arguments: functions of the data set make those of MADE.
+    `ordered`: its order is always the same; `by_hand`: its call is not for code to write."""
 
-    make: Callable[[], dict[str, Any]]
-    cls: Callable[..., Any] = DataLoader
-    ordered: bool = False
-    by_hand: bool = False
-    workers: bool = True
+    MADE = ("dataset", "sampler", "batch_sampler", "generator")
+
+    def __init__(
+        self,
+        cls: Callable[..., Any] = DataLoader,
+        ordered: bool = False,
+        by_hand: bool = False,
+        **given: Any,
+    ) -> None:
+        self.cls, self.ordered, self.by_hand, self.given = cls, ordered, by_hand, given
+        self.workers = cls is not Counted
 
     def loader(self, **more: Any) -> tuple[Any, dict[str, Any]]:
         """The loader, and the names that the user's code has for its parts."""
-        given = {**self.make(), **more}
+        made: dict[str, Any] = {"dataset": Rows()}
+        if not self.given.keys() & {"batch_sampler", "count"}:
+            made["batch_size"] = 4
+        for name, value in {**self.given, **more}.items():
+            anew = name in self.MADE and callable(value)
+            made[name] = value(made["dataset"]) if anew else value
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # torchdata warns of what it calls itself
-            return self.cls(**given), {**globals(), **given}
-
-
-def form(
-    cls: Callable[..., Any] = DataLoader, ordered: bool = False, by_hand: bool = False, **given: Any
-) -> Form:
-    """Values that are functions without arguments are made anew for each loader."""
-
-    def make() -> dict[str, Any]:
-        made: dict[str, Any] = {"dataset": Rows(), "batch_size": 4}
-        if "batch_sampler" in given:
-            del made["batch_size"]
-        for name, value in given.items():
-            made[name] = value(made["dataset"]) if isinstance(value, Anew) else value
-        return made
-
-    return Form(make, cls, ordered, by_hand)
-
-
-@dataclass
-class Anew:
-    make: Callable[[Any], Any] = field(repr=False)
-
-    def __call__(self, dataset: Any) -> Any:
-        return self.make(dataset)
+            return self.cls(**made), {**globals(), **made}
 
 
 def stateful(**given: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from torchdata.stateful_dataloader import StatefulDataLoader
+    from torchdata.stateful_dataloader import StatefulDataLoader
 
-        return StatefulDataLoader(**given)
+    return StatefulDataLoader(**given)
 
 
 def prepared(**given: Any) -> Any:
@@ -201,54 +178,49 @@ def prepared(**given: Any) -> Any:
 
 
 FORMS = {
-    "in order": form(ordered=True),
-    "shuffled": form(shuffle=True),
-    "drop_last": form(shuffle=True, drop_last=True),
-    "a generator": form(shuffle=True, generator=Anew(lambda d: torch.Generator().manual_seed(1))),
-    "a sampler": form(sampler=Twice(), ordered=True),
-    "a subset's sampler": form(sampler=SubsetRandomSampler(range(0, N, 3))),
-    "a random sampler": form(sampler=Anew(RandomSampler)),
-    "a distributed sampler": form(
-        sampler=Anew(lambda d: DistributedSampler(d, 2, 1)), ordered=True
+    "in order": Form(ordered=True),
+    "shuffled": Form(shuffle=True),
+    "drop_last": Form(shuffle=True, drop_last=True),
+    "a generator": Form(shuffle=True, generator=lambda _: torch.Generator().manual_seed(1)),
+    "a sampler": Form(sampler=Listed(TWICE), ordered=True),
+    "a subset's sampler": Form(sampler=SubsetRandomSampler(range(0, N, 3))),
+    "a random sampler": Form(sampler=RandomSampler),
+    "a distributed sampler": Form(sampler=lambda d: DistributedSampler(d, 2, 1), ordered=True),
+    "batches": Form(batch_sampler=lambda d: BatchSampler(RandomSampler(d), 4, False)),
+    "batches in order": Form(
+        batch_sampler=lambda d: BatchSampler(SequentialSampler(d), 4, True), ordered=True
     ),
-    "batches": form(batch_sampler=Anew(lambda d: BatchSampler(RandomSampler(d), 4, False))),
-    "batches in order": form(
-        batch_sampler=Anew(lambda d: BatchSampler(SequentialSampler(d), 4, True)), ordered=True
+    "batches of a sampler": Form(batch_sampler=BatchSampler(Listed(TWICE), 4, False), ordered=True),
+    "distributed batches": Form(
+        batch_sampler=lambda d: BatchSampler(DistributedSampler(d, 2, 1), 4, False), ordered=True
     ),
-    "batches of a sampler": form(batch_sampler=BatchSampler(Twice(), 4, False), ordered=True),
-    "distributed batches": form(
-        batch_sampler=Anew(lambda d: BatchSampler(DistributedSampler(d, 2, 1), 4, False)),
-        ordered=True,
+    "own batches": Form(batch_sampler=Listed(GROWING), ordered=True),
+    "whole batches": Form(
+        batch_size=None, sampler=lambda d: BatchSampler(RandomSampler(d), 4, False)
     ),
-    "own batches": form(batch_sampler=Growing(), ordered=True),
-    "whole batches": form(
-        batch_size=None, sampler=Anew(lambda d: BatchSampler(RandomSampler(d), 4, False))
+    "single samples": Form(batch_size=None, ordered=True),
+    "a collate function": Form(shuffle=True, collate_fn=join),
+    "another collate function": Form(shuffle=True, collate_fn=stack),
+    "padding": Form(shuffle=True, drop_last=True, collate_fn=padded),
+    "padding of batches": Form(
+        batch_sampler=lambda d: BatchSampler(Listed(TWICE), 4, False), collate_fn=padded
     ),
-    "single samples": form(batch_size=None, ordered=True),
-    "a collate function": form(shuffle=True, collate_fn=join),
-    "another collate function": form(shuffle=True, collate_fn=stack),
-    "padding": form(shuffle=True, drop_last=True, collate_fn=padded),
-    "padding of batches": form(
-        batch_sampler=Anew(lambda d: BatchSampler(Twice(), 4, False)), collate_fn=padded
-    ),
-    "a collate object": form(shuffle=True, collate_fn=Joiner()),
-    "a lambda": form(shuffle=True, collate_fn=lambda samples: torch.stack(list(samples))),
-    "a worker's init": form(shuffle=True, worker_init_fn=prepare_worker),
-    "dicts": form(dataset=Anew(lambda d: Pairs()), shuffle=True),
-    "computed": form(dataset=Anew(lambda d: Made()), shuffle=True),
-    "tensors": form(dataset=Anew(lambda d: TensorDataset(d.values)), shuffle=True),
-    "a subset": form(dataset=Anew(lambda d: Subset(d, list(range(0, N, 2)))), shuffle=True),
-    "joined": form(dataset=Anew(lambda d: ConcatDataset([d, d])), ordered=True),
-    "a list": form(dataset=Anew(lambda d: list(d.values)), shuffle=True),
-    "a stream": form(dataset=Anew(lambda d: Stream()), ordered=True),
-    "a stream of samples": form(dataset=Anew(lambda d: Stream()), batch_size=None, ordered=True),
-    "own loader": form(Loader, shuffle=True),
-    "own loader of batches": form(Loader, batch_sampler=Growing(), ordered=True),
-    "stateful": form(stateful, shuffle=True),
-    "accelerate": form(prepared, shuffle=True, by_hand=True),
-    "own constructor": Form(
-        lambda: {"dataset": Rows(), "count": 59}, Counted, True, True, workers=False
-    ),
+    "a collate object": Form(shuffle=True, collate_fn=Joiner()),
+    "a lambda": Form(shuffle=True, collate_fn=lambda samples: torch.stack(list(samples))),
+    "a worker's init": Form(shuffle=True, worker_init_fn=prepare_worker),
+    "dicts": Form(dataset=lambda d: Pairs(), shuffle=True),
+    "computed": Form(dataset=lambda d: Made(), shuffle=True),
+    "tensors": Form(dataset=lambda d: TensorDataset(d.values), shuffle=True),
+    "a subset": Form(dataset=lambda d: Subset(d, list(range(0, N, 2))), shuffle=True),
+    "joined": Form(dataset=lambda d: ConcatDataset([d, d]), ordered=True),
+    "a list": Form(dataset=lambda d: list(d.values), shuffle=True),
+    "a stream": Form(dataset=lambda d: Stream(), ordered=True),
+    "a stream of samples": Form(dataset=lambda d: Stream(), batch_size=None, ordered=True),
+    "own loader": Form(Loader, shuffle=True),
+    "own loader of batches": Form(Loader, batch_sampler=Listed(GROWING), ordered=True),
+    "stateful": Form(stateful, shuffle=True),
+    "accelerate": Form(prepared, shuffle=True, by_hand=True),
+    "own constructor": Form(Counted, ordered=True, by_hand=True, count=59),
 }
 WORKERS: tuple[dict[str, Any], ...] = (
     {},

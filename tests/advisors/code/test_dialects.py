@@ -39,9 +39,16 @@ def code(path: Path, config: dict[str, Any], **changes: Any) -> str:
     return loader_code(case_of(path, main_loop(30, fetch=1.0), config=config), **changes)
 
 
-def said(path: Path, config: dict[str, Any], **changes: Any) -> str:
-    """The last line: the one that is to be typed."""
-    return code(path, config, **changes).splitlines()[-1]
+HF, TIMM = {"framework": "transformers"}, {"made_by": "timm", "framework": "timm"}
+HF_TRAINS, HF_TESTS = {**HF, "phase": "training"}, {**HF, "phase": "validation"}
+OWN_MONAI = {
+    **MONAI,
+    "own_constructor": True,
+    "collate_fn": "monai.data.utils.list_data_collate",
+    "worker_init_fn": "monai.data.utils.worker_init_fn",
+}
+STREAM = {"batching": "none", "batch_size": None, "sampler_plain": True, "shuffle": False}
+TWO, EIGHT = {"num_workers": 2}, {"num_workers": 8}
 
 
 @pytest.mark.parametrize(
@@ -49,117 +56,74 @@ def said(path: Path, config: dict[str, Any], **changes: Any) -> str:
     [
         (
             {"made_by": "transformers"},
-            {"num_workers": 2, "pin_memory": True},
+            {**TWO, "pin_memory": True},
             "args = TrainingArguments(dataloader_num_workers=2, dataloader_pin_memory=True)",
         ),
         (
-            {"framework": "transformers", "made_by": "accelerate"},
-            {"num_workers": 2, "persistent_workers": True},
+            {**HF, "made_by": "accelerate"},
+            {**TWO, "persistent_workers": True},
             "args = TrainingArguments(dataloader_num_workers=2, dataloader_persistent_workers=True)",
         ),
         # Options of workers without workers are refused by TrainingArguments, too.
         (
-            {"framework": "transformers"},
+            HF,
             {"prefetch_factor": 4, "drop_last": True},
             "args = TrainingArguments(dataloader_drop_last=True)",
         ),
+        (HF_TRAINS, {"batch_size": 8}, "args = TrainingArguments(per_device_train_batch_size=8)"),
+        (HF_TESTS, {"batch_size": 8}, "args = TrainingArguments(per_device_eval_batch_size=8)"),
+        (HF_TESTS, {"dataset": Source("packed")}, "# By hand: Trainer(eval_dataset=packed)"),
+        (HF, {"collate_fn": Source("stack")}, "# By hand: Trainer(data_collator=stack)"),
+        (HF, {"worker_init_fn": DROP}, "# By hand: leave out worker_init_fn"),
         (
-            {"framework": "transformers", "phase": "training"},
-            {"batch_size": 8},
-            "args = TrainingArguments(per_device_train_batch_size=8)",
-        ),
-        (
-            {"framework": "transformers", "phase": "validation"},
-            {"batch_size": 8},
-            "args = TrainingArguments(per_device_eval_batch_size=8)",
-        ),
-        (
-            {"framework": "transformers", "phase": "validation"},
-            {"dataset": Source("packed")},
-            "# By hand: Trainer(eval_dataset=packed)",
-        ),
-        (
-            {"framework": "transformers"},
-            {"collate_fn": Source("stack")},
-            "# By hand: Trainer(data_collator=stack)",
-        ),
-        (
-            {"framework": "transformers"},
-            {"worker_init_fn": DROP},
-            "# By hand: leave out worker_init_fn",
-        ),
-        (
-            {"framework": "transformers"},
-            {"timeout": 3, "num_workers": 2},
+            HF,
+            {"timeout": 3, **TWO},
             "# By hand: override Trainer.get_train_dataloader() for timeout=3",
         ),
-        ({"framework": "transformers"}, {}, "# The loader stays as it is."),
-        (
-            {"made_by": "timm", "framework": "timm"},
-            {"num_workers": 8},
-            "loader = create_loader(dataset, input_size, num_workers=8)",
-        ),
+        (HF, {}, "# The loader stays as it is."),
+        (TIMM, EIGHT, "loader = create_loader(dataset, input_size, num_workers=8)"),
         (
             {"made_by": "ultralytics"},
-            {"num_workers": 8, "batch_size": 32},
+            {**EIGHT, "batch_size": 32},
             "model.train(workers=8, batch=32)",
         ),
-        (
-            {"framework": "fastai"},
-            {"num_workers": 8},
-            "dls = data_block.dataloaders(source, num_workers=8)",
-        ),
-        ({"framework": "accelerate"}, {"num_workers": 2}, f"loader = accelerator.prepare({CALL})"),
+        ({"framework": "fastai"}, EIGHT, "dls = data_block.dataloaders(source, num_workers=8)"),
+        ({"framework": "accelerate"}, TWO, f"loader = accelerator.prepare({CALL})"),
         (
             {"made_by": "accelerate", **SHARD},
-            {"num_workers": 2},
-            "loader = accelerator.prepare(DataLoader(dataset, batch_size=batch_size, shuffle=True, "
-            "num_workers=2))",
+            TWO,
+            f"loader = accelerator.prepare({CALL.replace('=4', '=batch_size')})",
         ),
-        ({"framework": "lightning"}, {"num_workers": 2}, f"loader = {CALL}"),
-        ({"made_by": "lightning", **SHARED_OUT}, {"num_workers": 2}, f"loader = {CALL}"),
-        ({"framework": "ignite"}, {"num_workers": 2}, f"loader = {CALL}"),
+        ({"framework": "lightning"}, TWO, f"loader = {CALL}"),
+        ({"made_by": "lightning", **SHARED_OUT}, TWO, f"loader = {CALL}"),
+        ({"framework": "ignite"}, TWO, f"loader = {CALL}"),
         (
             {"framework": "ray", **SHARED_OUT},
-            {"num_workers": 2},
+            TWO,
             f"loader = ray.train.torch.prepare_data_loader({CALL})",
         ),
+        (OWN_MONAI, TWO, f"loader = {CALL}"),
         (
-            {
-                "loader": "monai.data.dataloader.DataLoader",
-                "own_constructor": True,
-                "collate_fn": "monai.data.utils.list_data_collate",
-                "worker_init_fn": "monai.data.utils.worker_init_fn",
-            },
-            {"num_workers": 2},
-            f"loader = {CALL}",
-        ),
-        (
-            {
-                "framework": "webdataset",
-                "batching": "none",
-                "batch_size": None,
-                "sampler_plain": True,
-                "shuffle": False,
-            },
-            {"num_workers": 2},
+            {"framework": "webdataset", **STREAM},
+            TWO,
             "loader = wds.WebLoader(dataset, batch_size=None, num_workers=2)",
         ),
         # Of timm, a loader that is the user's own.
-        ({"framework": "timm"}, {"num_workers": 2}, f"loader = {CALL}"),
+        ({"framework": "timm"}, TWO, f"loader = {CALL}"),
     ],
 )
 def test_in_its_words(
     tmp_path: Path, config: dict[str, Any], changes: dict[str, Any], line: str
 ) -> None:
-    assert said(tmp_path, config, **changes) == line
+    """The last line is the one that is to be typed."""
+    assert code(tmp_path, config, **changes).splitlines()[-1] == line
 
 
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ({"framework": "transformers"}, "from transformers import TrainingArguments"),
-        ({"framework": "transformers"}, "they are for the loaders of training and of evaluation"),
+        (HF, "from transformers import TrainingArguments"),
+        (HF, "they are for the loaders of training and of evaluation"),
         ({"made_by": "timm"}, "--workers"),
         ({"framework": "lightning", "phase": "training"}, "train_dataloader() returns it"),
         ({"framework": "lightning", "phase": "validation"}, "val_dataloader() returns it"),

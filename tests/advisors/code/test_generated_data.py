@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.code.collating import of_lists
+from loaderscope.advisors.code.method import Method
 from loaderscope.advisors.code.rewritten import rewritten
 from loaderscope.advisors.code.shapes import CHANGES, changing, shape_of
 from loaderscope.advisors.rules import all_rules
@@ -28,7 +29,7 @@ from loaderscope.profiler.record.inspect.inspect_samples import inspect_samples
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from storage_cases import looked, stored_case
 from stored_sets import Sized
-from written_sets import with_getitem
+from written_sets import ways, with_getitem
 
 EXAMPLES = settings(
     max_examples=150,
@@ -55,71 +56,42 @@ def plain(value: Any) -> Any:
 
 
 # What is made of `self` in a method, and how it is used.
-MADE = (
-    "made = json.loads(self.text)",
-    "made = sorted(self.names)",
-    "made = [v for v in self.numbers]",
-    "made = {name: n for n, name in enumerate(self.names)}",
-    "made = np.cumsum(self.numbers)",
-    "made = torch.tensor(self.numbers)",
-    "made = self.text.split()",
-    "made = list(self.names)",
-    "made = np.random.rand(3)",
-    "made = iter(self.numbers)",
-    "made = self.changing()",
-    "made = [[v] for v in self.numbers]",
-    "made = open(self.path)",
-    "made = bytearray(self.text, 'ascii')",
-    "with open(self.path) as file:\n    made = file.readlines()",
-    "with open(self.path) as file:\n    made = file.readlines()\nindex += file.closed",
-    "file = open(self.path)\nfor _ in range(2):\n    made = file.readline()",
-    "file = open(self.path)\nhead = file.readline()\nmade = file.readline()",
-    "file = open(self.path)\nmade = file.readline() + file.readline()",
-    "file = open(self.path)\nmade = file.readlines()",
-    "made = self.names.index(self.names[index])",
-    "made = self.numbers.index(self.numbers[index])",
-    "made = self.names[index] in self.names",
-    "made = index not in self.numbers",
-    "print(index, file=self.log)",
-    "made = print(index, file=self.log)",
-    "if index:\n    print(index, file=self.log)",
-    "made = self.array[:][index]",
-    "made = self.array[index][:]",
-    "made = np.array(self.numbers)[:][index]",
-    "made = [self.array[:][index], index]",
-    "made = json.loads(self.text)[index % 4]",
-    "made = sorted(self.names)[index]",
-    "made = json.loads('[[1], [2]]')[index % 2]",
-    "made = np.tile(self.numbers, (2, 1))[index % 2]",
-    "made = list(map(list, self.names))[index]",
-    "made = torch.tensor([self.numbers, self.numbers])[index % 2]",
+MADE = ways(
+    """
+    made = json.loads(self.text) | made = sorted(self.names) | made = [v for v in self.numbers] |
+    made = {name: n for n, name in enumerate(self.names)} | made = np.cumsum(self.numbers) |
+    made = torch.tensor(self.numbers) | made = self.text.split() | made = list(self.names) |
+    made = np.random.rand(3) | made = iter(self.numbers) | made = self.changing() |
+    made = [[v] for v in self.numbers] | made = open(self.path) |
+    made = bytearray(self.text, 'ascii') |
+    with open(self.path) as file:\n    made = file.readlines() |
+    with open(self.path) as file:\n    made = file.readlines()\nindex += file.closed |
+    file = open(self.path)\nfor _ in range(2):\n    made = file.readline() |
+    file = open(self.path)\nhead = file.readline()\nmade = file.readline() |
+    file = open(self.path)\nmade = file.readline() + file.readline() |
+    file = open(self.path)\nmade = file.readlines() | made = self.names.index(self.names[index]) |
+    made = self.numbers.index(self.numbers[index]) | made = self.names[index] in self.names |
+    made = index not in self.numbers | print(index, file=self.log) |
+    made = print(index, file=self.log) | if index:\n    print(index, file=self.log) |
+    made = self.array[:][index] | made = self.array[index][:] |
+    made = np.array(self.numbers)[:][index] | made = [self.array[:][index], index] |
+    made = json.loads(self.text)[index % 4] | made = sorted(self.names)[index] |
+    made = json.loads('[[1], [2]]')[index % 2] | made = np.tile(self.numbers, (2, 1))[index % 2] |
+    made = list(map(list, self.names))[index] |
+    made = torch.tensor([self.numbers, self.numbers])[index % 2]
+    """
 )
-USED = (
-    "use = made",
-    "use = made[index % len(made)]",
-    "use = made[1:3]",
-    "made.append(index)\nuse = len(made)",
-    "made[0] = index\nuse = made[0]",
-    "use = made + made",
-    "row = made[0:2]\nrow += row\nuse = row",
-    "use = np.asarray(made)",
-    "use = list(made)",
-    "use = next(made)",
-    "use = len(str(made))",
-    "made += made\nuse = len(made)",
-    "use = [made[0]]\nuse[0].append(index)",
-    "use = made.pop()",
-    "use = self.kept(made)",
-    "for each in made:\n    use = each",
-    "use = made[0]\nuse *= 2",
-    "use = 0",
-    "use = made.mean()",
-    "del made[0]\nuse = made",
-    "use = [*made]",
-    "use = made[::-1]",
-    "first, *use = made",
-    "self.text = str(index)\nuse = made",
-    "use = lambda: made\nuse = use()",
+USED = ways(
+    """
+    use = made | use = made[index % len(made)] | use = made[1:3] |
+    made.append(index)\nuse = len(made) | made[0] = index\nuse = made[0] | use = made + made |
+    row = made[0:2]\nrow += row\nuse = row | use = np.asarray(made) | use = list(made) |
+    use = next(made) | use = len(str(made)) | made += made\nuse = len(made) |
+    use = [made[0]]\nuse[0].append(index) | use = made.pop() | use = self.kept(made) |
+    for each in made:\n    use = each | use = made[0]\nuse *= 2 | use = 0 | use = made.mean() |
+    del made[0]\nuse = made | use = [*made] | use = made[::-1] | first, *use = made |
+    self.text = str(index)\nuse = made | use = lambda: made\nuse = use()
+    """
 )
 RETURNED = ("return use", "return index, use", "return {'use': use}", "return [use, self.array[0]]")
 NAMES = st.lists(st.text("abc", max_size=2), min_size=LENGTH, max_size=LENGTH)
@@ -186,9 +158,9 @@ def test_a_method_without_its_waste_gives_the_same_samples(
         for _ in range(2)
     )
     kinds = {name: describe(value)["kind"] for name, value in vars(old).items()}
-    held = kinds | dict.fromkeys(changing([source, *HELPERS]), CHANGES)
+    held = kinds | dict.fromkeys(changing(map(Method, [source, *HELPERS])), CHANGES)
     for line in made.split("\n"):
-        shape = shape_of(source, line.strip(), held=held)
+        shape = shape_of(Method(source), line.strip(), held=held)
         method = shape and rewritten(source, line.strip(), shape.key, held, copies=True)
         if method is not None:
             exec(ast.unparse(method), scope)
@@ -197,19 +169,18 @@ def test_a_method_without_its_waste_gives_the_same_samples(
 
 
 @pytest.mark.parametrize(
-    "body",
+    "lines",
     [
-        "for _ in range(2):\n        {line}\n    return len(made)",
-        "first = file.readline()\n    {line}\n    return len(made)",
-        "{line}\n    rest = file.readline()\n    return len(made), rest",
+        ("    for _ in range(2):", "        {line}", "    return len(made)"),
+        ("    first = file.readline()", "    {line}", "    return len(made)"),
+        ("    {line}", "    rest = file.readline()", "    return len(made), rest"),
     ],
 )
-def test_what_moves_on_is_asked_each_time(tmp_path: Path, body: str) -> None:
+def test_what_moves_on_is_asked_each_time(lines: tuple[str, ...]) -> None:
     line = "made = file.readline()"
-    text = (
-        f"def __getitem__(self, index):\n    file = open(self.path)\n    {body.format(line=line)}"
-    )
-    assert rewritten(text.split("\n"), line, "same", {}, copies=True) is None
+    head = ["def __getitem__(self, index):", "    file = open(self.path)"]
+    source = [*head, *(each.format(line=line) for each in lines)]
+    assert rewritten(source, line, "same", {}, copies=True) is None
 
 
 def arrays(shape: tuple[int, ...], dtype: Any) -> Any:
@@ -225,17 +196,8 @@ DTYPES = st.sampled_from(
 SHAPES = st.sampled_from([(), (0,), (1,), (3,), (2, 3)])
 KINDS = st.sampled_from(
     [
-        "arrays",
-        "tensors",
-        "own",
-        "lists",
-        "numbers",
-        "texts",
-        "none",
-        "ragged",
-        "types",
-        "scalars",
-        "nested",
+        *("arrays", "tensors", "own", "lists", "numbers", "texts"),
+        *("none", "ragged", "types", "scalars", "nested"),
     ]
 )
 
@@ -248,20 +210,18 @@ def columns(draw: Any) -> list[Any]:
     """One field of LENGTH samples: alike, or not."""
     dtype, shape = draw(DTYPES), draw(SHAPES)
     alike = [draw(arrays(shape, dtype)) for _ in range(LENGTH)]
-    kind = draw(KINDS)
-    if kind == "tensors":
-        assume(dtype != "uint16")
-        return [torch.from_numpy(np.array(each)) for each in alike]
-    if kind == "own":
-        return [torch.zeros(3).as_subclass(Own) for _ in alike]
-    if kind == "lists":
-        return [each.tolist() for each in alike]
-    if kind == "numbers":
-        return [draw(st.integers(0, 9)) for _ in alike]
-    if kind == "texts":
-        return [draw(st.text("ab", max_size=3)) for _ in alike]
-    if kind == "nested":
-        return [{"x": each, "n": [n, n + 1]} for n, each in enumerate(alike)]
+    kind, numbers = draw(KINDS), range(LENGTH)
+    assume(kind != "tensors" or dtype != "uint16")
+    others = {
+        "tensors": lambda: [torch.from_numpy(np.array(each)) for each in alike],
+        "own": lambda: [torch.zeros(3).as_subclass(Own) for _ in alike],
+        "lists": lambda: [each.tolist() for each in alike],
+        "numbers": lambda: [draw(st.integers(0, 9)) for _ in numbers],
+        "texts": lambda: [draw(st.text("ab", max_size=3)) for _ in numbers],
+        "nested": lambda: [{"x": each, "n": [n, n + 1]} for n, each in enumerate(alike)],
+    }
+    if kind in others:
+        return others[kind]()
     odd = {
         "none": None,
         "ragged": np.ones(5, dtype),
@@ -302,9 +262,8 @@ def test_a_collate_function_without_lists_gives_the_same_batches(
         "dict": [{"x": x, "y": y} for x, y in zip(xs, ys, strict=True)],
     }[structure]
     source = ["def join(samples):", *(f"    {line}" for line in body.split("\n"))]
-    collating = of_lists(source, inspect_samples(list(samples)))
-    code = collating.code() if collating is not None else None
-    if code is None:
+    code = of_lists(source, inspect_samples(list(samples)))
+    if not code:
         return
     scope: dict[str, Any] = {"torch": torch}
     exec("\n".join([*source, code]), scope)
@@ -316,22 +275,21 @@ def test_a_collate_function_without_lists_gives_the_same_batches(
         assert plain(scope["stack_samples"](list(batch))) == before, code
 
 
-FORMS = (
-    "return self.x[index]",
-    "return self.x[index], self.y[index]",
-    "return {'x': self.x[index], 'y': self.y[index]}",
-    "return [self.x[index], index]",
-    "return self.x[index], {'y': self.y[index], 'n': 1}",
-    "x = self.x[index]\nreturn torch.as_tensor(x), self.y[index]",
-    "return torch.tensor(self.x[index])",
-    "return self.x[-1 - index]",
-    "x = self.x[index]\nreturn x + x",
-    "return torch.from_numpy(self.x[index]).float()",
-    "return torch.tensor([float(v) for v in self.x[index]])",
-    "return float(self.x[index].sum())",
-    "made = sorted(self.x, key=repr)\nreturn made[index]",
-    "return self.x[index], str(index)",
+FORMS = ways(
+    """
+    return self.x[index] | return self.x[index], self.y[index] |
+    return {'x': self.x[index], 'y': self.y[index]} | return [self.x[index], index] |
+    return self.x[index], {'y': self.y[index], 'n': 1} |
+    x = self.x[index]\nreturn torch.as_tensor(x), self.y[index] |
+    return torch.tensor(self.x[index]) | return self.x[-1 - index] |
+    x = self.x[index]\nreturn x + x | return torch.from_numpy(self.x[index]).float() |
+    return torch.tensor([float(v) for v in self.x[index]]) | return float(self.x[index].sum()) |
+    made = sorted(self.x, key=repr)\nreturn made[index] | return self.x[index], str(index)
+    """
 )
+
+
+HELD_AS = ("list", "array", "tensor")
 
 
 def kept(column: list[Any], how: str) -> Any:
@@ -349,19 +307,13 @@ def kept(column: list[Any], how: str) -> Any:
 
 
 @EXAMPLES
-@given(
-    st.sampled_from(FORMS),
-    columns(),
-    columns(),
-    st.sampled_from(["list", "array", "tensor"]),
-    st.booleans(),
-)
+@given(st.sampled_from(FORMS), columns(), columns(), st.sampled_from(HELD_AS), st.booleans())
 def test_all_code_that_rules_write_gives_the_same_batches(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     form: str,
-    xs: list[Any],
-    ys: list[Any],
+    xs: Any,
+    ys: Any,
     how: str,
     small: bool,
 ) -> None:

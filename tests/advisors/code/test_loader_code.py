@@ -9,24 +9,15 @@ from typing import Any
 import pytest
 
 from loaderscope.advisors.case.code_text import Source, identifier, with_imports
-from loaderscope.advisors.code.loader_code import DROP, loader_code
+from loaderscope.advisors.code.loader_code import DROP, LINE, loader_code
 from rule_cases import case_of, workers_config
 from rule_rows import main_loop
 
 
 @pytest.mark.parametrize(
     ("told", "name"),
-    [
-        ("train.Rows", "Rows"),
-        ("Rows", "Rows"),
-        (None, "x"),
-        ("a.<lambda>", "x"),
-        ("class", "x"),
-        ("a b", "x"),
-        ("main.<locals>.join", "join"),
-        ("ﬁle", "x"),
-        ("a;b", "x"),
-    ],
+    [("train.Rows", "Rows"), ("Rows", "Rows"), ("main.<locals>.join", "join")]
+    + [(told, "x") for told in (None, "a.<lambda>", "class", "a b", "ﬁle", "a;b")],
 )
 def test_identifier(told: str | None, name: str) -> None:
     assert identifier(told, "x") == name
@@ -46,144 +37,84 @@ GIVEN = {
     "shuffle": True,
 }
 STATEFUL = "torchdata.stateful_dataloader.stateful_dataloader.StatefulDataLoader"
+SEED = "partial(lightning.fabric.utilities.seed.pl_worker_init_function)"
+IN_ORDER = {"sampler": "torch.utils.data.sampler.SequentialSampler"}
+FOUR = "batch_size=4, shuffle=True"
+INNER = "BatchSampler(batch_sampler.sampler, batch_size=32, drop_last=False)"
 
 
 @pytest.mark.parametrize(
     ("config", "changes", "code"),
     [
-        ({}, {}, "DataLoader(dataset, batch_size=4, shuffle=True)"),
-        (
-            {"sampler": "torch.utils.data.sampler.SequentialSampler"},
-            {},
-            "DataLoader(dataset, batch_size=4)",
-        ),
-        ({"sampler": "train.Own"}, {}, "DataLoader(dataset, batch_size=4, sampler=sampler)"),
-        (
-            {"batch_sampler": "train.Own", "batch_size": None},
-            {},
-            "DataLoader(dataset, batch_sampler=batch_sampler)",
-        ),
-        ({}, {"num_workers": 2}, "DataLoader(dataset, batch_size=4, shuffle=True, num_workers=2)"),
-        (
-            workers_config(2, prefetch_factor=8),
-            {"num_workers": 0},
-            "DataLoader(dataset, batch_size=4, shuffle=True, num_workers=0)",
-        ),
-        (
-            {"collate_fn": "train.join"},
-            {},
-            "DataLoader(dataset, batch_size=4, shuffle=True, collate_fn=join)",
-        ),
-        (
-            {"collate_fn": "train.Joiner"},
-            {},
-            "DataLoader(dataset, batch_size=4, shuffle=True, collate_fn=collate_fn)",
-        ),
-        (
-            {"collate_fn": "f.<lambda>"},
-            {},
-            "DataLoader(dataset, batch_size=4, shuffle=True, collate_fn=collate_fn)",
-        ),
-        ({}, {"batch_sampler": Source("mine(3)")}, "DataLoader(dataset, batch_sampler=mine(3))"),
+        ({}, {}, FOUR),
+        (IN_ORDER, {}, "batch_size=4"),
+        ({"sampler": "train.Own"}, {}, "batch_size=4, sampler=sampler"),
+        ({"batch_sampler": "t.Own", "batch_size": None}, {}, "batch_sampler=batch_sampler"),
+        ({}, {"num_workers": 2}, f"{FOUR}, num_workers=2"),
+        (workers_config(2, prefetch_factor=8), {"num_workers": 0}, f"{FOUR}, num_workers=0"),
+        ({"collate_fn": "train.join"}, {}, f"{FOUR}, collate_fn=join"),
+        ({"collate_fn": "train.Joiner"}, {}, f"{FOUR}, collate_fn=collate_fn"),
+        ({"collate_fn": "f.<lambda>"}, {}, f"{FOUR}, collate_fn=collate_fn"),
+        ({"collate_fn": "train.Joiner.join"}, {}, f"{FOUR}, collate_fn=collate_fn"),
+        ({"collate_fn": "train.default_collate"}, {}, f"{FOUR}, collate_fn=collate_fn"),
+        ({}, {"batch_sampler": Source("mine(3)")}, "batch_sampler=mine(3)"),
         # A loader that was given batches keeps them; their size changes in a batch sampler of
         # torch's own.
-        (
-            GIVEN,
-            {"num_workers": 2},
-            "DataLoader(dataset, batch_sampler=batch_sampler, num_workers=2)",
-        ),
-        (
-            GIVEN,
-            {"batch_size": 32},
-            "DataLoader(\n    dataset,\n"
-            "    batch_sampler=BatchSampler(batch_sampler.sampler, batch_size=32, "
-            "drop_last=False),\n)",
-        ),
+        (GIVEN, {"num_workers": 2}, "batch_sampler=batch_sampler, num_workers=2"),
+        (GIVEN, {"batch_size": 32}, f"batch_sampler={INNER}"),
         (
             GIVEN,
             {"sampler": Source("sampler")},
-            "DataLoader(dataset, batch_sampler=BatchSampler(sampler, batch_size=8, drop_last=False))",
+            "batch_sampler=BatchSampler(sampler, batch_size=8, drop_last=False)",
         ),
-        (
-            {**GIVEN, "batching": None, "batch_size": None},
-            {},
-            "DataLoader(dataset, batch_sampler=batch_sampler)",
-        ),
+        ({**GIVEN, "batching": None, "batch_size": None}, {}, "batch_sampler=batch_sampler"),
         (
             {"batching": "none", "batch_size": None, "sampler_path": "sampler.sampler"},
             {},
-            "DataLoader(dataset, batch_size=None, sampler=sampler)",
+            "batch_size=None, sampler=sampler",
         ),
-        ({"sampler_plain": False}, {}, "DataLoader(dataset, batch_size=4, sampler=sampler)"),
-        (
-            {"generator": True},
-            {},
-            "DataLoader(dataset, batch_size=4, shuffle=True, generator=generator)",
-        ),
+        ({"sampler_plain": False}, {}, "batch_size=4, sampler=sampler"),
+        ({"generator": True}, {}, f"{FOUR}, generator=generator"),
         (
             {"multiprocessing_context": "spawn", "num_workers": 2},
             {},
-            "DataLoader(dataset, batch_size=4, shuffle=True, num_workers=2, "
-            "multiprocessing_context='spawn')",
+            f"{FOUR}, num_workers=2, multiprocessing_context='spawn'",
         ),
-        ({"loader": STATEFUL}, {}, "StatefulDataLoader(dataset, batch_size=4, shuffle=True)"),
-        ({"loader": "train.Loader"}, {}, "Loader(dataset, batch_size=4, shuffle=True)"),
-        (
-            {
-                "worker_init_fn": "partial(lightning.fabric.utilities.seed.pl_worker_init_function)",
-                "num_workers": 2,
-            },
-            {},
-            "DataLoader(dataset, batch_size=4, shuffle=True, num_workers=2)",
-        ),
-        (
-            {"collate_fn": "train.Joiner.join"},
-            {},
-            "DataLoader(dataset, batch_size=4, shuffle=True, collate_fn=collate_fn)",
-        ),
-        (
-            {"collate_fn": "train.default_collate"},
-            {},
-            "DataLoader(dataset, batch_size=4, shuffle=True, collate_fn=collate_fn)",
-        ),
-        (
-            {"drop_last": True},
-            {"drop_last": DROP},
-            "DataLoader(dataset, batch_size=4, shuffle=True)",
-        ),
-        ({"batch_size": None}, {"shuffle": DROP}, "DataLoader(dataset, batch_size=None)"),
+        ({"worker_init_fn": SEED, "num_workers": 2}, {}, f"{FOUR}, num_workers=2"),
+        ({"drop_last": True}, {"drop_last": DROP}, FOUR),
+        ({"batch_size": None}, {"shuffle": DROP}, "batch_size=None"),
     ],
 )
 def test_loader_call(
     tmp_path: Path, config: dict[str, Any], changes: dict[str, Any], code: str
 ) -> None:
-    assert call(tmp_path, config, **changes) == code
+    line = f"DataLoader(dataset, {code})"
+    if len(line) > LINE:
+        line = f"DataLoader(\n    dataset,\n    {code},\n)"
+    assert call(tmp_path, config, **changes) == line
+
+
+@pytest.mark.parametrize(("loader", "name"), [(STATEFUL, "StatefulDataLoader"), ("t.Own", "Own")])
+def test_a_class_of_ones_own_is_called_by_its_name(tmp_path: Path, loader: str, name: str) -> None:
+    assert call(tmp_path, {"loader": loader}) == f"{name}(dataset, {FOUR})"
 
 
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        (
-            {"made_by": "accelerate", "sampler_plain": False},
-            "Accelerate makes this loader out of yours",
-        ),
+        ({"made_by": "accelerate", "sampler_plain": False}, "Accelerate makes this loader out of"),
         (
             {"made_by": "lightning", "sampler_plain": False},
             "Lightning gives this loader its sampler",
         ),
-        (
-            {"own_constructor": True, "loader": "train.Tokens"},
-            "Tokens has a constructor of its own",
-        ),
-        (
-            {"loader": "other.DataLoader", "own_constructor": True},
-            "DataLoader has a constructor of its own",
-        ),
+        ({"loader": "train.Tokens"}, "Tokens has a constructor of its own"),
+        ({"loader": "other.DataLoader"}, "DataLoader has a constructor of its own"),
     ],
 )
 def test_a_call_that_is_not_known_is_changed_by_hand(
     tmp_path: Path, config: dict[str, Any], said: str
 ) -> None:
+    config = {"own_constructor": "loader" in config, **config}
     case = case_of(tmp_path, main_loop(30, fetch=1.0), config=config)
     code = loader_code(case, num_workers=2, worker_init_fn=DROP)
     first, *changes = code.splitlines()
@@ -203,22 +134,20 @@ def test_batches_of_the_users_own_change_by_hand(tmp_path: Path) -> None:
     )
 
 
+DATA, STATE = "from torch.utils.data import", "from torchdata.stateful_dataloader import"
+
+
 @pytest.mark.parametrize(
     ("code", "complete"),
     [
-        (
-            "loader = DataLoader(dataset)",
-            "from torch.utils.data import DataLoader\n\nloader = DataLoader(dataset)",
-        ),
+        ("x = DataLoader(dataset)", f"{DATA} DataLoader\n\nx = DataLoader(dataset)"),
         (
             "import torch\n\nx = default_convert(1)\n",
-            "import torch\nfrom torch.utils.data import default_convert\n\nx = default_convert(1)\n",
+            f"import torch\n{DATA} default_convert\n\nx = default_convert(1)\n",
         ),
         (
-            "from torch.utils.data import DataLoader\n\nloader = StatefulDataLoader(Sampler())\n",
-            "from torchdata.stateful_dataloader import StatefulDataLoader\nfrom torch.utils.data "
-            "import Sampler\n\n"
-            "loader = StatefulDataLoader(Sampler())\n",
+            f"{DATA} DataLoader\n\nx = StatefulDataLoader(Sampler())\n",
+            f"{STATE} StatefulDataLoader\n{DATA} Sampler\n\nx = StatefulDataLoader(Sampler())\n",
         ),
         ("def default_collate(x):\n    return x\ny = default_collate(1)\n", None),
         ("# DataLoader stays\n", None),
@@ -231,31 +160,19 @@ def test_code_imports_what_it_uses(code: str, complete: str | None) -> None:
     assert with_imports(found) == found
 
 
-@pytest.mark.parametrize(
-    ("config", "begin"),
-    [
-        (
-            workers_config(
-                4, pin_memory=True, drop_last=True, persistent_workers=True, prefetch_factor=4
-            ),
-            "loader = DataLoader(\n    dataset,\n    batch_size=4,\n",
-        ),  # a long one has an argument a line
-        (
-            {
-                "sampler_plain": False,
-                "generator": True,
-                "collate_fn": "train.Joiner",
-                "loader": "train.Loader",
-            },
-            "# yours, as in your own call: Loader, sampler, collate_fn, generator\nloader = Loader(",
-        ),
-    ],
-)
-def test_a_call_is_laid_out_and_names_what_must_be_at_hand(
-    tmp_path: Path, config: dict[str, Any], begin: str
-) -> None:
-    code = loader_code(case_of(tmp_path, main_loop(30, fetch=1.0), config=config))
-    assert code.startswith(begin) and code.endswith(")") and ast.parse(code)
+def test_a_call_is_laid_out_and_names_what_must_be_at_hand(tmp_path: Path) -> None:
+    more = {"pin_memory": True, "drop_last": True, "persistent_workers": True, "prefetch_factor": 4}
+    long = call(tmp_path / "long", workers_config(4, **more))  # an argument a line
+    assert long.startswith("DataLoader(\n    dataset,\n    batch_size=4,\n") and ast.parse(long)
+    own = {
+        "sampler_plain": False,
+        "generator": True,
+        "collate_fn": "t.Joiner",
+        "loader": "t.Loader",
+    }
+    case = case_of(tmp_path / "own", main_loop(30, fetch=1.0), config=own)
+    note = "# yours, as in your own call: Loader, sampler, collate_fn, generator\n"
+    assert loader_code(case).startswith(f"{note}loader = Loader(") and ast.parse(loader_code(case))
 
 
 def test_hostile_values_are_literals(tmp_path: Path) -> None:

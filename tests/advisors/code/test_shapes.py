@@ -2,222 +2,191 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from loaderscope.advisors.code.method import Method, linked
-from loaderscope.advisors.code.shapes import ALL, CHANGES, FLOAT32, changing, shape_of
+from loaderscope.advisors.code.shapes import CHANGES, FLOAT32, Shape, changing, shape_of
 
-GETITEM = "def __getitem__(self, index):\n"
-SOURCE = (
-    GETITEM
-    + """\
-    files = sorted(glob.glob(self.pattern))
-    with open("all.txt") as file:
-        lines = file.readlines()
-    name = files[index]
-    row = self.frame[self.frame["id"] == index]
-    noise = np.random.randn(8)
-    louder = filtered(noise)
-    for key in self.keys:
-        table = parse(self.text)
-        value = lookup(table, key, name)
-    width = 4
-    frame = self.camera.read()
-    drawn = self.rng.integers(8)
-    order = np.random.permutation(10)
-    picked = np.random.default_rng().integers(0, 9)
-    stamp = datetime.now()
-    entry = self.cursor.fetchone()
-    time.sleep(self.seconds)
-    kept = [each for each in self.rows]
-    reader = csv.reader(file)
-    read = [each for each in reader]
-    resampler = Resample(self.rate, 16000)
-    volume = self.file["ct"][:]
-    image = self.images[index].filter(BLUR)
-    small = image.resize((64, 64))
-    label = parse(self.labels[index])
-    label = label.lower()
-    first = label[0]
-    title = json.load(open(self.path))["titles"][index]
-    name_of = list(self.names.keys())[index]
-    score = pd.read_csv(self.path).sort_values("t").iloc[index]
-    held = self.rng.permutation(9)[index]
-    mine = self.own(self.path)[index]
-    row_of = self.places[index]
-    raw = unpack(self.blobs[index])
-    grid = np.frombuffer(raw, np.uint8).reshape(4, 4)
-    pair = row(self.table, index)
-    left = pair[0]
-    plane = self.file["ct"][:][index]
-    part = volume[:][index]
-    return name, lines[index], volume[index], grid[index % 4], pair, louder
+GETITEM = "def __getitem__(self, index):"
+STREAM = "def __iter__(self):"
+
+
+def said(text: str, held: dict[str, str] | None = None, head: str = GETITEM) -> list[Shape | None]:
+    """The shapes of the lines with a comment "  # key", which is asserted; "-" is none. A part of
+    what is said of it may follow between backticks."""
+    lines = [line.partition("  # ") for line in text.splitlines()]
+    method = Method([head, *(f"    {code}" for code, *_ in lines)])
+    found = []
+    for code, _, expected in lines:
+        if expected:
+            key, quoted, why = expected.partition(" `")
+            found.append(shape := shape_of(method, code.strip(), held=held))
+            assert (shape.key if shape is not None else "-") == key, code
+            assert shape is None or quoted.strip() + why in shape.why
+    return found
+
+
+SOURCE = """\
+files = sorted(glob.glob(self.pattern))  # same
+with open("all.txt") as file:  # same
+    lines = file.readlines()  # same
+name = files[index]  # -
+row = self.frame[self.frame["id"] == index]  # searched
+noise = np.random.randn(8)  # -
+louder = filtered(noise)  # -
+for key in self.keys:
+    table = parse(self.text)  # same
+    value = lookup(table, key, name)  # -
+width = 4  # -
+frame = self.camera.read()  # -
+drawn = self.rng.integers(8)  # -
+order = np.random.permutation(10)  # -
+picked = np.random.default_rng().integers(0, 9)  # -
+stamp = datetime.now()  # -
+entry = self.cursor.fetchone()  # -
+time.sleep(self.seconds)  # -
+kept = [each for each in self.rows]  # one by one
+reader = csv.reader(file)
+read = [each for each in reader]  # same
+resampler = Resample(self.rate, 16000)  # same
+volume = self.file["ct"][:]  # whole for a part
+image = self.images[index].filter(BLUR)  # whole for a part `small = image.resize((64, 64))`
+small = image.resize((64, 64))  # -
+label = parse(self.labels[index])  # -
+label = label.lower()
+first = label[0]
+title = json.load(open(self.path))["titles"][index]  # same
+name_of = list(self.names.keys())[index]  # same
+score = pd.read_csv(self.path).sort_values("t").iloc[index]  # same
+held = self.rng.permutation(9)[index]  # -
+mine = self.own(self.path)[index]  # -
+row_of = self.places[index]  # -
+raw = unpack(self.blobs[index])  # whole for a part
+grid = np.frombuffer(raw, np.uint8).reshape(4, 4)
+pair = row(self.table, index)  # -
+left = pair[0]
+plane = self.file["ct"][:][index]  # whole for a part
+part = volume[:][index]  # -
+return name, lines[index], volume[index], grid[index % 4], pair, louder
 """
-)
-LINES = {
-    "files = sorted(glob.glob(self.pattern))": "same",
-    "lines = file.readlines()": "same",
-    'with open("all.txt") as file:': "same",
-    "table = parse(self.text)": "same",
-    "read = [each for each in reader]": "same",
-    "resampler = Resample(self.rate, 16000)": "same",
-    'title = json.load(open(self.path))["titles"][index]': "same",
-    "name_of = list(self.names.keys())[index]": "same",
-    'score = pd.read_csv(self.path).sort_values("t").iloc[index]': "same",
-    'row = self.frame[self.frame["id"] == index]': "searched",
-    'volume = self.file["ct"][:]': "whole for a part",
-    "image = self.images[index].filter(BLUR)": "whole for a part",
-    "raw = unpack(self.blobs[index])": "whole for a part",
-    'plane = self.file["ct"][:][index]': "whole for a part",
-    "part = volume[:][index]": None,  # of what is at hand already
-    "small = image.resize((64, 64))": None,
-    "label = parse(self.labels[index])": None,
-    "pair = row(self.table, index)": None,  # an item of a pair is no part of much
-    "kept = [each for each in self.rows]": "one by one",  # it may move on as it is read
-    "width = 4": None,  # costs nothing
-    **dict.fromkeys(
-        (
-            "name = files[index]",
-            "noise = np.random.randn(8)",
-            "louder = filtered(noise)",
-            "value = lookup(table, key, name)",
-            "frame = self.camera.read()",
-            "drawn = self.rng.integers(8)",
-            "order = np.random.permutation(10)",
-            "picked = np.random.default_rng().integers(0, 9)",
-            "stamp = datetime.now()",
-            "entry = self.cursor.fetchone()",
-            "time.sleep(self.seconds)",
-            "held = self.rng.permutation(9)[index]",
-            "mine = self.own(self.path)[index]",
-            "row_of = self.places[index]",
-            "nowhere(self)",
-            "",
-        )
-    ),
-}
 
 
-def key_of(source: Any, line: str, held: dict[str, str] | None = None) -> str | None:
-    shape = shape_of(source if isinstance(source, Method) else source.split("\n"), line, held=held)
-    return shape.key if shape is not None else None
+def test_each_line_has_the_shape_that_its_source_says() -> None:
+    said(SOURCE)
+    assert all(shape_of(Method([GETITEM, "    x = f()"]), line) is None for line in ("y = f()", ""))
+
+
+def test_what_need_not_be_done_is_waste() -> None:
+    text = """\
+volume = self.file["ct"][:]  # whole for a part
+image = self.images[index].filter(BLUR)  # whole for a part
+small = image.resize((64, 64))
+for k in range(9):
+    rows = torch.cat([rows, self.x[index, k]])  # one by one
+return volume[index]"""
+    assert [shape.waste for shape in said(text) if shape is not None] == [True, False, False]
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    "text",
     [
-        ("other = random.choice(list(self.items - self.seen[index]))", "self.items (6,000)"),
-        ("other = np.random.choice(10, p=self.weights)", "self.weights (100,000)"),
-        ("other = random.choices(range(10), weights=self.weights)", "self.weights (100,000)"),
-        ("near = knn(self.weights, self.few[index])", "self.weights (100,000)"),
-        ("near = (self.weights < self.few[index]).argmin()", "self.weights (100,000)"),
-        ("other = random.choice(self.weights) * index", None),  # it takes one
-        ("place = np.searchsorted(self.weights, index)", None),
-        ("value = parse(self.weights[index])", None),
-        ("known = index in self.items", None),
-        ("near = knn(self.few, index)", None),
+        "other = random.choice(list(self.items - self.seen[index]))  # all for one `self.items (6,000)`",
+        "other = np.random.choice(10, p=self.weights)  # all for one `self.weights (100,000)`",
+        "other = random.choices(range(10), weights=self.weights)  # all for one `self.weights (100,000)`",
+        "near = knn(self.weights, self.few[index])  # all for one `self.weights (100,000)`",
+        "near = (self.weights < self.few[index]).argmin()  # all for one `self.weights (100,000)`",
+        "other = random.choice(self.weights) * index  # -",  # it takes one
+        "place = np.searchsorted(self.weights, index)  # -",
+        "value = parse(self.weights[index])  # -",
+        "known = index in self.items  # -",
+        "near = knn(self.few, index)  # -",
+        # Work that is done again, or for a part.
+        "joined = sum(self.rows[index], [])  # summed lists",
+        "total = sum(self.rows[index])  # -",
+        "places = offsets(index)\nnear = [self.table[key][at] for at in places]  # whole for a part",
+        "places = offsets(index)\nnear = [self.rows[key][at] for at in places]  # one by one",
+        "places = offsets(index)\nnear = [self.table[at][key] for at in places]  # one by one",
+        "found = self.query(index)  # -",  # not a DataFrame's
+        "found = parse(index)  # -\nend = len(found) // 8 * 8\nreturn found[:end]",
+        "found = parse(index)  # whole for a part\nend = 8\nreturn found[:end]",
+        "found = parse(index)  # -\nfound[:3] -= 1\nreturn found, index",
+        "found = parse(index)  # -\nnear = found < 3\nbest = found[near]",
+        "found = self.frame.groupby('user').get_group(index)  # same",
+        "x = np.array([(i / 255) ** index for i in range(256)])  # one by one\nuse = x[index]",
+        "table = [decode(i, index) for i in range(9)]  # whole for a part\nuse = table[index]",
+        # A file's lines are the same for every sample, unless it goes as far as the sample says.
+        "names = open(LIST)\nfor _ in range(9):\n    entry = names.readline()  # same\nreturn entry",
+        "names = open(LIST)\nfor _ in range(index):\n    entry = names.readline()  # -\nreturn entry",
+        # There and back.
+        "return torch.tensor(self.row[index].tolist())  # back and forth",
+        "copy = pickle.loads(pickle.dumps(self.row[index]))  # back and forth",
+        "image = Image.fromarray(np.asarray(self.images[index]))  # back and forth",
+        "return torch.tensor(self.row[index])  # -",
+        "text = json.dumps(self.row[index])  # -",
+        # A part that depends on all, or all is used besides.
+        "x = self.frame[self.columns]  # same\nreturn x[index]",
+        "x = self.frame[index]  # -\nreturn x",
+        "x = np.unique(self.cells[index], axis=0)  # unique rows\nreturn x",
+        "x = np.unique(self.cells[index])  # -\nreturn x",
+        "x = made(self.a[index])  # whole for a part\ny = x[:4]\nreturn y",
+        "x = np.sort(self.a[index])  # -\ny = x[:4]\nreturn y",
+        "x = made(self.a[index])  # -\ny = x[:4].mean()\nreturn x - y",
+        "x = made(self.a[index])  # whole for a part\ny = x[: x.shape[0] // 2]\nreturn y",
+        "x = made(self.a[index])  # -\nm = x.mean()\nreturn m",
+        "x = np.where(self.a[index] == 0, 1, 2)  # -\nreturn x",
+        "x = made(self.a[index])  # -\nreturn x[:4], x[4]",
+        "x = made(self.a[index])  # whole for a part\nreturn x[:4]",
+        "x = torch.randint(made(self.a), index)  # -\ny = x[:4]\nreturn y",
+        "x = made(index)\ny = x[8:]  # rest of a list\nreturn y",
+        "x = made(index)\ny = x[8:9]  # -\nreturn y",
+        "return np.random.choice(self.few, p=self.odds)  # all for one",
+        "return np.random.choice(self.few)  # -",
+        # Searches in loops.
+        "for n, x in enumerate(open(P)):  # searched\n    if n == index:\n        return x",
+        "s = 0\nfor n, x in enumerate(self.a):  # searched\n    s += x\n    if s > index:\n        return n",
+        # Of one value after another.
+        "for k in range(9):\n    rows = torch.cat([rows, self.x[index, k]])  # one by one `for k in range(9):`",
+        "while len(d) < 9:\n    d.append(random.randrange(5))  # one by one `while len(d) < 9:`",
+        "for path in self.views[index]:\n    views.append(decode(path))  # -",
+        "x = [self.t.iloc[index, k] for k in range(9)]  # one by one `[self.t.iloc[index, k] for k in range(9)]`",
+        "x = [decode(path) for path in self.views[index]]  # -",
+        "for y in range(h):\n    for x in range(w):\n        out[y] = f(x, index)  # -",
+        "for y in range(h):\n    for x in decoded:\n        out[y, x] = f(index)  # -",
+        "for y in range(h):\n    out[y, y] = f(index)  # -",
     ],
 )
-def test_all_of_a_large_collection_for_one_sample(line: str, found: str | None) -> None:
-    held = {"items#": "6,000", "weights#": "100,000"}
-    shape = shape_of(body(line).split("\n"), line, held=held)
-    key = shape.key if shape is not None else None
-    assert (key == ALL) is (found is not None), key
-    assert shape is None or found is None or f"`{found}`" in shape.why
+def test_a_line_says_what_is_wrong_with_it(text: str) -> None:
+    said(text, {"items#": "6,000", "weights#": "100,000", "rows": "list"})
 
 
 @pytest.mark.parametrize(
-    ("lines", "key"),
-    [
-        (["joined = sum(self.rows[index], [])"], "summed lists"),
-        (["total = sum(self.rows[index])"], None),
-        (["near = [self.table[key][at] for at in places]"], "whole for a part"),
-        (["near = [self.rows[key][at] for at in places]"], "one by one"),  # a list at hand
-        (["near = [self.table[at][key] for at in places]"], "one by one"),
-        (["found = self.query(index)"], None),  # not a DataFrame's
-        (["found = parse(index)", "end = len(found) // 8 * 8", "return found[:end]"], None),
-        (["found = parse(index)", "end = 8", "return found[:end]"], "whole for a part"),
-        (["found = parse(index)", "found[:3] -= 1", "return found, index"], None),
-        (["found = parse(index)", "near = found < 3", "best = found[near]"], None),
-        (["found = self.frame.groupby('user').get_group(index)"], "same"),
-        (
-            ["table = np.array([(i / 255) ** index for i in range(256)])", "use = table[index]"],
-            "one by one",
-        ),
-        (
-            ["table = [decode(i, index) for i in range(9)]", "use = table[index]"],
-            "whole for a part",
-        ),
-    ],
+    "target", ["out[y][x] = f(out[y][x], index)", "out[y, x] = f(index, v[y][x])"]
 )
-def test_work_that_is_done_again_or_for_a_part(lines: list[str], key: str | None) -> None:
-    source = body("places = offsets(index)", *lines)
-    assert key_of(source, lines[0], {"rows": "list"}) == key
-
-
-@pytest.mark.parametrize(("often", "key"), [("9", "same"), ("index", None)])
-def test_lines_of_a_file_in_a_loop(often: str, key: str | None) -> None:
-    """The same for every sample, unless it goes as far as the sample says."""
-    line = "entry = names.readline()"
-    source = body("names = open(LIST)", f"for _ in range({often}):", f"    {line}", "return entry")
-    assert key_of(source, line) == key
-
-
-def body(*lines: str, head: str = GETITEM) -> str:
-    return head + "".join(f"    {line}\n" for line in lines)
-
-
-@pytest.mark.parametrize(("line", "key"), LINES.items())
-def test_each_line_has_the_shape_that_its_source_says(line: str, key: str | None) -> None:
-    assert key_of(SOURCE, line) == key
-
-
-def test_what_is_used_of_it_is_said() -> None:
-    shape = shape_of(SOURCE.split("\n"), "image = self.images[index].filter(BLUR)")
-    assert shape is not None and not shape.waste and "`small = image.resize((64, 64))`" in shape.why
-    read = shape_of(SOURCE.split("\n"), 'volume = self.file["ct"][:]')
-    assert read is not None and read.waste
-
-
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("return torch.tensor(self.rows[index].tolist())", True),
-        ("copy = pickle.loads(pickle.dumps(self.rows[index]))", True),
-        ("image = Image.fromarray(np.asarray(self.images[index]))", True),
-        ("return torch.tensor(self.rows[index])", False),
-        ("text = json.dumps(self.rows[index])", False),
-    ],
-)
-def test_what_is_converted_there_and_back(line: str, found: bool) -> None:
-    assert (key_of(body(line), line) == "back and forth") is found
+def test_a_table_is_gone_through_element_by_element(target: str) -> None:
+    text = f"for y in range(h):\n    for x in range(w):\n        {target}  # one by one `for y in range(h):`"
+    assert all(shape is not None and shape.waste for shape in said(text))
 
 
 @pytest.mark.parametrize("source", ["def broken(:", "x = f()", "def __getitem__():\n    x = f()"])
 def test_source_that_cannot_be_read_says_nothing(source: str) -> None:
-    assert key_of(source, "x = f()") is None
+    assert shape_of(Method(source.split("\n")), "x = f()") is None
 
 
 @pytest.mark.parametrize(
-    ("line", "needed", "costly"),
+    ("line", "costly"),
     [
-        ("gc.collect()", False, True),
-        ("if index % 2: gc.collect()", False, True),
-        ("torch.cuda.empty_cache()", False, True),
-        ("self.gc.collect()", True, False),
-        ("print(index, flush=True)", False, False),
-        ("logger.info('sample %d', index)", False, False),
-        ("text = file.write(data)", True, False),  # its result is used
-        ("x = collect()", True, False),
-        ("def (", True, False),
+        *((line, True) for line in ("gc.collect()", "if index % 2: gc.collect()")),
+        ("torch.cuda.empty_cache()", True),
+        *((line, False) for line in ("print(index, flush=True)", "logger.info('%d', index)")),
+        # Its result is used, and others.
+        *((line, None) for line in ("text = file.write(data)", "self.gc.collect()", "def (")),
+        ("x = collect()", None),
     ],
 )
-def test_calls_that_training_does_without(line: str, needed: bool, costly: bool) -> None:
-    shape = shape_of([], line)
-    assert (shape is None) is needed
-    assert shape is None or (shape.key, shape.costly) == ("not needed", costly)
+def test_calls_that_training_does_without(line: str, costly: bool | None) -> None:
+    shape = shape_of(Method([]), line)
+    found = (shape.key, shape.costly) if shape is not None else None
+    assert found == (("not needed", costly) if costly is not None else None)
 
 
 HELD = {
@@ -230,112 +199,67 @@ HELD = {
 
 
 @pytest.mark.parametrize(
-    ("line", "searched"),
+    "line",
     [
-        ("row = self.frame.loc[self.frame.id == key]", True),
-        ("place = self.names.index(key)", True),
-        ("rows = self.frame[self.frame.user.isin([key])]", True),
-        ("rows = self.frame[(self.frame.t >= index) & (self.frame.t < index + 5)]", True),
-        ("part = key[key > 3]", False),  # of the sample itself
-        ("place = np.where(self.ids == index)[0]", True),
-        ('row = self.frame.query(f"id == {index}")', True),
-        ("row = next(each for each in self.rows if each.id == index)", True),
-        ("row = self.rows[index]", False),
-        ("if index == 3: pass", False),
-        ("known = key in self.names", True),
-        ("known = key in self.places", False),  # a dict finds it at once
-        ("known = key in self.archive.namelist()", True),
-        ("known = key in used", True),
-        ("known = key in STOPWORDS", True),
-        ("words = [word for word in index.split() if word not in STOPWORDS]", True),
-        ("words = [word for word in self.names if word not in STOPWORDS]", False),
-        ("known = key in PLACES", False),
-        ("known = 3 in self.names", False),
-        ("row = next(itertools.islice(self.walk(), index, None))", True),
-        ("row = next(itertools.islice(self.walk(), 3))", False),
-        ("for each in self.rows: found = each.key == key", False),
+        "row = self.frame.loc[self.frame.id == key]  # searched",
+        "place = self.names.index(key)  # searched",
+        "rows = self.frame[self.frame.user.isin([key])]  # searched",
+        "rows = self.frame[(self.frame.t >= index) & (self.frame.t < index + 5)]  # searched",
+        "part = key[key > 3]  # -",  # of the sample itself
+        "place = np.where(self.ids == index)[0]  # searched",
+        'row = self.frame.query(f"id == {index}")  # searched',
+        "row = next(each for each in self.rows if each.id == index)  # searched",
+        "row = self.rows[index]  # -",
+        "if index == 3: pass  # -",
+        "known = key in self.places  # -",  # a dict finds it at once
+        "known = key in self.archive.namelist()  # searched",
+        "known = key in STOPWORDS  # searched",
+        "words = [word for word in index.split() if word not in STOPWORDS]  # searched",
+        "words = [word for word in self.names if word not in STOPWORDS]  # one by one",
+        "known = key in PLACES  # -",
+        "known = 3 in self.names  # -",
+        "row = next(itertools.islice(self.walk(), index, None))  # searched",
+        "row = next(itertools.islice(self.walk(), 3))  # -",
+        "for each in self.rows: found = each.key == key  # one by one",
     ],
 )
-def test_what_is_searched_for_each_sample(line: str, searched: bool) -> None:
-    source = body("key = str(index)", "used = self.users[key]", line)
-    assert (key_of(source, line, HELD) == "searched") is searched
-    other = {**HELD, "users[]": "set", "names": "dict"}
-    by_kind = line.endswith(("in self.names", "in used"))
-    assert (key_of(source, line, other) == "searched") is (searched and not by_kind)
+def test_what_is_searched_for_each_sample(line: str) -> None:
+    for held in (HELD, {**HELD, "users[]": "set", "names": "dict"}):
+        said(f"key = str(index)\nused = self.users[key]\n{line}", held)
+
+
+def test_what_is_searched_is_a_list() -> None:
+    text = "key = str(index)\nused = self.users[key]\nknown = key in self.names{0}\nagain = key in used{0}"
+    said(text.format("  # searched"), HELD)
+    said(text.format("  # -"), {**HELD, "users[]": "set", "names": "dict"})
 
 
 def test_a_managers_object_is_asked_in_another_process() -> None:
-    shape = shape_of(
-        SOURCE.split("\n"), "name = files[index]", "multiprocessing's BaseProxy._callmethod"
-    )
+    shape = shape_of(Method([GETITEM]), "x = f[index]", "multiprocessing's BaseProxy._callmethod")
     assert shape is not None and "another process" in shape.why
 
 
 def test_a_statement_of_several_lines_is_one() -> None:
-    lines = ("wave = spectrum(", "    self.waves[index],", ").abs()")
-    source = body(*lines, "return wave[:, index : index + 16]")
-    assert {key_of(source, line.strip()) for line in lines} == {"whole for a part"}
-
-
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        (
-            ["for k in range(9):", "    rows = torch.cat([rows, self.x[index, k]])"],
-            "for k in range(9):",
-        ),
-        (
-            ["while len(drawn) < 9:", "    drawn.append(random.randrange(5))"],
-            "while len(drawn) < 9:",
-        ),
-        (["for path in self.views[index]:", "    views.append(decode(path))"], None),
-        (
-            ["x = [self.table.iloc[index, k] for k in range(9)]"],
-            "[self.table.iloc[index, k] for k in range(9)]",
-        ),
-        (["x = [decode(path) for path in self.views[index]]"], None),
-        (
-            [
-                "for y in range(h):",
-                "    for x in range(w):",
-                "        out[y][x] = f(out[y][x], index)",
-            ],
-            "for y in range(h):",
-        ),
-        (
-            [
-                "for y in range(h):",
-                "    for x in range(w):",
-                "        out[y, x] = f(index, v[y][x])",
-            ],
-            "for y in range(h):",
-        ),
-        (["for y in range(h):", "    for x in range(w):", "        out[y] = f(x, index)"], None),
-        (["for y in range(h):", "    for x in decoded:", "        out[y, x] = f(index)"], None),
-        (["for y in range(h):", "    out[y, y] = f(index)"], None),
-    ],
-)
-def test_what_is_done_for_one_value_after_another(lines: list[str], said: str | None) -> None:
-    shape = shape_of(body(*lines).split("\n"), lines[-1].strip())
-    assert (shape is not None and shape.key == "one by one") is (said is not None)
-    if shape is not None and said is not None:
-        assert f"`{said}`" in shape.why and shape.waste is (len(lines) == 3)
+    key = "  # whole for a part"
+    said(
+        f"wave = spectrum({key}\n    self.waves[index],{key}\n).abs(){key}\nreturn wave[:, index : index + 16]"
+    )
 
 
 def test_what_methods_change_is_not_the_same_for_every_sample() -> None:
-    getitem = body("self.place = index", "return self.load()")
-    load = body("rows = decode(self.files[self.place])", "return rows", head="def load(self):\n")
-    grows = body("self.seen.append(1)", "self.table[0] = 1", head="def grows(self):\n")
-    assert key_of(load, "rows = decode(self.files[self.place])") == "same"
-    held = dict.fromkeys(changing(each.split("\n") for each in (getitem, load, grows)), CHANGES)
+    getitem = Method([GETITEM, "    self.place = index", "    return self.load()"])
+    load = Method(
+        ["def load(self):", "    rows = decode(self.files[self.place])", "    return rows"]
+    )
+    grows = Method(["def grows(self):", "    self.seen.append(1)", "    self.table[0] = 1"])
+    held = dict.fromkeys(changing([getitem, load, grows]), CHANGES)
     assert set(held) == {"place", "seen", "table", "grows", "__getitem__"}
-    assert key_of(load, "rows = decode(self.files[self.place])", held) is None
+    said("rows = decode(self.files[self.place])  # same\nreturn rows", head="def load(self):")
+    said("rows = decode(self.files[self.place])  # -\nreturn rows", held, head="def load(self):")
 
 
 def test_all_arguments_of_a_function_differ_from_sample_to_sample() -> None:
-    source = body("out = blurred(image)", "kernel = made(K)", head="def smooth(image, k=9):\n")
-    assert key_of(source, "out = blurred(image)") is None
-    assert key_of(source, "kernel = made(K)") == "same"
+    said("out = blurred(image)  # -\nkernel = made(K)  # same", head="def smooth(image, k=9):")
 
 
 @pytest.mark.parametrize(
@@ -344,98 +268,40 @@ def test_all_arguments_of_a_function_differ_from_sample_to_sample() -> None:
         ("if rate == self.rate: return wave", "per value"),
         ("old = rate // 100", "per value"),
         ("name = NAMES[rate]", "per value"),
-        ("rate = rate / 255", None),  # it may be an array
-        ("if rate[0] == 1: return wave", None),
+        ("rate = rate / 255", "-"),  # it may be an array
+        ("if rate[0] == 1: return wave", "-"),
         ("if rate == 1: wave = wave * random.random()", "per value"),
     ],
 )
-def test_what_depends_on_one_of_several_arguments(used: str, key: str | None) -> None:
-    head = "def __call__(self, wave, rate):\n"
-    bank, out = "bank = made(rate, self.rate)", "out = filtered(wave, bank)"
-    source = body(used, bank, out, "return out", head=head)
-    assert key_of(source, bank) == key and key_of(source, out) is None
-    random_ = body(used, "bank = made(rate, random.random())", "return bank", head=head)
-    assert key_of(random_, "bank = made(rate, random.random())") is None
-    alone = body(used.replace("wave", "1"), bank, head="def __call__(self, rate):\n")
-    assert key_of(alone, bank) is None
-
-
-@pytest.mark.parametrize(
-    ("lines", "line", "key"),
-    [
-        (["x = self.frame[self.columns]", "return x[index]"], 0, "same"),
-        (["x = self.frame[index]", "return x"], 0, None),
-        (["x = np.unique(self.cells[index], axis=0)", "return x"], 0, "unique rows"),
-        (["x = np.unique(self.cells[index])", "return x"], 0, None),
-        # the part depends on all, or all is used besides
-        (["x = made(self.a[index])", "y = x[:4]", "return y"], 0, "whole for a part"),
-        (["x = np.sort(self.a[index])", "y = x[:4]", "return y"], 0, None),
-        (["x = made(self.a[index])", "y = x[:4].mean()", "return x - y"], 0, None),
-        (
-            ["x = made(self.a[index])", "y = x[: x.shape[0] // 2]", "return y"],
-            0,
-            "whole for a part",
-        ),
-        (["x = made(self.a[index])", "m = x.mean()", "return m"], 0, None),
-        (
-            ["for n, x in enumerate(open(P)):", "    if n == index:", "        return x"],
-            0,
-            "searched",
-        ),
-        (
-            [
-                "s = 0",
-                "for n, x in enumerate(self.a):",
-                "    s += x",
-                "    if s > index:",
-                "        return n",
-            ],
-            1,
-            "searched",
-        ),
-        (["x = np.where(self.a[index] == 0, 1, 2)", "return x"], 0, None),
-        (["x = made(self.a[index])", "return x[:4], x[4]"], 0, None),
-        (["x = made(self.a[index])", "return x[:4]"], 0, "whole for a part"),
-        (["x = torch.randint(made(self.a), index)", "y = x[:4]", "return y"], 0, None),
-        (["x = made(index)", "y = x[8:]", "return y"], 1, "rest of a list"),
-        (["x = made(index)", "y = x[8:9]", "return y"], 1, None),
-        (["return np.random.choice(self.items, p=self.weights)"], 0, "all for one"),
-        (["return np.random.choice(self.items)"], 0, None),
-    ],
-)
-def test_other_lines(lines: list[str], line: int, key: str | None) -> None:
-    assert key_of(body(*lines), lines[line]) == key
+def test_what_depends_on_one_of_several_arguments(used: str, key: str) -> None:
+    head, bank = "def __call__(self, wave, rate):", "bank = made(rate, self.rate)"
+    said(f"{used}\n{bank}  # {key}\nout = filtered(wave, bank)  # -\nreturn out", head=head)
+    said(f"{used}\nbank = made(rate, random.random())  # -\nreturn bank", head=head)
+    said(f"{used.replace('wave', '1')}\n{bank}  # -", head="def __call__(self, rate):")
 
 
 def test_what_a_loop_carries_along_is_not_the_same_for_each_sample() -> None:
-    head = "def __iter__(self):\n"
-    lines = ["left = list(self.all)", "while True:", "    taken = first(left)"]
-    source = body(*lines, "    names = read(self.path)", "    yield taken", head=head)
-    assert key_of(source, "taken = first(left)") == "same"
-    again = body(*lines, "    left = without(left, taken)", "    yield taken", head=head)
-    assert key_of(again, "taken = first(left)") is None
-    assert key_of(again, "left = without(left, taken)") is None
+    lines = "left = list(self.all)\nwhile True:\n    taken = first(left)  # {}\n"
+    said(lines.format("same") + "    names = read(self.path)\n    yield taken", head=STREAM)
+    again = "    left = without(left, taken)  # -\n    yield taken"
+    said(lines.format("-") + again, head=STREAM)
 
 
 def test_what_a_stream_does_is_done_for_each_sample() -> None:
-    source = body(
-        "table = read(self.path)",
-        "for line in open(self.path):",
-        "    names = read(self.path)",
-        "    for v in parsed(line):",
-        "        x = torch.cat([x, v])",
-        "    yield x",
-        head="def __iter__(self):\n",
-    )
-    assert key_of(source, "table = read(self.path)") is None
-    assert key_of(source, "names = read(self.path)") == "same"
-    assert key_of(source, "x = torch.cat([x, v])") == "one by one"
+    text = """\
+table = read(self.path)  # -
+for line in open(self.path):
+    names = read(self.path)  # same
+    for v in parsed(line):
+        x = torch.cat([x, v])  # one by one
+    yield x"""
+    said(text, head=STREAM)
 
 
 def test_an_argument_varies_if_a_call_gives_it_what_does() -> None:
     sources = [
         [
-            "def __getitem__(self, index):",
+            GETITEM,
             "    env = self.connect(self.path)",
             "    return read(env, index), self.apart(1)",
         ],
@@ -445,167 +311,94 @@ def test_an_argument_varies_if_a_call_gives_it_what_does() -> None:
         ["def apart(self, *keys):", "    return [self.alone(*keys)]"],
         ["def never(path):", "    return opened_by(path)"],
     ]
-    found = {each.function.name: each.varying for each in linked(sources) if each.function}
+    found = {each.name: each.varying for each in linked(sources)}
     assert found["connect"] == found["opened"] == set()
     assert found["read"] == {"key"} and found["never"] == {"path"}
     assert found["__getitem__"] == {"index"}
     twice = linked([*sources, ["def opened(other):", "    pass"]])
     assert twice[2].varying == {"path"}  # which of the two is called is not known
-    assert key_of(linked(sources)[1], "return opened(path)") == "same"
+    shape = shape_of(linked(sources)[1], "return opened(path)")
+    assert shape is not None and shape.key == "same"
 
 
 def test_of_a_list_filled_in_a_loop_one_element_is_used() -> None:
-    source = [
-        "def frame(self, path, at):",
-        "    frames = []",
-        "    while True:",
-        "        ok, image = capture.read(path)",
-        "        frames.append(image)",
-        "    return frames[at]",
-    ]
-    shape = shape_of(source, "ok, image = capture.read(path)")
-    assert shape is not None and "`return frames[at]`" in shape.why
+    text = """\
+frames = []
+while True:
+    ok, image = capture.read(path)  # whole for a part `return frames[at]`
+    frames.append(image)
+return frames[at]"""
+    said(text, head="def frame(self, path, at):")
 
 
-CONTAINERS = """\
-def __getitem__(self, index):
-    oldest = self.items.pop(0)
-    rows = self.db.execute("SELECT x FROM events WHERE session = ?", (index,)).fetchall()
-    state = self.memory[index]
-    near = [key for key, box in self.tiles.items() if box.intersects(index)]
-    made = [parse(field) for field in self.fields if field in index]
-    for box in self.boxes:
-        if box.holds(index):
-            break
-    for attempt in range(3):
-        if state is not None:
-            break
-    others = list(set(self.all) - set(self.seen[index]))
-    drawn = random.sample(others, 4)
-    energy = measured(index)
-    if energy < self.least:
-        return self[drawn[0]]
-    return state, near, made
+def test_containers_searches_and_samples_that_are_thrown_away() -> None:
+    text = """\
+oldest = self.items.pop(0)  # front of a list
+rows = self.db.execute("SELECT x FROM events WHERE session = ?", (index,)).fetchall()  # searched by SQL
+state = self.memory[index]  # deque
+near = [key for key, box in self.tiles.items() if box.intersects(index)]  # searched
+made = [parse(field) for field in self.fields if field in index]  # thrown away
+for box in self.boxes:
+    if box.holds(index):  # searched
+        break
+for attempt in range(3):
+    if state is not None:  # one by one
+        break
+others = list(set(self.all) - set(self.seen[index]))  # whole for a part
+drawn = random.sample(others, 4)
+energy = measured(index)  # thrown away
+if energy < self.least:
+    return self[drawn[0]]
+return state, near, made
 """
-
-
-@pytest.mark.parametrize(
-    ("line", "key"),
-    [
-        ("oldest = self.items.pop(0)", "front of a list"),
-        (
-            'rows = self.db.execute("SELECT x FROM events WHERE session = ?", (index,)).fetchall()',
-            "searched by SQL",
-        ),
-        ("state = self.memory[index]", "deque"),
-        ("near = [key for key, box in self.tiles.items() if box.intersects(index)]", "searched"),
-        ("made = [parse(field) for field in self.fields if field in index]", "thrown away"),
-        ("if box.holds(index):", "searched"),
-        ("if state is not None:", "one by one"),
-        ("others = list(set(self.all) - set(self.seen[index]))", "whole for a part"),
-        ("energy = measured(index)", "thrown away"),
-    ],
-)
-def test_containers_searches_and_samples_that_are_thrown_away(line: str, key: str) -> None:
-    shape = shape_of(CONTAINERS.split("\n"), line, held={"memory": "deque"})
-    assert shape is not None and shape.key == key
-
-
-def loop(*lines: str, head: str = "while True:") -> str:
-    inside = (f"    {line}" for line in lines)
-    return body(head, *inside, "return crop", head="def cut(image):\n")
+    said(text, {"memory": "deque"})
 
 
 CROP = "crop = image[random.randint(0, 9) :].copy()"
+TRIES = "for attempt in range(9):"
+VAIN = "  # thrown away"
 
 
 @pytest.mark.parametrize(
-    ("source", "found"),
+    "text",
     [
-        (loop(CROP, "if bright(crop):", "    break"), True),
-        (
-            loop(
-                "y = random.randint(0, 9)",
-                "crop = image[y:].copy()",
-                "if bright(crop):",
-                "    return crop",
-            ),
-            True,
-        ),
-        (loop(CROP, "if dark(crop):", "    continue", "break"), True),
-        (
-            loop(
-                CROP,
-                "if dark(crop):",
-                "    continue",
-                "kept.append(crop)",
-                head="for attempt in range(9):",
-            ),
-            False,
-        ),
-        (
-            loop("n = random.randint(0, 9)", "crop = enlarged(image, n)", "if n > 4:", "    break"),
-            False,
-        ),
-        (
-            loop("n += random.randint(0, 9)", "crop = image[n:].copy()", "if n > 99:", "    break"),
-            False,
-        ),
-        (loop(CROP, "if bright(crop):", "    break", head="for attempt in range(9):"), True),
-        (
-            body(
-                "crop = image",
-                "while dark(crop):",
-                "    " + CROP,
-                "return crop",
-                head="def cut(image):\n",
-            ),
-            True,
-        ),
-        (loop("crop = image.resample(3)", "if small(crop):", "    break"), False),
-        (loop("crop = self.file.read(9)", "if not crop:", "    break"), False),
-        (loop(CROP, "kept.append(crop)", head="for attempt in range(9):"), False),
-        (loop(CROP, "if bright(crop):", "    break", head="for image in images:"), False),
+        f"while True:\n    {CROP}{VAIN}\n    if bright(crop):\n        break",
+        "while True:\n    y = random.randint(0, 9)\n    crop = image[y:].copy()  # thrown away\n"
+        "    if bright(crop):\n        return crop",
+        f"while True:\n    {CROP}{VAIN}\n    if dark(crop):\n        continue\n    break",
+        f"{TRIES}\n    {CROP}  # -\n    if dark(crop):\n        continue\n    kept.append(crop)",
+        "while True:\n    n = random.randint(0, 9)\n    crop = enlarged(image, n)  # -\n"
+        "    if n > 4:\n        break",
+        "while True:\n    n += random.randint(0, 9)\n    crop = image[n:].copy()  # -\n"
+        "    if n > 99:\n        break",
+        f"{TRIES}\n    {CROP}{VAIN}\n    if bright(crop):\n        break",
+        f"crop = image\nwhile dark(crop):\n    {CROP}{VAIN}",
+        "while True:\n    crop = image.resample(3)  # -\n    if small(crop):\n        break",
+        "while True:\n    crop = self.file.read(9)  # -\n    if not crop:\n        break",
+        f"{TRIES}\n    {CROP}  # -\n    kept.append(crop)",
+        f"for image in images:\n    {CROP}  # searched\n    if bright(crop):\n        break",
     ],
 )
-def test_a_loop_that_draws_until_one_passes(source: str, found: bool) -> None:
-    line = next(
-        each.strip()
-        for each in source.split("\n")
-        if each.strip().startswith("crop = ") and each.startswith("        ")
-    )
-    assert (key_of(source, line) == "thrown away") is found
-
-
-NORMAL = ("img = img / 255.0", "img = (img - MEAN) / STD", "return torch.from_numpy(img).float()")
+def test_a_loop_that_draws_until_one_passes(text: str) -> None:
+    said(f"{text}\nreturn crop", head="def cut(image):")
 
 
 @pytest.mark.parametrize(
-    ("lines", "hot", "found"),
+    "text",
     [
-        (("img = np.asarray(self.open(index))", *NORMAL), 1, True),
-        (("img = np.asarray(self.open(index))", *NORMAL), 2, True),
-        (("img = cv2.imread(self.names[index]) / 127.5 - 1", NORMAL[2]), 0, True),
-        (("img = np.asarray(self.open(index), np.float32)", *NORMAL), 2, False),
-        (
-            ("img = np.asarray(self.open(index)).astype('float32')", "img = img[::-1]", *NORMAL),
-            2,
-            False,
-        ),
-        (("img = torch.from_numpy(self.images[index]) / 255.0", "return img - 0.5"), 1, False),
-        (("img = self.tensors[index] / 255.0", "return img - 0.5, np.mean(index)"), 1, False),
-        (
-            ("img = decoded(self.names[index])", NORMAL[0], NORMAL[1], "return img"),
-            2,
-            False,
-        ),  # a tensor
-        (("img = np.asarray(self.open(index))", "img = img * 2", NORMAL[2]), 1, False),
+        "img = np.asarray(self.open(index))\nimg = img / 255.0  # float64\nimg = (img - MEAN) / STD  # float64",
+        "img = cv2.imread(self.names[index]) / 127.5 - 1  # float64",
+        "img = np.asarray(self.open(index), np.float32)\nimg = img / 255.0\nimg = (img - MEAN) / STD  # -",
+        "img = np.asarray(self.open(index)).astype('float32')\nimg = img[::-1]\nimg = img / 255.0  # -",
+        "img = torch.from_numpy(self.images[index]) / 255.0\nreturn img - 0.5  # -",
+        "img = self.tensors[index] / 255.0\nreturn img - 0.5, np.mean(index)  # -",
+        "img = np.asarray(self.open(index))\nimg = img * 2  # -",
     ],
 )
-def test_what_numpy_computes_in_float64_of_bytes(
-    lines: tuple[str, ...], hot: int, found: bool
-) -> None:
-    source = body(*lines)
+def test_what_numpy_computes_in_float64_of_bytes(text: str) -> None:
     held = {"": FLOAT32, "tensors": "tensor"}
-    assert (key_of(source, lines[hot], held) == "float64") is found
-    assert key_of(source, lines[hot]) != "float64"  # nothing says that float32 is enough
+    tensor = "img = decoded(index)\nimg = img / 255.0\nimg = (img - MEAN) / STD  # -\nreturn img"
+    said(tensor, held)
+    text += "\nreturn torch.from_numpy(img).float()"
+    said(text, held)
+    said(text.replace("# float64", "# -"))  # nothing says that float32 is enough

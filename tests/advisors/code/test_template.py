@@ -9,6 +9,7 @@ import pytest
 
 from loaderscope.advisors.code import template, templates
 from loaderscope.advisors.code.template import code_from, definitions, whole
+from loaderscope.advisors.code.templates import placeholders
 
 FILES = sorted(
     path
@@ -61,13 +62,7 @@ def test_all_of_a_template_is_its_text_below_the_docstring() -> None:
 def test_every_placeholder_is_declared(path: Path) -> None:
     """Else it would be pasted as it stands."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    told = ast.parse((path.parent / "placeholders.py").read_text(encoding="utf-8"))
-    declared = {
-        n.id for n in ast.walk(told) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
-    used = {
-        node.id
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Name) and node.id in declared and node.id.isupper()
-    }
+    declared = {*vars(placeholders), *placeholders.__annotations__}
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    used = {node.id for node in nodes if node.id in declared and node.id.isupper()}
     assert used <= template._placeholders(tree) <= declared

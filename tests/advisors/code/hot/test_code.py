@@ -53,21 +53,15 @@ def test_every_family_has_a_remedy_with_code_that_names_the_place(family: Any) -
 
 
 def test_rows_are_stored_and_read(tmp_path: Path) -> None:
-    names = defined(stored_code("tables"))
-    names["store"](lambda index: np.full((3, 2), index, np.float32), 5, str(tmp_path / "t.npy"))
-
-    rows = np.load(tmp_path / "t.npy", mmap_mode="r")
-
+    path = str(tmp_path / "t.npy")
+    defined(stored_code("tables"))["store"](lambda n: np.full((3, 2), n, np.float32), 5, path)
+    rows = np.load(path, mmap_mode="r")
     assert rows.shape == (5, 3, 2) and rows.dtype == np.float32 and rows[4].tolist() == [[4, 4]] * 3
 
-
-def test_rows_of_any_length_are_stored_and_read(tmp_path: Path) -> None:
-    names = defined(stored_code("tokens", ragged=True))
-    names["store"](lambda index: np.arange(index + 1), 4, str(tmp_path / "t.npy"))
-
-    values, ends = np.load(tmp_path / "t.npy"), np.load(tmp_path / "t.npy.ends.npy")
-    read = [values[(ends[index - 1] if index else 0) : ends[index]].tolist() for index in range(4)]
-
+    path = str(tmp_path / "ragged.npy")  # of any length
+    defined(stored_code("tokens", ragged=True))["store"](lambda n: np.arange(n + 1), 4, path)
+    values, ends = np.load(path), np.load(f"{path}.ends.npy")
+    read = [values[(ends[n - 1] if n else 0) : ends[n]].tolist() for n in range(4)]
     assert read == [list(range(n + 1)) for n in range(4)]
 
 

@@ -4,10 +4,8 @@ read rows."""
 from __future__ import annotations
 
 import copy
-import inspect
 import pickle
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -24,7 +22,7 @@ from loaderscope.advisors.code.template import whole
 from rule_cases import case_of
 from rule_rows import main_loop
 from stored_sets import Sized
-from written_sets import with_getitem
+from written_sets import ways, with_getitem
 
 pd = pytest.importorskip("pandas")
 
@@ -54,93 +52,43 @@ FRAMES = {
 }
 FEATURES = ["a", "b"]
 # `f` is the frame, `i` the index.
-FORMS: list[Callable[[Any, Any], Any]] = [
-    lambda f, i: f.iloc[i]["a"],
-    lambda f, i: f.iloc[i].label,
-    lambda f, i: (f.iloc[i].name, f.iloc[i].size, f.iloc[i].shape),
-    lambda f, i: (f.iloc[i].row, f.row[i], f.iloc[i].frame, f.frame.iloc[i]),
-    lambda f, i: f.iloc[i].path,
-    lambda f, i: f.iloc[i].to_numpy(),
-    lambda f, i: f.iloc[i].to_numpy(dtype=np.float32),
-    lambda f, i: f.iloc[i].values,
-    lambda f, i: f.iloc[i].values[:-1].astype(np.float32),
-    lambda f, i: f.iloc[i].astype("float32").values,
-    lambda f, i: f.iloc[i].tolist(),
-    lambda f, i: f.iloc[i].to_list()[0],
-    lambda f, i: f.iloc[i].to_dict(),
-    lambda f, i: dict(f.iloc[i]),
-    lambda f, i: {**f.iloc[i]},
-    lambda f, i: list(f.iloc[i]),
-    lambda f, i: list(f.iloc[i].items()),
-    lambda f, i: [value + 0 for value in f.iloc[i][["a"]]],
-    lambda f, i: [*f.iloc[i]][-1],
-    lambda f, i: (len(f.iloc[i]), "a" in f.iloc[i], "zz" in f.iloc[i]),
-    lambda f, i: f.iloc[i].get("a"),
-    lambda f, i: f.iloc[i].get("zz", 3),
-    lambda f, i: f.iloc[i]["zz"],
-    lambda f, i: f.iloc[i].zz,
-    lambda f, i: np.array(f.iloc[i]),
-    lambda f, i: np.asarray(f.iloc[i], dtype=np.float64),
-    lambda f, i: torch.tensor(f.iloc[i].values.astype(np.float32)),
-    lambda f, i: torch.from_numpy(f.iloc[i].to_numpy(dtype="float32")),
-    lambda f, i: torch.tensor([f.iloc[i][name] for name in FEATURES]),
-    lambda f, i: f.iloc[i][FEATURES].values,
-    lambda f, i: f.iloc[i][1:].values,
-    lambda f, i: f.iloc[i].drop("label").values,
-    lambda f, i: f.iloc[i].iloc[0],
-    lambda f, i: f.iloc[i].index.tolist(),
-    lambda f, i: f.iloc[i, 0],
-    lambda f, i: f.iloc[i, -1],
-    lambda f, i: f.iloc[i, 1:].values,
-    lambda f, i: f.iloc[i, :-1].to_numpy(),
-    lambda f, i: np.array([f.iloc[i, 1:]]),
-    lambda f, i: f.iloc[i, [0, 1]].values,
-    lambda f, i: f.iloc[i : i + 3].values,
-    lambda f, i: f.iloc[[i]].values,
-    lambda f, i: f.iloc[np.int64(i)]["a"],
-    lambda f, i: f.iloc[-1]["a"],
-    lambda f, i: f.iloc[N]["a"],
-    lambda f, i: f.loc[i]["a"],
-    lambda f, i: f.loc[i].label,
-    lambda f, i: f.loc[i, "a"],
-    lambda f, i: f.loc[i, FEATURES].values,
-    lambda f, i: f.loc[i, "zz"],
-    lambda f, i: f.loc[str(i), "label"],
-    lambda f, i: f.loc[-1],
-    lambda f, i: f.at[i, "label"],
-    lambda f, i: f.iat[i, 2],
-    lambda f, i: f["a"][i],
-    lambda f, i: f["a"].iloc[i],
-    lambda f, i: f["a"].loc[i],
-    lambda f, i: f["a"].values[i],
-    lambda f, i: f["a"].to_numpy()[i],
-    lambda f, i: f.a[i],
-    lambda f, i: f.label.iloc[i],
-    lambda f, i: f.path.iloc[i],
-    lambda f, i: f[FEATURES].iloc[i].values,
-    lambda f, i: f[FEATURES].values[i],
-    lambda f, i: f[i : i + 2].values,
-    lambda f, i: f.values[i],
-    lambda f, i: f.to_numpy()[i],
-    lambda f, i: f.index[i],
-    lambda f, i: (len(f), f.shape, list(f.columns), list(f), "a" in f),
-    lambda f, i: f.iloc[i]["a"] * 2,
-    lambda f, i: (f.iloc[i] == 2).to_numpy(),
-    lambda f, i: (f[FEATURES].iloc[i] / 2).to_numpy(),
-    lambda f, i: (f["a"] > 2).to_numpy(),
-    lambda f, i: f[f["a"] > 2]["a"].to_numpy(),
-    lambda f, i: f["a"].isin([1, 2]).to_numpy(),
-    lambda f, i: (len(f["a"]), list(f["a"]), f["a"].max(), f["label"].unique().tolist()),
-    lambda f, i: f[("a")].sum(),
-]
+FORMS = ways(
+    """
+    f.iloc[i]["a"] | f.iloc[i].label | (f.iloc[i].name, f.iloc[i].size, f.iloc[i].shape) |
+    (f.iloc[i].row, f.row[i], f.iloc[i].frame, f.frame.iloc[i]) | f.iloc[i].path |
+    f.iloc[i].to_numpy() | f.iloc[i].to_numpy(dtype=np.float32) | f.iloc[i].values |
+    f.iloc[i].values[:-1].astype(np.float32) | f.iloc[i].astype("float32").values |
+    f.iloc[i].tolist() | f.iloc[i].to_list()[0] | f.iloc[i].to_dict() | dict(f.iloc[i]) |
+    {**f.iloc[i]} | list(f.iloc[i]) | list(f.iloc[i].items()) |
+    [value + 0 for value in f.iloc[i][["a"]]] | [*f.iloc[i]][-1] |
+    (len(f.iloc[i]), "a" in f.iloc[i], "zz" in f.iloc[i]) | f.iloc[i].get("a") |
+    f.iloc[i].get("zz", 3) | f.iloc[i]["zz"] | f.iloc[i].zz | np.array(f.iloc[i]) |
+    np.asarray(f.iloc[i], dtype=np.float64) | torch.tensor(f.iloc[i].values.astype(np.float32)) |
+    torch.from_numpy(f.iloc[i].to_numpy(dtype="float32")) |
+    torch.tensor([f.iloc[i][name] for name in FEATURES]) | f.iloc[i][FEATURES].values |
+    f.iloc[i][1:].values | f.iloc[i].drop("label").values | f.iloc[i].iloc[0] |
+    f.iloc[i].index.tolist() | f.iloc[i, 0] | f.iloc[i, -1] | f.iloc[i, 1:].values |
+    f.iloc[i, :-1].to_numpy() | np.array([f.iloc[i, 1:]]) | f.iloc[i, [0, 1]].values |
+    f.iloc[i : i + 3].values | f.iloc[[i]].values | f.iloc[np.int64(i)]["a"] | f.iloc[-1]["a"] |
+    f.iloc[N]["a"] | f.loc[i]["a"] | f.loc[i].label | f.loc[i, "a"] | f.loc[i, FEATURES].values |
+    f.loc[i, "zz"] | f.loc[str(i), "label"] | f.loc[-1] | f.at[i, "label"] | f.iat[i, 2] |
+    f["a"][i] | f["a"].iloc[i] | f["a"].loc[i] | f["a"].values[i] | f["a"].to_numpy()[i] | f.a[i] |
+    f.label.iloc[i] | f.path.iloc[i] | f[FEATURES].iloc[i].values | f[FEATURES].values[i] |
+    f[i : i + 2].values | f.values[i] | f.to_numpy()[i] | f.index[i] |
+    (len(f), f.shape, list(f.columns), list(f), "a" in f) | f.iloc[i]["a"] * 2 |
+    (f.iloc[i] == 2).to_numpy() | (f[FEATURES].iloc[i] / 2).to_numpy() | (f["a"] > 2).to_numpy() |
+    f[f["a"] > 2]["a"].to_numpy() | f["a"].isin([1, 2]).to_numpy() |
+    (len(f["a"]), list(f["a"]), f["a"].max(), f["label"].unique().tolist()) | f[("a")].sum()
+    """
+)
 
 
-def answer(form: Callable[[Any, Any], Any], frame: Any, index: int) -> Any:
+def answer(form: str, frame: Any, index: int) -> Any:
     """What it gives, with the type, or the error's type."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # pandas' own, of forms that it will drop
-            return form(frame, index)
+            return eval(form, globals(), {"f": frame, "i": index})
     except Exception as error:
         return type(error)
 
@@ -165,11 +113,11 @@ def alike(one: Any, other: Any) -> bool:
 def test_every_form_gives_what_pandas_gives(kind: str) -> None:
     frame = FRAMES[kind]
     stand_in = NAMES["stand_in"](frame)
-    found = [
-        (form, answer(form, frame, n), answer(form, stand_in, n)) for form in FORMS for n in (0, 3)
-    ]
     differ = [
-        (inspect.getsource(form), one, other) for form, one, other in found if not alike(one, other)
+        (form, n)
+        for form in FORMS
+        for n in (0, 3)
+        if not alike(answer(form, frame, n), answer(form, stand_in, n))
     ]
     assert not differ
 
@@ -177,21 +125,13 @@ def test_every_form_gives_what_pandas_gives(kind: str) -> None:
 @pytest.mark.parametrize("name", ["a", "path"])
 def test_a_series_alone_too(name: str) -> None:
     series = FRAMES["texts too"][name]
-    forms: list[Callable[[Any, Any], Any]] = [
-        lambda s, i: s.iloc[i],
-        lambda s, i: s[i],
-        lambda s, i: s.loc[i],
-        lambda s, i: s.values[i],
-        lambda s, i: len(s),
-        lambda s, i: s.to_numpy()[i],
-        lambda s, i: s[i : i + 2].tolist(),
-        lambda s, i: s.at[i],
-        lambda s, i: s[N],
-    ]
-    for form in forms:
-        assert alike(answer(form, series, 2), answer(form, NAMES["stand_in"](series), 2)), (
-            inspect.getsource(form)
-        )
+    stand_in = NAMES["stand_in"](series)
+    asked = (
+        "f.iloc[i] | f[i] | f.loc[i] | f.values[i] | len(f) | f.to_numpy()[i] | f.at[i] | f[N] |"
+        "f[i : i + 2].tolist()"
+    )
+    for form in ways(asked):
+        assert alike(answer(form, series, 2), answer(form, stand_in, 2)), form
 
 
 def test_it_reaches_workers_and_its_arrays_stay_as_they_are() -> None:
@@ -210,10 +150,7 @@ class Held(Sized):
         self.features = FEATURES
 
 
-ROW, CALLED = (
-    "row = self.frame.iloc[i]\n",
-    "self.frame.loc[i, self.features].values.astype('float32')",
-)
+ROW = "row = self.frame.iloc[i]\n"
 AS_IT_IS = [
     f"{ROW}return {{'x': row['b'], 'path': row.path, 'y': self.labels.iloc[i]}}",
     "values = self.frame.iloc[i].to_numpy()\nreturn values[0], values[1:3].astype('float32')",
@@ -224,7 +161,7 @@ BY_HAND = [
     f"names = ['a', 'b']\n{ROW}return row[names].values.astype('float32')",
     f"{ROW}return row[FEATURES].values.astype('float32')",
     "return self.frame.loc[i, FEATURES].values.astype('float32')",
-    f"return {CALLED}",
+    "return self.frame.loc[i, self.features].values.astype('float32')",
     "return self.frame.iloc[i, 1:3].values.astype('float32')",
     f"{ROW}return row.drop(['path', 'label']).values.astype('float32')",
     "return self.frame.iloc[i].iloc[0]",
