@@ -92,7 +92,8 @@ class Recorder:
                 self.iterated_at = frame.f_code.co_filename, frame.f_lineno
             ready = partial(self._ready, num_workers)
             # The little that is done for one of many loaders can be interrupted, and begun again.
-            many = session is None and sessions.loaders() >= LOOKED_AT_LOADERS
+            opened = sessions.current()
+            many = session is None and opened and opened.loaders >= LOOKED_AT_LOADERS
             session = ready() if many else in_helper_thread(ready)
         if session is None:
             return False
@@ -222,9 +223,6 @@ class Recorder:
         self._lanes[lane] = weakref.ref(step)
         step.take(lane)
 
-    def _own_lanes(self) -> list[Lane]:
-        return [*self._lanes, *([self._epochs] if self._epochs is not None else [])]
-
     # Facts.
 
     def write(self) -> None:
@@ -287,18 +285,7 @@ class Recorder:
     def abandon(self) -> None:
         """In a forked child: leave the parent's session untouched."""
         self._lock = threading.Lock()
-        for lane in self._own_lanes():
-            lane.abandon("forked")
+        for lane in (*self._lanes, self._epochs):
+            if lane is not None:
+                lane.abandon("forked")
         self._leave_session()
-
-    def close(self) -> None:
-        """Stop recording into this session."""
-        from ..device.step_log import read_logs
-
-        read_logs(closing=self)
-        with self._lock:
-            for lane in self._own_lanes():
-                lane.close()
-            if self.fetch_probe is not None:
-                self.fetch_probe.close()
-            self._leave_session()

@@ -58,9 +58,6 @@ class _Process:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.reset()
-
-    def reset(self) -> None:
         self.session: Session | None = None
         self.failed = False  # no folder could be made
         self.run_directory: Path | None = None  # kept for forked children, who join the same run
@@ -201,11 +198,6 @@ def current() -> Session | None:
     return _process.session
 
 
-def loaders() -> int:
-    """The number of loaders in the open session."""
-    return _process.session.loaders if _process.session is not None else 0
-
-
 def open_session() -> Session | None:
     """The session of this process, opened if necessary. None in a DataLoader worker, or if no
     folder can be made."""
@@ -229,20 +221,6 @@ def take_no_stacks() -> None:
     _process.no_stacks = True
     if _process.session is not None:
         _process.session.update(stacks="off")
-
-
-def close_session() -> None:
-    """End this process's recording: the next loop opens a new run."""
-    session = _process.session
-    _process.reset()
-    if session is not None:
-        for recorder in list(session.recorders):
-            recorder.close()
-        session.workers.close()
-        session.finish()
-        if session.arena is not None:
-            session.arena.close()
-        atexit.unregister(session.finish_at_exit)
 
 
 def flush(run_directory: Path | None = None) -> None:

@@ -8,6 +8,7 @@ import pytest
 from torch.utils.data import DataLoader
 
 import loaderscope
+from closing import close_session
 from loaderscope.profiler.record.session import session
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.rundir import create_run
@@ -73,7 +74,7 @@ def test_what_an_error_ended_says_so(error, outcome, runs_dir, monkeypatch):
 
 def test_after_its_end_the_next_loop_opens_a_run_of_its_own(runs_dir):
     first = open_one().run_directory
-    session.close_session()
+    close_session()
     assert session.current() is None
     assert open_one().run_directory != first and open_one() is session.current()
     assert len(list(runs_dir.glob("2*"))) == 2
