@@ -43,20 +43,29 @@ class Recorder:
     def __init__(
         self,
         name: str,
-        facts: dict[str, Any],
-        overhead_of: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+        kind: str,
+        config: dict[str, Any],
+        reasons: dict[str, str],
+        overhead_of: Callable[[dict[str, Any]], dict[str, Any]] = lambda config: {},
     ) -> None:
-        """`facts` is the loader's JSON: kind, config, reasons, notes. `overhead_of` returns the
-        cost of recording a loader with such a config, see `calibrate`."""
+        """`overhead_of` returns the cost of recording a loader with such a config, see
+        `calibrate`."""
         self.name = name
-        self.facts = facts
-        self.reasons: dict[str, str] = facts.setdefault("reasons", {})
+        self.kind = kind
+        self.config = config
+        self.reasons = reasons
+        self.facts: dict[str, Any] = {  # the loader's JSON
+            "kind": kind,
+            "config": config,
+            "reasons": reasons,
+            "notes": [],
+        }
         self._overhead_of = overhead_of
         self.instance = 0
         self.enabled = True
         self.signature = ""
         self.use: Use | None = None  # of the latest iteration that was looked at
-        self.loader: Callable[[], Any] | None = None  # a weak reference
+        self.loader: Callable[[], Any] = lambda: None  # a weak reference
         self.slow = True  # the last batch with detail was slow: all batches get it
         self.index = -1  # the loader's number in its session
         self.begun = 0  # iterations in its session
@@ -156,8 +165,7 @@ class Recorder:
         session.loaders += 1
         self._epochs = session.lane(f"epochs{self.index}", EPOCH)
         self.begun = 0
-        if self._overhead_of is not None:
-            self.facts["overhead"] = self._overhead_of(self.facts.get("config", {}))
+        self.facts["overhead"] = self._overhead_of(self.config)
         self._looked_at = self.index < LOOKED_AT_LOADERS
         if self._looked_at:
             look_at_parts(self)
@@ -166,13 +174,13 @@ class Recorder:
         else:
             self.reasons["inspection"] = TOO_MANY
         self._may_probe = self._allows_probe()
-        session.note_ranks(self.facts.get("config"))
+        session.note_ranks(self.config)
         session.recorders.append(self)
         self.session = session
         self.write()
 
     def _allows_probe(self) -> bool:
-        if self.facts.get("kind") != "dataloader":
+        if self.kind != "dataloader":
             return False
         off = os.environ.get(PROBE_VARIABLE, "").strip() == "0"
         if off or not self._looked_at:
@@ -228,19 +236,18 @@ class Recorder:
     def write(self) -> None:
         """Write the loader's facts to the run directory."""
         if self.session is not None:
-            self.session.write_loader(
-                self.index, {"index": self.index, "name": self.name, **self.facts}
-            )
+            facts = {"index": self.index, "name": self.name, **self.facts}
+            self.session.write(f"loader{self.index}.json", facts)
 
     def note_use(self) -> None:
         """Record what this loader is iterated over for, and where first."""
         if self.begun >= LOOKED_AT_EPOCHS:
             return
-        config = self.facts.setdefault("config", {})
+        config = self.config
         use = self.use = use_now(config.get("shuffle"))
         if use.phase and use.phase not in self._phases:
             self._phases.append(use.phase)
-        framework = use.framework or library_of(config.get("loader"))
+        framework = use.framework or library_of(config.get("loader") or "")
         known: dict[str, Any] = {
             "phase": joined(self._phases),
             "place": config.get("place") or use.place,

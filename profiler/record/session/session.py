@@ -103,11 +103,7 @@ class Session:
             raise
 
     def lane(self, name: str, schema: Any) -> Lane:
-        given = self.directory, name, schema, self.budget, tell
-        return Lane(*given, trimmed=True, arena=self.arena)
-
-    def write_loader(self, index: int, facts: dict[str, Any]) -> None:
-        self._write(f"loader{index}.json", {"format": FORMAT, **facts})
+        return Lane(self.directory, name, schema, self.budget, tell, True, self.arena)
 
     def note_sources(self) -> None:
         """Record the user's source files that were imported since the last call."""
@@ -115,8 +111,8 @@ class Session:
         if found:
             self._sources.update(found)
             with forgiving(OSError):
-                facts = {"format": FORMAT, "cwd": os.getcwd(), "module": module_run()}
-                self._write(SOURCES, {**facts, "files": self._sources})
+                about = {"cwd": os.getcwd(), "module": module_run()}
+                self.write(SOURCES, {**about, "files": self._sources})
 
     def note_sampler(self, sampler: Started) -> None:
         """Record why there is no system lane, or allow the sampler to read this process's
@@ -176,11 +172,13 @@ class Session:
         """Record facts of this process that became known, or have changed."""
         if any(self.facts.get(name) != value for name, value in facts.items()):
             self.facts.update(facts)
-            self._write("process.json", self.facts)
+            self.write("process.json", self.facts)
 
-    def _write(self, name: str, facts: dict[str, Any]) -> None:
+    def write(self, name: str, facts: dict[str, Any]) -> None:
+        """Write a JSON file of this process."""
+        text = json.dumps({"format": FORMAT, **facts}, default=str)
         with forgiving(OSError):
-            write_atomically(self.directory / name, json.dumps(facts, default=str))
+            write_atomically(self.directory / name, text)
 
     def _recording_processes(self) -> int:
         """Counted once a second at most, since there may be thousands of lanes."""

@@ -69,7 +69,7 @@ def lane(tmp_path):
 
 @pytest.fixture
 def step():
-    return Iteration(Recorder("test", {}))
+    return Iteration(Recorder("test", "none", {}, {}))
 
 
 @pytest.fixture
@@ -278,7 +278,7 @@ def test_what_the_device_reaches_after_the_epoch_is_read_with_the_next(device, c
     clock.drain()
     assert (records(lane)["compute_device_ns"] == -1).all()
     device.done_ms = float("inf")
-    another = DeviceClock(Iteration(Recorder("test", {})), Accelerator("meta", device))
+    another = DeviceClock(Iteration(Recorder("test", "none", {}, {})), Accelerator("meta", device))
     another.entered()
     assert (records(lane)["compute_device_ns"] >= 0).all()
     assert not any(log is clock for _, log in step_log._logs)

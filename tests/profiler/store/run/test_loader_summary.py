@@ -113,7 +113,7 @@ def test_a_rank_of_many_leaves_one_when_it_ends(tmp_path, monkeypatch, world, le
         monkeypatch.setenv(name, str(value))
     (tmp_path / "run").mkdir()
     own = Session(tmp_path / "run")
-    own.write_loader(0, {"name": "Rows", "config": {"dataset": "train.Rows"}})
+    own.write("loader0.json", {"name": "Rows", "config": {"dataset": "train.Rows"}})
     lane = own.lane("batches0x0", BATCH)
     for row in loop(12, 3, 7):
         lane.append(*(row.get(f.name, -1) for f in BATCH.fields[1:]))
