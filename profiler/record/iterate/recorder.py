@@ -7,7 +7,6 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...base.clock import now_ns
@@ -72,13 +71,13 @@ class Recorder:
         self._phases: list[str] = []
         self._lock = threading.Lock()
         self._looked_at = True
-        self._may_probe = False
         self.iterated_at: tuple[str, int] | None = None  # file and line of the loop
         self._leave_session()
 
     def _leave_session(self) -> None:
         self.session: sessions.Session | None = None
-        self.fetch_probe: FetchProbe | None = None  # of the batches made in this process
+        # Of the batches made in this process; None if fetches are not sampled.
+        self.fetch_probe: FetchProbe | None = None
         self._epochs: Lane | None = None
         # Who writes to each lane, held weakly: the lane of an iterator that was dropped is free.
         self._lanes: dict[Lane, Callable[[], Iteration | None]] = {}
@@ -89,21 +88,15 @@ class Recorder:
         """Begin an iteration: give `step` its epoch and row. False if nothing can be recorded."""
         if not self.enabled or not sessions.may_open():
             return False
-        session = self.session
-        if (
-            session is None
-            or session is not sessions.current()
-            or self._probe_is_missing(num_workers)
-        ):
+        session, opened = self.session, sessions.current()
+        if session is None or session is not opened:
             # The helper thread has a stack of its own.
             frame = users_frame(sys._getframe(1))
             if frame is not None:
                 self.iterated_at = frame.f_code.co_filename, frame.f_lineno
-            ready = partial(self._ready, num_workers)
             # The little that is done for one of many loaders can be interrupted, and begun again.
-            opened = sessions.current()
             many = session is None and opened and opened.loaders >= LOOKED_AT_LOADERS
-            session = ready() if many else in_helper_thread(ready)
+            session = self._ready() if many else in_helper_thread(self._ready)
         if session is None:
             return False
         with self._lock:
@@ -139,22 +132,13 @@ class Recorder:
             self._lend(session, step)
         return True
 
-    def _ready(self, num_workers: int) -> sessions.Session | None:
+    def _ready(self) -> sessions.Session | None:
         """The session, with all that this loader needs of it."""
         with self._lock:
             session = sessions.open_session()
-            if session is None:
-                return None
-            if session is not self.session:
+            if session is not None and session is not self.session:
                 self._attach_session(session)
-            if self._probe_is_missing(num_workers):
-                from ..fetch_probe.probe import FetchProbe
-
-                self.fetch_probe = FetchProbe(session.directory / f"looks-{self.index}-m.json")
             return session
-
-    def _probe_is_missing(self, num_workers: int) -> bool:
-        return not num_workers and self.fetch_probe is None and self._may_probe
 
     def _attach_session(self, session: sessions.Session) -> None:
         # Later imports are done here: a handler's error could leave one half done.
@@ -173,27 +157,27 @@ class Recorder:
                 session.note_sources()
         else:
             self.reasons["inspection"] = TOO_MANY
-        self._may_probe = self._allows_probe()
+        self.fetch_probe = self._probe_of(session)
         session.note_ranks(self.config)
         session.recorders.append(self)
         self.session = session
         self.write()
 
-    def _allows_probe(self) -> bool:
+    def _probe_of(self, session: sessions.Session) -> FetchProbe | None:
         if self.kind != "dataloader":
-            return False
+            return None
         off = os.environ.get(PROBE_VARIABLE, "").strip() == "0"
         if off or not self._looked_at:
             self.reasons["looks"] = PROBE_TURNED_OFF if off else TOO_MANY
-            return False
-        from ..fetch_probe import probe  # noqa: F401  here, and not in each worker forked later
+            return None
+        from ..fetch_probe.probe import FetchProbe  # here, and not in each worker forked later
 
-        return True
+        return FetchProbe(session.directory / f"looks-{self.index}-m.json")
 
     def place_of_probe(self, epoch: int) -> tuple[str, int, int] | None:
         """(session's folder, loader, epoch) for workers that sample their fetches, None if they
         may not."""
-        if self.session is None or not self._may_probe:
+        if self.session is None or self.fetch_probe is None:
             return None
         return str(self.session.directory), self.index, epoch
 
