@@ -41,8 +41,6 @@ class _IdleSingle:
 
     _auto_collation = True
     _pin_memory = False
-    _dataset = None
-    _num_workers = 1
     _tasks_outstanding = _send_idx = _rcvd_idx = 0
 
     def __init__(self, message: bytes = b"") -> None:
@@ -79,7 +77,7 @@ class _IdleMulti(_IdleSingle):
 
     _worker_result_queue = _Queue()
 
-    def _reset(self, loader: Any, first_iter: bool = False) -> None: ...
+    def _reset(self) -> None: ...
 
     def _process_data(self, data: Any, worker: int) -> Any:
         self._next_index()
