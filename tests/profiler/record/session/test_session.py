@@ -8,7 +8,6 @@ import pytest
 from torch.utils.data import DataLoader
 
 import loaderscope
-from closing import close_session
 from loaderscope.profiler.record.session import session
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.rundir import create_run
@@ -70,14 +69,6 @@ def test_what_an_error_ended_says_so(error, outcome, runs_dir, monkeypatch):
     opened.finish_at_exit()
     assert facts(opened)["ended_by"] == error.__name__
     assert open_run(opened.run_directory).outcome == outcome
-
-
-def test_after_its_end_the_next_loop_opens_a_run_of_its_own(runs_dir):
-    first = open_one().run_directory
-    close_session()
-    assert session.current() is None
-    assert open_one().run_directory != first and open_one() is session.current()
-    assert len(list(runs_dir.glob("2*"))) == 2
 
 
 def test_a_run_named_in_the_environment_is_joined(runs_dir, monkeypatch):
