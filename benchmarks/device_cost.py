@@ -35,7 +35,6 @@ from torch.utils.data import DataLoader
 import loaderscope
 from loaderscope.profiler.record.device import device_clock
 from loaderscope.profiler.record.device.accelerator import Accelerator
-from loaderscope.profiler.record.session import session
 from overhead import machine, store, tell
 
 COPIES = (0, 1, 2, 8)
@@ -86,7 +85,6 @@ def measured(copies: int) -> dict[str, float]:
     times = [(block(bare), block(recorded)) for _ in range(ROUNDS)]
     without, with_ = (median(each) for each in zip(*times, strict=True))
     loaderscope.unwatch(recorded)
-    session.close_session()
     return {
         "bare_us": round(without, 3),
         "recorded_us": round(with_, 3),

@@ -16,6 +16,8 @@ from typing import Any, NoReturn
 
 import pytest
 
+from closing import close_session
+
 HERE = Path(__file__).parent
 LOOPBACK = ("127.", "::1", "localhost")
 
@@ -59,7 +61,7 @@ def no_hook_left(runs_dir: Path) -> Iterator[None]:
         watch.registry.names.clear()
     session = sys.modules.get("loaderscope.profiler.record.session.session")
     if session is not None:
-        session.close_session()
+        close_session(session)
     loading = sys.modules.get("torch.utils.data.dataloader")
     if loading is not None:
         getter = loading.DataLoader._get_iterator

@@ -12,14 +12,10 @@ def write_atomically(path: Path, text: str, mode: int = 0o600) -> None:
     read it. A failure leaves the old text alone."""
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.{os.getpid()}")
-    data = memoryview(text.encode())
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
-        try:
-            while data:
-                data = data[os.write(fd, data) :]
-        finally:
-            os.close(fd)
+        with os.fdopen(fd, "wb") as file:
+            file.write(text.encode())
         os.replace(temporary, path)
     except OSError:  # a full disk, say, or what a signal's handler raises once it is replaced
         with suppress(FileNotFoundError):

@@ -22,7 +22,7 @@ class Part:
 
     put: Callable[..., None]  # (buffer, where the record begins in it, a value for each field)
 
-    def __init__(self, schema: Schema, first: str, last: str | None = None) -> None:
+    def __init__(self, first: str, last: str | None = None, schema: Schema = BATCH) -> None:
         names = [field.name for field in schema.fields]
         fields = schema.fields[names.index(first) : names.index(last or first) + 1]
         self._at = schema.offset(first)
@@ -49,23 +49,23 @@ class Part:
 
 
 # Written for every batch, in one call: seq, t, wait, index, fetch, collate, samples, epoch.
-HEAD = Part(BATCH, "seq", "epoch")
+HEAD = Part("seq", "epoch")
 # All of a batch that came from a worker, in one call.
-RECEIVED = Part(BATCH, "seq", "sample_max_ns")
+RECEIVED = Part("seq", "sample_max_ns")
 # Of a batch made in this process and looked at in detail: CPU times, size, own cost, single
 # samples.
-DETAIL = Part(BATCH, "fetch_cpu_ns", "sample_max_ns")
+DETAIL = Part("fetch_cpu_ns", "sample_max_ns")
 
-WAIT, INDEX, COMPUTE = Part(BATCH, "wait_ns"), Part(BATCH, "index_ns"), Part(BATCH, "compute_ns")
-PIN, OWN = Part(BATCH, "pin_ns"), Part(BATCH, "own_ns")
-TASK, DIGEST = Part(BATCH, "task"), Part(BATCH, "digest")
+WAIT, INDEX, COMPUTE = Part("wait_ns"), Part("index_ns"), Part("compute_ns")
+PIN, OWN = Part("pin_ns"), Part("own_ns")
+TASK, DIGEST = Part("task"), Part("digest")
 
-COPIES, COPIES_NS = Part(BATCH, "h2d_copies"), Part(BATCH, "h2d_ns")
-COPIES_HOST = Part(BATCH, "h2d_host_ns", "h2d_bytes")
-COPIES_WAYS = Part(BATCH, "h2d_pinned", "h2d_blocking")
-ON_DEVICE = Part(BATCH, "compute_device_ns", "stall_ns")
+COPIES, COPIES_NS = Part("h2d_copies"), Part("h2d_ns")
+COPIES_HOST = Part("h2d_host_ns", "h2d_bytes")
+COPIES_WAYS = Part("h2d_pinned", "h2d_blocking")
+ON_DEVICE = Part("compute_device_ns", "stall_ns")
 
 # Of an iteration's row, what becomes known later.
 FIRST, END, BATCHES, HOW = (
-    Part(EPOCH, name) for name in ("t_first_ns", "t_end_ns", "batches", "how")
+    Part(name, schema=EPOCH) for name in ("t_first_ns", "t_end_ns", "batches", "how")
 )

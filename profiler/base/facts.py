@@ -16,6 +16,7 @@ from .tolerant import Text
 
 FORMAT = 1  # of the JSON files of a run directory
 Texts = tuple[str, ...]
+Affinity = int | Annotated[tuple[int, ...], Meta(min_length=1)] | None  # how many cores, or which
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -56,9 +57,7 @@ class ProcessFacts(Facts, frozen=True, kw_only=True):
     python: Text | None = None
     torch: Text | None = None
     start_method: Text | None = None
-    affinity: int | Annotated[tuple[int, ...], Meta(min_length=1)] | None = (
-        None  # how many cores, or which
-    )
+    affinity: Affinity = None
     cpus: str | None = None
     torch_threads: int | None = None
     fd_limit: int | None = None  # open files it may hold
@@ -106,7 +105,7 @@ class HostFacts(Facts, frozen=True, kw_only=True):
 
     unix_ns: int | None = None
     cores_logical: int | None = None
-    affinity: int | Annotated[tuple[int, ...], Meta(min_length=1)] | None = None
+    affinity: Affinity = None
     mem_total_bytes: int | None = None
     shm_total_bytes: int | None = None
     cgroup: CgroupFacts = CgroupFacts()

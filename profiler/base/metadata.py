@@ -30,8 +30,8 @@ def clean(text: object, limit: int = MAX_TEXT) -> str:
     `limit` is cut."""
     line = str(text)[: limit + 1]
     if not line.isprintable():
-        spaced = line.replace("\n", " ").replace("\t", " ").replace("\r", " ")
-        line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in spaced)
+        shown = (" " if c in "\n\t\r" else c for c in line)
+        line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in shown)
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 

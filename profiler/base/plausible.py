@@ -14,14 +14,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_LATEST_NS = 1 << 61  # 73 years after a boot; the calendar's ns since 1970 reach 2**62 in 2116
-_LONGEST_NS = 1 << 52  # 52 days
-_LONGEST_CPU_NS = 1 << 62  # 146 years of one core
-_MOST_BYTES = 1 << 60
 _MOST_OF_ANY = 1 << 62
 
 # Columns and JSON keys by the largest number that they can hold.
-_PID = (1 << 31) - 1
 _BY_LIMIT: tuple[tuple[float, tuple[str, ...]], ...] = (
     (1, ("padding_share",)),
     (1 << 15, ("num_workers",)),
@@ -32,20 +27,19 @@ _BY_LIMIT: tuple[tuple[float, tuple[str, ...]], ...] = (
     (1 << 24, ("rank", "local_rank", "world_size", "local_world_size", "instance", "index")),
     (1e8, ("power_mw",)),
     (1e9, ("hook_ns",)),
-    (_PID, ("pid", "owner", "worker_pid", "owner_pid")),
+    ((1 << 31) - 1, ("pid", "owner", "worker_pid", "owner_pid")),
     (1 << 31, ("batch_size",)),
     (1e11, ("create_time",)),
     (1e12, ("own_ns",)),
     (1 << 50, ("batches", "samples")),
     (1 << 53, ("dataset_len", "length")),
-    (1 << 62, ("created_unix_ns", "unix_ns")),
+    (1 << 62, ("created_unix_ns", "unix_ns")),  # the calendar reaches it in 2116
+    # CPU times of all cores since a process or machine began: 146 years of one core.
+    (1 << 62, ("cpu_user_ns", "cpu_system_ns", "run_delay_ns", "cgroup_throttled_ns")),
+    (1 << 62, ("sampler_cpu_ns",)),
     (math.inf, ("digest",)),
 )
 _NAMED = {name: most for most, names in _BY_LIMIT for name in names}
-# CPU times of all cores since a process or machine began.
-_SINCE_NS = frozenset(
-    {"cpu_user_ns", "cpu_system_ns", "run_delay_ns", "cgroup_throttled_ns", "sampler_cpu_ns"}
-)
 
 
 @cache
@@ -54,15 +48,13 @@ def limit(name: str) -> float | None:
     other names."""
     if name in _NAMED:
         return _NAMED[name]
-    if name in _SINCE_NS:
-        return _LONGEST_CPU_NS
     if name.endswith("clock_ns") or (name.endswith("_ns") and name.startswith("t_")):
-        return _LATEST_NS
+        return 1 << 61  # 73 years after a boot
     if name.endswith("_ns"):
-        return _LONGEST_NS
+        return 1 << 52  # 52 days
     if name.endswith("_pct"):
         return 110  # rounding, and clocks that are read one after the other
-    return _MOST_BYTES if name.endswith(("bytes", "bytes_s")) else None
+    return 1 << 60 if name.endswith(("bytes", "bytes_s")) else None
 
 
 def believable(name: str, value: float) -> bool:

@@ -181,10 +181,12 @@ WORKER = _schema(
     ("pid", "i", "process id"),
 )
 
+# What each record of the sampler begins with.
+_SAMPLE = (("seq", "q", "number of the sample"), ("t_ns", "q", "when the sample was taken"))
+
 MACHINE = _schema(
     "machine",
-    ("seq", "q", "number of the sample"),
-    ("t_ns", "q", "when the sample was taken"),
+    *_SAMPLE,
     ("mem_total_bytes", "q", "memory of the machine"),
     ("mem_available_bytes", "q", "memory that can be had without swapping"),
     ("swap_used_bytes", "q", "swap in use"),
@@ -226,16 +228,14 @@ def core_schema(cores: int) -> Schema:
     count = max(1, min(cores, MAX_CORES))
     return _schema(
         "core",
-        ("seq", "q", "number of the sample"),
-        ("t_ns", "q", "when the sample was taken"),
+        *_SAMPLE,
         ("busy_pct", "f", "busy since the last sample, a core", count),
     )
 
 
 PROCESS = _schema(
     "process",
-    ("seq", "q", "number of the sample"),
-    ("t_ns", "q", "when the sample was taken"),
+    *_SAMPLE,
     ("cpu_user_ns", "q", "user CPU time since the process began"),
     ("cpu_system_ns", "q", "system CPU time since the process began"),
     ("rss_bytes", "q", "resident memory, shared pages included"),
@@ -277,8 +277,7 @@ PROCESS = _schema(
 
 GPU = _schema(
     "gpu",
-    ("seq", "q", "number of the sample"),
-    ("t_ns", "q", "when the sample was taken"),
+    *_SAMPLE,
     ("mem_used_bytes", "q", "device memory in use, all processes"),
     ("mem_total_bytes", "q", "device memory"),
     ("pcie_rx_bytes_s", "q", "received over PCIe, bytes a second"),

@@ -19,7 +19,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 # The releases on which `make test-torch` has measured every stage and found every case harmless.
 TRIED = ("2.4", "2.7", "2.13", "2.15")
@@ -103,33 +103,20 @@ _SWITCH = (
 )
 
 
-class LoopRoles(NamedTuple):
-    """The positions of its parts among a worker loop's arguments.
-
-    The data set is left out: some releases pass it, others pass a list that the loop empties. The
-    loop's fetcher has it under one name in all of them, see `dataset_of`.
-    """
-
-    index_queue: int
-    result_queue: int
-    worker: int
-    stateful: bool  # torchdata's messages hold a flag or a state beside the batch
+# What a worker's loop is given, by its own names. The data set is left out: some releases pass it,
+# others pass a list that the loop empties. The loop's fetcher has it, see `dataset_of`.
+TASKS, BATCHES, WORKER = "index_queue", "data_queue", "worker_id"
+STATE = "worker_state"  # torchdata's alone, whose messages hold a flag or a state beside the batch
 
 
-_LOOP = {"index_queue": "index_queue", "result_queue": "data_queue", "worker": "worker_id"}
-
-
-def loop_roles(loop: Callable[..., None]) -> LoopRoles:
-    """The roles of this worker loop's arguments. Raises LookupError, in words, where one is not
-    there."""
-    names = list(inspect.signature(loop).parameters)
-    for name in _LOOP.values():
+def loop_parts(loop: Callable[..., None], *args: Any) -> dict[str, Any]:
+    """The arguments of this worker loop by name. Raises LookupError, in words, where it has no
+    TASKS, BATCHES or WORKER."""
+    names = inspect.signature(loop).parameters
+    for name in (TASKS, BATCHES, WORKER):
         if name not in names:
             raise LookupError(f"its worker loop has no {name!r}")
-    return LoopRoles(
-        **{role: names.index(name) for role, name in _LOOP.items()},
-        stateful="worker_state" in names,
-    )
+    return dict(zip(names, args, strict=False))
 
 
 def worker_loop(kind: Kind) -> Callable[..., None]:
@@ -220,13 +207,10 @@ def put_task(iterator: Any) -> None:
 
 def finished(iterator: Any) -> bool:
     """Whether all tasks are done, or never will be because a worker has ended."""
-    queues = [
-        getattr(iterator, name)
-        for name in ("_worker_result_queue", "_data_queue")
-        if hasattr(iterator, name)
-    ]
+    names = ("_worker_result_queue", "_data_queue")  # may be the same
+    queues = {getattr(iterator, name) for name in names if hasattr(iterator, name)}
     try:
-        waiting = sum(queue.qsize() for queue in {id(queue): queue for queue in queues}.values())
+        waiting = sum(queue.qsize() for queue in queues)
     except NotImplementedError:  # macOS does not count
         return True
     return waiting >= iterator._tasks_outstanding or not all(
@@ -336,7 +320,7 @@ def missing_of_worker(kind: Kind) -> tuple[str, ...]:
         if not set(kind.worker_names) <= names_used(constructor):
             missing.append("it starts its workers in another way")
         loop = worker_loop(kind)
-        loop_roles(loop)
+        loop_parts(loop)
         makes = "create_fetcher" in names_used(loop)
         if not makes or not hasattr(fetcher_maker(), "create_fetcher"):
             missing.append("its worker loop makes its fetcher in another way")

@@ -50,11 +50,7 @@ def tell(
     mark: bytes = layout.MARK,
 ) -> None:
     """Tell the extension the layout of what it writes. ValueError if it was built for another."""
-    fields = {
-        field.name: (field.code, record.offset(field.name))
-        for field in record.fields
-        if field.count == 1
-    }
+    fields = {field.name: (field.code, record.offset(field.name)) for field in record.fields}
     extension.records(
         WINDOW_AT, record.size, fields, every, layout.SAMPLE_RARELY, layout.OFTEN_UNTIL
     )

@@ -36,27 +36,6 @@ class BatchTimings:
     than its head. `waiting` counts the batches that were finished when this one was taken.
     """
 
-    __slots__ = (
-        "detailed",
-        "device",
-        "drawn",
-        "envelope",
-        "epoch",
-        "lane",
-        "looks",
-        "samples",
-        "special",
-        "t_collate",
-        "t_collated",
-        "t_cpu_collate",
-        "t_cpu_fetch",
-        "t_fetch",
-        "t_index",
-        "taken",
-        "tasks",
-        "waiting",
-    )
-
     def __init__(self) -> None:
         self.detailed = self.special = True
         self.t_fetch = self.t_collate = self.t_collated = 0
@@ -74,8 +53,6 @@ class LaneState:
 
 class Parcel:
     """A received batch and its times (ns). `times` is packed by `TIMES`."""
-
-    __slots__ = ("pack_ns", "payload", "pickled_bytes", "pin_ns", "t_sent_ns", "times", "unpack_ns")
 
     def __init__(self, payload: Any, meta: bytes, unpack_ns: int) -> None:
         self.payload = payload

@@ -12,6 +12,8 @@ from types import ModuleType
 from typing import Any
 from unittest import mock
 
+from closing import close_session
+
 COMPILED, PYTHON = "compiled", "python"
 
 _modules: dict[str, ModuleType] = {}  # of the form that is not the process's own
@@ -61,7 +63,7 @@ def form(name: str) -> Iterator[Any]:
 
 def _let_go() -> None:
     _imported("profiler.record.iterate.watch").unwatch()
-    _imported("profiler.record.session.session").close_session()
+    close_session(_imported("profiler.record.session.session"))
 
 
 def _imported(name: str) -> Any:

@@ -14,10 +14,10 @@ from torch.utils.data import ConcatDataset, DataLoader, Subset
 
 import fetch_probe_data as data
 import loaderscope
+from closing import close_session
 from loaderscope.profiler.base.liveness import Liveness
 from loaderscope.profiler.record.fetch_probe.containers import held_containers
 from loaderscope.profiler.record.iterate.watch import loader_place
-from loaderscope.profiler.record.session.session import close_session
 from loaderscope.profiler.store.run.run_reader import read_run
 from loaderscope.profiler.store.sampled_fetches import ChainTotals, SampledFetches
 

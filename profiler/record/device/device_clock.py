@@ -18,12 +18,11 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ...guard.error_origin import is_ours
-from ...native.form import StepMarks
 from ..inspect.inspect_loader import inspection_wanted
 from . import copies
 from .accelerator import Accelerator, in_use
 from .handed_over import HandedOver
-from .step_log import StepLog, read_logs
+from .step_log import REASON, StepLog, keep_log, read_logs
 from .waits import FIRST, STEPS, Watch
 
 if TYPE_CHECKING:
@@ -38,8 +37,6 @@ LOOK_NS, COPY_NS, SPARED = 15_000, 5_000, 1_000
 LATE = 4
 # In slow loops events are read more often than steps are observed, for live views.
 READ_EVERY_NS = 100_000_000
-# The figures of a loader whose reasons are noted here.
-REASON, PINNED_REASON = "h2d", "h2d_pinned"
 # The key in a loader's JSON for what was seen of the observed steps.
 DEVICE_STEPS = "device_steps"
 
@@ -65,19 +62,17 @@ def device_clock(step: Iteration) -> DeviceClock | None:
         return None
 
 
-class DeviceClock(StepMarks):
+class DeviceClock(StepLog):
     """The device side of one iterator's records. Its step calls `entered` and `handed_over`."""
 
     def __new__(cls, step: Iteration, device: Accelerator) -> DeviceClock:
         return super().__new__(cls, device.event, device.current_device, device.capturing)
 
     def __init__(self, step: Iteration, device: Accelerator) -> None:
-        self.recorder = step.recorder
-        self._device = device
+        super().__init__(step.recorder, device)
         # Weak, so that a dropped iterator returns its lane even if events are unread.
         self._step_of = weakref.ref(step)
         self._drained = False
-        self.steps = StepLog(self)
         self._open: HandedOver | None = None
         self._recent: deque[HandedOver] = deque()
         self._random = random.Random(0)
@@ -88,7 +83,8 @@ class DeviceClock(StepMarks):
         self.looking = self._next == 0
         self.watch: Watch | None = None  # while this loop's steps are observed
         if device.lacks is not None:
-            self._no_events(device.lacks)
+            self.without_events(device.lacks)
+        keep_log(self)
 
     # Called by `entered` and `handed_over`, whose errors go to `failed`.
 
@@ -97,16 +93,18 @@ class DeviceClock(StepMarks):
         read events."""
         if self._drained:  # persistent workers: a new epoch of the same iterator
             self._drained = False
-            self.steps.begin()
+            keep_log(self)
         looked, self._open = self._open, None
         if looked is not None:
             copies.leave(looked)
             looked.write_copies()
             self._next_ns = self.t_entered + SPARED * (LOOK_NS + COPY_NS * looked.copies)
-            if self.watch is not None and self.watch.over() and (watch := self._end_watch()):
+            watch = self.watch
+            if watch is not None and watch.over():
+                self._end_watch()
                 self.recorder.facts[DEVICE_STEPS] = watch.found(with_source=inspection_wanted())
                 self.recorder.write()
-        self.steps.read()
+        self.read()
         read_logs()
         batch = self.batches
         while self._recent and self._recent[0].number + LATE <= batch + 1:
@@ -148,7 +146,7 @@ class DeviceClock(StepMarks):
         """The iteration has ended. Later events are read with the next one, or before the run is
         closed."""
         self.forget()
-        self.steps.read()
+        self.read()
         self._drained = True
 
     def over(self) -> bool:
@@ -161,26 +159,14 @@ class DeviceClock(StepMarks):
         while self._recent:
             copies.forget(self._recent.popleft())
 
-    def _end_watch(self) -> Watch | None:
+    def _end_watch(self) -> None:
         watch, self.watch = self.watch, None
         if watch is not None:
             watch.end()
-        return watch
-
-    # Why figures are missing.
 
     def pinning_unknown(self) -> None:
         reason = f"torch.{self._device.kind} does not tell what is page-locked"
-        self.recorder.note(reason, PINNED_REASON)
-
-    def without_times(self, why: str) -> None:
-        """Go on without events: copies are counted, not timed."""
-        self._no_events(f"the events of torch.{self._device.kind} {why}")
-
-    def _no_events(self, reason: str) -> None:
-        self.marking = False
-        self.pool.clear()
-        self.recorder.note(reason, REASON)
+        self.recorder.note(reason, "h2d_pinned")
 
 
 def _failed(error: BaseException) -> str:

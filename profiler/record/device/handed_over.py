@@ -87,7 +87,7 @@ class HandedOver:
             self.window.patch(patches)
         if self.written:
             self.written = False
-            self._clock.steps.copied.append(self)
+            self._clock.copied.append(self)
 
     def done(self) -> bool:
         """Whether the device has made all copies known so far."""

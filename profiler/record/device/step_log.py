@@ -13,71 +13,64 @@ import atexit
 import os
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...base import batch_record
 from ...guard.error_origin import is_ours
-from ...store.lanes.lane import Window
-from .accelerator import Event
+from ...native.form import StepMarks
+from .accelerator import Accelerator, Event
 from .handed_over import HandedOver, elapsed_ns
 
 if TYPE_CHECKING:
+    from ...store.lanes.lane import Window
+    from ..iterate.recorder import Recorder
     from .device_clock import DeviceClock
 
+REASON = "h2d"  # the figure of a loader whose reason is noted here
 # Of more steps with unreached events, the oldest are given up.
 MAX_PENDING = 256
 # Logs of ended iterations: the device may be most of a short epoch behind.
 MAX_LOGS = 16
 
-_logs: deque[tuple[int, StepLog]] = deque(maxlen=MAX_LOGS)
+_logs: deque[tuple[int, DeviceClock]] = deque(maxlen=MAX_LOGS)
 
 
-class StepLog:
-    """The events of one iterator's steps."""
+class StepLog(StepMarks):
+    """The events of one iterator's steps, and how they are read."""
 
-    def __init__(self, clock: DeviceClock) -> None:
-        self.clock = clock
+    def __init__(self, recorder: Recorder, device: Accelerator) -> None:
+        self.recorder = recorder
+        self._device = device
         self.copied: list[HandedOver] = []  # batches with copies to be read
         self._lock = threading.Lock()
-        self.begin()
 
-    def begin(self) -> None:
-        """An iteration begins, and may leave events to be read after its end."""
-        if not any(log is self for _, log in list(_logs)):
-            _logs.append((os.getpid(), self))
-        atexit.unregister(read_logs)
-        atexit.register(read_logs)  # the program may end with this epoch
-
-    def over(self) -> bool:
-        """Whether its iteration is over. Its copies are then no longer looked for."""
-        over = self.clock.over()
-        if over:
-            self.clock.forget()
-        return over
-
-    def read(self, closing: bool = False) -> None:
-        """Write what the device has reached. When `closing`, also write what is certain of the
-        rest."""
+    def read(self) -> None:
+        """Write what the device has reached."""
         if not self._lock.acquire(blocking=False):  # another thread is at it
             return
         try:
-            self._read_steps(closing)
+            self._read_steps()
             self._read_copies()
         except Exception as error:
             if not is_ours(error):
                 raise
-            self.clock.log.clear()
+            self.log.clear()
             self.copied.clear()
-            self.clock.without_times(f"carry no times: {error}")
+            self.without_events(f"the events of torch.{self._device.kind} carry no times: {error}")
         finally:
             self._lock.release()
 
-    def _read_steps(self, closing: bool) -> None:
-        steps, pool = self.clock.log, self.clock.pool
-        window: Window | None = None
-        patches: list[tuple[int, bytes]] = []
+    def without_events(self, reason: str) -> None:
+        """Go on without them: copies are counted, not timed."""
+        self.marking = False
+        self.pool.clear()
+        self.recorder.note(reason, REASON)
+
+    def _read_steps(self) -> None:
+        steps = self.log
+        patches: dict[Window | None, list[tuple[int, bytes]]] = {}
         read = 0
-        for before, handed, left, where, at, wait_ns, looked in steps:
+        for before, handed, left, window, at, wait_ns, looked in steps:
             compute = stall = -1
             if left is None or left.query():
                 if handed is not None and left is not None:
@@ -85,28 +78,26 @@ class StepLog:
                 if before is not None and handed is not None:
                     stall = min(elapsed_ns(before, handed), wait_ns)
                 # `left` is the next step's `before`.
-                pool.extend(event for event in (before, handed) if event is not None)
-            elif closing or len(steps) - read > MAX_PENDING:
+                self.pool.extend(event for event in (before, handed) if event is not None)
+            elif len(steps) - read > MAX_PENDING:
                 stall = _stall_so_far(before, handed, wait_ns)
             else:
                 break
             read += 1
             if looked is not None:
                 self.copied.append(looked)
-            if where is not window:
-                if window is not None:
-                    window.patch(patches)
-                window, patches = where, []
-            patches.append(batch_record.ON_DEVICE.patch(at, compute, stall))
-        if window is not None:
-            window.patch(patches)
+            row = batch_record.ON_DEVICE.patch(at, compute, stall)
+            patches.setdefault(window, []).append(row)
+        for window, rows in patches.items():
+            if window is not None:
+                window.patch(rows)
         del steps[:read]
 
     def _read_copies(self) -> None:
         copied, self.copied = self.copied[-MAX_PENDING:], []
         for batch in copied:
             if batch.done():
-                self.clock.pool.extend(batch.read())
+                self.pool.extend(batch.read())
             else:
                 self.copied.append(batch)
 
@@ -121,9 +112,16 @@ def _stall_so_far(before: Event | None, handed: Event | None, wait_ns: int) -> i
     return -1 if before.query() else 0
 
 
-def read_logs(closing: Any = None) -> None:
-    """Read what the device has reached since. `closing`: a recorder whose records end now. Raises
-    no error of ours."""
+def keep_log(log: DeviceClock) -> None:
+    """An iteration begins, and may leave events to be read after its end."""
+    if not any(other is log for _, other in list(_logs)):
+        _logs.append((os.getpid(), log))
+    atexit.unregister(read_logs)
+    atexit.register(read_logs)  # the program may end with this epoch
+
+
+def read_logs() -> None:
+    """Read what the device has reached since. Raises no error of ours."""
     pid = os.getpid()
     for _ in range(len(_logs)):
         try:
@@ -132,9 +130,9 @@ def read_logs(closing: Any = None) -> None:
             return
         if whose != pid:
             continue
-        closes, over = log.clock.recorder is closing, log.over()
-        if closes or over:
-            log.read(closes)
-        remaining = log.clock.log or log.copied
-        if not closes and (remaining or not over):
+        over = log.over()
+        if over:
+            log.forget()  # its copies are no longer looked for
+            log.read()
+        if log.log or log.copied or not over:
             _logs.append((pid, log))

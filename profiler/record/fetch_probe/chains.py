@@ -39,21 +39,8 @@ MAX_PATH = 120
 
 # The usual attributes of chains, which are named after their owner alone.
 _USUAL = ("transforms", "_modules")
-# Never opened: values, code, and what is large or not the user's.
-_LEAVES = (
-    *PLAIN,
-    bytes,
-    bytearray,
-    range,
-    slice,
-    set,
-    frozenset,
-    type,
-    types.ModuleType,
-    types.BuiltinFunctionType,
-    types.GeneratorType,
-    types.CodeType,
-)
+# Never opened: values, and what is large or not the user's. Other builtins hold no attributes.
+_LEAVES = (*PLAIN, bytes, types.ModuleType)
 _CONTAINERS = (list, tuple, dict)
 _FOREIGN = (
     "numpy",
@@ -182,15 +169,14 @@ def _chains_of(value: Any, path: str) -> Iterator[Link]:
 
 def _is_chain(attribute: str, held: Any, owner: Any) -> bool:
     kind = type(held)
+    if not is_one_of(kind, _CONTAINERS):
+        return False
     if kind is dict:
         from torch.nn import ModuleList, Sequential
 
-        if attribute != "_modules" or not any(
-            inherits(type(owner), base) for base in (Sequential, ModuleList)
-        ):
+        known = inherits(type(owner), Sequential) or inherits(type(owner), ModuleList)
+        if attribute != "_modules" or not known:
             return False
-    elif not is_one_of(kind, (list, tuple)):
-        return False
     return 2 <= len(held) <= MAX_ITEMS and all(
         is_callable(item) and not inherits(type(item), type) for item in _items(held)
     )

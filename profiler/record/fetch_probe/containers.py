@@ -80,10 +80,10 @@ def size_of(path: str, kind: str) -> int | None:
 def held_containers(without: str, process: str = "/proc/self") -> dict[str, str]:
     """Path → kind of the containers this process has open or mapped, except below the folder
     `without`."""
-    opened = {path: kind_of(path) for path in _open_files(process)}
-    found = {path: kind for path, kind in opened.items() if kind not in (None, "npy")}
+    opened = _open_files(process)
+    found = {path: kind for path in opened if (kind := kind_of(path)) and kind != "npy"}
     found |= {path: kind_of(path) or "memmap" for path in _mapped_files(process)}
-    return {path: kind for path, kind in found.items() if kind and not path.startswith(without)}
+    return {path: kind for path, kind in found.items() if not path.startswith(without)}
 
 
 def _open_files(process: str) -> list[str]:

@@ -64,7 +64,7 @@ class FetchProbe:
         self.epoch = epoch
         self._in_worker = in_worker
         self._later = epoch > 0 and in_worker
-        self._before: SampledFetches | None = None if self._later else SampledFetches()
+        self._before: SampledFetches | None = None  # what the file held
         self.totals = ProbeTotals()
         self._run = str(file.parent.parent)
         self._paths = PathSums(self.totals, self._run)
@@ -83,6 +83,25 @@ class FetchProbe:
         self._sample: _Sample | None = None  # under way
         self._ended: _Sample | None = None
         self.begin_ns = 0  # the cost of beginning the last sample
+
+    def __enter__(self) -> None:
+        """Work of the probe begins, whose time counts as its own. An error in it drops the sample
+        under way; one of ours ends the sampling."""
+        self._start = now_ns()
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        self._own_ns += now_ns() - self._start
+        if error is None:
+            return False
+        with forgiving():
+            self._drop()
+        ours = is_ours(error)
+        if ours:
+            self._off = True
+            why = f"looking stopped: {type(error).__name__}: {error}"
+            self.totals.reasons["looks"] = why[:300]
+            self._unwritten += 1
+        return ours
 
     def wants(self) -> bool:
         """Whether to sample the fetch of this batch."""
@@ -120,7 +139,7 @@ class FetchProbe:
         if samples <= 0 or not _turn.acquire(blocking=False):
             return False
         before, _at_work = self._own_ns, self
-        with _Guarded(self):
+        with self:
             self._remaining_at_first = max(0, self._remaining_at_first - 1)
             self._skip = EVERY - 1
             # In workers it is too late to look for shared positions.
@@ -134,20 +153,20 @@ class FetchProbe:
         """The batch was fetched in this time. Everything is as it was before."""
         sample = self._sample
         if sample is not None:
-            with _Guarded(self):
+            with self:
                 sample.end(fetch_ns, fetch_cpu_ns)
                 self._ended = sample
                 self._drop()
 
     def _describe(self, samples: Any) -> None:
         """The samples of a batch, as they are before they are collated."""
-        with _Guarded(self):
+        with self:
             self._undescribed -= 1
             self.totals.fields = combined_fields(self.totals.fields, inspect_samples(samples))
 
     def abandon(self) -> None:
         """The batch was not fetched. Everything is as it was before."""
-        with _Guarded(self):
+        with self:
             self._drop()
 
     def _drop(self) -> None:
@@ -167,7 +186,7 @@ class FetchProbe:
         """Sum up the last sample, and write the sums if they are due."""
         sample, self._ended = self._ended, None
         if sample is not None:
-            with _Guarded(self):
+            with self:
                 self._add(sample)
                 self._write_if_due()
 
@@ -254,32 +273,6 @@ class FetchProbe:
         with forgiving(OSError):  # a full disk, a folder that is gone
             write_atomically(self._file, whole.to_json())
             self._unwritten = 0
-
-
-class _Guarded:
-    """Work of a probe, whose time counts as its own. Drops the sample under way on any error, and
-    ends the sampling on one of ours."""
-
-    def __init__(self, probe: FetchProbe) -> None:
-        self._probe = probe
-
-    def __enter__(self) -> None:
-        self._start = now_ns()
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-        probe = self._probe
-        probe._own_ns += now_ns() - self._start
-        if error is None:
-            return False
-        with forgiving():
-            probe._drop()
-        ours = is_ours(error)
-        if ours:
-            probe._off = True
-            why = f"looking stopped: {type(error).__name__}: {error}"
-            probe.totals.reasons["looks"] = why[:300]
-            probe._unwritten += 1
-        return ours
 
 
 class _Sample:

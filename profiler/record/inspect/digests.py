@@ -5,7 +5,6 @@ They are stable across processes (Python's own `hash` is not). -1: the data cann
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from hashlib import blake2b
 from itertools import islice
 from typing import Any
@@ -84,10 +83,8 @@ def _bytes_of(leaf: Any) -> bytes | None:
     array = as_array(leaf)
     if array is None or array.dtype.hasobject:
         return None
-    first: Callable[[slice], Any] = (
-        array.reshape(-1).__getitem__ if array.flags.c_contiguous else array.flat.__getitem__
-    )
-    return bytes(first(slice(max(1, MAX_LEAF_BYTES // array.itemsize))).tobytes())
+    flat = array.reshape(-1) if array.flags.c_contiguous else array.flat
+    return bytes(flat[: max(1, MAX_LEAF_BYTES // array.itemsize)].tobytes())
 
 
 def _number(digest: bytes) -> int:

@@ -42,7 +42,7 @@ _SUFFIX = re.compile(r"\.[A-Za-z][A-Za-z0-9_]{0,7}(\.(gz|bz2|xz|zst|lz4))?$")
 Facts = dict[str, Any]
 
 
-def describe_attributes(values: dict[str, Any], most: int = MAX_ATTRIBUTES) -> list[Facts]:
+def describe_attributes(values: dict[str, Any], most: int) -> list[Facts]:
     """One `inspection.Attribute` per attribute; one that cannot be looked at is "other"."""
     some = islice(values.items(), min(most, MAX_ATTRIBUTES))
     return [{"name": name[:200], **describe(value)} for name, value in some]

@@ -41,7 +41,6 @@ FEW = 16  # searching so many takes no time
 MAX_HELPERS = 4  # functions that access methods call: room is left for the source of other parts
 # Of all parts together, and of the whole as JSON: readers of a loader's file stop at 1 MiB.
 MAX_ALL_ATTRIBUTES = 1024
-MAX_ALL_NAMES = 2048
 MAX_JSON_CHARACTERS = 600_000
 
 _ACCESS = {"getitem": "__getitem__", "getitems": "__getitems__", "iter": "__iter__"}
@@ -97,7 +96,6 @@ class _Inspector:
         self._sources = Sources()
         self._seen: set[int] = set()
         self._attributes_remaining = MAX_ALL_ATTRIBUTES
-        self._names_remaining = MAX_ALL_NAMES
 
     def part(self, value: Any, depth: int = 0) -> Facts:
         """A data set or sampler, with those it wraps."""
@@ -128,7 +126,7 @@ class _Inspector:
                 cls = None
             facts |= _place(called)
             facts["call"] = list(self._sources.lines(called))
-            facts["names"] = self._names([called], cls)
+            facts["names"] = names_used([called], cls)
         return facts
 
     def _access(self, cls: type, facts: Facts) -> None:
@@ -143,7 +141,7 @@ class _Inspector:
             used.append(method)
             facts[key] = list(self._sources.lines(method))
         own = len(used)
-        facts["names"] = self._names(used, cls)
+        facts["names"] = names_used(used, cls)
         facts["helpers"] = [list(self._sources.lines(each)) for each in used[own:][:MAX_HELPERS]]
         facts["globals"] = self._described(_long_lists(used, facts["names"]))
 
@@ -151,11 +149,6 @@ class _Inspector:
         found = describe_attributes(values, self._attributes_remaining)
         self._attributes_remaining -= len(found)
         return found
-
-    def _names(self, functions: list[types.FunctionType], cls: type | None) -> list[str]:
-        names = list(names_used(functions, cls))[: self._names_remaining]
-        self._names_remaining -= len(names)
-        return names
 
     def _children(self, own: Facts, depth: int) -> list[Facts]:
         found: list[Facts] = []

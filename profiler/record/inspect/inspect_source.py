@@ -8,7 +8,9 @@ there.
 from __future__ import annotations
 
 import inspect
+import io
 import linecache
+import math
 import os
 import re
 import stat
@@ -60,35 +62,31 @@ def is_known(module: Any) -> bool:
     return type(module) is str and module.partition(".")[0] in _KNOWN
 
 
-def names_used(functions: list[types.FunctionType], cls: type | None = None) -> tuple[str, ...]:
+def names_used(functions: list[types.FunctionType], cls: type | None) -> list[str]:
     """Up to MAX_NAMES global and attribute names in these functions, and in the methods of `cls`
     and functions of the same module that they name, which are added to `functions`."""
     names: dict[str, None] = {}
-    waiting = functions
-    seen = {id(function) for function in waiting}
-    for function in waiting:  # grows meanwhile
+    for function in functions:  # grows meanwhile
         for name in (name for code in codes(function.__code__) for name in code.co_names):
             if len(names) >= MAX_NAMES:
-                return tuple(names)
+                return list(names)
             names[name] = None
             for other in _named(name, function, cls):
-                if id(other) not in seen and len(waiting) < MAX_FUNCTIONS:
-                    seen.add(id(other))
-                    waiting.append(other)
-    return tuple(names)
+                if other not in functions and len(functions) < MAX_FUNCTIONS:
+                    functions.append(other)
+    return list(names)
 
 
 def _named(
     name: str, function: types.FunctionType, cls: type | None
 ) -> Iterator[types.FunctionType]:
-    found = [in_class(cls, name) if cls is not None else None]
-    if type(function.__globals__) is dict:
-        found.append(function.__globals__.get(name))
-    for value in found:
+    method = in_class(cls, name) if cls is not None else None
+    variables = function.__globals__ if type(function.__globals__) is dict else {}
+    for value in (method, variables.get(name)):
         held = underlying(value.fget if type(value) is property else value)
         if type(held) is not types.FunctionType or held.__module__ != function.__module__:
             continue
-        if value is found[0] or _looked_up(name, function):
+        if value is method or _looked_up(name, function):
             yield held
 
 
@@ -136,14 +134,14 @@ class Sources:
         if name not in self._files:
             if len(self._files) >= MAX_FILES:
                 return []
-            self._files[name] = _read(name) or cached(name)
+            self._files[name] = _lines(name)
         return self._files[name]
 
 
 def loop_at(name: str, line: int) -> tuple[str, ...]:
     """The source of the `for` statement at this line of a file, dedented; () where it is another
     statement, unavailable or longer than MAX_LINES."""
-    lines = (_read(name) or cached(name))[line - 1 :]
+    lines = _lines(name)[line - 1 :]
     if not lines or not lines[0].lstrip().startswith(("for ", "async for ")):
         return ()
     margin = _margin(lines[0])
@@ -164,15 +162,23 @@ def cached(name: str) -> list[str]:
     return entry[2] if type(entry) is tuple and len(entry) == 4 and type(entry[2]) is list else []
 
 
-def _read(name: str) -> list[str]:
+def _lines(name: str) -> list[str]:
+    text = (content(name) or b"").decode("utf-8", "replace")
+    return io.StringIO(text, newline=None).readlines() or cached(name)
+
+
+def content(name: str, latest: float = math.inf) -> bytes | None:
+    """The bytes of a source file, None if it is large, unreadable, or was written after `latest`
+    (UNIX time)."""
     try:
         status = os.stat(name)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
-            return []
-        with open(name, encoding="utf-8", errors="replace") as file:
-            return file.readlines(MAX_FILE_BYTES)
+        small = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES
+        if small and status.st_mtime <= latest:
+            with open(name, "rb") as file:
+                return file.read(MAX_FILE_BYTES)
     except (OSError, ValueError):
-        return []
+        pass
+    return None
 
 
 def _block(lines: list[str], code: types.CodeType) -> list[str]:

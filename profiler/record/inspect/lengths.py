@@ -22,11 +22,16 @@ MAX_INSTRUCTIONS = 64
 _SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray, range)
 # By symbol; before Python 3.11 each had an instruction of its own.
 _OPERATORS = {
-    **dict.fromkeys(("+", "BINARY_ADD"), operator.add),
-    **dict.fromkeys(("-", "BINARY_SUBTRACT"), operator.sub),
-    **dict.fromkeys(("*", "BINARY_MULTIPLY"), operator.mul),
-    **dict.fromkeys(("//", "BINARY_FLOOR_DIVIDE"), operator.floordiv),
-    **dict.fromkeys(("[]", "BINARY_SUBSCR"), operator.getitem),
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "[]": operator.getitem,
+    "BINARY_ADD": operator.add,
+    "BINARY_SUBTRACT": operator.sub,
+    "BINARY_MULTIPLY": operator.mul,
+    "BINARY_FLOOR_DIVIDE": operator.floordiv,
+    "BINARY_SUBSCR": operator.getitem,
 }
 _NOTHING = (
     "RESUME",

@@ -11,6 +11,7 @@ import os
 import sys
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable
 from types import FrameType, FunctionType
 from typing import Any
 
@@ -32,14 +33,14 @@ class _Noted:
 
     def __init__(self, loader: Any, made: dict[str, Any]) -> None:
         self.loader = weakref.ref(loader)
-        self.dataset: Any = None
+        self.dataset: Callable[[], Any] = lambda: None
         self.made = made
         with forgiving(TypeError):
             self.dataset = weakref.ref(instance_vars(loader).get("dataset"))
 
     def same_data(self, other: _Noted) -> bool:
-        mine = self.dataset and self.dataset()
-        return mine is not None and other.dataset is not None and mine is other.dataset()
+        mine = self.dataset()
+        return mine is not None and mine is other.dataset()
 
 
 _noted: OrderedDict[int, _Noted] = OrderedDict()

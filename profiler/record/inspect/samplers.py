@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...guard.static_access import class_name, instance_vars
+from .uses import library_of
 
 MAX_WRAPPERS = 8
 
@@ -25,7 +26,6 @@ _WRAPPERS = {
     "_DatasetSamplerWrapper": ("_sampler",),
     "_IndexBatchSamplerWrapper": ("_batch_sampler", "_sampler"),
 }
-LIGHTNING = ("lightning", "pytorch_lightning", "lightning_fabric")
 # Classes that always shuffle.
 _SHUFFLES = (
     "RandomSampler",
@@ -77,18 +77,18 @@ def own_of(loader: Any) -> dict[str, Any]:
 def sampling_of(own: dict[str, Any]) -> Sampling:
     """How the loader with these attributes draws."""
     batch_sampler, size = own.get("batch_sampler"), own.get("batch_size")
-    batching = (
-        "batch_size" if type(size) is int else "none" if batch_sampler is None else "batch_sampler"
-    )
     path = "sampler" if batch_sampler is None else "batch_sampler"
-    plain_size = size if type(size) is int else None
+    batching = "none" if batch_sampler is None else "batch_sampler"
+    if type(size) is int:
+        batching = "batch_size"
+    else:
+        size = None
     drop_last = own.get("drop_last") is True
-    found = Sampling(own.get(path), path, batch_sampler, batching, plain_size, drop_last)
+    found = Sampling(own.get(path), path, batch_sampler, batching, size, drop_last)
     for _ in range(MAX_WRAPPERS):
         found = _unwrapped(found)
     # A loader that makes its batch sampler itself also keeps the sampler it was given.
-    is_given = found.path.startswith("batch_sampler") and own.get("sampler") is found.sampler
-    if batching == "batch_size" and is_given:
+    if batching == "batch_size" and own.get("sampler") is found.sampler:
         found = replace(found, path="sampler")
     if batching == "none":  # the data set gets what the sampler draws, an index or a list of them
         found = replace(found, batch_size=None, drop_last=False)
@@ -99,29 +99,34 @@ def _unwrapped(found: Sampling) -> Sampling:
     """The same without the outermost known wrapper, if there is one."""
     name = class_name(type(found.sampler))
     short = _last(name)
-    roles = _WRAPPERS.get(name) or (_WRAPPERS.get(short) if _root(name) in LIGHTNING else None)
+    roles = _WRAPPERS.get(short if library_of(name) == "lightning" else name)
     if short == "_RepeatSampler":  # endless; of timm, and copied into many code bases
         roles = ("sampler",)
     held = instance_vars(found.sampler) if roles else {}
     role = next((each for each in roles or () if held.get(each) is not None), None)
     if role is None:
         return found
+    shared = _shared(found, held)
     size = found.batch_size or _first_int(held, "batch_size")
-    replicas = _first_int(held, "num_replicas", "num_processes")
-    replica = _first_int(held, "rank", "process_index") if replicas is not None else None
-    replicas = found.replicas if replicas is None else replicas
-    if size and replicas and held.get("split_batches") is True:
-        size = size // replicas
+    if size and shared.replicas and held.get("split_batches") is True:
+        size = size // shared.replicas
     return replace(
-        found,
+        shared,
         sampler=held[role],
         path=f"{found.path}.{role}",
         batch_size=size,
         drop_last=found.drop_last or held.get("drop_last") is True,
         wrappers=(*found.wrappers, short),
-        replicas=replicas,
-        replica=found.replica if replica is None else replica,
     )
+
+
+def _shared(found: Sampling, held: dict[str, Any]) -> Sampling:
+    """With the share of a rank that a sampler with these attributes draws."""
+    replicas = _first_int(held, "num_replicas", "num_processes")
+    if replicas is None:
+        return found
+    replica = _first_int(held, "rank", "process_index")
+    return replace(found, replicas=replicas, replica=found.replica if replica is None else replica)
 
 
 def _first_int(held: dict[str, Any], *names: str) -> int | None:
@@ -139,12 +144,7 @@ def _judged(found: Sampling, own: dict[str, Any]) -> Sampling:
     elif type(held.get("shuffle")) is bool:
         shuffle = held["shuffle"]
     plain = name.rpartition(".")[0] in _TORCHS_OWN and _plain(name, held, own)
-    found = replace(found, shuffle=shuffle, plain=plain)
-    replicas = _first_int(held, "num_replicas")
-    if replicas is None:
-        return found
-    replica = _first_int(held, "rank", "process_index")
-    return replace(found, replicas=replicas, replica=found.replica if replica is None else replica)
+    return replace(_shared(found, held), shuffle=shuffle, plain=plain)
 
 
 def _plain(name: str, held: dict[str, Any], own: dict[str, Any]) -> bool:
@@ -156,13 +156,9 @@ def _plain(name: str, held: dict[str, Any], own: dict[str, Any]) -> bool:
         return _last(name) == "SequentialSampler"
     given = own.get("generator")
     # torchdata's RandomSampler makes a generator of its own where it is given none.
-    same = held.get("generator") is given or (given is None and _root(name) == "torchdata")
+    same = held.get("generator") is given or (given is None and library_of(name) == "torchdata")
     return same and held.get("replacement") is False and held.get("_num_samples") is None
 
 
 def _last(name: str) -> str:
     return name.rpartition(".")[2]
-
-
-def _root(name: str) -> str:
-    return name.partition(".")[0]

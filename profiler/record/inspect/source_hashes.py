@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import sys
 from collections.abc import Collection
 from importlib.machinery import ModuleSpec
@@ -14,7 +13,7 @@ from typing import Any
 
 from ...guard.users_code import of_user
 from ...store.making import MAX_FILES
-from .inspect_source import MAX_FILE_BYTES
+from .inspect_source import content
 
 # How much later than the process a file may have been written: start times are rounded.
 SLACK_S = 2.0
@@ -42,9 +41,8 @@ def hashes_of_sources(started: float | None, known: Collection[str]) -> dict[str
             continue
         if len(known) + len(found) >= MAX_FILES:
             break
-        digest = _digest(path, started + SLACK_S)
-        if digest is not None:
-            found[path] = digest
+        if (data := content(path, started + SLACK_S)) is not None:
+            found[path] = hashlib.sha256(data).hexdigest()
     return found
 
 
@@ -54,15 +52,3 @@ def module_run() -> str:
     spec = _VARIABLES.__get__(main).get("__spec__") if isinstance(main, ModuleType) else None
     name = spec.name if type(spec) is ModuleSpec else ""
     return name.removesuffix(".__main__") if type(name) is str else ""
-
-
-def _digest(path: str, latest: float) -> str | None:
-    try:
-        status = os.stat(path)
-        small = stat.S_ISREG(status.st_mode) and status.st_size <= MAX_FILE_BYTES
-        if not small or status.st_mtime > latest:
-            return None
-        with open(path, "rb") as file:
-            return hashlib.sha256(file.read()).hexdigest()
-    except (OSError, ValueError):
-        return None

@@ -75,7 +75,6 @@ FRAMEWORKS = (
     "torchdata",
 )
 _PACKAGES = {"pytorch_lightning": "lightning", "lightning_fabric": "lightning"}
-_PHASE_OF: dict[str | None, str] = {SANITY_CHECK: VALIDATION}
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,8 @@ class Use:
 
     def same_phase(self, other: Use) -> bool:
         """Whether both phases are the same as far as known. A sanity check counts as validation."""
-        return len({_PHASE_OF.get(use.phase, use.phase) for use in (self, other)} - {None}) < 2
+        phases = {self.phase, other.phase} - {None}
+        return len(phases) < 2 or phases == {SANITY_CHECK, VALIDATION}
 
 
 def use_now(shuffle: bool | None = None) -> Use:
@@ -187,9 +187,10 @@ def _by_gradients(shuffle: bool | None) -> str | None:
     return TRAINING if shuffle else None
 
 
-def library_of(loader: Any) -> str | None:
-    """The framework whose loader class has this name."""
-    root = loader.partition(".")[0] if type(loader) is str else None
+def library_of(name: str) -> str | None:
+    """The framework to which the class or function of this full name belongs."""
+    root = name.partition(".")[0]
+    root = _PACKAGES.get(root, root)
     return root if root in FRAMEWORKS else None
 
 

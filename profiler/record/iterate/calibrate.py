@@ -41,8 +41,6 @@ class _IdleSingle:
 
     _auto_collation = True
     _pin_memory = False
-    _dataset = None
-    _num_workers = 1
     _tasks_outstanding = _send_idx = _rcvd_idx = 0
 
     def __init__(self, message: bytes = b"") -> None:
@@ -63,12 +61,9 @@ class _IdleSingle:
 
 
 class _Queue:
-    """An empty queue, or one of a single message, at both ends of a worker."""
+    """A queue of a single message, at both ends of a worker."""
 
     message: Any = (0, [0])
-
-    def qsize(self) -> int:
-        return 0
 
     def get(self) -> Any:
         return 0, [0]
@@ -82,7 +77,7 @@ class _IdleMulti(_IdleSingle):
 
     _worker_result_queue = _Queue()
 
-    def _reset(self, loader: Any, first_iter: bool = False) -> None: ...
+    def _reset(self) -> None: ...
 
     def _process_data(self, data: Any, worker: int) -> Any:
         self._next_index()
@@ -109,7 +104,7 @@ def _best_ns(call: Callable[[], Any], begin: Callable[[], None] = lambda: None) 
 
 def _cost_ns(watched: Any, bare: Any) -> float:
     """What measuring adds to a batch of this iterator."""
-    step = Iteration(Recorder("calibration", {}))
+    step = Iteration(Recorder("calibration", "none", {}, {}))
     lane = Lane(Path(), "calibration", BATCH, Budget(0), lambda text: None)
     lane.buf = bytearray(WINDOW_AT + 2 * _BATCHES * RECORD_BYTES)
     lane.capacity = 2 * _BATCHES
@@ -129,19 +124,19 @@ def _workers_ns() -> tuple[float, float]:
     """ns per batch (in main, in the worker)."""
     from multiprocessing.reduction import ForkingPickler
 
-    from ..transit.worker import IndexQueue, ResultQueue, _Timer
+    from ..transit.worker import _Timer
 
     timer, held = _Timer(0, stateful=False), _Queue()
-    tasks, results = IndexQueue(held, timer), ResultQueue(held, timer)
+    timer.listen(held, held)
 
     def bare() -> Any:
         return ForkingPickler.dumps((0, None))
 
     def wrapped() -> Any:
         timer.timings.detailed = False
-        tasks.get()
+        held.get()
         timer.timings.t_collate = now_ns()
-        results.put((0, None))
+        held.put((0, None))
         return ForkingPickler.dumps(held.message)
 
     in_worker = max(0.0, _best_ns(wrapped) - _best_ns(bare))

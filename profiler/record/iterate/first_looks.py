@@ -34,7 +34,7 @@ def look_at_parts(recorder: Recorder) -> None:
     if not inspection_wanted():
         recorder.reasons["inspection"] = TURNED_OFF
         return
-    loader = recorder.loader() if recorder.loader is not None else None
+    loader = recorder.loader()
     if loader is not None:
         found = recorder.facts["inspection"] = inspect_loader(loader)
         with suppress(Exception):
@@ -46,7 +46,7 @@ class FirstLooks:
     """The looks one iteration still has to take."""
 
     def __init__(self, recorder: Recorder, num_workers: int) -> None:
-        kind = recorder.facts.get("config", {}).get("dataset_kind")
+        kind = recorder.config.get("dataset_kind")
         self._recorder = recorder
         self._workers = num_workers
         self._iterable = kind == "iterable"

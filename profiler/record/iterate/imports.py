@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
+import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
+from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 from ...guard.error_origin import is_ours
 
@@ -23,7 +24,7 @@ def after_import(module: str, call: Callable[[], None]) -> Callable[[], None]:
     return waiter.leave
 
 
-class _Waiter(importlib.abc.MetaPathFinder):
+class _Waiter:
     """Finds one module by the other finders, wraps its loader, and leaves."""
 
     def __init__(self, module: str, call: Callable[[], None]) -> None:
@@ -35,25 +36,17 @@ class _Waiter(importlib.abc.MetaPathFinder):
         with suppress(ValueError):
             sys.meta_path.remove(self)
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
         if fullname != self._module:
             return None
         self.leave()
-        for finder in sys.meta_path:
-            find = getattr(finder, "find_spec", None)
-            spec: importlib.machinery.ModuleSpec | None = (
-                find(fullname, path, target) if find else None
-            )
-            if spec is not None:
-                if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-                    _call_after(spec.loader, self._call)
-                return spec
-        return None
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            _call_after(spec.loader, self._call)
+        return spec
 
 
-def _call_after(loader: importlib.abc.Loader, call: Callable[[], None]) -> None:
+def _call_after(loader: Any, call: Callable[[], None]) -> None:
     original = loader.exec_module
 
     def exec_module(module: ModuleType) -> None:
@@ -72,4 +65,4 @@ def _call_after(loader: importlib.abc.Loader, call: Callable[[], None]) -> None:
                     file=sys.stderr,
                 )
 
-    loader.exec_module = exec_module  # type: ignore[method-assign]
+    loader.exec_module = exec_module

@@ -13,7 +13,6 @@ stays bare, and `gaps` says which figures that costs.
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -21,24 +20,13 @@ from typing import Any
 from ...base import torch_parts
 from ...base.torch_parts import Kind
 from ...guard.error_origin import is_ours
-from ...store.gaps import EVERYTHING, INSIDE_WORKERS, Gap, Place
+from ...store.gaps import EVERYTHING, INSIDE_WORKERS, Gap
 from ..transit import fetchers
 from ..transit.envelope import opening
-from ..transit.worker_target import Target
+from ..transit.worker_target import Target, handed
 from .imports import after_import
 from .iteration import Iteration
-from .iterators import instrumented
-from .running import is_measuring, mark_parts, measured
-
-_handed = threading.local()
-
-
-class WorkerTarget(Target):
-    """Takes the place of its sums from the iterator being made: in the forked child, or when it is
-    pickled."""
-
-    def place(self) -> Place:
-        return getattr(_handed, "place", None)
+from .iterators import instrumented, is_measuring, is_quiet, mark_parts, measured
 
 
 class LoaderKind:
@@ -95,21 +83,19 @@ class LoaderKind:
         if "worker" not in self.gaps:
             first, *inner = self.kind.worker_names
             held = getattr(sys.modules[self.kind.module], first)
-            replaced = _with_replaced(held, inner, WorkerTarget(self.kind))
+            replaced = _with_replaced(held, inner, Target(self.kind))
             cls.__init__ = fetchers.copied(cls.__init__, {first: replaced})
 
     def begin(self, loader: Any, step: Iteration) -> Callable[[Any], Any]:
         """The function that makes the loader's next, measuring iterator, which goes to `made`."""
-        # torch warns of a wrong len() of an iterable dataset in `__next__`, see `instrumented`.
-        quiet = getattr(loader, "_IterableDataset_len_called", None) is not None
         # Workers of two pools at once would write to the same files.
-        place = step.recorder.place_of_probe(step.epoch) if step.alone else None
-        _handed.step, _handed.place = step, place
-        return self._makers[quiet]
+        handed.place = step.recorder.place_of_probe(step.epoch) if step.alone else None
+        handed.step = step
+        return self._makers[is_quiet(loader)]
 
     def made(self, iterator: Any, step: Iteration) -> Any:
         """The iterator, which measures from its first batch on; None if torch raised."""
-        _handed.step = _handed.place = None
+        handed.step = handed.place = None
         return measured(iterator, step, self._finish) if iterator is not None else None
 
     def _finish(self, iterator: Any, step: Iteration) -> None:
@@ -139,7 +125,7 @@ def new(made: type, *args: Any, **kwargs: Any) -> Any:
     iterator: Any = object.__new__(made)
     # Before `__init__`, which draws the first indices, and without a frame of ours around that,
     # where torch warns with `stacklevel=2`.
-    iterator._ls = getattr(_handed, "step", None)
+    iterator._ls = getattr(handed, "step", None)
     return iterator
 
 

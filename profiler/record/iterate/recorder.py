@@ -7,7 +7,6 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...base.clock import now_ns
@@ -43,33 +42,42 @@ class Recorder:
     def __init__(
         self,
         name: str,
-        facts: dict[str, Any],
-        overhead_of: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+        kind: str,
+        config: dict[str, Any],
+        reasons: dict[str, str],
+        overhead_of: Callable[[dict[str, Any]], dict[str, Any]] = lambda config: {},
     ) -> None:
-        """`facts` is the loader's JSON: kind, config, reasons, notes. `overhead_of` returns the
-        cost of recording a loader with such a config, see `calibrate`."""
+        """`overhead_of` returns the cost of recording a loader with such a config, see
+        `calibrate`."""
         self.name = name
-        self.facts = facts
-        self.reasons: dict[str, str] = facts.setdefault("reasons", {})
+        self.kind = kind
+        self.config = config
+        self.reasons = reasons
+        self.facts: dict[str, Any] = {  # the loader's JSON
+            "kind": kind,
+            "config": config,
+            "reasons": reasons,
+            "notes": [],
+        }
         self._overhead_of = overhead_of
         self.instance = 0
         self.enabled = True
         self.signature = ""
         self.use: Use | None = None  # of the latest iteration that was looked at
-        self.loader: Callable[[], Any] | None = None  # a weak reference
+        self.loader: Callable[[], Any] = lambda: None  # a weak reference
         self.slow = True  # the last batch with detail was slow: all batches get it
         self.index = -1  # the loader's number in its session
         self.begun = 0  # iterations in its session
         self._phases: list[str] = []
         self._lock = threading.Lock()
         self._looked_at = True
-        self._may_probe = False
         self.iterated_at: tuple[str, int] | None = None  # file and line of the loop
         self._leave_session()
 
     def _leave_session(self) -> None:
         self.session: sessions.Session | None = None
-        self.fetch_probe: FetchProbe | None = None  # of the batches made in this process
+        # Of the batches made in this process; None if fetches are not sampled.
+        self.fetch_probe: FetchProbe | None = None
         self._epochs: Lane | None = None
         # Who writes to each lane, held weakly: the lane of an iterator that was dropped is free.
         self._lanes: dict[Lane, Callable[[], Iteration | None]] = {}
@@ -80,20 +88,15 @@ class Recorder:
         """Begin an iteration: give `step` its epoch and row. False if nothing can be recorded."""
         if not self.enabled or not sessions.may_open():
             return False
-        session = self.session
-        if (
-            session is None
-            or session is not sessions.current()
-            or self._probe_is_missing(num_workers)
-        ):
+        session, opened = self.session, sessions.current()
+        if session is None or session is not opened:
             # The helper thread has a stack of its own.
             frame = users_frame(sys._getframe(1))
             if frame is not None:
                 self.iterated_at = frame.f_code.co_filename, frame.f_lineno
-            ready = partial(self._ready, num_workers)
             # The little that is done for one of many loaders can be interrupted, and begun again.
-            many = session is None and sessions.loaders() >= LOOKED_AT_LOADERS
-            session = ready() if many else in_helper_thread(ready)
+            many = session is None and opened and opened.loaders >= LOOKED_AT_LOADERS
+            session = self._ready() if many else in_helper_thread(self._ready)
         if session is None:
             return False
         with self._lock:
@@ -129,22 +132,13 @@ class Recorder:
             self._lend(session, step)
         return True
 
-    def _ready(self, num_workers: int) -> sessions.Session | None:
+    def _ready(self) -> sessions.Session | None:
         """The session, with all that this loader needs of it."""
         with self._lock:
             session = sessions.open_session()
-            if session is None:
-                return None
-            if session is not self.session:
+            if session is not None and session is not self.session:
                 self._attach_session(session)
-            if self._probe_is_missing(num_workers):
-                from ..fetch_probe.probe import FetchProbe
-
-                self.fetch_probe = FetchProbe(session.directory / f"looks-{self.index}-m.json")
             return session
-
-    def _probe_is_missing(self, num_workers: int) -> bool:
-        return not num_workers and self.fetch_probe is None and self._may_probe
 
     def _attach_session(self, session: sessions.Session) -> None:
         # Later imports are done here: a handler's error could leave one half done.
@@ -155,8 +149,7 @@ class Recorder:
         session.loaders += 1
         self._epochs = session.lane(f"epochs{self.index}", EPOCH)
         self.begun = 0
-        if self._overhead_of is not None:
-            self.facts["overhead"] = self._overhead_of(self.facts.get("config", {}))
+        self.facts["overhead"] = self._overhead_of(self.config)
         self._looked_at = self.index < LOOKED_AT_LOADERS
         if self._looked_at:
             look_at_parts(self)
@@ -164,27 +157,27 @@ class Recorder:
                 session.note_sources()
         else:
             self.reasons["inspection"] = TOO_MANY
-        self._may_probe = self._allows_probe()
-        session.note_ranks(self.facts.get("config"))
+        self.fetch_probe = self._probe_of(session)
+        session.note_ranks(self.config)
         session.recorders.append(self)
         self.session = session
         self.write()
 
-    def _allows_probe(self) -> bool:
-        if self.facts.get("kind") != "dataloader":
-            return False
+    def _probe_of(self, session: sessions.Session) -> FetchProbe | None:
+        if self.kind != "dataloader":
+            return None
         off = os.environ.get(PROBE_VARIABLE, "").strip() == "0"
         if off or not self._looked_at:
             self.reasons["looks"] = PROBE_TURNED_OFF if off else TOO_MANY
-            return False
-        from ..fetch_probe import probe  # noqa: F401  here, and not in each worker forked later
+            return None
+        from ..fetch_probe.probe import FetchProbe  # here, and not in each worker forked later
 
-        return True
+        return FetchProbe(session.directory / f"looks-{self.index}-m.json")
 
     def place_of_probe(self, epoch: int) -> tuple[str, int, int] | None:
         """(session's folder, loader, epoch) for workers that sample their fetches, None if they
         may not."""
-        if self.session is None or not self._may_probe:
+        if self.session is None or self.fetch_probe is None:
             return None
         return str(self.session.directory), self.index, epoch
 
@@ -222,27 +215,23 @@ class Recorder:
         self._lanes[lane] = weakref.ref(step)
         step.take(lane)
 
-    def _own_lanes(self) -> list[Lane]:
-        return [*self._lanes, *([self._epochs] if self._epochs is not None else [])]
-
     # Facts.
 
     def write(self) -> None:
         """Write the loader's facts to the run directory."""
         if self.session is not None:
-            self.session.write_loader(
-                self.index, {"index": self.index, "name": self.name, **self.facts}
-            )
+            facts = {"index": self.index, "name": self.name, **self.facts}
+            self.session.write(f"loader{self.index}.json", facts)
 
     def note_use(self) -> None:
         """Record what this loader is iterated over for, and where first."""
         if self.begun >= LOOKED_AT_EPOCHS:
             return
-        config = self.facts.setdefault("config", {})
+        config = self.config
         use = self.use = use_now(config.get("shuffle"))
         if use.phase and use.phase not in self._phases:
             self._phases.append(use.phase)
-        framework = use.framework or library_of(config.get("loader"))
+        framework = use.framework or library_of(config.get("loader") or "")
         known: dict[str, Any] = {
             "phase": joined(self._phases),
             "place": config.get("place") or use.place,
@@ -287,18 +276,7 @@ class Recorder:
     def abandon(self) -> None:
         """In a forked child: leave the parent's session untouched."""
         self._lock = threading.Lock()
-        for lane in self._own_lanes():
-            lane.abandon("forked")
+        for lane in (*self._lanes, self._epochs):
+            if lane is not None:
+                lane.abandon("forked")
         self._leave_session()
-
-    def close(self) -> None:
-        """Stop recording into this session."""
-        from ..device.step_log import read_logs
-
-        read_logs(closing=self)
-        with self._lock:
-            for lane in self._own_lanes():
-                lane.close()
-            if self.fetch_probe is not None:
-                self.fetch_probe.close()
-            self._leave_session()

@@ -13,8 +13,7 @@ from typing import Any
 
 from ...guard.error_origin import is_ours
 from ...guard.static_access import class_name, short_name
-from ..inspect.describe import describe_loader
-from ..inspect.loader_origin import same_data
+from ..inspect.describe import describe_loader, same_data
 from ..inspect.making_place import made_here, making_of
 from ..inspect.samplers import own_of
 from ..inspect.uses import Use, use_now
@@ -68,9 +67,8 @@ class Registry:
         if recorder is not None and recorder.enabled:
             recorder.instance += 1  # the same loader, built again
         else:
-            recorder = self.recorder(
-                name or self._fresh_name(loader), "dataloader", config, reasons
-            )
+            name = name or self._fresh_name(loader)
+            recorder = Recorder(name, "dataloader", config, reasons, overhead_of)
             recorder.facts["made"] = making_of(loader) or {
                 **(made_here() if not iterating else {}),
                 "watched": not iterating,
@@ -93,13 +91,7 @@ class Registry:
         kind = class_name(type(iterable)).rpartition(".")[2]
         config = {"loader": kind, "made_by": package}
         name = name or self._fresh_name(iterable)
-        return self.recorder(name, "iterable", config, dict.fromkeys(stages, why))
-
-    def recorder(
-        self, name: str, kind: str, config: dict[str, Any], reasons: dict[str, str]
-    ) -> Recorder:
-        facts = {"kind": kind, "config": config, "reasons": reasons, "notes": []}
-        return Recorder(name, facts, overhead_of)
+        return Recorder(name, "iterable", config, dict.fromkeys(stages, why), overhead_of)
 
     def forget(self, chosen: Callable[[Watched], bool]) -> list[Recorder]:
         """Stop recording these loaders; returns their recorders."""
@@ -146,8 +138,7 @@ class Registry:
         entry = self.watched.pop(key, None)
         if entry is None or not entry.recorder.enabled:
             return
-        newest = entry.recorder.loader
-        if newest is None or newest() is None:  # else it was built again, and that one exists
+        if entry.recorder.loader() is None:  # else it was built again, and that one exists
             self._retired[entry.recorder.signature] = entry.recorder
             if len(self._retired) > MAX_RETIRED:
                 del self._retired[next(iter(self._retired))]

@@ -19,12 +19,13 @@ from ...native.form import hooks
 from ..inspect.making_place import note_makings
 from ..session import session as sessions
 from . import foreign
+from .calibrate import overhead_of
 from .iteration import Iteration, begun
+from .iterators import instrument_all_running, instrument_running, release
 from .loader_kinds import KINDS, LoaderKind, kind_that_makes
 from .plain import WatchedIterable
 from .recorder import Recorder
 from .registry import Make, Watched, registry, workers_of
-from .running import instrument_all_running, instrument_running, release
 
 T = TypeVar("T")
 
@@ -140,7 +141,7 @@ def loader_place(loader: Any) -> tuple[Path, int] | None:
 def live_loaders() -> dict[tuple[Path, int], Any]:
     """The recorded DataLoaders that still exist, by their place."""
     entries = list(registry.watched.values())
-    loaders = [each.loader() for each in entries if each.recorder.facts["kind"] == "dataloader"]
+    loaders = [each.loader() for each in entries if each.recorder.kind == "dataloader"]
     places = [(loader_place(loader), loader) for loader in loaders if loader is not None]
     return {place: loader for place, loader in places if place is not None}
 
@@ -203,7 +204,7 @@ def _entry_of(loader: Any) -> Watched:
 def _orphans_recorder(iterator: Any) -> Recorder:
     """For a running iterator whose loader is unknown."""
     config = {"num_workers": iterator._num_workers}
-    return registry.recorder(short_name(iterator._dataset), "dataloader", config, {})
+    return Recorder(short_name(iterator._dataset), "dataloader", config, {}, overhead_of)
 
 
 # The hook.

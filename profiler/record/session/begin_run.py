@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -32,14 +31,14 @@ def begin_run(
     for place in (joined, runs, temporary_runs):
         if place is None:
             continue
-        folder, made = "", None
+        folder: Path | None = None
+        made: Path | None = None
         try:
             if isinstance(place, Path):
-                folder = str(place)
-                directory = _existing(place)
+                folder = directory = place
             else:
-                folder = str(place())
-                directory, new = join_run(Path(folder), argv, os.environ)
+                folder = place()
+                directory, new = join_run(folder, argv, os.environ)
                 made = directory if new else None
             begun = begin(directory)
         except Exception as error:
@@ -47,7 +46,7 @@ def begin_run(
                 shutil.rmtree(made, ignore_errors=True)
             if not is_ours(error):
                 raise
-            wanted = wanted or folder or "the folder of runs"
+            wanted = wanted or str(folder or "the folder of runs")
             why = why or getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
             continue
         instead = f"{wanted} cannot be written ({why}); recording to {directory} instead"
@@ -56,9 +55,3 @@ def begin_run(
         f"nothing is recorded: no run directory can be made in {wanted} ({why}); set "
         "LOADERSCOPE_DIR to a writable folder"
     )
-
-
-def _existing(directory: Path) -> Path:
-    if not directory.is_dir():
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(directory))
-    return directory

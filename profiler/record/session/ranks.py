@@ -62,11 +62,10 @@ def ranks(
 def group_of_process() -> tuple[int, int] | None:
     """(rank, world) in torch.distributed's default group, None if there is none. Imports
     nothing."""
-    names = ("is_initialized", "get_rank", "get_world_size")
-    ready, rank, world = map(loaded("torch.distributed").get, names)
-    if ready is None or rank is None or world is None or ready() is not True:
+    distributed = loaded("torch.distributed")
+    if distributed.get("is_initialized", bool)() is not True:
         return None
-    found = rank(), world()
+    found = distributed["get_rank"](), distributed["get_world_size"]()
     return found if _plausible(*found) else None
 
 

@@ -58,9 +58,6 @@ class _Process:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.reset()
-
-    def reset(self) -> None:
         self.session: Session | None = None
         self.failed = False  # no folder could be made
         self.run_directory: Path | None = None  # kept for forked children, who join the same run
@@ -106,11 +103,7 @@ class Session:
             raise
 
     def lane(self, name: str, schema: Any) -> Lane:
-        given = self.directory, name, schema, self.budget, tell
-        return Lane(*given, trimmed=True, arena=self.arena)
-
-    def write_loader(self, index: int, facts: dict[str, Any]) -> None:
-        self._write(f"loader{index}.json", {"format": FORMAT, **facts})
+        return Lane(self.directory, name, schema, self.budget, tell, True, self.arena)
 
     def note_sources(self) -> None:
         """Record the user's source files that were imported since the last call."""
@@ -118,8 +111,8 @@ class Session:
         if found:
             self._sources.update(found)
             with forgiving(OSError):
-                facts = {"format": FORMAT, "cwd": os.getcwd(), "module": module_run()}
-                self._write(SOURCES, {**facts, "files": self._sources})
+                about = {"cwd": os.getcwd(), "module": module_run()}
+                self.write(SOURCES, {**about, "files": self._sources})
 
     def note_sampler(self, sampler: Started) -> None:
         """Record why there is no system lane, or allow the sampler to read this process's
@@ -179,11 +172,13 @@ class Session:
         """Record facts of this process that became known, or have changed."""
         if any(self.facts.get(name) != value for name, value in facts.items()):
             self.facts.update(facts)
-            self._write("process.json", self.facts)
+            self.write("process.json", self.facts)
 
-    def _write(self, name: str, facts: dict[str, Any]) -> None:
+    def write(self, name: str, facts: dict[str, Any]) -> None:
+        """Write a JSON file of this process."""
+        text = json.dumps({"format": FORMAT, **facts}, default=str)
         with forgiving(OSError):
-            write_atomically(self.directory / name, json.dumps(facts, default=str))
+            write_atomically(self.directory / name, text)
 
     def _recording_processes(self) -> int:
         """Counted once a second at most, since there may be thousands of lanes."""
@@ -199,11 +194,6 @@ class Session:
 def current() -> Session | None:
     """The open session of this process."""
     return _process.session
-
-
-def loaders() -> int:
-    """The number of loaders in the open session."""
-    return _process.session.loaders if _process.session is not None else 0
 
 
 def open_session() -> Session | None:
@@ -229,20 +219,6 @@ def take_no_stacks() -> None:
     _process.no_stacks = True
     if _process.session is not None:
         _process.session.update(stacks="off")
-
-
-def close_session() -> None:
-    """End this process's recording: the next loop opens a new run."""
-    session = _process.session
-    _process.reset()
-    if session is not None:
-        for recorder in list(session.recorders):
-            recorder.close()
-        session.workers.close()
-        session.finish()
-        if session.arena is not None:
-            session.arena.close()
-        atexit.unregister(session.finish_at_exit)
 
 
 def flush(run_directory: Path | None = None) -> None:

@@ -49,11 +49,11 @@ def start_sampler(run_directory: Path) -> Started:
             return Started(
                 _pid_in(directory), keeper=directory if (directory / SOCKET_NAME).exists() else None
             )
-        pid, keeps = _launch(run_directory, directory)
-        if pid is not None:
+        started = _launch(run_directory, directory)
+        if started.pid is not None:
             with suppress(OSError):
-                (directory / _PID_FILE).write_text(str(pid))
-        return Started(pid, keeper=directory if keeps else None)
+                (directory / _PID_FILE).write_text(str(started.pid))
+        return started
     except Exception as error:
         return Started(reason=f"the system sampler did not start: {type(error).__name__}: {error}")
 
@@ -117,11 +117,8 @@ def why_not_kept() -> str:
     return ""
 
 
-def _launch(run_directory: Path, directory: Path) -> tuple[int | None, bool]:
-    """Start the sampler as nobody's child, so that the training code never sees it.
-
-    Returns its process id, None if unknown, and whether it keeps the memory of processes.
-    """
+def _launch(run_directory: Path, directory: Path) -> Started:
+    """Start the sampler as nobody's child, so that the training code never sees it."""
     if not sys.executable:
         raise OSError(errno.ENOENT, "this process does not know its own Python")
     listening = _keeper_socket(directory)
@@ -132,7 +129,8 @@ def _launch(run_directory: Path, directory: Path) -> tuple[int | None, bool]:
         environment = [f"{name}={value}" for name, value in _environment().items()]
         fd = -1 if listening is None else listening.fileno()
         command, variables = (tuple(map(os.fsencode, each)) for each in (argv, environment))
-        return spawn(command, variables, fd, adopts_orphans()), fd >= 0
+        pid = spawn(command, variables, fd, adopts_orphans())
+        return Started(pid, keeper=directory if listening is not None else None)
     except (ImportError, AttributeError):  # installed without a C compiler, or another processor
         pass
     finally:
@@ -140,7 +138,7 @@ def _launch(run_directory: Path, directory: Path) -> tuple[int | None, bool]:
             listening.close()
     with suppress(OSError):
         os.unlink(directory / SOCKET_NAME)
-    return _launch_by_shell(_command(run_directory, directory, None)), False
+    return Started(_launch_by_shell(_command(run_directory, directory, None)))
 
 
 def _launch_by_shell(command: list[str]) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...guard.static_access import in_class
@@ -20,11 +20,11 @@ from ...native.form import BatchTimings, hooks
 class TimedIndices(list[Any]):
     """A batch's indices. Iterating over them notes the time of each request, and the end."""
 
-    stamps: list[int]
+    stamps: Sequence[int] = ()
 
     def __iter__(self) -> Iterator[Any]:
-        self.stamps = []
-        return hooks.Stamping(self, self.stamps)
+        stamps = self.stamps = list[int]()
+        return hooks.Stamping(self, stamps)
 
 
 def fetched_one_by_one(dataset: Any, auto_collation: bool) -> bool:
@@ -45,11 +45,7 @@ def fetched_one_by_one(dataset: Any, auto_collation: bool) -> bool:
 
 def with_stamps(index: Any) -> Any:
     """A plain list of indices, timed; any other object unchanged."""
-    if type(index) is not list:
-        return index
-    timed = TimedIndices(index)
-    timed.stamps = []
-    return timed
+    return TimedIndices(index) if type(index) is list else index
 
 
 def sample_times(timed: Any) -> tuple[float, float, float]:

@@ -1,8 +1,8 @@
 """Inside a DataLoader worker: torch's own worker loop, between two queues that read the clock.
 
-`prepared` replaces three arguments of the loop: an index queue notes when a task arrives, a result
-queue puts batches into envelopes, and fetchers mark where collate begins. The data set is only
-reached through the fetcher, since torch frees it when the loop ends.
+`prepared` replaces two methods of this process's queues: `get` notes when a task arrives, and `put`
+puts batches into envelopes. Fetchers mark where collate begins. The data set is only reached
+through the fetcher, since torch frees it when the loop ends.
 """
 
 from __future__ import annotations
@@ -34,45 +34,39 @@ if TYPE_CHECKING:
 _NO_SAMPLES = (float("nan"),) * 3
 
 
-def prepared(
-    loop: Callable[..., None], args: tuple[Any, ...], place: Place
-) -> tuple[tuple[Any, ...], Callable[[], None]]:
-    """(the arguments for torch's loop, what to call at its end)."""
+def prepared(loop: Callable[..., None], args: tuple[Any, ...], place: Place) -> Callable[[], None]:
+    """Have torch's loop measure with these arguments. Returns what to call at its end."""
     try:
         from ..session.session import leave_worker_alone
 
         leave_worker_alone()
         allow_as_told()
-        return _instrument(loop, args, place)
+        return _instrument(loop, args, place).close
     except Exception as error:
         if not is_ours(error):
             raise
         tell_from_worker(place, error)
-    return args, lambda: None
+    return lambda: None
 
 
-def _instrument(
-    loop: Callable[..., None], args: tuple[Any, ...], place: Place
-) -> tuple[tuple[Any, ...], Callable[[], None]]:
-    roles = torch_parts.loop_roles(loop)
-    timer = _Timer(int(args[roles.worker]), roles.stateful)
+def _instrument(loop: Callable[..., None], args: tuple[Any, ...], place: Place) -> _Timer:
+    given = torch_parts.loop_parts(loop, *args)
+    timer = _Timer(int(given[torch_parts.WORKER]), torch_parts.STATE in given)
     if place is not None:
         from ..fetch_probe.probe import FetchProbe
 
         folder, loader, epoch = place
         file = Path(folder) / f"looks-{loader}-w{timer.worker}.json"
         timer.probe = FetchProbe(file, epoch, in_worker=True)
-    given = list(args)
-    tasks = given[roles.index_queue] = IndexQueue(args[roles.index_queue], timer)
-    results = given[roles.result_queue] = ResultQueue(args[roles.result_queue], timer)
+    tasks, results = given[torch_parts.TASKS], given[torch_parts.BATCHES]
+    timer.listen(tasks, results)
 
     def go_on_bare(error: Exception) -> None:
-        tasks.be_plain()
-        results.be_plain()
+        del tasks.get, results.put
         tell_from_worker(place, error)
 
     _mark_fetchers_of(loop, timer, go_on_bare)
-    return tuple(given), timer.probe.close if timer.probe is not None else lambda: None
+    return timer
 
 
 def _mark_fetchers_of(
@@ -105,13 +99,62 @@ class _Timer:
 
     def __init__(self, worker: int, stateful: bool) -> None:
         self.worker = worker
-        self.stateful = stateful  # torchdata's messages hold a flag or a state beside the batch
+        self.stateful = stateful
         self.pid = os.getpid()
         self.timings = BatchTimings()
         self.indices: Any = None
         self.one_by_one = self.auto_collation = True
         self.probe: FetchProbe | None = None
         self._fetcher: Callable[[], Any] | None = None  # a weak reference
+        self._signals = torch_parts.worker_signals()
+
+    def listen(self, tasks: Any, results: Any) -> None:
+        """Have these queues, of this process alone, read the clock. Messages are `(task, indices)`
+        and `(task, batch)`; torchdata's are `(task, (indices, snapshot))` and `(task, (batch,
+        worker, state))`."""
+        get, put, send = tasks.get, results.put, getattr(results, "_send_bytes", None)
+
+        def take(*args: Any, **kwargs: Any) -> Any:
+            message = get(*args, **kwargs)
+            if _is_task(message):
+                task, content = message
+                return task, (self.begin(content[0]), *content[1:])
+            return message
+
+        def put_carefully(message: Any, *args: Any, **kwargs: Any) -> Any:
+            if _is_task(message):
+                task, content = message
+                if not self.stateful:
+                    message = task, self._wrapped(task, content)
+                elif type(content) is tuple:  # not the acknowledgement of a start
+                    message = task, (self._wrapped(task, content[0]), *content[1:])
+            result = put(message, *args, **kwargs)
+            if self.probe is not None:
+                self.probe.settle()
+            return result
+
+        if not self.stateful:
+            take = hooks.taking(get, self.timings, self.begin)
+            who = (self.pid, self.worker, *self._signals)
+            put_carefully = hooks.putting(put, self.timings, put_carefully, who)
+        if send is not None:  # the feeder thread receives it when it starts, at the first put
+            results._send_bytes = sender(send)
+        tasks.get, results.put = take, put_carefully
+
+    def _wrapped(self, task: int, batch: Any) -> Any:
+        if is_one_of(type(batch), self._signals):
+            if self.probe is not None:
+                self.probe.abandon()
+            clean_wrapper(batch)
+            return batch
+        with forgiving():  # a failure of ours must never cost a batch
+            return self.end(task, batch)
+        return batch
+
+    def close(self) -> None:
+        """The loop has ended."""
+        if self.probe is not None:
+            self.probe.close()
 
     def fetcher_made(self, fetcher: Any) -> Any:
         """The worker will use this fetcher; returns it."""
@@ -176,72 +219,5 @@ class _Timer:
         return wrap(batch, times)
 
 
-class _Queue:
-    """A queue that passes everything else on to the real one."""
-
-    def __init__(self, real: Any, timer: _Timer) -> None:
-        self._real = real
-        self._timer = timer
-
-    def be_plain(self) -> None:
-        """From now on, pass on everything."""
-        self.get, self.put = self._real.get, self._real.put
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
-
-
 def _is_task(message: Any) -> bool:
     return type(message) is tuple and len(message) == 2 and type(message[0]) is int
-
-
-class IndexQueue(_Queue):
-    """The queue of tasks: `(task, indices)`, or `(task, (indices, snapshot))` from torchdata."""
-
-    def __init__(self, real: Any, timer: _Timer) -> None:
-        super().__init__(real, timer)
-        if not timer.stateful:
-            self.get = hooks.taking(real.get, timer.timings, timer.begin)  # type: ignore[method-assign]
-
-    def get(self, *args: Any, **kwargs: Any) -> Any:
-        message = self._real.get(*args, **kwargs)
-        if _is_task(message):
-            task, content = message
-            return task, (self._timer.begin(content[0]), *content[1:])
-        return message
-
-
-class ResultQueue(_Queue):
-    """The queue of batches: `(task, batch)`, or `(task, (batch, worker, state))` from torchdata."""
-
-    def __init__(self, real: Any, timer: _Timer) -> None:
-        super().__init__(real, timer)
-        self._signals = torch_parts.worker_signals()
-        # The feeder thread receives `_send_bytes` when it starts, at the first put.
-        if hasattr(real, "_send_bytes"):
-            real._send_bytes = sender(real._send_bytes)
-        if not timer.stateful:
-            who = (timer.pid, timer.worker, *self._signals)
-            self.put = hooks.putting(real.put, timer.timings, self.put, who)  # type: ignore[method-assign]
-
-    def put(self, message: Any, *args: Any, **kwargs: Any) -> Any:
-        if _is_task(message):
-            task, content = message
-            if not self._timer.stateful:
-                message = task, self._wrapped(task, content)
-            elif type(content) is tuple:  # not the acknowledgement of a start
-                message = task, (self._wrapped(task, content[0]), *content[1:])
-        result = self._real.put(message, *args, **kwargs)
-        if self._timer.probe is not None:
-            self._timer.probe.settle()
-        return result
-
-    def _wrapped(self, task: int, batch: Any) -> Any:
-        if is_one_of(type(batch), self._signals):
-            if self._timer.probe is not None:
-                self._timer.probe.abandon()
-            clean_wrapper(batch)
-            return batch
-        with forgiving():  # a failure of ours must never cost a batch
-            return self._timer.end(task, batch)
-        return batch

@@ -23,7 +23,7 @@ def test_every_field_is_written_where_it_is_read():
         for first in range(len(names)):
             for last in range(first, len(names)):
                 try:
-                    part = Part(schema, names[first], names[last])
+                    part = Part(names[first], names[last], schema)
                 except ValueError:
                     continue  # with a gap, where one struct would write other places
                 record = bytearray(b"\x77" * (16 + schema.size))
@@ -39,10 +39,9 @@ def test_every_field_is_written_where_it_is_read():
 
 
 def test_fields_with_a_gap_between_them_are_refused():
+    """The first is half of eight bytes, the second begins the next eight."""
     with pytest.raises(ValueError, match="as one struct does"):
-        Part(
-            BATCH, "epoch", "compute_ns"
-        )  # the first is half of eight bytes, the second begins the next eight
+        Part("epoch", "compute_ns")
 
 
 def test_what_every_batch_writes_costs_no_call_of_ours():

@@ -84,7 +84,7 @@ def stepping(house, answers, records=1000):
     on_end, on_failure = house.iterators.on_end, house.iterators.on_failure
     hook = house.form.hooks.stepping(Idle.__next__, on_end, on_failure)
     iterator = type("Stepped", (Idle,), {"__next__": hook})(answers)
-    step = house.iteration.Iteration(house.recorder.Recorder("test", {}))
+    step = house.iteration.Iteration(house.recorder.Recorder("test", "none", {}, {}))
     step.take(lane_of(house, records))
     step.detailed = step.special = False
     iterator._ls = step
@@ -294,7 +294,7 @@ def repeated(house, times):
             self.message = message
 
     held, timer = Held(), house.worker._Timer(0, stateful=False)
-    tasks, results = house.worker.IndexQueue(held, timer), house.worker.ResultQueue(held, timer)
+    timer.listen(held, held)
     send = house.envelope.sender(len)
     for _ in range(times):
         iterator, step = stepping(house, iter([object(), ValueError("bad"), object()]))
@@ -305,8 +305,8 @@ def repeated(house, times):
         step.lane.close()
         list(house.fetchers.TimedIndices([object()] * 3))
         timer.timings.detailed = False
-        tasks.get()
-        results.put((5, object()))
+        held.get()
+        held.put((5, object()))
         send(memoryview(bytearray(b"x" * 300 + held.message[1][2] + b"end")))
         found = house.envelope.unwrap(held.message[1], 7)
         assert type(found) is house.envelope.Envelope

@@ -28,28 +28,15 @@ BATCHES = -(-ROWS // BATCH_SIZE)
 
 # What is known before: the same in both forms, value by value.
 KNOWN = (
-    "seq",
-    "samples",
-    "epoch",
-    "task",
-    "worker",
-    "flags",
-    "digest",
+    *("seq", "samples", "epoch", "task", "worker", "flags", "digest"),
     *(field.name for field in BATCH.fields if field.name.startswith("h2d_")),
-    "compute_device_ns",
-    "stall_ns",
+    *("compute_device_ns", "stall_ns"),
 )
 OF_THE_ORDER = ("seq", "samples", "worker", "compute_ns", "digest")  # in which the batches come
 # Which are looked at in detail depends on how long they took: measured in both, or in neither.
 DETAIL = (
-    "fetch_cpu_ns",
-    "collate_cpu_ns",
-    "bytes",
-    "tensors",
-    "own_ns",
-    "sample_min_ns",
-    "sample_median_ns",
-    "sample_max_ns",
+    *("fetch_cpu_ns", "collate_cpu_ns", "bytes", "tensors", "own_ns"),
+    *("sample_min_ns", "sample_median_ns", "sample_max_ns"),
 )
 # Whatever else there is was measured in both, or in neither.
 
@@ -65,12 +52,13 @@ class Slow(torch.utils.data.Dataset[torch.Tensor]):
         return torch.full((4,), float(index))
 
 
+BATCHED = functools.partial(DataLoader, batch_size=BATCH_SIZE)
 MAKE = {
-    "plain": functools.partial(DataLoader, batch_size=BATCH_SIZE),
-    "pinned": functools.partial(DataLoader, batch_size=BATCH_SIZE, pin_memory=True),
-    "any order": functools.partial(DataLoader, batch_size=BATCH_SIZE, in_order=False),
+    "plain": BATCHED,
+    "pinned": functools.partial(BATCHED, pin_memory=True),
+    "any order": functools.partial(BATCHED, in_order=False),
     "stateful": functools.partial(StatefulDataLoader, batch_size=BATCH_SIZE),
-    "unbatched": functools.partial(DataLoader, batch_size=None),
+    "unbatched": functools.partial(BATCHED, batch_size=None),
 }
 
 
@@ -208,7 +196,7 @@ def test_a_received_record_field_by_field(form, pins, in_order):
         lane = lanes.Lane(Path(), "test", BATCH, lanes.Budget(0), pytest.fail)
         lane.buf, lane.capacity = bytearray(lanes.WINDOW_AT) + bytearray(BATCH.blank * 3), 3
         step = iterator._ls = imported("profiler.record.iterate.iteration").Iteration(
-            recorder.Recorder("test", {})
+            recorder.Recorder("test", "none", {}, {})
         )
         step.take(lane)
         step.detailed = step.special = step.looks = None
@@ -217,48 +205,20 @@ def test_a_received_record_field_by_field(form, pins, in_order):
         assert [next(iterator), next(iterator), next(iterator)] == ["batch", "batch", "bare"]
         assert arrived.payload is None and list(step.drawn) == [9] and step.drawn[9][1] == 3
         first, second, bare = np.frombuffer(lane.buf[lanes.WINDOW_AT :], dtype=dtype())
-    known = dict.fromkeys(first.dtype.names, -1) | {
-        "seq": 1,
-        "index_ns": 44,
-        "fetch_ns": 200,
-        "collate_ns": 30,
-        "samples": 3,
-        "epoch": 5,
-        "t_fetch_ns": 1000,
-        "pack_ns": 55,
-        "queued_ns": 0,
-        "unpack_ns": 70,
-        "pin_ns": 80 if pins else -1,
-        "pickled_bytes": 640,
-        "task": 7,
-        "worker_pid": 4321,
-        "worker": 1,
-        "outstanding": 4,
-        "ready": 2 + 3 * pins + 3 * in_order,
-        "fetch_cpu_ns": 150,
-        "collate_cpu_ns": 25,
-        "bytes": 4096,
-        "tensors": 3,
-        "own_ns": math.nan,
-        "sample_min_ns": 1.5,
-        "sample_median_ns": 2.5,
-        "sample_max_ns": 3.5,
-    }
-    assert fields(first) == known
-    again = {
-        "seq": 2,
-        "index_ns": -1,
-        "samples": -1,
-        "pack_ns": -1,
-        "queued_ns": -1,
-        "pin_ns": -1,
-        "pickled_bytes": -1,
-        "ready": 3 * pins + 3 * in_order,
-    }
-    assert fields(second) == known | again
-    nothing = dict.fromkeys(known, -1) | {
-        name: math.nan for name in known if first[name].dtype.kind == "f"
-    }
+    known = dict.fromkeys(first.dtype.names, -1)
+    known |= {"seq": 1, "epoch": 5, "index_ns": 44, "samples": 3, "own_ns": math.nan}
+    known |= {"task": 7, "worker_pid": 4321, "worker": 1, "t_fetch_ns": 1000, "fetch_ns": 200}
+    known |= {"collate_ns": 30, "fetch_cpu_ns": 150, "collate_cpu_ns": 25}
+    known |= {"bytes": 4096, "tensors": 3, "pickled_bytes": 640, "outstanding": 4}
+    known |= {"sample_min_ns": 1.5, "sample_median_ns": 2.5, "sample_max_ns": 3.5}
+    known |= {"pack_ns": 55, "queued_ns": 0, "unpack_ns": 70, "pin_ns": 80 if pins else -1}
+    early = 3 * pins + 3 * in_order
+    assert fields(first) == known | {"ready": 2 + early}
+    unsent = dict.fromkeys(("pack_ns", "queued_ns", "pin_ns", "pickled_bytes"), -1)
+    again = {"seq": 2, "index_ns": -1, "samples": -1, "ready": early}
+    assert fields(second) == known | unsent | again
+    floats = (name for name in known if first[name].dtype.kind == "f")
+    nothing = dict.fromkeys(known, -1) | dict.fromkeys(floats, math.nan)
     assert fields(bare) == nothing | {"seq": 3, "epoch": 5}
 
 

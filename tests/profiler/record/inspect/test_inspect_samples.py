@@ -11,9 +11,11 @@ import loaderscope
 from loaderscope.profiler.record.inspect.inspect_samples import inspect_samples
 from loaderscope.profiler.store.sampled_fetches import SampleField
 
+field = SampleField
 
-def field(path, kind, name, *more, alike=True):
-    return SampleField(path, kind, name, *more, alike=alike)
+
+def unlike(*facts):
+    return SampleField(*facts, alike=False)
 
 
 class Own(torch.Tensor):
@@ -22,34 +24,21 @@ class Own(torch.Tensor):
         raise AssertionError("never called")
 
 
-FLOATS = field("", "tensor", "torch.Tensor", "float32", (2,))
+FLOATS = ("float32", (2,))
+PAIR = [np.zeros((2, 2)), np.zeros((2, 2), np.float32)]
+NUMBERED = [field("[0]", "number", "int"), unlike("[1]", "mixed", "")]
 
 
 @pytest.mark.parametrize(
     ("samples", "fields"),
     [
-        ([torch.zeros(2)] * 3, [FLOATS]),
-        (
-            [torch.zeros(k) for k in range(3)],
-            [field("", "tensor", "torch.Tensor", "float32", None, alike=False)],
-        ),
-        (
-            [np.zeros((2, 2)), np.zeros((2, 2), np.float32)],
-            [field("", "ndarray", "numpy.ndarray", None, (2, 2), alike=False)],
-        ),
-        (
-            [(1, "a"), (2, None)],
-            [field("[0]", "number", "int"), field("[1]", "mixed", "", alike=False)],
-        ),
-        (
-            [{"x": 1.0}, {}],
-            [field("['x']", "mixed", "", alike=False), field("", "mixed", "", alike=False)],
-        ),
+        ([torch.zeros(2)] * 3, [field("", "tensor", "torch.Tensor", *FLOATS)]),
+        ([torch.zeros(k) for k in range(3)], [unlike("", "tensor", "torch.Tensor", "float32")]),
+        (PAIR, [unlike("", "ndarray", "numpy.ndarray", None, (2, 2))]),
+        ([(1, "a"), (2, None)], NUMBERED),
+        ([{"x": 1.0}, {}], [unlike("['x']", "mixed", ""), unlike("", "mixed", "")]),
         ([{}, {}], [field("", "other", "dict")]),
-        (
-            [torch.zeros(2).as_subclass(Own)],
-            [field("", "tensor", f"{__name__}.Own", "float32", (2,))],
-        ),
+        ([torch.zeros(2).as_subclass(Own)], [field("", "tensor", f"{__name__}.Own", *FLOATS)]),
         ([object()], [field("", "other", "object")]),
         (torch.zeros(2, 2), []),
         (None, []),
@@ -85,8 +74,8 @@ def test_a_recorded_loader_has_its_samples_described(tmp_path, monkeypatch, work
     assert found == bare * 2
     run = loaderscope.open_run(loaderscope.report(watched).run.path)
     assert list(run.loaders[-1].looks.fields) == [
-        field("['x']", "tensor", "torch.Tensor", "float32", (2,)),
-        field("['ids']", "ndarray", "numpy.ndarray", "int64", None, alike=False),
+        field("['x']", "tensor", "torch.Tensor", *FLOATS),
+        unlike("['ids']", "ndarray", "numpy.ndarray", "int64"),
         field("['name']", "text", "str"),
     ]
     loaderscope.unwatch(watched)

@@ -23,32 +23,14 @@ KEYS = [*Inspection.__struct_fields__, *Part.__struct_fields__, *Leaf.__struct_f
 
 
 def test_everything_arrives(runs_dir):
-    seen = {
-        "dataset": {
-            "type": "train.Pictures",
-            "name": "Pictures",
-            "bases": ["train.Pictures", "torch.utils.data.Dataset"],
-            "file": "train.py",
-            "line": 7,
-            "length": 100,
-            "getitem": ["def __getitem__(self, i):", "    return 1"],
-            "names": ["open"],
-            "attributes": [
-                {"name": "x", "kind": "tensor", "type": "T", "shape": [2, 3], "contiguous": True}
-            ],
-            "children": [{"type": "torch.Subset", "name": "Subset"}],
-        },
-        "structure": "list",
-        "leaves": [
-            {
-                "path": "[0]",
-                "kind": "tensor",
-                "dtype": "float32",
-                "shape": [4],
-                "padding_share": 0.25,
-            }
-        ],
-    }
+    tensor = {"name": "x", "kind": "tensor", "type": "T", "shape": [2, 3], "contiguous": True}
+    dataset = {"type": "train.Pictures", "name": "Pictures", "file": "train.py", "line": 7}
+    dataset |= {"bases": ["train.Pictures", "torch.utils.data.Dataset"], "length": 100}
+    dataset |= {"getitem": ["def __getitem__(self, i):", "    return 1"], "names": ["open"]}
+    dataset |= {"attributes": [tensor], "children": [{"type": "torch.Subset", "name": "Subset"}]}
+    leaf = {"path": "[0]", "kind": "tensor", "dtype": "float32", "shape": [4]}
+    leaves = [leaf | {"padding_share": 0.25}]
+    seen = {"dataset": dataset, "structure": "list", "leaves": leaves}
     run = RunBuilder(runs_dir)
     run.process().loader(loop(3), inspection=seen)
     found = open_run(run.path).loaders[0].inspection

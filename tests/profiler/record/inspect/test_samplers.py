@@ -41,87 +41,48 @@ def told(loader, **expected):
     assert {name: found[name] for name in expected} == expected
 
 
+def over(sampler):
+    return DataLoader(DATA, 8, sampler=sampler)
+
+
+RANDOM = TORCH + "RandomSampler"
+IN_TURN = {"sampler": TORCH + "SequentialSampler", "shuffle": False, "sampler_plain": True}
+DRAWN = {"sampler": RANDOM, "shuffle": True, "sampler_plain": True}
+GIVEN = {"batching": "batch_size", "batch_size": 8, "shuffle": True}
+ODD = {**GIVEN, "sampler": RANDOM, "sampler_plain": False}
+BATCHES = BatchSampler(RandomSampler(DATA), 8, True)
+
+
 @pytest.mark.parametrize(
-    ("loader", "sampler", "batching", "batch_size", "shuffle", "sampler_plain", "sampler_path"),
+    ("loader", "expected"),
     [
-        (DataLoader(DATA), "SequentialSampler", "batch_size", 1, False, True, "sampler"),
+        (DataLoader(DATA), {**IN_TURN, "batching": "batch_size", "batch_size": 1}),
+        (DataLoader(DATA, 8, shuffle=True), {**GIVEN, **DRAWN}),
         (
-            DataLoader(DATA, 8, shuffle=True),
-            "RandomSampler",
-            "batch_size",
-            8,
-            True,
-            True,
-            "sampler",
+            DataLoader(DATA, batch_sampler=BATCHES),
+            {
+                **GIVEN,
+                **DRAWN,
+                "batching": "batch_sampler",
+                "sampler_path": "batch_sampler.sampler",
+            },
         ),
+        (DataLoader(DATA, None), {**IN_TURN, "batching": "none", "batch_size": None}),
         (
-            DataLoader(DATA, batch_sampler=BatchSampler(RandomSampler(DATA), 8, True)),
-            "RandomSampler",
-            "batch_sampler",
-            8,
-            True,
-            True,
-            "batch_sampler.sampler",
+            DataLoader(DATA, None, sampler=BATCHES),
+            {**DRAWN, "batching": "none", "batch_size": None, "sampler_path": "sampler.sampler"},
         ),
+        (over(RandomSampler(DATA, num_samples=5)), ODD),
+        (over(RandomSampler(DATA, generator=torch.Generator())), ODD),
+        (over(RandomSampler(Rows())), ODD),
         (
-            DataLoader(DATA, batch_size=None),
-            "SequentialSampler",
-            "none",
-            None,
-            False,
-            True,
-            "sampler",
-        ),
-        (
-            DataLoader(DATA, batch_size=None, sampler=BatchSampler(RandomSampler(DATA), 8, False)),
-            "RandomSampler",
-            "none",
-            None,
-            True,
-            True,
-            "sampler.sampler",
-        ),
-        (
-            DataLoader(DATA, 8, sampler=RandomSampler(DATA, num_samples=5)),
-            "RandomSampler",
-            "batch_size",
-            8,
-            True,
-            False,
-            "sampler",
-        ),
-        (
-            DataLoader(DATA, 8, sampler=RandomSampler(DATA, generator=torch.Generator())),
-            "RandomSampler",
-            "batch_size",
-            8,
-            True,
-            False,
-            "sampler",
-        ),
-        (
-            DataLoader(DATA, 8, sampler=RandomSampler(Rows())),
-            "RandomSampler",
-            "batch_size",
-            8,
-            True,
-            False,
-            "sampler",
-        ),
-        (
-            DataLoader(DATA, 8, sampler=WeightedRandomSampler([1.0] * 20, 20)),
-            "WeightedRandomSampler",
-            "batch_size",
-            8,
-            True,
-            False,
-            "sampler",
+            over(WeightedRandomSampler([1.0] * 20, 20)),
+            {**ODD, "sampler": TORCH + "WeightedRandomSampler"},
         ),
     ],
 )
-def test_torchs_own(loader, sampler, batching, batch_size, shuffle, sampler_plain, sampler_path):
-    own = {"sampler_plain": sampler_plain, "sampler_path": sampler_path, "batching": batching}
-    told(loader, sampler=TORCH + sampler, batch_size=batch_size, shuffle=shuffle, **own)
+def test_torchs_own(loader, expected):
+    told(loader, **{"sampler_path": "sampler"} | expected)
 
 
 def test_the_last_batch_of_a_batch_sampler():

@@ -7,8 +7,8 @@ from torch.utils.data import DataLoader, IterableDataset, dataloader
 import loaderscope
 from loaderscope.profiler.base.torch_parts import TORCH, TORCHDATA
 from loaderscope.profiler.record.iterate import loader_kinds
+from loaderscope.profiler.record.iterate.iterators import is_measuring
 from loaderscope.profiler.record.iterate.loader_kinds import KINDS, kind_that_makes
-from loaderscope.profiler.record.iterate.running import is_measuring
 
 
 @pytest.fixture(autouse=True)

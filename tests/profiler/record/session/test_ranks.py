@@ -10,12 +10,24 @@ from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
 import loaderscope
+from closing import close_session
 from loaderscope.profiler.record.session import ranks as ranking
 from loaderscope.profiler.record.session import session as sessions
 from loaderscope.profiler.record.session.ranks import Ranks, ranks, share_of_sampler
 from loaderscope.profiler.store.run.run_reader import open_run
 
 SLURM = {"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_LOCALID": "1"}
+OPEN_MPI = [f"OMPI_COMM_WORLD_{name}" for name in ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE")]
+PMI = ["PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"]
+
+
+def slurm(node, tasks):
+    return {**SLURM, "SLURM_NODEID": node, "SLURM_STEP_TASKS_PER_NODE": tasks}
+
+
+def torchs(**given):
+    """RANK and the like, by their names in small letters."""
+    return {name.upper(): str(value) for name, value in given.items()}
 
 
 @pytest.mark.parametrize(
@@ -23,45 +35,25 @@ SLURM = {"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_LOCALID": "1"}
     [
         ({}, Ranks()),
         (
-            {"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"},
+            torchs(rank=3, world_size=8, local_rank=1, local_world_size=2),
             Ranks(3, 8, 1, 2, "environment"),
         ),
         # Lightning's launcher.
+        (torchs(local_rank=1, node_rank=0, world_size=2), Ranks(1, 2, 1, None, "environment")),
         (
-            {"LOCAL_RANK": "1", "NODE_RANK": "0", "WORLD_SIZE": "2"},
-            Ranks(1, 2, 1, None, "environment"),
-        ),
-        (
-            {"LOCAL_RANK": "1", "NODE_RANK": "2", "WORLD_SIZE": "12", "LOCAL_WORLD_SIZE": "4"},
+            torchs(local_rank=1, node_rank=2, world_size=12, local_world_size=4),
             Ranks(9, 12, 1, 4, "environment"),
         ),
-        ({"LOCAL_RANK": "1", "NODE_RANK": "2", "WORLD_SIZE": "12"}, Ranks(None, 12, 1, None)),
-        (
-            {**SLURM, "SLURM_NODEID": "1", "SLURM_STEP_TASKS_PER_NODE": "4(x2)"},
-            Ranks(5, 8, 1, 4, "SLURM"),
-        ),
-        (
-            {**SLURM, "SLURM_NODEID": "2", "SLURM_STEP_TASKS_PER_NODE": "4,2(x2)"},
-            Ranks(5, 8, 1, 2, "SLURM"),
-        ),
+        (torchs(local_rank=1, node_rank=2, world_size=12), Ranks(None, 12, 1, None)),
+        (slurm("1", "4(x2)"), Ranks(5, 8, 1, 4, "SLURM")),
+        (slurm("2", "4,2(x2)"), Ranks(5, 8, 1, 2, "SLURM")),
         # In a batch script, outside of any step, SLURM_PROCID is 0 whatever is started there.
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_LOCALID": "0"}, Ranks()),
         ({"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1", "SLURM_LOCALID": "0"}, Ranks()),
-        (
-            {
-                "OMPI_COMM_WORLD_RANK": "1",
-                "OMPI_COMM_WORLD_SIZE": "4",
-                "OMPI_COMM_WORLD_LOCAL_RANK": "1",
-                "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
-            },
-            Ranks(1, 4, 1, 2, "Open MPI"),
-        ),
-        (
-            {"PMI_RANK": "2", "PMI_SIZE": "4", "MPI_LOCALRANKID": "0", "MPI_LOCALNRANKS": "2"},
-            Ranks(2, 4, 0, 2, "MPI"),
-        ),
+        (dict(zip(OPEN_MPI, "1412", strict=True)), Ranks(1, 4, 1, 2, "Open MPI")),
+        (dict(zip(PMI, "2402", strict=True)), Ranks(2, 4, 0, 2, "MPI")),
         ({"PMI_RANK": "2"}, Ranks()),
-        ({"RANK": "x", "WORLD_SIZE": "-1"}, Ranks()),
+        (torchs(rank="x", world_size=-1), Ranks()),
     ],
 )
 def test_what_launchers_leave_in_the_environment(environ, expected):
@@ -69,17 +61,17 @@ def test_what_launchers_leave_in_the_environment(environ, expected):
 
 
 def test_torch_distributed_knows_better_than_a_sampler_and_that_than_the_environment():
-    told = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
+    told = torchs(rank=0, world_size=1, local_rank=0)
     assert ranks(told, group=(2, 4), sampler=(1, 3)) == Ranks(2, 4, rank_source="torch.distributed")
     assert ranks(told, sampler=(1, 3)) == Ranks(1, 3, rank_source="sampler")
 
 
 def test_a_launcher_tells_the_hosts_part_only_of_the_same_job():
-    told = {**SLURM, "SLURM_NODEID": "1", "SLURM_STEP_TASKS_PER_NODE": "4(x2)"}
+    told = slurm("1", "4(x2)")
     assert ranks(told, group=(5, 8)) == Ranks(5, 8, 1, 4, "torch.distributed")
     assert ranks(told, group=(5, 16)) == Ranks(5, 16, rank_source="torch.distributed")
     # Lightning's second node, whose rank only the group knows.
-    node = {"LOCAL_RANK": "1", "NODE_RANK": "2", "WORLD_SIZE": "12"}
+    node = torchs(local_rank=1, node_rank=2, world_size=12)
     assert ranks(node, group=(9, 12)) == Ranks(9, 12, 1, None, "torch.distributed")
 
 
@@ -106,7 +98,7 @@ def train(say, store):
         if "again" in say:
             list(loader)
             dist.destroy_process_group()
-    sessions.close_session()
+    close_session()
 
 
 @pytest.mark.parametrize(

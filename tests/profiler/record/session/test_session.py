@@ -71,14 +71,6 @@ def test_what_an_error_ended_says_so(error, outcome, runs_dir, monkeypatch):
     assert open_run(opened.run_directory).outcome == outcome
 
 
-def test_after_its_end_the_next_loop_opens_a_run_of_its_own(runs_dir):
-    first = open_one().run_directory
-    session.close_session()
-    assert session.current() is None
-    assert open_one().run_directory != first and open_one() is session.current()
-    assert len(list(runs_dir.glob("2*"))) == 2
-
-
 def test_a_run_named_in_the_environment_is_joined(runs_dir, monkeypatch):
     run = create_run(runs_dir, ["train.py"])
     monkeypatch.setenv(session.RUN_VARIABLE, str(run))

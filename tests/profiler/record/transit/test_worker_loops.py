@@ -53,115 +53,30 @@ def serve(fetcher, index_queue, data_queue, worker_id):
         del data, idx, index, r
 
 
-def with_dataset(
-    dataset_kind,
-    dataset,
-    index_queue,
-    data_queue,
-    done_event,
-    auto_collation,
-    collate_fn,
-    drop_last,
-    base_seed,
-    init_fn,
-    worker_id,
-    num_workers,
-    persistent_workers,
-    shared_seed,
-):
+def with_dataset(dataset_kind, dataset, index_queue, data_queue, collate_fn, worker_id):
     """torch 2.4 to 2.13."""
-    fetcher = _DatasetKind.create_fetcher(
-        dataset_kind, dataset, auto_collation, collate_fn, drop_last
-    )
+    fetcher = _DatasetKind.create_fetcher(dataset_kind, dataset, True, collate_fn, False)
     serve(fetcher, index_queue, data_queue, worker_id)
 
 
-def with_holder(
-    dataset_kind,
-    dataset_holder,
-    index_queue,
-    data_queue,
-    done_event,
-    auto_collation,
-    collate_fn,
-    drop_last,
-    base_seed,
-    init_fn,
-    worker_id,
-    num_workers,
-    persistent_workers,
-    shared_seed,
-):
+def with_holder(dataset_kind, dataset_holder, index_queue, data_queue, collate_fn, worker_id):
     """torch 2.14 and later: the list is emptied, so that nobody but the loop has the data set."""
     dataset = dataset_holder.pop()
-    fetcher = _DatasetKind.create_fetcher(
-        dataset_kind, dataset, auto_collation, collate_fn, drop_last
-    )
+    fetcher = _DatasetKind.create_fetcher(dataset_kind, dataset, True, collate_fn, False)
     serve(fetcher, index_queue, data_queue, worker_id)
 
 
-def with_state(
-    dataset_kind,
-    dataset,
-    index_queue,
-    data_queue,
-    done_event,
-    auto_collation,
-    collate_fn,
-    drop_last,
-    base_seed,
-    init_fn,
-    worker_id,
-    num_workers,
-    persistent_workers,
-    shared_seed,
-    worker_state,
-):
+def with_state(dataset_kind, dataset, index_queue, data_queue, collate_fn, worker_id, worker_state):
     """torchdata's: a request for a snapshot goes in, a state comes out beside the batch."""
-    fetcher = _DatasetKind.create_fetcher(
-        dataset_kind, dataset, auto_collation, collate_fn, drop_last
-    )
-    while True:
-        r = index_queue.get(timeout=5)
-        if r is None:
-            break
+    fetcher = _DatasetKind.create_fetcher(dataset_kind, dataset, True, collate_fn, False)
+    while (r := index_queue.get(timeout=5)) is not None:
         idx, (index, _snapshot) = r
         data_queue.put((idx, (fetcher.fetch(index), worker_id, None)))
 
 
-def without_names(
-    dataset_kind,
-    source,
-    tasks,
-    results,
-    done_event,
-    auto_collation,
-    collate_fn,
-    drop_last,
-    base_seed,
-    init_fn,
-    rank,
-    num_workers,
-    persistent_workers,
-    shared_seed,
-):
+def without_names(dataset_kind, source, tasks, results, collate_fn, rank):
     """No torch's yet: the parts under other names."""
-    with_dataset(
-        dataset_kind,
-        source,
-        tasks,
-        results,
-        done_event,
-        auto_collation,
-        collate_fn,
-        drop_last,
-        base_seed,
-        init_fn,
-        rank,
-        num_workers,
-        persistent_workers,
-        shared_seed,
-    )
+    with_dataset(dataset_kind, source, tasks, results, collate_fn, rank)
 
 
 @pytest.fixture(autouse=True)
@@ -175,15 +90,13 @@ def as_in_a_worker(monkeypatch):
 
 def run_worker(loop, args, place=None):
     """As `worker_target.Target` does it."""
-    hooks.working(lambda: (loop, *prepared(loop, args, place)))()
+    hooks.working(lambda: (loop, args, prepared(loop, args, place)))()
 
 
 def arguments(loop, dataset, tasks, results):
     given = [dataset] if loop is with_holder else dataset
     state = (None,) if loop is with_state else ()
-    kind = _DatasetKind.Map
-    rest = (None, True, default_collate, False, 1, None, 3, 4, False, None)
-    return (kind, given, tasks, results, *rest, *state)
+    return (_DatasetKind.Map, given, tasks, results, default_collate, 3, *state)
 
 
 def run(loop, dataset, batches, place=None):
@@ -277,7 +190,7 @@ def test_messages_of_another_shape_pass_as_they_are():
 
 def test_roles_of_the_loop_that_is_installed():
     loop = torch_parts.worker_loop(torch_parts.TORCH)
-    roles = torch_parts.loop_roles(loop)
-    assert not roles.stateful
-    assert torch_parts.loop_roles(with_holder) == torch_parts.loop_roles(with_dataset)
-    assert torch_parts.loop_roles(with_state).stateful
+    parts = torch_parts.loop_parts(loop, *range(20))
+    assert {torch_parts.TASKS, torch_parts.BATCHES, torch_parts.WORKER} <= set(parts)
+    assert torch_parts.STATE not in parts
+    assert torch_parts.STATE in torch_parts.loop_parts(with_state, *range(7))

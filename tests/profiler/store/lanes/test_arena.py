@@ -112,7 +112,7 @@ def test_a_window_used_again_holds_blank_records(place: Place) -> None:
 
 def test_a_patch_reaches_the_file_before_and_after_the_window_moved_on(place: Place) -> None:
     lane = place.lane()
-    row, window, pid = lane.append(1, 0, 0, 0, 1), lane.window, Part(WORKER, "pid")
+    row, window, pid = lane.append(1, 0, 0, 0, 1), lane.window, Part("pid", schema=WORKER)
     assert window is not None
     write(lane, 2)
     place.keeper.round()

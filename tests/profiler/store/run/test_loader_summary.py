@@ -112,7 +112,7 @@ def session_of(world: int | None, folder: Path, monkeypatch: pytest.MonkeyPatch)
 )
 def test_a_rank_of_many_leaves_one_when_it_ends(tmp_path, monkeypatch, world, left):
     own = session_of(world, tmp_path, monkeypatch)
-    own.write_loader(0, {"name": "Rows", "config": {"dataset": "train.Rows"}})
+    own.write("loader0.json", {"name": "Rows", "config": {"dataset": "train.Rows"}})
     lane = own.lane("batches0x0", BATCH)
     for row in loop(12, 3, 7):
         lane.append(*(row.get(f.name, -1) for f in BATCH.fields[1:]))
