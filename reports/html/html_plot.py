@@ -1,14 +1,18 @@
-"""What every plot of the HTML report has in common. A figure is plain data, without code or
-markup: traces of bars, lines or boxes, and a layout, with the names that plotly.js has for them.
+"""What every plot of the HTML report has in common. A figure is plain data, without code or markup,
+which `templates/plots.js` draws in the browser.
 
-`templates/plots.js` draws it in the browser; colours that depend on light or dark are those of
+Its traces are bars where the layout names `rows`, boxes of a flame graph where a trace has
+`parents`, else curves. Of a trace's `hover`, `{name}`, `{x}` and `{y}` stand for its own values,
+`{0}` and `{1}` for the `facts` of the bar pointed at. A layout has the titles of the axes `x` and
+`y`, and may say that `x` is logarithmic (`log`) or shows a `range` first, that `y` ends at `top`,
+and that curves form an "area" or a "stack". Colours that depend on light or dark are those of
 `style.css`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,64 +38,22 @@ COLORS = {
 }
 SERIES = (BLUE, ORANGE, GREEN, PINK, RED, TEAL, OLIVE, VIOLET, BROWN, GREY)
 
+Trace = dict[str, Any]
+
 
 @dataclass(frozen=True)
 class Figure:
     """A plot: `summary` says in a sentence what it shows, for those who cannot see it.
 
-    With `switch`, one of its traces is shown at a time, chosen by these names.
+    With `switch`, one of its traces is shown at a time, chosen by these names; the first at first.
     """
 
     id: str
     title: str
     summary: str
-    data: list[dict[str, Any]]
+    data: list[Trace]
     layout: dict[str, Any]
     switch: tuple[str, ...] = ()
-
-    @property
-    def height_px(self) -> int:
-        return int(self.layout["height"])
-
-
-def layout(height: int, x: str, y: str, **more: Any) -> dict[str, Any]:
-    """A layout with axis titles `x` and `y`; keyword arguments named `xaxis` and `yaxis` are merged
-    into the axes."""
-    for axis, title in (("xaxis", x), ("yaxis", y)):
-        more[axis] = {"title": {"text": title}, **more.get(axis, {})}
-    return {"height": height, **more}
-
-
-def rows_axis(rows: Sequence[str]) -> dict[str, Any]:
-    """An axis with a place for each of the rows, from the top."""
-    return {
-        "type": "category",
-        "categoryarray": rows,
-        "categoryorder": "array",
-        "autorange": "reversed",
-        "fixedrange": True,
-        "dtick": 1,
-    }
-
-
-def bars(stage: str, name: str, hover: str, **more: Any) -> dict[str, Any]:
-    """Horizontal bars of one colour, to which `x`, `y` and `customdata` are added."""
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": name,
-        "x": [],
-        "y": [],
-        "customdata": [],
-        "hovertemplate": f"{hover}<extra></extra>",
-        "marker": {"color": COLORS.get(stage, GREY)},
-        **more,
-    }
-
-
-def line(name: str, x: Any, y: Any, style: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """A curve."""
-    return {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, "line": style, **more}
 
 
 def plain(text: object, limit: int = 60) -> str:

@@ -8,7 +8,7 @@ from itertools import groupby
 from ...profiler.store.run.run import Run
 from ..words.curves import Curve, curves, resampled
 from ..words.units import percent, size
-from .html_plot import SERIES, Figure, figures, layout, line, plain
+from .html_plot import SERIES, Figure, Trace, figures, plain
 
 POINTS = 500
 
@@ -41,25 +41,15 @@ def system_figures(run: Run) -> Iterator[Figure]:
 
 def _figure(chart: str, found: list[Curve], begin: int) -> Figure:
     title, unit, scale, words = CHARTS[chart]
-    data, said = [], []
+    data: list[Trace] = []
+    said = []
     for curve, color in zip(found, SERIES * 2, strict=False):
         starts, values = resampled(curve.values / scale, min(POINTS, len(curve.values)))
-        t = (curve.t_ns[starts] - begin) / 1e9
-        name = plain(curve.name)
-        data.append(line(name, figures(t), figures(values), {"color": color, "width": 1.6}))
+        t, name = (curve.t_ns[starts] - begin) / 1e9, plain(curve.name)
+        data.append({"name": name, "color": color, "x": figures(t), "y": figures(values)})
         said.append(f"{name} up to {words(float(curve.values.max()))}")
-    top = {"range": [0, 100]} if unit.startswith("%") else {}
-    return Figure(
-        f"system-{chart}",
-        title,
-        f"{title} over the run: {'; '.join(said)}.",
-        data,
-        layout(
-            260,
-            "seconds from the first sample",
-            unit,
-            hovermode="x unified",
-            showlegend=True,
-            yaxis={"rangemode": "tozero", **top},
-        ),
-    )
+    layout = {"height": 260, "x": "seconds from the first sample", "y": unit, "legend": True}
+    if unit.startswith("%"):
+        layout["top"] = 100
+    summary = f"{title} over the run: {'; '.join(said)}."
+    return Figure(f"system-{chart}", title, summary, data, layout)

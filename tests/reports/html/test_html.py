@@ -157,8 +157,7 @@ def test_every_figure_is_said_in_a_sentence(run: Run, report: Report) -> None:
     figures = [*loader_figures("x", report.loaders[0], run.loaders[0]), *system_figures(run)]
     assert len(figures) == 10
     for figure in figures:
-        assert figure.summary.endswith(".") and figure.title
-        assert {trace["type"] for trace in figure.data} <= {"bar", "scatter"}
+        assert figure.summary.endswith(".") and figure.title and figure.data
 
 
 def test_a_small_run_s_page_is_small(run: Run, report: Report) -> None:
@@ -172,16 +171,13 @@ def test_the_time_line_shows_what_was_recorded(run: Run, report: Report) -> None
     assert line.title == "Time line of the newest 200 batches"
     batches = run.loaders[0].batches
     first = 260 - 200
-    fetch = {
-        tuple(pair): row
-        for pair, row in zip(traces["fetch"]["customdata"], traces["fetch"]["y"], strict=True)
-    }
-    for (row, length_ms), worker in fetch.items():
+    fetch = traces["fetch"]
+    for (row, length_ms), worker in zip(fetch["facts"], fetch["y"], strict=True):
         assert worker == f"worker {batches['worker'][row]}"
         assert length_ms == pytest.approx(batches["fetch_ns"][row] / 1e6, rel=1e-3)
-    assert sorted(row for row, _ in fetch) == list(range(first, 260))
-    begins = [base - traces["fetch"]["base"][0] for base in traces["fetch"]["base"]]
-    rows = [pair[0] for pair in traces["fetch"]["customdata"]]
+    rows = [row for row, _ in fetch["facts"]]
+    assert sorted(rows) == list(range(first, 260))
+    begins = [base - fetch["base"][0] for base in fetch["base"]]
     expected = (batches["t_fetch_ns"][rows] - batches["t_fetch_ns"][rows[0]]) / 1e9
     assert begins == pytest.approx(expected.tolist(), abs=1e-4)
 
@@ -200,20 +196,16 @@ def test_the_flame_graph_is_one_tree_a_stage() -> None:
     figure = flame_figure("x", CODE, Room())
     assert figure is not None and figure.switch == ("fetch", "collate")
     fetch = figure.data[0]
-    assert [trace["visible"] for trace in figure.data] == [True, False]
-    kinds = [row[3] for row in fetch["customdata"]]
-    patterns = fetch["marker"]["pattern"]["shape"]
-    assert [
-        *zip(fetch["labels"], fetch["parents"], fetch["values"], kinds, patterns, strict=True)
-    ] == [
-        ("fetch", "", 1204, "stage", ""),
-        ("Patches.__getitem__", "r", 1180, "yours", "/"),
-        ("ImageFile.load", "0", 855, "library", ""),
-        ("inflate", "1", 140, "compiled", "."),
-        ("Image.open", "0", 72, "library", ""),
-        ("normalise", "0", 110, "yours", "/"),
+    kinds = [row[3] for row in fetch["facts"]]
+    assert [*zip(fetch["labels"], fetch["parents"], fetch["values"], kinds, strict=True)] == [
+        ("fetch", -1, 1204, "stage"),
+        ("Patches.__getitem__", 0, 1180, "yours"),
+        ("ImageFile.load", 1, 855, "library"),
+        ("inflate", 2, 140, "compiled"),
+        ("Image.open", 1, 72, "library"),
+        ("normalise", 1, 110, "yours"),
     ]
-    assert fetch["customdata"][2][:3] == ["ImageFile.py:425", "71 %", "855"]
+    assert fetch["facts"][2][:3] == ("ImageFile.py:425", "71 %", "855")
 
 
 def node(parent: int, samples: int) -> FlameNode:
