@@ -55,7 +55,7 @@ class TopLine(Bar):
 
 
 def _loader(s: Snapshot, width: int) -> str:
-    if s.choice is None:
+    if not s.choice:
         return ""
     rank = f"rank {s.choice.rank} · " if s.choice.rank is not None else ""
     several = f" ({s.chosen + 1}/{len(s.choices)})" if len(s.choices) > 1 else ""
@@ -70,7 +70,7 @@ class Tabs(Bar):
     def draw(self, s: Snapshot, width: int, height: int) -> Content:
         report = s.advice.report
         count = f" {len(report.recommendations)}" if report and report.recommendations else ""
-        tuned = s.tuning is not None or self.current == TRIALS
+        tuned = s.tuning or self.current == TRIALS
         self._labels = [
             f" {number} {name}{count if name == 'Advice' else ''} "
             for number, name in enumerate(SCREENS[: None if tuned else TRIALS], 1)
@@ -108,7 +108,7 @@ class Scrubber(Bar):
 
     def draw(self, s: Snapshot, width: int, height: int) -> Content:
         times = s.times
-        if times is None:
+        if not times:
             return Content("")
         span = max(1, times.end_ns - times.begin_ns)
         passed = (times.end_ns if times.at_ns is None else times.at_ns) - times.begin_ns

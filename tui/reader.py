@@ -15,15 +15,14 @@ from ..profiler.base.endable_thread import EndableThread
 from ..profiler.base.metadata import clean
 from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.run import Run
-from .snapshot import AdviceView, Snapshot
-from .snapshot_builder import SnapshotBuilder, ViewRequest, advice_of
+from .snapshot import AdviceView, Snapshot, SnapshotBuilder, ViewRequest, advice_of
 
 INTERVAL_S = 0.5
 ADVICE_EVERY_S = 5.0
 # Of each interval, so much may be spent on adding older batches to the totals.
 CATCH_UP_S = 0.15
 
-Post = Callable[[Snapshot], None]
+Post = Callable[[Snapshot], object]
 Advise = Callable[[Run, Place], AdviceView]
 
 
@@ -80,7 +79,7 @@ class Reader(EndableThread):
             except Exception as error:  # a dead thread would leave a screen that only looks alive
                 said = f"{type(error).__name__}: {clean(error, 200)}"
                 snapshot = replace(self._last, problem=said)
-            if snapshot is not None and not self._over:
+            if snapshot and not self._over:
                 self._post(snapshot)
             self._catch_up()
             self._asked.wait(max(0.02, self._interval_s - (time.monotonic() - began)))
@@ -90,11 +89,11 @@ class Reader(EndableThread):
         fresh, request = self._follower.poll(), self._request
         last, live = self._last.loader, self._last.state == "live" and request.at_ns is None
         # The rate of a live loop that stands still falls though nothing new was recorded.
-        falls = live and last is not None and last.pace.batches_s
+        falls = live and last and last.pace.batches_s
         if not (fresh or asked or self.advisor.news or falls):
             return None
         snapshot, run = self._builder.build(request, self.advisor.take())
-        if run is not None and snapshot.choice is not None:
+        if run and snapshot.choice:
             basis = request.at_ns, self._follower.version
             self.advisor.consider(run, snapshot.choice.place, basis)
         self._last = snapshot

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from ...advisors.schema.report_model import Recommendation
+
 Style = Literal["", "lead", "strong", "dim", "good", "bad", "warning", "code", "own"]
 
 
@@ -107,11 +109,9 @@ class Table(Block):
 class Card(Block):
     """One piece of advice. `ending`: the effort it takes, or why the plan does without it."""
 
-    title: str
-    topic: str
+    advice: Recommendation
     effect: str
     ending: str
-    rule: str
     body: Sequence[Block] = ()
     number: int | None = None
     left_out: bool = False
@@ -173,9 +173,14 @@ def table(
     return Table(columns, rows, label)
 
 
-def section(title: str, key: str, blocks: Iterable[Block]) -> Section:
+def section(blocks: Iterable[Block], title: str = "", key: str = "") -> Section:
     """A section of one part."""
     return Section(title, (Part("", tuple(blocks)),), key)
+
+
+def bullets(lines: Sequence[str]) -> list[Block]:
+    """A list of what there is."""
+    return [Bullets(lines)] if lines else []
 
 
 def sentences(texts: Iterable[str | None], style: Style = "", fit: bool = False) -> list[Block]:

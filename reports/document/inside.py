@@ -23,7 +23,6 @@ from ..words.units import UNKNOWN, count, micros, percent, size, span
 from .blocks import (
     Bar,
     Block,
-    Bullets,
     Cell,
     Column,
     Folded,
@@ -34,6 +33,7 @@ from .blocks import (
     Sentence,
     Styled,
     Table,
+    bullets,
     sentences,
     table,
 )
@@ -59,7 +59,7 @@ def inside_parts(loader: LoaderReport, key: str) -> Iterator[Part]:
     code = loader.code
     for number, (name, stage) in enumerate(code_stages(code)):
         plots = [Plots(f"{key}-flame")] if not number else []
-        if code is not None:
+        if code:
             yield Part(f"Inside {name}", [*plots, *stage_blocks(name, code, stage)])
     if loader.transforms:
         rows = [
@@ -75,7 +75,7 @@ def inside_parts(loader: LoaderReport, key: str) -> Iterator[Part]:
         heads = ("transform", "a call", "of fetch", "calls", "in")
         yield Part("The transforms", [table(heads, rows, "tnnnd")])
     pairs = storage_rows(loader.storage)
-    if loader.storage is not None and pairs:
+    if loader.storage and pairs:
         yield Part("What is read", [Pairs(pairs), *_storage_tables(loader.storage)])
 
 
@@ -183,7 +183,7 @@ def stack_sections(report: Report, run: Run) -> list[Section]:
     sections = [
         Section(title_of(loader, several), list(_stack_parts(loader.code)))
         for loader in report.loaders
-        if loader.code is not None and code_stages(loader.code)
+        if loader.code and code_stages(loader.code)
     ]
     if not sections:
         raise UsageError(f"this run holds no stacks: {why_no_stacks(report, run)}")
@@ -195,4 +195,4 @@ def _stack_parts(code: Code) -> Iterator[Part]:
     yield Part("", sentences([f"{basis_text(code)}; {shares}"], "dim"))
     for name, stage in code_stages(code):
         yield Part(name, stage_blocks(name, code, stage))
-    yield Part("", [Bullets([code.reason])] if code.reason else [])
+    yield Part("", bullets([code.reason] if code.reason else []))

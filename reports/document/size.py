@@ -20,16 +20,16 @@ def size_sections(found: Size) -> Iterator[Section]:
     rows = [_row(each, found) for each in found.needs]
     now = plural(found.now_workers, "worker")
     title = f"{found.loader}: for loading to be no limit"
-    yield section(title, "size", [table(heads, rows, "wnnnnn", title)])
+    yield section([table(heads, rows, "wnnnnn", title)], title, "size")
     said = [
         f"×1 is {device}. The run had {found.now_cpus:g} CPUs and {now}. CPUs include the training "
         "process's own; the range holds the true number four times in five. Workers that stay "
         "(persistent_workers=True) spare the start of each epoch.",
         _disk(found),
     ]
-    yield section("", "", sentences(said))
+    yield section(sentences(said))
     reasons = [f"Not known: {why}." for why in dict.fromkeys(found.reasons.values())]
-    yield section("", "", [Sentence(each, "dim") for each in reasons])
+    yield section([Sentence(each, "dim") for each in reasons])
 
 
 def _row(need: Need, found: Size) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ...advisors.schema.report_model import Range
 from ...advisors.storage_probe.probe_model import LayoutTrial, Rate, StorageProbe
 from ..words.units import UNKNOWN, count, duration, factor, micros, plural, rate, size
-from .blocks import Block, Bullets, Column, Part, Section, Table, sentences
+from .blocks import Block, Bullets, Column, Part, Section, Table, bullets, sentences
 
 # From this width on, the spread of the passes has room next to the median.
 WIDE = 120
@@ -19,7 +19,7 @@ def probe_sections(probe: StorageProbe) -> list[Section]:
 
 
 def _parts(probe: StorageProbe) -> Iterator[Part]:
-    timed = [each for each in probe.layouts if each.reason is None]
+    timed = [each for each in probe.layouts if not each.reason]
     yield Part("", sentences(_about(probe)))
     heading = "A sample, decoding included" if probe.decoder else "Reading a sample"
     yield Part(heading, [_totals(timed)])
@@ -34,7 +34,7 @@ def _parts(probe: StorageProbe) -> Iterator[Part]:
     skipped = (f"{plural(n, 'file')} left out: {why}" for why, n in probe.skipped.items())
     cold = [f"cold not measured, because {probe.cold_reason}"] if probe.cold_reason else []
     for title, lines in (("Not tried", not_tried), ("Notes", [*cold, *skipped, *probe.notes])):
-        yield Part(title, [Bullets(lines)] if lines else [])
+        yield Part(title, bullets(lines))
 
 
 def _about(probe: StorageProbe) -> Iterator[str]:
@@ -97,15 +97,15 @@ def _label(each: LayoutTrial, mark: bool = False) -> str:
 
 
 def _rate(value: Rate | None) -> str:
-    return rate(value.median if value is not None else None)
+    return rate(value.median if value else None)
 
 
 def _spread(value: Rate | None) -> str:
-    return f"({rate(value.low)}–{rate(value.high)})" if value is not None else ""
+    return f"({rate(value.low)}–{rate(value.high)})" if value else ""
 
 
 def _mid(value: Range | None) -> str:
-    return factor(value.mid if value is not None else None)
+    return factor(value.mid if value else None)
 
 
 def _epochs(each: LayoutTrial, epochs: int | None) -> str:

@@ -129,9 +129,9 @@ def _loader(loader: LoaderReport, device: bool) -> dict[str, Any]:
         first = loader.recommendations[0]
         found |= {"first_rule": first.rule, "first_advice": first.title}
         found |= {f"predicted_{name}": value for name, value in asdict(first.predicted).items()}
-    if loader.ranks is not None:
+    if loader.ranks:
         found |= {"ranks": len(loader.ranks.each), "hosts": loader.ranks.hosts}
-    if loader.ranks is not None and loader.ranks.slowest is not None:
+    if loader.ranks and loader.ranks.slowest:
         slowest = loader.ranks.slowest
         place = slowest_place(slowest) or None
         found |= {
@@ -148,10 +148,10 @@ def _lost_hours(loader: LoaderReport, share: float | None) -> float | None:
     if share is None or loader.wall_s is None:
         return None
     own = share * loader.wall_s / 3600
-    if loader.ranks is None:
+    if not loader.ranks:
         return own
     slowest = loader.ranks.slowest
-    if slowest is None or slowest.held_up:
+    if not slowest or slowest.held_up:
         return own * len(loader.ranks.each)
     waits = (
         each.mean_us.get("stall", each.mean_us.get("wait", 0.0)) * each.batches

@@ -83,10 +83,7 @@ def _frame(function: str, file: str, line: int) -> dict[str, Any]:
 
 
 def _add(
-    samples: dict[Key, dict[tuple[int, ...], float]],
-    frames: Frames,
-    host: int,
-    burst: StackCapture,
+    samples: dict[Key, dict[tuple[int, ...], float]], frames: Frames, host: int, burst: StackCapture
 ) -> None:
     """The stacks of one burst, equal ones together. Stacks without a frame (idle threads) show
     nothing."""

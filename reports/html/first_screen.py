@@ -14,8 +14,7 @@ from dataclasses import replace
 from ...advisors.schema.report_model import Report
 from ..document.blocks import Section
 from ..document.report import report_sections
-from .html_page import TEMPLATES, escaping
-from .html_report import MAX_LOADERS
+from .html_report import MAX_LOADERS, TEMPLATES, escaping
 
 CLASS = "loaderscope-report"
 

@@ -51,7 +51,7 @@ def loader_figures(key: str, loader: LoaderReport, columns: LoaderRun | None) ->
     rows = {row: parts for row, parts in _bar_rows(loader) if parts}
     if rows:
         yield _stage_bar(key, rows)
-    if columns is not None and columns.batches.rows:
+    if columns and columns.batches.rows:
         window = Window(columns, WINDOW_BATCHES)
         tracks = window.tracks()
         if tracks:

@@ -18,8 +18,6 @@ STAGES = {
     "unknown": "what the iterable does for a batch (it is no DataLoader: not recorded in detail)",
 }
 LEAST_GAIN = 1.05  # of what would be free, to be worth saying
-
-
 LEAST_DOING = 0.1  # of a finding, to be said
 
 
@@ -28,35 +26,32 @@ def doing_text(found: Doing) -> str:
     what = "sleeps" if found.kind == "sleep" else f"waits {WAITS_FOR[found.kind]}"
     if found.processes > 1:
         what += f" shared by {found.processes} workers"
-    if found.what is not None:
+    if found.what:
         what += f" {clean(found.what, 60)}"
     return f"{what}, {percent(found.share)}"
 
 
 def finding_text(found: Finding) -> str:
     """'`gc.collect()` data.py:610, 100 % of fetch; without it ×628'"""
-    if found.stage == "transfer" or found.text is None:
+    if found.stage == "transfer" or not found.text:
         what = STAGES.get(found.stage, found.stage)
-        what += f" (pickling {clean(found.text, 90)})" if found.text is not None else ""
+        what += f" (pickling {clean(found.text, 90)})" if found.text else ""
         what += f", {percent(found.waiting_share)} of the wait"
     else:
-        code = found.place is not None
+        code = found.place
         what = f"`{clean(found.text, 60)}`" if code else clean(found.text, 60)
         what += f" {clean(found.place, 60)}" if code else ""
-        what += f" ({clean(found.call, 60)})" if found.call is not None else ""
+        what += f" ({clean(found.call, 60)})" if found.call else ""
         of = "all time, in the loop itself" if found.stage == "compute" else found.stage
         what += f", {percent(found.share.mid)} of {of}"
     waits = [each for each in found.doing if each.kind in WAITS_FOR and each.share >= LEAST_DOING]
     if waits:
         what += f" ({'; '.join(map(doing_text, waits[:2]))})"
-    if found.factor is not None and found.factor.mid >= LEAST_GAIN:
+    if found.factor and found.factor.mid >= LEAST_GAIN:
         what += f"; without it {factor(found.factor.mid)}"
     return what
 
 
 def what_costs(loader: LoaderReport) -> str | None:
     """'What costs: …': the leading finding. None where nothing stands out."""
-    leading = loader.findings[0] if loader.findings else None
-    if leading is None:
-        return None
-    return f"What costs: {finding_text(leading)}."
+    return f"What costs: {finding_text(loader.findings[0])}." if loader.findings else None

@@ -21,7 +21,7 @@ ALIKE = 1.05
 def who(loader: LoaderReport, several: bool) -> str | None:
     """'4 ranks, figures of rank 2', 'rank 2', 'process 4000': whose figures a section shows; None
     where it is clear."""
-    if loader.ranks is not None:
+    if loader.ranks:
         return f"{plural(len(loader.ranks.each), 'rank')}, figures of rank {loader.rank}"
     if loader.rank is not None:
         return f"rank {loader.rank}"
@@ -36,15 +36,15 @@ def title_of(loader: LoaderReport, several: bool) -> str:
         named = f"{clean(variable, 60)}: {named}"
     name = ", ".join(filter(None, (named, use_of(loader))))
     whose = who(loader, several)
-    return name if whose is None else f"{name} ({whose})"
+    return name if not whose else f"{name} ({whose})"
 
 
 def rank_sentences(loader: LoaderReport) -> list[str]:
     """Which rank holds the others up and why, or that none does; and how many are missing."""
     ranks = loader.ranks
-    if ranks is None:
+    if not ranks:
         return []
-    sentences = [_slowest(ranks.slowest)] if ranks.slowest is not None else []
+    sentences = [_slowest(ranks.slowest)] if ranks.slowest else []
     if not sentences and sum(each.steady_batches >= LEAST_STEADY for each in ranks.each) > 1:
         sentences = ["No rank delays the others with its loading."]
     missing = (ranks.world_size or 0) - len(ranks.each)
@@ -57,7 +57,7 @@ def rank_sentences(loader: LoaderReport) -> list[str]:
 
 
 def _slowest(slow: SlowestRank) -> str:
-    if slow.cause is not None:
+    if slow.cause:
         what = (
             f"Rank {slow.rank}’s {label_of(slow.cause)} takes {micros(slow.cause_us)} per batch, "
             "the others’ "
@@ -86,9 +86,9 @@ def rank_rows(loader: LoaderReport) -> list[tuple[str, str, str, str]]:
     """(stage, least, middle, most) a batch with the ranks that have them, of the stages worth it;
     none where the ranks are alike."""
     ranks = loader.ranks
-    if ranks is None:
+    if not ranks:
         return []
-    cause = ranks.slowest.cause if ranks.slowest is not None else None
+    cause = ranks.slowest.cause if ranks.slowest else None
     shown = [
         (stage, spread)
         for stage in GLOSSES

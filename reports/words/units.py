@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ...advisors.schema import figures
-from ...advisors.schema.evidence import Figure
 
 UNKNOWN = "–"
 
@@ -32,11 +31,6 @@ def span(low: float, high: float) -> str:
 def plural(number: int, one: str, many: str = "") -> str:
     """'1 sample', '1,280 samples'; `many` is the plural that is more than an s."""
     return f"{count(number)} {one if number == 1 else many or f'{one}s'}"
-
-
-def figure(found: Figure) -> str:
-    """A figure of advice with its unit, as all formats show it."""
-    return str(found)
 
 
 def known(between: str, *parts: tuple[str, object]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from ...advisors.code.dialects import NAMES
 from ...advisors.schema.report_model import LoaderReport, Report, RunInfo, Scalar
 from ...profiler.base.metadata import clean
@@ -44,13 +46,9 @@ def recorded(report: Report, run: Run | None) -> list[tuple[LoaderReport, Loader
     Process ids may repeat between hosts: of several that fit, each is taken once, in the order of
     both.
     """
-    left = list(run.loaders) if run is not None else []
-    found: list[tuple[LoaderReport, LoaderRun | None]] = []
-    for each in report.loaders:
-        wanted = (each.pid, each.index, each.rank)
-        fits = (one for one in left if (one.pid, one.index, one.rank) == wanted)
-        columns = next(fits, None)
-        if columns is not None:
-            left = [one for one in left if one is not columns]
-        found.append((each, columns))
-    return found
+    left: dict[object, list[LoaderRun]] = defaultdict(list)
+    for one in run.loaders if run else ():
+        left[one.pid, one.index, one.rank].append(one)
+    fits = [left[each.pid, each.index, each.rank] for each in report.loaders]
+    pairs = zip(report.loaders, fits, strict=True)
+    return [(each, found.pop(0) if found else None) for each, found in pairs]

@@ -9,11 +9,10 @@ from dataclasses import replace
 from loaderscope.advisors.assemble.engine import COMPUTING, MORE_THAN_FREE, WORTH
 from loaderscope.advisors.schema.gains import LEAST_GAIN
 from loaderscope.advisors.schema.report_model import LoaderReport, Report
-from loaderscope.reports.markdown.report_markdown import render_markdown
-from loaderscope.reports.text.brief import render_brief
-from loaderscope.reports.text.text import render_text
+from loaderscope.reports.markdown.draw import render_markdown
+from loaderscope.reports.text.text import render_brief, render_text
+from loaderscope.reports.words.advice_words import may_help
 from loaderscope.reports.words.findings import what_costs
-from loaderscope.reports.words.plan_words import may_help
 from loaderscope.reports.words.sentences import headroom_sentence, nothing_to_change
 from loaderscope.reports.words.units import percent
 
@@ -182,7 +181,7 @@ def _what_is_not_advised(loader: LoaderReport) -> Iterator[str]:
             continue
         if "would not help" in each.title and each.predicted.mid > LEAST_GAIN:
             yield f"{each.title}: {each.predicted}"
-    candidate = next(may_help(loader), None)
+    candidate = may_help(loader)
     if candidate is not None and candidate.predicted.low > LEAST_GAIN:
         yield f"{NO_ADVICE}, and {candidate.title} is: {candidate.predicted}"
 

@@ -31,8 +31,7 @@ from loaderscope.profiler.store.run.follow import Follower
 from loaderscope.tui.draw import advice, batches, flow, machine, overview, workers
 from loaderscope.tui.draw import code_screen as code
 from loaderscope.tui.reader import Reader
-from loaderscope.tui.snapshot import Snapshot
-from loaderscope.tui.snapshot_builder import ViewRequest
+from loaderscope.tui.snapshot import Snapshot, ViewRequest
 
 RUNS, BLOCK = 160, 8
 ASKED = int(os.environ.get("LOADERSCOPE_FUZZ", "0"))

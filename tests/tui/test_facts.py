@@ -19,8 +19,7 @@ from loaderscope.tui.draw import flow, machine
 from loaderscope.tui.draw.batches import histogram
 from loaderscope.tui.draw.flow import limiting, nodes
 from loaderscope.tui.facts import BLOCKED, Lane, lanes, pace
-from loaderscope.tui.snapshot import AdviceView, Snapshot
-from loaderscope.tui.snapshot_builder import SnapshotBuilder, ViewRequest, system_of
+from loaderscope.tui.snapshot import AdviceView, Snapshot, SnapshotBuilder, ViewRequest, system_of
 
 
 def recorded(
@@ -106,36 +105,12 @@ def spent(lane: Lane, *kinds: str) -> list[int]:
 def two_workers(ahead_ms: int) -> list[dict[str, Any]]:
     """Two batches: the first takes 30 ms in worker 0, the second is finished `ahead_ms` before it
     in worker 1."""
+    both = {"collate_ns": 0, "pack_ns": 0, "t_fetch_ns": T0, "epoch": 0, "samples": 1}
+    first = {"t_ns": T0, "wait_ns": 31 * MS, "fetch_ns": 30 * MS, "ready": int(ahead_ms > 0)}
+    second = {"t_ns": T0 + 35 * MS, "wait_ns": MS, "fetch_ns": (30 - ahead_ms) * MS, "ready": 0}
     return [
-        {
-            "t_ns": T0,
-            "wait_ns": 31 * MS,
-            "fetch_ns": 30 * MS,
-            "collate_ns": 0,
-            "pack_ns": 0,
-            "t_fetch_ns": T0,
-            "worker": 0,
-            "worker_pid": 10,
-            "task": 0,
-            "epoch": 0,
-            "samples": 1,
-            "ready": int(ahead_ms > 0),
-        },
-        {
-            "t_ns": T0 + 35 * MS,
-            "wait_ns": MS,
-            "fetch_ns": (30 - ahead_ms) * MS,
-            "collate_ns": 0,
-            "pack_ns": 0,
-            "t_fetch_ns": T0,
-            "worker": 1,
-            "worker_pid": 11,
-            "task": 1,
-            "epoch": 0,
-            "samples": 1,
-            "ready": 0,
-            "compute_ns": MS,
-        },
+        {**both, **first, "worker": 0, "worker_pid": 10, "task": 0},
+        {**both, **second, "worker": 1, "worker_pid": 11, "task": 1, "compute_ns": MS},
     ]
 
 

@@ -9,14 +9,25 @@ from ...advisors.schema.report_model import LoaderReport
 from ...reports.document.advice import card
 from ...reports.document.blocks import sentences
 from ...reports.document.stages import waiting_blocks
+from ...reports.words.advice_words import plan_rows
 from ...reports.words.findings import what_costs
-from ...reports.words.plan_words import plan_rows
 from ...reports.words.sentences import headroom_sentence
 from ...reports.words.units import percent, plural, rate
 from ..snapshot import LoaderView, Snapshot
 from .advice import conclusion
-from .document import blocks
-from .marks import BAD, MARK, VERDICTS, dim, graph, line, lines, needs_advice, needs_loader, text
+from .marks import (
+    BAD,
+    MARK,
+    VERDICTS,
+    blocks,
+    dim,
+    graph,
+    line,
+    lines,
+    needs_advice,
+    needs_loader,
+    text,
+)
 
 WAITING = "Waiting for the first batch."
 _MOST_LINES = 8  # of one of the pace's graphs
@@ -24,7 +35,7 @@ _MOST_LINES = 8  # of one of the pace's graphs
 
 def verdict(s: Snapshot, width: int, height: int) -> Content:
     """The verdict in a sentence, how sure it is, and what free loading would gain."""
-    if s.loader is None:
+    if not s.loader:
         return line((text(s.problem) if s.problem else WAITING, "bold"))
     report, caught_up = s.loader.report, s.loader.caught_up
     style = VERDICTS[report.verdict]
@@ -73,6 +84,6 @@ def advice(report: LoaderReport, width: int, height: int) -> Content:
 def waiting(v: LoaderView, width: int, height: int) -> Content:
     """Where the waiting came from, largest first."""
     found = v.report.waiting
-    if found is None or found.total_s <= 0:
+    if not found or found.total_s <= 0:
         return dim("no waiting was recorded")
     return blocks(waiting_blocks(v.report), width)

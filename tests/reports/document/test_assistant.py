@@ -17,7 +17,7 @@ from loaderscope.cli import main
 from loaderscope.profiler.base.host import host_name
 from loaderscope.profiler.store.inspection import Attribute, Inspection, Leaf, Part
 from loaderscope.profiler.store.run.run import Run
-from loaderscope.reports.markdown.report_markdown import ASSISTANT_LINES, render_for_assistant
+from loaderscope.reports.markdown.draw import ASSISTANT_LINES, render_for_assistant
 from report_samples import advice, full_report, full_run, hostile_report
 
 SOURCE = """\

@@ -16,7 +16,7 @@ from loaderscope.cli import main
 from loaderscope.profiler.store.run.run_list import list_runs
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.export.fleet import FleetRow, fleet_rows
-from loaderscope.reports.export.table import render_table
+from loaderscope.reports.export.tables import render_table
 from rank_cases import job, rank
 
 IDS = [f"2025013{day}-091500-abc123" for day in range(4)]

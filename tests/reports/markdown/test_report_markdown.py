@@ -9,8 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from loaderscope.advisors.schema.report_model import Change, Report
-from loaderscope.reports.markdown.draw import escaped, fenced
-from loaderscope.reports.markdown.report_markdown import MAX_BYTES, render_markdown
+from loaderscope.reports.markdown.draw import MAX_BYTES, escaped, fenced, render_markdown
 from report_samples import EVIL, EVIL_CODE, advice, full_report, full_run, hostile_report
 
 OURS = ("<details>", "</details>", "<summary>", "</summary>")

@@ -11,8 +11,8 @@ from rich.cells import cell_len
 
 from loaderscope.advisors.schema.report_model import Change, LeftOut, Plan, PlanStep, Range, Report
 from loaderscope.profiler.base.errors import UsageError
-from loaderscope.reports.document.many import MANY
-from loaderscope.reports.text.brief import (
+from loaderscope.reports.document.report import MANY
+from loaderscope.reports.text.text import (
     AFTER_RUN,
     MORE_LINES,
     MOST_LINES,

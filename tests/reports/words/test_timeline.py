@@ -32,7 +32,7 @@ def loader(tmp_path: Path) -> LoaderRun:
 
 
 def slices(loader: LoaderRun, track: str) -> dict[str, Any]:
-    (found,) = (each for each in Window(loader, 100).device() if each.name == track)
+    (found,) = (each for each in Window(loader, 100).tracks() if each.name == track)
     return {each.stage: each for each in found.slices}
 
 
