@@ -21,10 +21,9 @@ from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.take_stacks import take_stacks
 from ..profiler.store.run.tuning import TuneCommand, ask
 from . import ascii
-from .bars import SCREENS, TRIALS, Banner, Bar, Scrubber, Tabs, TopLine
 from .help import HelpScreen
-from .jobs import Diff, Jobs, Take, Taken, diff_of, taken
-from .reader import INTERVAL_S, Reader
+from .panel import SCREENS, TRIALS, Banner, Bar, Scrubber, Tabs, TopLine
+from .reader import INTERVAL_S, Diff, Jobs, Reader, Take, Taken, diff_of, taken
 from .screens import SIZES, VIEWS, Advice, Code, View
 from .snapshot import Snapshot, ViewRequest
 from .themes import DARK, LIGHT, fitting
@@ -171,7 +170,7 @@ class Dashboard(App[None]):
     def action_move(self, share: float) -> None:
         """Forward or back by a share of the run's time."""
         times = self.snapshot.times
-        if times and (self._at_ns is not None or share < 0):
+        if times:
             at = times.end_ns if self._at_ns is None else self._at_ns
             now = (at - times.begin_ns) / max(1, times.end_ns - times.begin_ns)
             self.action_go(now + share)
@@ -260,11 +259,9 @@ class Dashboard(App[None]):
     def action_tuning(self, command: TuneCommand) -> None:
         """Ask the process that tries settings to keep, to put back, or to stop."""
         tuning = self.snapshot.tuning if self.snapshot.state == "live" else None
-        changes = tuning and (
-            not tuning.tuned.decided
-            or (command == "back" and tuning.tuned.chosen != tuning.tuned.own)
-        )
-        if not tuning or not changes:
+        tuned = tuning.tuned if tuning else None
+        put_back = tuned and command == "back" and tuned.chosen != tuned.own
+        if not tuning or (tuning.tuned.decided and not put_back):
             self.notify("There is nothing left to change.")
             return
         try:

@@ -47,7 +47,6 @@ class LoaderView:
 
     report: LoaderReport  # without advice
     loader: LoaderRun
-    begin_ns: int  # of recording in its process
     pace: Pace
     course: Course
     lanes: Lanes
@@ -169,7 +168,6 @@ class SnapshotBuilder:
         return LoaderView(
             report=report,
             loader=loader,
-            begin_ns=process.clock_ns or 0,
             pace=pace(loader, now_ns),
             course=self.follower.course(process, loader),
             lanes=lanes(loader, host.process if host else None),

@@ -19,7 +19,7 @@ from ...advisors.stage_model.block_error import Floats, block_sums, ratio
 from ...advisors.stage_model.verdict import MINIMUM_BATCHES, lost_time
 from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import LoaderRun, Run
-from ..words.uses import recorded, run_facts
+from ..words.loaders import recorded, run_facts
 from .compare_model import (
     SCHEMA,
     Comparison,

@@ -15,11 +15,10 @@ from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.inspection import Part as Inspected
 from ...profiler.store.run.run import LoaderRun, Run
 from ..words.advice_words import plan_rows
-from ..words.findings import finding_text
-from ..words.ranks import title_of
+from ..words.inside import finding_text
+from ..words.loaders import recorded, title_of
 from ..words.sentences import config_line, headroom_sentence, what_limits
 from ..words.units import count
-from ..words.uses import recorded
 from .advice import clean_code
 from .blocks import (
     Block,

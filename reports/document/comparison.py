@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ...profiler.base.metadata import clean
 from ..compare.compare_model import Comparison, LoaderComparison, Setting, StageDifference
@@ -95,11 +95,7 @@ def followed_lines(loader: LoaderComparison) -> Iterator[str]:
 def _rows(loader: LoaderComparison) -> Iterator[tuple[Cell, ...]]:
     """Throughput, lost share, verdict, then the stages."""
     found, stall = loader.throughput, loader.stall_share
-    points = UNKNOWN
-    if stall.change is not None and stall.low is not None and stall.high is not None:
-        shares = (stall.low, stall.change, stall.high)
-        low, mid, high = (f"{share * 100:+.1f}".replace("-", "−") for share in shares)
-        points = f"{mid} points ({low} to {high})"
+    points = _spread(_points, " points", stall.change, stall.low, stall.high)
     yield (
         loader.unit,
         rate(found.before),
@@ -120,14 +116,22 @@ def _rows(loader: LoaderComparison) -> Iterator[tuple[Cell, ...]]:
 
 
 def _stage_row(name: str, stage: StageDifference) -> tuple[Cell, ...]:
-    change, judged = UNKNOWN, Styled("in one run only", "")
-    if stage.change_us is not None and stage.low_us is not None and stage.high_us is not None:
-        low, high = _signed(stage.low_us), _signed(stage.high_us)
-        change = f"{_signed(stage.change_us)} ({low} to {high})"
-        judged = _judged(stage.real, stage.change_us < 0)
-        if name == "queued" and stage.real:
-            judged = Styled("ready earlier" if stage.change_us > 0 else "ready later", "")
+    longer = (stage.change_us or 0) > 0
+    judged = _judged(stage.real, not longer, reason="in one run only")
+    if name == "queued" and stage.real:
+        judged = Styled("ready earlier" if longer else "ready later", "")
+    change = _spread(_signed, "", stage.change_us, stage.low_us, stage.high_us)
     return (label_of(name), micros(stage.before_us), micros(stage.after_us), change, judged)
+
+
+def _spread(shown: Callable[[float], str], unit: str, *values: float | None) -> str:
+    """'−12 µs (−14 µs to −10 µs)' of a change and its ends, where they are known."""
+    ends = [shown(value) for value in values if value is not None]
+    return "{} ({} to {})".format(f"{ends[0]}{unit}", *ends[1:]) if ends else UNKNOWN
+
+
+def _points(share: float) -> str:
+    return f"{share * 100:+.1f}".replace("-", "−")
 
 
 def _signed(value_us: float) -> str:

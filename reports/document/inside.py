@@ -17,7 +17,7 @@ from ...profiler.base.metadata import clean
 from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.run.run import Run
 from ..words.inside import basis_text, code_stages, function_name, why_no_stacks
-from ..words.ranks import title_of
+from ..words.loaders import title_of
 from ..words.storage_words import mount_name, storage_rows
 from ..words.units import UNKNOWN, count, micros, percent, size, span
 from .blocks import (

@@ -7,13 +7,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from ...advisors.schema.report_model import LoaderReport, Recommendation, Report
+from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import LoaderRun, Run
 from ..words.advice_words import plan_rows, predicted_text
-from ..words.findings import finding_text, what_costs
-from ..words.inside import inside_notes
-from ..words.ranks import RANK_HEAD, rank_rows, rank_sentences, title_of
+from ..words.inside import finding_text, inside_notes, what_costs
+from ..words.loaders import RANK_HEAD, rank_rows, rank_sentences, recorded, run_facts, title_of
 from ..words.sentences import (
     config_line,
     headroom_sentence,
@@ -22,8 +21,7 @@ from ..words.sentences import (
     throughput_line,
 )
 from ..words.system_words import system_rows
-from ..words.units import UNKNOWN, duration, factor, percent, plural, rate
-from ..words.uses import recorded, run_facts
+from ..words.units import duration, factor, percent, plural, rate
 from .advice import advice_parts, tuned_blocks
 from .blocks import (
     Block,
@@ -65,7 +63,7 @@ def report_sections(report: Report, most: int, run: Run | None = None) -> Iterat
     for number, (group, found) in enumerate(shown(report, run, groups)[:most]):
         loader = group[0]
         parts = _loader_parts(loader, f"loader{number}", found)
-        title = title_of_group(title_of(loader, several), group)
+        title = title_of_group(group, several)
         yield Section(title, list(parts), f"loader{number}", loader.verdict)
     yield rest(report, groups, most)
     machine = Pairs(system_rows(report.system), "The machine")
@@ -157,10 +155,9 @@ def tiles(loader: LoaderReport) -> Tiles:
 def run_rows(report: Report) -> list[tuple[str, str]]:
     """Which run, where and when; what is not known is left out."""
     run = report.run
-    wall = duration(run.wall_s)
+    wall = duration(run.wall_s) if run.wall_s is not None else None
     about = {"run": run.id, "state": run.state, "recorded": wall, **run_facts(run)}
-    known = ((name, value) for name, value in about.items() if value and value != UNKNOWN)
-    return [(name, clean(value, 300)) for name, value in known]
+    return [(name, clean(value, 300)) for name, value in about.items() if value]
 
 
 # From this many on, a table comes first, and loaders that are alike are described once.
@@ -184,9 +181,9 @@ def groups_of(report: Report) -> list[Group]:
     return [tuple(group) for group in found.values()]
 
 
-def title_of_group(title: str, group: Group) -> str:
+def title_of_group(group: Group, several: bool) -> str:
     """'Rows, training (train.py:8), and 19 loaders like it'"""
-    more = len(group) - 1
+    title, more = title_of(group[0], several), len(group) - 1
     return f"{title}, and {plural(more, 'loader')} like it" if more else title
 
 
@@ -201,6 +198,8 @@ def summary(report: Report, groups: list[Group]) -> Section:
         lost = sum(each.lost_s for each in group if each.verdict != "too-short")
         known = first.verdict != "too-short" and first.headroom is not None
         advice = steps[0].advice if steps else None
+        speed = advice and advice.kind == "speed"
+        gain = f"{predicted_text(advice.predicted)}  " if advice and speed else ""
         rows.append(
             (
                 f"{clean(first.config.get('variable') or first.name, 40)}{more}",
@@ -208,7 +207,7 @@ def summary(report: Report, groups: list[Group]) -> Section:
                 percent(first.basis.stall_share),
                 duration(lost) if known else "",
                 factor(first.headroom) if known else "",
-                _first_step(advice) if advice else "",
+                f"{gain}{advice.title}" if advice else "",
             )
         )
     columns = (
@@ -222,8 +221,3 @@ def summary(report: Report, groups: list[Group]) -> Section:
     return section(
         [Table(columns, rows, "The loaders")], f"{len(report.loaders)} loaders", "loaders"
     )
-
-
-def _first_step(advice: Recommendation) -> str:
-    gain = f"{predicted_text(advice.predicted)}  " if advice.kind == "speed" else ""
-    return f"{gain}{advice.title}"

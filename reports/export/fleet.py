@@ -11,7 +11,7 @@ from typing import Any
 
 from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.store.run.run_list import RunEntry
-from ..words.ranks import slowest_place
+from ..words.loaders import slowest_place
 
 # Fields that a row has under the same name.
 _OF_THE_RUN = ("host", "torch", "python", "loaderscope")
@@ -131,14 +131,10 @@ def _loader(loader: LoaderReport, device: bool) -> dict[str, Any]:
         found |= {f"predicted_{name}": value for name, value in asdict(first.predicted).items()}
     if loader.ranks:
         found |= {"ranks": len(loader.ranks.each), "hosts": loader.ranks.hosts}
-    if loader.ranks and loader.ranks.slowest:
         slowest = loader.ranks.slowest
-        place = slowest_place(slowest) or None
-        found |= {
-            "slowest_rank": slowest.rank,
-            "slowest_cause": slowest.cause,
-            "slowest_place": place,
-        }
+        if slowest:
+            found |= {"slowest_rank": slowest.rank, "slowest_cause": slowest.cause}
+            found |= {"slowest_place": slowest_place(slowest) or None}
     return found
 
 

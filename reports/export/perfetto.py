@@ -17,8 +17,8 @@ from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from ..words.curves import curves
 from ..words.glosses import label_of
+from ..words.loaders import use_of
 from ..words.timeline import Window
-from ..words.uses import use_of
 
 # 2,000 batches of one loader are some 25,000 events, 4 MB; a viewer takes more, a browser tab not
 # much more.

@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from ...advisors.schema.report_model import LoaderReport
 from ...advisors.stage_model.measured import measured
 from ...profiler.store.run.run import LoaderRun
 from ..document.stages import LEAST_CAUSE, causes
-from ..words.curves import resampled
+from ..words.curves import Floats, resampled
 from ..words.glosses import label_of
 from ..words.timeline import Track, Window
 from ..words.units import micros, percent
@@ -42,7 +41,6 @@ _ORDER = (
     "compute_device",
 )
 
-Floats = npt.NDArray[np.float64]
 Parts = list[tuple[str, float]]
 
 

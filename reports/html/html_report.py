@@ -1,4 +1,6 @@
 """The report as one HTML file that opens anywhere, offline: nothing is fetched, nothing is sent.
+And its first screen as a piece of somebody else's page, for notebooks: without scripts, its styles
+nested under one class, so that they reach nothing else of that page.
 
 The templates are filled with its text, style and scripts. Jinja escapes every text. As a second
 barrier, the page's Content-Security-Policy allows only the scripts whose hashes it names, and no
@@ -9,10 +11,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,8 +30,7 @@ from ..document.blocks import Section
 from ..document.report import groups_of, report_sections, shown
 from .html_code import Room, flame_figure
 from .html_loader import loader_figures
-from .html_plot import Figure
-from .html_system import system_figures
+from .html_plot import Figure, system_figures
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -58,6 +61,12 @@ def fill(
         (TEMPLATES / name).read_text(encoding="utf-8")
         for name in (*(["plots.js"] if figures else []), "report.js")
     ]
+    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    hashes = " ".join(f"'sha256-{base64.b64encode(each).decode()}'" for each in digests)
+    policy = (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
     return environment.get_template("page.html.j2").render(
         title=title,
         heading=heading,
@@ -66,7 +75,7 @@ def fill(
         plots=plots,
         style=Markup((TEMPLATES / "style.css").read_text(encoding="utf-8")),
         scripts=[Markup(script) for script in scripts],
-        policy=_policy(scripts),
+        policy=policy,
         figures={each.id: {"data": each.data, "layout": each.layout} for each in figures},
     )
 
@@ -88,17 +97,6 @@ def escaping() -> Environment:
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     return environment
-
-
-def _policy(scripts: Sequence[str]) -> str:
-    hashes = " ".join(
-        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-        for script in scripts
-    )
-    return (
-        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; "
-        "base-uri 'none'; form-action 'none'"
-    )
 
 
 # Of the 1 MB that a file may have, a loader's plots take up to 100 kB, its tables some 30 kB.
@@ -138,3 +136,35 @@ def _about(run: RunInfo) -> str:
         when = time.strftime("%Y-%m-%d %H:%M UTC", begun) if run.created_unix_ns else ""
     parts = (clean(" ".join(run.argv), 200), f"on {clean(run.host, 80)}" if run.host else "", when)
     return " · ".join(filter(None, parts))
+
+
+CLASS = "loaderscope-report"
+
+
+def render_first_screen(report: Report) -> str:
+    """The piece of HTML. Raises UsageError where jinja2 is not installed."""
+    return (
+        escaping()
+        .get_template("first_screen.html.j2")
+        .render(
+            css_class=CLASS,
+            style=_nested((TEMPLATES / "style.css").read_text(encoding="utf-8")),
+            sections=list(_sections(report)),
+            run=report.run.id,
+        )
+    )
+
+
+def _sections(report: Report) -> Iterator[Section]:
+    for each in report_sections(report, MAX_LOADERS):
+        if not each.key or each.verdict:
+            parts = [part for part in each.parts if part.title in ("", "What to change")]
+            yield replace(each, parts=parts)
+
+
+def _nested(style: str) -> str:
+    """The style sheet for what has the class alone: the page's root and body become the element
+    that has it."""
+    style = re.sub(r"(?m)^@page .*$\n", "", style)
+    style = re.sub(r"(?m)^(\s*)(?::root|body) \{", r"\1& {", style)
+    return f".{CLASS} {{\n{style}section:first-of-type h2 {{ margin-top: 0; border-top: 0; }}\n}}\n"

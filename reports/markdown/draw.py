@@ -136,12 +136,12 @@ def render_for_assistant(report: Report, run: Run | None = None) -> str:
     return "\n".join(kept)
 
 
-def render_markdown(report: Report, max_bytes: int = MAX_BYTES) -> str:
-    """GitHub-flavoured Markdown of at most `max_bytes` UTF-8 bytes: what does not fit is left out,
+def render_markdown(report: Report) -> str:
+    """GitHub-flavoured Markdown of at most MAX_BYTES UTF-8 bytes: what does not fit is left out,
     and it says so."""
     parts = list(pieces(report_sections(report, MAX_LOADERS)))
     sizes = [len(part.encode("utf-8", "replace")) + 1 for part in parts]
-    room = max_bytes - len(LEFT_OUT.encode())
+    room = MAX_BYTES - len(LEFT_OUT.encode())
     kept = set()
     # A long piece never costs a short one.
     for at in sorted(range(len(parts)), key=lambda at: (sizes[at] > SMALL, at)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -217,23 +216,24 @@ def _grid(
     least = sum(w if each.whole else min(w, 40) for w, each in zip(widths, columns, strict=True))
     gap = 2 if columns is not PAIR and least + 2 * (len(columns) - 1) <= width - by else 1
     made: list[RenderableType] = []
-    for spans, found in groupby(rows, key=lambda row: isinstance(row, Text)):
-        group = list(found)
-        if spans:
-            made += [row for row in group if isinstance(row, Text)]
+    grid: Grid | None = None
+    for row in rows:
+        if isinstance(row, Text):
+            grid = None
+            made.append(row)
             continue
-        grid = Grid.grid(padding=(0, gap, 0, 0))
-        for column, size in zip(columns, widths, strict=True):
-            grid.add_column(
-                justify="right" if column.kind == "number" else "left",
-                no_wrap=column.whole,
-                min_width=size if column.whole else None,
-                overflow="fold",
-                style="dim" if column.kind in ("dim", "gloss") else "",
-            )
-        for row in group:
-            grid.add_row(*(row if not isinstance(row, Text) else ()))
-        made.append(grid)
+        if grid is None:
+            grid = Grid.grid(padding=(0, gap, 0, 0))
+            made.append(grid)
+            for column, size in zip(columns, widths, strict=True):
+                grid.add_column(
+                    justify="right" if column.kind == "number" else "left",
+                    no_wrap=column.whole,
+                    min_width=size if column.whole else None,
+                    overflow="fold",
+                    style="dim" if column.kind in ("dim", "gloss") else "",
+                )
+        grid.add_row(*row)
     return Padding(Group(*made), (0, 0, 0, by))
 
 

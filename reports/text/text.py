@@ -29,7 +29,7 @@ from ..document.report import (
 )
 from ..document.stages import stage_table, waiting_line, waiting_sentences
 from ..words.advice_words import PlanRow, plan_rows, plan_summary
-from ..words.ranks import rank_sentences, title_of
+from ..words.loaders import rank_sentences
 from ..words.sentences import nothing_to_change, overhead_line, throughput_line
 from ..words.system_words import machine_line
 from ..words.tuned_words import tuned_lead
@@ -121,23 +121,21 @@ def _sections(report: Report, form: _Form, tuned: bool) -> Iterator[Section]:
     yield summary(report, groups)
     # With many loaders, the table lists all and only the first is described.
     most = MAX_LOADERS if len(report.loaders) < MANY else 1
-    loaders = [group[0] for group in groups[:most]]
-    for number, (loader, group) in enumerate(zip(loaders, groups, strict=False)):
+    several_steps = False
+    for number, group in enumerate(groups[:most]):
+        loader = group[0]
         parts = [_further(loader, tuned)] if number else _first(loader, form, tuned)
-        title = title_of_group(title_of(loader, several), group)
+        title = title_of_group(group, several)
         yield Section(title, list(parts), "", loader.verdict)
+        several_steps |= len(loader.recommendations) > 1
     yield rest(report, groups, MAX_LOADERS)
-    several_steps = any(len(each.recommendations) > 1 for each in loaders)
-    # Of a live run a note says that it is; a loop in this process has just ended.
-    facts_of_run = [
-        (name, said)
-        for name, said in run_rows(report)
-        if name in RUN_FACTS and (name, said) != ("state", "live")
-    ]
+    known = dict(run_rows(report))
+    if report.run.state == "live":  # a note says so; a loop in this process has just ended
+        del known["state"]
     facts = (
         overhead_line(report.overhead),
         *report.notes[:NOTES],
-        " · ".join(f"{name} {said}" for name, said in facts_of_run),
+        " · ".join(f"{name} {known[name]}" for name in RUN_FACTS if name in known),
         f"everything: loaderscope report --full{' · one step: --advice 2' * several_steps}",
     )
     machine = machine_line(report.system)

@@ -1,24 +1,84 @@
-"""What goes on inside the stages: what stacks and probes rest on, and what they lack."""
+"""What a loader's waiting is made of, and what goes on inside the stages: what stacks and probes
+rest on, and what they lack."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...advisors.schema.report_model import Code, CodeStage, HotSpot, LoaderReport, Report
+from ...advisors.case.workers import WAITS_FOR
+from ...advisors.schema.report_model import (
+    Code,
+    CodeStage,
+    Doing,
+    Finding,
+    HotSpot,
+    LoaderReport,
+    Report,
+)
 from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import Run
 from .storage_words import unmeasured_storage
-from .units import count, duration, percent, plural, rate
+from .units import count, duration, factor, percent, plural, rate
+
+STAGES = {
+    "index": "drawing indices",
+    "fetch": "fetching samples",
+    "collate": "collating",
+    "transfer": "handing batches over from the workers",
+    "pin": "copying to page-locked memory",
+    "startup": "starting, until the first batch of each epoch",
+    "other": "the DataLoader's own work between batches",
+    "unknown": "what the iterable does for a batch (it is no DataLoader: not recorded in detail)",
+}
+LEAST_GAIN = 1.05  # of what would be free, to be worth saying
+LEAST_DOING = 0.1  # of a finding, to be said
+
+
+def doing_text(found: Doing) -> str:
+    """'waits for a lock shared by 4 workers, 93 %'"""
+    what = "sleeps" if found.kind == "sleep" else f"waits {WAITS_FOR[found.kind]}"
+    if found.processes > 1:
+        what += f" shared by {found.processes} workers"
+    if found.what:
+        what += f" {clean(found.what, 60)}"
+    return f"{what}, {percent(found.share)}"
+
+
+def finding_text(found: Finding) -> str:
+    """'`gc.collect()` data.py:610, 100 % of fetch; without it ×628'"""
+    if found.stage == "transfer" or not found.text:
+        what = STAGES.get(found.stage, found.stage)
+        what += f" (pickling {clean(found.text, 90)})" if found.text else ""
+        what += f", {percent(found.waiting_share)} of the wait"
+    else:
+        code = found.place
+        what = f"`{clean(found.text, 60)}`" if code else clean(found.text, 60)
+        what += f" {clean(found.place, 60)}" if code else ""
+        what += f" ({clean(found.call, 60)})" if found.call else ""
+        of = "all time, in the loop itself" if found.stage == "compute" else found.stage
+        what += f", {percent(found.share.mid)} of {of}"
+    waits = [each for each in found.doing if each.kind in WAITS_FOR and each.share >= LEAST_DOING]
+    if waits:
+        what += f" ({'; '.join(map(doing_text, waits[:2]))})"
+    if found.factor and found.factor.mid >= LEAST_GAIN:
+        what += f"; without it {factor(found.factor.mid)}"
+    return what
+
+
+def what_costs(loader: LoaderReport) -> str | None:
+    """'What costs: …': the leading finding. None where nothing stands out."""
+    return f"What costs: {finding_text(loader.findings[0])}." if loader.findings else None
+
 
 # The stages in the order of the pipeline, as `CodeStage`s are named.
-STAGES = ("fetch", "collate", "pack", "pin", "wait", "compute")
+PIPELINE = ("fetch", "collate", "pack", "pin", "wait", "compute")
 
 
 def code_stages(code: Code | None) -> list[tuple[str, CodeStage]]:
     """The stages of which there are samples, in the pipeline's order."""
     if not code:
         return []
-    order = dict.fromkeys((*STAGES, *code.stages))
+    order = dict.fromkeys((*PIPELINE, *code.stages))
     found = ((name, code.stages.get(name)) for name in order)
     return [(name, stage) for name, stage in found if stage and stage.samples > 0]
 

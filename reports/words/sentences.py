@@ -32,7 +32,7 @@ def headroom_sentence(loader: LoaderReport) -> str:
         starts = " and every start" if loader.headroom > STARTS_ABOVE * steady else ""
         headroom = f"about {factor(loader.headroom)}, if loading{starts} were free"
     low, high = basis.stall_share_low, basis.stall_share_high
-    spread = f", {span(low, high)}" if low is not None and high is not None else ""
+    spread = known("", (f", {span(low, high)}", low))
     sure = f"{basis.confidence} ({count(basis.steady_batches)} steady batches{spread})"
     return f"Headroom: {headroom}. Confidence: {sure}."
 
@@ -49,14 +49,11 @@ def limit_sentence(loader: LoaderReport) -> str | None:
     others = loading[:1] if limit == "compute" else ["compute"] * ("compute" in known)
     if limit is None or limit not in known or (limit == "compute" and not others):
         return None
-    first, *other = (f"{_words(name)} {rate(known[name])}" for name in (limit, *others))
+    words = {name: CAPACITIES.get(name) or f"{name} can do" for name in known}
+    first, *other = (f"{words[name]} {rate(known[name])}" for name in (limit, *others))
     turns = bool(other) and loader.config.get("num_workers") == 0
     ending = ", if they did not take turns" if turns else ""
     return f"The limit: {'; '.join([f'{first} batches/s', *other])}{ending}."
-
-
-def _words(capacity: str) -> str:
-    return CAPACITIES.get(capacity) or f"{capacity} can do"
 
 
 TUNE = "`loaderscope tune`"  # named where trying alone can tell

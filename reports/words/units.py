@@ -22,7 +22,7 @@ rate = _or_unknown(figures.three)  # '124', '1,981', '0.52': three digits are en
 factor = _or_unknown(figures.times)  # '×0.21', '×1.8', '×24'
 
 
-def span(low: float, high: float) -> str:
+def span(low: float | None, high: float | None) -> str:
     """'66–75 %', one figure where both round to it."""
     first, second = percent(low), percent(high)
     return first if first == second else f"{first.removesuffix(' %')}–{second}"

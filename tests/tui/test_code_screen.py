@@ -12,7 +12,7 @@ from dashboard_samples import ADVICE, HOSTILE, advised
 from inside_samples import CODE, FETCH, NO_CODE, hostile_code, hostile_storage, hostile_transforms
 from loaderscope.profiler.store.run.follow import Follower
 from loaderscope.tui.draw import code_screen as code
-from loaderscope.tui.jobs import Taken
+from loaderscope.tui.reader import Taken
 from loaderscope.tui.snapshot import AdviceView, Snapshot, SnapshotBuilder, ViewRequest, advice_of
 
 

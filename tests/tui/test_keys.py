@@ -30,8 +30,8 @@ from loaderscope.experiment.git import project_folder
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.store.stacks.stack_samples import StackCapture
 from loaderscope.tui.app import Dashboard
-from loaderscope.tui.bars import Banner, Scrubber
 from loaderscope.tui.help import KEYS, HelpScreen
+from loaderscope.tui.panel import Banner, Scrubber
 from loaderscope.tui.screens import Advice, Workers
 from screen_text import screen_text
 

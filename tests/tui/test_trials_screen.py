@@ -25,8 +25,8 @@ from dashboard_samples import (
 from loaderscope.advisors.schema.report_model import Finding, Range
 from loaderscope.profiler.store.run.tuning import asked
 from loaderscope.tui.app import Dashboard, Fresh
-from loaderscope.tui.bars import Tabs
 from loaderscope.tui.draw import advice, overview, trials
+from loaderscope.tui.panel import Tabs
 from loaderscope.tui.snapshot import Snapshot
 from screen_text import check_golden, screen_text
 

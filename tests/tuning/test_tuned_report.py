@@ -16,8 +16,7 @@ from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.run.tuning import Tried, Tuned, changed_words
-from loaderscope.reports.html.first_screen import render_first_screen
-from loaderscope.reports.html.html_report import render_html
+from loaderscope.reports.html.html_report import render_first_screen, render_html
 from loaderscope.reports.markdown.draw import render_markdown
 from loaderscope.reports.text.text import MORE_LINES, MOST_LINES, render_brief, render_text
 from loaderscope.reports.words.advice_words import effect_text

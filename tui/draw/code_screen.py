@@ -7,7 +7,7 @@ from textual.content import Content
 from ...advisors.schema.report_model import LoaderReport
 from ...reports.document.inside import inside_parts
 from ...reports.words.inside import basis_text, code_stages
-from ..jobs import Taken
+from ..reader import Taken
 from ..snapshot import Snapshot
 from .marks import BAD, DIM, FAIR, GOOD, dim, line, lines, needs_advice, no_advice, parts, text
 

@@ -9,7 +9,7 @@ import pytest
 
 from loaderscope.advisors.schema.report_model import Range
 from loaderscope.advisors.storage_probe.probe_model import LayoutTrial, Rate, StorageProbe
-from loaderscope.reports.document.storage_probe import probe_sections
+from loaderscope.reports.document.machine import probe_sections
 from loaderscope.reports.text.draw import print_sections
 from screen_text import check_golden
 

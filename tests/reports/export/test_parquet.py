@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 from builders import RunBuilder, epoch_row, loop
-from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.export import tables as export
 from loaderscope.reports.export.tables import render_parquet
-from report_samples import full_report, full_run
+from report_samples import full_report, full_run, reported
 
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -28,11 +27,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def tables(run: Run, report: Report | None = None) -> dict[str, Any]:
-    files = render_parquet(report or build_report(run, advice=False), run)
-    return {
-        name.removesuffix(".parquet"): pq.read_table(io.BytesIO(data))
-        for name, data in files.items()
-    }
+    files = render_parquet(report or reported(run), run).items()
+    return {name.removesuffix(".parquet"): pq.read_table(io.BytesIO(data)) for name, data in files}
 
 
 def test_each_table_holds_what_was_recorded(run: Run) -> None:
@@ -82,10 +78,8 @@ def test_several_loaders_are_one_table(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(export, "ROWS_AT_A_TIME", 7)  # several row groups
     builder = RunBuilder(tmp_path)
     for rank in range(2):
-        rows = loop(20)
-        builder.process(pid=4000 + rank, rank=rank).loader(
-            rows, epochs=[epoch_row(rows)], name=f"Set {rank}"
-        )
+        rows, process = loop(20), builder.process(pid=4000 + rank, rank=rank)
+        process.loader(rows, epochs=[epoch_row(rows)], name=f"Set {rank}")
     batches = tables(open_run(builder.path))["batches"]
     assert batches["rank"].to_pylist() == [0] * 20 + [1] * 20
     assert batches["loader_name"].to_pylist() == ["Set 0"] * 20 + ["Set 1"] * 20

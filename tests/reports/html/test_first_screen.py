@@ -13,7 +13,7 @@ import pytest
 from html_page import Page
 from loaderscope.advisors.schema.figures import times
 from loaderscope.advisors.schema.report_model import Report
-from loaderscope.reports.html.first_screen import CLASS, render_first_screen
+from loaderscope.reports.html.html_report import CLASS, render_first_screen
 from report_samples import EVIL, full_report, full_run, hostile_report
 
 

@@ -9,23 +9,20 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from builders import RunBuilder, epoch_row, loop
 from html_page import Page
 from inside_samples import CODE, NO_CODE
-from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import FlameNode, Report
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.html.html_code import Room, flame_figure, kept
 from loaderscope.reports.html.html_loader import loader_figures
-from loaderscope.reports.html.html_plot import plain
+from loaderscope.reports.html.html_plot import plain, system_figures
 from loaderscope.reports.html.html_report import render_html
-from loaderscope.reports.html.html_system import system_figures
-from report_samples import EVIL_CODE, full_report, full_run, hostile_report
+from report_samples import EVIL_CODE, absurd, full_report, full_run, hostile_report, reported
 
 MAX_BYTES = 2_000_000
 WIDE_NODE = FlameNode("some_function_name" * 4, "/a/long/path.py" * 4, 0, True, False, 0, 0)
@@ -125,7 +122,7 @@ def test_a_hostile_device_name_is_no_markup_in_a_plot(tmp_path: Path) -> None:
         gpus=[{"index": 0, "name": "</script><a href='x'>GPU"}],
     )
     run = open_run(builder.path)
-    text = render_html(build_report(run, advice=False), run)
+    text = render_html(reported(run), run)
     data = json.loads(Page(text).scripts[0])
     assert data["system-gpu"]["data"][0]["name"] == "GPU 0 </script><a href='x'>GPU"
     assert "</script><a" not in text
@@ -219,32 +216,18 @@ def test_markup_in_plot_texts_is_literal() -> None:
     assert plain("<b>a&b</b>\x1b") == "<b>a&b</b>\N{REPLACEMENT CHARACTER}"
 
 
-def empty(builder: RunBuilder) -> None:
-    builder.process()
-
-
-def one_batch(builder: RunBuilder) -> None:
-    rows = loop(1)
-    builder.process().loader(rows, epochs=[epoch_row(rows)], kind="iterable", config={})
-
-
-def damaged(builder: RunBuilder) -> None:
-    rows = loop(60, wait_ms=5, fetch_ns=4_000_000)
-    rows[3].update(t_ns=2**62, wait_ns=2**62)
-    rows[4].update(fetch_ns=2**62, t_fetch_ns=5, worker=3, queued_ns=2**61)
-    builder.process().loader(rows, epochs=[epoch_row(rows)])
-    builder.system(
-        machine=[{"t_ns": n, "disk_read_bytes": 2**62 - n} for n in (5, 5, 2**62)],
-        process=[{"t_ns": 1}],
-    )
-
-
-@pytest.mark.parametrize("make", [empty, one_batch, damaged], ids=lambda make: make.__name__)
-def test_little_or_senseless_data(tmp_path: Path, make: Any) -> None:
+@pytest.mark.parametrize("kind", ["empty", "one batch", "damaged"])
+def test_little_or_senseless_data(tmp_path: Path, kind: str) -> None:
     builder = RunBuilder(tmp_path)
-    make(builder)
+    process, rows = builder.process(), loop(1 if kind == "one batch" else 60, wait_ms=5)
+    if kind == "damaged":
+        process.loader(absurd(rows), epochs=[epoch_row(rows)])
+        machine = [{"t_ns": n, "disk_read_bytes": 2**62 - n} for n in (5, 5, 2**62)]
+        builder.system(machine=machine, process=[{"t_ns": 1}])
+    elif kind == "one batch":
+        process.loader(rows, epochs=[epoch_row(rows)], kind="iterable", config={})
     run = open_run(builder.path)
-    page = Page(render_html(build_report(run, advice=False), run))
+    page = Page(render_html(reported(run), run))
     assert "What recording cost" in page.text
     for figure in json.loads(page.scripts[0]).values():
         assert all(len(trace.get("x", ())) == len(trace.get("y", ())) for trace in figure["data"])
