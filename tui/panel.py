@@ -18,6 +18,18 @@ from .snapshot import Snapshot
 # Of a snapshot in so many columns and rows.
 Draw = Callable[[Snapshot, int, int], Content]
 
+SCREENS = ("Overview", "Advice", "Workers", "System", "Batches", "Code", "Trials")
+TRIALS = len(SCREENS) - 1  # of a loader whose settings are tried alone
+_ENDINGS = {
+    "finished": "the run has ended",
+    "interrupted": "the run was interrupted (Ctrl-C)",
+    "failed": "the run ended in an error of its own",
+    "crashed": "the run died: this is what it recorded until then",
+    "removed": "the run's directory was removed: this is the last state seen",
+    "unreadable": "the run cannot be read",
+    "unknown": "recorded on another machine; only that machine knows whether it is alive",
+}
+
 
 class Drawn(Widget):
     """Draws again only when there is another snapshot, another size or another way to draw; shows
@@ -83,20 +95,6 @@ class Panel(Drawn):
         """Draw in another way from now on."""
         self._draw = draw
         self.again()
-
-
-SCREENS = ("Overview", "Advice", "Workers", "System", "Batches", "Code", "Trials")
-TRIALS = len(SCREENS) - 1  # of a loader whose settings are tried alone
-
-_ENDINGS = {
-    "finished": "the run has ended",
-    "interrupted": "the run was interrupted (Ctrl-C)",
-    "failed": "the run ended in an error of its own",
-    "crashed": "the run died: this is what it recorded until then",
-    "removed": "the run's directory was removed: this is the last state seen",
-    "unreadable": "the run cannot be read",
-    "unknown": "recorded on another machine; only that machine knows whether it is alive",
-}
 
 
 class Bar(Drawn):

@@ -31,6 +31,9 @@ CATCH_UP_S = 0.15
 Post = Callable[[Snapshot], object]
 Advise = Callable[[Run, Place], AdviceView]
 
+Take = Callable[[Path], StackCapture]
+Diff = Callable[[Path, LoaderReport, Recommendation], str]
+
 
 class Reader(EndableThread):
     """Posts a snapshot whenever there is something new, at most one each INTERVAL_S; at once after
@@ -164,10 +167,6 @@ class Advisor:
         self._next_s = max(self._next_s, time.monotonic() + 10 * (time.thread_time() - began))
         if place == self._place:
             self._advice, self.news = found, True
-
-
-Take = Callable[[Path], StackCapture]
-Diff = Callable[[Path, LoaderReport, Recommendation], str]
 
 
 class Jobs:

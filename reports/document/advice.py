@@ -28,13 +28,13 @@ def advice_parts(loader: LoaderReport) -> Iterator[Part]:
     """All that the rules and tuning said of a loader."""
     rows = plan_rows(loader)
     cards: list[Block] = [card(row, full=True) for row in rows]
-    yield Part("What to change", [*cards, *sentences([plan_summary(loader)], "strong")])
+    yield Part([*cards, *sentences([plan_summary(loader)], "strong")], "What to change")
     if not rows:
-        yield Part("", sentences([nothing_to_change(loader)], "strong"))
-    yield Part("What would not help", [without_code(card_of(each)) for each in loader.rejected])
+        yield Part(sentences([nothing_to_change(loader)], "strong"))
+    yield Part([without_code(card_of(each)) for each in loader.rejected], "What would not help")
     if loader.tuning:
         other = "" if loader.tuning.best is None else "else "
-        yield Part(f"What {other}was tried", bullets(list(tried_lines(loader.tuning))))
+        yield Part(bullets(list(tried_lines(loader.tuning))), f"What {other}was tried")
 
 
 def card(row: PlanRow, full: bool = False) -> Card:

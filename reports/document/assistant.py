@@ -53,9 +53,7 @@ def assistant_sections(report: Report, run: Run | None) -> Iterator[Section]:
         return
     loader, found = pairs[0]
     lead = (what_limits(loader), headroom_sentence(loader), f"Settings: {config_line(loader)}.")
-    yield Section(
-        title_of(loader, len(pairs) > 1), (Part("", sentences(lead)),), "", loader.verdict
-    )
+    yield Section(title_of(loader, len(pairs) > 1), (Part(sentences(lead)),), "", loader.verdict)
     yield section(_verify(report), "Verify a change", "verify")
     yield section([Bullets(KEPT)], "What must stay the same", "kept")
     yield Section("What costs", tuple(_costs(loader, found, run)), "costs")
@@ -77,7 +75,7 @@ def _verify(report: Report) -> Iterator[Block]:
 
 def _costs(loader: LoaderReport, found: LoaderRun | None, run: Run | None) -> Iterator[Part]:
     findings = loader.findings[:MOST_FINDINGS]
-    yield Part("", bullets([finding_text(each) for each in findings]))
+    yield Part(bullets([finding_text(each) for each in findings]))
     shown: dict[tuple[str, int], str] = {}
     for process in run.processes if run else ():
         if found and any(each is found for each in process.loaders):
@@ -86,7 +84,7 @@ def _costs(loader: LoaderReport, found: LoaderRun | None, run: Run | None) -> It
                 around = sources.function(file, line)
                 if around:
                     shown.setdefault((file, around[0]), _excerpt(file, line, *around))
-    yield from (Part("", [Code(each)]) for each in shown.values())
+    yield from (Part([Code(each)]) for each in shown.values())
 
 
 def _place(loader: LoaderReport, finding: Finding) -> tuple[str, int] | None:
@@ -114,13 +112,13 @@ def _shown(line: str) -> str:
 
 def _data(found: LoaderRun) -> Iterator[Part]:
     seen = found.inspection
-    yield Part("", sentences([_described(part) for part in seen.parts[:MOST_FINDINGS]]))
+    yield Part(sentences([_described(part) for part in seen.parts[:MOST_FINDINGS]]))
     rows = [
         (f"batch{clean(leaf.path, 60)}", clean(leaf.dtype or leaf.kind, 40), _shape(leaf.shape))
         for leaf in seen.leaves[:MOST_LEAVES]
     ]
     heads = ("part of a batch", "dtype", "shape")
-    yield Part("", [table(heads, rows)] if rows else [])
+    yield Part(table(heads, rows))
 
 
 def _described(part: Inspected) -> str:
@@ -146,6 +144,6 @@ def _advice(loader: LoaderReport) -> Iterator[Part]:
         if len(code) > MOST_CODE:
             code[MOST_CODE:] = [f"# … all of it: loaderscope report --advice {row.number}"]
         said = f"{row.number}. {row.advice.title}" + (f" — {row.effect}" if row.effect else "")
-        yield Part("", [Sentence(said), *([Code("\n".join(code))] if any(code) else [])])
+        yield Part([Sentence(said), *([Code("\n".join(code))] if any(code) else [])])
     if not rows:
-        yield Part("", [Sentence("None that is certain to help.")])
+        yield Part([Sentence("None that is certain to help.")])

@@ -155,7 +155,7 @@ def _settings(settings: tuple[Setting, ...]) -> list[Block]:
     """What is configured differently."""
     heads = ("configured differently", "before", "after")
     rows = [(each.name, _value(each.before), _value(each.after)) for each in settings]
-    return [table(heads, rows)] if rows else []
+    return table(heads, rows)
 
 
 def _value(value: object) -> str:

@@ -60,7 +60,7 @@ def inside_parts(loader: LoaderReport, key: str) -> Iterator[Part]:
     for number, (name, stage) in enumerate(code_stages(code)):
         plots = [Plots(f"{key}-flame")] if not number else []
         if code:
-            yield Part(f"Inside {name}", [*plots, *stage_blocks(name, code, stage)])
+            yield Part([*plots, *stage_blocks(name, code, stage)], f"Inside {name}")
     if loader.transforms:
         rows = [
             (
@@ -73,10 +73,10 @@ def inside_parts(loader: LoaderReport, key: str) -> Iterator[Part]:
             for each in loader.transforms[:MAX_ROWS]
         ]
         heads = ("transform", "a call", "of fetch", "calls", "in")
-        yield Part("The transforms", [table(heads, rows, "tnnnd")])
+        yield Part(table(heads, rows, "tnnnd"), "The transforms")
     pairs = storage_rows(loader.storage)
     if loader.storage and pairs:
-        yield Part("What is read", [Pairs(pairs), *_storage_tables(loader.storage)])
+        yield Part([Pairs(pairs), *_storage_tables(loader.storage)], "What is read")
 
 
 def stage_blocks(name: str, code: Code, stage: CodeStage) -> list[Block]:
@@ -173,7 +173,7 @@ def _storage_tables(s: StorageSummary) -> Iterator[Block]:
         ),
     ):
         if rows:
-            yield Folded(title, [table(heads, rows[:MAX_ROWS], kind, title)])
+            yield Folded(title, table(heads, rows[:MAX_ROWS], kind, title))
 
 
 def stack_sections(report: Report, run: Run) -> list[Section]:
@@ -192,7 +192,7 @@ def stack_sections(report: Report, run: Run) -> list[Section]:
 
 def _stack_parts(code: Code) -> Iterator[Part]:
     shares = "shares of a stage, with the range that holds them 19 times in 20"
-    yield Part("", sentences([f"{basis_text(code)}; {shares}"], "dim"))
+    yield Part(sentences([f"{basis_text(code)}; {shares}"], "dim"))
     for name, stage in code_stages(code):
-        yield Part(name, stage_blocks(name, code, stage))
-    yield Part("", bullets([code.reason] if code.reason else []))
+        yield Part(stage_blocks(name, code, stage), name)
+    yield Part(bullets([code.reason] if code.reason else []))

@@ -43,6 +43,8 @@ _STATES = {
     "unknown": "dim",
 }
 
+ALL = "all"
+
 
 class Leading(NamedTuple):
     """Of a run: the loader that costs most, and the factor that its first advice promises."""
@@ -64,7 +66,7 @@ def findings(checks: Sequence[Check]) -> list[Section]:
     if missing:
         said = f"{missing} of {len(checks)} checks can be fixed (see →)."
     found = table(("", ""), rows, "wt")
-    return [section([found]), section([Sentence(said)])]
+    return [section(found), section([Sentence(said)])]
 
 
 def rule_list(rules: Iterable[Rule]) -> list[Section]:
@@ -137,9 +139,6 @@ def _when(unix_ns: int | None) -> str:
         return UNKNOWN
 
 
-ALL = "all"
-
-
 @dataclass(frozen=True)
 class AccuracyRow:
     """The trials of one host that changed the same arguments; `changed` is "all" for those of a
@@ -201,7 +200,7 @@ def accuracy(rows: Sequence[AccuracyRow], unsure: int = 0) -> list[Section]:
     explained = "Predictions against what tuning measured. Four in five should be in the range."
     left_out = f"Left out: {unsure_trials(unsure)}." if unsure else None
     said = sentences((explained, left_out), "dim")
-    return [section([table(heads, cells, "ttnnnn"), *said])]
+    return [section([*table(heads, cells, "ttnnnn"), *said])]
 
 
 def speedup(before: Report, after: Report) -> list[Section]:

@@ -27,6 +27,9 @@ from .blocks import (
 
 LEAST_READ_BYTES = 64  # a sample; less is no data
 
+# From this width on, the spread of the passes has room next to the median.
+WIDE = 120
+
 
 def size_sections(found: Size) -> Iterator[Section]:
     """The table, then the disk and the memory."""
@@ -35,7 +38,7 @@ def size_sections(found: Size) -> Iterator[Section]:
     rows = [_row(each, found) for each in found.needs]
     now = plural(found.now_workers, "worker")
     title = f"{found.loader}: for loading to be no limit"
-    yield section([table(heads, rows, "wnnnnn", title)], title, "size")
+    yield section(table(heads, rows, "wnnnnn", title), title, "size")
     said = [
         f"×1 is {device}. The run had {found.now_cpus:g} CPUs and {now}. CPUs include the training "
         "process's own; the range holds the true number four times in five. Workers that stay "
@@ -71,10 +74,6 @@ def _disk(found: Size) -> str | None:
     return f"{said}{has}."
 
 
-# From this width on, the spread of the passes has room next to the median.
-WIDE = 120
-
-
 def probe_sections(probe: StorageProbe) -> list[Section]:
     """The probe in two tables, and what they come to."""
     return [Section(probe.source, list(_parts(probe)))]
@@ -82,21 +81,21 @@ def probe_sections(probe: StorageProbe) -> list[Section]:
 
 def _parts(probe: StorageProbe) -> Iterator[Part]:
     timed = [each for each in probe.layouts if not each.reason]
-    yield Part("", sentences(_about(probe)))
+    yield Part(sentences(_about(probe)))
     heading = "A sample, decoding included" if probe.decoder else "Reading a sample"
-    yield Part(heading, [_totals(timed)])
+    yield Part([_totals(timed)], heading)
     encoded = [each for each in timed if each.form == "encoded"]
-    yield Part("Reading alone", [_readings(encoded)] if probe.decoder else [])
+    yield Part([_readings(encoded)] if probe.decoder else [], "Reading alone")
     pays = "pays after: epochs until the conversion has paid for itself"
     ordered = "* read in sequence, as it is stored: shuffling needs a buffer, and is weaker"
     in_sequence = any(each.order == "in sequence" for each in timed)
-    yield Part("", sentences((pays, ordered if in_sequence else None), "dim"))
-    yield Part("What this means", [Bullets(probe.verdict)])
+    yield Part(sentences((pays, ordered if in_sequence else None), "dim"))
+    yield Part([Bullets(probe.verdict)], "What this means")
     not_tried = [f"{_label(each)}: {each.reason}" for each in probe.layouts if each.reason]
     skipped = (f"{plural(n, 'file')} left out: {why}" for why, n in probe.skipped.items())
     cold = [f"cold not measured, because {probe.cold_reason}"] if probe.cold_reason else []
     for title, lines in (("Not tried", not_tried), ("Notes", [*cold, *skipped, *probe.notes])):
-        yield Part(title, bullets(lines))
+        yield Part(bullets(lines), title)
 
 
 def _about(probe: StorageProbe) -> Iterator[str]:

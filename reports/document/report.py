@@ -50,11 +50,19 @@ from .stages import (
     waiting_blocks,
 )
 
-MAX_NOTES = 50
+MAX_LOADERS, MAX_NOTES = 32, 50
 NOTHING = "Nothing to report: no loader was recorded."
 
+# From this many on, a table comes first, and loaders that are alike are described once.
+MANY = 4
+MOST_ROWS = 16
+_NUMBER = re.compile(r" \d+$")  # of a further loader over the same kind of data set
+Group = tuple[LoaderReport, ...]
 
-def report_sections(report: Report, most: int, run: Run | None = None) -> Iterator[Section]:
+
+def report_sections(
+    report: Report, run: Run | None = None, most: int = MAX_LOADERS
+) -> Iterator[Section]:
     """The whole report, of at most `most` loaders. With its `run`, single batches are shown too."""
     yield section(sentences(report.missing[:MAX_NOTES], "warning"))
     several = len(report.loaders) > 1
@@ -90,30 +98,30 @@ def rest(report: Report, groups: Sequence[Group], most: int) -> Section:
 
 
 def _loader_parts(loader: LoaderReport, key: str, columns: LoaderRun | None) -> Iterator[Part]:
-    yield Part("", tuned_blocks(loader))
-    yield Part("", [*lead(loader), *_ranks(loader), tiles(loader)])
+    yield Part(tuned_blocks(loader))
+    yield Part([*lead(loader), *_ranks(loader), tiles(loader)])
     yield from advice_parts(loader)
     costs = [finding_text(each) for each in loader.findings]
-    yield Part("What costs", bullets(costs if len(costs) > 1 else []))
+    yield Part(bullets(costs if len(costs) > 1 else []), "What costs")
     facts = (throughput_line(loader), config_line(loader), not_judged(loader))
-    yield Part("", sentences(facts, "dim"))
+    yield Part(sentences(facts, "dim"))
     yield Part(
-        "Where each batch's time goes",
         [
             Plots(key),
             *stage_table(loader),
             *sentences([unmeasured_stages(loader)], "dim"),
             *(slowest_batches(columns) if columns else []),
         ],
+        "Where each batch's time goes",
     )
     yield from inside_parts(loader, key)
     if loader.waiting and loader.waiting.total_s > 0:
         title = f"Where waiting came from ({duration(loader.waiting.total_s)} in all)"
-        yield Part(title, waiting_blocks(loader))
-    yield Part("Notes", bullets([*loader.notes[:MAX_NOTES], *inside_notes(loader)]))
+        yield Part(waiting_blocks(loader), title)
+    yield Part(bullets([*loader.notes[:MAX_NOTES], *inside_notes(loader)]), "Notes")
     config = [(name, clean(value, 200)) for name, value in loader.config.items()]
     folded = [Folded("Configuration", [Pairs(config, "Configuration")])] if config else []
-    yield Part("", [*capacities(loader), *folded])
+    yield Part([*capacities(loader), *folded])
 
 
 def lead(loader: LoaderReport, limit: bool = True) -> list[Block]:
@@ -125,8 +133,7 @@ def lead(loader: LoaderReport, limit: bool = True) -> list[Block]:
 
 
 def _ranks(loader: LoaderReport) -> list[Block]:
-    rows = rank_rows(loader)
-    spread = [table(RANK_HEAD, rows, "wnnn", "The ranks")] if rows else []
+    spread = table(RANK_HEAD, rank_rows(loader), "wnnn", "The ranks")
     return [*sentences(rank_sentences(loader)), *spread]
 
 
@@ -158,14 +165,6 @@ def run_rows(report: Report) -> list[tuple[str, str]]:
     wall = duration(run.wall_s) if run.wall_s is not None else None
     about = {"run": run.id, "state": run.state, "recorded": wall, **run_facts(run)}
     return [(name, clean(value, 300)) for name, value in about.items() if value]
-
-
-# From this many on, a table comes first, and loaders that are alike are described once.
-MANY = 4
-MOST_ROWS = 16
-_NUMBER = re.compile(r" \d+$")  # of a further loader over the same kind of data set
-
-Group = tuple[LoaderReport, ...]
 
 
 def groups_of(report: Report) -> list[Group]:

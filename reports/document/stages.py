@@ -196,7 +196,7 @@ def capacities(loader: LoaderReport) -> list[Block]:
     ]
     title = "What each stage could sustain"
     heads = ("stage", "at most", "if")
-    return [Folded(title, [table(heads, rows, "tnd", title)])] if rows else []
+    return [Folded(title, table(heads, rows, "tnd", title))] if rows else []
 
 
 def slowest_batches(loader: LoaderRun, by: str = "wait") -> list[Block]:
@@ -216,7 +216,7 @@ def slowest_batches(loader: LoaderRun, by: str = "wait") -> list[Block]:
         )
     heads = ("batch", "epoch", "worker", *times, "cause")
     title = "The batches with the longest waits"
-    return [table(heads, rows, "nnnnnnnw", title)] if rows else []
+    return table(heads, rows, "nnnnnnnw", title)
 
 
 def slowest_rows(values: Ints) -> list[int]:

@@ -21,6 +21,19 @@ from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import LoaderRun, Run
 from ..words.inside import code_stages
 
+ROWS_AT_A_TIME = 1 << 17
+# What tells the rows of several loaders, or hosts, apart; put before the recorded columns.
+_LOADER_KEYS = (
+    Field("loader_name", "s", "name of the loader"),
+    Field("loader", "i", "number of the loader in its process, from 0"),
+    Field("pid", "q", "process id of the training process"),
+    Field("rank", "q", "rank of the training process"),
+)
+_HOST_KEYS = (Field("host", "s", "host of the sample"),)
+# `core` samples are one array a row: their width is the machine's.
+_SYSTEM_TABLES = {"machine": schema.MACHINE, "process": schema.PROCESS, "gpu": schema.GPU}
+Parts = Iterable[tuple[dict[str, Any], Columns]]
+
 
 def render_table(format_: str, kind: type[Any], rows: Iterable[Any]) -> str | bytes:
     """Rows of this dataclass as "json" (an array of objects), "csv" or "parquet". Raises UsageError
@@ -71,23 +84,6 @@ def parquet_of(
     table = pa.Table.from_pylist(rows, pa.schema(fields, metadata=about))
     pa.parquet.write_table(table, sink, compression="zstd")
     return sink.getvalue()
-
-
-ROWS_AT_A_TIME = 1 << 17
-
-# What tells the rows of several loaders, or hosts, apart; put before the recorded columns.
-_LOADER_KEYS = (
-    Field("loader_name", "s", "name of the loader"),
-    Field("loader", "i", "number of the loader in its process, from 0"),
-    Field("pid", "q", "process id of the training process"),
-    Field("rank", "q", "rank of the training process"),
-)
-_HOST_KEYS = (Field("host", "s", "host of the sample"),)
-
-# `core` samples are one array a row: their width is the machine's.
-_SYSTEM_TABLES = {"machine": schema.MACHINE, "process": schema.PROCESS, "gpu": schema.GPU}
-
-Parts = Iterable[tuple[dict[str, Any], Columns]]
 
 
 def render_parquet(report: Report, run: Run) -> dict[str, bytes]:

@@ -3,7 +3,7 @@ and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...advisors.schema.report_model import Code, CodeStage, FlameNode
@@ -34,8 +34,8 @@ class Room:
         return given
 
 
-def flame_figure(key: str, code: Code, room: Room) -> Figure | None:
-    """A trace a stage; None where there is nothing to draw, or no room left."""
+def flame_figure(key: str, code: Code | None, room: Room) -> Iterator[Figure]:
+    """A trace a stage; nothing where there is nothing to draw, or no room left."""
     traces: list[Trace] = []
     said, deepest = [], 1
     for name, stage in code_stages(code)[:MAX_STAGES]:
@@ -49,7 +49,7 @@ def flame_figure(key: str, code: Code, room: Room) -> Figure | None:
                 for spot in sorted(stage.hot, key=lambda spot: -spot.share)[:1]
             ]
     if not traces:
-        return None
+        return
     summary = (
         "Each box was called by the one above it; its width is the share of the stage’s samples. "
         f"{'; '.join(said)}. Click a box to look into it, the bar above to come back; the table "
@@ -57,7 +57,7 @@ def flame_figure(key: str, code: Code, room: Room) -> Figure | None:
     )
     title, names = "Flame graph: what called what", tuple(trace["name"] for trace in traces)
     height = _PATHBAR_PX + 4 + _ROW_PX * min(deepest, 26)
-    return Figure(f"{key}-flame", title, summary, traces, {"height": height}, names)
+    yield Figure(f"{key}-flame", title, summary, traces, {"height": height}, names)
 
 
 def kept(nodes: Sequence[FlameNode], limit: int) -> list[FlameNode]:

@@ -43,6 +43,17 @@ SERIES = (BLUE, ORANGE, GREEN, PINK, RED, TEAL, OLIVE, VIOLET, BROWN, GREY)
 
 Trace = dict[str, Any]
 
+POINTS = 500
+# Chart → its title, its unit, and what makes one of it.
+CHARTS = {
+    "cpu": ("CPU", "% of all cores", 1.0),
+    "processes": ("CPU of the training processes", "cores", 1.0),
+    "memory": ("Memory", "GB", 1e9),
+    "io": ("Disk and network", "MB/s", 1e6),
+    "gpu": ("GPU: some kernel running", "% of the time", 1.0),
+    "gpu-memory": ("GPU memory in use", "GB", 1e9),
+}
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -76,20 +87,6 @@ def time_unit(largest_s: float) -> tuple[str, float]:
         if largest_s < limit:
             return unit, scale
     return "s", 1.0
-
-
-POINTS = 500
-
-
-# Chart → its title, its unit, and what makes one of it.
-CHARTS = {
-    "cpu": ("CPU", "% of all cores", 1.0),
-    "processes": ("CPU of the training processes", "cores", 1.0),
-    "memory": ("Memory", "GB", 1e9),
-    "io": ("Disk and network", "MB/s", 1e6),
-    "gpu": ("GPU: some kernel running", "% of the time", 1.0),
-    "gpu-memory": ("GPU memory in use", "GB", 1e9),
-}
 
 
 def system_figures(run: Run) -> Iterator[Figure]:

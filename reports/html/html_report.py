@@ -37,7 +37,11 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-_FIX = "the HTML report needs {}: pip install 'loaderscope[html]'"
+
+# Of the 1 MB that a file may have, a loader's plots take up to 100 kB, its tables some 30 kB.
+MAX_PLOTTED = 6
+MAX_LOADERS = 16
+CLASS = "loaderscope-report"
 
 
 def fill(
@@ -86,7 +90,7 @@ def escaping() -> Environment:
     try:
         import jinja2
     except ImportError as error:
-        raise UsageError(_FIX.format("jinja2")) from error
+        raise UsageError("the HTML report needs jinja2: pip install 'loaderscope[html]'") from error
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -99,24 +103,18 @@ def escaping() -> Environment:
     return environment
 
 
-# Of the 1 MB that a file may have, a loader's plots take up to 100 kB, its tables some 30 kB.
-MAX_PLOTTED = 6
-MAX_LOADERS = 16
-
-
 def render_html(report: Report, run: Run) -> str:
     """One self-contained page of at most 1 MB. Raises UsageError where jinja2 is not installed."""
     room = Room(len(groups_of(report)))
     plots: dict[str, list[Figure]] = defaultdict(list)
     with np.errstate(all="ignore"):  # damaged columns may hold any number
-        sections = list(report_sections(report, MAX_LOADERS, run))
+        sections = list(report_sections(report, run, MAX_LOADERS))
         pairs = shown(report, run, groups_of(report))
         for number, ((loader, *_), columns) in enumerate(pairs[:MAX_LOADERS]):
             key = f"loader{number}"
             if number < MAX_PLOTTED:
                 plots[key] += loader_figures(key, loader, columns)
-            flame = flame_figure(key, loader.code, room) if loader.code else None
-            plots[f"{key}-flame"] += [flame] if flame else []
+            plots[f"{key}-flame"] += flame_figure(key, loader.code, room)
         plots["machine"] += system_figures(run)
     first = next((each for each in sections if each.verdict), None)
     return fill(
@@ -138,9 +136,6 @@ def _about(run: RunInfo) -> str:
     return " · ".join(filter(None, parts))
 
 
-CLASS = "loaderscope-report"
-
-
 def render_first_screen(report: Report) -> str:
     """The piece of HTML. Raises UsageError where jinja2 is not installed."""
     return (
@@ -156,7 +151,7 @@ def render_first_screen(report: Report) -> str:
 
 
 def _sections(report: Report) -> Iterator[Section]:
-    for each in report_sections(report, MAX_LOADERS):
+    for each in report_sections(report, most=MAX_LOADERS):
         if not each.key or each.verdict:
             parts = [part for part in each.parts if part.title in ("", "What to change")]
             yield replace(each, parts=parts)

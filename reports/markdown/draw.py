@@ -29,6 +29,14 @@ ENTITIES = {c: f"&#{ord(c)};" for c in "<>&@#|"}  # tags, mentions, issue number
 _MEANT = re.compile(r"[\\`*_\[\]~$]")
 _BEGINS_A_LIST = re.compile(r"^(\d+)([.)])(?=\s|$)|^([-+=])(?=[-+=\s]|$)")
 
+MARKS = {"lead": "**", "strong": "**", "warning": "**", "good": "**"}
+# GitHub refuses a comment of more than 65,536 characters; what is around this report needs room
+# too.
+MAX_BYTES = 60_000
+SMALL = 1000
+LEFT_OUT = "\n> Some parts did not fit here: `loaderscope report --format html` has them all.\n"
+ASSISTANT_LINES = 150
+
 
 def escaped(text: str) -> str:
     """Text that reads as it is, wherever it stands: no tag, emphasis, link, mention, table border
@@ -46,9 +54,6 @@ def fenced(code: str, language: str = "python") -> str:
     longest = max((len(run) for run in re.findall(r"`+", code)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{code}\n{fence}\n"
-
-
-MARKS = {"lead": "**", "strong": "**", "warning": "**", "good": "**"}
 
 
 def pieces(sections: Iterable[Section]) -> Iterator[str]:
@@ -116,16 +121,6 @@ def _folded(title: str, body: str) -> str:
     return f"<details><summary>{shown}</summary>\n\n{body}\n</details>\n"
 
 
-# GitHub refuses a comment of more than 65,536 characters; what is around this report needs room
-# too.
-MAX_BYTES = 60_000
-SMALL = 1000
-MAX_LOADERS = 32
-LEFT_OUT = "\n> Some parts did not fit here: `loaderscope report --format html` has them all.\n"
-
-ASSISTANT_LINES = 150
-
-
 def render_for_assistant(report: Report, run: Run | None = None) -> str:
     """What is needed to write a change, in at most ASSISTANT_LINES lines: what does not fit is left
     out."""
@@ -139,7 +134,7 @@ def render_for_assistant(report: Report, run: Run | None = None) -> str:
 def render_markdown(report: Report) -> str:
     """GitHub-flavoured Markdown of at most MAX_BYTES UTF-8 bytes: what does not fit is left out,
     and it says so."""
-    parts = list(pieces(report_sections(report, MAX_LOADERS)))
+    parts = list(pieces(report_sections(report)))
     sizes = [len(part.encode("utf-8", "replace")) + 1 for part in parts]
     room = MAX_BYTES - len(LEFT_OUT.encode())
     kept = set()

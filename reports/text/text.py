@@ -19,6 +19,7 @@ from ..document.advice import body, card, tuned_blocks
 from ..document.blocks import Block, Card, Code, Part, Section, Sentence, section, sentences
 from ..document.report import (
     MANY,
+    MAX_LOADERS,
     groups_of,
     lead,
     report_sections,
@@ -36,14 +37,6 @@ from ..words.tuned_words import tuned_lead
 from ..words.units import plural
 from .draw import print_sections
 
-MAX_LOADERS = 32
-
-
-def render_text(report: Report, width: int = 80, color: bool = False, unicode: bool = True) -> str:
-    """All of the report: the verdict first, then where the time went."""
-    return print_sections(report_sections(report, MAX_LOADERS), width, color, unicode)
-
-
 # Lines for one loader, and for each further one.
 MOST_LINES = 40
 MORE_LINES = 10
@@ -53,6 +46,11 @@ FURTHER_SHOWN = 2
 NOTES = 2
 RUN_FACTS = ("run", "state", "command", "torch", "Python")
 _BLANK_LINES = re.compile(r"\n{3,}")  # one says as much as two
+
+
+def render_text(report: Report, width: int = 80, color: bool = False, unicode: bool = True) -> str:
+    """All of the report: the verdict first, then where the time went."""
+    return print_sections(report_sections(report), width, color, unicode)
 
 
 class _Form(NamedTuple):
@@ -103,7 +101,7 @@ def render_advice(
     """One recommendation in full, of each loader that has it. Raises UsageError where none has."""
     rows = [(loader, plan_rows(loader)[number - 1 : number]) for loader in report.costliest]
     found = [
-        Section("", [Part(clean(loader.name, 60), [card(row, full=True)])])
+        Section("", [Part([card(row, full=True)], clean(loader.name, 60))])
         for loader, each in rows
         for row in each
     ]
@@ -148,16 +146,16 @@ def _first(loader: LoaderReport, form: _Form, tuned: bool) -> Iterator[Part]:
     head = [*(tuned_blocks(loader) if tuned else []), *lead(loader, limit=False)]
     throughput = throughput_line(loader) if form.details else None
     ranks = sentences(rank_sentences(loader)[:1])
-    yield Part("", [*head, *ranks, *sentences([throughput], "dim", True)])
+    yield Part([*head, *ranks, *sentences([throughput], "dim", True)])
     rows = plan_rows(loader)
     if rows:
-        yield Part("What to do", [_in_full(rows[0], form), *_steps(loader, rows[1:], form.steps)])
+        yield Part([_in_full(rows[0], form), *_steps(loader, rows[1:], form.steps)], "What to do")
     else:
-        yield Part("", sentences([nothing_to_change(loader)], "strong"))
+        yield Part(sentences([nothing_to_change(loader)], "strong"))
     if form.least is not None:
-        yield Part("Where each batch's time goes", stage_table(loader, form.least))
+        yield Part(stage_table(loader, form.least), "Where each batch's time goes")
     waiting = waiting_line(loader)
-    yield Part("", sentences([waiting, *(waiting_sentences(loader) if form.least else ())]))
+    yield Part(sentences([waiting, *(waiting_sentences(loader) if form.least else ())]))
 
 
 def _further(loader: LoaderReport, tuned: bool) -> Part:
@@ -169,7 +167,7 @@ def _further(loader: LoaderReport, tuned: bool) -> Part:
     said = (nothing_to_change(loader) if not rows else None, waiting_line(loader))
     verdict = Sentence(loader.basis.sentence, "strong")
     steps = _steps(loader, rows, shown)
-    return Part("", [*sentences([found]), verdict, *steps, *sentences(said)])
+    return Part([*sentences([found]), verdict, *steps, *sentences(said)])
 
 
 def _steps(loader: LoaderReport, rows: list[PlanRow], most: int) -> list[Block]:

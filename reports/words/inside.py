@@ -33,6 +33,9 @@ STAGES = {
 LEAST_GAIN = 1.05  # of what would be free, to be worth saying
 LEAST_DOING = 0.1  # of a finding, to be said
 
+# The stages in the order of the pipeline, as `CodeStage`s are named.
+PIPELINE = ("fetch", "collate", "pack", "pin", "wait", "compute")
+
 
 def doing_text(found: Doing) -> str:
     """'waits for a lock shared by 4 workers, 93 %'"""
@@ -68,10 +71,6 @@ def finding_text(found: Finding) -> str:
 def what_costs(loader: LoaderReport) -> str | None:
     """'What costs: …': the leading finding. None where nothing stands out."""
     return f"What costs: {finding_text(loader.findings[0])}." if loader.findings else None
-
-
-# The stages in the order of the pipeline, as `CodeStage`s are named.
-PIPELINE = ("fetch", "collate", "pack", "pin", "wait", "compute")
 
 
 def code_stages(code: Code | None) -> list[tuple[str, CodeStage]]:

@@ -15,6 +15,12 @@ from ...profiler.store.run.run import LoaderRun, Run
 from .glosses import GLOSSES, label_of
 from .units import micros, plural
 
+# Stages whose spread is shown; of the others, the slowest rank's cause.
+SHOWN = ("wait", "stall", "compute", "fetch", "collate")
+RANK_HEAD = ("over the ranks", "least", "middle", "most")
+# Ranks within this factor of each other count as alike.
+ALIKE = 1.05
+
 
 def use_of(loader: LoaderReport | LoaderRun) -> str | None:
     """'training (train.py:41), Lightning, made at data.py:12', as far as it is known."""
@@ -58,13 +64,6 @@ def recorded(report: Report, run: Run | None) -> list[tuple[LoaderReport, Loader
     fits = [left[each.pid, each.index, each.rank] for each in report.loaders]
     pairs = zip(report.loaders, fits, strict=True)
     return [(each, found.pop(0) if found else None) for each, found in pairs]
-
-
-# Stages whose spread is shown; of the others, the slowest rank's cause.
-SHOWN = ("wait", "stall", "compute", "fetch", "collate")
-RANK_HEAD = ("over the ranks", "least", "middle", "most")
-# Ranks within this factor of each other count as alike.
-ALIKE = 1.05
 
 
 def who(loader: LoaderReport, several: bool) -> str | None:

@@ -44,6 +44,10 @@ EIGHTHS_UP = " ▁▂▃▄▅▆▇█"
 Values = Sequence[float | None] | npt.NDArray[np.float64]
 Piece = tuple[str, str]
 
+Drawing = Callable[..., Content]
+_COLORS = {"green": GOOD, "yellow": FAIR, "red": BAD, "cyan": MARK}
+LEAST_WIDTH = 20
+
 
 def lines(parts: Sequence[Content]) -> Content:
     """Contents below each other."""
@@ -109,9 +113,6 @@ def fitted(value: str, width: int) -> str:
     return value.ljust(width)
 
 
-Drawing = Callable[..., Content]
-
-
 def needs_loader(draw: Drawing) -> Drawing:
     """Makes a drawing of a snapshot out of one of its LoaderView."""
 
@@ -136,13 +137,9 @@ def no_advice(advice: AdviceView) -> Content:
     return line((text(advice.problem), BAD)) if advice.problem else dim("no advice yet")
 
 
-_COLORS = {"green": GOOD, "yellow": FAIR, "red": BAD, "cyan": MARK}
-LEAST_WIDTH = 20
-
-
 def blocks(found: Iterable[Block], width: int) -> Content:
     """The blocks below each other, without empty lines between them."""
-    return parts([Part("", list(found))], width, gaps=False)
+    return parts([Part(list(found))], width, gaps=False)
 
 
 def parts(found: Iterable[Part], width: int, gaps: bool = True) -> Content:

@@ -40,6 +40,20 @@ from .marks import (
 WAITING = "Waiting for the first batch."
 _MOST_LINES = 8  # of one of the pace's graphs
 
+# The queue, by the share of it that is ready: below these it is empty, or nearly.
+_EMPTY, _LOW = 0.15, 0.4
+# Node → the stages it sums up.
+_NODES = {
+    "index": ("index",),
+    "fetch": ("fetch",),
+    "collate": ("collate",),
+    "hand-over": ("pack", "unpack"),
+    "pin": ("pin",),
+    "copy": ("h2d",),
+    "compute": ("compute",),
+}
+_IN_WORKERS = ("fetch", "collate", "pack")
+
 
 def verdict(s: Snapshot, width: int, height: int) -> Content:
     """The verdict in a sentence, how sure it is, and what free loading would gain."""
@@ -95,22 +109,6 @@ def waiting(v: LoaderView, width: int, height: int) -> Content:
     if not found or found.total_s <= 0:
         return dim("no waiting was recorded")
     return blocks(waiting_blocks(v.report), width)
-
-
-# The queue, by the share of it that is ready: below these it is empty, or nearly.
-_EMPTY, _LOW = 0.15, 0.4
-
-# Node → the stages it sums up.
-_NODES = {
-    "index": ("index",),
-    "fetch": ("fetch",),
-    "collate": ("collate",),
-    "hand-over": ("pack", "unpack"),
-    "pin": ("pin",),
-    "copy": ("h2d",),
-    "compute": ("compute",),
-}
-_IN_WORKERS = ("fetch", "collate", "pack")
 
 
 @dataclass(frozen=True)

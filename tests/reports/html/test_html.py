@@ -168,8 +168,8 @@ def test_a_page_without_functions_has_none_of_it(run: Run, report: Report) -> No
 
 
 def test_the_flame_graph_is_one_tree_a_stage() -> None:
-    figure = flame_figure("x", CODE, Room())
-    assert figure is not None and figure.switch == ("fetch", "collate")
+    (figure,) = flame_figure("x", CODE, Room())
+    assert figure.switch == ("fetch", "collate")
     fetch = figure.data[0]
     kinds = [row[3] for row in fetch["facts"]]
     assert [*zip(fetch["labels"], fetch["parents"], fetch["values"], kinds, strict=True)] == [
