@@ -98,7 +98,7 @@ def run(tool: str, case: str, python: str) -> dict[str, Any]:
 def said_by_us(folder: Path) -> dict[str, Any] | None:
     from loaderscope.advisors.assemble.build_report import build_report
     from loaderscope.advisors.assemble.job import open_job
-    from loaderscope.reports.words.ranks import rank_sentences
+    from loaderscope.reports.words.loaders import rank_sentences
 
     (directory,) = (
         path

@@ -36,7 +36,7 @@ def demo_verb(quick: bool) -> int:
 
     bad, good = run_demo(quick, lambda line: click.echo(line, err=True), track=tracked)
     from ..reports.document.listings import speedup
-    from ..reports.text.brief import render_brief
+    from ..reports.text.text import render_brief
 
     deliver("\nA badly configured loader\n")
     show(partial(render_brief, most=MOST_LINES), bad)

@@ -56,7 +56,7 @@ def list_verb(
     entries = list_runs(where, number or (LIST_LIMIT if format_ == "text" else None))
     if format_ != "text":
         from ..reports.export.fleet import FleetRow
-        from ..reports.export.table import render_table
+        from ..reports.export.tables import render_table
 
         deliver(render_table(format_, FleetRow, _rows(entries)), output)
     elif entries:
@@ -69,9 +69,9 @@ def list_verb(
 def _accuracy(where: Path, number: int | None, format_: str, output: Path | None) -> int:
     from ..advisors.whatif.past_trials import predicted_trials
     from ..profiler.store.run.run_finder import run_ids
+    from ..reports.document.listings import AccuracyRow, accuracy_rows, unsure_trials
     from ..reports.document.listings import accuracy as accuracy_sections
-    from ..reports.export.table import render_table
-    from ..reports.words.accuracy import AccuracyRow, accuracy_rows, unsure_trials
+    from ..reports.export.tables import render_table
 
     newest = run_ids(where)[::-1][:number]
     found = list(predicted_trials([where / name for name in newest]))

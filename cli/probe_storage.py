@@ -68,7 +68,7 @@ def probe_storage_verb(
     bounds = Bounds(read_size(bytes_), files, seconds)
     with steps("choosing files", "copying and converting", "timing") as step:
         found = probe_storage(source, bounds, temp=temp, seed=seed, step=step)
-    from ..reports.document.storage_probe import probe_sections
+    from ..reports.document.machine import probe_sections
 
     if format_ == "json":
         deliver(found.to_json() + "\n", output)

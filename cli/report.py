@@ -89,11 +89,11 @@ def report_verb(
             report = _with_diffs(report, recorded)
         step()
         if for_assistant:
-            from ..reports.markdown.report_markdown import render_for_assistant
+            from ..reports.markdown.draw import render_for_assistant
 
             content: Content = render_for_assistant(report, recorded)
         elif number is not None:
-            from ..reports.text.brief import render_advice
+            from ..reports.text.text import render_advice
 
             content = fitted(render_advice, report, number, output=output)
         else:

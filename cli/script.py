@@ -53,7 +53,7 @@ def report_after(ended: Ended, tuned: bool = True) -> None:
         from ..advisors.assemble.build_report import build_report
         from ..advisors.assemble.job import open_job
         from ..profiler.base.host import host_name
-        from ..reports.text.brief import AFTER_RUN, render_brief
+        from ..reports.text.text import AFTER_RUN, render_brief
 
         try:
             run = open_job(ended.directory)

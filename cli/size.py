@@ -49,7 +49,7 @@ def size_verb(
     if format_ == "json":
         deliver(found.to_json() + "\n", output)
         return 0
-    from ..reports.document.size import size_sections
+    from ..reports.document.machine import size_sections
 
     sections = list(size_sections(found))
     if format_ == "md":

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from ..profiler.base.errors import LoaderscopeError
-from .output import runs_option, show
+from .output import deliver, runs_option
 from .script import ScriptCommand, exit_code, report_after
 
 
@@ -78,10 +78,10 @@ def tune_verb(
     ended = run_command(list(command), runs, {VARIABLE: options, BEGIN_VARIABLE: begin})
     if ended.directory is not None:
         from ..profiler.store.run.run_reader import open_run
-        from ..reports.text.tuned_text import render_tuned
+        from ..reports.words.tuned_words import tuned_text
 
         try:
-            show(render_tuned, open_run(ended.directory), stream=sys.stderr)
+            deliver(tuned_text(open_run(ended.directory)), stream=sys.stderr)
         except LoaderscopeError as error:
             click.echo(f"loaderscope: {error}", err=True)
     if ended.directory is None or not quiet:

@@ -3,6 +3,7 @@ reaches a file."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from ..advisors.schema.report_model import Report
@@ -10,6 +11,12 @@ from ..profiler.base.errors import UsageError
 from ..profiler.base.metadata import clean
 from ..profiler.store.run.run import Run
 from .compare.compare_model import Comparison
+from .document.comparison import comparison_sections
+from .export.perfetto import render_perfetto
+from .export.speedscope import render_speedscope
+from .export.tables import render_parquet
+from .html.html_report import fill, render_html
+from .markdown.draw import pieces, render_markdown
 
 # Not for a terminal: megabytes of markup, or a folder.
 FILE_ONLY = {
@@ -22,6 +29,13 @@ FILE_ONLY = {
 FILE_WIDTH = 100
 
 Content = str | bytes | dict[str, bytes]
+
+_OF_A_RUN: dict[str, Callable[[Report, Run], Content]] = {
+    "html": render_html,
+    "perfetto": render_perfetto,
+    "speedscope": render_speedscope,
+    "parquet": render_parquet,
+}
 
 
 def render_report(
@@ -40,36 +54,15 @@ def render_report(
     people's text alone. Raises UsageError where an optional package is missing, or where a run
     holds nothing of what is asked for.
     """
-    match format_:
-        case "json":
-            return report.to_json() + "\n"
-        case "md":
-            from .markdown.report_markdown import render_markdown
+    if format_ == "json":
+        return report.to_json() + "\n"
+    if format_ == "md":
+        return render_markdown(report)
+    if format_ in _OF_A_RUN:
+        return _OF_A_RUN[format_](report, run)
+    from .text.text import render_brief, render_text
 
-            return render_markdown(report)
-        case "html":
-            from .html.html_report import render_html
-
-            return render_html(report, run)
-        case "perfetto":
-            from .export.perfetto import render_perfetto
-
-            return render_perfetto(report, run)
-        case "speedscope":
-            from .export.speedscope import render_speedscope
-
-            return render_speedscope(report, run)
-        case "parquet":
-            from .export.parquet import render_parquet
-
-            return render_parquet(report, run)
-    if full:
-        from .text.text import render_text
-
-        return render_text(report, width, color, unicode)
-    from .text.brief import render_brief
-
-    return render_brief(report, width, color, unicode)
+    return (render_text if full else render_brief)(report, width, color, unicode)
 
 
 def render_comparison(
@@ -83,16 +76,10 @@ def render_comparison(
     is missing."""
     if format_ == "json":
         return comparison.to_json() + "\n"
-    from .document.comparison import comparison_sections
-
     sections = list(comparison_sections(comparison))
     if format_ == "md":
-        from .markdown.draw import pieces
-
         return "\n".join(pieces(sections))
     if format_ == "html":
-        from .html.html_page import fill
-
         runs = f"{comparison.before} and {comparison.after}"
         return fill(runs, "Two runs compared", sections, {})
     from .text.draw import print_sections

@@ -4,7 +4,7 @@ drawing in `draw`."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -21,13 +21,11 @@ from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.take_stacks import take_stacks
 from ..profiler.store.run.tuning import TuneCommand, ask
 from . import ascii
-from .bars import SCREENS, TRIALS, Banner, Bar, Scrubber, Tabs, TopLine
 from .help import HelpScreen
-from .jobs import Diff, Jobs, Take, Taken, diff_of, taken
-from .reader import INTERVAL_S, Post, Reader
+from .panel import SCREENS, TRIALS, Banner, Bar, Scrubber, Tabs, TopLine
+from .reader import INTERVAL_S, Diff, Jobs, Reader, Take, Taken, diff_of, taken
 from .screens import SIZES, VIEWS, Advice, Code, View
-from .snapshot import Snapshot
-from .snapshot_builder import ViewRequest
+from .snapshot import Snapshot, ViewRequest
 from .themes import DARK, LIGHT, fitting
 
 # One press of an arrow key moves so much of the run; playing lasts about a minute, but never goes
@@ -53,8 +51,7 @@ def _hidden(keys: str, action: str, name: str, display: str | None = None) -> Bi
 
 
 class Dashboard(App[None]):
-    """Shows one run; `reader` makes what reads it, given where snapshots go; `take` takes stacks of
-    a live run, `diff` makes advice a patch."""
+    """Shows one run. `take` takes stacks of a live run, `diff` makes advice a patch."""
 
     TITLE = "Loaderscope"
     ENABLE_COMMAND_PALETTE = True
@@ -89,28 +86,19 @@ class Dashboard(App[None]):
         Binding("t", "theme", "Theme", show=False),
     ]
 
-    def __init__(
-        self,
-        path: Path,
-        reader: Callable[[Post], Reader] | None = None,
-        take: Take = take_stacks,
-        diff: Diff = diff_of,
-    ) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__()
         if ascii.needed():
             self._filters.append(ascii.Ascii())  # the last to see what is drawn
         self.jobs = Jobs(self.call_later)
-        self.take, self.diff = take, diff
+        self.take: Take = take_stacks
+        self.diff: Diff = diff_of
         self._path = path
         self.install_screen(HelpScreen(), "help")
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = fitting(os.environ)
-
-        def post(snapshot: Snapshot) -> None:
-            self.post_message(Fresh(snapshot))
-
-        self.reader = reader(post) if reader else Reader(Follower(path), post)
+        self.reader = Reader(Follower(path), lambda found: self.post_message(Fresh(found)))
         self.snapshot = Snapshot(path.name, (), "opening")
         self._tabs, self._scrubber = Tabs(), Scrubber()
         self._place: Place | None = None
@@ -164,7 +152,7 @@ class Dashboard(App[None]):
 
     def action_look(self, number: int) -> None:
         """Show another screen."""
-        if number == TRIALS and self.snapshot.tuning is None:
+        if number == TRIALS and not self.snapshot.tuning:
             self.notify("This loader is not being tuned. To tune it: loaderscope tune.")
             return
         self._tabs.current = number
@@ -175,14 +163,14 @@ class Dashboard(App[None]):
     def action_go(self, share: float) -> None:
         """Look at the moment at this share of the run's time; 1 is the newest, and stays so."""
         times = self.snapshot.times
-        if times is not None:
+        if times:
             passed = int(max(0.0, share) * (times.end_ns - times.begin_ns))
             self._view_at(times.begin_ns + passed if share < 1 else None)
 
     def action_move(self, share: float) -> None:
         """Forward or back by a share of the run's time."""
         times = self.snapshot.times
-        if times is not None and (self._at_ns is not None or share < 0):
+        if times:
             at = times.end_ns if self._at_ns is None else self._at_ns
             now = (at - times.begin_ns) / max(1, times.end_ns - times.begin_ns)
             self.action_go(now + share)
@@ -190,7 +178,7 @@ class Dashboard(App[None]):
     def action_pause(self) -> None:
         """Hold what is shown, or go on: with the newest while the run lives, else by playing."""
         times, at = self.snapshot.times, self._at_ns
-        if times is None:
+        if not times:
             return
         if self._scrubber.playing:
             self._view_at(at)
@@ -201,7 +189,7 @@ class Dashboard(App[None]):
 
     def _play(self) -> None:
         times = self.snapshot.times
-        if not self._scrubber.playing or times is None or self._at_ns is None:
+        if not self._scrubber.playing or not times or self._at_ns is None:
             return
         at = self._at_ns
         at += max(int(INTERVAL_S * 1e9), (times.end_ns - times.begin_ns) // PLAY_TICKS)
@@ -220,8 +208,7 @@ class Dashboard(App[None]):
         if not places:
             return
         # The one asked for last may not be drawn yet: keys may come faster than snapshots.
-        asked = (place for place in places if place == self._place)
-        now = next(asked, places[self.snapshot.chosen])
+        now = self._place if self._place in places else places[self.snapshot.chosen]
         among = [each for each in places if getattr(each, within) == getattr(now, within)]
         if len(among) < 2:
             self.notify("There is no other loader or rank.")
@@ -236,7 +223,7 @@ class Dashboard(App[None]):
     def action_copy(self) -> None:
         """Copy the code of the recommendation looked at (of the best one on the other screens)."""
         view, report = self.view, self.snapshot.advice.report
-        best = next(iter(report.recommendations), None) if report is not None else None
+        best = next(iter(report.recommendations), None) if report else None
         found = view.target if isinstance(view, Advice) else best
         if not isinstance(found, Recommendation) or not found.change.code:
             self.notify("There is no code to copy here.")
@@ -248,9 +235,9 @@ class Dashboard(App[None]):
         """Show the recommendation looked at as a patch, or its code again."""
         view, report = self.view, self.snapshot.advice.report
         advice = view.target if isinstance(view, Advice) else None
-        if not isinstance(view, Advice) or report is None or not isinstance(advice, Recommendation):
+        if not isinstance(view, Advice) or not report or not isinstance(advice, Recommendation):
             self.notify("There is no advice here to show as a patch.")
-        elif view.patch is not None:
+        elif view.patch:
             view.say(advice, None)
         elif self.jobs.start(
             "diff", lambda: self.diff(self._path, report, advice), partial(view.say, advice)
@@ -272,9 +259,9 @@ class Dashboard(App[None]):
     def action_tuning(self, command: TuneCommand) -> None:
         """Ask the process that tries settings to keep, to put back, or to stop."""
         tuning = self.snapshot.tuning if self.snapshot.state == "live" else None
-        tuned = tuning.tuned if tuning is not None else None
-        put_back = tuned is not None and command == "back" and tuned.chosen != tuned.own
-        if tuning is None or (tuning.tuned.decided and not put_back):
+        tuned = tuning.tuned if tuning else None
+        put_back = tuned and command == "back" and tuned.chosen != tuned.own
+        if not tuning or (tuning.tuned.decided and not put_back):
             self.notify("There is nothing left to change.")
             return
         try:

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ..advisors.stage_model.shares import blocked_share, waiting_share
 from ..advisors.stage_model.verdict import lost_time
 from ..profiler.store.lanes.columns import Columns
 from ..profiler.store.run.run import LoaderRun
-from ..reports.words.timeline import Slices, Window
+from ..reports.words.timeline import Flags, Slices, Window
 
 # Newest batches drawn, at most; at 10,000 batches a second that is still more than a screen
 # resolves.
@@ -69,10 +68,12 @@ def lanes(loader: LoaderRun, samples: Columns | None) -> Lanes:
             lane.update({each.stage: each for each in track.slices})
     several, in_order = window.from_worker.any(), loader.config.get("in_order") is not False
     ready = (loader.batches["ready"] > 0) & in_order
+    step = float(np.mean((window.wait + window.lengths("compute").clip(0))[-USUAL:]))
+    workers = len(np.unique(window.column("worker")[window.from_worker]))
     return Lanes(
         tuple(_lane(name, spans, loader, ready, samples) for name, spans in found.items()),
         window.end,
-        _span(window),
+        max(1_000, round(step * max(1, workers) * BATCHES_SHOWN)),
         _overtaken(window) if several else None,
         blocked_share(loader.batches) if several and in_order else None,
     )
@@ -82,7 +83,7 @@ def _lane(
     name: str,
     spans: dict[str, Slices],
     loader: LoaderRun,
-    ready: npt.NDArray[np.bool_],
+    ready: Flags,
     samples: Columns | None,
 ) -> Lane:
     pid = busy = None
@@ -122,13 +123,6 @@ def _usage(samples: Columns | None, pid: int | None) -> tuple[float | None, tupl
     cores = max(0.0, float(spent[0] / passed[0])) if len(passed) and passed[0] > 0 else None
     memory = ((int(samples[name][rows[-1]]), kind) for name, kind in _MEMORY.items())
     return cores, next((each for each in memory if each[0] >= 0), None)
-
-
-def _span(window: Window) -> int:
-    """Time that shows some batches of each worker, or some steps of the loop."""
-    step = float(np.mean((window.wait + window.lengths("compute").clip(0))[-USUAL:]))
-    workers = len(np.unique(window.column("worker")[window.from_worker]))
-    return max(1_000, round(step * max(1, workers) * BATCHES_SHOWN))
 
 
 # "Now" is so long; long enough that a steady loop of one batch a second shows a steady figure.

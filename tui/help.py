@@ -31,19 +31,10 @@ KEYS = (
 )
 
 _TERMS = (
-    (
-        "stall share",
-        "share of the loop's time in which the device (or the loop) waited for data",
-    ),
+    ("stall share", "share of the loop's time in which the device (or the loop) waited for data"),
     ("headroom", "speed-up if loading were free: the upper bound of all advice"),
-    (
-        "used",
-        "how busy the stage is: all workers together, the pin thread, the device or the loop",
-    ),
-    (
-        "of step",
-        "stage time / loop time; more than 100 % if workers run in parallel",
-    ),
+    ("used", "how busy the stage is: all workers together, the pin thread, the device or the loop"),
+    ("of step", "stage time / loop time; more than 100 % if workers run in parallel"),
     ("queue", "batches that are ready, of at most workers x prefetch_factor"),
     ("itself", "Code: the function's own share of its stage; the bar includes its callees"),
     ("ranks", "Workers: one cell per rank; darker means longer waits for data"),

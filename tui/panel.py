@@ -1,18 +1,34 @@
-"""Parts of the screen that are drawn from a snapshot by pure functions, in the room there is."""
+"""Parts of the screen that are drawn from a snapshot in the room there is: panels, and the lines
+above and below them, which say which run, which screen, which moment."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from textual.content import Content
-from textual.events import Resize
+from textual.events import Click, MouseDown, MouseMove, MouseUp, Resize
 from textual.geometry import Size
+from textual.reactive import reactive
 from textual.widget import Widget
 
+from ..reports.words.units import duration
+from .draw.marks import DIM, FAIR, GOOD, MARK, STATES, fitted, line, text
 from .snapshot import Snapshot
 
 # Of a snapshot in so many columns and rows.
 Draw = Callable[[Snapshot, int, int], Content]
+
+SCREENS = ("Overview", "Advice", "Workers", "System", "Batches", "Code", "Trials")
+TRIALS = len(SCREENS) - 1  # of a loader whose settings are tried alone
+_ENDINGS = {
+    "finished": "the run has ended",
+    "interrupted": "the run was interrupted (Ctrl-C)",
+    "failed": "the run ended in an error of its own",
+    "crashed": "the run died: this is what it recorded until then",
+    "removed": "the run's directory was removed: this is the last state seen",
+    "unreadable": "the run cannot be read",
+    "unknown": "recorded on another machine; only that machine knows whether it is alive",
+}
 
 
 class Drawn(Widget):
@@ -79,3 +95,143 @@ class Panel(Drawn):
         """Draw in another way from now on."""
         self._draw = draw
         self.again()
+
+
+class Bar(Drawn):
+    """One line of the whole width."""
+
+    DEFAULT_CSS = "Bar { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }"
+
+
+class TopLine(Bar):
+    """Run, state, and the loader looked at."""
+
+    DEFAULT_CSS = "TopLine { background: $panel; } TopLine:ansi { background: ansi_default; }"
+
+    def draw(self, s: Snapshot, width: int, height: int) -> Content:
+        style, right = STATES.get(s.state, ""), _loader(s, width)
+        command = text(" ".join(s.argv) or s.run_id)
+        room = width - len(right) - 19 - len(s.state)
+        left = line(
+            ("Loaderscope", f"bold {MARK}"),
+            f"  {fitted(command, room).rstrip()}  ",
+            ("● ", style),
+            (s.state, f"bold {style}"),
+        )
+        gap = max(1, width - left.cell_length - len(right))
+        return left.pad_right(gap) + Content.styled(right, "bold")
+
+    async def on_click(self, event: Click) -> None:
+        if event.x > self.size.width * 2 // 3:
+            await self.run_action("app.next('process')")
+
+
+def _loader(s: Snapshot, width: int) -> str:
+    if not s.choice:
+        return ""
+    rank = f"rank {s.choice.rank} · " if s.choice.rank is not None else ""
+    several = f" ({s.chosen + 1}/{len(s.choices)})" if len(s.choices) > 1 else ""
+    return f"{rank}{text(s.choice.name, max(8, width // 3))}{several}"
+
+
+class Tabs(Bar):
+    """The screens by number and name."""
+
+    current = reactive(0)
+
+    def draw(self, s: Snapshot, width: int, height: int) -> Content:
+        report = s.advice.report
+        count = f" {len(report.recommendations)}" if report and report.recommendations else ""
+        tuned = s.tuning or self.current == TRIALS
+        self._labels = [
+            f" {number} {name}{count if name == 'Advice' else ''} "
+            for number, name in enumerate(SCREENS[: None if tuned else TRIALS], 1)
+        ]
+        return line(
+            *(
+                (label, "bold reverse" if number == self.current else "")
+                for number, label in enumerate(self._labels)
+            )
+        )
+
+    def watch_current(self) -> None:
+        self.again()
+
+    async def on_click(self, event: Click) -> None:
+        at = event.x - 1
+        for number, label in enumerate(self._labels):
+            if 0 <= at < len(label):
+                await self.run_action(f"app.look({number})")
+            at -= len(label)
+
+
+class Scrubber(Bar):
+    """The time line of the run: a click or a drag goes to that moment, the right end is the
+    newest."""
+
+    playing = reactive(False)
+
+    _LEFT = 12
+    _RIGHT = 28  # "  59 min 59 s of 59 min 59 s"
+
+    @property
+    def _track(self) -> int:
+        return max(2, self.content_size.width - self._LEFT - self._RIGHT)
+
+    def draw(self, s: Snapshot, width: int, height: int) -> Content:
+        times = s.times
+        if not times:
+            return Content("")
+        span = max(1, times.end_ns - times.begin_ns)
+        passed = (times.end_ns if times.at_ns is None else times.at_ns) - times.begin_ns
+        knob = round(min(1.0, max(0.0, passed / span)) * (self._track - 1))
+        if self.playing:
+            word, style = "▶ playing", GOOD
+        elif times.at_ns is not None:
+            word, style = "⏸ paused" if s.state == "live" else "◀ looking", FAIR
+        else:
+            word, style = f"{'●' if s.state == 'live' else '■'} {s.state}", STATES.get(s.state, "")
+        return line(
+            (f"{word:<{self._LEFT}}", f"bold {style}"),
+            ("━" * knob, MARK),
+            ("●", f"bold {MARK}"),
+            ("─" * (self._track - knob - 1), DIM),
+            f"  {duration(passed / 1e9)} of {duration(span / 1e9)}"[: self._RIGHT],
+        )
+
+    def watch_playing(self) -> None:
+        self.again()
+
+    async def _move_to(self, x: int) -> None:
+        await self.run_action(f"app.go({(x - 1 - self._LEFT) / (self._track - 1)})")
+
+    async def on_mouse_down(self, event: MouseDown) -> None:
+        self.capture_mouse()
+        await self._move_to(event.x)
+
+    async def on_mouse_move(self, event: MouseMove) -> None:
+        if event.button:
+            await self._move_to(event.x)
+
+    def on_mouse_up(self, event: MouseUp) -> None:
+        self.release_mouse()
+
+
+def _said(s: Snapshot) -> str:
+    said = [s.problem] if s.problem else [*s.missing, _ENDINGS.get(s.state)]
+    return " ".join(text(each) for each in said if each)
+
+
+class Banner(Bar):
+    """Says what is missing, or that the run ended, died or was removed; not there while it lives
+    and all is well."""
+
+    DEFAULT_CSS = "Banner { display: none; }"
+
+    def show(self, snapshot: Snapshot) -> None:
+        self.display = bool(_said(snapshot))
+        super().show(snapshot)
+
+    def draw(self, s: Snapshot, width: int, height: int) -> Content:
+        style = STATES.get(s.state, "")
+        return line(("■ ", style), (_said(s), f"bold {style}"))

@@ -1,7 +1,7 @@
-"""The thread that reads the run and makes snapshots. Widgets only draw what it posts.
-
-Advice is expensive (rules, and simulations of changed loaders): a thread of its own works it out
-from the newest batches, and not at every refresh.
+"""The dashboard's threads. One reads the run and makes snapshots: widgets only draw what it posts.
+Advice is expensive (rules, and simulations of changed loaders): another works it out from the
+newest batches, and not at every refresh. Others take stacks of a live run, and make advice a patch:
+a failure costs what was asked for, never the screen.
 """
 
 from __future__ import annotations
@@ -9,22 +9,30 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
+from ..advisors.schema.report_model import LoaderReport, Recommendation
 from ..profiler.base.endable_thread import EndableThread
+from ..profiler.base.errors import LoaderscopeError
 from ..profiler.base.metadata import clean
 from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.run import Run
-from .snapshot import AdviceView, Snapshot
-from .snapshot_builder import SnapshotBuilder, ViewRequest, advice_of
+from ..profiler.store.stacks.stack_samples import StackCapture
+from ..reports.words.units import plural
+from .snapshot import AdviceView, Snapshot, SnapshotBuilder, ViewRequest, advice_of
 
 INTERVAL_S = 0.5
 ADVICE_EVERY_S = 5.0
 # Of each interval, so much may be spent on adding older batches to the totals.
 CATCH_UP_S = 0.15
 
-Post = Callable[[Snapshot], None]
+Post = Callable[[Snapshot], object]
 Advise = Callable[[Run, Place], AdviceView]
+
+Take = Callable[[Path], StackCapture]
+Diff = Callable[[Path, LoaderReport, Recommendation], str]
 
 
 class Reader(EndableThread):
@@ -80,7 +88,7 @@ class Reader(EndableThread):
             except Exception as error:  # a dead thread would leave a screen that only looks alive
                 said = f"{type(error).__name__}: {clean(error, 200)}"
                 snapshot = replace(self._last, problem=said)
-            if snapshot is not None and not self._over:
+            if snapshot and not self._over:
                 self._post(snapshot)
             self._catch_up()
             self._asked.wait(max(0.02, self._interval_s - (time.monotonic() - began)))
@@ -90,11 +98,11 @@ class Reader(EndableThread):
         fresh, request = self._follower.poll(), self._request
         last, live = self._last.loader, self._last.state == "live" and request.at_ns is None
         # The rate of a live loop that stands still falls though nothing new was recorded.
-        falls = live and last is not None and last.pace.batches_s
+        falls = live and last and last.pace.batches_s
         if not (fresh or asked or self.advisor.news or falls):
             return None
         snapshot, run = self._builder.build(request, self.advisor.take())
-        if run is not None and snapshot.choice is not None:
+        if run and snapshot.choice:
             basis = request.at_ns, self._follower.version
             self.advisor.consider(run, snapshot.choice.place, basis)
         self._last = snapshot
@@ -159,3 +167,70 @@ class Advisor:
         self._next_s = max(self._next_s, time.monotonic() + 10 * (time.thread_time() - began))
         if place == self._place:
             self._advice, self.news = found, True
+
+
+class Jobs:
+    """One thread for each kind of work; `later` calls a function in the dashboard's."""
+
+    def __init__(self, later: Callable[..., Any]) -> None:
+        self._later = later
+        self.threads: dict[str, EndableThread] = {}
+
+    def start(self, kind: str, work: Callable[[], Any], done: Callable[[Any], None]) -> bool:
+        """Hand what `work` returns to `done`. False where work of this kind is under way."""
+        if kind in self.threads:
+            return False
+        self.threads[kind] = thread = EndableThread(
+            target=lambda: self._later(self._end_of, kind, done, work()),
+            name=f"loaderscope-{kind}",
+            daemon=True,
+        )
+        thread.start()
+        return True
+
+    def _end_of(self, kind: str, done: Callable[[Any], None], result: Any) -> None:
+        del self.threads[kind]
+        done(result)
+
+    def end(self) -> None:
+        """All that is under way is given up."""
+        for thread in self.threads.values():
+            thread.end()
+
+
+@dataclass(frozen=True)
+class Taken:
+    """How taking stacks went, in words; `done` is None while it goes on."""
+
+    done: bool | None
+    said: str
+
+
+def taken(path: Path, take: Take) -> Taken:
+    """Take stacks once."""
+    try:
+        samples = take(path).samples
+    except Exception as error:
+        return Taken(False, _why("no stacks", error))
+    counted = plural(sum(samples.values()), "sample")
+    return Taken(True, f"taken: {counted} of {plural(len(samples), 'process', 'processes')}")
+
+
+def diff_of(path: Path, report: LoaderReport, advice: Recommendation) -> str:
+    """The advice as a patch of the user's source, not tried; or why there is none."""
+    from ..experiment.git import project_folder
+    from ..fixing.patch import make_patch, open_project
+    from ..profiler.store.run.run_reader import open_run
+
+    try:
+        run = open_run(path)
+        root = project_folder(Path.cwd())
+        return make_patch(run, open_project(run, root), report, advice).diff
+    except Exception as error:
+        return _why("no patch", error)
+
+
+def _why(lacking: str, error: Exception) -> str:
+    """What our own errors say is a sentence; others are named too."""
+    kind = "" if isinstance(error, LoaderscopeError) else f"{type(error).__name__}: "
+    return f"{lacking}: {kind}{clean(error, 400)}"

@@ -13,10 +13,10 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from ..advisors.schema.report_model import Recommendation
-from .draw import advice, batches, flow, machine, overview, trials, workers
+from .draw import advice, batches, machine, overview, trials, workers
 from .draw import code_screen as code
-from .jobs import Taken
 from .panel import Panel
+from .reader import Taken
 from .snapshot import AdviceView, Snapshot
 
 # Rows from which the overview has room for a queue with its course, and columns for two panels
@@ -53,9 +53,9 @@ class Overview(View):
         with Horizontal(id="middle"):
             with Vertical(id="course"):
                 yield Panel("Pace", overview.pace, id="pace")
-                yield Panel("Queue", flow.queue, id="queue")
+                yield Panel("Queue", overview.queue, id="queue")
             yield Panel("Causes of waiting", overview.waiting, id="waiting")
-        yield Panel("Pipeline", flow.pipeline, id="flow")
+        yield Panel("Pipeline", overview.pipeline, id="flow")
         yield Panel("What to change", overview.advice, id="changes")
 
     def on_resize(self, event: Resize) -> None:

@@ -33,8 +33,6 @@ _PIECE = re.compile(
 )
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)?\Z")
 
-_MOVES = {"\r": ("G", 1), "\b": ("D", 1)}
-
 
 class Scrollback:
     """`feed` bytes, then look at `lines`."""
@@ -86,8 +84,10 @@ class Scrollback:
         self._column += len(text)
 
     def _control(self, control: str) -> None:
-        if control in _MOVES:
-            self._move(*_MOVES[control])
+        if control == "\r":
+            self._column = 0
+        elif control == "\b":
+            self._column = max(0, self._column - 1)
         elif control == "\n":
             self._down(1)
             self._column = 0  # the terminal adds the carriage return

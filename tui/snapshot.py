@@ -1,17 +1,23 @@
-"""Everything the screens show at one moment, as one frozen value. Made in the reader's thread,
-drawn in the app's."""
+"""Everything the screens show at one moment, as one frozen value: made of a followed run in the
+reader's thread, each part again only when what it rests on has changed; drawn in the app's."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
+from ..advisors.assemble.build_report import build_report
 from ..advisors.schema.report_model import LoaderReport
-from ..profiler.store.run.follow import Place
+from ..profiler.base.errors import LoaderscopeError
+from ..profiler.base.metadata import clean
+from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.history import Course
-from ..profiler.store.run.rank_waits import RankWait
-from ..profiler.store.run.run import LoaderRun, SystemRun
+from ..profiler.store.run.missing_figures import missing_figures
+from ..profiler.store.run.rank_waits import RankWait, RankWaits
+from ..profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from ..profiler.store.run.tuning import Tuned
-from .facts import Lanes, Pace
+from .facts import Lanes, Pace, lanes, pace
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,6 @@ class LoaderView:
 
     report: LoaderReport  # without advice
     loader: LoaderRun
-    begin_ns: int  # of recording in its process
     pace: Pace
     course: Course
     lanes: Lanes
@@ -89,3 +94,125 @@ class Snapshot:
     def choice(self) -> Choice | None:
         """The loader looked at."""
         return self.choices[self.chosen] if self.chosen < len(self.choices) else None
+
+
+@dataclass(frozen=True)
+class ViewRequest:
+    """What to show. `place` None: the first loader; `at_ns` None: the newest."""
+
+    place: Place | None = None
+    at_ns: int | None = None
+
+
+class SnapshotBuilder:
+    """Turns a follower's run into snapshots; not for two threads at a time."""
+
+    def __init__(self, follower: Follower) -> None:
+        self.follower = follower
+        self._place: Place | None = None
+        self._waits = RankWaits(time.monotonic_ns)
+
+    def build(self, request: ViewRequest, advice: AdviceView) -> tuple[Snapshot, Run | None]:
+        """The snapshot, and the run it was made of (None where it cannot be read). Never raises for
+        a bad run."""
+        follower = self.follower
+        try:
+            run, place = self._read(request)
+        except LoaderscopeError as error:
+            state = follower.state if follower.state != "unknown" else "unreadable"
+            return Snapshot(clean(follower.path.name), (), state, problem=str(error)), None
+        found = {_place(*each): each for each in _loaders(run)}
+        process, loader = found.get(place, (None, None)) if place else (None, None)
+        snapshot = Snapshot(
+            run.id,
+            run.argv,
+            follower.state if follower.state == "removed" else run.outcome,
+            tuple(Choice(at, each.name, each.rank, each.pid) for at, (_, each) in found.items()),
+            system=system_of(run, process or next(iter(run.processes), None)),
+            missing=missing_figures(run),
+            advice=advice,
+        )
+        if not place or not process or not loader:
+            return snapshot, run
+        span = follower.span_ns(place)
+        live = snapshot.state == "live" and request.at_ns is None
+        return replace(
+            snapshot,
+            chosen=list(found).index(place),
+            times=Times(*span, request.at_ns) if span else None,
+            loader=self._loader(run, process, loader, time.monotonic_ns() if live else None),
+            # Of an earlier moment of the other ranks nothing is read.
+            ranks=self._waits.of(run, process, loader) if request.at_ns is None else (),
+            tuning=_tuning(run, process, loader),
+        ), run
+
+    def _read(self, request: ViewRequest) -> tuple[Run, Place | None]:
+        """The run, and the loader to show: by default the first of the first process, as training
+        comes before validation."""
+        place = request.place or self._place
+        run = self.follower.run(place, request.at_ns)
+        found = [_place(*each) for each in _loaders(run)]
+        if found and place not in found:
+            self._place = place = found[0]
+            run = self.follower.run(place, request.at_ns)
+        return run, place
+
+    def _loader(
+        self, run: Run, process: ProcessRun, loader: LoaderRun, now_ns: int | None
+    ) -> LoaderView:
+        place = process.path.name, loader.index
+        # Merging stacks is expensive: they come with the advice, not with every snapshot.
+        bare = replace(run, systems=tuple(replace(system, bursts=()) for system in run.systems))
+        report = build_report(bare, loader=place, advice=False).loaders[0]
+        host = run.host_of(process)
+        return LoaderView(
+            report=report,
+            loader=loader,
+            pace=pace(loader, now_ns),
+            course=self.follower.course(loader),
+            lanes=lanes(loader, host.process if host else None),
+            caught_up=self.follower.caught_up(),
+        )
+
+
+def advice_of(run: Run, place: Place) -> AdviceView:
+    """The advice on a loader of a run already in memory. A failure of ours costs the advice, never
+    the screen."""
+    try:
+        found = build_report(run, loader=(place.process, place.loader)).loaders
+    except Exception as error:
+        return AdviceView(problem=f"advice failed: {type(error).__name__}: {clean(error, 200)}")
+    return AdviceView(next(iter(found), None))
+
+
+def _loaders(run: Run) -> Iterator[tuple[ProcessRun, LoaderRun]]:
+    return ((process, loader) for process in run.processes for loader in process.loaders)
+
+
+def system_of(run: Run, process: ProcessRun | None) -> SystemRun | str:
+    """What the sampler of this process's host saw; of the first host where that one was not
+    sampled; else why there is nothing."""
+    system = (run.host_of(process) if process else None) or run.first_host
+    if system and system.machine.rows:
+        return system
+    said = (each.reasons["system"] for each in run.processes if "system" in each.reasons)
+    return next(said, "the system sampler has recorded nothing yet")
+
+
+def _place(process: ProcessRun, loader: LoaderRun) -> Place:
+    return Place(process.path.name, loader.index)
+
+
+def _tuning(run: Run, process: ProcessRun, loader: LoaderRun) -> TuningView | None:
+    """Of a rank that follows another: what that one tries."""
+    own = loader.tuning
+    if not own:
+        return None
+    leading = (
+        (each.tuning, _place(other, each))
+        for other, each in _loaders(run)
+        if other.rank == own.follows is not None and other.host == process.host
+        if each.name == loader.name and each.tuning
+    )
+    tuned, place = next(leading, (own, _place(process, loader)))
+    return TuningView(tuned.followed_from(own.follows), place)

@@ -585,7 +585,7 @@ class Report:
         """What a notebook shows: the HTML report's first screen; None, thus the text, where jinja2
         is missing."""
         try:
-            return str(_shown("html.first_screen", "render_first_screen", self))
+            return str(_shown("html.html_report", "render_first_screen", self))
         except UsageError:
             return None
 

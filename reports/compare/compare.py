@@ -13,14 +13,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ...advisors.schema.report_model import Basis, LoaderReport, Report, Scalar
 from ...advisors.stage_model.block_error import Floats, block_sums, ratio
-from ...advisors.stage_model.verdict import MINIMUM_BATCHES, Lost, lost_time
+from ...advisors.stage_model.verdict import MINIMUM_BATCHES, lost_time
 from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import LoaderRun, Run
-from ..words.uses import recorded, run_facts
+from ..words.loaders import recorded, run_facts
 from .compare_model import (
     SCHEMA,
     Comparison,
@@ -51,6 +50,7 @@ STAGES = (
     "h2d",
     "compute_device",
 )
+UNENDED = ("live", "crashed")
 
 Pair = tuple[LoaderReport, LoaderRun | None]
 
@@ -63,7 +63,8 @@ def compare(before: Report, before_run: Run, after: Report, after_run: Run) -> C
     same = before.run.argv[:1] == after.run.argv[:1]
     with np.errstate(all="ignore"):  # damaged columns may hold any number
         loaders = [_loader(*first[i], *second[places[i]], same) for i in sorted(places)]
-    runs = (("first", before.run), ("second", after.run))
+    left = [each.name for j, (each, _) in enumerate(second) if j not in places.values()]
+    runs = (("first", before.run.state), ("second", after.run.state))
     return Comparison(
         schema=SCHEMA,
         before=before.run.id,
@@ -71,14 +72,8 @@ def compare(before: Report, before_run: Run, after: Report, after_run: Run) -> C
         loaders=tuple(loaders),
         settings=tuple(_differing(_run_facts(before), _run_facts(after))),
         only_before=tuple(each.name for i, (each, _) in enumerate(first) if i not in places),
-        only_after=tuple(
-            each.name for j, (each, _) in enumerate(second) if j not in places.values()
-        ),
-        notes=tuple(
-            f"the {word} run is {run.state}"
-            for word, run in runs
-            if run.state in ("live", "crashed")
-        ),
+        only_after=tuple(left),
+        notes=tuple(f"the {word} run is {state}" for word, state in runs if state in UNENDED),
     )
 
 
@@ -115,7 +110,7 @@ def _paired(first: list[Pair], second: list[Pair]) -> dict[int, int]:
 
 def _rank(loader: LoaderReport) -> int | None:
     """None for a section of all ranks: whose figures it shows depends on who was the slowest."""
-    return None if loader.ranks is not None else loader.rank
+    return None if loader.ranks else loader.rank
 
 
 def _loader(
@@ -125,8 +120,8 @@ def _loader(
     others: LoaderRun | None,
     same_script: bool,
 ) -> LoaderComparison:
-    a, b = (Side(each) if each is not None else None for each in (columns, others))
-    sizes = [side.samples_per_batch for side in (a, b) if side is not None]
+    a, b = (Side(each) if each else None for each in (columns, others))
+    sizes = [side.samples_per_batch for side in (a, b) if side]
     of_samples = len(sizes) == 2 and None not in sizes
     alike = not of_samples or math.isclose(*(size or 0.0 for size in sizes), rel_tol=0.01)
     notes = {
@@ -148,7 +143,7 @@ def _loader(
         stall_share=_stall(before.basis, after.basis),
         verdict_before=before.verdict,
         verdict_after=after.verdict,
-        stages=dict(_stages(a, b, by_sample=not alike)) if a is not None and b is not None else {},
+        stages=dict(_stages(a, b, by_sample=not alike)) if a and b else {},
         settings=tuple(_differing(before.config, after.config)),
         notes=tuple(note for note, holds in notes.items() if holds),
         followed=tuple(_followed(before, after, same_script)),
@@ -183,9 +178,9 @@ def _followed(before: LoaderReport, after: LoaderReport, same_script: bool) -> I
 
 def _throughput(before: Side | None, after: Side | None, of_samples: bool) -> Difference:
     reason = "the run's columns are not at hand"
-    if before is not None and after is not None:
+    if before and after:
         a, b = (side.mean(side.lost.step, of_samples) for side in (before, after))
-        if a is not None and b is not None and a.value > 0 and b.value > 0:
+        if a and b and a.value > 0 and b.value > 0:
             errors = (a.error / a.value, b.error / b.value)
             spread = math.exp(_spread(_Z_ONE, errors, a, b))
             factor = a.value / b.value
@@ -210,34 +205,34 @@ def _stall(a: Basis, b: Basis) -> ShareDifference:
     if a.lost != b.lost:
         return ShareDifference(*shares, reason="measured by device events in one run only")
     change, spread = b.stall_share - a.stall_share, math.hypot(_half_range(a), _half_range(b))
-    real = abs(change) > spread and abs(change) >= SMALLEST
-    return ShareDifference(*shares, change, change - spread, change + spread, real)
+    low, high, real = _sure(change, spread, SMALLEST)
+    return ShareDifference(*shares, change, low, high, real)
 
 
 def _half_range(basis: Basis) -> float:
     """The greater half of the verdict's range: the other one may be cut at 0 or 1."""
-    share = basis.stall_share or 0.0
-    low = 0.0 if basis.stall_share_low is None else basis.stall_share_low
-    high = 1.0 if basis.stall_share_high is None else basis.stall_share_high
-    return max(share - low, high - share)
+    ends = (basis.stall_share_low, basis.stall_share_high)
+    return max(abs((end or 0.0) - (basis.stall_share or 0.0)) for end in ends)
 
 
 def _stages(before: Side, after: Side, by_sample: bool) -> Iterator[tuple[str, StageDifference]]:
     for name in STAGES:
-        means = []
-        for side in (before, after):
-            values = side.loader.batches[f"{name}_ns"]
-            means.append(side.mean(values.astype(np.float64), by_sample, values >= 0))
-        a, b = means
-        before_us, after_us = (each.value / 1e3 if each is not None else None for each in means)
-        if a is not None and b is not None:
+        a, b = (
+            side.mean(side.loader.column(f"{name}_ns") / 1e3, by_sample) for side in (before, after)
+        )
+        if a and b:
             change, spread = b.value - a.value, _spread(_Z_MANY, (a.error, b.error), a, b)
-            real = abs(change) > spread and abs(change) >= SMALLEST * max(a.value, b.value)
-            change_us, spread_us = change / 1e3, spread / 1e3
-            low_us, high_us = change_us - spread_us, change_us + spread_us
-            yield name, StageDifference(before_us, after_us, change_us, low_us, high_us, real)
+            sure = _sure(change, spread, SMALLEST * max(a.value, b.value))
+            yield name, StageDifference(a.value, b.value, change, *sure)
         elif a is not b:
+            before_us, after_us = (each.value if each else None for each in (a, b))
             yield name, StageDifference(before_us, after_us)
+
+
+def _sure(change: float, spread: float, least: float) -> tuple[float, float, bool]:
+    """The range of a change, and whether it is real: beyond chance, and worth acting on."""
+    real = abs(change) > spread and abs(change) >= least
+    return change - spread, change + spread, real
 
 
 def _differing(before: Mapping[str, Scalar], after: Mapping[str, Scalar]) -> Iterator[Setting]:
@@ -273,7 +268,7 @@ class Side:
 
     def __init__(self, loader: LoaderRun) -> None:
         self.loader = loader
-        self.lost: Lost = lost_time(loader)
+        self.lost = lost_time(loader)
         self.steady = self.lost.known & ~self.lost.first
         samples = loader.batches["samples"]
         known = bool(self.steady.any()) and bool(np.all(samples[self.steady] > 0))
@@ -283,12 +278,10 @@ class Side:
     def samples_per_batch(self) -> float | None:
         return float(self.samples[self.steady].mean()) if self.samples is not None else None
 
-    def mean(
-        self, values: Floats, by_sample: bool, where: npt.NDArray[np.bool_] | None = None
-    ) -> Mean | None:
-        """Σ values / Σ batches (or samples) over the steady rows; None where there are too few of
-        them."""
-        rows = self.steady if where is None else self.steady & where
+    def mean(self, values: Floats, by_sample: bool) -> Mean | None:
+        """Σ values / Σ batches (or samples) over the steady rows in which they were measured; None
+        where there are too few of them."""
+        rows = self.steady & np.isfinite(values)
         top = values[rows]
         if len(top) < MINIMUM_BATCHES:
             return None

@@ -7,32 +7,20 @@ from dataclasses import replace
 
 from ...advisors.schema.report_model import LoaderReport, Recommendation
 from ...profiler.base.metadata import clean
-from ..words.advice_words import effect_text
-from ..words.plan_words import PlanRow, plan_rows, plan_summary
+from ..words.advice_words import PlanRow, effect_text, plan_rows, plan_summary
 from ..words.sentences import nothing_to_change
 from ..words.tuned_words import tried_lines, tuned_lead
-from ..words.units import figure
-from .blocks import (
-    Block,
-    Bullets,
-    Card,
-    Code,
-    Folded,
-    Pairs,
-    Part,
-    Sentence,
-    sentences,
-)
+from .blocks import Block, Card, Code, Folded, Pairs, Part, Sentence, bullets, sentences
 
 MAX_CODE = 20_000
 
 
 def tuned_blocks(loader: LoaderReport) -> list[Block]:
     """What tuning came to, at the head of a tuned loader's report."""
-    if loader.tuning is None:
+    if not loader.tuning:
         return []
     said, *more = tuned_lead(loader.tuning)
-    proven = loader.tuning.proven is not None
+    proven = loader.tuning.proven
     return [Sentence(said, "good" if proven else ""), *sentences(more)]
 
 
@@ -40,50 +28,39 @@ def advice_parts(loader: LoaderReport) -> Iterator[Part]:
     """All that the rules and tuning said of a loader."""
     rows = plan_rows(loader)
     cards: list[Block] = [card(row, full=True) for row in rows]
-    yield Part("What to change", [*cards, *sentences([plan_summary(loader)], "strong")])
+    yield Part([*cards, *sentences([plan_summary(loader)], "strong")], "What to change")
     if not rows:
-        yield Part("", sentences([nothing_to_change(loader)], "strong"))
-    yield Part("What would not help", list(map(_rejected, loader.rejected)))
-    if loader.tuning is not None:
+        yield Part(sentences([nothing_to_change(loader)], "strong"))
+    yield Part([without_code(card_of(each)) for each in loader.rejected], "What would not help")
+    if loader.tuning:
         other = "" if loader.tuning.best is None else "else "
-        lines = list(tried_lines(loader.tuning))
-        yield Part(f"What {other}was tried", [Bullets(lines)] if lines else [])
+        yield Part(bullets(list(tried_lines(loader.tuning))), f"What {other}was tried")
 
 
 def card(row: PlanRow, full: bool = False) -> Card:
     """One step, or what the plan leaves out: in full, or its title in one line."""
-    advice, effect, ending = row.advice, row.effect, row.left_out or row.effort
+    effect, ending, left_out = row.effect, row.left_out or row.effort, row.left_out is not None
     if not full:
         effect = effect.removeprefix("predicted ").partition("; predicted")[0]
         ending = ending.partition(":")[0]
-    return Card(
-        advice.title,
-        advice.kind,
-        effect,
-        ending,
-        advice.rule,
-        body(advice) if full else (),
-        row.number,
-        row.left_out is not None,
-        not full,
-    )
+    inside = body(row.advice) if full else []
+    return Card(row.advice, effect, ending, inside, row.number, left_out, not full)
 
 
 def card_of(advice: Recommendation) -> Card:
     """Advice that is no part of a plan: what would not help."""
-    title, inside = advice.title, body(advice, "Evidence against")
-    return Card(title, advice.kind, effect_text(advice), "", advice.rule, inside)
+    return Card(advice, effect_text(advice), "", body(advice, "Evidence against"))
 
 
-def _rejected(advice: Recommendation) -> Card:
-    """Without the code, which nobody should paste."""
-    shown = card_of(advice)
-    return replace(shown, body=[each for each in shown.body if not isinstance(each, Code)])
+def without_code(shown: Card, *instead: Block) -> Card:
+    """The card with these blocks in place of its code."""
+    left = [each for each in shown.body if not isinstance(each, Code)]
+    return replace(shown, body=[*left, *instead])
 
 
 def body(advice: Recommendation, evidence: str = "Evidence") -> list[Block]:
     """Why, the evidence, the code to paste, and what to mind."""
-    rows = [(name, figure(value)) for name, value in advice.evidence.items()]
+    rows = [(name, str(value)) for name, value in advice.evidence.items()]
     code = clean_code(advice.change.code)
     return [
         Sentence(advice.why),
@@ -96,8 +73,15 @@ def body(advice: Recommendation, evidence: str = "Evidence") -> list[Block]:
 
 def clean_code(code: str) -> str:
     """Code to paste: its lines as they are, without control characters."""
-    text = code.expandtabs(4).strip("\n")[:MAX_CODE]
-    return "\n".join(clean(line, MAX_CODE).rstrip() for line in text.split("\n"))
+    return "\n".join(line.rstrip() for line in _lines(code.expandtabs(4)))
+
+
+def _lines(text: str) -> list[str]:
+    """Without control characters but for tabs."""
+    return [
+        "\t".join(clean(part, MAX_CODE) for part in line.split("\t"))
+        for line in text.strip("\n")[:MAX_CODE].split("\n")
+    ]
 
 
 def _patch(advice: Recommendation) -> list[Block]:
@@ -105,11 +89,6 @@ def _patch(advice: Recommendation) -> list[Block]:
     if advice.change.diff is None:
         return []
     said = "Not tried: loaderscope fix tries it. Apply it with patch -p1 in your project's folder."
-    code = Code(_clean_patch(advice.change.diff), f"patch of {advice.title}")
+    # Its tabs and spaces are part of the source.
+    code = Code("\n".join(_lines(advice.change.diff)), f"patch of {advice.title}")
     return [Folded("As a patch of your source", [Sentence(said, "dim"), code])]
-
-
-def _clean_patch(diff: str) -> str:
-    """Without control characters; tabs and spaces are part of the source."""
-    lines = (line.split("\t") for line in diff[:MAX_CODE].strip("\n").split("\n"))
-    return "\n".join("\t".join(clean(part, MAX_CODE) for part in line) for line in lines)

@@ -14,14 +14,24 @@ from ...profiler.base.metadata import clean
 from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.inspection import Part as Inspected
 from ...profiler.store.run.run import LoaderRun, Run
-from ..words.findings import finding_text
-from ..words.plan_words import plan_rows
-from ..words.ranks import title_of
+from ..words.advice_words import plan_rows
+from ..words.inside import finding_text
+from ..words.loaders import recorded, title_of
 from ..words.sentences import config_line, headroom_sentence, what_limits
 from ..words.units import count
-from ..words.uses import recorded
 from .advice import clean_code
-from .blocks import Block, Bullets, Code, Part, Section, Sentence, section, sentences, table
+from .blocks import (
+    Block,
+    Bullets,
+    Code,
+    Part,
+    Section,
+    Sentence,
+    bullets,
+    section,
+    sentences,
+    table,
+)
 
 MOST_FINDINGS, MOST_ADVICE, MOST_LEAVES, MOST_ATTRIBUTES = 3, 3, 12, 8
 MOST_SOURCE, MOST_CODE = 45, 24  # lines
@@ -39,17 +49,15 @@ def assistant_sections(report: Report, run: Run | None) -> Iterator[Section]:
     """Of the loader whose loading costs most."""
     pairs = sorted(recorded(report, run), key=lambda pair: -pair[0].lost_s)
     if not pairs:
-        yield section("", "", [Sentence("Nothing to change: no loader was recorded.")])
+        yield section([Sentence("Nothing to change: no loader was recorded.")])
         return
     loader, found = pairs[0]
     lead = (what_limits(loader), headroom_sentence(loader), f"Settings: {config_line(loader)}.")
-    yield Section(
-        title_of(loader, len(pairs) > 1), (Part("", sentences(lead)),), "", loader.verdict
-    )
-    yield section("Verify a change", "verify", _verify(report))
-    yield section("What must stay the same", "kept", [Bullets(KEPT)])
+    yield Section(title_of(loader, len(pairs) > 1), (Part(sentences(lead)),), "", loader.verdict)
+    yield section(_verify(report), "Verify a change", "verify")
+    yield section([Bullets(KEPT)], "What must stay the same", "kept")
     yield Section("What costs", tuple(_costs(loader, found, run)), "costs")
-    if found is not None:
+    if found:
         yield Section("The data", tuple(_data(found)), "data")
     yield Section("Known remedies", tuple(_advice(loader)), "advice")
 
@@ -67,29 +75,22 @@ def _verify(report: Report) -> Iterator[Block]:
 
 def _costs(loader: LoaderReport, found: LoaderRun | None, run: Run | None) -> Iterator[Part]:
     findings = loader.findings[:MOST_FINDINGS]
-    yield Part("", [Bullets([finding_text(each) for each in findings])] if findings else [])
-    sources = _sources(found, run)
-    shown: set[tuple[str, int]] = set()
-    for each in findings:
-        place = _place(loader, each)
-        around = sources.function(*place) if sources is not None and place is not None else None
-        if place is None or around is None or (place[0], around[0]) in shown:
-            continue
-        shown.add((place[0], around[0]))
-        yield Part("", [Code(_excerpt(*place, *around))])
-
-
-def _sources(found: LoaderRun | None, run: Run | None) -> SourceLines | None:
-    for process in run.processes if run is not None else ():
-        if found is not None and any(each is found for each in process.loaders):
-            return SourceLines(process, found)
-    return None
+    yield Part(bullets([finding_text(each) for each in findings]))
+    shown: dict[tuple[str, int], str] = {}
+    for process in run.processes if run else ():
+        if found and any(each is found for each in process.loaders):
+            sources = SourceLines(process, found)
+            for file, line in filter(None, (_place(loader, each) for each in findings)):
+                around = sources.function(file, line)
+                if around:
+                    shown.setdefault((file, around[0]), _excerpt(file, line, *around))
+    yield from (Part([Code(each)]) for each in shown.values())
 
 
 def _place(loader: LoaderReport, finding: Finding) -> tuple[str, int] | None:
     """The file and line of a finding."""
-    stage = loader.code.stages.get(finding.stage) if loader.code is not None else None
-    for spot in stage.lines if stage is not None else ():
+    stage = loader.code.stages.get(finding.stage) if loader.code else None
+    for spot in stage.lines if stage else ():
         if spot.file and spot.line and place_of(spot.file, spot.line) == finding.place:
             return spot.file, spot.line
     return None
@@ -111,13 +112,13 @@ def _shown(line: str) -> str:
 
 def _data(found: LoaderRun) -> Iterator[Part]:
     seen = found.inspection
-    yield Part("", sentences([_described(part) for part in seen.parts[:MOST_FINDINGS]]))
+    yield Part(sentences([_described(part) for part in seen.parts[:MOST_FINDINGS]]))
     rows = [
         (f"batch{clean(leaf.path, 60)}", clean(leaf.dtype or leaf.kind, 40), _shape(leaf.shape))
         for leaf in seen.leaves[:MOST_LEAVES]
     ]
     heads = ("part of a batch", "dtype", "shape")
-    yield Part("", [table(heads, rows)] if rows else [])
+    yield Part(table(heads, rows))
 
 
 def _described(part: Inspected) -> str:
@@ -143,6 +144,6 @@ def _advice(loader: LoaderReport) -> Iterator[Part]:
         if len(code) > MOST_CODE:
             code[MOST_CODE:] = [f"# … all of it: loaderscope report --advice {row.number}"]
         said = f"{row.number}. {row.advice.title}" + (f" — {row.effect}" if row.effect else "")
-        yield Part("", [Sentence(said), *([Code("\n".join(code))] if any(code) else [])])
+        yield Part([Sentence(said), *([Code("\n".join(code))] if any(code) else [])])
     if not rows:
-        yield Part("", [Sentence("None that is certain to help.")])
+        yield Part([Sentence("None that is certain to help.")])

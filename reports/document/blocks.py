@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from ...advisors.schema.report_model import Recommendation
+
 Style = Literal["", "lead", "strong", "dim", "good", "bad", "warning", "code", "own"]
 
 
@@ -107,11 +109,9 @@ class Table(Block):
 class Card(Block):
     """One piece of advice. `ending`: the effort it takes, or why the plan does without it."""
 
-    title: str
-    topic: str
+    advice: Recommendation
     effect: str
     ending: str
-    rule: str
     body: Sequence[Block] = ()
     number: int | None = None
     left_out: bool = False
@@ -142,8 +142,8 @@ class Plots(Block):
 
 @dataclass(frozen=True)
 class Part:
-    title: str
     blocks: Sequence[Block]
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -165,17 +165,22 @@ _KINDS: dict[str, Kind] = {"t": "text", "n": "number", "w": "name", "d": "dim"}
 
 def table(
     heads: Sequence[str], rows: Sequence[Sequence[Cell]], kinds: str = "", label: str = ""
-) -> Table:
-    """A table that every width shows whole. `kinds` has a letter a column: text, number, word
-    (never cut) or dim; all are text by default."""
+) -> list[Block]:
+    """A table that every width shows whole; nothing without rows. `kinds` has a letter a column:
+    text, number, word (never cut) or dim; all are text by default."""
     letters = kinds or "t" * len(heads)
     columns = [Column(head, _KINDS[kind]) for head, kind in zip(heads, letters, strict=True)]
-    return Table(columns, rows, label)
+    return [Table(columns, rows, label)] if rows else []
 
 
-def section(title: str, key: str, blocks: Iterable[Block]) -> Section:
+def section(blocks: Iterable[Block], title: str = "", key: str = "") -> Section:
     """A section of one part."""
-    return Section(title, (Part("", tuple(blocks)),), key)
+    return Section(title, (Part(tuple(blocks)),), key)
+
+
+def bullets(lines: Sequence[str]) -> list[Block]:
+    """A list of what there is."""
+    return [Bullets(lines)] if lines else []
 
 
 def sentences(texts: Iterable[str | None], style: Style = "", fit: bool = False) -> list[Block]:

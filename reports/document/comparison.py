@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ...profiler.base.metadata import clean
 from ..compare.compare_model import Comparison, LoaderComparison, Setting, StageDifference
@@ -11,7 +11,6 @@ from ..words.glosses import label_of
 from ..words.units import UNKNOWN, micros, percent, rate
 from .blocks import (
     Block,
-    Bullets,
     Cell,
     Column,
     Pairs,
@@ -19,6 +18,7 @@ from .blocks import (
     Sentence,
     Styled,
     Table,
+    bullets,
     section,
     sentences,
     table,
@@ -38,20 +38,17 @@ _STYLES = {"faster": "good", "slower": "bad", "less": "good", "more": "bad", NO_
 def comparison_sections(comparison: Comparison) -> Iterator[Section]:
     """Both runs, each loader with its figures, then what was configured differently."""
     runs = Pairs([("before", comparison.before), ("after", comparison.after)], "The runs")
-    yield section("", "", [runs])
+    yield section([runs])
     for number, loader in enumerate(comparison.loaders):
-        yield section(name_of(loader), f"loader{number}", _loader(loader))
-    if not comparison.loaders:
-        yield section("", "", [Sentence(NOTHING, "strong")])
-    if comparison.settings:
-        yield section("The runs differ in", "settings", [_settings(comparison.settings)])
+        yield section(_loader(loader), name_of(loader), f"loader{number}")
+    yield section(sentences([None if comparison.loaders else NOTHING], "strong"))
+    yield section(_settings(comparison.settings), "The runs differ in", "settings")
     notes = list(comparison.notes)
     for word, names in (("first", comparison.only_before), ("second", comparison.only_after)):
         if names:
             notes.append(f"only in the {word} run: {', '.join(clean(name, 60) for name in names)}")
-    if notes:
-        yield section("Notes", "notes", [Bullets(notes)])
-    yield section("", "", [Sentence(CAVEAT, "dim")] if comparison.loaders else [])
+    yield section(bullets(notes), "Notes", "notes")
+    yield section(sentences([CAVEAT if comparison.loaders else None], "dim"))
 
 
 def _loader(loader: LoaderComparison) -> Iterator[Block]:
@@ -65,10 +62,8 @@ def _loader(loader: LoaderComparison) -> Iterator[Block]:
         Column("is it real?"),
     )
     yield Table(columns, list(_rows(loader)), "Figures of both runs")
-    if loader.notes:
-        yield Bullets(loader.notes)
-    if loader.settings:
-        yield _settings(loader.settings)
+    yield from bullets(loader.notes)
+    yield from _settings(loader.settings)
 
 
 def headline(loader: LoaderComparison) -> str:
@@ -89,7 +84,7 @@ def followed_lines(loader: LoaderComparison) -> Iterator[str]:
     for each in loader.followed:
         yield f"Followed: {each.title}, predicted {predicted_text(each.predicted)}."
     found = loader.throughput.range
-    if not loader.followed or found is None:
+    if not loader.followed or not found:
         return
     last = loader.followed[-1].together
     together = f"Together predicted {predicted_text(last)}, m" if len(loader.followed) > 1 else "M"
@@ -100,16 +95,12 @@ def followed_lines(loader: LoaderComparison) -> Iterator[str]:
 def _rows(loader: LoaderComparison) -> Iterator[tuple[Cell, ...]]:
     """Throughput, lost share, verdict, then the stages."""
     found, stall = loader.throughput, loader.stall_share
-    points = UNKNOWN
-    if stall.change is not None and stall.low is not None and stall.high is not None:
-        shares = (stall.low, stall.change, stall.high)
-        low, mid, high = (f"{share * 100:+.1f}".replace("-", "−") for share in shares)
-        points = f"{mid} points ({low} to {high})"
+    points = _spread(_points, " points", stall.change, stall.low, stall.high)
     yield (
         loader.unit,
         rate(found.before),
         rate(found.after),
-        predicted_text(found.range) if found.range is not None else UNKNOWN,
+        predicted_text(found.range) if found.range else UNKNOWN,
         _judged(found.real, (found.factor or 1) > 1, "faster", "slower", found.reason),
     )
     yield (
@@ -125,14 +116,22 @@ def _rows(loader: LoaderComparison) -> Iterator[tuple[Cell, ...]]:
 
 
 def _stage_row(name: str, stage: StageDifference) -> tuple[Cell, ...]:
-    change, judged = UNKNOWN, Styled("in one run only", "")
-    if stage.change_us is not None and stage.low_us is not None and stage.high_us is not None:
-        low, high = _signed(stage.low_us), _signed(stage.high_us)
-        change = f"{_signed(stage.change_us)} ({low} to {high})"
-        judged = _judged(stage.real, stage.change_us < 0)
-        if name == "queued" and stage.real:
-            judged = Styled("ready earlier" if stage.change_us > 0 else "ready later", "")
+    longer = (stage.change_us or 0) > 0
+    judged = _judged(stage.real, not longer, reason="in one run only")
+    if name == "queued" and stage.real:
+        judged = Styled("ready earlier" if longer else "ready later", "")
+    change = _spread(_signed, "", stage.change_us, stage.low_us, stage.high_us)
     return (label_of(name), micros(stage.before_us), micros(stage.after_us), change, judged)
+
+
+def _spread(shown: Callable[[float], str], unit: str, *values: float | None) -> str:
+    """'−12 µs (−14 µs to −10 µs)' of a change and its ends, where they are known."""
+    ends = [shown(value) for value in values if value is not None]
+    return "{} ({} to {})".format(f"{ends[0]}{unit}", *ends[1:]) if ends else UNKNOWN
+
+
+def _points(share: float) -> str:
+    return f"{share * 100:+.1f}".replace("-", "−")
 
 
 def _signed(value_us: float) -> str:
@@ -152,7 +151,7 @@ def _judged(
     return Styled(said, _STYLES.get(said, ""))
 
 
-def _settings(settings: tuple[Setting, ...]) -> Table:
+def _settings(settings: tuple[Setting, ...]) -> list[Block]:
     """What is configured differently."""
     heads = ("configured differently", "before", "after")
     rows = [(each.name, _value(each.before), _value(each.after)) for each in settings]

@@ -17,13 +17,12 @@ from ...profiler.base.metadata import clean
 from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.run.run import Run
 from ..words.inside import basis_text, code_stages, function_name, why_no_stacks
-from ..words.ranks import title_of
+from ..words.loaders import title_of
 from ..words.storage_words import mount_name, storage_rows
 from ..words.units import UNKNOWN, count, micros, percent, size, span
 from .blocks import (
     Bar,
     Block,
-    Bullets,
     Cell,
     Column,
     Folded,
@@ -34,6 +33,7 @@ from .blocks import (
     Sentence,
     Styled,
     Table,
+    bullets,
     sentences,
     table,
 )
@@ -59,8 +59,8 @@ def inside_parts(loader: LoaderReport, key: str) -> Iterator[Part]:
     code = loader.code
     for number, (name, stage) in enumerate(code_stages(code)):
         plots = [Plots(f"{key}-flame")] if not number else []
-        if code is not None:
-            yield Part(f"Inside {name}", [*plots, *stage_blocks(name, code, stage)])
+        if code:
+            yield Part([*plots, *stage_blocks(name, code, stage)], f"Inside {name}")
     if loader.transforms:
         rows = [
             (
@@ -73,10 +73,10 @@ def inside_parts(loader: LoaderReport, key: str) -> Iterator[Part]:
             for each in loader.transforms[:MAX_ROWS]
         ]
         heads = ("transform", "a call", "of fetch", "calls", "in")
-        yield Part("The transforms", [table(heads, rows, "tnnnd")])
+        yield Part(table(heads, rows, "tnnnd"), "The transforms")
     pairs = storage_rows(loader.storage)
-    if loader.storage is not None and pairs:
-        yield Part("What is read", [Pairs(pairs), *_storage_tables(loader.storage)])
+    if loader.storage and pairs:
+        yield Part([Pairs(pairs), *_storage_tables(loader.storage)], "What is read")
 
 
 def stage_blocks(name: str, code: Code, stage: CodeStage) -> list[Block]:
@@ -173,7 +173,7 @@ def _storage_tables(s: StorageSummary) -> Iterator[Block]:
         ),
     ):
         if rows:
-            yield Folded(title, [table(heads, rows[:MAX_ROWS], kind, title)])
+            yield Folded(title, table(heads, rows[:MAX_ROWS], kind, title))
 
 
 def stack_sections(report: Report, run: Run) -> list[Section]:
@@ -183,7 +183,7 @@ def stack_sections(report: Report, run: Run) -> list[Section]:
     sections = [
         Section(title_of(loader, several), list(_stack_parts(loader.code)))
         for loader in report.loaders
-        if loader.code is not None and code_stages(loader.code)
+        if loader.code and code_stages(loader.code)
     ]
     if not sections:
         raise UsageError(f"this run holds no stacks: {why_no_stacks(report, run)}")
@@ -192,7 +192,7 @@ def stack_sections(report: Report, run: Run) -> list[Section]:
 
 def _stack_parts(code: Code) -> Iterator[Part]:
     shares = "shares of a stage, with the range that holds them 19 times in 20"
-    yield Part("", sentences([f"{basis_text(code)}; {shares}"], "dim"))
+    yield Part(sentences([f"{basis_text(code)}; {shares}"], "dim"))
     for name, stage in code_stages(code):
-        yield Part(name, stage_blocks(name, code, stage))
-    yield Part("", [Bullets([code.reason])] if code.reason else [])
+        yield Part(stage_blocks(name, code, stage), name)
+    yield Part(bullets([code.reason] if code.reason else []))

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
+from statistics import median
 from typing import NamedTuple
 
 from ...advisors.rules import Rule
 from ...advisors.schema.gains import LEAST_GAIN
 from ...advisors.schema.report_model import Report
+from ...advisors.whatif.past_trials import Outcome
 from ...profiler.doctor import Check
 from ...profiler.store.run.run_list import RunEntry
-from ..words.accuracy import ALL, AccuracyRow, unsure_trials
 from ..words.advice_words import predicted_text
-from ..words.units import UNKNOWN, factor, percent, rate, size
+from ..words.units import UNKNOWN, factor, percent, plural, rate, size
 from .blocks import (
     Cell,
     Code,
@@ -40,6 +43,8 @@ _STATES = {
     "unknown": "dim",
 }
 
+ALL = "all"
+
 
 class Leading(NamedTuple):
     """Of a run: the loader that costs most, and the factor that its first advice promises."""
@@ -61,7 +66,7 @@ def findings(checks: Sequence[Check]) -> list[Section]:
     if missing:
         said = f"{missing} of {len(checks)} checks can be fixed (see →)."
     found = table(("", ""), rows, "wt")
-    return [section("", "", [found]), section("", "", [Sentence(said)])]
+    return [section(found), section([Sentence(said)])]
 
 
 def rule_list(rules: Iterable[Rule]) -> list[Section]:
@@ -69,13 +74,13 @@ def rule_list(rules: Iterable[Rule]) -> list[Section]:
     rows = [(each.name, Styled(each.kind, _KINDS[each.kind]), each.summary) for each in rules]
     columns = (Column("", "name"), Column("", "name", 72), Column(""))
     end = Sentence("One rule in full: loaderscope rules NAME")
-    return [section("", "", [Table(columns, rows)]), section("", "", [end])]
+    return [section([Table(columns, rows)]), section([end])]
 
 
 def one_rule(rule: Rule) -> list[Section]:
     """The rule's documentation as it is written, whatever the width."""
     title = Sentence(f"{rule.name} ({rule.kind})", "strong")
-    return [section("", "", [title, Code(rule.doc)])]
+    return [section([title, Code(rule.doc)])]
 
 
 def run_list(
@@ -95,12 +100,12 @@ def run_list(
         Column("gain", "number", 66),
     )
     said = sentences([where and f"in {where}"], "dim")
-    return [section("", "", [Table(columns, rows), *said])]
+    return [section([Table(columns, rows), *said])]
 
 
 def _run_row(entry: RunEntry, leading: Leading | None) -> tuple[Cell, ...]:
     loader = verdict = gain = ""
-    if leading is not None:
+    if leading:
         named = leading.name
         loader = named if entry.loaders < 2 else f"{named} of {entry.loaders}"
         verdict = leading.verdict
@@ -134,6 +139,49 @@ def _when(unix_ns: int | None) -> str:
         return UNKNOWN
 
 
+@dataclass(frozen=True)
+class AccuracyRow:
+    """The trials of one host that changed the same arguments; `changed` is "all" for those of a
+    host together.
+
+    `median_error` is of the predicted factor, whatever its sign; `median_bias` has it: 0.1 is a
+    tenth too much. `inside_share` lay in the predicted range, which should be 0.8.
+    """
+
+    host: str | None
+    changed: str
+    trials: int
+    median_error: float
+    median_bias: float
+    inside_share: float
+
+
+def accuracy_rows(outcomes: Iterable[Outcome]) -> list[AccuracyRow]:
+    """By host, and there by setting, the most tried first; then all of the host."""
+    found: dict[tuple[str, bool, str], list[Outcome]] = defaultdict(list)
+    for each in outcomes:
+        for changed in (", ".join(each.changed), ALL):
+            found[str(each.host), changed == ALL, changed].append(each)
+    order = sorted(found, key=lambda key: (*key[:2], -len(found[key]), key[2]))
+    return [_row(key[2], found[key]) for key in order]
+
+
+def _row(changed: str, found: Sequence[Outcome]) -> AccuracyRow:
+    return AccuracyRow(
+        found[0].host,
+        changed,
+        len(found),
+        median(abs(each.error) for each in found),
+        median(each.error for each in found),
+        sum(each.inside for each in found) / len(found),
+    )
+
+
+def unsure_trials(number: int) -> str:
+    """'2 trials with a prediction, too short to tell how good it was'."""
+    return f"{plural(number, 'trial')} with a prediction, too short to tell how good it was"
+
+
 def accuracy(rows: Sequence[AccuracyRow], unsure: int = 0) -> list[Section]:
     """How good predictions were: a line per host and setting. `unsure`: how many further trials
     were too short to tell."""
@@ -152,14 +200,14 @@ def accuracy(rows: Sequence[AccuracyRow], unsure: int = 0) -> list[Section]:
     explained = "Predictions against what tuning measured. Four in five should be in the range."
     left_out = f"Left out: {unsure_trials(unsure)}." if unsure else None
     said = sentences((explained, left_out), "dim")
-    return [section("", "", [table(heads, cells, "ttnnnn"), *said])]
+    return [section([*table(heads, cells, "ttnnnn"), *said])]
 
 
 def speedup(before: Report, after: Report) -> list[Section]:
     """The measured throughput of the first loader of each report, and their ratio."""
     rows = list(_speeds(before, after))
     nothing = "Nothing to compare: one of the runs recorded no loader."
-    return [section("", "", [Pairs(rows) if len(rows) >= 2 else Sentence(nothing)])]
+    return [section([Pairs(rows) if len(rows) >= 2 else Sentence(nothing)])]
 
 
 def _speeds(before: Report, after: Report) -> Iterator[tuple[str, str]]:
@@ -174,5 +222,5 @@ def _speeds(before: Report, after: Report) -> Iterator[tuple[str, str]]:
             yield name, said
     advised = [each for loader in before.loaders[:1] for each in loader.recommendations]
     workers = next((each for each in advised if "num_workers" in each.change.params), None)
-    if workers is not None and workers.kind == "speed":
+    if workers and workers.kind == "speed":
         yield "predicted", f"{workers.title}: {predicted_text(workers.predicted)}"

@@ -62,29 +62,20 @@ def stage_table(loader: LoaderReport, least: float | None = None) -> list[Block]
     others = tuple(name for name in loader.stages if name not in known)
     rows: list[tuple[Cell, ...] | str] = []
     for title, names in (*GROUPS, ("other", others)):
-        found = [
-            _stage_row(name, loader)
-            for name in names
-            if _shown(name, loader) and (least is None or _matters(name, loader, least))
-        ]
+        found = [_stage_row(name, loader) for name in names if _shown(name, loader, least)]
         rows += [title.format(where=where)] if found and least is None else []
         rows += found
     return [Table(STAGE_COLUMNS, rows, "Time of each stage per batch")] if rows else []
 
 
-def _shown(name: str, loader: LoaderReport) -> bool:
+def _shown(name: str, loader: LoaderReport, least: float | None) -> bool:
     stage = loader.stages.get(name)
-    if stage is None or not stage.count:
+    if stage is None or not stage.count or (name == "stall" and stage.reason):  # it equals wait
         return False
-    return not (name == "stall" and stage.reason)  # it equals wait
-
-
-def _matters(name: str, loader: LoaderReport, least: float) -> bool:
-    """Batches that lie ready cost nothing, and starting is among the causes of waiting."""
-    share = loader.stages[name].share
-    return name in ("wait", "compute") or (
-        name not in ("queued", "startup") and share is not None and share >= least
-    )
+    if least is None or name in ("wait", "compute"):
+        return True
+    # Batches that lie ready cost nothing, and starting is among the causes of waiting.
+    return name not in ("queued", "startup") and (stage.share or 0.0) >= least
 
 
 def _stage_row(name: str, loader: LoaderReport) -> tuple[Cell, ...]:
@@ -93,7 +84,7 @@ def _stage_row(name: str, loader: LoaderReport) -> tuple[Cell, ...]:
     figures = [micros(each) for each in (stage.mean_us, stage.p50_us, stage.p95_us, stage.p99_us)]
     whole = loader.stages.get(name.removesuffix("_cpu"))
     part = stage.share if whole is not stage else None
-    if whole is not None and whole.mean_us and whole.share and part is not None:
+    if whole and whole.mean_us and whole.share and part is not None:
         # CPU time is measured on few batches, and not on a fair sample of them: its mean follows
         # from its share of the whole.
         figures = [micros(whole.mean_us * part / whole.share), *[UNKNOWN] * 3]
@@ -118,7 +109,7 @@ def unmeasured_stages(loader: LoaderReport) -> str | None:
 def waiting_line(loader: LoaderReport) -> str | None:
     """'Waiting came to 5.69 s: collate 28 %, hand-over 21 %.' None where nothing was waited for."""
     waits = loader.waiting
-    if waits is None or waits.total_s <= 0:
+    if not waits or waits.total_s <= 0:
         return None
     named = [
         f"{name} {percent(each.share)}"
@@ -131,7 +122,7 @@ def waiting_line(loader: LoaderReport) -> str | None:
 
 def causes(loader: LoaderReport) -> list[tuple[str, Cause]]:
     """The causes of waiting, the greatest first."""
-    found = loader.waiting.causes.items() if loader.waiting is not None else ()
+    found = loader.waiting.causes.items() if loader.waiting else ()
     return sorted(found, key=lambda item: -item[1].share)
 
 
@@ -154,7 +145,7 @@ def waiting_blocks(loader: LoaderReport) -> list[Block]:
 
 def waiting_sentences(loader: LoaderReport) -> Iterator[str]:
     waits = loader.waiting
-    if waits is None:
+    if not waits:
         return
     if "workers-busy" in waits.causes:
         verbs = {"fetch": "fetching", "collate": "collating", "pack": "packing"}
@@ -166,7 +157,7 @@ def waiting_sentences(loader: LoaderReport) -> Iterator[str]:
         if work:
             yield f"While the loop waited, the workers were {work} of that time."
     fetch = waits.causes.get("fetch")
-    fetched = max(waits.work.get("fetch", 0.0), fetch.share if fetch is not None else 0.0)
+    fetched = max(waits.work.get("fetch", 0.0), fetch.share if fetch else 0.0)
     idle, no_core = waits.fetch_idle_share, waits.fetch_core_wait_share
     if fetched < LEAST_FETCHED or idle is None:
         return
@@ -187,8 +178,8 @@ def waiting_sentences(loader: LoaderReport) -> Iterator[str]:
 
 def _waited_for(loader: LoaderReport) -> str:
     """What fetching mostly waits for besides a core, where stack samples saw it."""
-    fetch = loader.code.stages.get("fetch") if loader.code is not None else None
-    seen = fetch.doing if fetch is not None else ()
+    fetch = loader.code.stages.get("fetch") if loader.code else None
+    seen = fetch.doing if fetch else ()
     kind = next((each.kind for each in seen if each.kind not in ("compute", "core")), "")
     return WAITS_FOR.get(kind, "for I/O, locks and the like").removeprefix("for ")
 
@@ -205,7 +196,7 @@ def capacities(loader: LoaderReport) -> list[Block]:
     ]
     title = "What each stage could sustain"
     heads = ("stage", "at most", "if")
-    return [Folded(title, [table(heads, rows, "tnd", title)])] if rows else []
+    return [Folded(title, table(heads, rows, "tnd", title))] if rows else []
 
 
 def slowest_batches(loader: LoaderRun, by: str = "wait") -> list[Block]:
@@ -225,14 +216,13 @@ def slowest_batches(loader: LoaderRun, by: str = "wait") -> list[Block]:
         )
     heads = ("batch", "epoch", "worker", *times, "cause")
     title = "The batches with the longest waits"
-    return [table(heads, rows, "nnnnnnnw", title)] if rows else []
+    return table(heads, rows, "nnnnnnnw", title)
 
 
 def slowest_rows(values: Ints) -> list[int]:
     """Rows of the largest values, largest first."""
-    few = min(SLOWEST, len(values))
-    rows = np.argpartition(values, len(values) - few)[-few:] if few else values
-    return [int(row) for row in rows[np.argsort(-values[rows], kind="stable")] if values[row] >= 0]
+    rows = np.argsort(-values, kind="stable")[:SLOWEST].tolist()
+    return [row for row in rows if values[row] >= 0]
 
 
 def cause_of(loader: LoaderRun, row: int) -> str:
@@ -241,8 +231,9 @@ def cause_of(loader: LoaderRun, row: int) -> str:
     one = Columns({name: values[row : row + 1] for name, values in batches.items()}, 1)
     first = first_of_epoch(batches["epoch"])[row : row + 1]
     found = waiting(replace(loader, batches=one, folded=Compacted()), first)
-    causes = found.causes if found is not None and found.total_s > 0 else {}
-    return max(causes, key=lambda name: causes[name].seconds, default=UNKNOWN)
+    if not found or found.total_s <= 0:
+        return UNKNOWN
+    return max(found.causes, key=lambda name: found.causes[name].seconds)
 
 
 def not_judged(loader: LoaderReport) -> str | None:

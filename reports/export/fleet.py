@@ -11,7 +11,7 @@ from typing import Any
 
 from ...advisors.schema.report_model import LoaderReport, Report
 from ...profiler.store.run.run_list import RunEntry
-from ..words.ranks import slowest_place
+from ..words.loaders import slowest_place
 
 # Fields that a row has under the same name.
 _OF_THE_RUN = ("host", "torch", "python", "loaderscope")
@@ -129,16 +129,12 @@ def _loader(loader: LoaderReport, device: bool) -> dict[str, Any]:
         first = loader.recommendations[0]
         found |= {"first_rule": first.rule, "first_advice": first.title}
         found |= {f"predicted_{name}": value for name, value in asdict(first.predicted).items()}
-    if loader.ranks is not None:
+    if loader.ranks:
         found |= {"ranks": len(loader.ranks.each), "hosts": loader.ranks.hosts}
-    if loader.ranks is not None and loader.ranks.slowest is not None:
         slowest = loader.ranks.slowest
-        place = slowest_place(slowest) or None
-        found |= {
-            "slowest_rank": slowest.rank,
-            "slowest_cause": slowest.cause,
-            "slowest_place": place,
-        }
+        if slowest:
+            found |= {"slowest_rank": slowest.rank, "slowest_cause": slowest.cause}
+            found |= {"slowest_place": slowest_place(slowest) or None}
     return found
 
 
@@ -148,10 +144,10 @@ def _lost_hours(loader: LoaderReport, share: float | None) -> float | None:
     if share is None or loader.wall_s is None:
         return None
     own = share * loader.wall_s / 3600
-    if loader.ranks is None:
+    if not loader.ranks:
         return own
     slowest = loader.ranks.slowest
-    if slowest is None or slowest.held_up:
+    if not slowest or slowest.held_up:
         return own * len(loader.ranks.each)
     waits = (
         each.mean_us.get("stall", each.mean_us.get("wait", 0.0)) * each.batches

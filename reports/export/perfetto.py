@@ -17,8 +17,8 @@ from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from ..words.curves import curves
 from ..words.glosses import label_of
-from ..words.timeline import Track, Window
-from ..words.uses import use_of
+from ..words.loaders import use_of
+from ..words.timeline import Window
 
 # 2,000 batches of one loader are some 25,000 events, 4 MB; a viewer takes more, a browser tab not
 # much more.
@@ -98,17 +98,22 @@ def _loader(
     title = (clean(loader.name, 80), use_of(loader), rank, f"process {loader.pid}")
     yield from _named("process", pid, 0, ", ".join(filter(None, title)))
     facts = _facts(loader, window)
-    # Row → thread, and when the worker had done its last with it; and when the loop had it.
+    # Row → thread, and its last nanosecond there: in its worker, and while the loop waited for it.
     sent: dict[int, tuple[int, int]] = {}
     waited: dict[int, tuple[int, int]] = {}
     for tid, track in enumerate(window.tracks(), 1):
         device = f" ({clean(process.device or 'unknown', 60)})" if track.kind == "device" else ""
         yield from _named("thread", pid, tid, f"{track.name}{device}")
-        yield from _track(pid, tid, track, shift, facts)
-        if track.kind in ("worker", "sending"):
-            sent.update(_ends(tid, track, ("fetch", "collate", "pack")))
-        elif track.kind == "main":
-            waited.update(_ends(tid, track, ("wait",)))
+        approximate = {} if track.exact else {"place": "likely: only the length was measured"}
+        for slices in track.slices:
+            stage = slices.stage
+            made = track.kind in ("worker", "sending")
+            ends = sent if made else waited if stage == "wait" else {}
+            event = {"ph": "X", "pid": pid, "tid": tid, "name": label_of(stage), "cat": stage}
+            for start, length, row in slices.each():
+                ends[row] = tid, start + max(0, length - 1)
+                args = {**facts[row], **approximate}
+                yield {**event, "ts": start + shift, "dur": length, "args": args}
     for row in sorted(sent.keys() & waited.keys()):
         # From the slice in which the worker made or sent the batch to the wait that it ended.
         arrow = {"cat": "batch", "name": "hand-over", "id": f"{pid}.{row}", "pid": pid}
@@ -132,36 +137,6 @@ def _facts(loader: LoaderRun, window: Window) -> dict[int, dict[str, int]]:
             **{name: value for name, value in zip(names, values, strict=True) if value >= 0},
         }
         for row, values in zip(window.rows.tolist(), columns, strict=True)
-    }
-
-
-def _track(
-    pid: int, tid: int, track: Track, shift: int, facts: dict[int, dict[str, int]]
-) -> Iterator[Event]:
-    approximate = {} if track.exact else {"place": "likely: only the length was measured"}
-    for slices in track.slices:
-        name = label_of(slices.stage)
-        for start, length, row in slices.each():
-            yield {
-                "ph": "X",
-                "pid": pid,
-                "tid": tid,
-                "name": name,
-                "cat": slices.stage,
-                "ts": start + shift,
-                "dur": length,
-                "args": {**facts[row], **approximate},
-            }
-
-
-def _ends(tid: int, track: Track, stages: tuple[str, ...]) -> dict[int, tuple[int, int]]:
-    """Row → (thread, the last nanosecond inside the slice); of several stages the last one
-    listed."""
-    return {
-        row: (tid, start + max(0, length - 1))
-        for slices in track.slices
-        if slices.stage in stages
-        for start, length, row in slices.each()
     }
 
 

@@ -40,8 +40,10 @@ def render_speedscope(report: Report, run: Run) -> str:
     if not samples:
         raise UsageError(f"this run holds no stacks: {why_no_stacks(report, run)}")
     names = _process_names(run)
+    places = {stage: place for place, stage in enumerate(STAGES)}
     order = sorted(
-        samples, key=lambda key: (_stage_order(key[0]), -sum(samples[key].values()), key)
+        samples,
+        key=lambda key: (places.get(key[0], len(places)), -sum(samples[key].values()), key),
     )[:MAX_PROFILES]
     several = len(run.systems) > 1
     profiles = []
@@ -74,19 +76,12 @@ def render_speedscope(report: Report, run: Run) -> str:
 
 
 def _frame(function: str, file: str, line: int) -> dict[str, Any]:
-    frame: dict[str, Any] = {"name": clean(function, 200) or "unknown"}
-    if file:
-        frame["file"] = clean(file)
-    if line > 0:
-        frame["line"] = line
-    return frame
+    frame = {"name": clean(function, 200) or "unknown", "file": clean(file), "line": max(0, line)}
+    return {key: value for key, value in frame.items() if value}
 
 
 def _add(
-    samples: dict[Key, dict[tuple[int, ...], float]],
-    frames: Frames,
-    host: int,
-    burst: StackCapture,
+    samples: dict[Key, dict[tuple[int, ...], float]], frames: Frames, host: int, burst: StackCapture
 ) -> None:
     """The stacks of one burst, equal ones together. Stacks without a frame (idle threads) show
     nothing."""
@@ -102,10 +97,6 @@ def _add(
         )
         into = samples.setdefault((stack.stage, host, stack.pid), {})
         into[path] = into.get(path, 0.0) + stack.samples / burst.rate_hz
-
-
-def _stage_order(stage: str) -> int:
-    return STAGES.index(stage) if stage in STAGES else len(STAGES)
 
 
 def _process_names(run: Run) -> Mapping[int, str]:

@@ -1,18 +1,25 @@
-"""What every plot of the HTML report has in common. A figure is plain data, without code or
-markup: traces of bars, lines or boxes, and a layout, with the names that plotly.js has for them.
+"""What every plot of the HTML report has in common, and those of the machine. A figure is plain
+data, without code or markup, which `templates/plots.js` draws in the browser.
 
-`templates/plots.js` draws it in the browser; colours that depend on light or dark are those of
+Its traces are bars where the layout names `rows`, boxes of a flame graph where a trace has
+`parents`, else curves. Of a trace's `hover`, `{name}`, `{x}` and `{y}` stand for its own values,
+`{0}` and `{1}` for the `facts` of the bar pointed at. A layout has the titles of the axes `x` and
+`y`, and may say that `x` is logarithmic (`log`) or shows a `range` first, that `y` ends at `top`,
+and that curves form an "area" or a "stack". Colours that depend on light or dark are those of
 `style.css`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from ...profiler.base.metadata import clean
+from ...profiler.store.run.run import Run
+from ..words.curves import READ, Curve, curves, resampled
 
 # Middle tones: at least 3:1 against white and against the dark background (WCAG 1.4.11).
 RED, GREEN, BLUE, PINK, ORANGE = "#d1495b", "#2e8b57", "#3b7dd8", "#b565c4", "#c2700c"
@@ -34,64 +41,33 @@ COLORS = {
 }
 SERIES = (BLUE, ORANGE, GREEN, PINK, RED, TEAL, OLIVE, VIOLET, BROWN, GREY)
 
+Trace = dict[str, Any]
+
+POINTS = 500
+# Chart → its title, its unit, and what makes one of it.
+CHARTS = {
+    "cpu": ("CPU", "% of all cores", 1.0),
+    "processes": ("CPU of the training processes", "cores", 1.0),
+    "memory": ("Memory", "GB", 1e9),
+    "io": ("Disk and network", "MB/s", 1e6),
+    "gpu": ("GPU: some kernel running", "% of the time", 1.0),
+    "gpu-memory": ("GPU memory in use", "GB", 1e9),
+}
+
 
 @dataclass(frozen=True)
 class Figure:
     """A plot: `summary` says in a sentence what it shows, for those who cannot see it.
 
-    With `switch`, one of its traces is shown at a time, chosen by these names.
+    With `switch`, one of its traces is shown at a time, chosen by these names; the first at first.
     """
 
     id: str
     title: str
     summary: str
-    data: list[dict[str, Any]]
+    data: list[Trace]
     layout: dict[str, Any]
     switch: tuple[str, ...] = ()
-
-    @property
-    def height_px(self) -> int:
-        return int(self.layout["height"])
-
-
-def layout(height: int, x: str, y: str, **more: Any) -> dict[str, Any]:
-    """A layout with axis titles `x` and `y`; keyword arguments named `xaxis` and `yaxis` are merged
-    into the axes."""
-    for axis, title in (("xaxis", x), ("yaxis", y)):
-        more[axis] = {"title": {"text": title}, **more.get(axis, {})}
-    return {"height": height, **more}
-
-
-def rows_axis(rows: Sequence[str]) -> dict[str, Any]:
-    """An axis with a place for each of the rows, from the top."""
-    return {
-        "type": "category",
-        "categoryarray": rows,
-        "categoryorder": "array",
-        "autorange": "reversed",
-        "fixedrange": True,
-        "dtick": 1,
-    }
-
-
-def bars(stage: str, name: str, hover: str, **more: Any) -> dict[str, Any]:
-    """Horizontal bars of one colour, to which `x`, `y` and `customdata` are added."""
-    return {
-        "type": "bar",
-        "orientation": "h",
-        "name": name,
-        "x": [],
-        "y": [],
-        "customdata": [],
-        "hovertemplate": f"{hover}<extra></extra>",
-        "marker": {"color": COLORS.get(stage, GREY)},
-        **more,
-    }
-
-
-def line(name: str, x: Any, y: Any, style: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """A curve."""
-    return {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, "line": style, **more}
 
 
 def plain(text: object, limit: int = 60) -> str:
@@ -111,3 +87,30 @@ def time_unit(largest_s: float) -> tuple[str, float]:
         if largest_s < limit:
             return unit, scale
     return "s", 1.0
+
+
+def system_figures(run: Run) -> Iterator[Figure]:
+    """The plots there are samples for, of the host that the report's summary is of."""
+    system = run.first_host
+    if not system or system.machine.rows < 2:
+        return
+    begin = int(system.machine["t_ns"][0])
+    for chart, found in groupby(curves(system), key=lambda curve: curve.chart):
+        if chart in CHARTS:
+            yield _figure(chart, list(found), begin)
+
+
+def _figure(chart: str, found: list[Curve], begin: int) -> Figure:
+    title, unit, scale = CHARTS[chart]
+    data: list[Trace] = []
+    said = []
+    for curve, color in zip(found, SERIES * 2, strict=False):
+        starts, values = resampled(curve.values / scale, min(POINTS, len(curve.values)))
+        t, name = (curve.t_ns[starts] - begin) / 1e9, plain(curve.name)
+        data.append({"name": name, "color": color, "x": figures(t), "y": figures(values)})
+        said.append(f"{name} up to {READ[chart](float(curve.values.max()))}")
+    layout = {"height": 260, "x": "seconds from the first sample", "y": unit, "legend": True}
+    if unit.startswith("%"):
+        layout["top"] = 100
+    summary = f"{title} over the run: {'; '.join(said)}."
+    return Figure(f"system-{chart}", title, summary, data, layout)

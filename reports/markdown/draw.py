@@ -1,12 +1,15 @@
 """Draws blocks as Markdown for a GitHub issue or a CI comment: tables, fenced code, and no text
-that is obeyed."""
+that is obeyed; and the report, of a size that GitHub takes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
+from ...advisors.schema.report_model import Report
 from ...profiler.base.metadata import clean
+from ...profiler.store.run.run import Run
+from ..document.assistant import assistant_sections
 from ..document.blocks import (
     Bar,
     Block,
@@ -20,10 +23,19 @@ from ..document.blocks import (
     Sentence,
     Table,
 )
+from ..document.report import report_sections
 
 ENTITIES = {c: f"&#{ord(c)};" for c in "<>&@#|"}  # tags, mentions, issue numbers, table cells
 _MEANT = re.compile(r"[\\`*_\[\]~$]")
 _BEGINS_A_LIST = re.compile(r"^(\d+)([.)])(?=\s|$)|^([-+=])(?=[-+=\s]|$)")
+
+MARKS = {"lead": "**", "strong": "**", "warning": "**", "good": "**"}
+# GitHub refuses a comment of more than 65,536 characters; what is around this report needs room
+# too.
+MAX_BYTES = 60_000
+SMALL = 1000
+LEFT_OUT = "\n> Some parts did not fit here: `loaderscope report --format html` has them all.\n"
+ASSISTANT_LINES = 150
 
 
 def escaped(text: str) -> str:
@@ -42,9 +54,6 @@ def fenced(code: str, language: str = "python") -> str:
     longest = max((len(run) for run in re.findall(r"`+", code)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{code}\n{fence}\n"
-
-
-MARKS = {"lead": "**", "strong": "**", "warning": "**", "good": "**"}
 
 
 def pieces(sections: Iterable[Section]) -> Iterator[str]:
@@ -95,17 +104,44 @@ def _cell(cell: Cell) -> str:
 
 
 def _card(card: Card) -> str:
-    topic = f"{card.topic}: " if card.topic != "speed" else ""
+    advice = card.advice
+    topic = f"{advice.kind}: " if advice.kind != "speed" else ""
     ends = ", ".join(filter(None, (card.effect, card.ending)))
     effect = f" — {escaped(ends)}" if ends else ""
     body = "\n".join(filter(None, map(_block, card.body)))
     if card.number is None:
-        return _folded(f"{card.title} ({card.rule}){' — ' * bool(ends)}{ends}", body)
-    title = f"**{card.number}. {topic}{escaped(card.title)}**"
-    return f"{title}{effect} (rule {escaped(card.rule)})\n\n{body}"
+        return _folded(f"{advice.title} ({advice.rule}){' — ' * bool(ends)}{ends}", body)
+    title = f"**{card.number}. {topic}{escaped(advice.title)}**"
+    return f"{title}{effect} (rule {escaped(advice.rule)})\n\n{body}"
 
 
 def _folded(title: str, body: str) -> str:
     """`body` behind a title that opens it; the title is HTML there, which Markdown leaves alone."""
     shown = "".join(ENTITIES.get(c, c) for c in clean(title))
     return f"<details><summary>{shown}</summary>\n\n{body}\n</details>\n"
+
+
+def render_for_assistant(report: Report, run: Run | None = None) -> str:
+    """What is needed to write a change, in at most ASSISTANT_LINES lines: what does not fit is left
+    out."""
+    kept: list[str] = []
+    for piece in pieces(assistant_sections(report, run)):
+        if "\n".join([*kept, piece]).count("\n") <= ASSISTANT_LINES:
+            kept.append(piece)
+    return "\n".join(kept)
+
+
+def render_markdown(report: Report) -> str:
+    """GitHub-flavoured Markdown of at most MAX_BYTES UTF-8 bytes: what does not fit is left out,
+    and it says so."""
+    parts = list(pieces(report_sections(report)))
+    sizes = [len(part.encode("utf-8", "replace")) + 1 for part in parts]
+    room = MAX_BYTES - len(LEFT_OUT.encode())
+    kept = set()
+    # A long piece never costs a short one.
+    for at in sorted(range(len(parts)), key=lambda at: (sizes[at] > SMALL, at)):
+        if sizes[at] <= room:
+            kept.add(at)
+            room -= sizes[at]
+    shown = "\n".join(parts[at] for at in sorted(kept))
+    return shown + ("" if len(kept) == len(parts) else LEFT_OUT)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -50,6 +49,7 @@ STYLES = {
     "compute-bound": "bold green",
     "too-short": "bold cyan",
 }
+MIN_WIDTH, MAX_WIDTH = 40, 140
 PAIR = (Column("", "name"), Column(""))
 GAP = Text("")
 
@@ -68,13 +68,37 @@ def print_sections(
 
     `gaps`: with an empty line after each part.
     """
-    width = fitting_width(width)
-    return printed(_without_repeats(_sections(sections, width, gaps), gaps), width, color, unicode)
+    width = max(MIN_WIDTH, min(width, MAX_WIDTH))
+    output = console(width, color)
+    with output.capture() as capture:
+        for part in _without_repeats(_sections(sections, width, gaps), gaps):
+            # Code is shown whole, however long its lines; all else wraps.
+            output.print(part, crop=False)
+    lines = (line.rstrip() for line in capture.get().splitlines())
+    text = "\n".join(lines).rstrip("\n") + "\n"
+    return text if unicode else ascii_of(text)
 
 
-def drawn_parts(parts: Iterable[Part], width: int, by: int = 0, gaps: bool = True) -> Drawn:
-    """The parts below each other, each below its title, with their lines indented `by` columns."""
-    return _without_repeats(_parts(parts, width, by), gaps)
+def console(width: int, color: bool = True) -> Console:
+    """Lays texts out in `width` columns. None of them is read as markup."""
+    return Console(
+        file=io.StringIO(),
+        width=width,
+        color_system="standard" if color else None,
+        force_terminal=color,
+        force_jupyter=False,  # it would show there what is to be returned
+        no_color=not color,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ={},
+    )
+
+
+def drawn_parts(parts: Iterable[Part], width: int, gaps: bool) -> Drawn:
+    """The parts below each other, each below its title."""
+    return _without_repeats(_parts(parts, width, 0), gaps)
 
 
 def _without_repeats(parts: Drawn, gaps: bool) -> Drawn:
@@ -154,13 +178,14 @@ def _code(code: str, by: int) -> Group:
 
 
 def _card(card: Card, width: int, by: int) -> Drawn:
-    topic = (f"{card.topic}: " if card.topic != "speed" else "", STYLES.get(card.topic, ""))
-    title = Text.assemble(topic, (clean(card.title), "dim" if card.left_out else "bold"))
+    kind, title = card.advice.kind, clean(card.advice.title)
+    topic = (f"{kind}: " if kind != "speed" else "", STYLES.get(kind, ""))
+    head = Text.assemble(topic, (title, "dim" if card.left_out else "bold"))
     effect = (f"  {clean(card.effect)}" if card.effect else "", "green")
     tail = Text.assemble(effect, f"  {clean(card.ending)}" if card.ending else "")
     marker = f"{card.number}." if card.number is not None else " ·"
-    rule = ("" if card.fit else f"  [{clean(card.rule, 40)}]", "dim")
-    yield _grid(PAIR, [(Text(marker), Text.assemble(title, tail, rule))], width, by)
+    rule = ("" if card.fit else f"  [{clean(card.advice.rule, 40)}]", "dim")
+    yield _grid(PAIR, [(Text(marker), Text.assemble(head, tail, rule))], width, by)
     yield from _blocks(card.body, width, by + BODY - INDENT)
     if card.number is not None:
         yield GAP
@@ -191,23 +216,24 @@ def _grid(
     least = sum(w if each.whole else min(w, 40) for w, each in zip(widths, columns, strict=True))
     gap = 2 if columns is not PAIR and least + 2 * (len(columns) - 1) <= width - by else 1
     made: list[RenderableType] = []
-    for spans, found in groupby(rows, key=lambda row: isinstance(row, Text)):
-        group = list(found)
-        if spans:
-            made += [row for row in group if isinstance(row, Text)]
+    grid: Grid | None = None
+    for row in rows:
+        if isinstance(row, Text):
+            grid = None
+            made.append(row)
             continue
-        grid = Grid.grid(padding=(0, gap, 0, 0))
-        for column, size in zip(columns, widths, strict=True):
-            grid.add_column(
-                justify="right" if column.kind == "number" else "left",
-                no_wrap=column.whole,
-                min_width=size if column.whole else None,
-                overflow="fold",
-                style="dim" if column.kind in ("dim", "gloss") else "",
-            )
-        for row in group:
-            grid.add_row(*(row if not isinstance(row, Text) else ()))
-        made.append(grid)
+        if grid is None:
+            grid = Grid.grid(padding=(0, gap, 0, 0))
+            made.append(grid)
+            for column, size in zip(columns, widths, strict=True):
+                grid.add_column(
+                    justify="right" if column.kind == "number" else "left",
+                    no_wrap=column.whole,
+                    min_width=size if column.whole else None,
+                    overflow="fold",
+                    style="dim" if column.kind in ("dim", "gloss") else "",
+                )
+        grid.add_row(*row)
     return Padding(Group(*made), (0, 0, 0, by))
 
 
@@ -220,48 +246,11 @@ def _cell(cell: Cell, kind: str, length: int) -> Text:
     return Text.assemble(shown, no_wrap=cut, overflow="ellipsis" if cut else "fold")
 
 
-MIN_WIDTH = 40
-MAX_WIDTH = 140
-
 # For terminals without Unicode; one character for one, so that columns stay aligned.
 _ASCII = str.maketrans(
     "█▉▊▋▌▍▎▏▁▂▃▄▅▆▇●·µ×–—…→←↑↓─━│┃┌┐└┘├┤┬┴┼╭╮╰╯’“”−▶◀▲▼■○",
     "#######" + "._.--==%*-ux--.><^v--||+++++++++++++" + "'" + '""' + "-><^v#o",
 )
-
-
-def fitting_width(width: int, most: int = MAX_WIDTH) -> int:
-    """The width of the text in a terminal of so many columns."""
-    return max(MIN_WIDTH, min(width, most))
-
-
-def console(width: int, color: bool = True) -> Console:
-    """Lays texts out in `width` columns. None of them is read as markup."""
-    return Console(
-        file=io.StringIO(),
-        width=width,
-        color_system="standard" if color else None,
-        force_terminal=color,
-        force_jupyter=False,  # it would show there what is to be returned
-        no_color=not color,
-        legacy_windows=False,
-        highlight=False,
-        markup=False,
-        emoji=False,
-        _environ={},
-    )
-
-
-def printed(parts: Iterable[RenderableType], width: int, color: bool, unicode: bool) -> str:
-    """The parts below each other, without spaces at the ends of lines."""
-    output = console(width, color)
-    with output.capture() as capture:
-        for part in parts:
-            # Code is shown whole, however long its lines; all else wraps.
-            output.print(part, crop=False)
-    lines = (line.rstrip() for line in capture.get().splitlines())
-    text = "\n".join(lines).rstrip("\n") + "\n"
-    return text if unicode else ascii_of(text)
 
 
 def ascii_of(text: str) -> str:

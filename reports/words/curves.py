@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from ...advisors.stage_model.measured import peak
 from ...advisors.stage_model.other_programs import stolen
-from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import SystemRun
+from .units import percent, size
 
 Floats = npt.NDArray[np.float64]
 
@@ -36,6 +36,15 @@ GPU = {
     "gpu-memory": ("mem_used_bytes", 1.0, "mem_total_bytes"),
     "gpu-power": ("power_mw", 1e3, ""),
     "gpu-clock": ("sm_clock_mhz", 1.0, ""),
+}
+# Chart → how one of its values reads.
+READ: dict[str, Callable[[float], str]] = {
+    **dict.fromkeys(("cpu", "throttled", "gpu"), lambda value: percent(value / 100)),
+    "processes": "{:.2f} cores".format,
+    **dict.fromkeys(("memory", "gpu-memory"), size),
+    "io": lambda value: f"{size(value)}/s",
+    "gpu-power": "{:.0f} W".format,
+    "gpu-clock": "{:.0f} MHz".format,
 }
 LEAST_STOLEN_PCT = 1.0  # most machines have nothing stolen: a curve only where there is
 
@@ -62,50 +71,49 @@ def curves(system: SystemRun, processes: bool = True) -> Iterator[Curve]:
 
 
 def _all(system: SystemRun, processes: bool) -> Iterator[Curve]:
-    machine, t = system.machine, system.machine["t_ns"].astype(np.float64)
+    machine, t = system.machine, system.machine.floats("t_ns")
     iowait, taken = machine.floats("cpu_iowait_pct"), stolen(machine) * 100
     busy = 100 - machine.floats("cpu_idle_pct") - np.nan_to_num(iowait)
     yield Curve("cpu", "busy", t, busy, 100.0)
     yield Curve("cpu", "idle with I/O outstanding", t, iowait, 100.0)
     if np.nan_to_num(taken).max(initial=0.0) >= LEAST_STOLEN_PCT:
         yield Curve("cpu", "taken by the hypervisor", t, taken, 100.0)
-    every = np.arange(machine.rows)
-    at, held_ns = _growth(machine, every, "cgroup_throttled_ns")
+    at, held_ns = _growth(t, machine.floats("cgroup_throttled_ns"))
     yield Curve("throttled", "throttled", at, held_ns / 1e7)
     yield from _processes(system) if processes else ()
     for column, (name, limit) in MEMORY.items():
         top = peak(machine[limit]) if limit else None
         yield Curve("memory", name, t, machine.floats(column), top)
     for column, name in TRAFFIC.items():
-        yield Curve("io", name, *_growth(machine, every, column))
+        yield Curve("io", name, *_growth(t, machine.floats(column)))
     names = {info.index: info.name for info in system.gpus}
     gpus = np.unique(system.gpu["gpu"]).tolist()[:MAX_GPUS]
     for chart, (column, unit, limit) in GPU.items():
         for index in gpus:
             rows = system.gpu["gpu"] == index
             name = f"GPU {index} {names.get(index) or ''}".strip()
-            at = system.gpu["t_ns"][rows].astype(np.float64)
+            at, values = (system.gpu.floats(each)[rows] for each in ("t_ns", column))
             top = peak(system.gpu[limit][rows]) if limit else None
-            yield Curve(chart, name, at, system.gpu.floats(column)[rows] / unit, top)
+            yield Curve(chart, name, at, values / unit, top)
 
 
-def _growth(columns: Columns, rows: npt.NDArray[np.intp], *names: str) -> tuple[Floats, Floats]:
-    """Growth of counters a second, between one sample that measured them and the next."""
-    known = np.all([columns[name][rows] >= 0 for name in names], axis=0)
-    t = columns["t_ns"][rows][known].astype(np.float64)
-    total = sum(columns[name][rows][known].astype(np.float64) for name in names)
-    passed = np.diff(t) / 1e9
-    grown = np.divide(np.diff(total), passed, out=np.full(len(passed), np.nan), where=passed > 0)
+def _growth(t: Floats, total: Floats) -> tuple[Floats, Floats]:
+    """Growth of a counter a second, between one sample that measured it and the next."""
+    known = np.isfinite(total)
+    t, passed = t[known], np.diff(t[known]) / 1e9
+    unknown = np.full(len(passed), np.nan)
+    grown = np.divide(np.diff(total[known]), passed, out=unknown, where=passed > 0)
     return t[1:], np.where(grown >= 0, grown, np.nan)
 
 
 def _processes(system: SystemRun) -> list[Curve]:
     """CPU cores of the training processes, then of the workers that used most."""
     table = system.process
+    used = table.floats("cpu_user_ns") + table.floats("cpu_system_ns")
     found: list[tuple[float, Curve]] = []
     for pid in np.unique(table["pid"]).tolist():
         rows = np.flatnonzero(table["pid"] == pid)
-        t, grown = _growth(table, rows, "cpu_user_ns", "cpu_system_ns")
+        t, grown = _growth(table.floats("t_ns")[rows], used[rows])
         worker = int(table["worker"][rows[0]]) if table["role"][rows[0]] == 1 else None
         name = f"process {pid}" if worker in (None, -1) else f"worker {worker} ({pid})"
         if np.isfinite(grown).any():

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ...advisors.schema.report_model import LoaderReport, Overhead
 from ...profiler.base.metadata import clean
-from .advice_words import effect_text
-from .plan_words import may_help
+from .advice_words import effect_text, may_help
 from .units import count, duration, factor, known, micros, percent, plural, rate, size, span
 
 # Capacity → the words for it in "… can make 31 batches/s".
@@ -21,10 +20,6 @@ CAPACITIES = {
 }
 
 
-# Headroom this much above that of the steady batches is at the starts of epochs.
-STARTS_ABOVE = 1.1
-
-
 def headroom_sentence(loader: LoaderReport) -> str:
     """How much faster free loading would be, and how sure that is."""
     basis = loader.basis
@@ -37,7 +32,7 @@ def headroom_sentence(loader: LoaderReport) -> str:
         starts = " and every start" if loader.headroom > STARTS_ABOVE * steady else ""
         headroom = f"about {factor(loader.headroom)}, if loading{starts} were free"
     low, high = basis.stall_share_low, basis.stall_share_high
-    spread = f", {span(low, high)}" if low is not None and high is not None else ""
+    spread = known("", (f", {span(low, high)}", low))
     sure = f"{basis.confidence} ({count(basis.steady_batches)} steady batches{spread})"
     return f"Headroom: {headroom}. Confidence: {sure}."
 
@@ -54,23 +49,22 @@ def limit_sentence(loader: LoaderReport) -> str | None:
     others = loading[:1] if limit == "compute" else ["compute"] * ("compute" in known)
     if limit is None or limit not in known or (limit == "compute" and not others):
         return None
-    first, *other = (f"{_words(name)} {rate(known[name])}" for name in (limit, *others))
+    words = {name: CAPACITIES.get(name) or f"{name} can do" for name in known}
+    first, *other = (f"{words[name]} {rate(known[name])}" for name in (limit, *others))
     turns = bool(other) and loader.config.get("num_workers") == 0
     ending = ", if they did not take turns" if turns else ""
     return f"The limit: {'; '.join([f'{first} batches/s', *other])}{ending}."
 
 
-def _words(capacity: str) -> str:
-    return CAPACITIES.get(capacity) or f"{capacity} can do"
-
-
 TUNE = "`loaderscope tune`"  # named where trying alone can tell
+# Headroom this much above that of the steady batches is at the starts of epochs.
+STARTS_ABOVE = 1.1
 
 
 def nothing_to_change(loader: LoaderReport) -> str | None:
     """What to say where nothing is advised, and what limits then; None where too little is
     known."""
-    if loader.tuning is not None and loader.tuning.proven is not None:
+    if loader.tuning and loader.tuning.proven:
         return "No change is advised besides what was proven."
     if loader.verdict == "compute-bound":
         return "Nothing to gain from the loader: faster loading would not speed up training."
@@ -78,8 +72,8 @@ def nothing_to_change(loader: LoaderReport) -> str | None:
     if loader.verdict == "too-short" or not asked:
         return None  # too little was recorded, or no rule was asked
     certain = "No change is certain to help"
-    candidate = next(may_help(loader), None)
-    if candidate is not None:
+    candidate = may_help(loader)
+    if candidate:
         certain += f"; one may: {candidate.title}, {effect_text(candidate)}"
         if TUNE in candidate.why:
             certain += f" ({TUNE} tells)"
@@ -106,7 +100,7 @@ def what_limits(loader: LoaderReport) -> str:
     """'Bottleneck: the data set's own work (fetch), 83 % of the wait.' Nothing where nothing stands
     out."""
     waiting = loader.waiting
-    if waiting is None:
+    if not waiting:
         return ""
     shares = {name: waiting.work.get(name, 0.0) for name in _LIMITS}
     for name in shares.keys() & waiting.causes.keys():
@@ -118,7 +112,7 @@ def what_limits(loader: LoaderReport) -> str:
         waits = name == "fetch" and core is not None and core >= NO_CORE_FROM
         cores = f"; fetch waits {percent(core)} of its time for a free core" if waits else ""
         return f"Bottleneck: {_LIMITS[name]}, {percent(shares[name])} of the wait{cores}."
-    if busy is not None and busy.share >= LIMITS_FROM:
+    if busy and busy.share >= LIMITS_FROM:
         return f"Bottleneck: no worker was free for {percent(busy.share)} of the wait."
     return ""
 
@@ -164,9 +158,7 @@ def overhead_line(overhead: Overhead) -> str | None:
         (f"{micros(cost)} per batch{share}", cost),
         (f"sampler {percent(sampler)} of a core", sampler),
     )
-    if cost is None:
-        return f"Recording: {parts}." if parts else None
-    return f"Recording cost {parts}." if parts else None
+    return f"Recording{':' if cost is None else ' cost'} {parts}." if parts else None
 
 
 def overhead_sentence(overhead: Overhead) -> str:

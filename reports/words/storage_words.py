@@ -32,7 +32,7 @@ FITS_BELOW = 0.9
 
 def storage_rows(storage: StorageSummary | None) -> list[tuple[str, str]]:
     """(label, sentence) pairs in plain words; what is not known is left out."""
-    return [(label, said) for label, said in _rows(storage) if said] if storage is not None else []
+    return [(label, said) for label, said in _rows(storage) if said] if storage else []
 
 
 def _rows(s: StorageSummary) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,7 @@ thread, the device."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -49,7 +49,7 @@ class Track:
 
     name: str
     kind: Kind
-    slices: tuple[Slices, ...]
+    slices: Sequence[Slices]
     exact: bool = True
 
 
@@ -67,7 +67,7 @@ class Window:
         sane = (t >= 0) & (t < _LATEST_NS) & (wait >= 0) & (wait < _LONGEST_NS)
         self._table, self._newest, self._sane = table, newest, sane
         steps = loader.device_steps
-        self._aside = steps is not None and (steps.aside_share or 0.0) > 0.5
+        self._aside = steps and (steps.aside_share or 0.0) > 0.5
         self.rows: Ints = np.flatnonzero(sane).astype(np.int64) + newest.start
         self.start: Ints = t[sane].astype(np.int64)
         self.wait: Ints = wait[sane].astype(np.int64)
@@ -108,60 +108,59 @@ class Window:
 
     def tracks(self) -> tuple[Track, ...]:
         """Every track on which something was measured."""
-        found = (*self._main(), *self._workers(), self._pin_thread(), *self.device())
+        found = (*self._main(), *self._workers(), self._pin_thread(), *self._device())
         return tuple(track for track in found if track.slices)
 
     def _slices(
         self, stage: str, start: Ints, where: Flags, length: Ints | None = None
-    ) -> Iterator[Slices]:
+    ) -> list[Slices]:
+        """One, or none where nothing was measured."""
         length = self.lengths(stage) if length is None else length
         where = where & (length >= 0) & (start >= 0)
-        if where.any():
-            yield Slices(stage, start[where], length[where], self.rows[where])
+        slices = Slices(stage, start[where], length[where], self.rows[where])
+        return [slices] if where.any() else []
 
     def _main(self) -> Iterator[Track]:
         lane = _lanes(self.start, self.handed + self._known("compute"))
+        unpack = np.minimum(self.lengths("unpack"), self.wait)
         for number in range(int(lane.max(initial=-1)) + 1):
             here = lane == number
-            slices = [*self._slices("wait", self.start, here, self.wait)]
+            slices = self._slices("wait", self.start, here, self.wait)
             at, left = self.start, self.wait
             # Without workers, one after the other inside next().
             for stage in ("index", "fetch", "collate", "pin"):
-                length = self.lengths(stage)
-                length = np.where(length >= 0, np.minimum(length, left), -1)
+                length = np.minimum(self.lengths(stage), left)
                 slices += self._slices(stage, at, ~self.from_worker & here, length)
                 at, left = at + length.clip(0), left - length.clip(0)
-            unpack = np.minimum(self.lengths("unpack"), self.wait)
             own = self.from_worker & ~self.pinned & here
             slices += self._slices("unpack", self.handed - unpack, own, unpack)
             slices += self._slices("compute", self.handed, here)
-            yield Track(_numbered("main", number), "main", tuple(slices))
+            yield Track(_numbered("main", number), "main", slices)
 
     def _workers(self) -> Iterator[Track]:
         fetched = self._begun + self._known("fetch")
-        pack = self._known("pack")
-        packed = self.from_worker & (self.lengths("pack") >= 0)
+        made, pack = fetched + self._known("collate"), self.lengths("pack")
         for worker in np.unique(self.worker[self.from_worker]).tolist()[:MAX_WORKERS]:
             own = self.from_worker & (self.worker == worker)
             lane = np.full(len(own), -1)
-            lane[own] = _lanes(self._begun[own], (fetched + self._known("collate"))[own])
+            lane[own] = _lanes(self._begun[own], made[own])
             for number in range(int(lane.max(initial=-1)) + 1):
                 here = lane == number
-                slices = [*self._slices("fetch", self._begun, here)]
+                slices = self._slices("fetch", self._begun, here)
                 slices += self._slices("collate", fetched, here)
-                yield Track(_numbered(f"worker {worker}", number), "worker", tuple(slices))
+                yield Track(_numbered(f"worker {worker}", number), "worker", slices)
             # The queue's own thread packs, while the worker fetches the next batch.
-            start = _one_after_the_other(self.sent - pack, pack, own & packed)
-            slices = [*self._slices("pack", start, own)]
-            yield Track(f"worker {worker} sending", "sending", tuple(slices))
+            start = _one_after_the_other(self.sent - pack, pack, own & (pack >= 0))
+            slices = self._slices("pack", start, own)
+            yield Track(f"worker {worker} sending", "sending", slices)
 
     def _pin_thread(self) -> Track:
         start = _one_after_the_other(self.sent, self._known("unpack", "pin"), self.pinned)
-        slices = [*self._slices("unpack", start, self.pinned)]
+        slices = self._slices("unpack", start, self.pinned)
         slices += self._slices("pin", start + self._known("unpack"), self.pinned)
-        return Track("pin thread", "pin", tuple(slices), exact=False)
+        return Track("pin thread", "pin", slices, exact=False)
 
-    def device(self) -> tuple[Track, ...]:
+    def _device(self) -> Iterator[Track]:
         """Steps one after another, none before its batch was handed over. A copy is the step's
         first part, or has a track of its own where it has a stream of its own. While the device
         stood still, it waited for that batch."""
@@ -170,16 +169,13 @@ class Window:
         within = np.zeros_like(copy) if self._aside else copy.clip(0)
         start = _one_after_the_other(self.handed, np.maximum(within, step).clip(0), known)
         copied = _one_after_the_other(self.handed, copy.clip(0), known) if self._aside else start
-        copies = tuple(self._slices("h2d", copied, known))
+        copies = self._slices("h2d", copied, known)
         rest = np.where(step >= 0, (step - within).clip(0), -1)
-        slices = (
-            *self._slices("stall", start - stall.clip(0), known & (stall > 0)),
-            *(() if self._aside else copies),
-            *self._slices("compute_device", start + within, known, rest),
-        )
-        found = [Track("device", "device", slices, exact=False)]
-        found += [Track("device copies", "device", copies, exact=False)] if self._aside else []
-        return tuple(track for track in found if track.slices)
+        slices = self._slices("stall", start - stall.clip(0), known & (stall > 0))
+        slices += [] if self._aside else copies
+        slices += self._slices("compute_device", start + within, known, rest)
+        yield Track("device", "device", slices, exact=False)
+        yield Track("device copies", "device", copies if self._aside else [], exact=False)
 
 
 def _numbered(name: str, number: int) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ...advisors.assemble.tried import tuning_of
 from ...advisors.schema.tuning_model import SettingsTrial, Tuning
 from ...profiler.base.metadata import clean
+from ...profiler.store.run.run import Run
 from ...profiler.store.run.tuning import Tuned, changed_words
 from .advice_words import predicted_text, tried_text
 
@@ -21,7 +22,7 @@ def tuned_lead(tuning: Tuning, name: str = "") -> list[str]:
         return [f"{clean(name, 60) + ' is n' if name else 'N'}{said[1:]}"]
     about = f"Tuned {clean(name, 60)}" if name else "Tuned"
     lines = [f"{about}: {said}"]
-    if best is not None:
+    if best:
         if not tuning.decided:
             changed = changed_words(tuning.own, best.settings)
             lines = [f"{about}: {changed} is faster; the loop ended before all was tried"]
@@ -35,6 +36,19 @@ def tuned_lead(tuning: Tuning, name: str = "") -> list[str]:
                 f"to keep it, write: DataLoader(…, {changed_words(tuning.own, best.settings)})"
             )
     return lines
+
+
+def tuned_text(run: Run) -> str:
+    """A paragraph for each loader that was tuned; a sentence where none was."""
+    tuned = [(loader.name, loader.tuning) for loader in run.loaders if loader.tuning]
+    if not tuned:
+        return "Tuned: no loader\n" if run.loaders else ""
+    lines = []
+    for name, each in [one for one in tuned if one[1].follows is None] or tuned:
+        tuning = tuning_of(each)  # of the rank that decided for all
+        said, *more = tuned_lead(tuning, name)
+        lines += [said, *(f"  {line}" for line in (*more, *tried_lines(tuning)))]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def said_at_end(name: str, tuned: Tuned) -> str:
@@ -68,8 +82,8 @@ def _outcome(tuning: Tuning, trial: SettingsTrial) -> str:
 def _effect(trial: SettingsTrial) -> str:
     """'proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.7 (1.4–1.8)', as far as it is known."""
     found = []
-    if trial.measured is not None:
+    if trial.measured:
         found.append(tried_text(trial.measured, trial.seconds, trial.outcome))
-    if trial.predicted is not None:
+    if trial.predicted:
         found.append(f"predicted {predicted_text(trial.predicted)}")
     return "; ".join(found)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ...advisors.schema import figures
-from ...advisors.schema.evidence import Figure
 
 UNKNOWN = "–"
 
@@ -23,7 +22,7 @@ rate = _or_unknown(figures.three)  # '124', '1,981', '0.52': three digits are en
 factor = _or_unknown(figures.times)  # '×0.21', '×1.8', '×24'
 
 
-def span(low: float, high: float) -> str:
+def span(low: float | None, high: float | None) -> str:
     """'66–75 %', one figure where both round to it."""
     first, second = percent(low), percent(high)
     return first if first == second else f"{first.removesuffix(' %')}–{second}"
@@ -32,11 +31,6 @@ def span(low: float, high: float) -> str:
 def plural(number: int, one: str, many: str = "") -> str:
     """'1 sample', '1,280 samples'; `many` is the plural that is more than an s."""
     return f"{count(number)} {one if number == 1 else many or f'{one}s'}"
-
-
-def figure(found: Figure) -> str:
-    """A figure of advice with its unit, as all formats show it."""
-    return str(found)
 
 
 def known(between: str, *parts: tuple[str, object]) -> str:

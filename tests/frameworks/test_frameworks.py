@@ -20,7 +20,7 @@ from loaderscope.advisors.code.dialects import DIALECTS
 from loaderscope.advisors.code.loader_code import loader_code
 from loaderscope.advisors.stage_model.summary import summarise
 from loaderscope.profiler.store.run.run import Run
-from loaderscope.reports.words.uses import use_of
+from loaderscope.reports.words.loaders import use_of
 from running import bare, needs, program, recorded
 
 pytestmark = pytest.mark.timeout(600)

@@ -51,36 +51,21 @@ def record(runs: Path) -> Path:
     (path,) = runs.glob("2*")
     recorded = open_run(path)
     assert recorded.loaders[0].batches.measured("worker"), "workers were not measured"
-    process = ProcessBuilder(
-        path / "p4000-0", 4000, True, {"rank": 1, "world_size": 2, "device": "NVIDIA H200"}
-    )
-    rows = loop(
-        8_700,
-        wait_ms=3.0,
-        fetch_ns=2_000_000,
-        collate_ns=50_000,
-        own_ns=900.0,
-        stall_ns=2_000_000,
-        h2d_ns=9000,
-        compute_device_ns=8_000_000,
-        bytes=4096,
-    )
-    process.loader(
-        rows, loop(30), epochs=[epoch_row(rows, startup_ms=3)], max_bytes=1 << 20, name="Validation"
-    )
+    facts = {"rank": 1, "world_size": 2, "device": "NVIDIA H200"}
+    process = ProcessBuilder(path / "p4000-0", 4000, True, facts)
+    times = {"fetch_ns": 2_000_000, "collate_ns": 50_000, "own_ns": 900.0, "stall_ns": 2_000_000}
+    times |= {"h2d_ns": 9000, "compute_device_ns": 8_000_000, "bytes": 4096}
+    rows = loop(8_700, wait_ms=3.0, **times)
+    epochs = [epoch_row(rows, startup_ms=3)]
+    process.loader(rows, loop(30), epochs=epochs, max_bytes=1 << 20, name="Validation")
     assert not list(process.path.glob("batches0x0-000000.seg")), "nothing made room"
-    write_lane(
-        process.path,
-        "workers",
-        schema.WORKER,
-        [{"t_ns": T0, "pid": 4005, "worker": 0, "loader": 0}],
-    )
+    worker = {"t_ns": T0, "pid": 4005, "worker": 0, "loader": 0}
+    write_lane(process.path, "workers", schema.WORKER, [worker])
     (system,) = path.glob("system-*")
     begun = int(recorded.loaders[0].batches["t_ns"][0])
     constant = {"gpu": 0, "util_pct": 60, "mem_used_bytes": 9, "power_mw": 300}
-    write_lane(
-        system, "gpu", schema.GPU, [{"t_ns": begun + n * 10**8, **constant} for n in range(30)]
-    )
+    samples = [{"t_ns": begun + n * 10**8, **constant} for n in range(30)]
+    write_lane(system, "gpu", schema.GPU, samples)
     (system / "stacks-9.json").write_text(json.dumps(STACKS))
     return path
 
@@ -123,7 +108,8 @@ def damaged(files: Files, seed: int) -> Files:
             ways: list[Callable[[bytes, random.Random], bytes | None]] = [_json_values] * 8
         else:
             ways = [_records] * 6 + [_header] * 2
-        ways += [flip, _cut, _drop, _empty, lambda data, rng: files[rng.choice(names)], _double]
+        ways += [flip, _cut, lambda data, rng: None, lambda data, rng: b""]
+        ways += [lambda data, rng: files[rng.choice(names)], lambda data, rng: data + data]
         result = rng.choice(ways)(changed[name], rng)
         if result is None:
             del changed[name]
@@ -136,36 +122,9 @@ def damaged(files: Files, seed: int) -> Files:
 
 
 _ODD: tuple[Any, ...] = (
-    float("nan"),
-    float("inf"),
-    float("-inf"),
-    1e308,
-    -1e308,
-    5e-324,
-    0.5,
-    -1,
-    0,
-    1,
-    10**30,
-    -(10**30),
-    2**62 - 1,
-    2**63,
-    -(2**63),
-    2**31,
-    10**400,
-    "",
-    "x",
-    "\ud800\x1b[31m",
-    "<b>",
-    [],
-    [1, 2],
-    [[[]]],
-    {},
-    {"a": 1},
-    {"": None},
-    None,
-    True,
-    False,
+    *(float("nan"), float("inf"), float("-inf"), 1e308, -1e308, 5e-324, 0.5, -1, 0, 1),
+    *(10**30, -(10**30), 2**62 - 1, 2**63, -(2**63), 2**31, 10**400, None, True, False),
+    *("", "x", "\ud800\x1b[31m", "<b>", [], [1, 2], [[[]]], {}, {"a": 1}, {"": None}),
 )
 
 
@@ -266,15 +225,3 @@ def flip(data: bytes, rng: random.Random) -> bytes:
 
 def _cut(data: bytes, rng: random.Random) -> bytes:
     return data[: rng.randrange(len(data) + 1)]
-
-
-def _drop(data: bytes, rng: random.Random) -> None:
-    return None
-
-
-def _empty(data: bytes, rng: random.Random) -> bytes:
-    return b""
-
-
-def _double(data: bytes, rng: random.Random) -> bytes:
-    return data + data

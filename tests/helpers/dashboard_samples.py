@@ -8,7 +8,7 @@ import random
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from textual.pilot import Pilot
 
@@ -26,9 +26,11 @@ from loaderscope.profiler.store.run.follow import Follower, Place
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.tui.app import Dashboard, Fresh
 from loaderscope.tui.live import LiveDashboard
-from loaderscope.tui.reader import Post, Reader
+from loaderscope.tui.reader import Reader
 from loaderscope.tui.snapshot import AdviceView
 from loaderscope.tui.themes import DARK
+
+App = TypeVar("App", bound=Dashboard)
 
 HOSTILE = "<script>[b]red[/b]\x1b[31m"
 
@@ -213,12 +215,7 @@ class StillScript:
 
 def live_dashboard(path: Path) -> LiveDashboard:
     """That of `run --live`, whose reader waits to be told."""
-    app = LiveDashboard(cast("Any", StillScript(path)))
-    app.reader = Told(
-        Follower(path), lambda snapshot: app.post_message(Fresh(snapshot)), advise=advise
-    )
-    app.theme = DARK.name
-    return app
+    return _told(LiveDashboard(cast("Any", StillScript(path))), path)
 
 
 class Told(Reader):
@@ -234,11 +231,13 @@ def advise(run: Run, place: Place) -> AdviceView:
 
 def dashboard(path: Path) -> Dashboard:
     """A dashboard whose reader waits to be told."""
+    return _told(Dashboard(path), path)
 
-    def reader(post: Post) -> Reader:
-        return Told(Follower(path), post, advise=advise)
 
-    app = Dashboard(path, reader)
+def _told(app: App, path: Path) -> App:
+    app.reader = Told(
+        Follower(path), lambda snapshot: app.post_message(Fresh(snapshot)), advise=advise
+    )
     app.theme = DARK.name
     return app
 

@@ -9,11 +9,10 @@ from dataclasses import replace
 from loaderscope.advisors.assemble.engine import COMPUTING, MORE_THAN_FREE, WORTH
 from loaderscope.advisors.schema.gains import LEAST_GAIN
 from loaderscope.advisors.schema.report_model import LoaderReport, Report
-from loaderscope.reports.markdown.report_markdown import render_markdown
-from loaderscope.reports.text.brief import render_brief
-from loaderscope.reports.text.text import render_text
-from loaderscope.reports.words.findings import what_costs
-from loaderscope.reports.words.plan_words import may_help
+from loaderscope.reports.markdown.draw import render_markdown
+from loaderscope.reports.text.text import render_brief, render_text
+from loaderscope.reports.words.advice_words import may_help
+from loaderscope.reports.words.inside import what_costs
 from loaderscope.reports.words.sentences import headroom_sentence, nothing_to_change
 from loaderscope.reports.words.units import percent
 
@@ -32,12 +31,9 @@ def contradictions(report: Report) -> list[str]:
         for rule in _OF_A_LOADER
         for wrong in rule(each)
     ]
-    for name, text in (
-        ("brief", render_brief(report)),
-        ("full", render_text(report)),
-        ("markdown", render_markdown(report)),
-    ):
-        found += [f"{name}: {wrong}" for wrong in _of_a_text(report, re.sub(r"\s+", " ", text))]
+    for render in (render_brief, render_text, render_markdown):
+        text = re.sub(r"\s+", " ", render(report))
+        found += [f"{render.__name__}: {wrong}" for wrong in _of_a_text(report, text)]
     return found
 
 
@@ -59,12 +55,8 @@ def _no_gain_above_free_loading(loader: LoaderReport) -> Iterator[str]:
         if not 0 <= p.low <= p.mid <= p.high:
             yield f"{each.title}: {p} is no range"
         said = each.rule in OF_THE_DEVICE or MORE_THAN_FREE in each.why
-        if (
-            each.kind == "speed"
-            and loader.headroom is not None
-            and not said
-            and p.high > loader.headroom * 1.001
-        ):
+        most = loader.headroom if loader.headroom is not None else p.high
+        if each.kind == "speed" and not said and p.high > most * 1.001:
             yield f"{each.title}: {p.high:.2f} beside a headroom of {loader.headroom:.2f}"
 
 
@@ -74,9 +66,8 @@ def _plan_and_advice(loader: LoaderReport) -> Iterator[str]:
         yield "a plan without advice, or advice without a plan"
     if plan is None:
         return
-    if sorted(each.advice for each in (*plan.steps, *plan.left_out)) != list(
-        range(len(loader.recommendations))
-    ):
+    planned = sorted(each.advice for each in (*plan.steps, *plan.left_out))
+    if planned != list(range(len(loader.recommendations))):
         yield "a recommendation is not in the plan, or twice"
     speed = [each for each in plan.steps if loader.recommendations[each.advice].kind == "speed"]
     if speed and speed[0].together != loader.recommendations[speed[0].advice].predicted:
@@ -115,20 +106,14 @@ def _reading(loader: LoaderReport) -> Iterator[str]:
         for each in (*loader.recommendations, *loader.rejected):
             if each.rule != "storage-format" or share is None:
                 continue
-            for told in re.findall(
-                rf"[{name[0]}{name[0].upper()}]{name[1:]}(?: them)? (?:is )?([\d.<]+ %)", each.why
-            ):
+            for told in re.findall(rf"(?i){name}(?: them)? (?:is )?([\d.<]+ %)", each.why):
                 if told != percent(share):
                     yield f"{each.title}: {name} {told} beside {percent(share)}"
     for each in (*loader.recommendations, *loader.rejected):
         if "the rest is reading it" in each.why and (storage.reading_share or 0.0) < 0.5:
             yield f"{each.title}: reading, which is {percent(storage.reading_share)} of fetch"
-    nothing = (
-        not storage.opens_per_sample
-        and not storage.read_bytes_per_sample
-        and not storage.disk_bytes_per_sample
-    )
-    if nothing and not storage.containers and (storage.reading_share or 0.0) > 0.01:
+    read = (storage.opens_per_sample, storage.read_bytes_per_sample, storage.disk_bytes_per_sample)
+    if not any((*read, storage.containers)) and (storage.reading_share or 0.0) > 0.01:
         yield f"reading is {percent(storage.reading_share)} of fetch, and nothing was read"
 
 
@@ -140,24 +125,13 @@ def _stacks(loader: LoaderReport) -> Iterator[str]:
 
 def _what_limits(loader: LoaderReport) -> Iterator[str]:
     said = nothing_to_change(loader)
-    if (
-        loader.recommendations
-        or said is None
-        or loader.verdict != "input-bound"
-        or loader.waiting is None
-    ):
+    waiting = loader.waiting
+    if loader.recommendations or said is None or loader.verdict != "input-bound" or not waiting:
         return
-    clear = max(
-        [*(c.share for c in loader.waiting.causes.values()), *loader.waiting.work.values()],
-        default=0.0,
-    )
+    shares = [*(each.share for each in waiting.causes.values()), *waiting.work.values()]
+    told = "Bottleneck" in said or "unknown" in waiting.causes
     proven = loader.tuning is not None and loader.tuning.proven is not None
-    if (
-        clear >= 0.9
-        and not proven
-        and "Bottleneck" not in said
-        and "unknown" not in loader.waiting.causes
-    ):
+    if max(shares, default=0.0) >= 0.9 and not proven and not told:
         yield f"{said!r}: without what limits then"
 
 
@@ -182,7 +156,7 @@ def _what_is_not_advised(loader: LoaderReport) -> Iterator[str]:
             continue
         if "would not help" in each.title and each.predicted.mid > LEAST_GAIN:
             yield f"{each.title}: {each.predicted}"
-    candidate = next(may_help(loader), None)
+    candidate = may_help(loader)
     if candidate is not None and candidate.predicted.low > LEAST_GAIN:
         yield f"{NO_ADVICE}, and {candidate.title} is: {candidate.predicted}"
 

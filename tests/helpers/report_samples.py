@@ -138,6 +138,25 @@ def system_rows(seconds: int) -> dict[str, list[dict[str, Any]]]:
     }
 
 
+def recorded(runs: Path, rows: list[dict[str, Any]], id_: str = RUN_ID, **loader: Any) -> Run:
+    """A run of one loader that handed over these batches."""
+    builder = RunBuilder(runs, id_)
+    builder.process().loader(rows, epochs=[epoch_row(rows)], **loader)
+    return open_run(builder.path)
+
+
+def reported(run: Run) -> Report:
+    """Its report, without advice."""
+    return build_report(run, advice=False)
+
+
+def absurd(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """With times that no batch takes, and one of a worker that is no other's."""
+    rows[3].update(t_ns=2**62, wait_ns=2**62)
+    rows[4].update(fetch_ns=2**62, t_fetch_ns=5, worker=3, queued_ns=2**61)
+    return rows
+
+
 def full_run(runs: Path, id_: str = RUN_ID, batches: int = 300, **pipeline_facts: Any) -> Run:
     """Training with workers, a pin thread and a device, then a short validation without workers."""
     builder = RunBuilder(runs, id_)

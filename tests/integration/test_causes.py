@@ -11,7 +11,7 @@ import pytest
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.daemon.stack_capture.py_spy import find_py_spy
 from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.reports.text.brief import MOST_LINES, render_brief
+from loaderscope.reports.text.text import MOST_LINES, render_brief
 from started import here, python
 
 pytestmark = [

@@ -34,16 +34,11 @@ def fails(capsys: Capture, *args: str) -> str:
     return captured.err
 
 
-@pytest.mark.parametrize(
-    ("format_", "begin"),
-    [
-        ("md", "## Pictures"),
-        ("perfetto", '{"traceEvents":['),
-        ("html", "<!DOCTYPE html>"),
-        ("text", "●"),
-        ("json", "{"),
-    ],
-)
+BEGINS = {"md": "## Pictures", "perfetto": '{"traceEvents":[', "html": "<!DOCTYPE html>"}
+BEGINS |= {"text": "●", "json": "{"}
+
+
+@pytest.mark.parametrize(("format_", "begin"), BEGINS.items())
 @pytest.mark.parametrize("into", ["file", "pipe"])
 def test_report(
     runs: Path, tmp_path: Path, capsys: Capture, format_: str, begin: str, into: str
@@ -93,24 +88,20 @@ def test_progress_is_for_terminals_only(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--format", "html", "-o", "file/below"), "file/below cannot be written: Not a directory"),
-        (
-            ("--format", "parquet", "-o", "file/below"),
-            "file/below cannot be written: Not a directory",
+        *(
+            (
+                ("--format", each, "-o", "file/below"),
+                "file/below cannot be written: Not a directory",
+            )
+            for each in ("html", "parquet", "json")
         ),
-        (("--format", "json", "-o", "file/below"), "file/below cannot be written: Not a directory"),
         (("-o", "."), "cannot be written: Is a directory"),
         (("--format", "parquet"), "-o tables"),
         (("--format", "speedscope"), "this run holds no stacks: "),
     ],
 )
 def test_what_cannot_be_written_is_one_sentence(
-    runs: Path,
-    tmp_path: Path,
-    capsys: Capture,
-    monkeypatch: pytest.MonkeyPatch,
-    options: Any,
-    says: str,
+    runs: Path, tmp_path: Path, capsys: Capture, monkeypatch: Any, options: Any, says: str
 ) -> None:
     pytest.importorskip("jinja2")
     pytest.importorskip("pyarrow")
@@ -121,12 +112,7 @@ def test_what_cannot_be_written_is_one_sentence(
 
 @pytest.mark.parametrize(("format_", "package"), [("html", "jinja2"), ("parquet", "pyarrow")])
 def test_a_missing_extra_is_one_sentence_with_its_mend(
-    runs: Path,
-    tmp_path: Path,
-    capsys: Capture,
-    monkeypatch: pytest.MonkeyPatch,
-    format_: str,
-    package: str,
+    runs: Path, tmp_path: Path, capsys: Capture, monkeypatch: Any, format_: str, package: str
 ) -> None:
     for name in [each for each in sys.modules if each.split(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
@@ -158,11 +144,8 @@ def test_compare(runs: Path, tmp_path: Path, capsys: Capture, format_: str, begi
 @pytest.mark.parametrize(
     ("before", "after", "factor", "code"),
     [
-        (FAST, SLOW, "0.95", 1),
-        (FAST, SLOW, "0.3", 0),
-        (SLOW, FAST, "0.95", 0),
-        (FAST, FAST, "0.95", 0),
-        (SLOW, FAST, "5", 1),
+        *((FAST, SLOW, "0.95", 1), (FAST, SLOW, "0.3", 0), (SLOW, FAST, "0.95", 0)),
+        *((FAST, FAST, "0.95", 0), (SLOW, FAST, "5", 1)),
     ],
 )
 def test_compare_fails_below(

@@ -28,32 +28,20 @@ from loaderscope.advisors.assemble import build_report as reporting
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.store.run import run_reader
 from loaderscope.profiler.store.run.follow import Follower
-from loaderscope.tui.draw import advice, batches, flow, machine, overview, workers
+from loaderscope.tui.draw import advice, batches, machine, overview, workers
 from loaderscope.tui.draw import code_screen as code
 from loaderscope.tui.reader import Reader
-from loaderscope.tui.snapshot import Snapshot
-from loaderscope.tui.snapshot_builder import ViewRequest
+from loaderscope.tui.snapshot import Snapshot, ViewRequest
 
 RUNS, BLOCK = 160, 8
 ASKED = int(os.environ.get("LOADERSCOPE_FUZZ", "0"))
 ID = "20250131-091500-abc123"
 
 DRAWN = (
-    overview.verdict,
-    overview.pace,
-    flow.queue,
-    flow.pipeline,
-    overview.advice,
-    overview.waiting,
-    workers.summary,
-    workers.timeline,
-    workers.legend,
-    machine.cores,
-    machine.meters,
-    batches.slowest,
+    *(overview.verdict, overview.pace, overview.queue, overview.pipeline, overview.advice),
+    *(overview.waiting, workers.summary, workers.timeline, workers.legend, machine.cores),
+    *(machine.meters, batches.slowest, code.status, code.inside),
     *(partial(batches.spread, number=number) for number in range(4)),
-    code.status,
-    code.inside,
 )
 
 
@@ -122,10 +110,6 @@ def is_html(text: str) -> None:
     assert text.startswith("<!DOCTYPE html>")
 
 
-def is_json(text: str) -> None:
-    strict_json(text)
-
-
 def is_text(text: str) -> None:
     assert text.strip()
     for word in text.replace("(", " ").replace(")", " ").replace("×", " ").split():
@@ -143,9 +127,8 @@ def are_tables(folder: Path) -> None:
         strict_json(table.schema.metadata[b"loaderscope.report"].decode())
         for column in table.columns:
             if pyarrow.types.is_floating(column.type):
-                assert all(
-                    math.isfinite(value) for value in column.to_pylist() if value is not None
-                )
+                known = (value for value in column.to_pylist() if value is not None)
+                assert all(map(math.isfinite, known))
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str | None:
@@ -155,11 +138,8 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str | None:
     if code_ == 0:
         assert err == ""
         return out
-    assert code_ == 2
-    assert out == ""
-    assert err.startswith("loaderscope: ")
-    assert err.count("\n") == 1
-    assert len(err) > 20
+    assert code_ == 2 and out == ""
+    assert err.startswith("loaderscope: ") and err.count("\n") == 1 and len(err) > 20
     return None
 
 
@@ -188,10 +168,8 @@ def replayed(path: Path) -> None:
 def drawn(snapshot: Snapshot | None) -> None:
     assert snapshot is not None
     assert snapshot.advice.problem is None
-    for width, draw in [(80, each) for each in DRAWN] + [
-        (30, flow.pipeline),
-        (30, workers.timeline),
-    ]:
+    narrow = [(30, overview.pipeline), (30, workers.timeline)]
+    for width, draw in [*((80, each) for each in DRAWN), *narrow]:
         is_drawn(draw(snapshot, width, 12).plain)
     for id_, _ in advice.entries(snapshot.advice):
         is_drawn(advice.detail(snapshot.advice, id_, 40).plain)
@@ -202,22 +180,18 @@ def is_drawn(text: str) -> None:
         is_text(text)
 
 
-def checked(capsys: Any, check: Callable[[str], None], *arguments: str) -> None:
+def checked(capsys: Any, check: Callable[[str], object], *arguments: str) -> None:
     """What the command printed, where it did, is as it should be."""
     if (text := said(capsys, *arguments)) is not None:
         check(text)
 
 
 def quick(capsys: Any, run: str, pristine: str) -> None:
-    for format_, check in (
-        ("text", is_text),
-        ("md", is_text),
-        ("json", is_report),
-        ("speedscope", is_json),
-    ):
+    checks = {"text": is_text, "md": is_text, "json": is_report, "speedscope": strict_json}
+    for format_, check in checks.items():
         checked(capsys, check, "report", run, "--format", format_)
     checked(capsys, is_text, "stacks", run)
-    checked(capsys, is_json, "compare", run, pristine, "--format", "json")
+    checked(capsys, strict_json, "compare", run, pristine, "--format", "json")
     assert ID in (said(capsys, "list") or "")
 
 

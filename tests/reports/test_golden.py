@@ -15,13 +15,12 @@ import pytest
 from rich.cells import cell_len
 
 from builders import RunBuilder, epoch_row, loop
-from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.formats import render_report
 from loaderscope.reports.text.text import render_text
-from report_samples import EVIL_CODE, full_report, full_run, hostile_report
+from report_samples import EVIL_CODE, full_report, full_run, hostile_report, recorded, reported
 from screen_text import check_golden
 
 OBEYED = "[bold red]\x1b[2J\x1b]0;title\x07[link=x]y[/]" + "x" * 300
@@ -42,40 +41,35 @@ def hostile(runs: Path) -> tuple[Report, Run]:
 def computing(runs: Path) -> tuple[Report, Run]:
     """No workers, nearly no waiting, no system sampler, two ranks."""
     builder = RunBuilder(runs)
+    times = {"index_ns": 9_000, "fetch_ns": 300_000, "collate_ns": 40_000}
     for rank in range(2):
-        rows = loop(
-            150, wait_ms=0.4, compute_ms=40, index_ns=9_000, fetch_ns=300_000, collate_ns=40_000
-        )
+        rows = loop(150, wait_ms=0.4, compute_ms=40, **times)
         process = builder.process(pid=4000 + rank, rank=rank, world_size=2, local_world_size=2)
         process.loader(rows, epochs=[epoch_row(rows)], name="Tabular")
-    return reported(builder)
+    return with_report(open_run(builder.path))
 
 
 def too_short(runs: Path) -> tuple[Report, Run]:
-    builder = RunBuilder(runs)
     rows = loop(3, wait_ms=5, compute_ms=1)
-    builder.process().loader(rows, epochs=[epoch_row(rows)], kind="iterable", config={}, name="it")
-    return reported(builder)
+    return with_report(recorded(runs, rows, kind="iterable", config={}, name="it"))
 
 
 def empty(runs: Path) -> tuple[Report, Run]:
     builder = RunBuilder(runs)
     builder.process()
-    return reported(builder)
+    return with_report(open_run(builder.path))
 
 
 def obeyed(runs: Path) -> tuple[Report, Run]:
     """Texts that a terminal would obey, and too long for any."""
     builder = RunBuilder(runs)
-    rows = loop(30, wait_ms=5)
     config = {"batch_size": "[blink]", "sampler": "a.\u202eb"}
-    builder.process().loader(rows, name=OBEYED, notes=[OBEYED], config=config)
-    return reported(builder)
+    builder.process().loader(loop(30, wait_ms=5), name=OBEYED, notes=[OBEYED], config=config)
+    return with_report(open_run(builder.path))
 
 
-def reported(builder: RunBuilder) -> tuple[Report, Run]:
-    run = open_run(builder.path)
-    return build_report(run, advice=False), run
+def with_report(run: Run) -> tuple[Report, Run]:
+    return reported(run), run
 
 
 CASES: dict[str, Callable[[Path], tuple[Report, Run]]] = {

@@ -41,20 +41,18 @@ def drawn(number: int, runs: Path) -> Report:
     wait = making + 0.05 if not workers else max(0.05, making / min(workers, cores) - compute) + 0.2
     columns: dict[str, Any] = {
         "index_ns": 15_000,
+        "bytes": 1 << 20,
+        "tensors": 2,
+        "own_ns": 900.0,
         "fetch_ns": round(fetch * MS),
         "collate_ns": round(collate * MS),
         "fetch_cpu_ns": round(fetch * cpu * MS),
         "collate_cpu_ns": round(collate * MS),
-        "bytes": 1 << 20,
-        "tensors": 2,
-        "own_ns": 900.0,
     }
     if workers:
+        columns |= {"pack_ns": MS // 5, "queued_ns": 50_000, "unpack_ns": MS // 10}
         columns |= {
             "t_fetch_ns": lambda n, t, w: t + round((wait - making - 0.5) * MS),
-            "pack_ns": MS // 5,
-            "queued_ns": 50_000,
-            "unpack_ns": MS // 10,
             "pickled_bytes": 400,
             "worker": lambda n, t, w: n % workers,
             "worker_pid": lambda n, t, w: 5000 + n % workers,
@@ -63,27 +61,18 @@ def drawn(number: int, runs: Path) -> Report:
     rows = loop(120, wait_ms=wait, compute_ms=compute, first_wait_ms=start, **columns)
     builder = RunBuilder(runs, f"20250131-09{number:04}-abc123")
     facts = {"ended_by": "KeyboardInterrupt"} if number % 5 == 0 else {}
+    config = {"num_workers": workers, "prefetch_factor": 2, "batch_size": 4}
     builder.process(affinity=cores, **facts).loader(
         rows,
         epochs=[epoch_row(rows, startup_ms=start)],
-        config={
-            "num_workers": workers,
-            "prefetch_factor": 2,
-            "batch_size": 4,
-            "dataset": "train.Points",
-        },
+        config={**config, "dataset": "train.Points"},
     )
     ready = random.choice([0.0, 0.6])  # of its time, a process waits for a core
+    memory = {"mem_total_bytes": 32 * 10**9, "mem_available_bytes": 20 * 10**9}
+    idle = {"cpu_idle_pct": 100 * (1 - max(ready, 0.3))}
     builder.system(
         machine=[
-            {
-                "t_ns": T0 + n * SECOND,
-                "cpu_idle_pct": 100 * (1 - max(ready, 0.3)),
-                "mem_total_bytes": 32 * 10**9,
-                "mem_available_bytes": 20 * 10**9,
-                "sampler_cpu_ns": n * MS,
-            }
-            for n in range(6)
+            {"t_ns": T0 + n * SECOND, "sampler_cpu_ns": n * MS, **memory, **idle} for n in range(6)
         ],
         process=[
             {
@@ -93,8 +82,8 @@ def drawn(number: int, runs: Path) -> Report:
                 "worker": w,
                 "loader": 0,
                 "owner_pid": 4000,
-                "cpu_user_ns": n * SECOND // 2,
                 "cpu_system_ns": 0,
+                "cpu_user_ns": n * SECOND // 2,
                 "run_delay_ns": round(n * SECOND * ready),
                 "read_all_bytes": n * 1000,
                 "read_disk_bytes": n * 5000,
@@ -145,24 +134,19 @@ def test_the_lint_finds_what_it_is_for(tmp_path: Path) -> None:
     with_advice = full_report(full_run(tmp_path, "20250131-091501-abc123"))
     loader = report.loaders[0]
     assert contradictions(report) == []
-    basis = replace(
-        loader.basis,
-        sentence="The training loop waited for data 10 % of the time: there is little to gain.",
-    )
+    said = "The training loop waited for data 10 % of the time: there is little to gain."
+    basis = replace(loader.basis, sentence=said)
     advised = with_advice.loaders[0].recommendations
     code, storage = inside_samples.CODE, inside_samples.STORAGE
-    waits = replace(
-        advised[0], why="A batch takes 74.7 ms to make, computing, and one worker cannot keep up."
+    waits, sleeps, packs = (
+        replace(advised[0], why=why)
+        for why in (
+            "A batch takes 74.7 ms to make, computing, and one worker cannot keep up.",
+            "A sample takes 2.40 ms: the rest is reading it (×1.00 if the call were free).",
+            "Decoding is 90 % and reading 64 % of fetch: at most ×2.",
+        )
     )
-    sleeps = replace(
-        advised[0],
-        why="A sample takes 2.40 ms: the rest is reading it (×1.00 if the call were free).",
-    )
-    packs = replace(
-        advised[0],
-        rule="storage-format",
-        why="Decoding is 90 % and reading 64 % of fetch: at most ×2.",
-    )
+    packs = replace(packs, rule="storage-format")
     plan = with_advice.loaders[0].plan
     assert plan is None
     little = (replace(advised[0], predicted=Range(1.04, 1.06, 1.08)),)
@@ -194,17 +178,10 @@ def test_the_lint_finds_what_it_is_for(tmp_path: Path) -> None:
 
 def test_a_data_set_in_memory_reads_nothing() -> None:
     """No line of 'no file opened … reading 0 %, decoding 100 %'."""
-    nothing = replace(
-        inside_samples.STORAGE,
-        opens_per_sample=0.0,
-        read_bytes_per_sample=0.0,
-        disk_bytes_per_sample=0.0,
-        kinds=(),
-        mounts=(),
-        containers=(),
-        epochs=(),
-        dataset_bytes=None,
-        reading_share=0.0,
-        decoding_share=1.0,
+    shares: dict[str, Any] = {"reading_share": 0.0, "decoding_share": 1.0, "dataset_bytes": None}
+    none = dict.fromkeys(
+        ("opens_per_sample", "read_bytes_per_sample", "disk_bytes_per_sample"), 0.0
     )
+    empty = dict.fromkeys(("kinds", "mounts", "containers", "epochs"), ())
+    nothing = replace(inside_samples.STORAGE, **shares, **none, **empty)
     assert storage_rows(nothing) == []

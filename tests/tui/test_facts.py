@@ -15,12 +15,11 @@ from loaderscope.profiler.store.run.run import LoaderRun, Run, SystemRun
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.document.stages import cause_of, slowest_rows
 from loaderscope.reports.words.curves import curves
-from loaderscope.tui.draw import flow, machine
+from loaderscope.tui.draw import machine, overview
 from loaderscope.tui.draw.batches import histogram
-from loaderscope.tui.draw.flow import limiting, nodes
+from loaderscope.tui.draw.overview import limiting, nodes
 from loaderscope.tui.facts import BLOCKED, Lane, lanes, pace
-from loaderscope.tui.snapshot import AdviceView, Snapshot
-from loaderscope.tui.snapshot_builder import SnapshotBuilder, ViewRequest, system_of
+from loaderscope.tui.snapshot import AdviceView, Snapshot, SnapshotBuilder, ViewRequest, system_of
 
 
 def recorded(
@@ -74,9 +73,7 @@ def test_the_pace_is_that_of_the_last_moments_and_falls_when_nothing_comes(runs_
     assert now.samples_s == pytest.approx(400, rel=0.01)
     assert now.lost_share == pytest.approx(0.2, abs=0.01)
     end = T0 + 20 * 10**9
-    later = pace(loader, end + 4 * 10**9)
-    assert later.batches_s is not None
-    assert later.batches_s == pytest.approx(20, rel=0.1)
+    assert pace(loader, end + 4 * 10**9).batches_s == pytest.approx(20, rel=0.1)
     assert pace(loader, end + 60 * 10**9).batches_s == 0
 
 
@@ -95,7 +92,7 @@ def test_the_queue_against_its_room(
     follower = Follower(run.path)
     follower.poll()
     found, _ = SnapshotBuilder(follower).build(ViewRequest(), AdviceView())
-    assert " ".join(flow.queue(found, 80, 1).plain.split()).startswith(f"queue {drawn}")
+    assert " ".join(overview.queue(found, 80, 1).plain.split()).startswith(f"queue {drawn}")
 
 
 def spent(lane: Lane, *kinds: str) -> list[int]:
@@ -106,36 +103,12 @@ def spent(lane: Lane, *kinds: str) -> list[int]:
 def two_workers(ahead_ms: int) -> list[dict[str, Any]]:
     """Two batches: the first takes 30 ms in worker 0, the second is finished `ahead_ms` before it
     in worker 1."""
+    both = {"collate_ns": 0, "pack_ns": 0, "t_fetch_ns": T0, "epoch": 0, "samples": 1}
+    first = {"t_ns": T0, "wait_ns": 31 * MS, "fetch_ns": 30 * MS, "ready": int(ahead_ms > 0)}
+    second = {"t_ns": T0 + 35 * MS, "wait_ns": MS, "fetch_ns": (30 - ahead_ms) * MS, "ready": 0}
     return [
-        {
-            "t_ns": T0,
-            "wait_ns": 31 * MS,
-            "fetch_ns": 30 * MS,
-            "collate_ns": 0,
-            "pack_ns": 0,
-            "t_fetch_ns": T0,
-            "worker": 0,
-            "worker_pid": 10,
-            "task": 0,
-            "epoch": 0,
-            "samples": 1,
-            "ready": int(ahead_ms > 0),
-        },
-        {
-            "t_ns": T0 + 35 * MS,
-            "wait_ns": MS,
-            "fetch_ns": (30 - ahead_ms) * MS,
-            "collate_ns": 0,
-            "pack_ns": 0,
-            "t_fetch_ns": T0,
-            "worker": 1,
-            "worker_pid": 11,
-            "task": 1,
-            "epoch": 0,
-            "samples": 1,
-            "ready": 0,
-            "compute_ns": MS,
-        },
+        {**both, **first, "worker": 0, "worker_pid": 10, "task": 0},
+        {**both, **second, "worker": 1, "worker_pid": 11, "task": 1, "compute_ns": MS},
     ]
 
 
@@ -145,7 +118,6 @@ def test_waiting_after_which_a_later_batch_lay_ready_is_head_of_line(
 ) -> None:
     _, loader = recorded(runs_dir, two_workers(ahead_ms), {"num_workers": 2})
     found = lanes(loader, None)
-    assert found is not None
     assert (found.overtaken_share, found.blocked_share) == (overtaken, pytest.approx(blocked))
     if overtaken:
         assert spent(found.lanes[0], BLOCKED, "wait", "compute") == [31 * MS, 32 * MS, 5 * MS]
@@ -155,7 +127,6 @@ def test_waiting_after_which_a_later_batch_lay_ready_is_head_of_line(
 def test_without_workers_the_loop_does_everything(runs_dir: Path) -> None:
     _, loader = recorded(runs_dir, loop(10, wait_ms=5, compute_ms=5, fetch_ns=4 * MS))
     found = lanes(loader, None)
-    assert found is not None
     (main,) = found.lanes
     assert spent(main, "fetch", "compute", "wait") == [40 * MS, 50 * MS, 50 * MS]
     assert found.overtaken_share is None
@@ -164,7 +135,6 @@ def test_without_workers_the_loop_does_everything(runs_dir: Path) -> None:
 def test_workers_have_their_cpu_and_memory(run: RunBuilder) -> None:
     opened = open_run(run.path)
     found = lanes(opened.loaders[0], opened.systems[0].process)
-    assert found is not None
     assert [lane.cpu_cores for lane in found.lanes] == pytest.approx([0.4, 0.9, 0.9, 0.9, 0.9])
     own = [(300_000_000, "own")] * 4
     assert [lane.memory for lane in found.lanes] == [(500_000_000, "resident"), *own]
@@ -188,9 +158,8 @@ def test_time_the_hypervisor_took_has_a_meter_only_where_there_was_some(runs_dir
     for idle in (30.0, 10.0):
         builder = RunBuilder(runs_dir / str(idle))
         builder.process().loader(loop(5))
-        builder.system(
-            machine=[{"t_ns": T0 + n * 10**9, **busy, "cpu_idle_pct": idle} for n in range(3)]
-        )
+        rows = [{"t_ns": T0 + n * 10**9, **busy, "cpu_idle_pct": idle} for n in range(3)]
+        builder.system(machine=rows)
         (system,) = open_run(builder.path).systems
         found.append([each.values[-1] for each in curves(system) if "hypervisor" in each.name])
     assert found == [[], [20.0]]
@@ -212,8 +181,7 @@ def test_the_slowest_batches_and_their_causes(runs_dir: Path) -> None:
     assert found == [150, 60]
     assert [cause_of(loader, row) for row in found] == ["fetch", "collate"]
     counts, edges = histogram(wait)
-    assert counts.sum() == 200
-    assert edges[-1] == 90 * MS
+    assert counts.sum() == 200 and edges[-1] == 90 * MS
 
 
 def test_equal_times_are_one_column_and_unmeasured_ones_none() -> None:

@@ -19,8 +19,7 @@ from loaderscope.profiler.store.run.follow import Follower, Place
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.tui.reader import Reader
-from loaderscope.tui.snapshot import AdviceView, Snapshot
-from loaderscope.tui.snapshot_builder import ViewRequest, advice_of
+from loaderscope.tui.snapshot import AdviceView, Snapshot, ViewRequest, advice_of
 from loaderscope.tui.themes import DARK, LIGHT, fitting
 
 
@@ -46,8 +45,7 @@ def test_a_burst_of_ten_thousand_batches_a_second(runs_dir: Path) -> None:
     reader.join(10)
     assert not reader.is_alive()
     assert posted[-1].problem is None
-    assert posted[-1].loader is not None
-    assert posted[-1].loader.report.batches == 30_000
+    assert posted[-1].loader is not None and posted[-1].loader.report.batches == 30_000
 
 
 def test_the_dashboard_says_what_the_report_says_of_a_long_run(runs_dir: Path) -> None:
@@ -83,8 +81,7 @@ def test_nothing_new_is_not_read_again(run: RunBuilder) -> None:
     assert reader.step(asked=False) is None
     reader.view(ViewRequest(Place("p4000-0", 1)))
     other = reader.step()
-    assert other is not None and other.choice is not None
-    assert other.choice.name == "Validation"
+    assert other is not None and other.choice is not None and other.choice.name == "Validation"
 
 
 def test_a_failure_of_ours_is_said_on_the_screen(run: RunBuilder) -> None:
@@ -138,8 +135,7 @@ def test_one_that_never_began_ends_too(runs_dir: Path) -> None:
 
 def test_a_directory_that_is_no_run_says_so(tmp_path: Path) -> None:
     snapshot = Told(Follower(tmp_path), lambda snapshot: None).step()
-    assert snapshot is not None
-    assert "not a run directory" in (snapshot.problem or "")
+    assert snapshot is not None and "not a run directory" in (snapshot.problem or "")
 
 
 def test_the_dashboard_loads_no_torch(run: RunBuilder) -> None:

@@ -11,8 +11,7 @@ import pytest
 
 from builders import RunBuilder
 from dashboard_samples import HOSTILE, dashboard, live_dashboard, refresh, sampled, train
-from loaderscope.tui.bars import SCREENS, TRIALS
-from loaderscope.tui.panel import Panel
+from loaderscope.tui.panel import SCREENS, TRIALS, Panel
 from screen_text import check_golden, screen_text
 
 

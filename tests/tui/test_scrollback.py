@@ -83,18 +83,19 @@ def test_hostile_numbers_do_no_harm() -> None:
     assert plain(fed(b"\x1b[38;5m\x1b[38;2;1m\x1b[;;;mok")) == ["ok"]
 
 
-def test_course_fills_its_height_from_below() -> None:
+def test_a_course_fills_its_height_from_below() -> None:
     assert course([0, 1, 2, 4], 4, height=2, top=4) == ["   █", "▁▄██"]
-
-
-def test_what_was_not_measured_is_a_gap_and_zero_a_floor() -> None:
+    # What was not measured is a gap, and zero a floor.
     assert course([None, 0.0, 5.0], 3) == [" ▁█"]
 
 
 def test_more_values_than_room_become_means() -> None:
-    assert resampled([0, 2, 4, 6], 2)[1].tolist() == [1, 5]
-    assert resampled([1, 2], 4)[1].tolist() == [1, 1, 2, 2]
-    assert resampled([], 4)[1].tolist() == []
+    for values, places, means in (
+        ([0, 2, 4, 6], 2, [1, 5]),
+        ([1, 2], 4, [1, 1, 2, 2]),
+        ([], 4, []),
+    ):
+        assert resampled(values, places)[1].tolist() == means
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ from dashboard_samples import (
 from loaderscope.advisors.schema.report_model import Finding, Range
 from loaderscope.profiler.store.run.tuning import asked
 from loaderscope.tui.app import Dashboard, Fresh
-from loaderscope.tui.bars import Tabs
 from loaderscope.tui.draw import advice, overview, trials
+from loaderscope.tui.panel import Tabs
 from loaderscope.tui.snapshot import Snapshot
 from screen_text import check_golden, screen_text
 
@@ -39,7 +39,6 @@ def with_trials(
     run: RunBuilder, act: Act, size: tuple[int, int] = (100, 30), state: str = "live"
 ) -> None:
     async def whole(app: Dashboard, pilot: Pilot[None]) -> None:
-        assert app.snapshot is not None
         app.post_message(Fresh(replace(app.snapshot, state=state)))
         await pilot.pause()
         await pilot.press("7")
@@ -64,7 +63,6 @@ def snapshot_of(run: RunBuilder, state: str = "live", **facts: Any) -> Snapshot:
     found: list[Snapshot] = []
 
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        assert app.snapshot is not None
         found.append(app.snapshot)
 
     with_trials(run, act, state=state)
@@ -105,9 +103,7 @@ def test_a_follower_shows_the_trials_of_the_rank_that_decides(runs_dir: Path) ->
         await pilot.press("r")
         await refresh(app, pilot)
         s = app.snapshot
-        assert (
-            s is not None and s.choice is not None and s.choice.rank == 1 and s.tuning is not None
-        )
+        assert s.choice is not None and s.choice.rank == 1 and s.tuning is not None
         assert s.tuning.place.process == "p4000-0" and len(s.tuning.tuned.trials) == 4
         assert "decided by rank 0" in trials.status(s, 78, 3).plain
 
@@ -116,12 +112,7 @@ def test_a_follower_shows_the_trials_of_the_rank_that_decides(runs_dir: Path) ->
 
 @pytest.mark.parametrize(
     ("key", "state", "command"),
-    [
-        ("k", "live", "keep"),
-        ("b", "live", "back"),
-        ("x", "live", "stop"),
-        ("kbx", "finished", None),
-    ],
+    [*zip("kbx", ["live"] * 3, ("keep", "back", "stop"), strict=True), ("kbx", "finished", None)],
 )
 def test_keys_ask_where_something_can_change(
     run: RunBuilder, key: str, state: str, command: str | None
@@ -148,16 +139,9 @@ def test_an_untuned_loader_has_no_such_screen(run: RunBuilder) -> None:
 
 
 def test_advice_says_what_was_proved_beside_what_was_predicted() -> None:
-    tried = recommendation(
-        "num-workers",
-        "Raise num_workers from 4 to 8",
-        1.4,
-        1.7,
-        1.8,
-        measured=1.63,
-        measured_range=Range(1.55, 1.63, 1.70),
-        measured_s=14.2,
-    )
+    proved = {"measured": 1.63, "measured_range": Range(1.55, 1.63, 1.70), "measured_s": 14.2}
+    title = "Raise num_workers from 4 to 8"
+    tried = recommendation("num-workers", title, 1.4, 1.7, 1.8, **proved)
     view = advised(recommendations=(tried,))
     both = "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.7 (1.4–1.8)"
     assert both in advice.detail(view, tried, 120).plain

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 from loaderscope.advisors.schema.report_model import Range
 from loaderscope.profiler.record.session.ranks import Ranks
 from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.reports.text.tuned_text import render_tuned
+from loaderscope.reports.words.tuned_words import tuned_text
 from loaderscope.tuning import look, ranks, trying, tuner
 from loaderscope.tuning.candidates import Candidate
 from loaderscope.tuning.evidence.settings import Settings
@@ -226,7 +226,7 @@ def test_two_ranks_of_torchrun(tmp_path: Path, runs_dir: Path) -> None:
     assert leader is not None and follower is not None
     assert leader.follows is None and follower.follows == 0
     assert leader.trials and follower.trials == leader.trials and follower.switches
-    assert render_tuned(run, 80, False, True).count("Tuned ") == 2
+    assert tuned_text(run).count("Tuned ") == 2
 
 
 KEPT = ("keep", BETTER, "was kept, as requested")

@@ -16,13 +16,11 @@ from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.run.tuning import Tried, Tuned, changed_words
-from loaderscope.reports.html.first_screen import render_first_screen
-from loaderscope.reports.html.html_report import render_html
-from loaderscope.reports.markdown.report_markdown import render_markdown
-from loaderscope.reports.text.brief import MORE_LINES, MOST_LINES, render_brief
-from loaderscope.reports.text.text import render_text
-from loaderscope.reports.text.tuned_text import render_tuned
+from loaderscope.reports.html.html_report import render_first_screen, render_html
+from loaderscope.reports.markdown.draw import render_markdown
+from loaderscope.reports.text.text import MORE_LINES, MOST_LINES, render_brief, render_text
 from loaderscope.reports.words.advice_words import effect_text
+from loaderscope.reports.words.tuned_words import tuned_text
 from report_samples import full_report, full_run
 
 BEST = {**OWN, "num_workers": 8}
@@ -52,7 +50,7 @@ def tuned_run(runs: Path, **facts: Any) -> Run:
 
 
 def told(run: Run) -> str:
-    return render_tuned(run, 80, False, True)
+    return tuned_text(run)
 
 
 def test_advice_that_was_tried_says_what_it_came_to(tmp_path: Path) -> None:

@@ -3,20 +3,16 @@ help."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from textual.content import Content
 
 from ...advisors.schema.report_model import LoaderReport, Recommendation
-from ...reports.document.advice import card, card_of, clean_code
+from ...reports.document.advice import card, card_of, clean_code, without_code
 from ...reports.document.blocks import Block, Code, sentences
-from ...reports.words.advice_words import effect_text
-from ...reports.words.plan_words import plan_rows, plan_summary
+from ...reports.words.advice_words import effect_text, plan_rows, plan_summary
 from ...reports.words.sentences import nothing_to_change
 from ...reports.words.units import factor
 from ..snapshot import AdviceView
-from .document import blocks
-from .marks import DIM, FAIR, GOOD, line, no_advice, text
+from .marks import DIM, FAIR, GOOD, blocks, line, no_advice, text
 
 # What an entry stands for: advice, a rule that could not be judged, or None for a heading.
 Target = Recommendation | str | None
@@ -41,7 +37,7 @@ def gain_of(each: Recommendation) -> str:
 
 def entries(advice: AdviceView) -> list[tuple[Target, Content]]:
     """What each line of the screen's list stands for, and the line."""
-    if advice.report is None:
+    if not advice.report:
         return []
     found: list[tuple[Target, Content]] = []
     for title, style, members in (
@@ -59,7 +55,7 @@ def entries(advice: AdviceView) -> list[tuple[Target, Content]]:
 def detail(advice: AdviceView, target: Target, width: int, patch: str | None = None) -> Content:
     """Everything that is known of one entry; with a `patch`, that in place of its code."""
     report = advice.report
-    if report is None:
+    if not report:
         return no_advice(advice)
     if target is None:
         return blocks(sentences([conclusion(report)], "dim"), width)
@@ -69,11 +65,10 @@ def detail(advice: AdviceView, target: Target, width: int, patch: str | None = N
         rule = target
     else:
         rule, row = target.rule, next((r for r in plan_rows(report) if r.advice is target), None)
-        shown = card_of(target) if row is None else card(row, full=True)
+        shown = card_of(target) if not row else card(row, full=True)
         keys = "c copies the code, d shows it as a patch"
         if patch is not None:
-            code = Code(clean_code(patch))
-            shown = replace(shown, body=[*(b for b in shown.body if not isinstance(b, Code)), code])
+            shown = without_code(shown, Code(clean_code(patch)))
             keys = "The patch is not tried: loaderscope fix tries it. d shows the code again"
         found = [shown, *sentences([f"{keys}."], "dim")]
     return blocks(

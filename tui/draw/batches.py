@@ -12,8 +12,20 @@ from ...advisors.stage_model.measured import measured
 from ...reports.document.stages import slowest_batches
 from ...reports.words.units import UNKNOWN, duration, micros
 from ..snapshot import LoaderView
-from .document import blocks
-from .marks import BAD, DIM, GOOD, MARK, SECOND, course, dim, line, lines, needs_loader, text
+from .marks import (
+    BAD,
+    DIM,
+    GOOD,
+    MARK,
+    SECOND,
+    blocks,
+    course,
+    dim,
+    line,
+    lines,
+    needs_loader,
+    text,
+)
 
 STAGES = ("wait", "fetch", "collate", "compute")
 _STYLES = (BAD, MARK, SECOND, GOOD)

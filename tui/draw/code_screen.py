@@ -7,10 +7,9 @@ from textual.content import Content
 from ...advisors.schema.report_model import LoaderReport
 from ...reports.document.inside import inside_parts
 from ...reports.words.inside import basis_text, code_stages
-from ..jobs import Taken
+from ..reader import Taken
 from ..snapshot import Snapshot
-from .document import parts
-from .marks import BAD, DIM, FAIR, GOOD, dim, line, lines, needs_advice, no_advice, text
+from .marks import BAD, DIM, FAIR, GOOD, dim, line, lines, needs_advice, no_advice, parts, text
 
 _TAKEN = {None: FAIR, True: GOOD, False: BAD}
 
@@ -18,15 +17,15 @@ _TAKEN = {None: FAIR, True: GOOD, False: BAD}
 def status(s: Snapshot, width: int, height: int, taken: Taken | None = None) -> Content:
     """What the figures rest on, or why there are none; and what came of taking stacks."""
     report = s.advice.report
-    if report is None:
+    if not report:
         first = no_advice(s.advice)
     else:
         code = report.code
-        basis = basis_text(code) if code is not None and code_stages(code) else ""
-        why = text(code.reason) if code is not None and code.reason else ""
+        basis = basis_text(code) if code and code_stages(code) else ""
+        why = text(code.reason) if code and code.reason else ""
         basis = basis or ("" if why else "no stacks were taken")
         first = line((f"{basis}  " if basis else "", DIM), (why, FAIR))
-    if taken is not None:
+    if taken:
         second = (text(taken.said), f"bold {_TAKEN[taken.done]}")
     elif s.state == "live":
         second = ("s takes stacks now", DIM)

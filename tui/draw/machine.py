@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from textual.content import Content
 
 from ...profiler.store.run.run import SystemRun
 from ...reports.document.blocks import sentences
-from ...reports.words.curves import Curve, curves
-from ...reports.words.units import by_reason, percent, size
+from ...reports.words.curves import READ, Curve, curves
+from ...reports.words.units import by_reason
 from ..snapshot import Snapshot
-from .document import blocks
-from .marks import BAD, DIM, EIGHTHS_UP, MARK, course, dim, fitted, heat, line, lines, text
+from .marks import BAD, DIM, EIGHTHS_UP, MARK, blocks, course, dim, fitted, heat, line, lines, text
 
-THROTTLED_TOP = 25.0  # a quota that holds back this much of the time fills its meter
 _NAME = 25
-
-
-def _share(value: float) -> str:
-    return percent(value / 100)
-
-
-# Chart → the group of its meters, how a value reads, and what fills a meter without a limit.
-_METERS: dict[str, tuple[str, Callable[[float], str], float | None]] = {
-    "cpu": ("CPU", _share, None),
-    "throttled": ("CPU", _share, THROTTLED_TOP),
-    "memory": ("memory", size, None),
-    "io": ("I/O", lambda value: f"{size(value)}/s", None),
-    "gpu": ("GPU", _share, 100.0),
-    "gpu-memory": ("GPU", size, None),
-    "gpu-power": ("GPU", "{:.0f} W".format, None),
-    "gpu-clock": ("GPU", "{:.0f} MHz".format, None),
-}
+# Chart → the group of its meters; those of others are a GPU's.
+_GROUPS = {"cpu": "CPU", "throttled": "CPU", "memory": "memory", "io": "I/O"}
+# Chart → what fills a meter without a limit: a quota that holds back a quarter of the time does.
+_FULL = {"throttled": 25.0, "gpu": 100.0}
 
 
 def cores(s: Snapshot, width: int, height: int) -> Content:
@@ -51,7 +34,7 @@ def meters(s: Snapshot, width: int, height: int) -> Content:
         return dim(text(s.system))
     rows, before = [], ""
     for curve in curves(s.system, processes=False):
-        group = _METERS[curve.chart][0]
+        group = _GROUPS.get(curve.chart, "GPU")
         rows.append(_meter(curve, group if group != before else "", width))
         before = group
     missing = by_reason(s.system.reasons.items())
@@ -60,8 +43,8 @@ def meters(s: Snapshot, width: int, height: int) -> Content:
 
 
 def _meter(curve: Curve, group: str, width: int) -> Content:
-    _, show, full = _METERS[curve.chart]
-    now, top = float(curve.values[-1]), curve.limit or full
+    show, top = READ[curve.chart], curve.limit or _FULL.get(curve.chart)
+    now = float(curve.values[-1])
     share = now / top if top else None
     if share is not None and curve.name == "available":
         share = 1 - share

@@ -1,17 +1,22 @@
-"""Small drawings in text: courses and columns, and words in place of what a snapshot lacks. Every
-mark is a shape, so that none needs its colour."""
+"""Small drawings in text: courses and columns, blocks of a document, and words in place of what a
+snapshot lacks. Every mark is a shape, so that none needs its colour."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from rich.console import Group
+from rich.segment import Segment
+from rich.style import Style
 from textual.content import Content
 
 from ...profiler.base.metadata import clean
+from ...reports.document.blocks import Block, Part
+from ...reports.text.draw import console, drawn_parts
 from ...reports.words.curves import resampled
 from ..snapshot import AdviceView, Snapshot
 
@@ -37,7 +42,11 @@ HEAD = 22  # columns beside a graph
 EIGHTHS_UP = " ▁▂▃▄▅▆▇█"
 
 Values = Sequence[float | None] | npt.NDArray[np.float64]
-Part = tuple[str, str]
+Piece = tuple[str, str]
+
+Drawing = Callable[..., Content]
+_COLORS = {"green": GOOD, "yellow": FAIR, "red": BAD, "cyan": MARK}
+LEAST_WIDTH = 20
 
 
 def lines(parts: Sequence[Content]) -> Content:
@@ -50,7 +59,7 @@ def text(value: object, limit: int = 400) -> str:
     return clean(value, max(1, limit))
 
 
-def line(*parts: str | Part) -> Content:
+def line(*parts: str | Piece) -> Content:
     """One line of styled pieces; nothing in them is markup."""
     return Content.assemble(*parts)
 
@@ -104,14 +113,11 @@ def fitted(value: str, width: int) -> str:
     return value.ljust(width)
 
 
-Drawing = Callable[..., Content]
-
-
 def needs_loader(draw: Drawing) -> Drawing:
     """Makes a drawing of a snapshot out of one of its LoaderView."""
 
     def drawn(s: Snapshot, *room: int, **options: Any) -> Content:
-        return dim("no batches yet") if s.loader is None else draw(s.loader, *room, **options)
+        return dim("no batches yet") if not s.loader else draw(s.loader, *room, **options)
 
     return drawn
 
@@ -121,7 +127,7 @@ def needs_advice(draw: Drawing) -> Drawing:
 
     def drawn(s: Snapshot, *room: int, **options: Any) -> Content:
         report = s.advice.report
-        return no_advice(s.advice) if report is None else draw(report, *room, **options)
+        return no_advice(s.advice) if not report else draw(report, *room, **options)
 
     return drawn
 
@@ -129,3 +135,28 @@ def needs_advice(draw: Drawing) -> Drawing:
 def no_advice(advice: AdviceView) -> Content:
     """Why there is none."""
     return line((text(advice.problem), BAD)) if advice.problem else dim("no advice yet")
+
+
+def blocks(found: Iterable[Block], width: int) -> Content:
+    """The blocks below each other, without empty lines between them."""
+    return parts([Part(list(found))], width, gaps=False)
+
+
+def parts(found: Iterable[Part], width: int, gaps: bool = True) -> Content:
+    """The parts below each other, each below its title."""
+    width = max(LEAST_WIDTH, width)
+    segments = console(width).render(Group(*drawn_parts(found, width, gaps)))
+    return lines(
+        [
+            Content.assemble(*((part.text, _style(part.style)) for part in line)).rstrip()
+            for line in Segment.split_lines(segments)
+        ]
+    ).rstrip()
+
+
+def _style(style: Style | None) -> str:
+    """The same in the theme's words."""
+    if style is None:
+        return ""
+    flags = (name for name in ("bold", "dim", "italic", "underline") if getattr(style, name))
+    return " ".join([*flags, _COLORS.get(style.color.name, "") if style.color else ""]).strip()

@@ -14,8 +14,7 @@ from ...reports.document.blocks import Column, Styled, Table
 from ...reports.words.advice_words import predicted_text, tried_text
 from ...reports.words.units import UNKNOWN, factor, rate
 from ..snapshot import Snapshot
-from .document import blocks
-from .marks import DIM, MARK, course, dim, line, lines, text
+from .marks import DIM, MARK, blocks, course, dim, line, lines, text
 
 _OUTCOMES = {
     "proven": ("✓", "good"),
@@ -29,11 +28,11 @@ WHOLE_FROM, WIDE_FROM = 100, 150  # columns from which intervals, and more of th
 
 def status(s: Snapshot, width: int, height: int) -> Content:
     """What tuning is at, and the settings in use."""
-    if s.tuning is None:
+    if not s.tuning:
         return dim("this loader is not being tuned (see loaderscope tune)")
     tuned, live = s.tuning.tuned, s.state == "live"
     trial = _at_work(tuned, live)
-    if trial is not None:
+    if trial:
         turn = "these" if len(trial.base_rates) > len(trial.rates) else "the best so far"
         name = (_name(tuned, trial), f"bold {MARK}")
         first = line(("trying ", DIM), name, (f"   now measuring {turn}", DIM))
@@ -48,8 +47,8 @@ def status(s: Snapshot, width: int, height: int) -> Content:
 
 def table(s: Snapshot, width: int, height: int) -> Content:
     """A row a trial: its result in words, its prediction, its interval on one scale for all."""
-    tuned = s.tuning.tuned if s.tuning is not None else None
-    if tuned is None or not (tuned.trials or tuned.waiting):
+    tuned = s.tuning.tuned if s.tuning else None
+    if not tuned or not (tuned.trials or tuned.waiting):
         return dim("nothing was tried" if tuned and tuned.decided else "nothing yet")
     at_work = _at_work(tuned, s.state == "live")
     known = [each for trial in tuned.trials for each in (trial.measured, trial.predicted) if each]
@@ -84,12 +83,12 @@ def table(s: Snapshot, width: int, height: int) -> Content:
         ("", _name(tuned, each), "to be tried", _predicted(each), "", "") for each in tuned.waiting
     ]
     found = blocks([Table(columns, [*rows, *waiting])], width)
-    return lines([found, *(_rates(at_work) if at_work is not None else [])])
+    return lines([found, *(_rates(at_work) if at_work else [])])
 
 
 def _result(trial: Tried, now: bool) -> str:
     """'proved ×1.63 (1.55–1.70) in 10 s', 'so far ×1.8 (1.4–2.3)', 'not tried: why'."""
-    if trial.measured is None:
+    if not trial.measured:
         said = "not measured yet" if now else trial.outcome or "not decided"
         return f"{said}: {trial.why}" if trial.why else said
     found = Range(*trial.measured)
@@ -127,7 +126,7 @@ class _Scale:
         """Its ends and its likeliest value."""
         cells = ["·"] * self.width
         cells[self._at(1.0)] = "│"
-        if found is not None:
+        if found:
             low, mid, high = map(self._at, found)
             cells[low : high + 1] = "─" * (high + 1 - low)
             cells[low], cells[high], cells[mid] = "├", "┤", "●"
@@ -151,6 +150,6 @@ def _name(tuned: Tuned, trial: Tried) -> str:
 
 
 def _predicted(trial: Tried) -> str:
-    if trial.predicted is None:
+    if not trial.predicted:
         return UNKNOWN
     return predicted_text(Range(*trial.predicted))

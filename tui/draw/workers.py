@@ -14,7 +14,7 @@ from ...reports.words.timeline import Slices
 from ...reports.words.units import UNKNOWN, duration, percent, size
 from ..facts import BLOCKED, Lane
 from ..snapshot import LoaderView, Snapshot
-from .marks import BAD, DIM, FAIR, GOOD, MARK, SECOND, Part, dim, fitted, line, lines, needs_loader
+from .marks import BAD, DIM, FAIR, GOOD, MARK, SECOND, Piece, dim, fitted, line, lines, needs_loader
 
 # Stage → (mark, style, what it is). The marks differ in shape, so that none needs its colour.
 KINDS = {
@@ -82,7 +82,7 @@ def legend(v: LoaderView, width: int, height: int) -> Content:
     """What the marks mean."""
     device = any(lane.spans.keys() & _OF_DEVICES for lane in v.lanes.lanes)
     kinds = [kind for stage, kind in KINDS.items() if device or stage not in _OF_DEVICES]
-    parts: list[str | Part] = []
+    parts: list[str | Piece] = []
     for mark, style, name in dict.fromkeys([*kinds, IDLE]):
         parts += [(mark * 2, style), f" {name}  "]
     return line(*parts)
@@ -90,12 +90,12 @@ def legend(v: LoaderView, width: int, height: int) -> Content:
 
 def _who(lane: Lane, wide: bool) -> str:
     cpu = f"{lane.cpu_cores:.2f}" if lane.cpu_cores is not None else UNKNOWN
-    memory = f"{size(lane.memory[0])} {lane.memory[1]}" if lane.memory is not None else UNKNOWN
+    memory = f"{size(lane.memory[0])} {lane.memory[1]}" if lane.memory else UNKNOWN
     found = f"{lane.name:<6}{lane.pid or UNKNOWN:>8}{percent(lane.busy_share):>7}{cpu:>6}"
     return found + (f"{memory:>16.16}" if wide else "")
 
 
-def _cells(lane: Lane, edges: Floats) -> list[Part]:
+def _cells(lane: Lane, edges: Floats) -> list[Piece]:
     """Each cell's largest kind, as runs of equal marks."""
     filled = {stage: _covered(lane.spans[stage], edges) for stage in KINDS if stage in lane.spans}
     if "wait" in filled:
@@ -152,19 +152,19 @@ def heat_map(s: Snapshot, width: int, height: int) -> Content:
     )
     room = max(1, (width - _LABEL) // _CELL)
     a_line = next((many for many in (64, 32, 16, 8) if many <= room), room)
-    looked_at = s.choice.rank if s.choice is not None else None
+    looked_at = s.choice.rank if s.choice else None
     rows = []
     for start in range(0, len(s.ranks), a_line):
-        parts: list[str | Part] = [(f"{s.ranks[start].rank:>{_LABEL - 2}}  ", DIM)]
+        parts: list[str | Piece] = [(f"{s.ranks[start].rank:>{_LABEL - 2}}  ", DIM)]
         for each in s.ranks[start : start + a_line]:
             parts += [_heat(each.share), _LOOKED_AT if each.rank == looked_at else " "]
         rows.append(line(*parts))
-    legend: list[str | Part] = [" " * _LABEL]
+    legend: list[str | Piece] = [" " * _LABEL]
     for _, mark, style, meaning in _HEAT[::-1]:
         legend += [(mark, style), f" {meaning}  "]
     return lines([head, *rows, line(*legend, _LOOKED_AT, " looked at")])
 
 
-def _heat(share: float | None) -> Part:
+def _heat(share: float | None) -> Piece:
     level = -1.0 if share is None else share
     return next((mark, style) for least, mark, style, _ in _HEAT if level >= least)

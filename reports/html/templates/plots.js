@@ -24,17 +24,13 @@ const Plots = (() => {
     return found;
   }
 
-  // "%{fullData.name} %{y:.3g} ms<br>…": what plots say of a point, in lines.
+  // "batch {0}\n{name} {1} ms": what plots say of a point, in lines.
   function words(trace, at) {
-    const template = trace.hovertemplate || "%{fullData.name}: %{y:.4g}";
-    const filled = template.replace(/<extra><\/extra>/, "").replace(/%\{([\w.]+)(?:\[(\d+)\])?(?::\.\d+g)?\}/g, (_, name, place) => {
-      if (name === "fullData.name") return trace.name;
-      if (name === "label") return trace.labels[at];
-      const value = trace[name][at];
-      const one = place === undefined ? value : value[Number(place)];
-      return typeof one === "number" ? told(one) : one;
+    const filled = (trace.hover || "{name}: {y}").replace(/\{(\w+)\}/g, (_, key) => {
+      const value = key === "name" ? trace.name : key in trace ? trace[key][at] : trace.facts[at][key];
+      return typeof value === "number" ? told(value) : value;
     });
-    return filled.split("<br>");
+    return filled.split("\n");
   }
 
   function tip(svg, lines, x, y) {
@@ -63,49 +59,45 @@ const Plots = (() => {
     for (const trace of traces) {
       const item = document.createElement("li"), swatch = document.createElement("span");
       swatch.className = "swatch";
-      swatch.style.background = trace.marker?.color || trace.line?.color;
+      swatch.style.background = trace.color;
       item.append(swatch, ` ${trace.name}`);
       list.append(item);
     }
     place.append(list);
   }
 
-  // Bars with their places: stacked, or each with a base of its own.
-  function boxes(traces, layout) {
-    const ends = new Map();
-    return traces.map((trace) => trace.x.map((length, at) => {
-      const row = trace.y[at];
-      const from = trace.base ? trace.base[at] : ends.get(row) || 0;
-      if (layout.barmode === "stack") ends.set(row, from + length);
-      return { from, to: from + length, row, at, size: trace.width || 0.8, text: trace.text?.[at] };
-    }));
+  // Bars with their places.
+  function boxes(traces) {
+    return traces.map((trace) => trace.x.map((length, at) => (
+      { from: trace.base[at], to: trace.base[at] + length, row: trace.y[at], at, size: trace.size || 0.8, text: trace.text[at] }
+    )));
   }
 
   // Curves, one on top of the other where they form a stack.
-  function curves(traces) {
+  function curves(traces, form) {
     let below = null;
     return traces.map((trace) => {
-      const floor = trace.stackgroup ? below : null;
+      const floor = form === "stack" ? below : null;
       const top = trace.y.map((value, at) => (value === null ? null : value + (floor?.[at] || 0)));
-      if (trace.stackgroup) below = top;
+      below = top;
       return { top, floor };
     });
   }
 
   function axes(place, figure) {
-    const { data, layout } = figure, bars = data[0]?.type === "bar", log = layout.xaxis?.type === "log";
-    const rows = layout.yaxis?.categoryarray, all = bars ? boxes(data, layout) : curves(data);
+    const { data, layout } = figure, { rows, log } = layout, bars = Boolean(rows);
+    const all = bars ? boxes(data) : curves(data, layout.form);
     const { svg, width } = canvas(place, layout.height);
     const scaleX = log ? Math.log10 : (value) => value;
     const xs = known(bars ? all.flat().flatMap((each) => [each.from, each.to]) : data.flatMap((trace) => trace.x));
     const whole = [Math.min(...xs), Math.max(...xs)];
-    place.layout ||= { xaxis: { range: layout.xaxis?.range || whole, whole } };
+    place.layout ||= { xaxis: { range: layout.range || whole, whole } };
     const [low, high] = place.layout.xaxis.range.map(scaleX);
     const longest = rows ? Math.max(...rows.map((each) => each.length)) : 6;
     const room = { l: Math.min(width * 0.35, longest * CHARACTER + 14), r: 14, t: 22, b: 44 };
     const inner = { w: width - room.l - room.r, h: layout.height - room.t - room.b };
     const x = (value) => room.l + ((scaleX(value) - low) / (high - low || 1)) * inner.w;
-    const top = layout.yaxis?.range?.[1] ?? (Math.max(0, ...known(rows ? [] : all.flatMap((each) => each.top))) * 1.05 || 1);
+    const top = layout.top ?? (Math.max(0, ...known(rows ? [] : all.flatMap((each) => each.top))) * 1.05 || 1);
     const band = rows ? inner.h / rows.length : 0;
     const y = (value) => (rows ? room.t + rows.indexOf(value) * band : room.t + inner.h * (1 - value / top));
     const grid = add(svg, "g", { class: "grid" });
@@ -123,14 +115,14 @@ const Plots = (() => {
       add(grid, "line", { x1: room.l, x2: room.l + inner.w, y1: y(tick), y2: y(tick) });
       add(grid, "text", { x: room.l - 6, y: y(tick) + 4, "text-anchor": "end" }, told(tick));
     }
-    add(grid, "text", { x: room.l + inner.w / 2, y: layout.height - 6, "text-anchor": "middle" }, layout.xaxis?.title?.text || "");
-    add(grid, "text", { x: 2, y: 12 }, layout.yaxis?.title?.text || "");
+    add(grid, "text", { x: room.l + inner.w / 2, y: layout.height - 6, "text-anchor": "middle" }, layout.x);
+    add(grid, "text", { x: 2, y: 12 }, layout.y || "");
     const area = add(svg, "svg", { x: room.l, y: room.t, width: inner.w, height: inner.h, viewBox: `${room.l} ${room.t} ${inner.w} ${inner.h}` });
     add(area, "rect", { class: "nsewdrag", x: room.l, y: room.t, width: inner.w, height: inner.h, fill: "transparent" });
     data.forEach((trace, number) => {
       const group = add(area, "g", { class: "trace" });
       if (bars) drawBars(group, trace, all[number], { x, y, band, range: place.layout.xaxis.range });
-      else drawCurve(group, trace, all[number], { x, y });
+      else drawCurve(group, trace, all[number], layout.form, { x, y });
     });
     hover(svg, figure, { bars, x, room, inner });
     zoom(place, svg, figure, { low, high, log, room, inner });
@@ -140,7 +132,7 @@ const Plots = (() => {
     for (const one of places) {
       if (one.to < range[0] || one.from > range[1]) continue;
       const left = x(one.from), wide = Math.max(0.5, x(one.to) - left), high = band * one.size;
-      const path = add(group, "path", { d: `M${left.toFixed(2)},${(y(one.row) + (band - high) / 2).toFixed(2)}h${wide.toFixed(2)}v${high.toFixed(2)}h${(-wide).toFixed(2)}Z`, fill: trace.marker.color });
+      const path = add(group, "path", { d: `M${left.toFixed(2)},${(y(one.row) + (band - high) / 2).toFixed(2)}h${wide.toFixed(2)}v${high.toFixed(2)}h${(-wide).toFixed(2)}Z`, fill: trace.color });
       path.said = () => words(trace, one.at);
       if (one.text && wide > one.text.length * CHARACTER) {
         add(group, "text", { class: "inside", x: left + wide / 2, y: y(one.row) + band / 2 + 4, "text-anchor": "middle" }, one.text);
@@ -148,8 +140,11 @@ const Plots = (() => {
     }
   }
 
-  function drawCurve(group, trace, { top, floor }, { x, y }) {
-    const steps = trace.line.shape === "hv";
+  // How each form is drawn: whether in steps, how thick, and how opaque what is below.
+  const FORMS = { area: [true, 1.8, 0.14], stack: [true, 0.8, 0.45] };
+
+  function drawCurve(group, trace, { top, floor }, form, { x, y }) {
+    const [steps, thick, opacity] = FORMS[form] || [false, 1.6, 0];
     let path = "", last = null;
     const points = [];
     trace.x.forEach((value, at) => {
@@ -159,13 +154,13 @@ const Plots = (() => {
       points.push([place[0], y(floor?.[at] || 0).toFixed(1), place[1]]);
       last = place;
     });
-    if ((trace.fill || trace.stackgroup) && points.length) {
+    if (opacity && points.length) {
       let area = `M${points[0][0]},${points[0][1]}`;
       points.forEach(([px, , py]) => { area += steps ? `H${px}V${py}` : `L${px},${py}`; });
       for (const [px, py] of [...points].reverse()) area += steps ? `V${py}H${px}` : `L${px},${py}`;
-      add(group, "path", { d: `${area}Z`, fill: trace.line.color, "fill-opacity": trace.stackgroup ? 0.45 : 0.14 });
+      add(group, "path", { d: `${area}Z`, fill: trace.color, "fill-opacity": opacity });
     }
-    add(group, "path", { d: path, fill: "none", stroke: trace.line.color, "stroke-width": trace.line.width || 1.6 });
+    add(group, "path", { d: path, fill: "none", stroke: trace.color, "stroke-width": thick });
   }
 
   function hover(svg, { data }, { bars, x, room, inner }) {
@@ -225,43 +220,44 @@ const Plots = (() => {
     place.append(bar);
   }
 
-  const PATTERNS = { "/": "M0,7L7,0", ".": "M3,3h1v1h-1Z" };
+  // Kinds of boxes differ in shape too; style.css has their colours, which keep 4.5:1 to the text over them.
+  const PATTERNS = { yours: "M0,7L7,0", compiled: "M3,3h1v1h-1Z" };
 
   function flame(place, figure) {
-    const trace = figure.data[place.chosen], { ids, parents, labels, values, marker } = trace;
+    const trace = figure.data[place.chosen], { parents, labels, values } = trace;
     const { svg, width } = canvas(place, figure.layout.height);
     const children = new Map();
     parents.forEach((parent, at) => children.set(parent, [...(children.get(parent) || []), at]));
     const shapes = add(svg, "defs");
-    Object.entries(PATTERNS).forEach(([shape, d], n) => {
-      const drawn = add(shapes, "pattern", { id: `${place.id}-${n}`, width: 7, height: 7, patternUnits: "userSpaceOnUse" });
-      add(drawn, "path", { d, stroke: marker.pattern.fgcolor[marker.pattern.shape.indexOf(shape)] || "#8b949d", fill: "none" });
-    });
+    for (const [kind, d] of Object.entries(PATTERNS)) {
+      const drawn = add(shapes, "pattern", { id: `${place.id}-${kind}`, width: 7, height: 7, patternUnits: "userSpaceOnUse" });
+      add(drawn, "path", { d, class: `ink ${kind}` });
+    }
     function box(parent, kind, at, left, top, wide) {
-      const group = add(parent, "g", { class: kind, tabindex: kind === "pathbar" ? 0 : -1 });
+      const facts = trace.facts[at], of = facts[3];
+      const group = add(parent, "g", { class: `${kind} ${of}`, tabindex: kind === "pathbar" ? 0 : -1 });
       const inside = add(group, "svg", { x: left, y: top, width: Math.max(0.5, wide - 1), height: ROW - 1 });
-      add(inside, "rect", { width: "100%", height: "100%", fill: marker.colors[at] });
-      const shape = Object.keys(PATTERNS).indexOf(marker.pattern.shape[at]);
-      if (shape >= 0) add(inside, "rect", { width: "100%", height: "100%", fill: `url(#${place.id}-${shape})` });
+      add(inside, "rect", { class: "ground", width: "100%", height: "100%" });
+      if (of in PATTERNS) add(inside, "rect", { width: "100%", height: "100%", fill: `url(#${place.id}-${of})` });
       add(inside, "text", { x: 5, y: 16 }, labels[at]);
       const go = () => { place.root = at; flame(place, figure); };
       group.addEventListener("click", go);
       group.addEventListener("keydown", (event) => { if (event.key === "Enter") go(); });
       group.addEventListener("pointermove", (event) => {
-        const on = svg.getBoundingClientRect(), facts = trace.customdata[at];
+        const on = svg.getBoundingClientRect();
         tip(svg, [labels[at], facts[0], `${facts[1]} of the stage, ${facts[2]} samples`, facts[3]], event.clientX - on.left, event.clientY - on.top + 90);
       });
       group.classList.toggle("unlike", Boolean(place.sought) && !labels[at].toLowerCase().includes(place.sought));
     }
     svg.addEventListener("pointerleave", () => tip(svg, null));
     const path = [];
-    for (let at = ids.indexOf(parents[place.root]); at >= 0; at = ids.indexOf(parents[at])) path.unshift(at);
+    for (let at = parents[place.root]; at >= 0; at = parents[at]) path.unshift(at);
     path.forEach((at, n) => box(svg, "pathbar", at, (n * width) / path.length, 2, width / path.length));
     function below(at, left, depth, wide) {
       if (wide < 1.5) return;
       box(svg, "slice", at, left, 30 + depth * ROW, wide);
       let from = left;
-      for (const child of children.get(ids[at]) || []) {
+      for (const child of children.get(at) || []) {
         const part = (wide * values[child]) / values[at];
         below(child, from, depth + 1, part);
         from += part;
@@ -282,12 +278,12 @@ const Plots = (() => {
 
   return {
     draw(place, figure) {
-      const icicle = figure.data[0]?.type === "icicle";
+      const icicle = Boolean(figure.data[0].parents);
       if (!place.childElementCount) {
         [place.chosen, place.root] = [0, 0];
         if (icicle) finder(place, figure);
-        else if (figure.data.length > 1 || figure.layout.showlegend) legend(place, figure.data);
-        if (figure.layout.xaxis?.range) tools(place, figure);
+        else if (figure.data.length > 1 || figure.layout.legend) legend(place, figure.data);
+        if (figure.layout.range) tools(place, figure);
       }
       (icicle ? flame : axes)(place, figure);
     },

@@ -14,8 +14,7 @@ from loaderscope.advisors.case.advice import SAME, Advice
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.schema.report_model import Cause, PlanStep, Range, Recommendation, Waiting
 from loaderscope.profiler.store.run.tuning import Three, Tried, Tuned
-from loaderscope.reports.words.advice_words import effect_text
-from loaderscope.reports.words.plan_words import may_help
+from loaderscope.reports.words.advice_words import effect_text, may_help
 from loaderscope.reports.words.sentences import nothing_to_change
 from report_samples import advice as recommended
 from rule_cases import FakeWhatIf, case_of
@@ -272,7 +271,7 @@ def test_what_was_tried_in_vain_is_not_what_may_help(waiting_case: Case) -> None
     tuned = tuned_by(tried(NONE, "not faster", (0.30, 0.31, 0.32)))
     _, rejected = with_trial(waiting_case, tuned, num_workers=0)
     section = replace(waiting_case.report, rejected=tuple(rejected))
-    assert list(may_help(section)) == [] and "title" not in (nothing_to_change(section) or "")
+    assert may_help(section) is None and "title" not in (nothing_to_change(section) or "")
     proven = tuned_by(tried({**OWN, "num_workers": 6}, "proven", (2.9, 3.0, 3.1)))
     best = with_trials(section, proven)
     assert nothing_to_change(best) == "No change is advised besides what was proven."

@@ -14,7 +14,7 @@ from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.schema.report_model import TransformTime
 from loaderscope.profiler.store.stacks.stack_samples import Wait
-from loaderscope.reports.words.findings import finding_text
+from loaderscope.reports.words.inside import finding_text
 from rule_cases import FakeWhatIf, case_of, outcomes
 from rule_rows import US, rows_of, worker_loop
 from stack_cases import OWN, seen

@@ -14,7 +14,7 @@ from loaderscope.cli import main
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.reports.document.size import size_sections
+from loaderscope.reports.document.machine import size_sections
 from loaderscope.reports.text.draw import print_sections
 
 FETCH_MS, COMPUTE_MS = 8.0, 2.0

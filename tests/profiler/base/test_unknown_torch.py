@@ -19,7 +19,7 @@ from loaderscope.profiler.record.iterate.loader_kinds import KINDS
 from loaderscope.profiler.record.iterate.watch import current_run_directory
 from loaderscope.profiler.store.gaps import EVERYTHING, INSIDE_WORKERS
 from loaderscope.profiler.store.run.missing_figures import missing_figures
-from loaderscope.tui.bars import _said
+from loaderscope.tui.panel import _said
 from loaderscope.tui.snapshot import Snapshot
 
 TODAY = f"torch {torch.__version__}"

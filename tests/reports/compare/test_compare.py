@@ -28,17 +28,12 @@ Rows = list[dict[str, Any]]
 
 
 def noisy(
-    batches: int = 400,
-    wait_ms: float = 5.0,
-    compute_ms: float = 20.0,
-    seed: int = 0,
-    drift_ms: float = 0,
-    **columns: Any,
+    *, batches: int = 400, wait_ms: float = 5, compute_ms: float = 20, seed: int = 0, **more: Any
 ) -> Rows:
     """A loop whose waiting and computing vary from batch to batch, independently; with a drift, it
     gets slower."""
-    random = np.random.default_rng(seed)
-    rows = loop(batches, **columns)
+    random, drift_ms = np.random.default_rng(seed), more.pop("drift_ms", 0)
+    rows = loop(batches, **more)
     t = rows[0]["t_ns"]
     for n, row in enumerate(rows):
         row["t_ns"] = t
@@ -83,8 +78,7 @@ def test_chance_is_seldom_taken_for_a_difference(tmp_path: Path) -> None:
     runs = [recorded(tmp_path, f"r{n}", noisy(batches=120, wait_ms=20, seed=n)) for n in range(61)]
     differ = [compared(a, b).loaders[0].throughput for a, b in pairwise(runs)]
     assert sum(each.real is True for each in differ) <= 8
-    covering = sum((each.low or 0) <= 1 <= (each.high or 0) for each in differ)
-    assert covering >= 52
+    assert sum((each.low or 0) <= 1 <= (each.high or 0) for each in differ) >= 52
 
 
 def test_a_drifting_run_is_less_certain_than_a_steady_one(tmp_path: Path) -> None:
@@ -133,10 +127,8 @@ def test_what_is_configured_differently_is_listed(tmp_path: Path) -> None:
     after = recorded(tmp_path, "b", loop(30), {"num_workers": 4, **pin}, **facts)
     found = compared(before, after)
     assert found.loaders[0].settings == (Setting("num_workers", 0, 4),)
-    assert found.settings == (
-        Setting("command", "train.py --lr 0.1", "b.py"),
-        Setting("Python", "3.12.1", "3.13.0"),
-    )
+    command = Setting("command", "train.py --lr 0.1", "b.py")
+    assert found.settings == (command, Setting("Python", "3.12.1", "3.13.0"))
 
 
 def test_loaders_are_paired_by_name_and_rank(tmp_path: Path) -> None:
@@ -153,11 +145,8 @@ def test_loaders_are_paired_by_name_and_rank(tmp_path: Path) -> None:
     after = build("b", [("valid", 0), ("train", 0), ("train", 1), ("new name", 1), ("extra", 1)])
     found = compared(before, after)
     # What both ranks have is one.
-    assert [(each.name, each.rank) for each in found.loaders] == [
-        ("train", 0),
-        ("valid", 0),
-        ("new name", 1),
-    ]
+    pairs = [("train", 0), ("valid", 0), ("new name", 1)]
+    assert [(each.name, each.rank) for each in found.loaders] == pairs
     assert "different names" in found.loaders[2].notes[0]
     assert (found.only_before, found.only_after) == ((), ("extra",))
 
@@ -183,9 +172,8 @@ def test_quantiles_of_student(freedom: int, expected: float) -> None:
 @pytest.fixture(scope="module")
 def comparison(tmp_path_factory: pytest.TempPathFactory) -> Comparison:
     runs = tmp_path_factory.mktemp("runs")
-    return compared(
-        full_run(runs, "before-run", 150), full_run(runs, "after-run", 150, fetch_ms=110, seed=2)
-    )
+    before = full_run(runs, "before-run", 150)
+    return compared(before, full_run(runs, "after-run", 150, fetch_ms=110, seed=2))
 
 
 @pytest.mark.parametrize("width", [70, 100])

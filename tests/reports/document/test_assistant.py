@@ -17,7 +17,7 @@ from loaderscope.cli import main
 from loaderscope.profiler.base.host import host_name
 from loaderscope.profiler.store.inspection import Attribute, Inspection, Leaf, Part
 from loaderscope.profiler.store.run.run import Run
-from loaderscope.reports.markdown.report_markdown import ASSISTANT_LINES, render_for_assistant
+from loaderscope.reports.markdown.draw import ASSISTANT_LINES, render_for_assistant
 from report_samples import advice, full_report, full_run, hostile_report
 
 SOURCE = """\
@@ -103,8 +103,7 @@ def test_source_that_may_not_be_that_of_the_run_is_not_shown(
 def test_it_stays_short_and_is_no_markup_whatever_the_run_holds(tmp_path: Path) -> None:
     run = full_run(tmp_path / "runs", batches=60)
     report = full_report(run)
-    code = advice().change
-    change = replace(code, code="x = 1\n" * 500)
+    change = replace(advice().change, code="x = 1\n" * 500)
     many = tuple(advice(f"Advice {n}", change=change) for n in range(40))
     long = replace(report, loaders=(replace(report.loaders[0], recommendations=many),))
     assert render_for_assistant(long, run).count("\n") <= ASSISTANT_LINES

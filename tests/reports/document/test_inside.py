@@ -2,48 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from builders import RunBuilder, epoch_row, loop
+from builders import loop
 from inside_samples import CODE, COLLATE, FETCH, NO_CODE, STORAGE
-from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import (
     EpochReads,
     HotSpot,
     LoaderReport,
-    Report,
     StorageSummary,
 )
 from loaderscope.profiler.record.inspect.uses import place_of
-from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.reports.document.blocks import Block, Table
+from loaderscope.reports.document.blocks import Table
 from loaderscope.reports.document.inside import hottest, inside_parts
 from loaderscope.reports.words.inside import basis_text, code_stages, function_name, inside_notes
 from loaderscope.reports.words.storage_words import storage_rows
+from report_samples import recorded, reported
 
 
 @pytest.fixture
-def bare(tmp_path: Path) -> Report:
-    """A report without anything of what is tested here."""
-    run = RunBuilder(tmp_path)
-    rows = loop(60, wait_ms=5, fetch_ns=4_000_000, collate_ns=400_000)
-    run.process().loader(rows, epochs=[epoch_row(rows)])
-    report = build_report(open_run(run.path), advice=False)
-    return with_inside(report, code=None, transforms=(), storage=None)
-
-
-def with_inside(report: Report, **changed: Any) -> Report:
-    return replace(report, loaders=tuple(replace(each, **changed) for each in report.loaders))
-
-
-def inside(loader: LoaderReport) -> dict[str, Sequence[Block]]:
-    """The blocks under each heading."""
-    return {part.title: part.blocks for part in inside_parts(loader, "key")}
+def bare(tmp_path: Path) -> LoaderReport:
+    """A loader without anything of what is tested here."""
+    run = recorded(tmp_path, loop(60, wait_ms=5, fetch_ns=4_000_000, collate_ns=400_000))
+    return replace(reported(run).loaders[0], code=None, transforms=(), storage=None)
 
 
 def test_functions_then_the_lines_of_the_user() -> None:
@@ -61,12 +46,8 @@ def test_functions_then_the_lines_of_the_user() -> None:
 @pytest.mark.parametrize(
     ("file", "line", "expected"),
     [
-        ("/a/b/c.py", 3, "c.py:3"),
-        ("/a/libz.so", 0, "libz.so"),
-        (None, 3, "?:3"),
-        ("", None, "?"),
-        ("/", 1, "?:1"),
-        ("<frozen x>", None, "<frozen x>"),
+        *(("/a/b/c.py", 3, "c.py:3"), ("/a/libz.so", 0, "libz.so"), (None, 3, "?:3")),
+        *(("", None, "?"), ("/", 1, "?:1"), ("<frozen x>", None, "<frozen x>")),
     ],
 )
 def test_place(file: str | None, line: int | None, expected: str) -> None:
@@ -94,40 +75,39 @@ def words(**changed: Any) -> dict[str, str]:
     return dict(storage_rows(replace(STORAGE, **changed)))
 
 
+def read(epoch: int, disk: float) -> EpochReads:
+    return EpochReads(epoch, 9, None, disk, None)
+
+
+NONE_OPENED: dict[str, Any] = {"opens_per_sample": 0.0, "kinds": (), "mounts": (), "directories": 0}
+
+
 @pytest.mark.parametrize(
-    ("changed", "label", "expected"),
+    ("label", "changed", "expected"),
     [
         # Epochs that brought nothing from disk are not told.
+        ("data set", {"epochs": (read(0, 0.0), read(1, 0.0))}, ": it fits"),
+        ("data set", {"dataset_bytes": 13e9}, "it does not fit"),
+        ("data set", {"dataset_bytes": 11.5e9}, "it barely fits"),
+        ("data set", {"memory_bytes": None, "epochs": ()}, "about 15.6 MB"),
         (
-            {"epochs": (EpochReads(0, 9, None, 0.0, None), EpochReads(1, 9, None, 0.0, None))},
             "data set",
-            ": it fits",
+            {"epochs": (read(3, 5e3), read(4, 1e3))},
+            "5.00 kB in epoch 3, 1.00 kB in later",
         ),
-        ({"dataset_bytes": 13e9}, "data set", "it does not fit"),
-        ({"dataset_bytes": 11.5e9}, "data set", "it barely fits"),
-        ({"memory_bytes": None, "epochs": ()}, "data set", "about 15.6 MB"),
+        ("read", NONE_OPENED, "B a sample, "),
+        ("read", {"reopened_share": 0.5}, "50 % of them opened before"),
+        ("read", {"read_bytes_per_sample": None}, "131 B a sample from disk"),
+        ("read", {"read_bytes_per_sample": 0.3}, "nfs4 (network)"),
         (
-            {"opens_per_sample": 0.0, "kinds": (), "mounts": (), "directories": 0},
             "read",
-            "B a sample, ",
-        ),
-        ({"reopened_share": 0.5}, "read", "50 % of them opened before"),
-        ({"read_bytes_per_sample": None}, "read", "131 B a sample from disk"),
-        ({"read_bytes_per_sample": 0.3}, "read", "nfs4 (network)"),
-        (
             {"disk_bytes_per_sample": 99_999.0},
-            "read",
             "0 % of it from the page cache",
         ),  # read ahead
-        ({"decoding_share": None, "other_share": None}, "fetch is", "reading 3.0 %"),
-        (
-            {"epochs": (EpochReads(3, 9, None, 5e3, None), EpochReads(4, 9, None, 1e3, None))},
-            "data set",
-            "5.00 kB in epoch 3, 1.00 kB in later ones",
-        ),
+        ("fetch is", {"decoding_share": None, "other_share": None}, "reading 3.0 %"),
     ],
 )
-def test_storage_case_by_case(changed: dict[str, Any], label: str, expected: str) -> None:
+def test_storage_case_by_case(label: str, changed: dict[str, Any], expected: str) -> None:
     assert expected in words(**changed)[label]
 
 
@@ -140,21 +120,22 @@ def test_nothing_known_of_storage_is_nothing_said() -> None:
     assert storage_rows(None) == []
 
 
-def test_what_lacks_for_one_reason_is_said_together(bare: Report) -> None:
+def test_what_lacks_for_one_reason_is_said_together(bare: LoaderReport) -> None:
     storage = replace(
         STORAGE, reasons={"wait_us_per_open": "why", "memory_bytes": "why", "new_one": "else"}
     )
-    loader = replace(bare.loaders[0], storage=storage)
+    loader = replace(bare, storage=storage)
     assert inside_notes(loader) == [
         "storage: not measured: waiting a file, memory for the page cache (why); new_one (else)"
     ]
-    reason = inside_notes(replace(bare.loaders[0], code=NO_CODE))
+    reason = inside_notes(replace(bare, code=NO_CODE))
     assert reason == ["functions: py-spy is not installed: pip install py-spy"]
 
 
-def test_senseless_figures_are_shown_not_raised(bare: Report) -> None:
+def test_senseless_figures_are_shown_not_raised(bare: LoaderReport) -> None:
     spot = HotSpot("", "", -5, None, False, False, 7.0, -1.0, 2.0, -3.0)
     stage = replace(FETCH, hot=(spot, replace(spot, total_share=9.0)), lines=(spot,))
-    loader = replace(bare.loaders[0], code=replace(CODE, stages={"fetch": stage}))
-    (table,) = (each for each in inside(loader)["Inside fetch"] if isinstance(each, Table))
+    loader = replace(bare, code=replace(CODE, stages={"fetch": stage}))
+    (part,) = (each for each in inside_parts(loader, "key") if each.title == "Inside fetch")
+    (table,) = (each for each in part.blocks if isinstance(each, Table))
     assert any(str(row[0]).startswith("900 %") for row in table.rows)

@@ -13,6 +13,7 @@ from loaderscope.advisors.rules import all_rules, rule
 from loaderscope.profiler.doctor import Check
 from loaderscope.profiler.store.run.run_list import RunEntry
 from loaderscope.reports.document import listings
+from loaderscope.reports.document.blocks import Section
 from loaderscope.reports.text.draw import print_sections
 
 EVIL = "[red]x[/red] :smile: \x1b[2J\u202e"
@@ -32,73 +33,60 @@ ENTRIES = [
 LEADING = {ENTRIES[0].id: listings.Leading("train_loader", "input-bound", 2.4)}
 
 
-def findings(width: int = 80, color: bool = False, unicode: bool = True) -> str:
-    return print_sections(listings.findings(CHECKS), width, color, unicode)
+def drawn(kind: str, width: int = 80, **how: bool) -> str:
+    made: dict[str, Callable[[], list[Section]]] = {
+        "findings": lambda: listings.findings(CHECKS),
+        "runs": lambda: listings.run_list(ENTRIES, LEADING),
+        "rules": lambda: listings.rule_list(all_rules()),
+        "one rule": lambda: listings.one_rule(rule("num-workers")),
+    }
+    return print_sections(made[kind](), width, **how)
 
 
-def runs(width: int = 80, color: bool = False, unicode: bool = True) -> str:
-    return print_sections(listings.run_list(ENTRIES, LEADING), width, color, unicode)
-
-
-def rules(width: int = 80, color: bool = False, unicode: bool = True) -> str:
-    return print_sections(listings.rule_list(all_rules()), width, color, unicode)
-
-
-def one_rule(width: int = 80, color: bool = False, unicode: bool = True) -> str:
-    return print_sections(listings.one_rule(rule("num-workers")), width, color, unicode)
-
-
-EVERY = pytest.mark.parametrize("render", [findings, runs, rules, one_rule])
-Render = Callable[..., str]
+LEAST = {"findings": 40, "rules": 40, "runs": 70, "one rule": 120}
+EVERY = pytest.mark.parametrize("kind", LEAST)
 
 
 @EVERY
 @pytest.mark.parametrize("width", [1, 40, 70, 80, 120, 300])
-def test_lines_fit_and_are_printable(render: Render, width: int) -> None:
-    least = {findings: 40, rules: 40, runs: 70, one_rule: 120}[render]
-    for line in render(width).splitlines():
-        assert len(line) <= max(width, least)
+def test_lines_fit_and_are_printable(kind: str, width: int) -> None:
+    for line in drawn(kind, width).splitlines():
+        assert len(line) <= max(width, LEAST[kind])
         assert line.isprintable() and line == line.rstrip()
 
 
 @EVERY
-def test_colours_only_where_asked_and_nothing_else_changes(render: Render) -> None:
-    colored = render(80, color=True)
-    assert "\x1b[" in colored and "\x1b" not in render(80)
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", colored)
-    assert [line.rstrip() for line in plain.splitlines()] == render(80).splitlines()
-
-
-@EVERY
-def test_a_terminal_without_unicode_gets_ascii(render: Render) -> None:
-    assert render(80, unicode=False).isascii()
+def test_colours_and_unicode_only_where_asked_and_nothing_else_changes(kind: str) -> None:
+    colored, plain = drawn(kind, color=True), drawn(kind)
+    assert "\x1b[" in colored and "\x1b" not in plain
+    left = re.sub(r"\x1b\[[0-9;]*m", "", colored)
+    assert [line.rstrip() for line in left.splitlines()] == plain.splitlines()
+    assert drawn(kind, unicode=False).isascii()
 
 
 def test_findings_say_how_to_fix() -> None:
-    lines = findings(60).splitlines()
+    lines = drawn("findings", 60).splitlines()
     assert lines[0].startswith("ok       sampler: the system sampler runs")
     at = next(n for n, line in enumerate(lines) if line.startswith("missing "))
     assert lines[at] == f"missing  device events: {SHOWN}"
     assert lines[at + 1].startswith("         → pip install torch with CUDA")
     assert lines[-1] == "1 of 3 checks can be fixed (see →)."
-    assert (
-        print_sections(listings.findings(CHECKS[:1])).splitlines()[-1]
-        == "Everything that this machine has can be measured."
-    )
+    all_ok = print_sections(listings.findings(CHECKS[:1])).splitlines()[-1]
+    assert all_ok == "Everything that this machine has can be measured."
 
 
 def test_names_of_runs_are_never_cut() -> None:
-    assert "20250131-091500-abc123" in runs(40)
-    head, live, torn = runs(80).splitlines()
+    assert "20250131-091500-abc123" in drawn("runs", 40)
+    head, live, torn = drawn("runs", 80).splitlines()
     assert head.split() == ["run", "state", "script", "loader", "verdict", "gain"]
-    assert runs(130).split()[:4] == ["run", "state", "begun", "size"]
+    assert drawn("runs", 130).split()[:4] == ["run", "state", "begun", "size"]
     assert live.startswith("20250131-091500-abc123") and " live " in live
     assert live.endswith(("input-bound  ×2.4", "input-bound ×2.4")), live
     assert "train_load" in live and torn.startswith("20250131-091501-abc123")
-    assert SHOWN in runs(200)
+    assert SHOWN in drawn("runs", 200)
 
 
 def test_rules_stand_beside_their_summary() -> None:
     summary = rule("num-workers").summary
-    assert f"num-workers speed {summary}" in " ".join(rules(80).split())
-    assert f"num-workers {summary}" in " ".join(rules(50).split())
+    assert f"num-workers speed {summary}" in " ".join(drawn("rules", 80).split())
+    assert f"num-workers {summary}" in " ".join(drawn("rules", 50).split())

@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 
 from builders import RunBuilder, epoch_row, loop
-from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
-from loaderscope.reports.export import parquet
-from loaderscope.reports.export.parquet import render_parquet
-from report_samples import full_report, full_run
+from loaderscope.reports.export import tables as export
+from loaderscope.reports.export.tables import render_parquet
+from report_samples import full_report, full_run, reported
 
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -28,24 +27,15 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def tables(run: Run, report: Report | None = None) -> dict[str, Any]:
-    files = render_parquet(report or build_report(run, advice=False), run)
-    return {
-        name.removesuffix(".parquet"): pq.read_table(io.BytesIO(data))
-        for name, data in files.items()
-    }
+    files = render_parquet(report or reported(run), run).items()
+    return {name.removesuffix(".parquet"): pq.read_table(io.BytesIO(data)) for name, data in files}
 
 
 def test_each_table_holds_what_was_recorded(run: Run) -> None:
     found = tables(run)
+    sampled = {"machine": 20, "process": 100, "gpu": 20}
     rows = {name: table.num_rows for name, table in found.items()}
-    assert [*rows.items()] == [
-        ("batches", 60),
-        ("epochs", 1),
-        ("machine", 20),
-        ("process", 100),
-        ("gpu", 20),
-        ("functions", 0),
-    ]
+    assert rows == {"batches": 60, "epochs": 1, **sampled, "functions": 0}
     batches, loader = found["batches"], run.loaders[0]
     for name in ("t_ns", "wait_ns", "fetch_ns", "worker", "samples"):
         assert batches[name].to_pylist() == loader.batches[name].tolist()
@@ -62,16 +52,9 @@ def test_functions_are_those_of_the_report(run: Run) -> None:
     stage = report.loaders[0].code
     assert stage is not None
     assert len(found) == sum(len(each.hot) + len(each.lines) for each in stage.stages.values())
-    assert found[0].items() >= {
-        ("stage", "fetch"),
-        ("kind", "function"),
-        ("function", "ImageFile.load"),
-        ("total_share", 0.71),
-        ("loader_name", "ImageNet"),
-        ("pid", 4000),
-        ("samples", 1204),
-        ("own", False),
-    }
+    first = {"stage": "fetch", "kind": "function", "function": "ImageFile.load", "own": False}
+    first |= {"total_share": 0.71, "loader_name": "ImageNet", "pid": 4000, "samples": 1204}
+    assert found[0].items() >= first.items()
 
 
 def test_what_was_not_measured_is_null(run: Run) -> None:
@@ -92,13 +75,11 @@ def test_columns_say_what_they_are(run: Run) -> None:
 
 
 def test_several_loaders_are_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "ROWS_AT_A_TIME", 7)  # several row groups
+    monkeypatch.setattr(export, "ROWS_AT_A_TIME", 7)  # several row groups
     builder = RunBuilder(tmp_path)
     for rank in range(2):
-        rows = loop(20)
-        builder.process(pid=4000 + rank, rank=rank).loader(
-            rows, epochs=[epoch_row(rows)], name=f"Set {rank}"
-        )
+        rows, process = loop(20), builder.process(pid=4000 + rank, rank=rank)
+        process.loader(rows, epochs=[epoch_row(rows)], name=f"Set {rank}")
     batches = tables(open_run(builder.path))["batches"]
     assert batches["rank"].to_pylist() == [0] * 20 + [1] * 20
     assert batches["loader_name"].to_pylist() == ["Set 0"] * 20 + ["Set 1"] * 20

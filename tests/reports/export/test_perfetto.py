@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from builders import MS, RUN_ID, T0, RunBuilder, epoch_row, loop
-from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.export.perfetto import render_perfetto
-from report_samples import full_report, full_run, hostile_report
+from report_samples import absurd, full_report, full_run, hostile_report, recorded, reported
 
 Event = dict[str, Any]
 
@@ -45,9 +44,8 @@ def events(run: Run, report: Report) -> list[Event]:
     return trace(report, run)
 
 
-def traced(builder: RunBuilder) -> list[Event]:
-    run = open_run(builder.path)
-    events = trace(build_report(run, advice=False), run)
+def traced(run: Run) -> list[Event]:
+    events = trace(reported(run), run)
     check_format(events)
     return events
 
@@ -66,11 +64,7 @@ def check_format(events: list[Event]) -> None:
     arrows: dict[str, list[Event]] = defaultdict(list)
     for event in events:
         assert REQUIRED[event["ph"]] <= set(event), event
-        assert (
-            isinstance(event["pid"], int)
-            and isinstance(event["tid"], int)
-            and isinstance(event["name"], str)
-        )
+        assert (type(event["pid"]), type(event["tid"]), type(event["name"])) == (int, int, str)
         assert event.get("ts", 0) >= 0 and event.get("dur", 0) >= 0
         if event["ph"] == "X":
             begin = round(event["ts"] * 1000)
@@ -95,19 +89,15 @@ def check_format(events: list[Event]) -> None:
             assert any(a <= at <= b for a, b in slices[each["pid"], each["tid"]]), each
 
 
-def threads(events: list[Event], pid: int = 1) -> dict[int, str]:
-    return {
-        e["tid"]: e["args"]["name"]
-        for e in events
-        if e["name"] == "thread_name" and e["pid"] == pid
-    }
+def threads(events: list[Event]) -> dict[int, str]:
+    named = [e for e in events if e["name"] == "thread_name" and e["pid"] == 1]
+    return {e["tid"]: e["args"]["name"] for e in named}
 
 
 def slices(events: list[Event], thread: str, name: str) -> list[Event]:
     (tid,) = [tid for tid, label in threads(events).items() if label == thread]
-    return [
-        e for e in events if e["ph"] == "X" and (e["pid"], e["tid"], e["name"]) == (1, tid, name)
-    ]
+    wanted = ("X", 1, tid, name)
+    return [e for e in events if (e["ph"], e["pid"], e["tid"], e["name"]) == wanted]
 
 
 def test_it_is_as_documented(events: list[Event]) -> None:
@@ -118,12 +108,8 @@ def test_it_is_as_documented(events: list[Event]) -> None:
 
 def test_every_thread_is_there(events: list[Event]) -> None:
     workers = [f"worker {n}{part}" for n in range(4) for part in ("", " sending")]
-    assert list(threads(events).values()) == [
-        "main",
-        *workers,
-        "pin thread",
-        "device (NVIDIA H200)",
-    ]
+    named = ["main", *workers, "pin thread", "device (NVIDIA H200)"]
+    assert list(threads(events).values()) == named
     names = {e["args"]["name"] for e in events if e["name"] == "process_name"}
     assert names == {"ImageNet, process 4000", "system of elsewhere"}
 
@@ -174,17 +160,15 @@ def test_the_window_is_bounded(run: Run, report: Report) -> None:
 
 def test_the_default_window_of_a_long_run_is_small_enough(tmp_path: Path) -> None:
     run = full_run(tmp_path, batches=2_300)
-    text = render_perfetto(build_report(run, advice=False), run)
+    text = render_perfetto(reported(run), run)
     assert len(text) < 6_000_000
     assert len(slices(json.loads(text)["traceEvents"], "main", "wait")) == 2_000
 
 
 def test_without_workers_the_parts_lie_inside_the_wait(tmp_path: Path) -> None:
-    builder = RunBuilder(tmp_path)
     # More than the wait: cut.
     rows = loop(30, wait_ms=9, index_ns=MS, fetch_ns=6 * MS, collate_ns=5 * MS)
-    builder.process().loader(rows, epochs=[epoch_row(rows)])
-    events = traced(builder)
+    events = traced(recorded(tmp_path, rows))
     assert threads(events) == {1: "main"}
     assert {round(e["dur"]) for e in slices(events, "main", "collate")} == {2000}
 
@@ -193,7 +177,7 @@ def test_loops_that_interleave_have_tracks_of_their_own(tmp_path: Path) -> None:
     builder = RunBuilder(tmp_path)
     rows, others = loop(20), loop(20, epoch=1, start_ns=T0 + 4 * MS)
     builder.process().loader(rows, others, epochs=[epoch_row(rows), epoch_row(others)])
-    events = traced(builder)
+    events = traced(open_run(builder.path))
     assert list(threads(events).values()) == ["main", "main (2)"]
     assert sum(e["ph"] == "X" and e["name"] == "wait" for e in events) == 40
 
@@ -204,21 +188,16 @@ def test_hosts_are_aligned_by_the_calendar(tmp_path: Path) -> None:
         rows = loop(20, start_ns=clock)
         process = builder.process(pid=4000 + rank, rank=rank, boot_id=boot, clock_ns=clock)
         process.loader(rows, epochs=[epoch_row(rows)])
-    first = {e["pid"]: e["ts"] for e in reversed(traced(builder)) if e["ph"] == "X"}
+    first = {e["pid"]: e["ts"] for e in reversed(traced(open_run(builder.path))) if e["ph"] == "X"}
     assert first == {1: 0.0, 2: 0.0}
 
 
 def test_hostile_and_absurd_values(run: Run, report: Report, tmp_path: Path) -> None:
     check_format(trace(hostile_report(report), run))
-    builder = RunBuilder(tmp_path)
-    rows = loop(30, wait_ms=5, fetch_ns=4 * MS)
-    rows[3].update(t_ns=2**62, wait_ns=2**62)
-    rows[4].update(fetch_ns=2**62, t_fetch_ns=5, worker=3, queued_ns=2**61)
-    builder.process().loader(rows, epochs=[epoch_row(rows)])
-    assert traced(builder)
+    assert traced(recorded(tmp_path, absurd(loop(30, wait_ms=5, fetch_ns=4 * MS))))
 
 
 def test_nothing_recorded(tmp_path: Path) -> None:
     builder = RunBuilder(tmp_path, RUN_ID)
     builder.process()
-    assert traced(builder) == []
+    assert traced(open_run(builder.path)) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,61 +104,45 @@ def without_code(run: Run) -> Report:
     return replace(report, loaders=tuple(replace(each, code=None) for each in report.loaders))
 
 
-def rendered(run: Run) -> dict[str, Any]:
+def rendered(run: Run) -> tuple[list[Any], list[Any]]:
+    """Its profiles and frames."""
     found: dict[str, Any] = json.loads(render_speedscope(without_code(run), run))
     jsonschema.validate(found, FORMAT)
-    for profile in found["profiles"]:
+    assert found["name"] == run.id and found["activeProfileIndex"] == 0
+    profiles, frames = found["profiles"], found["shared"]["frames"]
+    for profile in profiles:
         assert len(profile["samples"]) == len(profile["weights"])
         assert profile["endValue"] == pytest.approx(sum(profile["weights"]))
-        assert all(
-            0 <= at < len(found["shared"]["frames"]) for stack in profile["samples"] for at in stack
-        )
-    return found
+        assert all(0 <= at < len(frames) for stack in profile["samples"] for at in stack)
+    return profiles, frames
 
 
 def test_a_profile_a_stage_and_process(run: Run) -> None:
-    found = rendered(run)
-    assert [profile["name"] for profile in found["profiles"]] == [
-        "fetch: process 4001",
-        "fetch: process 4002",
-        "compute: training process 4000",
-    ]
-    assert found["name"] == run.id and found["activeProfileIndex"] == 0
+    named = ["fetch: process 4001", "fetch: process 4002", "compute: training process 4000"]
+    assert [profile["name"] for profile in rendered(run)[0]] == named
 
 
 def test_weights_are_seconds_and_stacks_begin_outermost(run: Run) -> None:
-    found = rendered(run)
-    first = found["profiles"][0]
+    (first, *_), frames = rendered(run)
     assert first["unit"] == "seconds" and first["endValue"] == 2.0
-    named = [[found["shared"]["frames"][at]["name"] for at in stack] for stack in first["samples"]]
-    assert dict(zip(map(tuple, named), first["weights"], strict=True)) == {
-        ("__getitem__", "load", "inflate"): 1.5,
-        ("__getitem__",): 0.5,
-    }
-    assert found["shared"]["frames"][0] == {
-        "name": "__getitem__",
-        "file": "/home/me/patches.py",
-        "line": 41,
-    }
-    assert found["shared"]["frames"][2] == {"name": "inflate", "file": "libz.so.1"}
+    named = [tuple(frames[at]["name"] for at in stack) for stack in first["samples"]]
+    weights = {("__getitem__", "load", "inflate"): 1.5, ("__getitem__",): 0.5}
+    assert dict(zip(named, first["weights"], strict=True)) == weights
+    assert frames[0] == {"name": "__getitem__", "file": "/home/me/patches.py", "line": 41}
+    assert frames[2] == {"name": "inflate", "file": "libz.so.1"}
 
 
 def test_bursts_add_up_whatever_their_rate(run: Run) -> None:
-    found = rendered(with_bursts(run, burst(0), burst(1, rate_hz=40.0)))
-    assert found["profiles"][0]["endValue"] == 3.0
-    assert len(found["shared"]["frames"]) == len(FRAMES)
+    profiles, frames = rendered(with_bursts(run, burst(0), burst(1, rate_hz=40.0)))
+    assert profiles[0]["endValue"] == 3.0 and len(frames) == len(FRAMES)
 
 
 def test_workers_are_named(run: Run) -> None:
-    write_lane(
-        run.processes[0].path,
-        "workers",
-        schema.WORKER,
-        [{"t_ns": 1, "loader": 0, "worker": 2, "pid": 4001}],
-    )
-    again = open_run(run.path)
-    names = [profile["name"] for profile in rendered(with_bursts(again, burst()))["profiles"]]
-    assert names[:2] == ["fetch: worker 2 (process 4001)", "fetch: process 4002"]
+    worker = {"t_ns": 1, "loader": 0, "worker": 2, "pid": 4001}
+    write_lane(run.processes[0].path, "workers", schema.WORKER, [worker])
+    profiles, _ = rendered(with_bursts(open_run(run.path), burst()))
+    named = ["fetch: worker 2 (process 4001)", "fetch: process 4002"]
+    assert [profile["name"] for profile in profiles][:2] == named
 
 
 def test_damaged_bursts_do_no_harm(run: Run) -> None:
@@ -166,23 +151,21 @@ def test_damaged_bursts_do_no_harm(run: Run) -> None:
         Stack(4001, "x", "fetch", (0, 99), -5),
         Stack(4001, "x", "\x1b[2J" + "s" * 500, (0,), 5),
     )
-    found = rendered(
-        with_bursts(run, burst(stacks=odd), burst(1, rate_hz=0.0), burst(2, rate_hz=float("nan")))
-    )
-    assert len(found["profiles"]) == 1 and "\x1b" not in found["profiles"][0]["name"]
+    rates = (burst(n, rate_hz=rate) for n, rate in enumerate((0.0, float("nan")), 1))
+    ((profile,), _) = rendered(with_bursts(run, burst(stacks=odd), *rates))
+    assert "\x1b" not in profile["name"]
 
 
 def test_many_processes_are_bounded(run: Run) -> None:
     many = tuple(Stack(pid, "x", "fetch", (0,), pid) for pid in range(1, 2_000))
-    found = rendered(with_bursts(run, burst(stacks=many)))
-    assert len(found["profiles"]) == MAX_PROFILES
-    assert found["profiles"][0]["name"].endswith("1999")  # those that were seen most stay
+    profiles, _ = rendered(with_bursts(run, burst(stacks=many)))
+    assert len(profiles) == MAX_PROFILES
+    assert profiles[0]["name"].endswith("1999")  # those that were seen most stay
 
 
 @pytest.mark.parametrize("told_by", ["report", "burst", "system", "process", "nobody"])
 def test_without_stacks_the_reason_is_said(run: Run, told_by: str) -> None:
-    report = without_code(run)
-    empty = with_bursts(run)
+    report, empty = without_code(run), with_bursts(run)
     why = "not permitted: run `sysctl kernel.yama.ptrace_scope=1`"
     reasons = {"reasons": {"stacks": why}}
     if told_by == "report":
@@ -196,9 +179,8 @@ def test_without_stacks_the_reason_is_said(run: Run, told_by: str) -> None:
         empty = replace(empty, processes=(replace(empty.processes[0], **reasons),))
     else:
         why = "`loaderscope stacks` takes some"
-    with pytest.raises(UsageError, match="this run holds no stacks") as raised:
+    with pytest.raises(UsageError, match=f"this run holds no stacks.*{re.escape(why)}$"):
         render_speedscope(report, empty)
-    assert str(raised.value).endswith(why)
 
 
 def test_one_burst_alone(run: Run) -> None:

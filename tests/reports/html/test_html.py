@@ -7,29 +7,25 @@ import base64
 import hashlib
 import json
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from builders import RunBuilder, epoch_row, loop
 from html_page import Page
 from inside_samples import CODE, NO_CODE
-from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import FlameNode, Report
-from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.html.html_code import Room, flame_figure, kept
 from loaderscope.reports.html.html_loader import loader_figures
-from loaderscope.reports.html.html_plot import plain
+from loaderscope.reports.html.html_plot import plain, system_figures
 from loaderscope.reports.html.html_report import render_html
-from loaderscope.reports.html.html_system import system_figures
-from report_samples import EVIL_CODE, full_report, full_run, hostile_report
+from report_samples import EVIL_CODE, absurd, full_report, full_run, hostile_report, reported
 
 MAX_BYTES = 2_000_000
+WIDE_NODE = FlameNode("some_function_name" * 4, "/a/long/path.py" * 4, 0, True, False, 0, 0)
 
 
 @pytest.fixture(scope="module")
@@ -54,24 +50,14 @@ def page(text: str) -> Page:
 
 def test_every_plot_has_its_data(page: Page) -> None:
     plots = [found["id"] for found in page.having("div", **{"class": "plot"})]
-    assert plots == [
-        "loader0-stages",
-        "loader0-timeline",
-        "loader0-distributions",
-        "loader0-history",
-        "loader0-flame",
-        "system-cpu",
-        "system-processes",
-        "system-memory",
-        "system-io",
-        "system-gpu",
-        "system-gpu-memory",
-    ]
+    of_loader = ("stages", "timeline", "distributions", "history", "flame")
+    of_system = ("cpu", "processes", "memory", "io", "gpu", "gpu-memory")
+    assert plots == [*(f"loader0-{n}" for n in of_loader), *(f"system-{n}" for n in of_system)]
     assert set(json.loads(page.scripts[0])) == set(plots)
 
 
-def test_it_is_one_file_of_bounded_size(text: str, page: Page) -> None:
-    assert len(text.encode()) <= MAX_BYTES
+def test_it_is_one_file_which_a_small_run_keeps_small(text: str, page: Page) -> None:
+    assert len(text.encode()) < 300_000
     for tag, attributes in page.tags:
         assert tag not in ("iframe", "object", "embed", "base", "form")
         for name in ("src", "href", "action", "srcset"):
@@ -86,11 +72,8 @@ def test_only_its_own_scripts_may_run(page: Page) -> None:
     allowed = set(re.findall(r"'(sha256-[^']+)'", policy.split("script-src")[1].split(";")[0]))
     hashes = [hashlib.sha256(script.encode()).digest() for script in page.scripts[1:]]
     assert allowed == {"sha256-" + base64.b64encode(each).decode() for each in hashes}
-    assert (
-        policy.startswith("default-src 'none';")
-        and "connect-src" not in policy
-        and "http" not in policy
-    )
+    assert policy.startswith("default-src 'none';")
+    assert "connect-src" not in policy and "http" not in policy
 
 
 @pytest.mark.parametrize("loaders", [16, 40])
@@ -99,15 +82,7 @@ def test_many_loaders_stay_within_the_size(run: Run, report: Report, loaders: in
     stage = replace(
         CODE.stages["fetch"],
         flame=tuple(
-            FlameNode(
-                "some_function_name" * 4,
-                f"/a/long/path/{n}.py" * 3,
-                n,
-                n % 2 == 0,
-                False,
-                n - 1,
-                2_000 - n,
-            )
+            replace(WIDE_NODE, line=n, own=n % 2 == 0, parent=n - 1, samples=2_000 - n)
             for n in range(600)
         ),
     )
@@ -147,7 +122,7 @@ def test_a_hostile_device_name_is_no_markup_in_a_plot(tmp_path: Path) -> None:
         gpus=[{"index": 0, "name": "</script><a href='x'>GPU"}],
     )
     run = open_run(builder.path)
-    text = render_html(build_report(run, advice=False), run)
+    text = render_html(reported(run), run)
     data = json.loads(Page(text).scripts[0])
     assert data["system-gpu"]["data"][0]["name"] == "GPU 0 </script><a href='x'>GPU"
     assert "</script><a" not in text
@@ -157,12 +132,7 @@ def test_every_figure_is_said_in_a_sentence(run: Run, report: Report) -> None:
     figures = [*loader_figures("x", report.loaders[0], run.loaders[0]), *system_figures(run)]
     assert len(figures) == 10
     for figure in figures:
-        assert figure.summary.endswith(".") and figure.title
-        assert {trace["type"] for trace in figure.data} <= {"bar", "scatter"}
-
-
-def test_a_small_run_s_page_is_small(run: Run, report: Report) -> None:
-    assert len(render_html(report, run).encode()) < 300_000
+        assert figure.summary.endswith(".") and figure.title and figure.data
 
 
 def test_the_time_line_shows_what_was_recorded(run: Run, report: Report) -> None:
@@ -172,16 +142,13 @@ def test_the_time_line_shows_what_was_recorded(run: Run, report: Report) -> None
     assert line.title == "Time line of the newest 200 batches"
     batches = run.loaders[0].batches
     first = 260 - 200
-    fetch = {
-        tuple(pair): row
-        for pair, row in zip(traces["fetch"]["customdata"], traces["fetch"]["y"], strict=True)
-    }
-    for (row, length_ms), worker in fetch.items():
+    fetch = traces["fetch"]
+    for (row, length_ms), worker in zip(fetch["facts"], fetch["y"], strict=True):
         assert worker == f"worker {batches['worker'][row]}"
         assert length_ms == pytest.approx(batches["fetch_ns"][row] / 1e6, rel=1e-3)
-    assert sorted(row for row, _ in fetch) == list(range(first, 260))
-    begins = [base - traces["fetch"]["base"][0] for base in traces["fetch"]["base"]]
-    rows = [pair[0] for pair in traces["fetch"]["customdata"]]
+    rows = [row for row, _ in fetch["facts"]]
+    assert sorted(rows) == list(range(first, 260))
+    begins = [base - fetch["base"][0] for base in fetch["base"]]
     expected = (batches["t_fetch_ns"][rows] - batches["t_fetch_ns"][rows[0]]) / 1e9
     assert begins == pytest.approx(expected.tolist(), abs=1e-4)
 
@@ -197,23 +164,19 @@ def test_a_page_without_functions_has_none_of_it(run: Run, report: Report) -> No
 
 
 def test_the_flame_graph_is_one_tree_a_stage() -> None:
-    figure = flame_figure("x", CODE, Room())
-    assert figure is not None and figure.switch == ("fetch", "collate")
+    (figure,) = flame_figure("x", CODE, Room())
+    assert figure.switch == ("fetch", "collate")
     fetch = figure.data[0]
-    assert [trace["visible"] for trace in figure.data] == [True, False]
-    kinds = [row[3] for row in fetch["customdata"]]
-    patterns = fetch["marker"]["pattern"]["shape"]
-    assert [
-        *zip(fetch["labels"], fetch["parents"], fetch["values"], kinds, patterns, strict=True)
-    ] == [
-        ("fetch", "", 1204, "stage", ""),
-        ("Patches.__getitem__", "r", 1180, "yours", "/"),
-        ("ImageFile.load", "0", 855, "library", ""),
-        ("inflate", "1", 140, "compiled", "."),
-        ("Image.open", "0", 72, "library", ""),
-        ("normalise", "0", 110, "yours", "/"),
+    kinds = [row[3] for row in fetch["facts"]]
+    assert [*zip(fetch["labels"], fetch["parents"], fetch["values"], kinds, strict=True)] == [
+        ("fetch", -1, 1204, "stage"),
+        ("Patches.__getitem__", 0, 1180, "yours"),
+        ("ImageFile.load", 1, 855, "library"),
+        ("inflate", 2, 140, "compiled"),
+        ("Image.open", 1, 72, "library"),
+        ("normalise", 1, 110, "yours"),
     ]
-    assert fetch["customdata"][2][:3] == ["ImageFile.py:425", "71 %", "855"]
+    assert fetch["facts"][2][:3] == ("ImageFile.py:425", "71 %", "855")
 
 
 def node(parent: int, samples: int) -> FlameNode:
@@ -238,11 +201,8 @@ def test_what_is_kept_of_a_flame_graph(
 
 
 def test_distributions_add_up(run: Run, report: Report) -> None:
-    (figure,) = (
-        f
-        for f in loader_figures("x", report.loaders[0], run.loaders[0])
-        if f.id == "x-distributions"
-    )
+    figures = {each.id: each for each in loader_figures("x", report.loaders[0], run.loaders[0])}
+    figure = figures["x-distributions"]
     for trace in figure.data:
         assert sum(trace["y"]) == pytest.approx(100, abs=0.1)
     assert [trace["name"] for trace in figure.data] == ["wait", "fetch", "collate", "compute"]
@@ -252,32 +212,18 @@ def test_markup_in_plot_texts_is_literal() -> None:
     assert plain("<b>a&b</b>\x1b") == "<b>a&b</b>\N{REPLACEMENT CHARACTER}"
 
 
-def empty(builder: RunBuilder) -> None:
-    builder.process()
-
-
-def one_batch(builder: RunBuilder) -> None:
-    rows = loop(1)
-    builder.process().loader(rows, epochs=[epoch_row(rows)], kind="iterable", config={})
-
-
-def damaged(builder: RunBuilder) -> None:
-    rows = loop(60, wait_ms=5, fetch_ns=4_000_000)
-    rows[3].update(t_ns=2**62, wait_ns=2**62)
-    rows[4].update(fetch_ns=2**62, t_fetch_ns=5, worker=3, queued_ns=2**61)
-    builder.process().loader(rows, epochs=[epoch_row(rows)])
-    builder.system(
-        machine=[{"t_ns": n, "disk_read_bytes": 2**62 - n} for n in (5, 5, 2**62)],
-        process=[{"t_ns": 1}],
-    )
-
-
-@pytest.mark.parametrize("make", [empty, one_batch, damaged], ids=lambda make: make.__name__)
-def test_little_or_senseless_data(tmp_path: Path, make: Any) -> None:
+@pytest.mark.parametrize("kind", ["empty", "one batch", "damaged"])
+def test_little_or_senseless_data(tmp_path: Path, kind: str) -> None:
     builder = RunBuilder(tmp_path)
-    make(builder)
+    process, rows = builder.process(), loop(1 if kind == "one batch" else 60, wait_ms=5)
+    if kind == "damaged":
+        process.loader(absurd(rows), epochs=[epoch_row(rows)])
+        machine = [{"t_ns": n, "disk_read_bytes": 2**62 - n} for n in (5, 5, 2**62)]
+        builder.system(machine=machine, process=[{"t_ns": 1}])
+    elif kind == "one batch":
+        process.loader(rows, epochs=[epoch_row(rows)], kind="iterable", config={})
     run = open_run(builder.path)
-    page = Page(render_html(build_report(run, advice=False), run))
+    page = Page(render_html(reported(run), run))
     assert "What recording cost" in page.text
     for figure in json.loads(page.scripts[0]).values():
         assert all(len(trace.get("x", ())) == len(trace.get("y", ())) for trace in figure["data"])
@@ -288,13 +234,3 @@ def test_a_report_without_its_columns(run: Run, report: Report) -> None:
     other = replace(report.loaders[0], pid=1, code=None)
     page = Page(render_html(replace(report, loaders=(other,)), replace(run, systems=())))
     assert [found["id"] for found in page.having("div", **{"class": "plot"})] == ["loader0-stages"]
-
-
-def test_a_missing_package_is_named_with_its_mend(
-    run: Run, report: Report, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in [each for each in sys.modules if each.split(".")[0] == "jinja2"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    with pytest.raises(UsageError, match=r"needs jinja2.*pip install 'loaderscope\[html\]'"):
-        render_html(report, run)

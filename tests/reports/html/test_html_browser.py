@@ -16,8 +16,7 @@ import pytest
 
 from loaderscope.reports.compare.compare import compare
 from loaderscope.reports.formats import render_comparison
-from loaderscope.reports.html.first_screen import render_first_screen
-from loaderscope.reports.html.html_report import render_html
+from loaderscope.reports.html.html_report import render_first_screen, render_html
 from report_samples import EVIL_CODE, advice, full_report, full_run, hostile_report
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -39,14 +38,8 @@ CONTEXTS = {
     "dark": {**DESKTOP, "color_scheme": "dark"},
     "dark-phone": {**PHONE, "color_scheme": "dark"},
 }
-
-
-OPENED = (
-    *(f"report {how}" for how in CONTEXTS),
-    "hostile phone",
-    "compare desktop",
-    "compare dark-phone",
-)
+OPENED = [*(f"report {how}" for how in CONTEXTS), "hostile phone"]
+OPENED += ["compare desktop", "compare dark-phone"]
 
 
 @dataclass
@@ -186,6 +179,8 @@ def test_the_flame_graph_zooms_by_a_click_and_back(visit: Any) -> None:
     page.locator("#loader0-flame").scroll_into_view_if_needed()
     whole = page.evaluate(BOXES)
     assert whole[:3] == ["fetch", "Patches.__getitem__", "ImageFile.load"] and len(whole) == 6
+    ground = "getComputedStyle(document.querySelector('.slice.yours .ground')).fill"
+    assert page.evaluate(ground) == "rgb(232, 171, 74)"
     page.locator("#loader0-flame g.slice", has_text="ImageFile.load").click()
     until(page, f"({BOXES})[0] === 'ImageFile.load'")
     assert page.evaluate(BOXES) == ["ImageFile.load", "inflate"]
@@ -198,9 +193,8 @@ def test_the_stage_of_the_flame_graph_is_chosen_by_keyboard(visit: Any) -> None:
     page.locator(".switch input").first.focus()
     page.keyboard.press("ArrowRight")
     until(page, f"({BOXES})[0] === 'collate'")
-    assert (
-        page.locator("#said").text_content() == "Flame graph: what called what, ImageNet: collate"
-    )
+    said = page.locator("#said").text_content()
+    assert said == "Flame graph: what called what, ImageNet: collate"
 
 
 @pytest.mark.parametrize("name", ["report", "hostile"])
@@ -212,11 +206,8 @@ def test_a_box_says_what_it_is(visit: Any, name: str) -> None:
     until(page, f"Boolean({said})")
     words = page.evaluate(said)
     assert words.endswith("98 % of the stage, 1,180 samplesyours")
-    assert words.startswith(
-        "Patches.__getitem__patches.py:41"
-        if name == "report"
-        else "<script>alert('owned')</script>"
-    )
+    report = "Patches.__getitem__patches.py:41"
+    assert words.startswith(report if name == "report" else "<script>alert('owned')</script>")
 
 
 def test_the_time_line_moves_by_buttons(visit: Any) -> None:

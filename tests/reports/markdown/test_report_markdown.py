@@ -9,8 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from loaderscope.advisors.schema.report_model import Change, Report
-from loaderscope.reports.markdown.draw import escaped, fenced
-from loaderscope.reports.markdown.report_markdown import MAX_BYTES, render_markdown
+from loaderscope.reports.markdown.draw import MAX_BYTES, escaped, fenced, render_markdown
 from report_samples import EVIL, EVIL_CODE, advice, full_report, full_run, hostile_report
 
 OURS = ("<details>", "</details>", "<summary>", "</summary>")
@@ -29,9 +28,8 @@ def parsed(text: str) -> list[Token]:
 
 def plain(text: str) -> str:
     """The text of one line as a reader sees it."""
-    return "".join(
-        token.content for token in parsed(text) if token.type in ("text", "text_special")
-    )
+    shown = (each for each in parsed(text) if each.type in ("text", "text_special"))
+    return "".join(each.content for each in shown)
 
 
 def html(tokens: list[Token]) -> str:
@@ -54,14 +52,11 @@ def test_hostile_texts_are_shown_and_not_obeyed(report: Report) -> None:
     for tag in OURS:
         left = left.replace(tag, "")
     assert "<" not in left
-    assert [token.content for token in tokens if token.type == "fence"] == [EVIL_CODE + "\n"] * len(
-        report.loaders
-    )
-    assert EVIL in {token.content for token in tokens if token.type == "text"} | {
-        "".join(child.content for child in token.children or ())
-        for token in tokens
-        if token.type == "inline"
-    }
+    fences = [token.content for token in tokens if token.type == "fence"]
+    assert fences == [EVIL_CODE + "\n"] * len(report.loaders)
+    inline = [token for token in tokens if token.type == "inline"]
+    texts = {"".join(child.content for child in token.children or ()) for token in inline}
+    assert EVIL in texts | {token.content for token in tokens if token.type == "text"}
 
 
 def test_no_title_ends_what_is_folded(report: Report) -> None:
@@ -75,34 +70,17 @@ def test_no_title_ends_what_is_folded(report: Report) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "a | b",
-        "*a* _b_ `c` ~~d~~",
-        "<b>&amp;</b>",
-        "@someone #12 GH-1",
-        "https://x.example/?a=b www.x.example",
-        "[a](b) ![c](d)",
-        "# no heading",
-        "1. no list",
-        "- no list",
-        "+",
-        "= = =",
-        "--- ",
-        "\\| \\\\* \\",
-        "$x$",
-        "12.5 ms",
+        *("a | b", "*a* _b_ `c` ~~d~~", "<b>&amp;</b>", "@someone #12 GH-1", "[a](b) ![c](d)"),
+        *("https://x.example/?a=b www.x.example", "# no heading", "1. no list", "- no list", "+"),
+        *("= = =", "--- ", "\\| \\\\* \\", "$x$", "12.5 ms"),
     ],
 )
 def test_a_cell_reads_as_it_was(text: str) -> None:
     assert plain(escaped(text)).strip() == text.strip()
     table = f"| head | other |\n| --- | --- |\n| {escaped(text)} | x |\n"
     assert [token.type for token in parsed(table)].count("td_open") == 2
-    assert {token.type for token in parsed(escaped(text))} <= {
-        "paragraph_open",
-        "paragraph_close",
-        "inline",
-        "text",
-        "text_special",
-    }
+    allowed = {"paragraph_open", "paragraph_close", "inline", "text", "text_special"}
+    assert {token.type for token in parsed(escaped(text))} <= allowed
 
 
 @pytest.mark.parametrize("text", ["@someone", "#12", "https://x.example", "www.x.example"])
@@ -118,10 +96,8 @@ def test_no_code_closes_its_fence(code: str) -> None:
 
 def test_a_long_report_is_cut_and_says_so(report: Report) -> None:
     many = tuple(advice(f"Advice {n}", change=Change({}, "x = 1\n" * 400)) for n in range(60))
-    long = replace(
-        report, loaders=(replace(report.loaders[0], recommendations=many, code=None, storage=None),)
-    )
-    text = render_markdown(long)
+    loader = replace(report.loaders[0], recommendations=many, code=None, storage=None)
+    text = render_markdown(replace(report, loaders=(loader,)))
     assert len(text.encode()) <= MAX_BYTES
     assert "Some parts did not fit here" in text
     assert "What recording cost" in text  # what comes later and fits is there

@@ -11,8 +11,8 @@ from rich.cells import cell_len
 
 from loaderscope.advisors.schema.report_model import Change, LeftOut, Plan, PlanStep, Range, Report
 from loaderscope.profiler.base.errors import UsageError
-from loaderscope.reports.document.many import MANY
-from loaderscope.reports.text.brief import (
+from loaderscope.reports.document.report import MANY
+from loaderscope.reports.text.text import (
     AFTER_RUN,
     MORE_LINES,
     MOST_LINES,
@@ -75,13 +75,18 @@ def test_it_fits(report: Report, most: int, loaders: int, code: int) -> None:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
 @pytest.mark.parametrize("hostile", [False, True])
-def test_nothing_is_wider_and_nothing_is_obeyed(report: Report, width: int, hostile: bool) -> None:
-    text = render_brief(hostile_report(report) if hostile else report, width)
+def test_nothing_is_wider_or_obeyed_and_colours_add_nothing_but_colours(
+    report: Report, width: int, hostile: bool
+) -> None:
+    shown = hostile_report(report) if hostile else report
+    lines = render_brief(shown, width).splitlines()
     code = "print('|')", "script", "    "
-    assert all(
-        cell_len(line) <= width or any(each in line for each in code) for line in text.splitlines()
-    )
-    assert all(line.isprintable() for line in text.splitlines())
+    for line in lines:
+        assert cell_len(line) <= width or any(each in line for each in code)
+        assert line.isprintable()
+    colored = render_brief(shown, width, color=True)
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", colored).splitlines()
+    assert "\x1b[" in colored and [line.rstrip() for line in plain] == lines
 
 
 def test_golden_with_a_plan(report: Report) -> None:
@@ -118,13 +123,6 @@ def test_the_loader_that_costs_most_comes_first(report: Report) -> None:
     text = render_brief(replace(report, loaders=(cheap, dear)))
     assert text.index("training") < text.index("validation")
     assert replace(report, loaders=(cheap, dear)).plan == loader.plan
-
-
-def test_colours_add_nothing_but_colours(report: Report) -> None:
-    colored = render_brief(report, color=True)
-    assert "\x1b[" in colored
-    plain = [line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", colored).splitlines()]
-    assert plain == render_brief(report).splitlines()
 
 
 def test_a_report_of_before_there_were_plans(report: Report) -> None:

@@ -13,7 +13,7 @@ from loaderscope.advisors.schema.report_model import LoaderReport, Report
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.formats import render_report
-from loaderscope.reports.words.ranks import rank_rows, rank_sentences, who
+from loaderscope.reports.words.loaders import rank_rows, rank_sentences, who
 from rank_cases import job, rank
 
 

@@ -8,24 +8,20 @@ from typing import Any
 
 import pytest
 
-from builders import RunBuilder, epoch_row, loop
-from loaderscope.advisors.assemble.build_report import build_report
+from builders import loop
 from loaderscope.advisors.schema.report_model import Capacity, Finding, LoaderReport, Range
-from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.words.advice_words import effect_text, predicted_text
-from loaderscope.reports.words.findings import finding_text, what_costs
+from loaderscope.reports.words.inside import finding_text, what_costs
 from loaderscope.reports.words.sentences import limit_sentence, nothing_to_change
-from report_samples import advice, full_report, full_run
+from report_samples import advice, full_report, full_run, recorded, reported
 
 
 def base(
     tmp_path: Path, wait_ms: float = 12, compute_ms: float = 4, batches: int = 200
 ) -> LoaderReport:
     """A loader that nothing was advised on."""
-    run = RunBuilder(tmp_path)
     rows = loop(batches, wait_ms=wait_ms, compute_ms=compute_ms, fetch_ns=9_000_000)
-    run.process().loader(rows, epochs=[epoch_row(rows)], name="Points")
-    loader = build_report(open_run(run.path), advice=False).loaders[0]
+    loader = reported(recorded(tmp_path, rows, name="Points")).loaders[0]
     return replace(loader, capacities={}, limit=None)
 
 
@@ -58,13 +54,12 @@ def test_predicted_ranges(low: float, mid: float, high: float, shown: str) -> No
 
 
 def test_what_was_measured_goes_before_what_was_predicted() -> None:
-    assert [effect_text(advice(measured=each)) for each in (0.214, 1.74, 3.14, 24.4)] == [
-        "measured ×0.21",
-        "measured ×1.74",
-        "measured ×3.1",
-        "measured ×24",
-    ]
+    for measured, shown in {0.214: "×0.21", 1.74: "×1.74", 3.14: "×3.1", 24.4: "×24"}.items():
+        assert effect_text(advice(measured=measured)) == f"measured {shown}"
     assert effect_text(advice(predicted=Range(1.0, 1.0, 1.0))) == ""
+
+
+WORKERS = "fetch + collate can make"
 
 
 @pytest.mark.parametrize(
@@ -74,19 +69,19 @@ def test_what_was_measured_goes_before_what_was_predicted() -> None:
             2,
             "workers",
             {"workers": 31.0, "compute": 120.0},
-            "The limit: fetch + collate can make 31.0 batches/s; computing could take 120.",
+            f"{WORKERS} 31.0 batches/s; computing could take 120.",
         ),
         (
             2,
             "compute",
             {"workers": 310.0, "index": 9000.0, "compute": 120.0, "pin": None},
-            "The limit: computing could take 120 batches/s; fetch + collate can make 310.",
+            f"computing could take 120 batches/s; {WORKERS} 310.",
         ),
         (
             0,
             "fetch+collate",
             {"fetch+collate": 101.0, "compute": 250.0},
-            "The limit: fetch + collate can make 101 batches/s; computing could take 250, if they did not take turns.",
+            f"{WORKERS} 101 batches/s; computing could take 250, if they did not take turns.",
         ),
         (2, None, {"workers": 3.0}, None),
         (2, "workers", {"workers": None}, None),
@@ -101,7 +96,7 @@ def test_the_limit_is_said_where_it_is_known(
     capacities = {name: Capacity(value, "") for name, value in known.items()}
     config = {**loader.config, "num_workers": workers}
     loader = replace(loader, capacities=capacities, limit=limit, config=config)
-    assert limit_sentence(loader) == said
+    assert limit_sentence(loader) == (said and f"The limit: {said}")
 
 
 LINE = Finding(
@@ -121,8 +116,7 @@ def test_a_line_a_call_and_a_stage() -> None:
 
 def test_what_costs_leads_be_it_a_line_or_a_stage(tmp_path: Path) -> None:
     loader = full_report(full_run(tmp_path)).loaders[0]
-    assert (
-        what_costs(replace(loader, findings=(LINE, STAGE))) == f"What costs: {finding_text(LINE)}."
-    )
-    assert what_costs(replace(loader, findings=(STAGE,))) == f"What costs: {finding_text(STAGE)}."
+    for findings in ((LINE, STAGE), (STAGE,)):
+        said = f"What costs: {finding_text(findings[0])}."
+        assert what_costs(replace(loader, findings=findings)) == said
     assert what_costs(replace(loader, findings=())) is None

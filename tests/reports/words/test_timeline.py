@@ -32,7 +32,7 @@ def loader(tmp_path: Path) -> LoaderRun:
 
 
 def slices(loader: LoaderRun, track: str) -> dict[str, Any]:
-    (found,) = (each for each in Window(loader, 100).device() if each.name == track)
+    (found,) = (each for each in Window(loader, 100).tracks() if each.name == track)
     return {each.stage: each for each in found.slices}
 
 
@@ -57,7 +57,6 @@ def test_copies_on_a_stream_of_their_own_have_their_own_track(loader: LoaderRun)
 def test_the_dashboard_has_a_lane_of_it(tmp_path: Path) -> None:
     run = recorded(tmp_path)
     found = lanes(run.loaders[0], None)
-    assert found is not None
     (lane,) = (each for each in found.lanes if each.name == "device")
     assert {"compute_device", "h2d", "stall"} == lane.spans.keys()
     assert lane.busy_share == pytest.approx(STEP / (LOAD + HOST), abs=0.05)

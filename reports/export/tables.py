@@ -1,11 +1,13 @@
-"""What was recorded as Parquet tables, for pandas, polars or DuckDB: a row a batch, a sample, a hot
-function."""
+"""Tables for pandas, polars or DuckDB: rows of one kind in three formats that say the same; and as
+Parquet what was recorded, a row a batch, a sample, a hot function."""
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import io
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,14 +15,13 @@ import numpy as np
 from ...advisors.schema.report_model import Doing, HotSpot, Report
 from ...advisors.stacks.code_summary import code_of
 from ...profiler.base import schema
+from ...profiler.base.errors import UsageError
 from ...profiler.base.schema import Field, Schema
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import LoaderRun, Run
 from ..words.inside import code_stages
-from .table import need_pyarrow, parquet_fields, parquet_of
 
 ROWS_AT_A_TIME = 1 << 17
-
 # What tells the rows of several loaders, or hosts, apart; put before the recorded columns.
 _LOADER_KEYS = (
     Field("loader_name", "s", "name of the loader"),
@@ -29,11 +30,60 @@ _LOADER_KEYS = (
     Field("rank", "q", "rank of the training process"),
 )
 _HOST_KEYS = (Field("host", "s", "host of the sample"),)
-
 # `core` samples are one array a row: their width is the machine's.
 _SYSTEM_TABLES = {"machine": schema.MACHINE, "process": schema.PROCESS, "gpu": schema.GPU}
-
 Parts = Iterable[tuple[dict[str, Any], Columns]]
+
+
+def render_table(format_: str, kind: type[Any], rows: Iterable[Any]) -> str | bytes:
+    """Rows of this dataclass as "json" (an array of objects), "csv" or "parquet". Raises UsageError
+    where pyarrow is missing."""
+    cells = [dataclasses.asdict(row) for row in rows]
+    if format_ == "json":
+        return json.dumps(cells, indent=2, ensure_ascii=False) + "\n"
+    if format_ == "csv":
+        sink = io.StringIO()
+        names = [each.name for each in dataclasses.fields(kind)]
+        writer = csv.DictWriter(sink, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(cells)
+        return sink.getvalue()
+    return parquet_of(parquet_fields(kind), cells)
+
+
+def need_pyarrow() -> Any:
+    """pyarrow. Raises UsageError where it is not installed."""
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise UsageError(
+            "the parquet format needs pyarrow: pip install 'loaderscope[parquet]'"
+        ) from error
+    return pyarrow
+
+
+def parquet_fields(kind: type[Any], **lists: type[Any]) -> list[Any]:
+    """The fields of a dataclass as pyarrow's; `lists`: of fields that hold several of another
+    dataclass, which."""
+    pa = need_pyarrow()
+    types = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
+    return [
+        pa.field(f.name, pa.list_(pa.struct(parquet_fields(lists[f.name]))))
+        if f.name in lists
+        else pa.field(f.name, types[str(f.type).split(" ")[0]])
+        for f in dataclasses.fields(kind)
+    ]
+
+
+def parquet_of(
+    fields: list[Any], rows: list[dict[str, Any]], about: Mapping[str, str] | None = None
+) -> bytes:
+    """A Parquet file of rows with these fields, `about` in its metadata."""
+    pa = need_pyarrow()
+    sink = io.BytesIO()
+    table = pa.Table.from_pylist(rows, pa.schema(fields, metadata=about))
+    pa.parquet.write_table(table, sink, compression="zstd")
+    return sink.getvalue()
 
 
 def render_parquet(report: Report, run: Run) -> dict[str, bytes]:
