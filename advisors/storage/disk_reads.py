@@ -13,7 +13,6 @@ from math import inf
 import numpy as np
 
 from ...profiler.store.run.run import LoaderRun, SystemRun
-from ..case.case import Case
 from ..stage_model.process_rows import process_rows
 
 
@@ -22,20 +21,17 @@ class Reads:
     """Bytes read by system calls, page cache included, and the part that came from storage (None
     where that is not counted)."""
 
-    any_bytes: float
+    read_bytes: float
     disk_bytes: float | None
 
 
-def loader_reads(case: Case, begin_ns: float = -inf, end_ns: float = inf) -> Reads | None:
-    """What was read between two times, by default in the whole run. None without a sampler or its
-    counters."""
-    return reads_of(case.host, case.loader, begin_ns, end_ns) if case.host is not None else None
-
-
 def reads_of(
-    system: SystemRun, loader: LoaderRun, begin_ns: float = -inf, end_ns: float = inf
+    system: SystemRun | None, loader: LoaderRun, begin_ns: float = -inf, end_ns: float = inf
 ) -> Reads | None:
-    """The same from the samples of the loader's host."""
+    """What was read between two times, by default in the whole run. None without a sampler of the
+    loader's host or its counters."""
+    if system is None:
+        return None
     lane, workers, found = system.process, loader.num_workers, dict[str, float]()
     every = process_rows(lane, loader, loader, in_main=not workers)
     for name in ("read_all_bytes", "read_disk_bytes"):

@@ -10,6 +10,7 @@ time of fetch. Decoding is the rest of the CPU time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -34,53 +35,13 @@ READS = ("disk", "network", "fault")
 FROM_CACHE = 0.01
 
 _MOUNTS = {
-    "local": (
-        "ext2",
-        "ext3",
-        "ext4",
-        "xfs",
-        "btrfs",
-        "zfs",
-        "f2fs",
-        "bcachefs",
-        "apfs",
-        "hfs",
-        "ntfs",
-        "ntfs3",
-        "vfat",
-        "exfat",
-        "jfs",
-        "reiserfs",
-        "squashfs",
-        "erofs",
-        "iso9660",
-    ),
-    "overlay": ("overlay", "overlayfs", "aufs", "unionfs"),
-    "network": (
-        "nfs",
-        "nfs3",
-        "nfs4",
-        "cifs",
-        "smb",
-        "smb2",
-        "smb3",
-        "smbfs",
-        "lustre",
-        "gpfs",
-        "ceph",
-        "beegfs",
-        "9p",
-        "afs",
-        "orangefs",
-        "pvfs2",
-        "glusterfs",
-        "wekafs",
-        "virtiofs",
-        "gfs2",
-        "ocfs2",
-        "panfs",
-    ),
-    "memory": ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs"),
+    "local": "ext[234]|xfs|btrfs|zfs|f2fs|bcachefs|apfs|hfs|ntfs3?|vfat|exfat|jfs|reiserfs|squashfs"
+    "|erofs|iso9660",
+    "overlay": "overlay|overlayfs|aufs|unionfs",
+    "network": "nfs[34]?|cifs|smb[23]?|smbfs|lustre|gpfs|ceph|beegfs|9p|afs|orangefs|pvfs2"
+    "|glusterfs|wekafs|virtiofs|gfs2|ocfs2|panfs",
+    "fuse": r"fuse(blk)?(\..*)?",
+    "memory": "tmpfs|ramfs|devtmpfs|hugetlbfs",
 }
 _NO_SAMPLER = "the system sampler recorded nothing"
 _NO_LOOKS = "no batch was sampled in detail for it"
@@ -112,8 +73,8 @@ def storage_of(
         reasons |= dict.fromkeys(("reading_share", "decoding_share", "other_share"), split)
         split = _Split()
     opens, waited = read["opens"], None
-    if split.waited is not None and opens and read["fetch_us"] is not None:
-        waited = split.waited * read["fetch_us"] / opens
+    if split.waited_us is not None and opens:
+        waited = split.waited_us / opens
     elif opens == 0:
         reasons["wait_us_per_open"] = _NO_OPEN
     else:
@@ -144,10 +105,8 @@ def storage_of(
 
 def mount_kind(type_: str) -> str:
     """local, overlay, network, fuse, memory or other, by the kernel's name of the file system."""
-    name = type_.lower()
-    if name.partition(".")[0] in ("fuse", "fuseblk"):
-        return "fuse"
-    return next((found for found, names in _MOUNTS.items() if name in names), "other")
+    kinds = (kind for kind, names in _MOUNTS.items() if re.fullmatch(names, type_.lower()))
+    return next(kinds, "other")
 
 
 def _per_sample(
@@ -158,10 +117,10 @@ def _per_sample(
     looks, samples = loader.looks, total(loader, "samples")
     counted = ("read_bytes", "disk_bytes", "read_calls", "major_faults")
     found = {name: _a_sample(looks, name) for name in counted}
-    sampled = reads_of(system, loader) if system is not None and samples else None
+    sampled = reads_of(system, loader) if samples else None
     if sampled is not None:
-        counts = ("read_bytes", sampled.any_bytes), ("disk_bytes", sampled.disk_bytes)
-        for name, count in counts:
+        for name in ("read_bytes", "disk_bytes"):
+            count = getattr(sampled, name)
             if found[name] is None and count is not None:
                 found[name] = count / samples
     seen = looks.samples > 0 and (looks.opens > 0 or "opens" not in looks.reasons)
@@ -179,12 +138,12 @@ def _per_sample(
 
 
 class _Split(NamedTuple):
-    """Shares of fetch; `waited` is the part of reading that is waiting."""
+    """Shares of fetch; `waited_us` is what reading a sample waits."""
 
     reading: float | None = None
     decoding: float | None = None
     other: float | None = None
-    waited: float | None = None
+    waited_us: float | None = None
 
 
 def _split(
@@ -221,7 +180,7 @@ def _split(
     waited = (waiting_besides_core(1 - cpu, core_wait) or 0.0) * reading_part
     reading = min(1.0, waited + copying)
     decoding = min(1.0 - reading, cpu - copying)
-    return _Split(reading, decoding, max(0.0, 1.0 - reading - decoding), waited)
+    return _Split(reading, decoding, max(0.0, 1.0 - reading - decoding), waited * fetch_us)
 
 
 def _sample_us(loader: LoaderRun, samples: float) -> float | None:
@@ -258,7 +217,7 @@ def _epochs(loader: LoaderRun, system: SystemRun | None) -> tuple[EpochReads, ..
             counts = epoch.read_bytes, epoch.disk_bytes, epoch.major_faults
             figures = (count / epoch.samples if count >= 0 else None for count in counts)
             found.append(EpochReads(epoch.epoch, epoch.samples, *figures))
-    if found or system is None:
+    if found:
         return tuple(found)
     numbers, samples = loader.batches["epoch"], loader.batches["samples"]
     for number, begin, end in whole_epochs(loader)[:16]:
@@ -266,7 +225,7 @@ def _epochs(loader: LoaderRun, system: SystemRun | None) -> tuple[EpochReads, ..
         reads = reads_of(system, loader, begin, end)
         if count and reads is not None:
             disk = reads.disk_bytes / count if reads.disk_bytes is not None else None
-            found.append(EpochReads(number, count, reads.any_bytes / count, disk, None))
+            found.append(EpochReads(number, count, reads.read_bytes / count, disk, None))
     return tuple(found)
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from ...case.case import Case
 from ...schema.evidence import Evidence, count, size
 from ...schema.report_model import StorageSummary
-from ..batched.held_code import decoded_bytes
 from ..loader_code import loader_code
 from .packed import packed_code
 from .shards import shard_count, shards_code
@@ -42,11 +41,9 @@ class Layout:
     decoded: bool = False  # saves decoding as well as reading
 
 
-def chosen(case: Case, storage: StorageSummary | None, remote: bool) -> Layout:
+def chosen(case: Case, storage: StorageSummary, remote: bool) -> Layout:
     """The layout that fits. `remote`: the files are on a network or FUSE file system."""
-    in_order = case.config.get("dataset_kind") == "iterable" or (
-        storage is not None and (storage.sequential_share or 0.0) >= IN_ORDER
-    )
+    in_order = case.meets("stream") or (storage.sequential_share or 0.0) >= IN_ORDER
     return (
         (_shards(case) if remote and in_order else None)
         or _stored(case, storage)
@@ -74,7 +71,6 @@ def _shards(case: Case) -> Layout | None:
     code = shards_code(case)
     if code is None:
         return None
-    shards = shard_count(case)
     return Layout(
         title="Pack the files into tar shards",
         why="They are read in order from a network: tar shards are read as one stream each.",
@@ -82,21 +78,17 @@ def _shards(case: Case) -> Layout | None:
         caveat="Shards are read from end to end: shuffling is of shards and within a buffer only, "
         "the number of batches of an epoch may differ by one a worker, and len(loader) is not "
         f"known. {_TRY}",
-        evidence={"shards": count(shards, "(four or more for each worker and rank)")},
+        evidence={"shards": count(shard_count(case), "(four or more for each worker and rank)")},
     )
 
 
-def _stored(case: Case, storage: StorageSummary | None) -> Layout | None:
+def _stored(case: Case, storage: StorageSummary) -> Layout | None:
     """A memory-mapped array: where decoded samples take little more than the files, and memory
     holds them."""
-    form, nbytes = stored_form(case), decoded_bytes(case)
-    if isinstance(form, str) or storage is None or nbytes is None or not storage.dataset_bytes:
+    form, files, memory = stored_form(case), storage.dataset_bytes, storage.memory_bytes
+    if form is None or not files or memory is None:
         return None
-    if (
-        nbytes > MOST_GROWTH * storage.dataset_bytes
-        or storage.memory_bytes is None
-        or nbytes > storage.memory_bytes
-    ):
+    if form.nbytes > min(MOST_GROWTH * files, memory):
         return None
     return Layout(
         title="Store the samples as one memory-mapped array",
@@ -104,6 +96,6 @@ def _stored(case: Case, storage: StorageSummary | None) -> Layout | None:
         "map, decoded already.",
         code=form.code,
         caveat=f"Every epoch then sees the same values. {_TRY}",
-        evidence={"the arrays take": size(nbytes), "the files take": size(storage.dataset_bytes)},
+        evidence={"the arrays take": size(form.nbytes), "the files take": size(files)},
         decoded=True,
     )

@@ -35,6 +35,5 @@ def packed_code(case: Case) -> str | None:
                 "open file",
                 f"# self.{name}[index] instead",
             ]
-    opens = first.opens_packed() if first.stands_in else []
-    lines += [*opens, "", loader_code(case, dataset=Source("packed")), ""]
+    lines += [*first.opens_packed(), "", loader_code(case, dataset=Source("packed")), ""]
     return code_from("packed", then="\n".join(lines))

@@ -217,22 +217,23 @@ def _held_or_why_not(
     in the way."""
     name = dataset_class(case, "the data set")
     try:
-        kept = held_form(case)
+        code, nbytes = held_form(case)
     except NotArrays as other:
         return Unmeasured(
             f"a sample of {name} takes only {us(sample_us)}, so fetching whole batches would pay, "
             f"but no code could be written: {reason}, and {other}. Write a __getitem__ that takes "
             "a tensor of indices, with batch_size=None"
         )
-    low, high = _look_up_us(case, kept.leaves)
-    cost = (low + kept.leaves * HELD_LEAF_US[0], high + kept.leaves * HELD_LEAF_US[1])
+    leaves = len(case.inspection.leaves)
+    low, high = _look_up_us(case, leaves)
+    cost = (low + leaves * HELD_LEAF_US[0], high + leaves * HELD_LEAF_US[1])
     left = _at_once(case, cost)
-    return case.change(code=kept.code, batch_size=None, num_workers=0, **left).advise(
+    return case.change(code=code, batch_size=None, num_workers=0, **left).advise(
         "Make all samples once, then fetch whole batches",
         f"A sample of {name} takes only {us(sample_us)}, but is asked for one by one in every "
-        f"epoch. All {count(case.dataset_len or 0)} take {size(kept.nbytes)}: kept as tensors, a "
+        f"epoch. All {count(case.dataset_len or 0)} take {size(nbytes)}: kept as tensors, a "
         f"batch is one lookup. (Its __getitem__ could not be turned into one: {reason}.)",
-        {**evidence, "memory to keep them": size(kept.nbytes), **_estimated(cost)},
+        {**evidence, "memory to keep them": size(nbytes), **_estimated(cost)},
         caveat="Every epoch then sees the same values: not if samples change from epoch to epoch.",
     )
 

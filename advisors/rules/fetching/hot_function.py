@@ -432,7 +432,7 @@ def _whole_samples(case: Case) -> StoredForm | None:
     """Code that stores whole samples, and runs as it is pasted: if they stay the same and memory
     holds them."""
     form, free = stored_form(case), case.system.mem_available_min_bytes
-    return None if isinstance(form, str) or form.nbytes > (free or 0) else form
+    return form if form is not None and form.nbytes <= (free or 0) else None
 
 
 def _from(place: str | None) -> str:

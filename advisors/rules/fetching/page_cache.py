@@ -31,7 +31,7 @@ from ...case.advice import Outcomes, Unmeasured
 from ...case.case import Case
 from ...case.fetching import MAIN_PART, core_wait_share, fetch_idle_share, fetch_share
 from ...schema.evidence import Evidence, percent, size, us
-from ...storage.disk_reads import loader_reads, whole_epochs
+from ...storage.disk_reads import reads_of, whole_epochs
 from ...storage.files import length_of
 
 EFFORT = "a conversion"
@@ -69,7 +69,7 @@ def examine(case: Case) -> Outcomes:
     if len(whole) < 2:
         why, evidence, again = _first(case)
     elif case.host is not None and case.host.process.measured("read_disk_bytes"):
-        reads = (loader_reads(case, begin, end) for _, begin, end in whole)
+        reads = (reads_of(case.host, case.loader, begin, end) for _, begin, end in whole)
         why, evidence, again = _epochs([(read and read.disk_bytes) or 0.0 for read in reads])
     else:
         yield Unmeasured(

@@ -66,10 +66,7 @@ def examine(case: Case) -> Outcomes:
         return
     wrong = next(findings(case, storage), None) if storage is not None else None
     if wrong is not None:
-        change = case.change(code=wrong.code, fetch=wrong.left)
-        yield change.advise(
-            wrong.title, wrong.why, wrong.evidence, caveat=wrong.caveat, effort=wrong.effort
-        )
+        yield wrong
     elif not _many_files(case, storage):
         return
     elif storage is not None and storage.reading_share is not None and storage.samples:

@@ -266,7 +266,7 @@ def test_stored_samples_are_the_samples(tmp_path: Path, workers: int) -> None:
         np.savez_compressed(path, x=np.full((3, 2), n, np.float32), y=n)
     dataset = Archives(paths)
     form = stored_form(stored_case(tmp_path, plain(dataset, num_workers=workers)))
-    assert not isinstance(form, str)
+    assert form is not None
 
     assert form.nbytes == COUNT * (3 * 2 * 4 + 8)
     assert same_batches(plain(dataset), pasted(form.code, dataset))
@@ -282,7 +282,7 @@ def test_samples_that_may_change_are_not_stored(tmp_path: Path, pictures: list[s
 
     form = stored_form(stored_case(tmp_path, plain(Transformed(pictures, jittered))))
 
-    assert isinstance(form, str) and "change" in form
+    assert form is None
 
 
 def test_shards_give_all_samples_once(tmp_path: Path, pictures: list[str]) -> None:
@@ -565,7 +565,7 @@ def test_samples_that_do_change_are_not_stored(tmp_path: Path) -> None:
             return torch.tensor([index, self.asked[0]])
 
     form = stored_form(stored_case(tmp_path, plain(Counting(COUNT))))
-    assert not isinstance(form, str)
+    assert form is not None
 
     with pytest.raises(ValueError, match="sample 0 is another at each access"):
         pasted(form.code, Counting(COUNT))
@@ -574,7 +574,7 @@ def test_samples_that_do_change_are_not_stored(tmp_path: Path) -> None:
 def test_axes_may_change_places(tmp_path: Path, pictures: list[str]) -> None:
     form = stored_form(stored_case(tmp_path, plain(Planes(pictures))))
 
-    assert not isinstance(form, str), form
+    assert form is not None
     assert same_batches(plain(Planes(pictures)), pasted(form.code, Planes(pictures)))
 
 
