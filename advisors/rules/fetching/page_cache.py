@@ -138,12 +138,12 @@ def _first(case: Case) -> Judged:
 
 def _figures(case: Case, idle: float) -> Evidence:
     storage = case.report.storage
-    memory = storage.memory_bytes if storage is not None else None
+    whole, memory = (storage.dataset_bytes, storage.memory_bytes) if storage else (None, None)
     limit = case.system.cgroup_mem_limit_bytes or case.system.mem_total_bytes
     return {
         "fetch a batch": us(case.mean_us("fetch")),
         "fetching waits": percent(idle),
-        "the data set, about": size(storage.dataset_bytes if storage is not None else None),
+        "the data set, about": size(whole),
         "memory for the page cache": size(memory),
         "memory": size(limit) if memory is None else None,
     }

@@ -72,8 +72,9 @@ def examine(case: Case) -> Outcomes:
     elif storage is not None and storage.reading_share is not None and storage.samples:
         yield _by_shares(case, storage, storage.reading_share)
     else:
-        reasons = storage.reasons if storage is not None else {}
-        why = reasons.get("reading_share", "nothing of it was recorded")
+        why = (storage.reasons if storage else {}).get(
+            "reading_share", "nothing of it was recorded"
+        )
         yield Unmeasured(f"how much of fetching is reading its files is not known: {why}")
 
 
@@ -132,8 +133,7 @@ def _by_shares(case: Case, storage: StorageSummary, reading: float) -> Advice:
 def _evidence(case: Case, storage: StorageSummary) -> Evidence:
     other, wait_us = storage.other_share or 0.0, storage.wait_us_per_open or 0.0
     disk, read = storage.disk_bytes_per_sample, storage.read_bytes_per_sample
-    kind = next(iter(storage.kinds), None)
-    mount = next(iter(storage.mounts), None)
+    kind, mount = next(iter(storage.kinds), None), next(iter(storage.mounts), None)
     return {
         "fetch a batch": us(case.mean_us("fetch")),
         "reading": percent(storage.reading_share),

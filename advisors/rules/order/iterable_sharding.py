@@ -130,10 +130,9 @@ def _alike(case: Case) -> list[int]:
     """By epoch that can be compared: how many workers have the same first batches."""
     batches = case.loader.batches
     rows = np.flatnonzero((batches["digest"] >= 0) & (batches["worker"] >= 0))
-    rows = rows[np.argsort(batches["task"][rows], kind="stable")]
     digests: dict[tuple[int, int], list[int]] = defaultdict(list)
-    columns = (batches[name][rows].tolist() for name in ("epoch", "worker", "digest"))
-    for epoch, worker, digest in zip(*columns, strict=True):
+    columns = (batches[name][rows].tolist() for name in ("task", "epoch", "worker", "digest"))
+    for _, epoch, worker, digest in sorted(zip(*columns, strict=True)):
         digests[epoch, worker].append(digest)
     counts: dict[int, Counter[tuple[int, ...]]] = defaultdict(Counter)
     for (epoch, _), own in digests.items():
