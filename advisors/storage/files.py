@@ -50,7 +50,7 @@ def is_stored(loader: LoaderRun) -> bool:
 def length_of(loader: LoaderRun) -> int | None:
     """The number of samples of the data set, if it is known."""
     length = loader.config.get("dataset_len")
-    if isinstance(length, int) and not isinstance(length, bool) and length > 0:
+    if isinstance(length, int) and length > 0:
         return length
     part = loader.inspection.dataset
     return part.length if part is not None and part.length else None

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
@@ -68,13 +67,15 @@ def storage_of(
             _NO_SAMPLER if system is None else "how much memory there is was not sampled"
         )
     idle = core_wait_ratio(run, process, loader, in_main=not loader.num_workers)
+    reading = decoding = other = waited_us = None
     split = _split(loader, stages, read, mounts, idle, wait_kinds(run, process, loader))
     if isinstance(split, str):
         reasons |= dict.fromkeys(("reading_share", "decoding_share", "other_share"), split)
-        split = _Split()
+    else:
+        reading, decoding, other, waited_us = split
     opens, waited = read["opens"], None
-    if split.waited_us is not None and opens:
-        waited = split.waited_us / opens
+    if waited_us is not None and opens:
+        waited = waited_us / opens
     elif opens == 0:
         reasons["wait_us_per_open"] = _NO_OPEN
     else:
@@ -96,9 +97,9 @@ def storage_of(
         epochs=_epochs(loader, system),
         dataset_bytes=whole,
         memory_bytes=memory,
-        reading_share=split.reading,
-        decoding_share=split.decoding,
-        other_share=split.other,
+        reading_share=reading,
+        decoding_share=decoding,
+        other_share=other,
         reasons=reasons,
     )
 
@@ -117,12 +118,9 @@ def _per_sample(
     looks, samples = loader.looks, total(loader, "samples")
     counted = ("read_bytes", "disk_bytes", "read_calls", "major_faults")
     found = {name: _a_sample(looks, name) for name in counted}
-    sampled = reads_of(system, loader) if samples else None
-    if sampled is not None:
-        for name in ("read_bytes", "disk_bytes"):
-            count = getattr(sampled, name)
-            if found[name] is None and count is not None:
-                found[name] = count / samples
+    for name, count in reads_of(system, loader).items() if samples else ():
+        if found[name] is None:
+            found[name] = count / samples
     seen = looks.samples > 0 and (looks.opens > 0 or "opens" not in looks.reasons)
     found["opens"] = looks.opens / looks.samples if seen else None
     found["fetch_us"] = _sample_us(loader, samples)
@@ -137,15 +135,6 @@ def _per_sample(
     return found
 
 
-class _Split(NamedTuple):
-    """Shares of fetch; `waited_us` is what reading a sample waits."""
-
-    reading: float | None = None
-    decoding: float | None = None
-    other: float | None = None
-    waited_us: float | None = None
-
-
 def _split(
     loader: LoaderRun,
     stages: Mapping[str, Stage],
@@ -153,8 +142,9 @@ def _split(
     mounts: tuple[Mount, ...],
     core_wait: float | None,
     kinds: WaitKinds | None,
-) -> _Split | str:
-    """The three shares of fetch, or why they are not known."""
+) -> tuple[float, float, float, float] | str:
+    """The three shares of fetch, and what reading a sample waits in µs; or why they are not
+    known."""
     fetch, fetch_us = stages.get("fetch"), read["fetch_us"]
     if fetch is None or not fetch.count or fetch_us is None:
         return "fetching was not timed"
@@ -180,7 +170,7 @@ def _split(
     waited = (waiting_besides_core(1 - cpu, core_wait) or 0.0) * reading_part
     reading = min(1.0, waited + copying)
     decoding = min(1.0 - reading, cpu - copying)
-    return _Split(reading, decoding, max(0.0, 1.0 - reading - decoding), waited * fetch_us)
+    return reading, decoding, max(0.0, 1.0 - reading - decoding), waited * fetch_us
 
 
 def _sample_us(loader: LoaderRun, samples: float) -> float | None:
@@ -223,9 +213,9 @@ def _epochs(loader: LoaderRun, system: SystemRun | None) -> tuple[EpochReads, ..
     for number, begin, end in whole_epochs(loader)[:16]:
         count = int(samples[(numbers == number) & (samples > 0)].sum())
         reads = reads_of(system, loader, begin, end)
-        if count and reads is not None:
-            disk = reads.disk_bytes / count if reads.disk_bytes is not None else None
-            found.append(EpochReads(number, count, reads.read_bytes / count, disk, None))
+        if count and reads:
+            disk = reads["disk_bytes"] / count if "disk_bytes" in reads else None
+            found.append(EpochReads(number, count, reads["read_bytes"] / count, disk, None))
     return tuple(found)
 
 

@@ -76,7 +76,7 @@ def _reopened(case: Case, storage: StorageSummary) -> Advice | None:
     sample_us, opens = sample_time_us(case), storage.opens_per_sample or 0.0
     counted = few_files(case.loader) and opens >= LEAST_OPENS
     openers = (opener_of(part, surely=not counted) for part in case.inspection.parts)
-    opener = next((each for each in openers if each is not None), None)
+    opener = next(filter(None, openers), None)
     kind = opener.kind if opener is not None else "file"
     if kind == "file" and counted:
         kind = SUFFIXES.get(main_suffix(case.loader.looks) or "", kind)
@@ -86,13 +86,11 @@ def _reopened(case: Case, storage: StorageSummary) -> Advice | None:
         return None
     container = _CONTAINERS[kind]
     evidence: Evidence = {
-        "opened for each sample": f"{opener.text if opener else ''}, seen in the source"
+        "opened a sample": figure(opens, "files"),
+        "of them opened before": percent(storage.reopened_share or 0.0),
     }
-    if counted:
-        evidence = {
-            "opened a sample": figure(opens, "files"),
-            "of them opened before": percent(storage.reopened_share or 0.0),
-        }
+    if opener is not None and not counted:
+        evidence = {"opened for each sample": f"{opener.text}, seen in the source"}
     of_kind = sum(each.kind == kind for each in storage.containers)
     entries = (length_of(case.loader) or 1) / max(1, of_kind) if container.an_entry else 1.0
     low, high = (each * entries for each in container.open_us)
@@ -100,8 +98,7 @@ def _reopened(case: Case, storage: StorageSummary) -> Advice | None:
     best, worst = max(0.02, 1 - high / busy_us), max(0.1, 1 - low / busy_us)
     seen = _library_share(case, container.library)
     if kind == "tar":  # all that it does except for reading one entry is opening
-        in_tarfile = percent(seen) if seen is not None else "not sampled"
-        evidence = {**evidence, "in tarfile": in_tarfile}
+        evidence = {**evidence, "in tarfile": percent(seen) or "not sampled"}
         best = 0.02 if seen is None else max(0.02, 1 - 1.2 * seen)
         worst = worst if seen is None else max(0.05, 1 - 0.8 * seen)
     elif seen is not None:
@@ -223,7 +220,7 @@ def _row_groups(case: Case, storage: StorageSummary) -> Advice | None:
 
 def _readahead(case: Case, storage: StorageSummary) -> Advice | None:
     """docs/causes.md, "LMDB read-ahead". Where reading ahead is of use, it is left alone."""
-    files = [c.bytes or 0 for c in storage.containers if c.kind == "lmdb"]
+    files = [each.bytes or 0 for each in storage.containers if each.kind == "lmdb"]
     length, disk = length_of(case.loader), storage.disk_bytes_per_sample
     remote = any(mount.kind in ("network", "fuse") for mount in storage.mounts)
     if not files or not length or disk is None or remote:

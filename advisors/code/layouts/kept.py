@@ -62,8 +62,7 @@ def opener_of(part: Part | None, surely: bool = True) -> Opener | None:
     """What `__getitem__`, or a function of its own that it calls, opens for each sample: a path
     that does not depend on the index, under no `if` (unless not `surely`). None if there is
     nothing, or if the source is not known."""
-    first = Method(part.getitem) if part is not None else None
-    if part is None or first is None or len(first.arguments) != 1:
+    if part is None or len(Method(part.getitem).arguments) != 1:
         return None
     try:
         methods = linked((part.getitem, *part.helpers))
@@ -97,8 +96,8 @@ def _opened(
             held = _names_of(method, call)
             yield Opener(module, function, kind, (module or function) in imported, held)
     for call in calls:
-        other = own.get(own_function(call))
-        for found in _opened(other, own, surely, seen) if other is not None else ():
+        called = own.get(own_function(call), method)  # a method that is seen already opens nothing
+        for found in _opened(called, own, surely, seen):
             yield replace(found, local=True, names=_names_of(method, call) or found.names)
 
 

@@ -73,7 +73,9 @@ def examine(case: Case) -> Outcomes:
         "hand-over": case.median_us("pack", "unpack") or 0.0,
     }
     grows = fetch
-    if not _torchs(case, "sampler") or not _torchs(case, "batch_sampler"):
+    samplers = (case.config.get(name) or "torch." for name in ("sampler", "batch_sampler"))
+    # torch's own take next to nothing for a sample.
+    if not all(str(each).startswith("torch.") for each in samplers):
         grows += parts.pop("drawing indices")
     for name, per_byte in (("collate", COLLATED_US), ("hand-over", HANDED_US)):
         copied = min(parts[name], (case.report.bytes_per_batch or 0.0) * per_byte)
@@ -104,11 +106,6 @@ def examine(case: Case) -> Outcomes:
         caveat="This changes training: scale the learning rate, and check that the loss still "
         "falls as it did.",
     )
-
-
-def _torchs(case: Case, name: str) -> bool:
-    """Whether this sampler is torch's own, which takes next to nothing for a sample."""
-    return str(case.config.get(name) or "torch.").startswith("torch.")
 
 
 def _in_samples(case: Case, fetch_us: float, times: int) -> Range:

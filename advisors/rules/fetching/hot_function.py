@@ -318,23 +318,26 @@ def _known(
     if stage is not None:
         takes, caveat = f"takes {percent(hot.share)} of fetch{_from(hot.place)}", kind.caveat
         part = _sampled(stage, Range(hot.low, hot.share, hot.high))
-    evidence: Evidence = {
-        "fetch a sample": us(sample_us),
-        "share of waiting": percent(fetch_share(case)),
-        **part,
-        "function": hot.function and f"{hot.function}, {us(hot.share * sample_us)} per sample",
-        "called from": f"line {hot.place}" if hot.place is not None else None,
-        **_stored(form),
-    }
-    why = f"{_capital(kind.name)} {takes}. {kind.why}{also}"
-    return change.advise(kind.title, why, evidence, caveat=caveat, effort=kind.effort)
+    return change.advise(
+        kind.title,
+        f"{_capital(kind.name)} {takes}. {kind.why}{also}",
+        {
+            "fetch a sample": us(sample_us),
+            "share of waiting": percent(fetch_share(case)),
+            **part,
+            "function": hot.function and f"{hot.function}, {us(hot.share * sample_us)} per sample",
+            "called from": f"line {hot.place}" if hot.place is not None else None,
+            **_stored(form),
+        },
+        caveat=caveat,
+        effort=kind.effort,
+    )
 
 
 def _standing_out(stage: CodeStage, other: Unknown | None) -> Part | None:
     """The line or function that takes most of fetch, if that is much."""
     if other is not None and other.share >= STANDS_OUT:
-        part = _line_of(stage, other)
-        return part._replace(text=part.text or other.name)
+        return _line_of(stage, other)
     texts = {(each.text or "").strip() for each in stage.lines} - {""}
     lines = (each for each in parts_of(stage) if each.text in texts)
     most = max(lines, key=lambda each: each.share.mid, default=None)
@@ -358,7 +361,7 @@ def _of_line(case: Case, stage: CodeStage, part: Part, sample_us: float) -> Advi
 
 
 def _line_of(stage: CodeStage, other: Unknown) -> Part:
-    part = Part(None, other.place, None, Range(other.low, other.share, other.high))
+    part = Part(other.name, other.place, None, Range(other.low, other.share, other.high))
     lines = {each.place: each for each in parts_of(stage)}
     if not other.own and other.place in lines:
         return lines[other.place]._replace(call=other.name)

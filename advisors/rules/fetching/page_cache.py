@@ -70,7 +70,7 @@ def examine(case: Case) -> Outcomes:
         why, evidence, again = _first(case)
     elif case.host is not None and case.host.process.measured("read_disk_bytes"):
         reads = (reads_of(case.host, case.loader, begin, end) for _, begin, end in whole)
-        why, evidence, again = _epochs([(read and read.disk_bytes) or 0.0 for read in reads])
+        why, evidence, again = _epochs([each.get("disk_bytes", 0.0) for each in reads])
     else:
         yield Unmeasured(
             f"fetching waits {percent(idle)} of its time, but what it reads from the disk was "
