@@ -27,21 +27,12 @@ def case(
     num_workers: int = 0,
     **columns: Any,
 ) -> Case:
-    rows, epochs = rows_of(
-        wait_ms=(fetch_us + collate_us + 10) / 1e3,
-        compute_ms=compute_ms,
-        index_ns=8 * US,
-        fetch_ns=round(fetch_us * US),
-        collate_ns=round(collate_us * US),
-        **columns,
-    )
-    config = {"batch_size": size, "num_workers": num_workers}
-    facts: Any = {
-        "config": config,
-        "process": process,
-        "whatif": FakeWhatIf(Range(0.15, 0.25, 0.4)),
-    }
-    return case_of(tmp_path, rows, epochs=epochs, **facts)
+    made = {"fetch_ns": round(fetch_us * US), "collate_ns": round(collate_us * US), **columns}
+    wait_ms = (fetch_us + collate_us + 10) / 1e3
+    rows, epochs = rows_of(wait_ms=wait_ms, compute_ms=compute_ms, index_ns=8 * US, **made)
+    facts: Any = {"config": {"batch_size": size, "num_workers": num_workers}, "process": process}
+    whatif = FakeWhatIf(Range(0.15, 0.25, 0.4))
+    return case_of(tmp_path, rows, epochs=epochs, whatif=whatif, **facts)
 
 
 def test_the_factor_is_in_samples_a_second(tmp_path: Path) -> None:

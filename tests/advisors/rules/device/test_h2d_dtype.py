@@ -35,29 +35,17 @@ def case(
     **columns: Any,
 ) -> Case:
     if workers:
-        columns = {
-            "t_fetch_ns": lambda n, t, w: t - 10 * US,
-            "pack_ns": round(move_us * US),
-            "unpack_ns": round(move_us * US / 2),
-            "queued_ns": 0,
-            "worker": 0,
-            "worker_pid": 4001,
-            **columns,
-        }
+        moved = {"pack_ns": round(move_us * US), "unpack_ns": round(move_us * US / 2)}
+        worker = {"t_fetch_ns": lambda n, t, w: t - 10 * US, "worker": 0, "worker_pid": 4001}
+        columns = {**moved, **worker, "queued_ns": 0, **columns}
     rows, epochs = rows_of(wait_ms=3.0, compute_ms=3.0, fetch_ns=1000 * US, **columns)
-    return case_of(
-        tmp_path,
-        rows,
-        epochs=epochs,
-        config={"num_workers": workers, **(config or {})},
-        process={"device": device},
-        inspection={
-            "structure": "list",
-            "leaves": [pictures, LABELS],
-            "dataset": {"type": "train.Faces", "name": "Faces", "getitem": list(getitem)},
-        },
-        whatif=FakeWhatIf(),
-    )
+    dataset = {"type": "train.Faces", "name": "Faces", "getitem": list(getitem)}
+    facts: Any = {
+        "config": {"num_workers": workers, **(config or {})},
+        "process": {"device": device},
+        "inspection": {"structure": "list", "leaves": [pictures, LABELS], "dataset": dataset},
+    }
+    return case_of(tmp_path, rows, epochs=epochs, whatif=FakeWhatIf(), **facts)
 
 
 def test_pictures_are_sent_as_bytes(tmp_path: Path) -> None:

@@ -25,24 +25,14 @@ MS = 1_000_000
 
 
 def device_case(
-    path: Path,
-    pin: bool = False,
-    wait_ms: float = 5.0,
-    device: str | None = "cuda:0",
-    **columns: Any,
+    path: Path, pin: bool = False, device: str | None = "cuda:0", **columns: Any
 ) -> Case:
     size = 38_000_000
     copies = {"h2d_ns": 2 * MS, "h2d_bytes": size, "h2d_copies": 2, "h2d_pinned": 0}
-    rows = worker_loop(
-        100, wait_ms=wait_ms, compute_ms=10.0, **{"bytes": size, **copies, **columns}
-    )
-    return case_of(
-        path,
-        rows,
-        whatif=FakeWhatIf(1.2),
-        process={"device": device},
-        config=workers_config(2, pin_memory=pin),
-    )
+    told = {"bytes": size, **copies, **columns}
+    rows = worker_loop(100, wait_ms=5.0, compute_ms=10.0, **told)
+    facts: Any = {"process": {"device": device}, "config": workers_config(2, pin_memory=pin)}
+    return case_of(path, rows, whatif=FakeWhatIf(1.2), **facts)
 
 
 def test_on_for_pageable_copies(tmp_path: Path) -> None:

@@ -74,28 +74,16 @@ def case(
     """A loader over `dataset` whose batches of 100 take `sample_us` a sample."""
     loader = DataLoader(dataset or Points(), **{"batch_size": 100, "shuffle": True, **options})
     fetch, collate = round(sample_us * 100 * US), round(collate_us * US)
-    rows, epochs = rows_of(
-        wait_ms=(fetch + collate) / 1e6 + 0.03,
-        compute_ms=compute_ms,
-        index_ns=20 * US,
-        fetch_ns=fetch,
-        collate_ns=collate,
-        samples=100,
-        bytes=2800,
-        fetch_cpu_ns=round(fetch * (1 - idle)),
-        collate_cpu_ns=collate,
-        **(columns or {}),
-    )
+    told = {"fetch_ns": fetch, "fetch_cpu_ns": round(fetch * (1 - idle)), "index_ns": 20 * US}
+    told |= {"collate_ns": collate, "collate_cpu_ns": collate, "samples": 100, "bytes": 2800}
+    wait_ms = (fetch + collate) / 1e6 + 0.03
+    rows, epochs = rows_of(wait_ms=wait_ms, compute_ms=compute_ms, **told, **(columns or {}))
     leaf = {"kind": "tensor", "dtype": "float32", "shape": [100]}
-    return case_of(
-        tmp_path,
-        rows,
-        epochs=epochs,
-        loader=loader,
-        whatif=whatif,
-        config={"dataset_len": 6000 if whatif is None else None},
-        inspection={"structure": "list", "leaves": [{"path": f"[{n}]", **leaf} for n in (0, 1)]},
-    )
+    facts: Any = {
+        "config": {"dataset_len": 6000 if whatif is None else None},
+        "inspection": {"structure": "list", "leaves": [{"path": f"[{n}]", **leaf} for n in (0, 1)]},
+    }
+    return case_of(tmp_path, rows, epochs=epochs, loader=loader, whatif=whatif, **facts)
 
 
 @pytest.mark.parametrize(

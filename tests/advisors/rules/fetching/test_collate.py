@@ -39,12 +39,8 @@ def join(*body: str) -> list[str]:
 
 
 FROM_LIST = join("xs = [x for x, _ in samples]", "return torch.tensor(xs)")
-OUT = (
-    "out = torch.zeros(8, 9)",
-    "for i, s in enumerate(samples):",
-    "    for j, v in enumerate(s):",
-)
-LOOP = join(*OUT, "        out[i, j] = v", "return out")
+LOOPS = ("for i, s in enumerate(samples):", "    for j, v in enumerate(s):")
+LOOP = join("out = torch.zeros(8, 9)", *LOOPS, "        out[i, j] = v", "return out")
 PADS = join("return pad_sequence(samples, batch_first=True)")
 PLAIN = join("return torch.stack(samples)")
 FUSED = "x = ((x / 255 - 0.5) / 0.25).clamp(-2, 2) * 1.5"
@@ -62,16 +58,10 @@ def slow_case(
         rows = worker_loop(100, wait_ms=9.0, compute_ms=1.0, fetch_ms=4.0, collate_ms=collate_ms)
     else:
         rows = main_loop(100, fetch=4.0, collate=collate_ms)
-    return case_of(
-        path,
-        rows,
-        whatif=FakeWhatIf(1.8),
-        config={**workers_config(workers), "collate_fn": "train.join"},
-        inspection={
-            "collate": {"type": "train.join", "name": "join", "call": source},
-            "leaves": list(leaves),
-        },
-    )
+    collate = {"type": "train.join", "name": "join", "call": source}
+    facts: Any = {"config": {**workers_config(workers), "collate_fn": "train.join"}}
+    facts["inspection"] = {"collate": collate, "leaves": list(leaves)}
+    return case_of(path, rows, whatif=FakeWhatIf(1.8), **facts)
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -194,13 +194,8 @@ def with_texts(made: Case, texts: dict[int, str | None]) -> Case:
 
 def test_helpers_of_a_call_are_a_part_of_it_but_own_functions_are_not(tmp_path: Path) -> None:
     helper, own = "errstate.inner site/numpy/_core/_ufunc_config.py:511", f"mixed {OWN}:7"
-    made = seen(
-        case(tmp_path),
-        (GETITEM, 50),
-        (f"{GETITEM} > {helper}", 20),
-        (f"{GETITEM} > {own}", 30),
-        text="default_rng(index)",
-    )
+    stacks = (GETITEM, 50), (f"{GETITEM} > {helper}", 20), (f"{GETITEM} > {own}", 30)
+    made = seen(case(tmp_path), *stacks, text="default_rng(index)")
     # The text of every own line is the same here, but only one of them is called from line 41.
     assert "70 % of fetch" in advice(NAME, with_texts(made, {7: None})).why
 
@@ -242,14 +237,10 @@ class Chained(Tensors):
     ("calls", "low", "high"), [("V", 0.04, 0.12), ("min(max(V, 1.0), 2.0)", 0.14, 0.42)]
 )
 def test_the_loop_over_a_list_is_left(calls: str, low: float, high: float) -> None:
-    source = (
-        "def __getitem__(self, index):",
-        "    row = self.values[index]",
-        "    return [Y for x in row]",
-    )
     values = Attribute("values", "tensor", "torch.Tensor", shape=(600, 100), dtype="torch.float32")
-    text = tuple(line.replace("Y", calls.replace("V", "float(x)")) for line in source)
-    part = Part("Data", "Data", getitem=text, attributes=(values,))
+    head = ("def __getitem__(self, index):", "    row = self.values[index]")
+    made = f"    return [{calls.replace('V', 'float(x)')} for x in row]"
+    part = Part("Data", "Data", getitem=(*head, made), attributes=(values,))
     found = element_reads(part)
     assert found is not None and found.left_us == pytest.approx((100 * low, 100 * high))
 
@@ -350,9 +341,8 @@ def test_an_object_of_a_manager_is_asked_for_by_another_process(tmp_path: Path) 
 def test_an_own_function_is_named_with_its_hottest_line_and_a_bound(tmp_path: Path) -> None:
     whatif = FakeWhatIf()
     inner = f"{GETITEM} > smoothed {OWN}"
-    made = seen(
-        case(tmp_path, whatif=whatif), (f"{inner}:12", 30), (f"{inner}:13", 65), (GETITEM, 5)
-    )
+    stacks = (f"{inner}:12", 30), (f"{inner}:13", 65), (GETITEM, 5)
+    made = seen(case(tmp_path, whatif=whatif), *stacks)
     reason = named(made)
     assert "`smoothed` (patches.py:13) takes 95 % of fetch." in reason
     assert "×2.0 as fast" in reason
@@ -521,9 +511,8 @@ class Triplets(Plain):
 
 def test_lines_of_one_shape_count_together(tmp_path: Path) -> None:
     own = f"Triplets.__getitem__ {OWN}"
-    made = seen(
-        case(tmp_path, Triplets(), 40.0), (f"{own}:41", 50), (f"{own}:42", 39), (f"{own}:43", 11)
-    )
+    stacks = (f"{own}:41", 50), (f"{own}:42", 39), (f"{own}:43", 11)
+    made = seen(case(tmp_path, Triplets(), 40.0), *stacks)
     source = inspect.getsource(Triplets.__getitem__).splitlines()[1:]
     texts: dict[int, str | None] = dict(enumerate(map(str.strip, source), 41))
     found = advice(NAME, with_texts(made, texts))

@@ -28,16 +28,10 @@ def growing(
     workers: int = 2,
     **host: Any,
 ) -> Case:
-    inspection = {
-        "dataset": {"type": "train.Files", "name": "Files", "attributes": list(attributes)}
-    }
-    return case_of(
-        path,
-        worker_loop(100),
-        config=workers_config(workers),
-        inspection=inspection,
-        system=host_samples(seconds=seconds, uss=uss, **host),
-    )
+    held = {"type": "train.Files", "name": "Files", "attributes": list(attributes)}
+    facts: Any = {"config": workers_config(workers), "inspection": {"dataset": held}}
+    system = host_samples(seconds=seconds, uss=uss, **host)
+    return case_of(path, worker_loop(100), system=system, **facts)
 
 
 def test_fires_for_a_clear_slope(tmp_path: Path) -> None:

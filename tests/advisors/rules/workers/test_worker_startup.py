@@ -44,14 +44,9 @@ def started(
 ) -> Case:
     rows = worker_loop(batches, wait_ms=5.0)
     part = dataset or {"type": "train.Rows", "name": "Rows", "attributes": attributes}
-    return case_of(
-        path,
-        rows,
-        whatif=FakeWhatIf(1.6),
-        config=workers_config(2, start_method=method),
-        epochs=[epoch_row(rows, startup_ms=start_ms, num_workers=2)],
-        inspection={"dataset": part},
-    )
+    epochs = [epoch_row(rows, startup_ms=start_ms, num_workers=2)]
+    facts: Any = {"config": workers_config(2, start_method=method), "inspection": {"dataset": part}}
+    return case_of(path, rows, whatif=FakeWhatIf(1.6), epochs=epochs, **facts)
 
 
 def test_fires_for_a_heavy_data_set(tmp_path: Path) -> None:
