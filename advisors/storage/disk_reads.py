@@ -7,50 +7,36 @@ epoch are right within one sample.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 
 import numpy as np
 
 from ...profiler.store.run.run import LoaderRun, SystemRun
-from ..case.case import Case
 from ..stage_model.process_rows import process_rows
 
 
-@dataclass(frozen=True)
-class Reads:
-    """Bytes read by system calls, page cache included, and the part that came from storage (None
-    where that is not counted)."""
-
-    any_bytes: float
-    disk_bytes: float | None
-
-
-def loader_reads(case: Case, begin_ns: float = -inf, end_ns: float = inf) -> Reads | None:
-    """What was read between two times, by default in the whole run. None without a sampler or its
-    counters."""
-    return reads_of(case.host, case.loader, begin_ns, end_ns) if case.host is not None else None
-
-
 def reads_of(
-    system: SystemRun, loader: LoaderRun, begin_ns: float = -inf, end_ns: float = inf
-) -> Reads | None:
-    """The same from the samples of the loader's host."""
-    lane, workers, found = system.process, loader.num_workers, dict[str, float]()
+    system: SystemRun | None, loader: LoaderRun, begin_ns: float = -inf, end_ns: float = inf
+) -> dict[str, float]:
+    """Bytes read between two times, by default in the whole run: `read_bytes` by system calls, page
+    cache included, and `disk_bytes`, the part that came from storage. Each only where a sampler of
+    the loader's host counted it."""
+    found: dict[str, float] = {}
+    if system is None:
+        return found
+    lane, workers = system.process, loader.num_workers
     every = process_rows(lane, loader, loader, in_main=not workers)
-    for name in ("read_all_bytes", "read_disk_bytes"):
-        for rows in (each[lane[name][each] >= 0] for each in every):
+    for name, column in (("read_bytes", "read_all_bytes"), ("disk_bytes", "read_disk_bytes")):
+        for rows in (each[lane[column][each] >= 0] for each in every):
             if not len(rows):
                 continue
-            times, counted = lane["t_ns"][rows], lane[name][rows]
+            times, counted = lane["t_ns"][rows], lane[column][rows]
             # A training process may have read before its loader began; a worker has not.
             first = 0.0 if workers else float(counted[0])
             before = np.interp(begin_ns, times, counted, left=first)
             after = np.interp(end_ns, times, counted, left=before)
             found[name] = found.get(name, 0.0) + max(0.0, float(after - before))
-    if not found:
-        return None
-    return Reads(max(found.values()), found.get("read_disk_bytes"))
+    return {**found, "read_bytes": max(found.values())} if found else found
 
 
 def whole_epochs(loader: LoaderRun) -> list[tuple[int, int, int]]:

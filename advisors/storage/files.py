@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from ...profiler.store.inspection import Attribute, Part
+from ...profiler.store.inspection import Part
 from ...profiler.store.run.run import LoaderRun
 from ...profiler.store.sampled_fetches import SampledFetches
 from ..schema.report_model import Container
 
-# Kinds of `inspection.Attribute` → kinds of `Container`.
-_ATTRIBUTES = {
-    "memmap": "memmap",
-    "hdf5": "hdf5",
-    "lmdb": "lmdb",
-    "arrow": "arrow",
-    "hf": "arrow",
-    "zarr": "zarr",
-}
+# Kinds of attributes that are containers: those of `Container`, and "hf", which is "arrow".
+_HELD = ("memmap", "hdf5", "lmdb", "arrow", "hf", "zarr")
 # Libraries that open files without Python's `open`, by names in the source.
 _LIBRARIES = {"h5py": "hdf5", "sqlite3": "sqlite", "lmdb": "lmdb", "ParquetFile": "parquet"}
 # Files that hold many samples, by suffix.
@@ -50,21 +41,16 @@ SUFFIXES = {
 MANY = 4
 
 
-def attributes_of(loader: LoaderRun) -> Iterator[Attribute]:
-    """All attributes of the data set and of the sets it wraps."""
-    for part in loader.inspection.parts:
-        yield from part.attributes
-
-
 def is_stored(loader: LoaderRun) -> bool:
     """Whether its data set lists files or holds a container."""
-    return any(a.kind == "paths" or a.kind in _ATTRIBUTES for a in attributes_of(loader))
+    kinds = {each.kind for part in loader.inspection.parts for each in part.attributes}
+    return not kinds.isdisjoint(("paths", *_HELD))
 
 
 def length_of(loader: LoaderRun) -> int | None:
     """The number of samples of the data set, if it is known."""
     length = loader.config.get("dataset_len")
-    if isinstance(length, int) and not isinstance(length, bool) and length > 0:
+    if isinstance(length, int) and length > 0:
         return length
     part = loader.inspection.dataset
     return part.length if part is not None and part.length else None
@@ -87,9 +73,9 @@ def containers_of(loader: LoaderRun) -> tuple[Container, ...]:
     found = {c.path: Container(c.kind, c.path, c.bytes) for c in loader.looks.containers}
     kinds = {c.kind for c in found.values()}
     kinds |= {"memmap", "npy"} if kinds & {"memmap", "npy"} else set()
-    for attribute in attributes_of(loader):
-        kind = _ATTRIBUTES.get(attribute.kind)
-        if kind is not None and kind not in kinds:
+    for attribute in (each for part in loader.inspection.parts for each in part.attributes):
+        kind = "arrow" if attribute.kind == "hf" else attribute.kind
+        if attribute.kind in _HELD and kind not in kinds:
             path = f"dataset.{attribute.name}"
             found.setdefault(path, Container(kind, path, attribute.nbytes))
     if loader.looks.samples:  # else nothing shows that the library is used at all
@@ -97,13 +83,14 @@ def containers_of(loader: LoaderRun) -> tuple[Container, ...]:
         for part in loader.inspection.parts:
             for name, kind in _LIBRARIES.items():
                 if name in part.names and kind not in kinds:
-                    path = f"dataset.{_text_of(part) or name}"
+                    path = f"dataset.{text_of(part) or name}"
                     found.setdefault(path, Container(kind, path, None))
     return tuple(found.values())
 
 
-def _text_of(part: Part) -> str | None:
-    """The only attribute that holds a text, which is most likely the path."""
+def text_of(part: Part) -> str | None:
+    """The only attribute that holds a text its access methods use, which is most likely the
+    path."""
     texts = [a.name for a in part.attributes if a.kind == "text" and a.name in part.names]
     return texts[0] if len(texts) == 1 else None
 
@@ -111,10 +98,8 @@ def _text_of(part: Part) -> str | None:
 def main_suffix(looks: SampledFetches) -> str | None:
     """The suffix of more than half of the opens in lower case, "" for files without one; None if
     there is no such suffix."""
-    for suffix, totals in looks.suffixes.items():
-        if totals.opens * 2 > looks.opens > 0:
-            return suffix.lower()
-    return None
+    main = (name for name, totals in looks.suffixes.items() if totals.opens * 2 > looks.opens > 0)
+    return next(map(str.lower, main), None)
 
 
 def few_files(loader: LoaderRun) -> bool:
@@ -146,26 +131,18 @@ def dataset_bytes(loader: LoaderRun) -> tuple[float | None, str]:
         if not sized:
             return None, "the sizes of its files were not seen"
         mean = sum(t.bytes for t in looks.suffixes.values()) / sized
-        if few_files(loader):
-            count = float(listed(loader) or looks.distinct / max(1, loader.num_workers))
-        elif length is None and listed(loader) is None:
+        count: float | None = listed(loader)
+        if count is None and few_files(loader):
+            count = looks.distinct / max(1, loader.num_workers)
+        elif count is None and length is not None:
+            count = length * opens_a_sample
+        if count is None:
             return None, "its length is not known"
-        else:
-            count = float(listed(loader) or (length or 0) * opens_a_sample)
         in_files = mean * count
-        sizes = {
-            path: n for path, n in sizes.items() if not path.lower().endswith(_suffixes(looks))
-        }
+        ends = tuple(suffix.lower() for suffix in looks.suffixes if suffix)
+        sizes = {path: n for path, n in sizes.items() if not path.lower().endswith(ends)}
     known = [n for n in sizes.values() if n is not None]
-    if not in_files and not known:
-        return (
-            None,
-            "no file or container of it was seen"
-            if not sizes
-            else "the size of its container is not known",
-        )
-    return in_files + float(sum(known)), ""
-
-
-def _suffixes(looks: SampledFetches) -> tuple[str, ...]:
-    return tuple(suffix.lower() for suffix in looks.suffixes if suffix) or ("\0",)
+    if in_files or known:
+        return in_files + sum(known), ""
+    unknown = "the size of its container is not known"
+    return None, unknown if sizes else "no file or container of it was seen"

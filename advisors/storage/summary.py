@@ -10,8 +10,8 @@ time of fetch. Decoding is the rest of the CPU time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
@@ -34,53 +34,13 @@ READS = ("disk", "network", "fault")
 FROM_CACHE = 0.01
 
 _MOUNTS = {
-    "local": (
-        "ext2",
-        "ext3",
-        "ext4",
-        "xfs",
-        "btrfs",
-        "zfs",
-        "f2fs",
-        "bcachefs",
-        "apfs",
-        "hfs",
-        "ntfs",
-        "ntfs3",
-        "vfat",
-        "exfat",
-        "jfs",
-        "reiserfs",
-        "squashfs",
-        "erofs",
-        "iso9660",
-    ),
-    "overlay": ("overlay", "overlayfs", "aufs", "unionfs"),
-    "network": (
-        "nfs",
-        "nfs3",
-        "nfs4",
-        "cifs",
-        "smb",
-        "smb2",
-        "smb3",
-        "smbfs",
-        "lustre",
-        "gpfs",
-        "ceph",
-        "beegfs",
-        "9p",
-        "afs",
-        "orangefs",
-        "pvfs2",
-        "glusterfs",
-        "wekafs",
-        "virtiofs",
-        "gfs2",
-        "ocfs2",
-        "panfs",
-    ),
-    "memory": ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs"),
+    "local": "ext[234]|xfs|btrfs|zfs|f2fs|bcachefs|apfs|hfs|ntfs3?|vfat|exfat|jfs|reiserfs|squashfs"
+    "|erofs|iso9660",
+    "overlay": "overlay|overlayfs|aufs|unionfs",
+    "network": "nfs[34]?|cifs|smb[23]?|smbfs|lustre|gpfs|ceph|beegfs|9p|afs|orangefs|pvfs2"
+    "|glusterfs|wekafs|virtiofs|gfs2|ocfs2|panfs",
+    "fuse": r"fuse(blk)?(\..*)?",
+    "memory": "tmpfs|ramfs|devtmpfs|hugetlbfs",
 }
 _NO_SAMPLER = "the system sampler recorded nothing"
 _NO_LOOKS = "no batch was sampled in detail for it"
@@ -107,13 +67,15 @@ def storage_of(
             _NO_SAMPLER if system is None else "how much memory there is was not sampled"
         )
     idle = core_wait_ratio(run, process, loader, in_main=not loader.num_workers)
+    reading = decoding = other = waited_us = None
     split = _split(loader, stages, read, mounts, idle, wait_kinds(run, process, loader))
     if isinstance(split, str):
         reasons |= dict.fromkeys(("reading_share", "decoding_share", "other_share"), split)
-        split = _Split()
+    else:
+        reading, decoding, other, waited_us = split
     opens, waited = read["opens"], None
-    if split.waited is not None and opens and read["fetch_us"] is not None:
-        waited = split.waited * read["fetch_us"] / opens
+    if waited_us is not None and opens:
+        waited = waited_us / opens
     elif opens == 0:
         reasons["wait_us_per_open"] = _NO_OPEN
     else:
@@ -135,19 +97,17 @@ def storage_of(
         epochs=_epochs(loader, system),
         dataset_bytes=whole,
         memory_bytes=memory,
-        reading_share=split.reading,
-        decoding_share=split.decoding,
-        other_share=split.other,
+        reading_share=reading,
+        decoding_share=decoding,
+        other_share=other,
         reasons=reasons,
     )
 
 
 def mount_kind(type_: str) -> str:
     """local, overlay, network, fuse, memory or other, by the kernel's name of the file system."""
-    name = type_.lower()
-    if name.partition(".")[0] in ("fuse", "fuseblk"):
-        return "fuse"
-    return next((found for found, names in _MOUNTS.items() if name in names), "other")
+    kinds = (kind for kind, names in _MOUNTS.items() if re.fullmatch(names, type_.lower()))
+    return next(kinds, "other")
 
 
 def _per_sample(
@@ -158,12 +118,9 @@ def _per_sample(
     looks, samples = loader.looks, total(loader, "samples")
     counted = ("read_bytes", "disk_bytes", "read_calls", "major_faults")
     found = {name: _a_sample(looks, name) for name in counted}
-    sampled = reads_of(system, loader) if system is not None and samples else None
-    if sampled is not None:
-        counts = ("read_bytes", sampled.any_bytes), ("disk_bytes", sampled.disk_bytes)
-        for name, count in counts:
-            if found[name] is None and count is not None:
-                found[name] = count / samples
+    for name, count in reads_of(system, loader).items() if samples else ():
+        if found[name] is None:
+            found[name] = count / samples
     seen = looks.samples > 0 and (looks.opens > 0 or "opens" not in looks.reasons)
     found["opens"] = looks.opens / looks.samples if seen else None
     found["fetch_us"] = _sample_us(loader, samples)
@@ -178,15 +135,6 @@ def _per_sample(
     return found
 
 
-class _Split(NamedTuple):
-    """Shares of fetch; `waited` is the part of reading that is waiting."""
-
-    reading: float | None = None
-    decoding: float | None = None
-    other: float | None = None
-    waited: float | None = None
-
-
 def _split(
     loader: LoaderRun,
     stages: Mapping[str, Stage],
@@ -194,8 +142,9 @@ def _split(
     mounts: tuple[Mount, ...],
     core_wait: float | None,
     kinds: WaitKinds | None,
-) -> _Split | str:
-    """The three shares of fetch, or why they are not known."""
+) -> tuple[float, float, float, float] | str:
+    """The three shares of fetch, and what reading a sample waits in µs; or why they are not
+    known."""
     fetch, fetch_us = stages.get("fetch"), read["fetch_us"]
     if fetch is None or not fetch.count or fetch_us is None:
         return "fetching was not timed"
@@ -221,7 +170,7 @@ def _split(
     waited = (waiting_besides_core(1 - cpu, core_wait) or 0.0) * reading_part
     reading = min(1.0, waited + copying)
     decoding = min(1.0 - reading, cpu - copying)
-    return _Split(reading, decoding, max(0.0, 1.0 - reading - decoding), waited)
+    return reading, decoding, max(0.0, 1.0 - reading - decoding), waited * fetch_us
 
 
 def _sample_us(loader: LoaderRun, samples: float) -> float | None:
@@ -258,15 +207,15 @@ def _epochs(loader: LoaderRun, system: SystemRun | None) -> tuple[EpochReads, ..
             counts = epoch.read_bytes, epoch.disk_bytes, epoch.major_faults
             figures = (count / epoch.samples if count >= 0 else None for count in counts)
             found.append(EpochReads(epoch.epoch, epoch.samples, *figures))
-    if found or system is None:
+    if found:
         return tuple(found)
     numbers, samples = loader.batches["epoch"], loader.batches["samples"]
     for number, begin, end in whole_epochs(loader)[:16]:
         count = int(samples[(numbers == number) & (samples > 0)].sum())
         reads = reads_of(system, loader, begin, end)
-        if count and reads is not None:
-            disk = reads.disk_bytes / count if reads.disk_bytes is not None else None
-            found.append(EpochReads(number, count, reads.any_bytes / count, disk, None))
+        if count and reads:
+            disk = reads["disk_bytes"] / count if "disk_bytes" in reads else None
+            found.append(EpochReads(number, count, reads["read_bytes"] / count, disk, None))
     return tuple(found)
 
 

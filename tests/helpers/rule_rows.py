@@ -29,6 +29,17 @@ def rows_of(
     return rows, told
 
 
+def fetched(
+    sample_us: float, idle: float, *, more_ms: float = 0.05, compute_ms: float = 0.1
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """(rows, epoch rows) of a loop over four samples a batch that mostly waits for fetching them;
+    of that, `idle` is no computing."""
+    fetch = round(sample_us * 4 * US)
+    times = {"wait_ms": fetch / 1e6 + more_ms, "compute_ms": compute_ms}
+    cpu = round(fetch * (1 - idle))
+    return rows_of(**times, samples=4, fetch_ns=fetch, fetch_cpu_ns=cpu, collate_ns=10 * US)
+
+
 def worker_loop(
     batches: int,
     wait_ms: float = 5.0,

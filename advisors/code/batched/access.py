@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ....profiler.base.metadata import clean
 from ....profiler.store.inspection import Attribute
-from ...case.code_text import MAX_CHARACTERS
+from ...case.code_text import parsed
 from .batch_values import (
     ARRAY_FORMS,
     ROWS,
@@ -37,12 +37,6 @@ MAX_DEPTH = 48
 
 # Names that a batch method uses: like those of builtins, they are no names for its locals.
 _RESERVED = ("source", "indices", "rows", "row", "torch", "np", "default_collate", "Dataset")
-_OF_NUMPY = ("array", "asarray")
-_CONVERSIONS = {
-    "torch": ("tensor", "as_tensor", "from_numpy"),
-    "np": _OF_NUMPY,
-    "numpy": _OF_NUMPY,
-}
 _LIST_KINDS = ("numbers", "texts", "paths", "list")
 
 
@@ -68,12 +62,11 @@ def leaves(sample: Sample) -> list[Value]:
 class Plan:
     """How to make a batch: the method's assignments, then its result.
 
-    `transforms` are the attributes that are still called per sample, `arrays` those that are read.
+    `transforms` are the attributes that are still called per sample.
     """
 
     assigns: tuple[tuple[str, Value], ...]
     result: Sample
-    arrays: tuple[str, ...]
     transforms: tuple[str, ...] = ()
 
 
@@ -82,29 +75,27 @@ def read_access(lines: tuple[str, ...], attributes: Iterable[Attribute]) -> Plan
 
     Raises NotArrays with the reason if there is none, whatever the lines hold.
     """
-    if len(lines) > MAX_LINES or sum(map(len, lines)) > MAX_CHARACTERS:
+    tree = parsed(lines)
+    if tree is None:
+        raise NotArrays("its source could not be parsed")
+    level: list[ast.AST] = [tree]
+    nodes = depth = 0
+    while level:
+        nodes, depth = nodes + len(level), depth + 1
+        level = [inner for node in level for inner in ast.iter_child_nodes(node)]
+    if len(lines) > MAX_LINES or nodes > MAX_NODES or depth > MAX_DEPTH:
         raise NotArrays("its source is too long to be read")
-    try:
-        tree = ast.parse("\n".join(lines))
-        if sum(1 for _ in ast.walk(tree)) > MAX_NODES or _depth(tree) > MAX_DEPTH:
-            raise NotArrays("its source is too long to be read")
-        match tree.body:
-            case [
-                ast.FunctionDef(
-                    _,
-                    ast.arguments([], [ast.arg(own), ast.arg(index)], None, [], [], None, []),
-                    body,
-                    [],
-                )
-            ]:
-                return _Reader({a.name: a for a in attributes}, own, index).plan(body)
-        raise NotArrays("its source is no plain method with an index")
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise NotArrays("its source could not be parsed") from error
-
-
-def _depth(node: ast.AST) -> int:
-    return 1 + max(map(_depth, ast.iter_child_nodes(node)), default=0)
+    match tree.body:
+        case [
+            ast.FunctionDef(
+                _,
+                ast.arguments([], [ast.arg(own), ast.arg(index)], None, [], [], None, []),
+                body,
+                [],
+            )
+        ]:
+            return _Reader({a.name: a for a in attributes}, own, index).plan(body)
+    raise NotArrays("its source is no plain method with an index")
 
 
 class _Reader:
@@ -115,16 +106,16 @@ class _Reader:
         self.index = {index}
         self.locals: dict[str, Value] = {}
         self.assigns: list[tuple[str, Value]] = []
-        self.arrays: dict[str, None] = {}
+        self.looks_up = False
         self.transforms: dict[str, None] = {}
 
     def plan(self, body: list[ast.stmt]) -> Plan:
         for node in body:
             if isinstance(node, ast.Return) and node.value is not None:
                 result = self.structure(node.value)
-                if not self.arrays:
+                if not self.looks_up:
                     raise NotArrays("it looks up no array")
-                return Plan(tuple(self.assigns), result, tuple(self.arrays), tuple(self.transforms))
+                return Plan(tuple(self.assigns), result, tuple(self.transforms))
             self.statement(node)
         raise NotArrays("it does not end in a return")
 
@@ -241,9 +232,12 @@ class _Reader:
             ).kind in ("callable", "other"):
                 self.transforms[name] = None
                 return call_each(self.value(only), f"source.{name}({{}})")
-            case ast.Call(ast.Attribute(ast.Name(module), name), [given, *types], keywords) if (
-                name in _CONVERSIONS.get(module, ()) and module not in self.locals
-            ):
+            case ast.Call(
+                ast.Attribute(ast.Name("torch" as module), "tensor" | "as_tensor" | "from_numpy")
+                | ast.Attribute(ast.Name("np" | "numpy" as module), "array" | "asarray"),
+                [given, *types],
+                keywords,
+            ) if module not in self.locals:
                 types += [each.value for each in keywords if each.arg == "dtype"]
                 if len(types) < 2 and len(node.args) + len(keywords) == 1 + len(types):
                     dtype = named_dtype(types[0]) if types else None
@@ -260,7 +254,7 @@ class _Reader:
         rest = constant_subscripts(ast.Tuple(others, ast.Load()))
         direct = isinstance(first, ast.Name) and first.id in self.index
         inner = ROWS if direct else self.value(first)
-        self.arrays[attribute.name] = None
+        self.looks_up = True
         if attribute.kind in ARRAY_FORMS:
             return look_up(attribute, inner, rest)
         if attribute.kind not in _LIST_KINDS or rest:

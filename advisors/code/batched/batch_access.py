@@ -64,6 +64,15 @@ class Access:
         return names["batches"]
 
 
+def in_subsets(part: Part) -> tuple[Part, str]:
+    """The data set of which these are some samples, or the data set itself, and how code reaches
+    it."""
+    path = "dataset"
+    while part.type == _TORCH + "Subset" and part.children:
+        part, path = part.children[0], f"{path}.dataset"
+    return part, path
+
+
 def batch_access(part: Part, expression: str = "dataset") -> Access:
     """How this data set gives whole batches. Raises NotArrays with what stands in the way."""
     if part.type == _TORCH + "Subset" and len(part.children) == 1:
@@ -80,7 +89,7 @@ def _own(part: Part, expression: str) -> Access:
     if held is not None and held.length:
         names = [f"tensors[{number}]" for number in range(held.length)]
         each = [Attribute(name, "tensor", shape=(1,), device=held.device) for name in names]
-        plan = Plan((), tuple(look_up(tensor, ROWS, []) for tensor in each), ("tensors",))
+        plan = Plan((), tuple(look_up(tensor, ROWS, []) for tensor in each))
     else:
         plan = read_access(part.getitem, part.attributes)
     name = f"{identifier(part.name, 'MyDataset')}Batches"

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from ....profiler.store.run.run import LoaderRun
 from ...case.case import Case
 from ...case.code_text import Source, identifier, with_imports
 from ..loader_code import DROP, loader_code
@@ -50,16 +55,15 @@ def batches_code(
 
 def own_collate(case: Case) -> bool:
     """Whether the loader's collate function is not torch's default."""
-    collate = config_text(case, "collate_fn")
-    return collate is not None and not is_default_collate(collate)
+    return not is_default_collate(config_text(case, "collate_fn"))
 
 
 def whole_epochs(case: Case) -> bool:
     """Whether the sampler draws each sample once: shuffled or in order."""
     if case.config.get("sampler") is None or case.batch_size is None or not form_of(case).whole:
         return False
-    length, drawn = case.config.get("dataset_len"), samples_an_epoch(case)
-    if drawn is None or not isinstance(length, int):
+    length, drawn = case.dataset_len, samples_an_epoch(case)
+    if drawn is None or length is None:
         return True
     left_out = length % case.batch_size if case.config.get("drop_last") else 0
     return drawn == length - left_out
@@ -67,9 +71,14 @@ def whole_epochs(case: Case) -> bool:
 
 def samples_an_epoch(case: Case) -> int | None:
     """Samples of an epoch that ran to its end and is kept in detail; None without one."""
-    epochs, batches = case.loader.epochs, case.loader.batches
+    drawn = (case.loader.batches["samples"][rows] for rows in kept_epochs(case.loader))
+    return next((int(samples.sum()) for samples in drawn if samples.min() >= 0), None)
+
+
+def kept_epochs(loader: LoaderRun) -> Iterator[npt.NDArray[np.intp]]:
+    """The rows of the batches of each epoch that ran to its end and is kept in detail."""
+    epochs, batches = loader.epochs, loader.batches
     for epoch, count, how in zip(epochs["epoch"], epochs["batches"], epochs["how"], strict=True):
-        rows = batches["samples"][batches["epoch"] == epoch]
-        if how == 1 and len(rows) == count and len(rows) and rows.min() >= 0:
-            return int(rows.sum())
-    return None
+        rows = np.flatnonzero(batches["epoch"] == epoch)
+        if how == 1 and len(rows) == count > 0:
+            yield rows

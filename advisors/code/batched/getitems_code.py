@@ -6,33 +6,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ....profiler.store.inspection import Part
 from ...case.case import Case
 from ...case.code_text import Source, identifier, with_imports
 from ..loader_code import DROP, loader_code
 from ..loader_form import form_of
 from .access import Plan, items, leaves
-from .batch_access import Access, batch_access
+from .batch_access import Access, batch_access, in_subsets
 from .batch_values import NotArrays, Value
 from .drawn import batches_code, own_collate, whole_epochs
 
 
 @dataclass(frozen=True)
 class Batched:
-    """The batched form: its code, and the DataLoader arguments that it changes.
+    """The batched form: its code, and the DataLoader arguments that it changes. None with
+    `__getitems__`, which gives a list of samples for the user's own collate function."""
 
-    `form` is "sampler" (whole batches of indices) or "getitems" (a list of samples for the user's
-    own collate function).
-    """
-
-    form: str
     code: str
     access: Access
-    workers_kept: bool
-
-    @property
-    def params(self) -> dict[str, Any]:
-        workers = {} if self.workers_kept else {"num_workers": 0}
-        return {"batch_size": None, **workers} if self.form == "sampler" else workers
+    params: dict[str, Any]
 
 
 def batched_form(case: Case) -> Batched:
@@ -49,8 +41,7 @@ def batched_form(case: Case) -> Batched:
 
 
 def _whole_batches(case: Case, access: Access) -> Batched:
-    keep_workers = bool(access.loops) and case.num_workers > 0
-    changes: dict[str, Any] = {} if keep_workers else {"num_workers": 0, "worker_init_fn": DROP}
+    workers: dict[str, Any] = {} if access.loops and case.num_workers else {"num_workers": 0}
     code = batches_code(
         case,
         access.expression,
@@ -59,9 +50,10 @@ def _whole_batches(case: Case, access: Access) -> Batched:
         then=_loop(case, access),
         collate_fn=Source("as_is"),
         shuffle=DROP,
-        **changes,
+        **workers,
+        **dict.fromkeys(["worker_init_fn"] if workers else [], DROP),
     )
-    return Batched("sampler", code, access, keep_workers)
+    return Batched(code, access, {"batch_size": None, **workers})
 
 
 def _loop(case: Case, access: Access) -> str:
@@ -80,10 +72,8 @@ def _loop(case: Case, access: Access) -> str:
 def _list_of_samples(case: Case, access: Access, why: str) -> Batched:
     """`__getitems__` that gives a list of samples: the loader, and what its collate function gets,
     stay the same. `why` the data set cannot give whole batches."""
-    inner, target = case.dataset, "dataset"
-    while inner and inner.children and inner.type.endswith("data.dataset.Subset"):
-        inner, target = inner.children[0], f"{target}.dataset"
-    if inner is None or inner.type.startswith("torch.") or access.loops:
+    inner, target = in_subsets(case.dataset or Part())
+    if inner.type.startswith("torch.") or access.loops:
         raise NotArrays(why)
     name = identifier(inner.name, f"type({target})")
     code = (
@@ -91,7 +81,7 @@ def _list_of_samples(case: Case, access: Access, why: str) -> Batched:
         f"{name}.__getitems__ = getitems  # or write it into the class, as its method "
         f"__getitems__\n\n{loader_code(case)}\n"
     )
-    return Batched("getitems", with_imports(code), access, True)
+    return Batched(with_imports(code), access, {})
 
 
 def getitems_function(plan: Plan) -> str:

@@ -4,13 +4,11 @@ batches."""
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from collections.abc import Container
 
 from ...case.case import Case
 from ...case.code_text import Source
 from ...case.fetching import sample_bytes
-from ...storage.files import length_of
 from ..loader_code import DROP
 from ..loader_form import form_of
 from .batch_values import NotArrays
@@ -42,22 +40,6 @@ _READERS = (
 )
 
 
-@dataclass(frozen=True)
-class HeldForm:
-    """The code, how many bytes the kept samples take, and how many leaves a batch has."""
-
-    code: str
-    nbytes: float
-    leaves: int
-
-
-def may_change(used: Iterable[str]) -> bool:
-    """Whether samples may change from one time to the next, by the names that the source uses; also
-    if there are none."""
-    names = list(used)
-    return not names or any(map(_CHANCE.fullmatch, names))
-
-
 def structure_of(case: Case) -> str:
     """What a batch is: 'Tensor', 'list', 'dict', or the name of another class."""
     return (case.inspection.structure or "").rpartition(".")[2]
@@ -69,7 +51,7 @@ def not_keepable(case: Case, structures: Container[str]) -> str | None:
     dataset, structure, leaves = case.dataset, structure_of(case), case.inspection.leaves
     if dataset is None or own_collate(case):
         return "its samples are collated by a function of its own"
-    if may_change(dataset.names):
+    if not dataset.names or any(map(_CHANCE.fullmatch, dataset.names)):
         return "its samples may change from one epoch to the next"
     if any(
         a.kind == "callable" or (a.kind == "other" and not a.type.startswith(_READERS))
@@ -83,22 +65,17 @@ def not_keepable(case: Case, structures: Container[str]) -> str | None:
     return "the size of its batches was not measured" if sample_bytes(case) is None else None
 
 
-def decoded_bytes(case: Case) -> float | None:
-    """What all samples take as they reach the batch; None where it was not measured."""
-    length, a_sample = length_of(case.loader), sample_bytes(case)
-    return a_sample * length if length is not None and a_sample is not None else None
-
-
-def held_form(case: Case) -> HeldForm:
-    """Raises NotArrays with the reason if the samples of this data set should not be kept."""
-    length = case.config.get("dataset_len")
-    if not isinstance(length, int) or not length or not whole_epochs(case):
+def held_form(case: Case) -> tuple[str, float]:
+    """The code, and how many bytes the kept samples take. Raises NotArrays with the reason if the
+    samples of this data set should not be kept."""
+    if not case.dataset_len or not whole_epochs(case):
         raise NotArrays("its samples are not drawn in whole epochs")
     why = form_of(case).by_hand or not_keepable(case, ("Tensor", "list", "dict"))
     if why is not None:
         raise NotArrays(why)
-    nbytes, free = decoded_bytes(case) or 0.0, case.system.mem_available_min_bytes
-    if nbytes > min(MAX_BYTES, MEMORY_SHARE * free if free is not None else MAX_BYTES):
+    nbytes = (sample_bytes(case) or 0.0) * case.dataset_len
+    free = case.system.mem_available_min_bytes
+    if nbytes > MAX_BYTES or (free is not None and nbytes > MEMORY_SHARE * free):
         raise NotArrays("its samples would take too much memory to keep")
     code = batches_code(
         case,
@@ -108,4 +85,4 @@ def held_form(case: Case) -> HeldForm:
         num_workers=0,
         worker_init_fn=DROP,
     )
-    return HeldForm(code, nbytes, len(case.inspection.leaves))
+    return code, nbytes

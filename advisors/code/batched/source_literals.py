@@ -93,9 +93,9 @@ def named_dtype(node: ast.expr) -> str:
     match node:
         case ast.Attribute(ast.Name("torch"), name) if name in TORCH_TYPES:
             return TORCH_TYPES[name]
-        case ast.Attribute(ast.Name("np" | "numpy"), name) if name in _NUMPY_TYPES:
-            return name
-        case ast.Constant(str() as name) if name in _NUMPY_TYPES:
+        case ast.Attribute(ast.Name("np" | "numpy"), name) | ast.Constant(str() as name) if (
+            name in _NUMPY_TYPES
+        ):
             return name
         case ast.Name("float" | "int" | "bool" as name):
             return PYTHON_TYPES[name]

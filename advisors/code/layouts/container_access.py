@@ -1,7 +1,7 @@
 """Containers that are read in a way that costs more than it must: what gives it away, what to do,
 what it saves.
 
-Each `Finding` has factors on fetch, (low, high): what is left of it. Costs of opening are CPU time
+Predictions rest on factors on fetch, (low, high): what is left of it. Costs of opening are CPU time
 measured on two cores of a cloud machine (x86-64): a tar archive 19 µs an entry, a zip archive 2.4
 µs an entry, an HDF5 file 95 µs, an SQLite file 66 µs, LMDB 52 µs, Parquet 80 µs and more with many
 row groups, a plain file 6 to 12 µs.
@@ -10,13 +10,13 @@ row groups, a plain file 6 to 12 µs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from ...case.advice import Advice
 from ...case.case import Case
-from ...case.fetching import names_used, sample_bytes, sample_time_us
+from ...case.fetching import core_wait_share, names_used, sample_bytes, sample_time_us
 from ...schema.evidence import Evidence, figure, percent, size, us
-from ...schema.report_model import Effort, StorageSummary
+from ...schema.report_model import StorageSummary
 from ...stacks.code_summary import wilson
 from ...storage.files import SUFFIXES, few_files, length_of, main_suffix
 from .containers import readahead_code, rechunk_code, regroup_code
@@ -65,60 +65,40 @@ _ROW_GROUPS = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What is wrong with how a container is read. `left`: factors on fetch, (low, high)."""
-
-    title: str
-    why: str
-    evidence: Evidence
-    left: tuple[float, float]
-    code: str
-    caveat: str
-    effort: Effort = "a conversion"
+def findings(case: Case, storage: StorageSummary) -> Iterator[Advice]:
+    """What to change in how containers are read, the costliest first."""
+    finders = (_reopened, _archive, _chunks, _row_groups, _readahead)
+    yield from filter(None, (find(case, storage) for find in finders))
 
 
-def findings(case: Case, storage: StorageSummary) -> Iterator[Finding]:
-    """What is wrong with how containers are read, the costliest first."""
-    for find in (_reopened, _archive, _chunks, _row_groups, _readahead):
-        found = find(case, storage)
-        if found is not None:
-            yield found
-
-
-def _reopened(case: Case, storage: StorageSummary) -> Finding | None:
+def _reopened(case: Case, storage: StorageSummary) -> Advice | None:
     """docs/causes.md, "Files opened again and again"."""
     sample_us, opens = sample_time_us(case), storage.opens_per_sample or 0.0
     counted = few_files(case.loader) and opens >= LEAST_OPENS
     openers = (opener_of(part, surely=not counted) for part in case.inspection.parts)
-    opener = next((each for each in openers if each is not None), None)
-    kind = "file"
-    if opener is not None and opener.kind != "file":
-        kind = opener.kind
-    elif counted:
-        by_suffix = SUFFIXES.get(main_suffix(case.loader.looks) or "", kind)
-        kind = by_suffix if by_suffix in _CONTAINERS else kind
+    opener = next(filter(None, openers), None)
+    kind = opener.kind if opener is not None else "file"
+    if kind == "file" and counted:
+        kind = SUFFIXES.get(main_suffix(case.loader.looks) or "", kind)
+        kind = kind if kind in _CONTAINERS else "file"
     # A file that holds no container may be opened again on purpose.
     if sample_us is None or (kind == "file" and (opener is None or not counted)):
         return None
     container = _CONTAINERS[kind]
     evidence: Evidence = {
-        "opened for each sample": f"{opener.text if opener else ''}, seen in the source"
+        "opened a sample": figure(opens, "files"),
+        "of them opened before": percent(storage.reopened_share or 0.0),
     }
-    if counted:
-        evidence = {
-            "opened a sample": figure(opens, "files"),
-            "of them opened before": percent(storage.reopened_share or 0.0),
-        }
-    low, high = _opening_us(case, kind)
-    waiting = case.report.waiting
-    core_wait = (waiting.fetch_core_wait_share or 0.0) if waiting is not None else 0.0
-    busy_us = sample_us * (1 - min(0.95, core_wait))  # the costs are CPU time
+    if opener is not None and not counted:
+        evidence = {"opened for each sample": f"{opener.text}, seen in the source"}
+    of_kind = sum(each.kind == kind for each in storage.containers)
+    entries = (length_of(case.loader) or 1) / max(1, of_kind) if container.an_entry else 1.0
+    low, high = (each * entries for each in container.open_us)
+    busy_us = sample_us * (1 - min(0.95, core_wait_share(case)))  # the costs are CPU time
     best, worst = max(0.02, 1 - high / busy_us), max(0.1, 1 - low / busy_us)
     seen = _library_share(case, container.library)
     if kind == "tar":  # all that it does except for reading one entry is opening
-        in_tarfile = percent(seen) if seen is not None else "not sampled"
-        evidence = {**evidence, "in tarfile": in_tarfile}
+        evidence = {**evidence, "in tarfile": percent(seen) or "not sampled"}
         best = 0.02 if seen is None else max(0.02, 1 - 1.2 * seen)
         worst = worst if seen is None else max(0.05, 1 - 0.8 * seen)
     elif seen is not None:
@@ -126,19 +106,14 @@ def _reopened(case: Case, storage: StorageSummary) -> Finding | None:
         if kind == "zip":  # what stays in zipfile is reading one entry
             stays = (MEMBER_US + (sample_bytes(case) or 0.0) / INFLATED_BYTES_PER_US) / busy_us
             worst = max(best, min(worst, 1 - seen + stays))
-    of_line = _line_left(case, opener)
-    best, worst = of_line or (best, worst)
     own = opener_of(case.dataset, surely=False)
-    return Finding(
-        title=f"Open the {container.name} once in each worker, not for each sample",
-        why=(
-            f"Each sample opens the same {container.name} again: {us(low)} to {us(high)} of the "
-            f"{us(sample_us)} a sample takes. A handle that is opened at first use and kept costs "
-            "that once."
-        ),
-        evidence={**evidence, "fetch a sample": us(sample_us)},
-        left=(best, worst),
-        code=kept_code(case, opener if own == opener else None),
+    code = kept_code(case, opener if own == opener else None)
+    return case.change(code=code, fetch=_line_left(case, opener) or (best, worst)).advise(
+        f"Open the {container.name} once in each worker, not for each sample",
+        f"Each sample opens the same {container.name} again: {us(low)} to {us(high)} of the "
+        f"{us(sample_us)} a sample takes. A handle that is opened at first use and kept costs "
+        "that once.",
+        {**evidence, "fetch a sample": us(sample_us)},
         caveat="Open it in the worker, never in __init__: a handle shared by forked workers gives "
         "corrupt data.",
         effort="a few lines",
@@ -154,58 +129,41 @@ def _line_left(case: Case, opener: Opener | None) -> tuple[float, float] | None:
         return None
     opens = [line for line in fetch.lines if f"{opener.text}(" in (line.text or "")]
     uses = [line for line in fetch.lines if opener.used_by(line.text or "")]
-    (low, _), (_, high) = (
-        wilson(
-            round(min(1.0, sum(each.total_share for each in lines)) * fetch.samples), fetch.samples
-        )
-        for lines in (opens, uses or opens)
-    )
+    shares = (min(1.0, sum(each.total_share for each in lines)) for lines in (opens, uses))
+    (low, _), (_, high) = (wilson(round(n * fetch.samples), fetch.samples) for n in shares)
     return (max(0.02, 1 - high), max(0.05, 1 - low)) if opens else None
 
 
-def _opening_us(case: Case, kind: str) -> tuple[float, float]:
-    low, high = _CONTAINERS[kind].open_us
-    if not _CONTAINERS[kind].an_entry:
-        return low, high
-    storage = case.report.storage
-    files = sum(c.kind == kind for c in storage.containers) if storage is not None else 1
-    entries = (length_of(case.loader) or 1) / max(1, files)
-    return low * entries, high * entries
-
-
-def _archive(case: Case, storage: StorageSummary) -> Finding | None:
+def _archive(case: Case, storage: StorageSummary) -> Advice | None:
     """docs/causes.md, "Compressed archives": one a sample."""
     if main_suffix(case.loader.looks) != ".npz" or (storage.opens_per_sample or 0.0) < LEAST_OPENS:
         return None
     form, sample_us = stored_form(case), sample_time_us(case)
-    if isinstance(form, str) or sample_us is None or few_files(case.loader):
+    if form is None or sample_us is None or few_files(case.loader):
         return None
-    used = sample_bytes(case) or 0.0
-    evidence: Evidence = {
-        "fetch a sample": us(sample_us),
-        "decoding": percent(storage.decoding_share or 0.0),
-        "read a sample": size(storage.read_bytes_per_sample),
-    }
     return _stored(
+        case,
         storage,
         form,
         "Store the .npz archives as memory-mapped arrays",
         "Each sample opens an .npz archive, reads it and decompresses it as a whole. The same "
         f"samples in one .npy file a field ({size(form.nbytes)} in all) are only read.",
-        {**evidence, "used of it": size(used)},
-        _stored_left(used, sample_us),
+        {
+            "fetch a sample": us(sample_us),
+            "decoding": percent(storage.decoding_share or 0.0),
+            "read a sample": size(storage.read_bytes_per_sample),
+            "used of it": size(sample_bytes(case) or 0.0),
+        },
     )
 
 
 def _stored(
-    storage: StorageSummary,
-    form: StoredForm,
-    title: str,
-    why: str,
-    evidence: Evidence,
-    left: tuple[float, float],
-) -> Finding:
-    """The samples are stored as arrays instead."""
+    case: Case, storage: StorageSummary, form: StoredForm, title: str, why: str, evidence: Evidence
+) -> Advice:
+    """The samples are stored as arrays instead. A row of a memory map costs 15 to 40 µs and its
+    copy, at 5 to 1 GB a second."""
+    used, sample_us = sample_bytes(case) or 0.0, sample_time_us(case) or 1.0
+    left = min(0.9, (15 + used / 5e3) / sample_us), min(1.0, (40 + used / 1e3) / sample_us)
     caveat = f"The arrays take {size(form.nbytes)}"
     if storage.dataset_bytes:
         caveat += f", where the data set takes {size(storage.dataset_bytes)} now"
@@ -216,33 +174,28 @@ def _stored(
         )
     else:
         caveat += ". Every epoch then sees the same values."
-    return Finding(title, why, evidence, left, form.code, caveat)
+    return case.change(code=form.code, fetch=left).advise(title, why, evidence, caveat=caveat)
 
 
-def _chunks(case: Case, storage: StorageSummary) -> Finding | None:
+def _chunks(case: Case, storage: StorageSummary) -> Advice | None:
     """docs/causes.md, "HDF5 and Zarr chunks"."""
-    over = _over_read(case, storage, "hdf5")
-    form, code = stored_form(case), rechunk_code(case)
-    if code is None and not isinstance(form, str):
+    over, code = _over_read(case, storage, "hdf5"), rechunk_code(case)
+    if code is None and (form := stored_form(case)) is not None:
         code = form.code
     if over is None or code is None:
         return None
-    return Finding(
-        title="Write the HDF5 file with chunks of what one access reads",
-        why=(
-            "A chunk is read and decompressed as a whole, whatever is used of it; one larger than "
-            f"the chunk cache is read again for the next sample. {over.text}"
-        ),
-        evidence=over.evidence,
-        left=over.left,
-        code=code,
+    return case.change(code=code, fetch=over.left).advise(
+        "Write the HDF5 file with chunks of what one access reads",
+        "A chunk is read and decompressed as a whole, whatever is used of it; one larger than "
+        f"the chunk cache is read again for the next sample. {over.text}",
+        over.evidence,
         caveat="Chunks of one row make the file larger and reading all of it slower. A larger "
         "cache (h5py.File(path, rdcc_nbytes=…), at least a few chunks) helps where neighbouring "
         "rows are read together.",
     )
 
 
-def _row_groups(case: Case, storage: StorageSummary) -> Finding | None:
+def _row_groups(case: Case, storage: StorageSummary) -> Advice | None:
     """docs/causes.md, "Parquet, rows at random"."""
     over = _over_read(case, storage, "parquet")
     if over is None or not names_used(case) & _ROW_GROUPS:
@@ -252,20 +205,22 @@ def _row_groups(case: Case, storage: StorageSummary) -> Finding | None:
         "A Parquet row group is read and decoded as a whole for each row that is asked for. "
         f"{over.text}"
     )
-    if not isinstance(form, str):
+    if form is not None:
         title = "Read rows from a memory-mapped array, not from Parquet row groups"
-        left = _stored_left(sample_bytes(case) or 0.0, sample_time_us(case) or 1.0)
-        return _stored(storage, form, title, why, over.evidence, left)
+        return _stored(case, storage, form, title, why, over.evidence)
     if code is None:
         return None
-    title = "Write the Parquet file with small row groups"
-    caveat = "Small groups make reading all of it slower."
-    return Finding(title, why, over.evidence, over.left, code, caveat)
+    return case.change(code=code, fetch=over.left).advise(
+        "Write the Parquet file with small row groups",
+        why,
+        over.evidence,
+        caveat="Small groups make reading all of it slower.",
+    )
 
 
-def _readahead(case: Case, storage: StorageSummary) -> Finding | None:
+def _readahead(case: Case, storage: StorageSummary) -> Advice | None:
     """docs/causes.md, "LMDB read-ahead". Where reading ahead is of use, it is left alone."""
-    files = [c.bytes or 0 for c in storage.containers if c.kind == "lmdb"]
+    files = [each.bytes or 0 for each in storage.containers if each.kind == "lmdb"]
     length, disk = length_of(case.loader), storage.disk_bytes_per_sample
     remote = any(mount.kind in ("network", "fuse") for mount in storage.mounts)
     if not files or not length or disk is None or remote:
@@ -274,20 +229,16 @@ def _readahead(case: Case, storage: StorageSummary) -> Finding | None:
     reading = storage.reading_share or 0.0
     if not stored or disk < max(READ_AHEAD * stored, 4096) or not reading:
         return None
-    return Finding(
-        title="Open the LMDB file without reading ahead",
-        why=(
-            f"Random reads bring {figure(disk / stored)} times the bytes of a sample from the "
-            "disk: the kernel reads ahead what is not asked for, and throws out what would have "
-            "been."
-        ),
-        evidence={
+    left = (1 - reading * (1 - stored / disk), 1 - 0.2 * reading)
+    return case.change(code=readahead_code(case), fetch=left).advise(
+        "Open the LMDB file without reading ahead",
+        f"Random reads bring {figure(disk / stored)} times the bytes of a sample from the disk: "
+        "the kernel reads ahead what is not asked for, and throws out what would have been.",
+        {
             "from the disk a sample": size(disk),
             "stored a sample": size(stored),
             "reading": percent(reading),
         },
-        left=(1 - reading * (1 - stored / disk), 1 - 0.2 * reading),
-        code=readahead_code(case),
         caveat="On NFS and Lustre readahead=True is faster.",
     )
 
@@ -321,13 +272,7 @@ def _over_read(case: Case, storage: StorageSummary, kind: str) -> _OverRead | No
 def _library_share(case: Case, library: str) -> float | None:
     """The part of fetch in which code of this library runs, by stacks; None without enough of
     them."""
-    code = case.report.code
-    fetch = code.stages.get("fetch") if code is not None else None
+    fetch = case.code_stage("fetch")
     if fetch is None or fetch.samples < LEAST_STACKS or not library:
         return None
     return fetch.libraries.get(library, 0.0)
-
-
-def _stored_left(used: float, sample_us: float) -> tuple[float, float]:
-    """A row of a memory map costs 15 to 40 µs and its copy, at 5 to 1 GB a second."""
-    return min(0.9, (15 + used / 5e3) / sample_us), min(1.0, (40 + used / 1e3) / sample_us)

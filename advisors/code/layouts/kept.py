@@ -63,8 +63,7 @@ def opener_of(part: Part | None, surely: bool = True) -> Opener | None:
     """What `__getitem__`, or a function of its own that it calls, opens for each sample: a path
     that does not depend on the index, under no `if` (unless not `surely`). None if there is
     nothing, or if the source is not known."""
-    first = Method(part.getitem) if part is not None else None
-    if part is None or first is None or len(first.arguments) != 1:
+    if part is None or len(Method(part.getitem).arguments) != 1:
         return None
     try:
         methods = linked((part.getitem, *part.helpers))
@@ -83,8 +82,7 @@ def _opened(
         return
     seen.add(method.function.name)
     body = method.function.body
-    runs = list(_always(body)) if surely else [*body]
-    calls = [call for each in runs for call in (_evaluated if surely else calls_in)(each)]
+    calls = [call for each in body for call in (_evaluated if surely else calls_in)(each)]
     imported = {
         (name.asname or name.name).partition(".")[0]
         for node in ast.walk(method.function)
@@ -99,8 +97,8 @@ def _opened(
             held = _names_of(method, call)
             yield Opener(module, function, kind, (module or function) in imported, held)
     for call in calls:
-        other = own.get(own_function(call))
-        for found in _opened(other, own, surely, seen) if other is not None else ():
+        called = own.get(own_function(call), method)  # a method that is seen already opens nothing
+        for found in _opened(called, own, surely, seen):
             yield replace(found, local=True, names=_names_of(method, call) or found.names)
 
 
@@ -112,33 +110,19 @@ def _names_of(method: Method, call: ast.Call) -> frozenset[str]:
     return frozenset()
 
 
-def _always(body: list[ast.stmt]) -> Iterator[ast.AST]:
-    """What runs at every access: of `with` and `try` what they hold, of conditions nothing."""
-    for statement in body:
-        match statement:
-            case ast.With(items, inner):
-                yield from (item.context_expr for item in items)
-                yield from _always(inner)
-            case ast.Try(inner):
-                yield from _always(inner)
-            case ast.If() | ast.For() | ast.While():
-                pass
-            case _:
-                yield statement
-
-
 def _evaluated(node: ast.AST) -> Iterator[ast.Call]:
-    """The calls that this makes each time: of `or` and `and` those in the first operand, of a
-    conditional expression those in its test."""
+    """The calls that this makes at every access: of `try` those in what it tries, of `or` and `and`
+    those in the first operand, of a conditional expression those in its test."""
     inside: Iterable[ast.AST] = ast.iter_child_nodes(node)
-    if isinstance(node, ast.Call):
-        yield node
-    elif isinstance(node, ast.BoolOp):
-        inside = node.values[:1]
-    elif isinstance(node, ast.IfExp):
-        inside = [node.test]
-    elif isinstance(node, ast.Lambda):
-        inside = []
+    match node:
+        case ast.Call():
+            yield node
+        case ast.BoolOp(_, [first, *_]) | ast.IfExp(first):
+            inside = [first]
+        case ast.Try(inside):
+            pass
+        case ast.If() | ast.For() | ast.While() | ast.Lambda():
+            return
     for each in inside:
         yield from _evaluated(each)
 

@@ -1,17 +1,23 @@
-"""Which layout fits a data set of many small files: by where they are, in which order they are
-read, and what they hold."""
+"""Which layout fits a data set of many small files, by where they are, in which order they are
+read, and what they hold; and the code of those that keep the files as they are.
+
+`PackedFiles` stands in for the list of paths, and its items are open files. Tar shards are read
+from end to end: for network file systems, where a stream is fast and a file is slow.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...case.case import Case
+from ...case.code_text import Source
 from ...schema.evidence import Evidence, count, size
 from ...schema.report_model import StorageSummary
-from ..batched.held_code import decoded_bytes
-from ..loader_code import loader_code
-from .packed import packed_code
-from .shards import shard_count, shards_code
+from ..loader_code import DROP, dataset_class, loader_code
+from ..loader_form import form_of
+from ..template import code_from
+from .place import copied, file_lists, target_code
 from .stored import stored_form
 
 # Opens that follow the one before: from here on, files are read in order.
@@ -19,6 +25,11 @@ IN_ORDER = 0.7
 # Decoded samples may take so many times what the files take, if there is room for them in the page
 # cache.
 MOST_GROWTH = 4.0
+
+# Each reader (worker of a rank) should have several shards, so that none is left without work at
+# the end.
+SHARDS_A_READER = 4
+LEAST_SHARDS = 4
 
 _TRY = (
     "loaderscope probe-storage tries this on a sample of the files before any day is spent "
@@ -42,11 +53,9 @@ class Layout:
     decoded: bool = False  # saves decoding as well as reading
 
 
-def chosen(case: Case, storage: StorageSummary | None, remote: bool) -> Layout:
+def chosen(case: Case, storage: StorageSummary, remote: bool) -> Layout:
     """The layout that fits. `remote`: the files are on a network or FUSE file system."""
-    in_order = case.config.get("dataset_kind") == "iterable" or (
-        storage is not None and (storage.sequential_share or 0.0) >= IN_ORDER
-    )
+    in_order = case.meets("stream") or (storage.sequential_share or 0.0) >= IN_ORDER
     return (
         (_shards(case) if remote and in_order else None)
         or _stored(case, storage)
@@ -74,7 +83,6 @@ def _shards(case: Case) -> Layout | None:
     code = shards_code(case)
     if code is None:
         return None
-    shards = shard_count(case)
     return Layout(
         title="Pack the files into tar shards",
         why="They are read in order from a network: tar shards are read as one stream each.",
@@ -82,21 +90,17 @@ def _shards(case: Case) -> Layout | None:
         caveat="Shards are read from end to end: shuffling is of shards and within a buffer only, "
         "the number of batches of an epoch may differ by one a worker, and len(loader) is not "
         f"known. {_TRY}",
-        evidence={"shards": count(shards, "(four or more for each worker and rank)")},
+        evidence={"shards": count(shard_count(case), "(four or more for each worker and rank)")},
     )
 
 
-def _stored(case: Case, storage: StorageSummary | None) -> Layout | None:
+def _stored(case: Case, storage: StorageSummary) -> Layout | None:
     """A memory-mapped array: where decoded samples take little more than the files, and memory
     holds them."""
-    form, nbytes = stored_form(case), decoded_bytes(case)
-    if isinstance(form, str) or storage is None or nbytes is None or not storage.dataset_bytes:
+    form, files, memory = stored_form(case), storage.dataset_bytes, storage.memory_bytes
+    if form is None or not files or memory is None:
         return None
-    if (
-        nbytes > MOST_GROWTH * storage.dataset_bytes
-        or storage.memory_bytes is None
-        or nbytes > storage.memory_bytes
-    ):
+    if form.nbytes > min(MOST_GROWTH * files, memory):
         return None
     return Layout(
         title="Store the samples as one memory-mapped array",
@@ -104,6 +108,74 @@ def _stored(case: Case, storage: StorageSummary | None) -> Layout | None:
         "map, decoded already.",
         code=form.code,
         caveat=f"Every epoch then sees the same values. {_TRY}",
-        evidence={"the arrays take": size(nbytes), "the files take": size(storage.dataset_bytes)},
+        evidence={"the arrays take": size(form.nbytes), "the files take": size(files)},
         decoded=True,
     )
+
+
+def packed_code(case: Case) -> str | None:
+    """Conversion, reading and a loader; None where the data set lists no files."""
+    lists = file_lists(case)
+    if not lists:
+        return None
+    first, one = lists[0], len(lists) == 1
+    root, lines = first.path.replace("dataset", "packed", 1), copied("packed", first.path)
+    for each in lists:
+        name = each.name if first.stands_in else "packed_files" if one else f"packed_{each.name}"
+        lines += [
+            *each.target(f"{'packed' if one else each.name}.bin"),
+            "if not target.exists():",
+            f"    pack({each.paths}, target)  # once, by one process; delete it when the files "
+            "change",
+            f"{root}.{name} = PackedFiles({each.code}, target)",
+        ]
+        if not first.stands_in:
+            lines += [
+                f"# in {dataset_class(case)}, where self.{each.name}[index] is opened, read the "
+                "open file",
+                f"# self.{name}[index] instead",
+            ]
+    lines += [*first.opens_packed(), "", loader_code(case, dataset=Source("packed")), ""]
+    return code_from("packed", then="\n".join(lines))
+
+
+def shard_count(case: Case) -> int:
+    """Shards to write: SHARDS_A_READER × workers × ranks."""
+    ranks = case.process.world_size or 1
+    return max(LEAST_SHARDS, SHARDS_A_READER * max(1, case.num_workers) * ranks)
+
+
+def shards_code(case: Case) -> str | None:
+    """Conversion, reading and a loader; None where files cannot stand in for the data set's
+    paths."""
+    lists, form = file_lists(case), form_of(case)
+    # Shards hold every sample, and each rank and worker reads its own: other orders and choices
+    # would be lost.
+    dealt = str(case.config.get("sampler")).endswith("DistributedSampler")
+    if (
+        len(lists) != 1
+        or not lists[0].stands_in
+        or case.config.get("dataset_kind") != "map"
+        or not (form.plain or dealt)
+        or case.batch_size is None
+    ):
+        return None
+    only = lists[0]
+    current = only.code.replace("dataset", "packed", 1)
+    shards = f"Shards(packed, {current}, target, buffer={1000 if form.shuffle else 0})"
+    changes: dict[str, Any] = {"shuffle": DROP, "sampler": DROP, "batch_sampler": DROP}
+    if form.batching != "batch_size":
+        last = case.config.get("drop_last") is True
+        changes |= {"batch_size": case.batch_size, "drop_last": last or DROP}
+    lines = [
+        *copied("packed", only.path),
+        *target_code(case, "shards"),
+        "if not target.exists():",
+        f"    shard({only.paths}, target, {shard_count(case)})  # once, by one process",
+        f"{current} = Current({only.code})",
+        *only.opens_packed(),
+        "",
+        loader_code(case, dataset=Source(shards), **changes),
+        "",
+    ]
+    return code_from("packed", then="\n".join(lines))

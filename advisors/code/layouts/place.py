@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ....profiler.store.inspection import Part
 from ...case.case import Case
+from ...storage.files import text_of
 from ..inputs import is_name, reached
 
 # What needs a path by its name, where an open file cannot stand in for it.
@@ -50,22 +51,20 @@ class FileList:
 
     def target(self, name: str) -> list[str]:
         """Code that calls a new file of this name `target`: beside the folder of its files."""
-        if self.part.is_a(*_FOLDERS):  # each folder inside of it is a class
-            return _beside(f"Path({self.path}.root)", name)
-        return _beside(
-            "Path(os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in "
-            f"{self.paths}]))",
-            name,
-        )
-
-    @property
-    def opened(self) -> bool:
-        """Whether its files are, or may be, opened by `open`."""
-        return "open" in self.part.names or not self.part.names or self.part.is_a(*_FOLDERS)
+        folder = f"{self.path}.root"  # each folder inside of it is a class
+        if not self.part.is_a(*_FOLDERS):
+            folder = (
+                "os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in "
+                f"{self.paths}])"
+            )
+        return _beside(f"Path({folder})", name)
 
     def opens_packed(self) -> list[str]:
-        """Code after which `open` takes packed files too, in the module of the data set's class."""
-        if not self.opened:
+        """Code after which `open` takes packed files too, in the module of the data set's class,
+        if its files are, or may be, opened so."""
+        names = self.part.names
+        by_open = "open" in names or not names or self.part.is_a(*_FOLDERS)
+        if not self.stands_in or not by_open:
             return []
         method = "__iter__" if self.part.iter and not self.part.getitem else "__getitem__"
         return [
@@ -131,12 +130,6 @@ def _beside(folder: str, name: str) -> list[str]:
 
 
 def text_path(case: Case) -> str | None:
-    """The one attribute of the data set that holds a text its access methods use: a path, most
-    likely."""
-    part = case.dataset or Part()
-    used = [
-        a.name
-        for a in part.attributes
-        if a.kind == "text" and a.name in part.names and is_name(a.name)
-    ]
-    return used[0] if len(used) == 1 else None
+    """The attribute of the data set that most likely holds its path, if code may name it."""
+    found = text_of(case.dataset or Part())
+    return found if found is not None and is_name(found) else None

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from ...case.case import Case
 from ...case.code_text import Source
+from ...case.fetching import sample_bytes
 from ...storage.files import length_of
-from ..batched.held_code import decoded_bytes, not_keepable, structure_of
+from ..batched.held_code import not_keepable, structure_of
 from ..loader_code import loader_code
 from ..template import code_from
 from .place import target_code
@@ -46,25 +47,21 @@ class StoredForm:
         return min(MOST_LEFT, best / sample_us), min(MOST_LEFT, worst / sample_us)
 
 
-def stored_form(case: Case) -> StoredForm | str:
-    """The form, or why the samples of this data set are better not stored."""
-    dataset, length = case.dataset, length_of(case.loader)
+def stored_form(case: Case) -> StoredForm | None:
+    """None where the samples of this data set are better not stored: they may change, have no
+    arrays in NumPy, or are not asked for by number."""
+    dataset, length, leaves = case.dataset, length_of(case.loader), case.inspection.leaves
     if (
         dataset is None
+        or dataset.children
         or not length
-        or case.config.get("dataset_kind") != "map"
+        or not case.meets("map")
         or case.batch_size is None
+        or not_keepable(case, _STRUCTURES) is not None
+        or any(dtype in (leaf.dtype or "") for leaf in leaves for dtype in _NO_ARRAYS)
     ):
-        return "it is no data set of a known length whose samples are asked for by number"
-    if dataset.children:
-        return "it holds data sets that may change its samples"
-    structure, leaves = structure_of(case), case.inspection.leaves
-    why = not_keepable(case, _STRUCTURES)
-    if why is not None:
-        return why
-    if any(dtype in (leaf.dtype or "") for leaf in leaves for dtype in _NO_ARRAYS):
-        return "NumPy has no arrays of its type"
+        return None
     call = loader_code(case, dataset=Source("Stored(dataset, target)"))
     then = "\n".join([*target_code(case, "samples"), call, ""])
-    code = code_from("stored", then=then, KIND=structure)
-    return StoredForm(code, decoded_bytes(case) or 0.0, length, len(leaves))
+    code = code_from("stored", then=then, KIND=structure_of(case))
+    return StoredForm(code, (sample_bytes(case) or 0.0) * length, length, len(leaves))

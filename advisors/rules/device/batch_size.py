@@ -22,6 +22,7 @@ When not to
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ...case.advice import Outcomes, Unmeasured
 from ...case.case import Case
@@ -47,9 +48,9 @@ GROWS = {
 ON_DEVICE = {"compute": (0.02, 0.5), "h2d": (0.02, 0.5)}
 SHORT_US = 500.0  # some kernels and a copy, each of which takes microseconds however little it does
 SIZES = (2, 4, 8, 16)  # times as large, in the table
-# Of fetching, a fixed time per batch: the calls and the list around the samples (in the same loops
-# it grew by 0.44).
-FETCH_FIXED_US = (1.0, 5.0)
+# Of fetching, a fixed time per batch at most and at least: the calls and the list around the
+# samples (in the same loops it grew by 0.44).
+FETCH_FIXED_US = (5.0, 1.0)
 LEAST_GROWTH = 0.3
 # Copying samples into a batch, and a batch into shared memory and out of it, µs per byte: what
 # takes long for large samples grows with their number.
@@ -72,7 +73,9 @@ def examine(case: Case) -> Outcomes:
         "hand-over": case.median_us("pack", "unpack") or 0.0,
     }
     grows = fetch
-    if not _torchs(case, "sampler") or not _torchs(case, "batch_sampler"):
+    samplers = (case.config.get(name) or "torch." for name in ("sampler", "batch_sampler"))
+    # torch's own take next to nothing for a sample.
+    if not all(str(each).startswith("torch.") for each in samplers):
         grows += parts.pop("drawing indices")
     for name, per_byte in (("collate", COLLATED_US), ("hand-over", HANDED_US)):
         copied = min(parts[name], (case.report.bytes_per_batch or 0.0) * per_byte)
@@ -97,7 +100,7 @@ def examine(case: Case) -> Outcomes:
         {
             "fetch a batch": us(fetch),
             **{name: us(value or None) for name, value in parts.items()},
-            **(_table(case, size, fetch, device) if device is not None else {}),
+            **_table(case, size, fetch, device),
         },
         beside_loading=float(case.has_device),  # fewer launches and copies, too
         caveat="This changes training: scale the learning rate, and check that the loss still "
@@ -105,27 +108,22 @@ def examine(case: Case) -> Outcomes:
     )
 
 
-def _torchs(case: Case, name: str) -> bool:
-    """Whether this sampler is torch's own, which takes next to nothing for a sample."""
-    return str(case.config.get(name) or "torch.").startswith("torch.")
-
-
 def _in_samples(case: Case, fetch_us: float, times: int) -> Range:
     """Factor on samples per second: of batches per second, times how many more samples each has."""
-    fixed = [max(LEAST_GROWTH, 1 - each / max(each, fetch_us)) for each in reversed(FETCH_FIXED_US)]
-    grows = {**GROWS, "fetch": (fixed[0], fixed[1]), **(ON_DEVICE if case.has_device else {})}
+    fetch = tuple(max(LEAST_GROWTH, 1 - each / max(each, fetch_us)) for each in FETCH_FIXED_US)
+    grows = {**GROWS, "fetch": fetch, **(ON_DEVICE if case.has_device else {})}
     if not case.num_workers:
         del grows["transfer"]
-    changes = {
-        name: (1 + low * (times - 1), 1 + high * (times - 1)) for name, (low, high) in grows.items()
+    changes: dict[str, Any] = {
+        name: tuple(1 + part * (times - 1) for part in parts) for name, parts in grows.items()
     }
     found = case.predict(**changes)
     return Range(found.low * times, found.mid * times, found.high * times)
 
 
-def _table(case: Case, size: int, fetch_us: float, device_us: float) -> Evidence:
+def _table(case: Case, size: int, fetch_us: float, device_us: float | None) -> Evidence:
     """Batch size against time per epoch and use of the device, by the what-if model."""
-    if case.dataset_len is None or case.whatif is None or not case.has_device:
+    if case.dataset_len is None or case.whatif is None or device_us is None:
         return {}
     step_us = 1e6 / case.whatif.baseline_batches_per_s
     found: dict[str, str] = {}

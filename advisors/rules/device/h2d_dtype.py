@@ -94,15 +94,11 @@ def _picture(case: Case) -> Leaf | None:
     """The largest float32 leaf whose values are all k/255, if it is most of the batch."""
     leaves = case.inspection.leaves
     total = sum(leaf.nbytes or 0 for leaf in leaves)
-    found = [
-        leaf
-        for leaf in leaves
-        if leaf.whole_255ths
-        and (leaf.dtype or "").endswith("float32")
-        and _PATH.fullmatch(leaf.path)
-    ]
-    best = max(found, key=lambda leaf: leaf.nbytes or 0, default=None)
-    return best if best is not None and (best.nbytes or 0) >= LEAST_OF_BATCH * total > 0 else None
+    for leaf in sorted(leaves, key=lambda leaf: -(leaf.nbytes or 0)):
+        picture = leaf.whole_255ths and (leaf.dtype or "").endswith("float32")
+        if picture and _PATH.fullmatch(leaf.path):
+            return leaf if (leaf.nbytes or 0) >= LEAST_OF_BATCH * total > 0 else None
+    return None
 
 
 def _code(case: Case, leaf: Leaf, at_source: bool = False) -> str:

@@ -130,17 +130,14 @@ def _pinned_share(case: Case) -> float | None:
 
 
 def _evidence(case: Case) -> Evidence:
-    found: dict[str, Any] = case.copied_at()
-    for stage, name in (
-        ("h2d", "copies to the device"),
-        ("pin", "pinning"),
-        ("unpack", "rebuilding a batch"),
-    ):
-        note = f"per batch, {percent(case.share(stage))} of the step"
-        found[name] = us(case.mean_us(stage), note)
     speed = _ratio(case, "h2d_bytes", "h2d_ns")
+    stages = {"copies to the device": "h2d", "pinning": "pin", "rebuilding a batch": "unpack"}
     return {
-        **found,
+        **case.copied_at(),
+        **{
+            name: us(case.mean_us(stage), f"per batch, {percent(case.share(stage))} of the step")
+            for name, stage in stages.items()
+        },
         "copies per second": size(speed * 1e9 if speed is not None else None),
         "a batch": size(case.report.bytes_per_batch),
         "copies from pinned memory": percent(_pinned_share(case)),

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....profiler.store.inspection import Part
 from ...case.advice import Advice, Outcome, Outcomes, Unmeasured
 from ...case.case import Case
 from ...case.fetching import (
@@ -43,6 +44,7 @@ from ...case.fetching import (
     sample_time_us,
 )
 from ...case.probe_result import GETITEMS, SAMPLER
+from ...code.batched.batch_access import in_subsets
 from ...code.batched.batch_values import NotArrays
 from ...code.batched.drawn import own_collate, whole_epochs
 from ...code.batched.getitems_code import Batched, batched_form
@@ -120,16 +122,13 @@ def _proven(case: Case) -> bool:
 
 
 def _fetched_one_by_one(case: Case) -> bool:
-    config, dataset = case.config, case.dataset
+    config, dataset = case.config, case.dataset or Part()
     if config.get("batch_size") is None and config.get("batch_sampler") is None:
         return False  # the data set is asked for whole batches already
     if is_hugging_face(case):
         return True  # its __getitems__ gives rows
-    while dataset is not None and dataset.type.endswith("data.dataset.Subset") and dataset.children:
-        dataset = dataset.children[0]  # its own __getitems__ only asks the set inside
-    if dataset is case.dataset and config.get("getitems"):
-        return False
-    return dataset is None or not dataset.getitems
+    inner, _ = in_subsets(dataset)  # the __getitems__ of a subset only asks the set inside
+    return not inner.getitems and not (inner is dataset and config.get("getitems"))
 
 
 def _look_up_us(case: Case, leaves: int, lists: int = 0) -> Cost:
@@ -147,7 +146,7 @@ def _estimated(cost: Cost) -> Evidence:
 
 def _left(case: Case, form: Batched) -> tuple[dict[str, Any], Evidence]:
     """(what is left of a batch's stages, evidence on the batched form)."""
-    access, probe, getitems = form.access, case.probe, form.form == "getitems"
+    access, probe, getitems = form.access, case.probe, not form.params
     if access.loops:
         return {"fetch": (0.4, 1.0)}, {}
     # With __getitems__, a row is still an object each.
@@ -187,7 +186,7 @@ def _advice(case: Case, form: Batched, sample_us: float, evidence: Evidence) -> 
             "The batches are the same; with the same generator, those of the first epoch come in "
             "the same order."
         )
-    if form.form == "getitems":
+    if not form.params:
         caveat = (
             "Every loader over this class uses __getitems__ from then on; the samples are the same."
         )
@@ -197,7 +196,7 @@ def _advice(case: Case, form: Batched, sample_us: float, evidence: Evidence) -> 
             "besides."
         )
         caveat = "If several transforms draw random numbers, they draw them in another order."
-    elif case.num_workers and not form.workers_kept:
+    elif case.num_workers and "num_workers" in form.params:
         why += " Workers only add the hand-over."
     return case.change(code=form.code, **form.params, **left).advise(
         "Fetch each batch with one lookup, not sample by sample",
@@ -217,22 +216,23 @@ def _held_or_why_not(
     in the way."""
     name = dataset_class(case, "the data set")
     try:
-        kept = held_form(case)
+        code, nbytes = held_form(case)
     except NotArrays as other:
         return Unmeasured(
             f"a sample of {name} takes only {us(sample_us)}, so fetching whole batches would pay, "
             f"but no code could be written: {reason}, and {other}. Write a __getitem__ that takes "
             "a tensor of indices, with batch_size=None"
         )
-    low, high = _look_up_us(case, kept.leaves)
-    cost = (low + kept.leaves * HELD_LEAF_US[0], high + kept.leaves * HELD_LEAF_US[1])
+    leaves = len(case.inspection.leaves)
+    low, high = _look_up_us(case, leaves)
+    cost = (low + leaves * HELD_LEAF_US[0], high + leaves * HELD_LEAF_US[1])
     left = _at_once(case, cost)
-    return case.change(code=kept.code, batch_size=None, num_workers=0, **left).advise(
+    return case.change(code=code, batch_size=None, num_workers=0, **left).advise(
         "Make all samples once, then fetch whole batches",
         f"A sample of {name} takes only {us(sample_us)}, but is asked for one by one in every "
-        f"epoch. All {count(case.dataset_len or 0)} take {size(kept.nbytes)}: kept as tensors, a "
+        f"epoch. All {count(case.dataset_len or 0)} take {size(nbytes)}: kept as tensors, a "
         f"batch is one lookup. (Its __getitem__ could not be turned into one: {reason}.)",
-        {**evidence, "memory to keep them": size(kept.nbytes), **_estimated(cost)},
+        {**evidence, "memory to keep them": size(nbytes), **_estimated(cost)},
         caveat="Every epoch then sees the same values: not if samples change from epoch to epoch.",
     )
 

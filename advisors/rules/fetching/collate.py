@@ -42,7 +42,7 @@ from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT
 from ...code.hot.operation_chains import operation_chain
 from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.loader_code import DROP, loader_code
-from ...code.loader_form import collate_name, drawing_sampler, is_default_collate
+from ...code.loader_form import collate_name, config_text, drawing_sampler, is_default_collate
 from ...code.shape_code import kinds_of
 from ...code.shapes import CHANCE, shape_of
 from ...code.template import code_from
@@ -132,12 +132,12 @@ _PADS = re.compile(r"\bpad_sequence\(|\bpad\(|\bnp\.pad\(|pad_token|padding", re
 
 
 def examine(case: Case) -> Outcomes:
-    collate, making, function_name = (
+    collate, making, function = (
         case.mean_us("collate"),
         case.making_us,
-        case.config.get("collate_fn"),
+        config_text(case, "collate_fn"),
     )
-    if collate is None or not making or not isinstance(function_name, str):
+    if collate is None or not making or function is None:
         return
     share, waited = collate / making, waited_on(case, "collate")
     if share < MAKING_SHARE:
@@ -145,7 +145,7 @@ def examine(case: Case) -> Outcomes:
     # What is hardly waited for may still take the cores of what is.
     if waited < WAITING_SHARE and case.predict(collate=0.0).low < LITTLE_TO_GAIN:
         return
-    if is_default_collate(function_name):
+    if is_default_collate(function):
         yield from _default(case, collate)
         return
     part = case.inspection.collate
@@ -250,12 +250,13 @@ def _left(case: Case, cause: _Cause, collate_us: float, source: Sequence[str]) -
 
 def _one_statement(source: Sequence[str]) -> bool:
     """Whether the function does nothing else than return what one expression makes."""
-    nodes = ast.walk(parsed(source) or ast.Module([], []))
-    kinds = ast.FunctionDef | ast.Lambda
-    function = next((node for node in nodes if isinstance(node, kinds)), None)
-    if isinstance(function, ast.FunctionDef):
-        return len(function.body) == 1 and isinstance(function.body[0], ast.Return)
-    return function is not None
+    for node in ast.walk(parsed(source) or ast.Module([], [])):
+        match node:
+            case ast.FunctionDef(body=[ast.Return()]) | ast.Lambda():
+                return True
+            case ast.FunctionDef():
+                return False
+    return False
 
 
 def _hot_lines(case: Case) -> list[OwnLine]:
@@ -311,8 +312,7 @@ def _of_line(case: Case, hot: OwnLine | None) -> _Cause | None:
 def _by_hand(case: Case, collate_us: float) -> Advice | Unmeasured:
     """The part of it that takes most, whether or not its source is known."""
     stage = case.code_stage("collate")
-    enough = stage is not None and stage.samples >= LEAST_SAMPLES
-    parts = parts_of(stage) if stage is not None and enough else ()
+    parts = parts_of(stage) if stage is not None and stage.samples >= LEAST_SAMPLES else ()
     hot = max(parts, key=lambda part: part.share.mid, default=None)
     copies = hot is not None and _COPIES.match(hot.text or "") is not None
     large = next(iter(_large(case, collate_us)), None) if copies else None
@@ -323,18 +323,17 @@ def _by_hand(case: Case, collate_us: float) -> Advice | Unmeasured:
             f"collate_fn takes {us(collate_us)} per batch, and nothing in its source is known to "
             "be slow: profile it alone"
         )
-    return make_cheaper(case, "collate", hot.text or "", hot.place, hot.call, hot.share, {})
+    return make_cheaper(case, "collate", hot, {})
 
 
 def _padding(case: Case) -> float | None:
     """Of the batch's values, weighted by size."""
-    known = [
-        (leaf.padding_share, leaf.nbytes or 1)
-        for leaf in case.inspection.leaves
-        if leaf.padding_share is not None
-    ]
-    weight = sum(size for _, size in known)
-    return sum(share * size for share, size in known) / weight if weight else None
+    weight = padding = 0.0
+    for leaf in case.inspection.leaves:
+        if leaf.padding_share is not None:
+            weight += leaf.nbytes or 1
+            padding += leaf.padding_share * (leaf.nbytes or 1)
+    return padding / weight if weight else None
 
 
 def _buckets(case: Case) -> str:

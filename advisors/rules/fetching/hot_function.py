@@ -107,15 +107,15 @@ WAITS = " Fetching mostly waits: more workers, or threads inside __getitems__, o
 NOT_MEASURED = "How much of fetch it takes was not measured: the range is wide."
 ONCE = "Never store what follows a random change."
 
+_Shaped = tuple[OwnLine, Shape]
+
 
 def examine(case: Case) -> Outcomes:
     found = in_loop(case)
     if found is not None:
         yield _out_of_loop(case, found)
-    if case.compute_bound:
-        return
     sample_us, part, stage = sample_time_us(case), fetch_share(case), case.code_stage("fetch")
-    if sample_us is None:
+    if case.compute_bound or sample_us is None:
         return
     samples, seen = 0, list[Outcome]()
     if stage is not None:
@@ -141,11 +141,10 @@ def _advised(outcomes: list[Outcome]) -> bool:
 
 
 def _gains(outcome: Outcome) -> bool:
-    if not isinstance(outcome, Advice):
-        return False
     # The range of what is done by hand is wide.
-    return outcome.predicted.low > LEAST_GAIN or (
-        outcome.by_hand and outcome.predicted.high > LITTLE_TO_GAIN
+    return isinstance(outcome, Advice) and (
+        outcome.predicted.low > LEAST_GAIN
+        or (outcome.by_hand and outcome.predicted.high > LITTLE_TO_GAIN)
     )
 
 
@@ -200,8 +199,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     other = unknown(stage)
     line = _standing_out(stage, other)
     below = other.name if other is not None else ""
-    sources = SourceLines(case.process, case.loader)
-    lines = own_lines(stage, case.inspection.parts, sources)
+    lines = own_lines(stage, case.inspection.parts, SourceLines(case.process, case.loader))
     if any(_is_opener(case, each) for each in lines if each.share.mid >= STANDS_OUT):
         return  # the rule storage-format says what to do
     floats = {each.dtype for each in case.inspection.leaves if "float" in (each.dtype or "")}
@@ -231,8 +229,8 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         unsure = advice.predicted.low <= LEAST_GAIN
         if line is not None and unsure and best.share < MAIN_PART * line.share.mid:
             yield _of_line(case, stage, line, sample_us)  # most of it is something else
-    elif (worst is None or worst[1].key != "float64") and (chained := list(_chained(case, stage))):
-        yield chained[0]
+    elif (worst is None or worst[1].key != "float64") and (chained := _chained(case, stage)):
+        yield chained
     elif worst is not None:
         yield _shaped(case, stage, *worst, sample_us)
     elif line is not None:
@@ -250,9 +248,9 @@ def _shape(line: OwnLine, below: str, more: dict[str, str]) -> Shape | None:
     return shape_of(line.method, line.line, f"{line.call} {below}", kinds_of(line.part) | more)
 
 
-def _together(shapes: list[tuple[OwnLine, Shape]]) -> Iterator[tuple[OwnLine, Shape]]:
+def _together(shapes: list[_Shaped]) -> Iterator[_Shaped]:
     """Lines of one shape in one method as one line, the first of them."""
-    alike = defaultdict[tuple[int, str], list[tuple[OwnLine, Shape]]](list)
+    alike = defaultdict[tuple[int, str], list[_Shaped]](list)
     for line, shape in shapes:
         alike[id(line.method), shape.key].append((line, shape))
     for (line, shape), *others in alike.values():
@@ -261,13 +259,11 @@ def _together(shapes: list[tuple[OwnLine, Shape]]) -> Iterator[tuple[OwnLine, Sh
 
 def _called_for(stage: CodeStage, line: OwnLine, shape: Shape) -> bool:
     """Whether a line takes long for an own function that it calls, not for going through much."""
-    called = own_called(stage, line.place)
-    return shape.key in (ALL, ONE_BY_ONE) and called >= MAIN_PART * line.share.mid
+    least = MAIN_PART * line.share.mid
+    return shape.key in (ALL, ONE_BY_ONE) and own_called(stage, line.place) >= least
 
 
-def _around_another(
-    stage: CodeStage, found: tuple[OwnLine, Shape], shapes: list[tuple[OwnLine, Shape]]
-) -> bool:
+def _around_another(stage: CodeStage, found: _Shaped, shapes: list[_Shaped]) -> bool:
     """Whether this line calls an own function in which another of these lines takes most of its
     time."""
     line, shape = found
@@ -304,7 +300,7 @@ def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape, sample_us
         free, caveat, effort = form.left(sample_us), ONCE, "a conversion"
     return case.change(code=code, fetch=free).advise(
         f"{shape.title}: {text}",
-        f"{line_costs('fetch', text, line.place, line.call, share, line.alike)}{shape.why}.",
+        f"{line_costs('fetch', line)}{shape.why}.",
         {**_sampled(stage, share), "line": line.place, **_stored(form)},
         caveat=caveat,
         effort=effort,
@@ -323,41 +319,42 @@ def _known(
     if stage is not None:
         takes, caveat = f"takes {percent(hot.share)} of fetch{_from(hot.place)}", kind.caveat
         part = _sampled(stage, Range(hot.low, hot.share, hot.high))
-    evidence: Evidence = {
-        "fetch a sample": us(sample_us),
-        "share of waiting": percent(fetch_share(case)),
-        **part,
-        "function": hot.function and f"{hot.function}, {us(hot.share * sample_us)} per sample",
-        "called from": f"line {hot.place}" if hot.place is not None else None,
-        **_stored(form),
-    }
-    why = f"{_capital(kind.name)} {takes}. {kind.why}{also}"
-    return change.advise(kind.title, why, evidence, caveat=caveat, effort=kind.effort)
+    return change.advise(
+        kind.title,
+        f"{_capital(kind.name)} {takes}. {kind.why}{also}",
+        {
+            "fetch a sample": us(sample_us),
+            "share of waiting": percent(fetch_share(case)),
+            **part,
+            "function": hot.function and f"{hot.function}, {us(hot.share * sample_us)} per sample",
+            "called from": f"line {hot.place}" if hot.place is not None else None,
+            **_stored(form),
+        },
+        caveat=caveat,
+        effort=kind.effort,
+    )
 
 
 def _standing_out(stage: CodeStage, other: Unknown | None) -> Part | None:
     """The line or function that takes most of fetch, if that is much."""
     if other is not None and other.share >= STANDS_OUT:
-        part = _line_of(stage, other)
-        return part._replace(text=part.text or other.name)
+        return _line_of(stage, other)
     texts = {(each.text or "").strip() for each in stage.lines} - {""}
     lines = (each for each in parts_of(stage) if each.text in texts)
     most = max(lines, key=lambda each: each.share.mid, default=None)
-    if most is None or stage.samples < LEAST_SAMPLES or most.share.mid < STANDS_OUT:
-        return None
-    return most
+    enough = stage.samples >= LEAST_SAMPLES
+    return most if most is not None and enough and most.share.mid >= STANDS_OUT else None
 
 
 def _of_line(case: Case, stage: CodeStage, part: Part, sample_us: float) -> Advice:
     """The line that takes most of fetch, no known function among what it calls."""
-    text, share = part.text or "", part.share
-    evidence, form = _sampled(stage, share), _whole_samples(case)
+    evidence, form = _sampled(stage, part.share), _whole_samples(case)
     if form is None:
-        return make_cheaper(case, "fetch", text, part.place, part.call, share, evidence)
-    why = line_costs("fetch", text, part.place, part.call, share)
+        return make_cheaper(case, "fetch", part, evidence)
     return case.change(code=form.code, fetch=form.left(sample_us)).advise(
-        f"Make each sample once, and store it: {clean(text, 80)}",
-        f"{why}, and makes the same in every epoch. Stored samples are only read.",
+        f"Make each sample once, and store it: {clean(part.text or '', 80)}",
+        f"{line_costs('fetch', part)}, and makes the same in every epoch. Stored samples are only "
+        "read.",
         {**evidence, "line": part.place, **_stored(form)},
         caveat=ONCE,
         effort="a conversion",
@@ -365,7 +362,7 @@ def _of_line(case: Case, stage: CodeStage, part: Part, sample_us: float) -> Advi
 
 
 def _line_of(stage: CodeStage, other: Unknown) -> Part:
-    part = Part(None, other.place, None, Range(other.low, other.share, other.high))
+    part = Part(other.name, other.place, None, Range(other.low, other.share, other.high))
     lines = {each.place: each for each in parts_of(stage)}
     if not other.own and other.place in lines:
         return lines[other.place]._replace(call=other.name)
@@ -385,19 +382,18 @@ def _stored(form: StoredForm | None) -> Evidence:
     return {"stored samples take": size(form.nbytes)} if form is not None else {}
 
 
-def _chained(case: Case, stage: CodeStage) -> Outcomes:
+def _chained(case: Case, stage: CodeStage) -> Advice | None:
     """A chain of element-wise operations, where its lines take most of fetch."""
     for part in case.inspection.parts:
         chain = operation_chain(part.getitem)
-        if chain is None:
-            continue
-        own = (each.share for each in stage.lines if each.own and each.text in chain.lines)
+        lines = chain.lines if chain is not None else ()
+        own = (each.share for each in stage.lines if each.own and each.text in lines)
         share = min(1.0, sum(own))
-        if share < STANDS_OUT:
+        if chain is None or share < STANDS_OUT:
             continue
         low, high = wilson(round(share * stage.samples), stage.samples)
         best, worst = chain.left
-        yield case.change(
+        return case.change(
             code=chain.code(f"__getitem__ of {part.name}"),
             fetch=(1 - high * (1 - best), 1 - low * (1 - worst)),
         ).advise(
@@ -411,6 +407,7 @@ def _chained(case: Case, stage: CodeStage) -> Outcomes:
             caveat="Results differ in the last bits. torch's operators use several threads in the "
             "training process.",
         )
+    return None
 
 
 def _late(case: Case) -> Outcomes:
@@ -433,7 +430,7 @@ def _whole_samples(case: Case) -> StoredForm | None:
     """Code that stores whole samples, and runs as it is pasted: if they stay the same and memory
     holds them."""
     form, free = stored_form(case), case.system.mem_available_min_bytes
-    return None if isinstance(form, str) or form.nbytes > (free or 0) else form
+    return form if form is not None and form.nbytes <= (free or 0) else None
 
 
 def _from(place: str | None) -> str:

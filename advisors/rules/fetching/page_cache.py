@@ -31,7 +31,7 @@ from ...case.advice import Outcomes, Unmeasured
 from ...case.case import Case
 from ...case.fetching import MAIN_PART, core_wait_share, fetch_idle_share, fetch_share
 from ...schema.evidence import Evidence, percent, size, us
-from ...storage.disk_reads import loader_reads, whole_epochs
+from ...storage.disk_reads import reads_of, whole_epochs
 from ...storage.files import length_of
 
 EFFORT = "a conversion"
@@ -69,8 +69,8 @@ def examine(case: Case) -> Outcomes:
     if len(whole) < 2:
         why, evidence, again = _first(case)
     elif case.host is not None and case.host.process.measured("read_disk_bytes"):
-        reads = (loader_reads(case, begin, end) for _, begin, end in whole)
-        why, evidence, again = _epochs([(read and read.disk_bytes) or 0.0 for read in reads])
+        reads = (reads_of(case.host, case.loader, begin, end) for _, begin, end in whole)
+        why, evidence, again = _epochs([each.get("disk_bytes", 0.0) for each in reads])
     else:
         yield Unmeasured(
             f"fetching waits {percent(idle)} of its time, but what it reads from the disk was "
@@ -138,12 +138,12 @@ def _first(case: Case) -> Judged:
 
 def _figures(case: Case, idle: float) -> Evidence:
     storage = case.report.storage
-    memory = storage.memory_bytes if storage is not None else None
+    whole, memory = (storage.dataset_bytes, storage.memory_bytes) if storage else (None, None)
     limit = case.system.cgroup_mem_limit_bytes or case.system.mem_total_bytes
     return {
         "fetch a batch": us(case.mean_us("fetch")),
         "fetching waits": percent(idle),
-        "the data set, about": size(storage.dataset_bytes if storage is not None else None),
+        "the data set, about": size(whole),
         "memory for the page cache": size(memory),
         "memory": size(limit) if memory is None else None,
     }

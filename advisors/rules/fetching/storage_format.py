@@ -66,17 +66,15 @@ def examine(case: Case) -> Outcomes:
         return
     wrong = next(findings(case, storage), None) if storage is not None else None
     if wrong is not None:
-        change = case.change(code=wrong.code, fetch=wrong.left)
-        yield change.advise(
-            wrong.title, wrong.why, wrong.evidence, caveat=wrong.caveat, effort=wrong.effort
-        )
+        yield wrong
     elif not _many_files(case, storage):
         return
     elif storage is not None and storage.reading_share is not None and storage.samples:
         yield _by_shares(case, storage, storage.reading_share)
     else:
-        reasons = storage.reasons if storage is not None else {}
-        why = reasons.get("reading_share", "nothing of it was recorded")
+        why = (storage.reasons if storage else {}).get(
+            "reading_share", "nothing of it was recorded"
+        )
         yield Unmeasured(f"how much of fetching is reading its files is not known: {why}")
 
 
@@ -135,8 +133,7 @@ def _by_shares(case: Case, storage: StorageSummary, reading: float) -> Advice:
 def _evidence(case: Case, storage: StorageSummary) -> Evidence:
     other, wait_us = storage.other_share or 0.0, storage.wait_us_per_open or 0.0
     disk, read = storage.disk_bytes_per_sample, storage.read_bytes_per_sample
-    kind = next(iter(storage.kinds), None)
-    mount = next(iter(storage.mounts), None)
+    kind, mount = next(iter(storage.kinds), None), next(iter(storage.mounts), None)
     return {
         "fetch a batch": us(case.mean_us("fetch")),
         "reading": percent(storage.reading_share),

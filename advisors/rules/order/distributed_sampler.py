@@ -139,13 +139,13 @@ def _first_digests(loader: LoaderRun) -> dict[int, int]:
 def _same_first_batches(case: Case) -> int:
     """Epochs in which another rank drew the very same first batch; 0 unless that is so in all that
     can be compared."""
-    own, found = _first_digests(case.loader), [0]
+    own, found = _first_digests(case.loader), 0
     for _, loader in case.peers:
         other = _first_digests(loader)
         common = own.keys() & other.keys()
         if all(own[epoch] == other[epoch] for epoch in common):
-            found.append(len(common))
-    return max(found)
+            found = max(found, len(common))
+    return found
 
 
 def _same_order(case: Case, distributed: bool) -> Outcomes:
@@ -155,8 +155,8 @@ def _same_order(case: Case, distributed: bool) -> Outcomes:
         return
     if distributed and _in_order(case, next(iter(digests.values()))):
         return
-    said = _SET_EPOCH if distributed else _SEEDED_ANEW
-    yield case.change(code=_set_epoch(case) if distributed else _SEED_ONCE).advise(
+    code, said = (_set_epoch(case), _SET_EPOCH) if distributed else (_SEED_ONCE, _SEEDED_ANEW)
+    yield case.change(code=code).advise(
         *said,
         {"epochs that begin with the same batch": count(len(digests), f"of {len(digests)}")},
         caveat="Training sees the data in another order then: results differ in their last digits.",
@@ -171,5 +171,5 @@ def _in_order(case: Case, digest: int) -> bool:
     size, length, ranks = case.batch_size, case.dataset_len, case.process.world_size or 1
     if size is None or length is None:
         return True
-    drawn = range(case.process.rank or 0, length, ranks)
-    return digest == digest_of_indices(list(drawn)[:size])
+    drawn = range(case.process.rank or 0, length, ranks)[:size]
+    return digest == digest_of_indices(list(drawn))

@@ -26,8 +26,10 @@ from statistics import median
 
 import numpy as np
 
+from ....profiler.store.run.run import LoaderRun
 from ...case.advice import Outcomes
 from ...case.case import Case
+from ...code.batched.drawn import kept_epochs
 from ...schema.evidence import count, figure, percent, us
 from ...schema.report_model import Range
 
@@ -50,7 +52,7 @@ def examine(case: Case) -> Outcomes:
     usual = compute[(batches["samples"] == case.batch_size) & (compute >= 0)]
     if len(usual) < LEAST_USUAL:
         return
-    normal, lasts = float(np.median(usual)), list(_short_lasts(case, case.batch_size))
+    normal, lasts = float(np.median(usual)), list(_short_lasts(case.loader, case.batch_size))
     slow = [
         (own, epoch, samples)
         for own, epoch, samples in lasts
@@ -79,14 +81,11 @@ def examine(case: Case) -> Outcomes:
     )
 
 
-def _short_lasts(case: Case, size: int) -> Iterator[tuple[float, float, int]]:
+def _short_lasts(loader: LoaderRun, size: int) -> Iterator[tuple[float, float, int]]:
     """Of each short last batch: ns of its computing, ns of its epoch, its samples."""
-    batches, epochs = case.loader.batches, case.loader.epochs
+    batches = loader.batches
     steps = batches["wait_ns"].clip(0) + batches["compute_ns"].clip(0)
-    for epoch, number, how in zip(epochs["epoch"], epochs["batches"], epochs["how"], strict=True):
-        rows = np.flatnonzero(batches["epoch"] == epoch)
-        if how != 1 or len(rows) != number or len(rows) < 2:
-            continue
+    for rows in kept_epochs(loader):
         samples, own = (int(batches[name][rows[-1]]) for name in ("samples", "compute_ns"))
-        if 0 < samples < size and own >= 0:
+        if len(rows) > 1 and 0 < samples < size and own >= 0:
             yield float(own), float(steps[rows].sum()), samples

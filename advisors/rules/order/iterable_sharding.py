@@ -59,21 +59,20 @@ def examine(case: Case) -> Outcomes:
     workers = case.num_workers
     if workers < 2:
         return
-    evidence: Evidence = {"workers": count(workers)}
-    alike, repeats, why = _alike(case), 0, ""
+    alike, why = _alike(case), ""
+    told: Evidence = {}
+    repeats = min(alike, default=0)
     if alike:
-        repeats = min(alike)
         of_all = f"of {workers}, in {len(alike)} epochs"
-        evidence = {**evidence, "workers with the same first batches": count(repeats, of_all)}
+        told = {"workers with the same first batches": count(repeats, of_all)}
     elif length := _repeated_length(case):
         repeats = workers
-        drawn = count(length * workers, f"= {workers} × {length}")
-        evidence = {**evidence, "samples per epoch": drawn}
+        told = {"samples per epoch": count(length * workers, f"= {workers} × {length}")}
     if repeats < 2 and (shards := _shared_shards(case)):
         # A shuffle buffer gives each worker another order of the same.
-        evidence = {"workers": count(workers), "files read by several workers": count(shards)}
+        repeats, told = workers, {"files read by several workers": count(shards)}
         files = "1 file was" if shards == 1 else f"{shards} files were"
-        repeats, why = workers, f"{files} read by several of the {workers} workers"
+        why = f"{files} read by several of the {workers} workers"
     if repeats < 2:
         yield from _divided_late(case)
         return
@@ -85,7 +84,7 @@ def examine(case: Case) -> Outcomes:
         "Split the stream among the workers",
         f"{why or f'{repeats} workers yield the same samples'}: an epoch holds everything "
         f"{repeats} times. The factor is in different samples per second.",
-        evidence,
+        {"workers": count(workers), **told},
         caveat="Epochs get shorter by that factor. With several ranks, divide by rank as well."
         + " Leave it where a function that __iter__ calls divides the samples." * bool(why),
     )
@@ -130,10 +129,9 @@ def _alike(case: Case) -> list[int]:
     """By epoch that can be compared: how many workers have the same first batches."""
     batches = case.loader.batches
     rows = np.flatnonzero((batches["digest"] >= 0) & (batches["worker"] >= 0))
-    rows = rows[np.argsort(batches["task"][rows], kind="stable")]
     digests: dict[tuple[int, int], list[int]] = defaultdict(list)
-    columns = (batches[name][rows].tolist() for name in ("epoch", "worker", "digest"))
-    for epoch, worker, digest in zip(*columns, strict=True):
+    columns = (batches[name][rows].tolist() for name in ("task", "epoch", "worker", "digest"))
+    for _, epoch, worker, digest in sorted(zip(*columns, strict=True)):
         digests[epoch, worker].append(digest)
     counts: dict[int, Counter[tuple[int, ...]]] = defaultdict(Counter)
     for (epoch, _), own in digests.items():

@@ -59,12 +59,12 @@ def examine(case: Case) -> Outcomes:
     ranks = case.report.ranks
     if ranks is None:
         return
-    means: dict[int | None, _Means] = {}
-    for each in ranks.each:
-        mean = each.mean_us
-        if each.steady_batches >= LEAST_BATCHES and {"fetch", "wait", "compute"} <= mean.keys():
-            cost = mean["fetch"] + mean.get("collate", 0.0)
-            means[each.rank] = _Means(cost, mean["wait"], mean["compute"])
+    means: dict[int | None, _Means] = {
+        each.rank: _Means(mean["fetch"] + mean.get("collate", 0.0), mean["wait"], mean["compute"])
+        for each in ranks.each
+        if each.steady_batches >= LEAST_BATCHES
+        and {"fetch", "wait", "compute"} <= (mean := each.mean_us).keys()
+    }
     own = means.pop(case.loader.rank, None)
     if own is None or not means:
         return

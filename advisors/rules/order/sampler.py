@@ -38,7 +38,7 @@ from ...code.shape_code import kinds_of
 from ...code.shapes import shape_of
 from ...code.template import code_from, definitions
 from ...schema.evidence import count, percent, us
-from ...schema.report_model import Range
+from ...schema.report_model import CodeStage, Range
 from ...stacks.code_summary import wilson
 from ...stacks.source_lines import SourceLines
 from ...stage_model.verdict import first_of_epoch
@@ -77,18 +77,18 @@ def examine(case: Case) -> Outcomes:
     if share < INDEX_SHARE and not long:
         return
     name, own = _sampler(case)
-    made = _made(case) if own else None
-    if made is not None and made.mid >= MAKES_SAMPLES:
-        yield _reads_samples(case, name, made)
-        return
-    line = _hot_line(case) if own else None
-    wasted = _wasted(case, line) if line is not None else None
-    if wasted is not None:
-        yield wasted
-        return
-    takes = ""
-    if line is not None:
-        takes = f" {line_costs('it', line.text, line.place, line.call, line.share)}."
+    stage, takes = case.code_stage("index"), ""
+    if own and stage is not None and stage.samples >= FEW_SAMPLES:
+        made, line = _made(stage), _hot_line(case, stage)
+        if made.mid >= MAKES_SAMPLES:
+            yield _reads_samples(case, name, made)
+            return
+        if line is not None:
+            wasted = _wasted(case, line)
+            if wasted is not None:
+                yield wasted
+                return
+            takes = f" {line_costs('it', line)}."
     # Of what takes longer still, no more is left.
     slow = max(1.0, (per_sample(case, mean) or 0.0) / OWN_US)
     drawn: dict[str, Any] = (
@@ -114,11 +114,8 @@ def examine(case: Case) -> Outcomes:
     )
 
 
-def _made(case: Case) -> Range | None:
-    """Of drawing indices, the part that goes by in making samples; None if no stacks tell."""
-    stage = case.code_stage("index")
-    if stage is None or stage.samples < FEW_SAMPLES:
-        return None
+def _made(stage: CodeStage) -> Range:
+    """Of drawing indices, the part that goes by in making samples."""
     made = outermost(stage, lambda node: node.own and node.function.endswith(SAMPLES_MADE))
     samples = sum(node.samples for node in made)
     low, high = wilson(samples, stage.samples)
@@ -140,11 +137,8 @@ def _reads_samples(case: Case, name: str, made: Range) -> Advice:
     )
 
 
-def _hot_line(case: Case) -> OwnLine | None:
+def _hot_line(case: Case, stage: CodeStage) -> OwnLine | None:
     """The line that takes most of drawing."""
-    stage = case.code_stage("index")
-    if stage is None or stage.samples < FEW_SAMPLES:
-        return None
     parts = filter(None, (case.inspection.sampler, case.inspection.batch_sampler))
     lines = own_lines(stage, parts, SourceLines(case.process, case.loader))
     below = [each for each in reversed(lines) if each.share.mid >= MAKES_SAMPLES]
@@ -161,7 +155,7 @@ def _wasted(case: Case, line: OwnLine) -> Advice | None:
     code = f"# By hand ({line.place}): {shape.do}\n#     {text}\n"
     return case.change(code=code, index=left).advise(
         f"{shape.title}: {text}",
-        f"{line_costs('drawing indices', text, line.place, line.call, share)}{shape.why}.",
+        f"{line_costs('drawing indices', line)}{shape.why}.",
         {"drawing a batch's indices": us(case.mean_us("index")), "of it": percent(share.mid)},
         caveat=shape.caveat,
     )

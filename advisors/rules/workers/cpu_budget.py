@@ -35,15 +35,13 @@ NEEDS = "prediction"
 
 
 def examine(case: Case) -> Outcomes:
-    making, cost = case.making_us, case.hand_over_us
+    making = case.making_us
     if case.cpus is None or making is None or not over_budget(case):
         return
-    if (cost or 0.0) > making:
+    if (case.hand_over_us or 0.0) > making:
         return  # then the hand-over is the problem: the rule num-workers
     top = max(1, math.ceil(case.cpus))
-    options = {
-        n: case.change(num_workers=n) for n in sorted({1, max(1, top // 2), max(1, top - 1), top})
-    }
+    options = {n: case.change(num_workers=n) for n in {1, top // 2, top - 1, top} - {0}}
     pick, best = smallest(options)
     if best < LEAST_GAIN:
         return

@@ -100,11 +100,11 @@ def examine(case: Case) -> Outcomes:
     effect = options[pick].predicted
     # The rule cpu-budget speaks of too many workers for the CPUs.
     if pick != case.num_workers and effect.mid > LEAST_GAIN and not (pick and over_budget(case)):
-        yield _advice(case, pick, options[pick], us(case.making_us))
+        yield _advice(case, pick, options[pick])
         if effect.low <= LEAST_GAIN:
             return  # it will be listed as rejected, as not certain enough: one such entry is enough
     if not case.compute_bound:
-        yield from _rejected(case, pick, options, us(case.making_us))
+        yield from _rejected(case, pick, options)
 
 
 def most_workers(case: Case) -> int:
@@ -141,8 +141,8 @@ def _kept(case: Case, workers: int) -> dict[str, Any]:
     return {"persistent_workers": True}
 
 
-def _advice(case: Case, pick: int, change: Advice, making: object) -> Advice:
-    now, more = case.num_workers, _kept(case, pick)
+def _advice(case: Case, pick: int, change: Advice) -> Advice:
+    now, more, making = case.num_workers, _kept(case, pick), us(case.making_us)
     if more:
         started = case.change(num_workers=pick)
         if started.predicted.mid * WITHIN >= change.predicted.mid:
@@ -198,7 +198,7 @@ def _evidence(case: Case) -> Evidence:
     }
 
 
-def _rejected(case: Case, pick: int, options: dict[int, Advice], making: object) -> Outcomes:
+def _rejected(case: Case, pick: int, options: dict[int, Advice]) -> Outcomes:
     """The usual advice, if it would hurt or do nothing. A loader that has as many workers needs no
     other number."""
     now, usual = case.num_workers, max(USUAL, math.ceil(case.cpus or 1))
@@ -219,12 +219,12 @@ def _rejected(case: Case, pick: int, options: dict[int, Advice], making: object)
             title=f"Use {usual} workers",
         )
     elif effect.mid < (LEAST_GAIN if pick <= now else 1.0):
-        yield change.would_not_help(_why_not(case, usual, making), _evidence(case))
+        yield change.would_not_help(_why_not(case, usual), _evidence(case))
 
 
-def _why_not(case: Case, usual: int, making: object) -> str:
+def _why_not(case: Case, usual: int) -> str:
     now, cost, cpus = case.num_workers, case.hand_over_us, figure(case.cpus or 0)
-    others = _others(case)
+    others, making = _others(case), us(case.making_us)
     if now == 0:
         taken = f": other programs keep {figure(others)} of the {cpus} CPUs busy" if others else ""
         return (

@@ -78,8 +78,7 @@ def examine(case: Case) -> Outcomes:
         and not change.gains
     ):
         yield change.would_not_help(
-            f"Starting {case.num_workers} forked worker{'s' * (case.num_workers != 1)} costs "
-            f"{start} per epoch, "
-            f"{percent(starts)} of all time.",
+            f"Starting {case.num_workers} forked worker{'s' * (case.num_workers > 1)} costs "
+            f"{start} per epoch, {percent(starts)} of all time.",
             evidence,
         )

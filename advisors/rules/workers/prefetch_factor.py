@@ -98,6 +98,5 @@ def _fewer(case: Case, now: int, evidence: Evidence) -> Outcomes:
 
 
 def _memory(case: Case, more: int) -> str | None:
-    a_batch = case.report.bytes_per_batch
-    held = size(more * case.num_workers * (a_batch or 0.0))
-    return f"It holds {held} more in shared memory." if a_batch else None
+    held = more * case.num_workers * (case.report.bytes_per_batch or 0.0)
+    return f"It holds {size(held)} more in shared memory." if held else None

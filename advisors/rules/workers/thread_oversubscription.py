@@ -128,5 +128,4 @@ def _lines_that_set_threads(case: Case) -> Iterator[tuple[str, str]]:
 def _threads(case: Case) -> float:
     """The usual number of threads of a worker at work: the median of each one's maximum."""
     peaks = [case.host.process["threads"][rows].max() for rows in worker_rows(case) if case.host]
-    peaks = [int(peak) for peak in peaks if peak > 0]
-    return float(np.median(peaks)) if peaks else 0.0
+    return float(np.median([peak for peak in peaks if peak > 0] or [0]))

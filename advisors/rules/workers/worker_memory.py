@@ -35,7 +35,7 @@ from ...case.workers import worker_rows
 from ...code.inputs import heavy_attributes
 from ...code.loader_code import loader_code
 from ...code.template import code_from
-from ...schema.evidence import Evidence, count, size
+from ...schema.evidence import count, size
 from ...schema.figures import duration
 from ...stage_model.measured import measured
 from ...stage_model.process_rows import Rows
@@ -85,19 +85,6 @@ def examine(case: Case) -> Outcomes:
     if room:
         left = duration(room / (worst.slope * workers))
         cause += f" At this rate {size(room)} of {where} are used up in {left}."
-    evidence: Evidence = {
-        "growth of a worker": size(worst.slope * 60, "per minute"),
-        "grown": size(worst.grown, f"in {duration(worst.seconds)}"),
-        "a worker now": size(worst.last),
-        "workers that grow": count(workers),
-        where: size(room or None),
-        **{
-            f"{held.owner}.{held.attribute.name}": count(
-                held.attribute.length or 0, f"items ({held.attribute.kind})"
-            )
-            for held in lists
-        },
-    }
     lines = [f"{held.code} = PackedList({held.code})" for held in lists] or [
         "# for each long list of Python objects that the data set holds: dataset.items = "
         "PackedList(dataset.items)"
@@ -107,7 +94,19 @@ def examine(case: Case) -> Outcomes:
         "Stop the workers' memory from growing",
         f"Memory that only one worker holds grows by {size(worst.slope * 60)} per minute in "
         f"{workers} worker{'s' * (workers > 1)}. {cause}",
-        evidence,
+        {
+            "growth of a worker": size(worst.slope * 60, "per minute"),
+            "grown": size(worst.grown, f"in {duration(worst.seconds)}"),
+            "a worker now": size(worst.last),
+            "workers that grow": count(workers),
+            where: size(room or None),
+            **{
+                f"{held.owner}.{held.attribute.name}": count(
+                    held.attribute.length or 0, f"items ({held.attribute.kind})"
+                )
+                for held in lists
+            },
+        },
         caveat="Copies of a list stop at its size per worker. If the growth goes on beyond that, "
         "it is a cache or a leak.",
     )
@@ -116,8 +115,7 @@ def examine(case: Case) -> Outcomes:
 def _growth(process: Columns, rows: Rows) -> Growth | None:
     """By USS. That is costly to read and may be known twice only: then RSS has to grow as well.
     Over the second half, or all of it where that would be too few samples."""
-    uss = measured(process["uss_bytes"][rows])
-    name = "uss_bytes"
+    uss, name = measured(process["uss_bytes"][rows]), "uss_bytes"
     if len(uss) < LEAST_SAMPLES:
         if len(uss) < 2 or uss[-1] - uss[0] < LEAST_GROWTH:
             return None

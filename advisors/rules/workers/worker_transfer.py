@@ -169,9 +169,9 @@ def _cause(case: Case) -> _Cause | None:
 
 def _wide_share(case: Case) -> float:
     """The part of a batch's bytes that is float64 tensors."""
-    sizes = [
-        (leaf.nbytes or 0, leaf.kind == "tensor" and (leaf.dtype or "").endswith("float64"))
-        for leaf in case.inspection.leaves
-    ]
-    total = sum(nbytes for nbytes, _ in sizes)
-    return sum(nbytes for nbytes, wide in sizes if wide) / total if total else 0.0
+    total = wide = 0
+    for leaf in case.inspection.leaves:
+        total += leaf.nbytes or 0
+        if leaf.kind == "tensor" and (leaf.dtype or "").endswith("float64"):
+            wide += leaf.nbytes or 0
+    return wide / total if total else 0.0

@@ -20,13 +20,13 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 from loaderscope.advisors.code.layouts.containers import readahead_code, rechunk_code, regroup_code
 from loaderscope.advisors.code.layouts.kept import kept_code, opener_of
-from loaderscope.advisors.code.layouts.packed import packed_code
-from loaderscope.advisors.code.layouts.shards import shard_count, shards_code
+from loaderscope.advisors.code.layouts.layout_choice import packed_code, shard_count, shards_code
 from loaderscope.advisors.code.layouts.stored import stored_form
 from rule_cases import FakeWhatIf, advice
 from stack_cases import seen
 from storage_cases import equal, pasted, same_batches, stored_case
 from stored_sets import InDatabase, InZip, Listed, OneFile, Rows, Sized, Table
+from written_sets import with_getitem
 
 COUNT = 10
 
@@ -35,13 +35,6 @@ class Pictures(Listed):
     def __getitem__(self, index: int) -> torch.Tensor:
         with Image.open(self.files[index]) as picture:
             return torch.from_numpy(np.array(picture))
-
-
-class Planes(Pictures):
-    """Colours first, as networks want them: `permute` has nothing to do with chance."""
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        return super().__getitem__(index).permute(2, 0, 1).float().div(255)
 
 
 class Labelled(Listed):
@@ -87,17 +80,6 @@ class Stream(IterableDataset[Any]):
                 yield torch.from_numpy(np.array(picture))
 
 
-class Transformed(Listed):
-    def __init__(self, files: list[str], transform: Any) -> None:
-        super().__init__(files)
-        self.transform = transform
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        with Image.open(self.files[index]) as picture:
-            found: torch.Tensor = self.transform(picture)
-            return found
-
-
 def drawn(path: Path, seed: int) -> None:
     pixels = np.random.default_rng(seed).integers(0, 256, (8, 8, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(path)
@@ -105,11 +87,11 @@ def drawn(path: Path, seed: int) -> None:
 
 @pytest.fixture
 def pictures(tmp_path: Path) -> list[str]:
-    folder = tmp_path / "pictures"
-    folder.mkdir()
-    for n in range(COUNT):
-        drawn(folder / f"{n}.png", n)
-    return sorted(map(str, folder.glob("*.png")))
+    (tmp_path / "pictures").mkdir()
+    paths = [tmp_path / "pictures" / f"{n}.png" for n in range(COUNT)]
+    for n, path in enumerate(paths):
+        drawn(path, n)
+    return [*map(str, paths)]
 
 
 def beside(folder: Path) -> Path:
@@ -266,7 +248,7 @@ def test_stored_samples_are_the_samples(tmp_path: Path, workers: int) -> None:
         np.savez_compressed(path, x=np.full((3, 2), n, np.float32), y=n)
     dataset = Archives(paths)
     form = stored_form(stored_case(tmp_path, plain(dataset, num_workers=workers)))
-    assert not isinstance(form, str)
+    assert form is not None
 
     assert form.nbytes == COUNT * (3 * 2 * 4 + 8)
     assert same_batches(plain(dataset), pasted(form.code, dataset))
@@ -277,12 +259,12 @@ def test_stored_samples_are_the_samples(tmp_path: Path, workers: int) -> None:
 
 
 def test_samples_that_may_change_are_not_stored(tmp_path: Path, pictures: list[str]) -> None:
-    def jittered(picture: Any) -> torch.Tensor:
-        return torch.from_numpy(np.array(picture))
+    dataset = with_getitem(
+        Pictures, "return self.transform(super(type(self), self).__getitem__(i))"
+    )(pictures)
+    dataset.transform = torch.clone
 
-    form = stored_form(stored_case(tmp_path, plain(Transformed(pictures, jittered))))
-
-    assert isinstance(form, str) and "change" in form
+    assert stored_form(stored_case(tmp_path, plain(dataset))) is None
 
 
 def test_shards_give_all_samples_once(tmp_path: Path, pictures: list[str]) -> None:
@@ -326,36 +308,10 @@ class InFile(OneFile):
             return torch.tensor(list(file.read(8)))
 
 
-class Lazy(OneFile):
-    """Opens it once: nothing to be done."""
-
-    archive: Any = None
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        if self.archive is None:
-            self.archive = zipfile.ZipFile(self.path)
-        return torch.tensor(list(self.archive.read(f"{index}.bin")))
-
-
-class OrLazy(Lazy):
-    """The same, as an expression."""
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        self.archive = self.archive or zipfile.ZipFile(self.path)
-        return torch.tensor(list(self.archive.read(f"{index}.bin")))
-
-
-class Own(OneFile):
-    """A file of the sample's own."""
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        name = f"{self.path}/{index}"
-        with open(name, "rb") as file:
-            return torch.tensor(list(file.read()))
-
-
 class Elsewhere(OneFile):
     """Opens it in a function of its own."""
+
+    archive: Any = None
 
     def __getitem__(self, index: int) -> torch.Tensor:
         archive = self.opened(self.path)
@@ -365,15 +321,17 @@ class Elsewhere(OneFile):
         return zipfile.ZipFile(path)
 
 
-class LazyElsewhere(Elsewhere):
-    """Opens it once, in a function of its own."""
-
-    archive: Any = None
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        if self.archive is None:
-            self.archive = self.opened(self.path)
-        return torch.tensor(list(self.archive.read(f"{index}.bin")))
+READ = 'return torch.tensor(list(self.archive.read(f"{i}.bin")))'
+# What is opened once, and a file of the sample's own: nothing to be done.
+LAZY, OR_LAZY, LAZY_ELSEWHERE, OWN = (
+    with_getitem(Elsewhere, body, zipfile=zipfile, torch=torch)
+    for body in (
+        f"if self.archive is None:\n    self.archive = zipfile.ZipFile(self.path)\n{READ}",
+        f"self.archive = self.archive or zipfile.ZipFile(self.path)\n{READ}",
+        f"if self.archive is None:\n    self.archive = self.opened(self.path)\n{READ}",
+        'with open(f"{self.path}/{i}", "rb") as file:\n    return torch.tensor(list(file.read()))',
+    )
+)
 
 
 def raw(n: int) -> bytes:
@@ -449,7 +407,7 @@ def test_what_a_function_of_its_own_opens_is_opened_for_each_sample(tmp_path: Pa
     assert found.used_by("return zipfile.ZipFile(path)") and not found.used_by("x = read(name)")
 
 
-@pytest.mark.parametrize("cls", [Lazy, OrLazy, LazyElsewhere, Own])
+@pytest.mark.parametrize("cls", [LAZY, OR_LAZY, LAZY_ELSEWHERE, OWN])
 def test_what_is_opened_once_or_is_the_samples_own_is_left_alone(tmp_path: Path, cls: Any) -> None:
     case = stored_case(tmp_path, plain(cls("x", COUNT)), batch=torch.zeros(4, 8))
 
@@ -457,7 +415,7 @@ def test_what_is_opened_once_or_is_the_samples_own_is_left_alone(tmp_path: Path,
 
 
 def test_without_a_known_opener_it_says_what_to_write(tmp_path: Path) -> None:
-    dataset = Lazy(one_file(tmp_path, "zip"), COUNT)
+    dataset = LAZY(one_file(tmp_path, "zip"), COUNT)
 
     code = kept_code(stored_case(tmp_path, plain(dataset)), None)
 
@@ -565,17 +523,20 @@ def test_samples_that_do_change_are_not_stored(tmp_path: Path) -> None:
             return torch.tensor([index, self.asked[0]])
 
     form = stored_form(stored_case(tmp_path, plain(Counting(COUNT))))
-    assert not isinstance(form, str)
+    assert form is not None
 
     with pytest.raises(ValueError, match="sample 0 is another at each access"):
         pasted(form.code, Counting(COUNT))
 
 
 def test_axes_may_change_places(tmp_path: Path, pictures: list[str]) -> None:
-    form = stored_form(stored_case(tmp_path, plain(Planes(pictures))))
+    """Colours first, as networks want them: `permute` has nothing to do with chance."""
+    made = "return super(type(self), self).__getitem__(i).permute(2, 0, 1).float().div(255)"
+    dataset = with_getitem(Pictures, made)(pictures)
+    form = stored_form(stored_case(tmp_path, plain(dataset)))
 
-    assert not isinstance(form, str), form
-    assert same_batches(plain(Planes(pictures)), pasted(form.code, Planes(pictures)))
+    assert form is not None
+    assert same_batches(plain(dataset), pasted(form.code, dataset))
 
 
 @pytest.mark.parametrize("free", [10**9, 10**3])

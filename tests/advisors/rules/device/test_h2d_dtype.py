@@ -5,26 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 
 from loaderscope.advisors.case.case import Case
-from rule_cases import FakeWhatIf, advice, asked, case_of, outcomes, ran
+from rule_cases import FakeWhatIf, advice, asked, case_of, ran
 from rule_rows import US, rows_of
+from silence import silent
 
 NAME = "h2d-dtype"
 
 
 def leaf(**values: Any) -> dict[str, Any]:
-    return {
-        "path": "[0]",
-        "kind": "tensor",
-        "dtype": "float32",
-        "shape": [8, 3, 9, 9],
-        "nbytes": 5_000_000,
-        "whole_255ths": True,
-        **values,
-    }
+    told = {"path": "[0]", "kind": "tensor", "dtype": "float32", "shape": [8, 3, 9, 9]}
+    return {**told, "nbytes": 5_000_000, "whole_255ths": True, **values}
 
 
 LABELS = {"path": "[1]", "kind": "tensor", "dtype": "int64", "shape": [8], "nbytes": 64}
@@ -42,29 +35,17 @@ def case(
     **columns: Any,
 ) -> Case:
     if workers:
-        columns = {
-            "t_fetch_ns": lambda n, t, w: t - 10 * US,
-            "pack_ns": round(move_us * US),
-            "unpack_ns": round(move_us * US / 2),
-            "queued_ns": 0,
-            "worker": 0,
-            "worker_pid": 4001,
-            **columns,
-        }
+        moved = {"pack_ns": round(move_us * US), "unpack_ns": round(move_us * US / 2)}
+        worker = {"t_fetch_ns": lambda n, t, w: t - 10 * US, "worker": 0, "worker_pid": 4001}
+        columns = {**moved, **worker, "queued_ns": 0, **columns}
     rows, epochs = rows_of(wait_ms=3.0, compute_ms=3.0, fetch_ns=1000 * US, **columns)
-    return case_of(
-        tmp_path,
-        rows,
-        epochs=epochs,
-        config={"num_workers": workers, **(config or {})},
-        process={"device": device},
-        inspection={
-            "structure": "list",
-            "leaves": [pictures, LABELS],
-            "dataset": {"type": "train.Faces", "name": "Faces", "getitem": list(getitem)},
-        },
-        whatif=FakeWhatIf(),
-    )
+    dataset = {"type": "train.Faces", "name": "Faces", "getitem": list(getitem)}
+    facts: Any = {
+        "config": {"num_workers": workers, **(config or {})},
+        "process": {"device": device},
+        "inspection": {"structure": "list", "leaves": [pictures, LABELS], "dataset": dataset},
+    }
+    return case_of(tmp_path, rows, epochs=epochs, whatif=FakeWhatIf(), **facts)
 
 
 def test_pictures_are_sent_as_bytes(tmp_path: Path) -> None:
@@ -89,22 +70,17 @@ def test_on_a_device_the_copy_shrinks_too(tmp_path: Path) -> None:
     assert found.beside_loading > 0.05  # training that computes all the time waits for its copies
 
 
-@pytest.mark.parametrize(
-    ("pictures", "options"),
-    [
-        (leaf(whole_255ths=False), {}),
-        (leaf(whole_255ths=None), {}),
-        (leaf(dtype="float64"), {}),
-        (leaf(nbytes=10), {}),  # the lesser part of the batch
-        (leaf(path="[0]; import os"), {}),
-        (leaf(), {"move_us": 60.0}),  # moving is a small part of the step
-        (leaf(), {"workers": 0}),  # nothing is handed over or copied
-    ],
+test_it_is_silent_one_step_away = silent(
+    NAME,
+    case,
+    {"pictures": leaf(whole_255ths=False)},
+    {"pictures": leaf(whole_255ths=None)},
+    {"pictures": leaf(dtype="float64")},
+    {"pictures": leaf(nbytes=10)},  # the lesser part of the batch
+    {"pictures": leaf(path="[0]; import os")},
+    {"pictures": leaf(), "move_us": 60.0},  # moving is a small part of the step
+    {"pictures": leaf(), "workers": 0},  # nothing is handed over or copied
 )
-def test_it_is_silent_one_step_away(
-    tmp_path: Path, pictures: dict[str, Any], options: dict[str, Any]
-) -> None:
-    assert outcomes(NAME, case(tmp_path, pictures, **options)) == []
 
 
 def test_floats_made_by_the_data_set_are_left_out_there(tmp_path: Path) -> None:

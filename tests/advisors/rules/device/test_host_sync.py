@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import pytest
 from msgspec.structs import replace as altered
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.profiler.store.run.device_steps import DeviceSteps, Wait
-from rule_cases import advice, case_of, outcomes
+from rule_cases import advice, case_of
 from rule_rows import rows_of
+from silence import silent
 
 NAME = "host-sync"
 ITEM = Wait("item", "train.py:41", "total += loss.item()", 1.0, 3e6)
 
 
-def case(tmp_path: Path, *waits: Wait, looked_at: bool = True) -> Case:
+def case(tmp_path: Path, waits: tuple[Wait, ...] = (ITEM,), looked_at: bool = True) -> Case:
     rows, epochs = rows_of(wait_ms=4.0, compute_ms=6.0)
     found = case_of(tmp_path, rows, epochs=epochs, process={"device": "cuda:0"})
     steps = DeviceSteps(8, 0.0, waits) if looked_at else None
@@ -26,12 +25,8 @@ def case(tmp_path: Path, *waits: Wait, looked_at: bool = True) -> Case:
 
 
 def test_the_line_is_named_with_what_it_waits(tmp_path: Path) -> None:
-    seen = case(
-        tmp_path,
-        Wait("__float__", "train.py:50", None, 1.0, 1e6),
-        ITEM,
-        altered(ITEM, a_step=0.125),
-    )
+    other = Wait("__float__", "train.py:50", None, 1.0, 1e6)
+    seen = case(tmp_path, (other, ITEM, altered(ITEM, a_step=0.125)))
     found = advice(NAME, seen)
     assert found.title == "Do not wait for the device in each step (train.py:41)"
     assert found.why.startswith("`total += loss.item()` at train.py:41")
@@ -40,14 +35,11 @@ def test_the_line_is_named_with_what_it_waits(tmp_path: Path) -> None:
     assert seen.whatif.asked == [{"synchronous": False}]  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    ("waits", "looked_at"),
-    [
-        ((), True),
-        ((ITEM,), False),
-        ((altered(ITEM, a_step=0.125),), True),  # now and then
-        ((altered(ITEM, mean_ns=0.2e6),), True),  # a small part of the step
-    ],
+test_it_is_silent_one_step_away = silent(
+    NAME,
+    case,
+    {"waits": ()},
+    {"looked_at": False},
+    {"waits": (altered(ITEM, a_step=0.125),)},  # now and then
+    {"waits": (altered(ITEM, mean_ns=0.2e6),)},  # a small part of the step
 )
-def test_it_is_silent_one_step_away(tmp_path: Path, waits: Any, looked_at: bool) -> None:
-    assert outcomes(NAME, case(tmp_path, *waits, looked_at=looked_at)) == []

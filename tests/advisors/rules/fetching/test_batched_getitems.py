@@ -16,8 +16,9 @@ from loaderscope.advisors.assemble.probe import probe_loader
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.case.probe_result import ProbeResult
 from loaderscope.profiler.store.inspection import Leaf
-from rule_cases import FakeWhatIf, advice, asked, case_of, outcomes, rejection, unmeasured
+from rule_cases import FakeWhatIf, advice, asked, case_of, rejection, unmeasured
 from rule_rows import US, rows_of
+from silence import silent
 from stored_sets import Sized
 
 NAME = "batched-getitems"
@@ -60,7 +61,7 @@ class Pictures(Sized):
 
 def case(
     tmp_path: Path,
-    dataset: Any,
+    dataset: Any = None,
     *,
     sample_us: float = 6.0,
     collate_us: float = 250.0,
@@ -71,30 +72,18 @@ def case(
     **options: Any,
 ) -> Case:
     """A loader over `dataset` whose batches of 100 take `sample_us` a sample."""
-    loader = DataLoader(dataset, **{"batch_size": 100, "shuffle": True, **options})
+    loader = DataLoader(dataset or Points(), **{"batch_size": 100, "shuffle": True, **options})
     fetch, collate = round(sample_us * 100 * US), round(collate_us * US)
-    rows, epochs = rows_of(
-        wait_ms=(fetch + collate) / 1e6 + 0.03,
-        compute_ms=compute_ms,
-        index_ns=20 * US,
-        fetch_ns=fetch,
-        collate_ns=collate,
-        samples=100,
-        bytes=2800,
-        fetch_cpu_ns=round(fetch * (1 - idle)),
-        collate_cpu_ns=collate,
-        **(columns or {}),
-    )
+    told = {"fetch_ns": fetch, "fetch_cpu_ns": round(fetch * (1 - idle)), "index_ns": 20 * US}
+    told |= {"collate_ns": collate, "collate_cpu_ns": collate, "samples": 100, "bytes": 2800}
+    wait_ms = (fetch + collate) / 1e6 + 0.03
+    rows, epochs = rows_of(wait_ms=wait_ms, compute_ms=compute_ms, **told, **(columns or {}))
     leaf = {"kind": "tensor", "dtype": "float32", "shape": [100]}
-    return case_of(
-        tmp_path,
-        rows,
-        epochs=epochs,
-        loader=loader,
-        whatif=whatif,
-        config={"dataset_len": 6000 if whatif is None else None},
-        inspection={"structure": "list", "leaves": [{"path": f"[{n}]", **leaf} for n in (0, 1)]},
-    )
+    facts: Any = {
+        "config": {"dataset_len": 6000 if whatif is None else None},
+        "inspection": {"structure": "list", "leaves": [{"path": f"[{n}]", **leaf} for n in (0, 1)]},
+    }
+    return case_of(tmp_path, rows, epochs=epochs, loader=loader, whatif=whatif, **facts)
 
 
 @pytest.mark.parametrize(
@@ -125,34 +114,22 @@ def test_a_sampler_of_the_users_own_goes_on_drawing_as_it_does(tmp_path: Path) -
 
 
 def test_workers_are_let_go_where_they_only_hand_over(tmp_path: Path) -> None:
-    columns = {
-        "t_fetch_ns": lambda number, t, wait: t - 10 * US,
-        "pack_ns": 400 * US,
-        "unpack_ns": 200 * US,
-        "queued_ns": 0,
-        "worker_pid": 4001,
-        "worker": 0,
-    }
-    found = advice(NAME, case(tmp_path, Points(), num_workers=2, columns=columns))
+    columns = {"pack_ns": 400 * US, "unpack_ns": 200 * US, "queued_ns": 0}
+    columns |= {"t_fetch_ns": lambda number, t, wait: t - 10 * US, "worker_pid": 4001, "worker": 0}
+    found = advice(NAME, case(tmp_path, num_workers=2, columns=columns))
     assert found.params["num_workers"] == 0
     assert "hand-over" in found.why
 
 
-@pytest.mark.parametrize(
-    ("dataset", "options"),
-    [
-        (Whole(), {}),  # it has __getitems__
-        (
-            Points(),
-            {"compute_ms": 5.0, "collate_us": 0.0, "sample_us": 0.01},
-        ),  # waiting is not for making batches
-        (Points(), {"sample_us": 300.0}),  # neither looked up nor decoded
-        (Summed(), {"sample_us": 60.0}),  # no array lookup, and not that cheap
-        (Points(), {"batch_size": None, "shuffle": False}),  # whole batches already
-    ],
+test_it_is_silent_one_step_away = silent(
+    NAME,
+    case,
+    {"dataset": Whole()},  # it has __getitems__
+    {"compute_ms": 5.0, "collate_us": 0.0, "sample_us": 0.01},  # waiting is not for making batches
+    {"sample_us": 300.0},  # neither looked up nor decoded
+    {"dataset": Summed(), "sample_us": 60.0},  # no array lookup, and not that cheap
+    {"batch_size": None, "shuffle": False},  # whole batches already
 )
-def test_it_is_silent_one_step_away(tmp_path: Path, dataset: Any, options: dict[str, Any]) -> None:
-    assert outcomes(NAME, case(tmp_path, dataset, **options)) == []
 
 
 def test_decoding_or_reading_is_not_helped(tmp_path: Path) -> None:

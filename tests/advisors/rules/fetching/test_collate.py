@@ -32,28 +32,20 @@ from storage_cases import equal, looked, pasted
 
 NAME = "collate"
 
-FROM_LIST = [
-    "def join(samples):",
-    "    xs = [x for x, _ in samples]",
-    "    return torch.tensor(xs)",
-]
-LOOP = [
-    "def join(samples):",
-    "    out = torch.zeros(8, 9)",
-    "    for i, s in enumerate(samples):",
-    "        for j, v in enumerate(s):",
-    "            out[i, j] = v",
-    "    return out",
-]
-PADS = ["def join(samples):", "    return pad_sequence(samples, batch_first=True)"]
-PLAIN = ["def join(samples):", "    return torch.stack(samples)"]
-CHAIN = [
-    "def join(samples):",
-    "    x = torch.stack(samples)",
-    "    x = ((x / 255 - 0.5) / 0.25).clamp(-2, 2) * 1.5",
-    "    return x",
-]
-TOKENS = ["def join(samples):", "    return pad_sequence([torch.tensor(t) for t in samples])"]
+
+def join(*body: str) -> list[str]:
+    """The source of a collate function with this body."""
+    return ["def join(samples):", *(f"    {line}" for line in body)]
+
+
+FROM_LIST = join("xs = [x for x, _ in samples]", "return torch.tensor(xs)")
+LOOPS = ("for i, s in enumerate(samples):", "    for j, v in enumerate(s):")
+LOOP = join("out = torch.zeros(8, 9)", *LOOPS, "        out[i, j] = v", "return out")
+PADS = join("return pad_sequence(samples, batch_first=True)")
+PLAIN = join("return torch.stack(samples)")
+FUSED = "x = ((x / 255 - 0.5) / 0.25).clamp(-2, 2) * 1.5"
+CHAIN = join("x = torch.stack(samples)", FUSED, "return x")
+TOKENS = join("return pad_sequence([torch.tensor(t) for t in samples])")
 
 PADDED = {"path": "", "kind": "tensor", "dtype": "torch.float32", "nbytes": 1000}
 PADDED |= {"padding_share": 0.5}
@@ -66,16 +58,10 @@ def slow_case(
         rows = worker_loop(100, wait_ms=9.0, compute_ms=1.0, fetch_ms=4.0, collate_ms=collate_ms)
     else:
         rows = main_loop(100, fetch=4.0, collate=collate_ms)
-    return case_of(
-        path,
-        rows,
-        whatif=FakeWhatIf(1.8),
-        config={**workers_config(workers), "collate_fn": "train.join"},
-        inspection={
-            "collate": {"type": "train.join", "name": "join", "call": source},
-            "leaves": list(leaves),
-        },
-    )
+    collate = {"type": "train.join", "name": "join", "call": source}
+    facts: Any = {"config": {**workers_config(workers), "collate_fn": "train.join"}}
+    facts["inspection"] = {"collate": collate, "leaves": list(leaves)}
+    return case_of(path, rows, whatif=FakeWhatIf(1.8), **facts)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -117,25 +103,15 @@ def test_no_guess_without_a_cause(
 
 
 ARRAY = np.ones(3, np.float32)
+APPENDED = ("for s in samples:", "    xs.append(s.tolist())")
 FORMS = {
-    "lists": ["def join(samples):", "    return torch.tensor([s.tolist() for s in samples])"],
-    "unpacked": [
-        "def join(samples):",
-        "    xs, ys = zip(*samples)",
-        "    return torch.tensor(xs), torch.tensor(ys)",
-    ],
-    "a loop": [
-        "def join(samples):",
-        "    xs = []",
-        "    for s in samples:",
-        "        xs.append(s.tolist())",
-        "    return torch.tensor(xs)",
-    ],
-    "fields": [
-        "def join(samples):",
-        "    x = torch.FloatTensor([s['x'] for s in samples])",
-        "    return {'x': x / 2, 'y': [s['y'] for s in samples]}",
-    ],
+    "lists": join("return torch.tensor([s.tolist() for s in samples])"),
+    "unpacked": join("xs, ys = zip(*samples)", "return torch.tensor(xs), torch.tensor(ys)"),
+    "a loop": join("xs = []", *APPENDED, "return torch.tensor(xs)"),
+    "fields": join(
+        "x = torch.FloatTensor([s['x'] for s in samples])",
+        "return {'x': x / 2, 'y': [s['y'] for s in samples]}",
+    ),
 }
 
 
@@ -197,10 +173,8 @@ def test_silent_where_collating_is_little_or_torchs_own(tmp_path: Path) -> None:
 
 
 def test_stacks_name_what_the_source_does_not_tell(tmp_path: Path) -> None:
-    stacks = (
-        ("join /home/u/train.py:8 > einsum site/opt_einsum/x.py:3", 80),
-        ("join /home/u/train.py:9", 20),
-    )
+    einsum = "join /home/u/train.py:8 > einsum site/opt_einsum/x.py:3"
+    stacks = (einsum, 80), ("join /home/u/train.py:9", 20)
     found = advice(NAME, seen(slow_case(tmp_path, PLAIN), *stacks, stage="collate"))
     assert found.by_hand and found.title == "Make this cheaper, or do it once in advance: join"
     assert "`join` (train.py:8) takes 80 % of collate, in opt_einsum einsum." in found.why
@@ -210,30 +184,15 @@ def test_stacks_name_what_the_source_does_not_tell(tmp_path: Path) -> None:
 
 def test_a_function_below_it_makes_a_tensor_of_arrays(tmp_path: Path) -> None:
     file, line = tmp_path / "train.py", "return torch.tensor(parts)"
-    source = [
-        "def made(parts):",
-        f"    {line}",
-        "",
-        "",
-        "def join(samples):",
-        "    return made([s for s in samples])",
-    ]
+    source = ["def made(parts):", f"    {line}", "", "", *join("return made([s for s in samples])")]
     file.write_text("\n".join(source))
     case = slow_case(tmp_path / "run", source[4:])
     here = replace(case.process, host=host_name(), unix_ns=time.time_ns() + 10**9)
-    stack = f"join {file}:6 > made {file}:2"
-    arrays, lists = (
-        advice(
-            NAME,
-            seen(
-                described(replace(case, process=here), samples),
-                (stack, 90),
-                text=line,
-                stage="collate",
-            ),
-        )
-        for samples in ([ARRAY, ARRAY], [[1, 2]])
+    cases = (
+        described(replace(case, process=here), samples) for samples in ([ARRAY, ARRAY], [[1, 2]])
     )
+    stack = f"join {file}:6 > made {file}:2", 90
+    arrays, lists = (advice(NAME, seen(each, stack, text=line, stage="collate")) for each in cases)
     assert "Stack" in arrays.title and arrays.code.startswith("# By hand, at train.py:2: where all")
     assert "Stack" not in lists.title
 
@@ -253,14 +212,18 @@ def test_hostile_names_stay_out_of_the_code(tmp_path: Path) -> None:
     assert "import os" not in advice(NAME, case).code
 
 
+def by_default(made: Case) -> Case:
+    """The case of a loader that uses torch's own collate function."""
+    config = {**made.config, "collate_fn": "torch.utils.data._utils.collate.default_collate"}
+    return replace(made, loader=replace(made.loader, config=config))
+
+
 @pytest.mark.parametrize(("count", "advised"), [(768, True), (4, False)])
 def test_lists_of_numbers_by_default_collate(tmp_path: Path, count: int, advised: bool) -> None:
-    made = slow_case(tmp_path, PLAIN)
-    size = made.batch_size
+    size = slow_case(tmp_path, PLAIN).batch_size
     numbers = [{"path": f"[0][{n}]", "kind": "tensor", "shape": [size]} for n in range(count)]
-    made = slow_case(tmp_path / "other", PLAIN, leaves=numbers[:128])  # as many as are described
-    config = {**made.config, "collate_fn": "torch.utils.data._utils.collate.default_collate"}
-    made = replace(made, loader=replace(made.loader, config=config))
+    # As many as are described.
+    made = by_default(slow_case(tmp_path / "other", PLAIN, leaves=numbers[:128]))
     found = [each for each in outcomes(NAME, made) if isinstance(each, Advice)]
     assert [each.title.partition(",")[0] for each in found] == (
         ["Return tensors from the data set"] if advised else []
@@ -270,9 +233,8 @@ def test_lists_of_numbers_by_default_collate(tmp_path: Path, count: int, advised
 
 @pytest.mark.parametrize("count", [8, 40])
 def test_lists_of_numbers_that_a_function_of_ones_own_hands_on(tmp_path: Path, count: int) -> None:
-    source = ["def join(samples):", "    batch = default_collate(samples)", "    return batch"]
-    made = slow_case(tmp_path, source)
-    made = looked(made, SampledFetches(fields=inspect_samples([[0.5] * count] * 4)))
+    source = join("batch = default_collate(samples)", "return batch")
+    made = described(slow_case(tmp_path, source), [[0.5] * count] * 4)
     stacks = ("join patches.py:41 > collate site/torch/utils/data/_utils/collate.py:9", 100)
     found = advice(NAME, seen(made, stacks, stage="collate", text=source[1].strip()))
     assert found.title.startswith("Return tensors from the data set") == (count > 16)
@@ -292,10 +254,7 @@ def test_batches_that_take_long_to_copy(
         made = slow_case(tmp_path / name, PLAIN, leaves=leaves)
         line = "return torch.stack(samples)"
         made = seen(made, ("join /home/u/train.py:8", 90), stage="collate", text=line)
-        if function is None:
-            default = "torch.utils.data._utils.collate.default_collate"
-            config = {**made.config, "collate_fn": default}
-            made = replace(made, loader=replace(made.loader, config=config))
+        made = made if function is not None else by_default(made)
         found = [each for each in outcomes(NAME, made) if isinstance(each, Advice)]
         assert [each.title for each in found] == (
             ["Put less into each batch: batch[0] takes 40.0 MB"] if advised else []
@@ -315,7 +274,7 @@ def test_batches_that_take_long_to_copy(
 def test_what_is_done_for_each_sample_need_not_be_done_for_each_batch(
     tmp_path: Path, line: str, once: bool
 ) -> None:
-    source = ["def join(samples):", f"    {line}", "    return pad(encoded)"]
+    source = join(line, "return pad(encoded)")
     stacks = ("join /home/u/train.py:8 > Words.encode /home/u/words.py:3", 60), ("join x.py:9", 40)
     found = outcomes(NAME, seen(slow_case(tmp_path, source), *stacks, stage="collate", text=line))
     told = [each for each in found if isinstance(each, Advice) and "once for each" in each.title]
@@ -330,13 +289,7 @@ def test_what_is_done_for_each_sample_need_not_be_done_for_each_batch(
 def test_a_loop_is_no_cause_where_stacking_takes_the_time(
     tmp_path: Path, line: str, loops: bool
 ) -> None:
-    source = [
-        "def join(samples):",
-        "    xs = list(samples)",
-        "    for v in samples:",
-        "        out.append(v + 1)",
-        "    x = torch.stack(xs, 0)",
-        "    return x",
-    ]
+    looped = ("for v in samples:", "    out.append(v + 1)")
+    source = join("xs = list(samples)", *looped, "x = torch.stack(xs, 0)", "return x")
     sampled = seen(slow_case(tmp_path, source), ("join x.py:4", 90), stage="collate", text=line)
     assert [isinstance(each, Advice) for each in outcomes(NAME, sampled)] == [loops]

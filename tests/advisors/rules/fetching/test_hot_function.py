@@ -12,8 +12,9 @@ from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
-from rule_cases import FakeWhatIf, advice, asked, case_of, outcomes, unmeasured
-from rule_rows import US, rows_of
+from rule_cases import FakeWhatIf, advice, asked, case_of, unmeasured
+from rule_rows import fetched
+from silence import silent
 from stored_sets import Sized
 from written_sets import with_getitem
 
@@ -64,19 +65,9 @@ def case(
     compute_ms: float = 0.1,
     **options: Any,
 ) -> Case:
-    fetch = round(sample_us * 4 * US)
-    rows, epochs = rows_of(
-        wait_ms=fetch / 1e6 + 0.05,
-        compute_ms=compute_ms,
-        fetch_ns=fetch,
-        collate_ns=10 * US,
-        samples=4,
-        fetch_cpu_ns=round(fetch * (1 - idle)),
-    )
-    loader = DataLoader(dataset, batch_size=4)
-    return case_of(
-        tmp_path, rows, epochs=epochs, loader=loader, **{"whatif": FakeWhatIf(), **options}
-    )
+    rows, epochs = fetched(sample_us, idle, compute_ms=compute_ms)
+    facts: Any = {"loader": DataLoader(dataset, batch_size=4), "whatif": FakeWhatIf(), **options}
+    return case_of(tmp_path, rows, epochs=epochs, **facts)
 
 
 def with_frame(tmp_path: Path, dataset: Any = None, **options: Any) -> Case:
@@ -99,16 +90,16 @@ def test_rows_of_a_data_frame_become_arrays(tmp_path: Path) -> None:
     assert asked(made)[0]["fetch"] == pytest.approx((0.8, 0.99))
 
 
+LISTED = "import os\nreturn torch.tensor(len(os.listdir(self.frame)))"
+
+
 @pytest.mark.parametrize(
     ("dataset", "word"),
     [
         (with_getitem(Frame, "import json\nreturn json.loads(self.frame[i])")(), "json"),
         (with_getitem(Frame, "return PlyData.read(self.frame[i])")(), "plyfile"),
         (with_getitem(Frame, "return torch.load(self.frame[i])")(), "torch.load"),
-        (
-            with_getitem(Frame, "import os\nreturn torch.tensor(len(os.listdir(self.frame)))")(),
-            "listing a folder",
-        ),
+        (with_getitem(Frame, LISTED)(), "listing a folder"),
         (Archive(), "npz"),
         (Elements(), "element"),
     ],
@@ -124,14 +115,11 @@ def test_what_the_source_does_not_prove_is_left_to_stacks(tmp_path: Path) -> Non
     assert "stacks were not recorded" in unmeasured(NAME, case(tmp_path, Computing(), 900.0))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"sample_us": 5.0},  # only looked up
-        {"compute_ms": 100.0},  # loading is not what limits training
-        {"dataset": Computing()},  # a frame alone is no row access
-        {"dataset": Archive(), "sample_us": 900.0, "idle": 0.6},  # waiting for files
-    ],
+test_it_is_silent_one_step_away = silent(
+    NAME,
+    with_frame,
+    {"sample_us": 5.0},  # only looked up
+    {"compute_ms": 100.0},  # loading is not what limits training
+    {"dataset": Computing()},  # a frame alone is no row access
+    {"dataset": Archive(), "sample_us": 900.0, "idle": 0.6},  # waiting for files
 )
-def test_it_is_silent_one_step_away(tmp_path: Path, options: dict[str, Any]) -> None:
-    assert outcomes(NAME, with_frame(tmp_path, **options)) == []

@@ -22,7 +22,7 @@ from loaderscope.advisors.schema.report_model import Range, TransformTime
 from loaderscope.profiler.base.host import host_name
 from loaderscope.profiler.store.inspection import Attribute, Part
 from rule_cases import FakeWhatIf, advice, case_of, outcomes, unmeasured
-from rule_rows import US, rows_of
+from rule_rows import fetched
 from stack_cases import OWN, seen
 from stored_sets import Sized
 
@@ -68,134 +68,54 @@ def case(
     paths = getattr(dataset, "paths", [""])[0]
     key = (type(dataset), paths, sample_us, idle, more_ms, compute_ms, repr(options))
     if key not in _MADE:
-        fetch = round(sample_us * 4 * US)
-        rows, epochs = rows_of(
-            wait_ms=fetch / 1e6 + more_ms,
-            compute_ms=compute_ms,
-            fetch_ns=fetch,
-            collate_ns=10 * US,
-            samples=4,
-            fetch_cpu_ns=round(fetch * (1 - idle)),
-        )
+        rows, epochs = fetched(sample_us, idle, more_ms=more_ms, compute_ms=compute_ms)
         loader = DataLoader(dataset or Plain(), batch_size=4)
         _MADE[key] = case_of(tmp_path, rows, epochs=epochs, loader=loader, **options)
     return replace(_MADE[key], whatif=cast("Any", whatif or FakeWhatIf()))
 
 
+def table(text: str) -> dict[str, tuple[str, ...]]:
+    """Lines of a name and what is told of it, apart by bars."""
+    rows = (line.split(" | ") for line in text.strip().splitlines())
+    return {name: tuple(told) for name, *told in rows}
+
+
 # Kind → (frames below __getitem__, words of the advice, a like call that is not it).
-SEEN = {
-    "picture": (PIL, "PIL's decoder", "Image.crop site/PIL/Image.py:1200"),
-    "resize": (
-        "Image.resize site/PIL/Image.py:2440",
-        "esizing",
-        "Image.rotate site/PIL/Image.py:2500",
-    ),
-    "transforms": (
-        "to_tensor site/torchvision/transforms/functional.py:100",
-        "torchvision",
-        "read_file site/torchvision/io/image.py:10",
-    ),
-    "ply": ("PlyData.read site/plyfile.py:300", "plyfile", "read site/meshio/ply.py:3"),
-    "csv": ("DictReader.__next__ std/csv.py:111", "csv", f"Reader.__next__ {OWN}:90"),
-    "loadtxt": (
-        "loadtxt site/numpy/lib/_npyio_impl.py:1384 > _read site/numpy/lib/_npyio_impl.py:1035",
-        "loadtxt",
-        "savetxt site/numpy/other.py:1384",
-    ),
-    "read_csv": (
-        "read_csv site/pandas/io/parsers/readers.py:1866",
-        "read_csv",
-        "merge site/pandas/core/reshape/x.py:1",
-    ),
-    "rows": (
-        "_LocationIndexer.__getitem__ site/pandas/core/indexing.py:1342",
-        "iloc",
-        "DataFrame.sum site/pandas/core/frame.py:1",
-    ),
-    "json": (
-        "loads std/json/__init__.py:346 > JSONDecoder.raw_decode std/json/decoder.py:353",
-        "json",
-        "loads site/ujson_like/x.py:3",
-    ),
-    "literal": (
-        "literal_eval std/ast.py:64 > parse std/ast.py:50",
-        "literal_eval",
-        "format std/string.py:50",
-    ),
-    "yaml": ("safe_load site/yaml/__init__.py:125", "YAML", "load site/tomli/x.py:3"),
-    "xml": ("XML std/xml/etree/ElementTree.py:1338", "XML", "escape std/html/__init__.py:3"),
-    "npz": (
-        "NpzFile.__getitem__ site/numpy/lib/_npyio_impl.py:257 > ZipExtFile.read "
-        "std/zipfile.py:955",
-        "npz",
-        "dot site/numpy/linalg/x.py:3",
-    ),
-    "npy": (
-        "load site/numpy/lib/_npyio_impl.py:456 > read_array site/numpy/lib/_format_impl.py:8"
-        " > literal_eval std/ast.py:64",
-        ".npy",
-        "pad site/numpy/lib/_arraypad_impl.py:4",
-    ),
-    "compressed": ("decompress std/gzip.py:606", "gzip", "b64decode std/base64.py:80"),
-    "pickle": ("load site/joblib/numpy_pickle.py:600", "pickle", "run site/threadpoolctl.py:1"),
-    "listing": ("glob std/glob.py:28 > iglob std/glob.py:40", "folder", "join std/posixpath.py:71"),
-    "torch-load": (
-        "load site/torch/serialization.py:1601",
-        "torch.load",
-        "load site/torch/hub.py:1",
-    ),
-    "h5-open": (
-        "File.__init__ site/h5py/_hl/files.py:500 > make_fid site/h5py/_hl/files.py:230",
-        "Keep the HDF5",
-        "open site/lmdb/cffi.py:3",
-    ),
-    "h5": ("Dataset.__getitem__ site/h5py/_hl/dataset.py:872", "HDF5", "get site/lmdb/cffi.py:3"),
-    "zarr": ("Array.__getitem__ site/zarr/core.py:800", "zarr", "get site/lmdb/cffi.py:3"),
-    "hf": (
-        "Dataset.__getitem__ site/datasets/arrow_dataset.py:3161",
-        "Hugging Face",
-        "get site/lmdb/cffi.py:3",
-    ),
-    "tokens": (
-        "PreTrainedTokenizer.encode site/transformers/tokenization_utils_base.py:2",
-        "okenis",
-        "get site/lmdb/cffi.py:3",
-    ),
-    "re": ("findall std/re/__init__.py:216", "regular expression", "wrap std/textwrap.py:1"),
-    "sound": (
-        "resample_poly site/scipy/signal/_signaltools.py:3800",
-        "esampl",
-        "solve site/scipy/linalg/_basic.py:2",
-    ),
-    "deepcopy": ("deepcopy std/copy.py:146", "deepcopy", "reduce std/functools.py:1"),
-    "generator": (
-        "Generator.__init__ site/numpy/random/_x.py:1",
-        "generator",
-        "shuffle std/random.py:1",
-    ),
-    "vectorize": (
-        "vectorize._call_as_normal site/numpy/lib/_function_base_impl.py:2",
-        "value by value",
-        "interp site/numpy/lib/_function_base_impl.py:3",
-    ),
-    "convolve": (
-        "convolve site/numpy/_core/numeric.py:800",
-        "FFT",
-        "roll site/numpy/_core/numeric.py:9",
-    ),
-    "members": (
-        "TarFile.getmember std/tarfile.py:1983 > TarFile._getmember std/tarfile.py:2679",
-        "tar file",
-        "TarFile.next std/tarfile.py:2500",
-    ),
-    "getdata": ("Image.getdata site/PIL/Image.py:1300", "pixels", "load site/webp/x.py:1"),
-    "program": (
-        "run std/subprocess.py:548 > select std/selectors.py:415",
-        "program",
-        "join std/posixpath.py:71",
-    ),
-    "lock": ("Semaphore.acquire std/threading.py:468", "lock", "Thread.start std/threading.py:960"),
-}
+SEEN = table(f"""
+picture | {PIL} | PIL's decoder | Image.crop site/PIL/Image.py:1200
+resize | Image.resize site/PIL/Image.py:2440 | esizing | Image.rotate site/PIL/Image.py:2500
+transforms | to_tensor site/torchvision/transforms/functional.py:100 | torchvision | read_file site/torchvision/io/image.py:10
+ply | PlyData.read site/plyfile.py:300 | plyfile | read site/meshio/ply.py:3
+csv | DictReader.__next__ std/csv.py:111 | csv | Reader.__next__ {OWN}:90
+loadtxt | loadtxt site/numpy/lib/_npyio_impl.py:1384 > _read site/numpy/lib/_npyio_impl.py:1035 | loadtxt | savetxt site/numpy/other.py:1384
+read_csv | read_csv site/pandas/io/parsers/readers.py:1866 | read_csv | merge site/pandas/core/reshape/x.py:1
+rows | _LocationIndexer.__getitem__ site/pandas/core/indexing.py:1342 | iloc | DataFrame.sum site/pandas/core/frame.py:1
+json | loads std/json/__init__.py:346 > JSONDecoder.raw_decode std/json/decoder.py:353 | json | loads site/ujson_like/x.py:3
+literal | literal_eval std/ast.py:64 > parse std/ast.py:50 | literal_eval | format std/string.py:50
+yaml | safe_load site/yaml/__init__.py:125 | YAML | load site/tomli/x.py:3
+xml | XML std/xml/etree/ElementTree.py:1338 | XML | escape std/html/__init__.py:3
+npz | NpzFile.__getitem__ site/numpy/lib/_npyio_impl.py:257 > ZipExtFile.read std/zipfile.py:955 | npz | dot site/numpy/linalg/x.py:3
+npy | load site/numpy/lib/_npyio_impl.py:456 > read_array site/numpy/lib/_format_impl.py:8 > literal_eval std/ast.py:64 | .npy | pad site/numpy/lib/_arraypad_impl.py:4
+compressed | decompress std/gzip.py:606 | gzip | b64decode std/base64.py:80
+pickle | load site/joblib/numpy_pickle.py:600 | pickle | run site/threadpoolctl.py:1
+listing | glob std/glob.py:28 > iglob std/glob.py:40 | folder | join std/posixpath.py:71
+torch-load | load site/torch/serialization.py:1601 | torch.load | load site/torch/hub.py:1
+h5-open | File.__init__ site/h5py/_hl/files.py:500 > make_fid site/h5py/_hl/files.py:230 | Keep the HDF5 | open site/lmdb/cffi.py:3
+h5 | Dataset.__getitem__ site/h5py/_hl/dataset.py:872 | HDF5 | get site/lmdb/cffi.py:3
+zarr | Array.__getitem__ site/zarr/core.py:800 | zarr | get site/lmdb/cffi.py:3
+hf | Dataset.__getitem__ site/datasets/arrow_dataset.py:3161 | Hugging Face | get site/lmdb/cffi.py:3
+tokens | PreTrainedTokenizer.encode site/transformers/tokenization_utils_base.py:2 | okenis | get site/lmdb/cffi.py:3
+re | findall std/re/__init__.py:216 | regular expression | wrap std/textwrap.py:1
+sound | resample_poly site/scipy/signal/_signaltools.py:3800 | esampl | solve site/scipy/linalg/_basic.py:2
+deepcopy | deepcopy std/copy.py:146 | deepcopy | reduce std/functools.py:1
+generator | Generator.__init__ site/numpy/random/_x.py:1 | generator | shuffle std/random.py:1
+vectorize | vectorize._call_as_normal site/numpy/lib/_function_base_impl.py:2 | value by value | interp site/numpy/lib/_function_base_impl.py:3
+convolve | convolve site/numpy/_core/numeric.py:800 | FFT | roll site/numpy/_core/numeric.py:9
+members | TarFile.getmember std/tarfile.py:1983 > TarFile._getmember std/tarfile.py:2679 | tar file | TarFile.next std/tarfile.py:2500
+getdata | Image.getdata site/PIL/Image.py:1300 | pixels | load site/webp/x.py:1
+program | run std/subprocess.py:548 > select std/selectors.py:415 | program | join std/posixpath.py:71
+lock | Semaphore.acquire std/threading.py:468 | lock | Thread.start std/threading.py:960
+""")
 
 
 @pytest.mark.parametrize("key", SEEN)
@@ -229,37 +149,26 @@ def named(case: Case) -> str:
     return found.why
 
 
-TEXTS = {
-    "csv": ("for row in csv.reader(file):", "csv", "for row in reader_of(file):"),
-    "json": ("record = json.loads(text)", "json", "record = parsed(text)"),
-    "compressed": (
-        "raw = zlib.decompress(self.blobs[index])",
-        "zlib",
-        "raw = zlib.crc32(self.blobs[index])",
-    ),
-    "pickle": ("points = pickle.loads(blob)", "pickle", "points = pickle.dumps(blob)"),
-    "cv2": ("image = cv2.imread(self.paths[index])", "OpenCV", "image = cv2.blur(image)"),
-    "listing": ("names = sorted(os.listdir(self.folder))", "folder", "names = sorted(self.names)"),
-    "xml": ("root = ET.parse(path)", "XML", "root = tree(path)"),
-    "tokens": ("ids = self.tokenizer(text)", "okenis", "ids = self.lookup(text)"),
-    "re": ("words = re.findall(PATTERN, text)", "regular expression", "words = text.split()"),
-    "generator": ("rng = np.random.default_rng(index)", "generator", "x = rng.normal(size=8)"),
-    "deepcopy": (
-        "sample = copy.deepcopy(self.template)",
-        "deepcopy",
-        "sample = dict(self.template)",
-    ),
-    "vectorize": ("y = np.vectorize(scale)(hu)", "value by value", "y = scale(hu)"),
-    "convolve": ("wet = np.convolve(dry, room)", "FFT", "wet = convolved(dry, room)"),
-    "permuting": (
-        "rows = np.random.choice(n, k, replace=False)",
-        "permuting all",
-        "rows = np.random.choice(n, k, replace=False, p=weights)",
-    ),
-    "getdata": ("x = np.array(list(image.getdata()))", "pixels", "x = np.array(image)"),
-    "lock": ("with self.lock:", "lock", "with self.clock():"),
-    "elements": ("total += signal[n].item()", "element", "total += signal.sum()"),
-}
+# Kind → (the line that calls it, words of the advice, a like line that is not it).
+TEXTS = table("""
+csv | for row in csv.reader(file): | csv | for row in reader_of(file):
+json | record = json.loads(text) | json | record = parsed(text)
+compressed | raw = zlib.decompress(self.blobs[index]) | zlib | raw = zlib.crc32(self.blobs[index])
+pickle | points = pickle.loads(blob) | pickle | points = pickle.dumps(blob)
+cv2 | image = cv2.imread(self.paths[index]) | OpenCV | image = cv2.blur(image)
+listing | names = sorted(os.listdir(self.folder)) | folder | names = sorted(self.names)
+xml | root = ET.parse(path) | XML | root = tree(path)
+tokens | ids = self.tokenizer(text) | okenis | ids = self.lookup(text)
+re | words = re.findall(PATTERN, text) | regular expression | words = text.split()
+generator | rng = np.random.default_rng(index) | generator | x = rng.normal(size=8)
+deepcopy | sample = copy.deepcopy(self.template) | deepcopy | sample = dict(self.template)
+vectorize | y = np.vectorize(scale)(hu) | value by value | y = scale(hu)
+convolve | wet = np.convolve(dry, room) | FFT | wet = convolved(dry, room)
+permuting | rows = np.random.choice(n, k, replace=False) | permuting all | rows = np.random.choice(n, k, replace=False, p=weights)
+getdata | x = np.array(list(image.getdata())) | pixels | x = np.array(image)
+lock | with self.lock: | lock | with self.clock():
+elements | total += signal[n].item() | element | total += signal.sum()
+""")
 
 
 @pytest.mark.parametrize("key", TEXTS)
@@ -274,21 +183,21 @@ def test_compiled_code_is_known_by_the_line_that_calls_it(tmp_path: Path, key: s
     assert f"`{other}` (patches.py:41) takes 100 % of fetch" in reason
 
 
+def with_texts(made: Case, texts: dict[int, str | None]) -> Case:
+    """The case in which these own lines have these texts."""
+    assert made.report.code is not None
+    stage = made.report.code.stages["fetch"]
+    lines = tuple(replace(each, text=texts.get(each.line, each.text)) for each in stage.lines)
+    code = replace(made.report.code, stages={"fetch": replace(stage, lines=lines)})
+    return replace(made, report=replace(made.report, code=code))
+
+
 def test_helpers_of_a_call_are_a_part_of_it_but_own_functions_are_not(tmp_path: Path) -> None:
     helper, own = "errstate.inner site/numpy/_core/_ufunc_config.py:511", f"mixed {OWN}:7"
-    made = seen(
-        case(tmp_path),
-        (GETITEM, 50),
-        (f"{GETITEM} > {helper}", 20),
-        (f"{GETITEM} > {own}", 30),
-        text="default_rng(index)",
-    )
+    stacks = (GETITEM, 50), (f"{GETITEM} > {helper}", 20), (f"{GETITEM} > {own}", 30)
+    made = seen(case(tmp_path), *stacks, text="default_rng(index)")
     # The text of every own line is the same here, but only one of them is called from line 41.
-    stage = made.report.code.stages["fetch"]  # type: ignore[union-attr]
-    lines = tuple(replace(line, text=None if line.line == 7 else line.text) for line in stage.lines)
-    code = replace(made.report.code, stages={"fetch": replace(stage, lines=lines)})  # type: ignore[type-var]
-    found = advice(NAME, replace(made, report=replace(made.report, code=code)))
-    assert "70 % of fetch" in found.why
+    assert "70 % of fetch" in advice(NAME, with_texts(made, {7: None})).why
 
 
 @pytest.mark.parametrize(("low", "said"), [(0.9, 2), (1.2, 1)])
@@ -328,14 +237,10 @@ class Chained(Tensors):
     ("calls", "low", "high"), [("V", 0.04, 0.12), ("min(max(V, 1.0), 2.0)", 0.14, 0.42)]
 )
 def test_the_loop_over_a_list_is_left(calls: str, low: float, high: float) -> None:
-    source = (
-        "def __getitem__(self, index):",
-        "    row = self.values[index]",
-        "    return [Y for x in row]",
-    )
     values = Attribute("values", "tensor", "torch.Tensor", shape=(600, 100), dtype="torch.float32")
-    text = tuple(line.replace("Y", calls.replace("V", "float(x)")) for line in source)
-    part = Part("Data", "Data", getitem=text, attributes=(values,))
+    head = ("def __getitem__(self, index):", "    row = self.values[index]")
+    made = f"    return [{calls.replace('V', 'float(x)')} for x in row]"
+    part = Part("Data", "Data", getitem=(*head, made), attributes=(values,))
     found = element_reads(part)
     assert found is not None and found.left_us == pytest.approx((100 * low, 100 * high))
 
@@ -366,6 +271,9 @@ CHAINED = "return sum(float(self.values[index][j]) for j in range(5))"
 RESIZE = f"{GETITEM} > Image.resize site/PIL/Image.py:2440"
 TABLE = f"{GETITEM} > Dataset.__getitem__ site/datasets/arrow_dataset.py:3161"
 HEADER = f"{GETITEM} > load site/numpy/lib/_npyio_impl.py:456 > literal_eval std/ast.py:64"
+DECODED, LOADED = f"{GETITEM} > {PIL}", f"{GETITEM} > loads std/json/__init__.py:346"
+SOLVED = f"{GETITEM} > solve site/scipy/linalg/a.py:2 > x site/scipy/x.py:3"
+OF_PNG = "PNG decoder takes"
 SMOOTHED, COPIED = f"{GETITEM} > smoothed {OWN}:13", f"{GETITEM} > deepcopy std/copy.py:146"
 
 
@@ -373,74 +281,43 @@ SMOOTHED, COPIED = f"{GETITEM} > smoothed {OWN}:13", f"{GETITEM} > deepcopy std/
     ("dataset", "stacks", "text", "said"),
     [
         # The kind of picture is known by its plugin or its suffix.
-        (Listed(".bin"), [(f"{GETITEM} > {PIL}", 90), (f"{GETITEM} > {PNG}", 10)], None, "PNG"),
-        (Listed(".bin"), [(f"{GETITEM} > {PIL}", 90), (f"{GETITEM} > {JPEG}", 10)], None, "JPEG"),
-        (Listed(".png"), [(f"{GETITEM} > {PIL}", 100)], None, "PNG"),
-        (Listed(".JPG"), [(f"{GETITEM} > {PIL}", 100)], None, "JPEG"),
-        (Listed(".webp"), [(f"{GETITEM} > {PIL}", 100)], None, "PIL's decoder"),
+        (Listed(".bin"), {DECODED: 90, f"{GETITEM} > {PNG}": 10}, None, "PNG"),
+        (Listed(".bin"), {DECODED: 90, f"{GETITEM} > {JPEG}": 10}, None, "JPEG"),
+        (Listed(".png"), {DECODED: 100}, None, "PNG"),
+        (Listed(".JPG"), {DECODED: 100}, None, "JPEG"),
+        (Listed(".webp"), {DECODED: 100}, None, "PIL's decoder"),
         # What a resize decodes lazily is decoding, and a wrapper counts only what nothing else explains.
-        (
-            Listed(".png"),
-            [(f"{RESIZE} > {PIL}", 90), (RESIZE, 10)],
-            None,
-            "PNG decoder takes 90 % of fetch",
-        ),
-        (
-            Listed(".png"),
-            [(f"{TABLE} > {PIL}", 70), (TABLE, 30)],
-            None,
-            "PNG decoder takes 70 % of fetch",
-        ),
-        (Listed(""), [(HEADER, 100)], None, ".npy"),  # what a known function calls is its own
-        (Listed(""), [(SMOOTHED, 70), (COPIED, 30)], None, "deepcopy"),
-        (
-            None,
-            [(COPIED, 9), (GETITEM, 1)],
-            None,
-            "90 % of fetch",
-        ),  # few samples that nearly all show it
-        (Chained(), [(GETITEM, 100)], CHAINED, "rows_at_once"),
-        (
-            Columned(),
-            [(f"{GETITEM} > loads std/json/__init__.py:346", 95)],
-            "targets = torch.tensor(self.labels)",
-            "Do once",
-        ),
+        (Listed(".png"), {f"{RESIZE} > {PIL}": 90, RESIZE: 10}, None, f"{OF_PNG} 90 % of fetch"),
+        (Listed(".png"), {f"{TABLE} > {PIL}": 70, TABLE: 30}, None, f"{OF_PNG} 70 % of fetch"),
+        (Listed(""), {HEADER: 100}, None, ".npy"),  # what a known function calls is its own
+        (Listed(""), {SMOOTHED: 70, COPIED: 30}, None, "deepcopy"),
+        (None, {COPIED: 9, GETITEM: 1}, None, "90 % of fetch"),  # few samples, nearly all show it
+        (Chained(), {GETITEM: 100}, CHAINED, "rows_at_once"),
+        (Columned(), {LOADED: 95}, "targets = torch.tensor(self.labels)", "Do once"),
     ],
 )
 def test_what_explains_most_is_advised_on(
     tmp_path: Path, dataset: Any, stacks: Any, text: str | None, said: str
 ) -> None:
-    found = advice(NAME, seen(case(tmp_path, dataset), *stacks, text=text))
+    found = advice(NAME, seen(case(tmp_path, dataset), *stacks.items(), text=text))
     assert said in f"{found.title}\n{found.why}\n{found.code}"
 
 
 @pytest.mark.parametrize(
     ("stacks", "text", "said"),
     [
-        ([(SMOOTHED, 85), (COPIED, 15)], None, "smoothed"),
+        ({SMOOTHED: 85, COPIED: 15}, None, "smoothed"),
         # A little waiting does not hide what computes.
-        (
-            [(f"{GETITEM} > get std/queue.py:1", 10), (SMOOTHED, 90)],
-            None,
-            "(patches.py:13) takes 90 %",
-        ),
-        (
-            [
-                (f"{GETITEM} > solve site/scipy/linalg/a.py:2 > x site/scipy/x.py:3", 90),
-                (GETITEM, 10),
-            ],
-            None,
-            "takes 100 % of fetch, in scipy's solve",
-        ),
-        ([(GETITEM, 100)], "total += values[n].item()", "values[n].item()"),  # of what is no tensor
-        ([(f"{GETITEM} > evil\x1b[2J {OWN}\r\n:13", 90)], None, "evil"),
+        ({f"{GETITEM} > get std/queue.py:1": 10, SMOOTHED: 90}, None, "(patches.py:13) takes 90 %"),
+        ({SOLVED: 90, GETITEM: 10}, None, "takes 100 % of fetch, in scipy's solve"),
+        ({GETITEM: 100}, "total += values[n].item()", "values[n].item()"),  # of what is no tensor
+        ({f"{GETITEM} > evil\x1b[2J {OWN}\r\n:13": 90}, None, "evil"),
     ],
 )
 def test_what_is_not_known_is_named(
     tmp_path: Path, stacks: Any, text: str | None, said: str
 ) -> None:
-    reason = named(seen(case(tmp_path), *stacks, text=text))
+    reason = named(seen(case(tmp_path), *stacks.items(), text=text))
     assert said in reason and reason.isprintable()
 
 
@@ -464,9 +341,8 @@ def test_an_object_of_a_manager_is_asked_for_by_another_process(tmp_path: Path) 
 def test_an_own_function_is_named_with_its_hottest_line_and_a_bound(tmp_path: Path) -> None:
     whatif = FakeWhatIf()
     inner = f"{GETITEM} > smoothed {OWN}"
-    made = seen(
-        case(tmp_path, whatif=whatif), (f"{inner}:12", 30), (f"{inner}:13", 65), (GETITEM, 5)
-    )
+    stacks = (f"{inner}:12", 30), (f"{inner}:13", 65), (GETITEM, 5)
+    made = seen(case(tmp_path, whatif=whatif), *stacks)
     reason = named(made)
     assert "`smoothed` (patches.py:13) takes 95 % of fetch." in reason
     assert "×2.0 as fast" in reason
@@ -586,17 +462,16 @@ def test_steps_before_a_resize_come_after_it(tmp_path: Path) -> None:
 )
 def test_what_a_transform_makes_for_each_sample(tmp_path: Path, line: str, title: str) -> None:
     file = tmp_path / "transforms.py"
-    lines = [
-        "class Resampled:",
-        "    def __init__(self, rate):",
-        "        self.rate = self.moved = rate",
-        "    def move(self):",
-        "        self.moved += 1",
-        "    def __call__(self, signal):",
-        f"        {line}",
-        "        return kernel(signal)",
-    ]
-    file.write_text("\n".join(lines))
+    file.write_text(f"""\
+class Resampled:
+    def __init__(self, rate):
+        self.rate = self.moved = rate
+    def move(self):
+        self.moved += 1
+    def __call__(self, signal):
+        {line}
+        return kernel(signal)
+""")
     made = case(tmp_path)
     here = replace(made.process, host=host_name(), unix_ns=time.time_ns() + 10**9)
     stack = f"{GETITEM} > __call__ {file}:7 > Resample.__init__ site/torchaudio/transforms.py:960"
@@ -617,20 +492,11 @@ def test_a_loop_over_what_takes_long_by_itself_is_not_one_by_one(
     tmp_path: Path, inside: int, loop: bool
 ) -> None:
     lines, first = inspect.getsourcelines(Looped)
-    at = first + next(n for n, line in enumerate(lines) if "found =" in line)
+    at, text = next((n, line.strip()) for n, line in enumerate(lines, first) if "found =" in line)
     outer = f"Looped.__getitem__ {__file__}:{at}"
-    stacks = (
-        (f"{outer} > Looped.parts {__file__}:3 > sort site/x/y.py:1", inside),
-        (outer, 100 - inside),
-    )
-    found = advice(
-        NAME,
-        seen(
-            case(tmp_path, Looped(), 40.0),
-            *stacks,
-            text="found = torch.tensor([part[0] for part in self.parts(index)])",
-        ),
-    )
+    below = f"{outer} > Looped.parts {__file__}:3 > sort site/x/y.py:1"
+    made = case(tmp_path, Looped(), 40.0)
+    found = advice(NAME, seen(made, (below, inside), (outer, 100 - inside), text=text))
     assert found.title.startswith("Do this for all values at once") == loop
 
 
@@ -645,15 +511,10 @@ class Triplets(Plain):
 
 def test_lines_of_one_shape_count_together(tmp_path: Path) -> None:
     own = f"Triplets.__getitem__ {OWN}"
-    made = seen(
-        case(tmp_path, Triplets(), 40.0), (f"{own}:41", 50), (f"{own}:42", 39), (f"{own}:43", 11)
-    )
-    code = made.report.code
-    assert code is not None
-    texts = dict(enumerate(inspect.getsource(Triplets.__getitem__).splitlines()[1:], 41))
-    fetch = code.stages["fetch"]
-    lines = tuple(replace(line, text=texts[line.line].strip()) for line in fetch.lines)
-    code = replace(code, stages={"fetch": replace(fetch, lines=lines)})
-    found = advice(NAME, replace(made, report=replace(made.report, code=code)))
-    assert found.title == f"Look this up instead of searching for it: {texts[41].strip()}"
+    stacks = (f"{own}:41", 50), (f"{own}:42", 39), (f"{own}:43", 11)
+    made = seen(case(tmp_path, Triplets(), 40.0), *stacks)
+    source = inspect.getsource(Triplets.__getitem__).splitlines()[1:]
+    texts: dict[int, str | None] = dict(enumerate(map(str.strip, source), 41))
+    found = advice(NAME, with_texts(made, texts))
+    assert found.title == f"Look this up instead of searching for it: {texts[41]}"
     assert "with 1 more line like it, takes 89 % of fetch" in found.why

@@ -12,8 +12,9 @@ from torch.utils.data import DataLoader
 
 from builders import MS
 from loaderscope.advisors.case.case import Case
-from rule_cases import FakeWhatIf, advice, case_of, outcomes, rejection, unmeasured
+from rule_cases import FakeWhatIf, advice, case_of, rejection, unmeasured
 from rule_rows import rows_of
+from silence import silent
 from storage_cases import looks_of, memory, stored_case
 from stored_sets import Listed
 
@@ -22,7 +23,7 @@ NAME = "page-cache"
 
 def case(
     tmp_path: Path,
-    *reads: float,
+    reads: tuple[float, ...],
     idle: float = 0.7,
     sampled: bool = True,
     workers: int = 0,
@@ -60,31 +61,26 @@ def case(
 @pytest.mark.parametrize("workers", [0, 1])
 def test_it_speaks_where_later_epochs_read_all_again(tmp_path: Path, workers: int) -> None:
     whatif = FakeWhatIf()
-    found = advice(NAME, case(tmp_path, 1e9, 0.9e9, 0.95e9, workers=workers, whatif=whatif))
+    found = advice(NAME, case(tmp_path, (1e9, 0.9e9, 0.95e9), workers=workers, whatif=whatif))
     assert str(found.evidence["read from the disk in the first epoch"]).endswith(("GB", "MB"))
     assert "93 %" in found.why or "92 %" in found.why
     assert whatif.asked[0]["fetch"] == (pytest.approx(0.3), pytest.approx(0.3 + 0.4 * 0.7))
 
 
-@pytest.mark.parametrize(
-    ("reads", "options"),
-    [
-        ((1e9,), {}),  # one cold epoch proves nothing
-        ((1e9, 0.5e9), {}),
-        ((3e7, 0.0), {}),
-        ((1e7, 1e7), {}),  # too little to matter
-        ((1e9, 1e9), {"idle": 0.1}),  # fetching computes
-        ((1e9,), {"sampled": False}),
-    ],
+test_it_is_silent_one_step_away = silent(
+    NAME,
+    case,
+    {"reads": (1e9,)},  # one cold epoch proves nothing
+    {"reads": (1e9, 0.5e9)},
+    {"reads": (3e7, 0.0)},
+    {"reads": (1e7, 1e7)},  # too little to matter
+    {"reads": (1e9, 1e9), "idle": 0.1},  # fetching computes
+    {"reads": (1e9,), "sampled": False},
 )
-def test_it_is_silent_one_step_away(
-    tmp_path: Path, reads: tuple[float, ...], options: dict[str, Any]
-) -> None:
-    assert outcomes(NAME, case(tmp_path, *reads, **options)) == []
 
 
 def test_without_the_sampler_it_cannot_say(tmp_path: Path) -> None:
-    assert "system sampler" in unmeasured(NAME, case(tmp_path, 1e9, 1e9, sampled=False))
+    assert "system sampler" in unmeasured(NAME, case(tmp_path, (1e9, 1e9), sampled=False))
 
 
 class Files(Listed):
@@ -121,30 +117,25 @@ def test_a_first_cold_epoch_that_fits_is_left_alone(tmp_path: Path) -> None:
     assert "the next ones will not" in found.why and found.predicted.mid == 1.0
 
 
-@pytest.mark.parametrize(
-    ("total", "disk"),
-    [
-        (8e9, 500_000),  # half of it comes from memory already
-        (12e9, 1_000_000),  # it may just fit
-    ],
+test_a_first_epoch_is_silent_one_step_away = silent(
+    NAME,
+    first_epoch,
+    {"total": 8e9, "disk": 500_000},  # half of it comes from memory already
+    {"total": 12e9},  # it may just fit
 )
-def test_a_first_epoch_is_silent_one_step_away(tmp_path: Path, total: float, disk: int) -> None:
-    assert outcomes(NAME, first_epoch(tmp_path, total, disk)) == []
 
 
 def test_a_cold_first_epoch_is_told_from_warm_later_ones(tmp_path: Path) -> None:
-    found = rejection(NAME, case(tmp_path, 1e9, 0.0, 0.0))
-    assert "Only the first epoch" in found.why and str(
-        found.evidence["in later epochs"]
-    ).startswith(("0 B", "2", "1", "5"))
+    found = rejection(NAME, case(tmp_path, (1e9, 0.0, 0.0)))
+    assert "Only the first epoch" in found.why
+    assert str(found.evidence["in later epochs"]).startswith(("0 B", "2", "1", "5"))
 
 
 def test_waiting_for_a_core_is_no_part_of_what_fetching_does(tmp_path: Path) -> None:
     whatif = FakeWhatIf()
-    before = case(tmp_path, 1e9, 1e9, idle=0.7, whatif=whatif)
+    before = case(tmp_path, (1e9, 1e9), whatif=whatif)
     assert before.report.waiting is not None
     waiting = replace(before.report.waiting, fetch_core_wait_share=0.5)
     found = advice(NAME, replace(before, report=replace(before.report, waiting=waiting)))
-    assert str(found.evidence["fetching waits"]) == "40 %" and whatif.asked[0]["fetch"][
-        0
-    ] == pytest.approx(0.6)
+    assert str(found.evidence["fetching waits"]) == "40 %"
+    assert whatif.asked[0]["fetch"][0] == pytest.approx(0.6)

@@ -11,6 +11,7 @@ from builders import MS
 from loaderscope.advisors.case.case import Case
 from rule_cases import FakeWhatIf, advice, asked, case_of, outcomes
 from rule_rows import rows_of
+from silence import silent
 
 NAME = "dispatch-batches"
 
@@ -49,9 +50,7 @@ def test_a_stream_must_share_itself_out(tmp_path: Path) -> None:
     assert "whole stream" in (found.caveat or "")
 
 
-@pytest.mark.parametrize("change", [{"world": 1}, {"dispatched": None}])
-def test_silent(tmp_path: Path, change: dict[str, Any]) -> None:
-    assert outcomes(NAME, case(tmp_path, **change)) == []
+test_silent = silent(NAME, case, {"world": 1}, {"dispatched": None})
 
 
 def test_the_ranks_are_not_told_that_they_read_the_same(tmp_path: Path) -> None:

@@ -59,16 +59,13 @@ def test_more_for_decoding_but_not_beyond_the_cpus(tmp_path: Path) -> None:
     assert advice(NAME, case_of(tmp_path / "b", rows, whatif=fewest)).params == {"num_workers": 2}
 
 
+FROM_NET, NET = Wait("network", "10.0.0.7:80"), "mostly waiting for the network, not computing"
+
+
 @pytest.mark.parametrize(
     ("wait", "cpu", "unknown", "said", "unsaid"),
     [
-        (
-            Wait("network", "10.0.0.7:80"),
-            0.05,
-            0.0,
-            "mostly waiting for the network, not computing",
-            "`loaderscope tune`",
-        ),
+        (FROM_NET, 0.05, 0.0, NET, "`loaderscope tune`"),
         (Wait("sleep"), 0.05, 0.0, "mostly waiting for a timer, not computing", "network"),
         (None, 0.05, 0.9, "`loaderscope tune` measures it", "network"),
         (Wait("network"), 0.05, 0.0, "mostly waiting", "the network"),  # two samples saw it
@@ -96,13 +93,8 @@ def test_what_fetching_waits_for_is_said(
 
 def test_more_workers_are_no_help_where_all_wait_for_one_lock(tmp_path: Path) -> None:
     rows = worker_loop(100, wait_ms=20.0, compute_ms=1.0, fetch_ms=40.0)
-    case = case_of(
-        tmp_path,
-        rows,
-        whatif=by_count(n0=0.98, n3=1.0),
-        config=workers_config(2),
-        process={"affinity": 8},
-    )
+    facts: Any = {"config": workers_config(2), "process": {"affinity": 8}}
+    case = case_of(tmp_path, rows, whatif=by_count(n0=0.98, n3=1.0), **facts)
     fetch = CodeStage(40, None, (), (), {}, (), (Doing("lock", None, 2, 1.0),))
     code = Code(1, 40, 8.0, 25.0, False, {"fetch": fetch})
     locked = replace(case, report=replace(case.report, code=code))
@@ -111,66 +103,40 @@ def test_more_workers_are_no_help_where_all_wait_for_one_lock(tmp_path: Path) ->
 
 
 def test_none_where_handing_over_costs_more(tmp_path: Path) -> None:
-    rows = worker_loop(
-        100, wait_ms=1.2, compute_ms=0.2, fetch_ms=0.15, collate_ms=0.05, pack_ms=0.8, unpack_ms=0.4
-    )
+    made = {"fetch_ms": 0.15, "collate_ms": 0.05, "pack_ms": 0.8, "unpack_ms": 0.4}
+    rows = worker_loop(100, wait_ms=1.2, compute_ms=0.2, **made)
     case = case_of(tmp_path, rows, whatif=by_count(n0=3.0, n1=1.0), config=workers_config(2))
     found, other = outcomes(NAME, case)
     assert isinstance(found, Advice) and isinstance(other, Advice)
     assert not found.rejected and other.rejected and other.params == {"num_workers": 8}
     assert found.params == {"num_workers": 0}
-    assert arguments(found.code)["num_workers"] == "0" and "prefetch_factor" not in arguments(
-        found.code
-    )
+    written = arguments(found.code)
+    assert written["num_workers"] == "0" and "prefetch_factor" not in written
     assert str(found.evidence["handing a batch over"]) == "1.20 ms"
 
 
 SHORT = main_loop(100, compute_ms=0.1, fetch=0.1, collate=0.1)
-BUSY = host_samples(worker_cores=0.9, main_cores=0.2) | {"affinity": 2}
+LONG, USUAL = worker_loop(200, wait_ms=15.0, fetch_ms=30.0), worker_loop(100)
+FACTS = {"config": workers_config(2), "process": {"affinity": 2}}
+BUSY = {**FACTS, "system": host_samples(worker_cores=0.9, main_cores=0.2) | {"affinity": 2}}
+MAKES, BUSY_CPUS = "A batch takes 200 µs to make", "2 CPUs this process may use are busy already"
+BEYOND = by_count(n0=0.7, n1=1.0, n2=1.02, n4=1.34)
 
 
 @pytest.mark.parametrize(
-    ("rows", "factors", "facts", "title", "mid", "why"),
+    ("rows", "whatif", "facts", "title", "mid", "why"),
     [
-        (
-            SHORT,
-            {"n0": 1.0, "n1": 0.2},
-            {},
-            "num_workers=8 would not help",
-            0.2,
-            "A batch takes 200 µs to make",
-        ),
-        (
-            worker_loop(200, wait_ms=15.0, fetch_ms=30.0),
-            {"n0": 0.5, "n1": 0.6, "n2": 1.0},
-            {"config": workers_config(2), "system": BUSY, "process": {"affinity": 2}},
-            "",
-            1.0,
-            "2 CPUs this process may use are busy already",
-        ),
+        (SHORT, by_count(n0=1.0, n1=0.2), {}, "num_workers=8 would not help", 0.2, MAKES),
+        (LONG, by_count(n0=0.5, n1=0.6, n2=1.0), BUSY, "", 1.0, BUSY_CPUS),
         # What the model predicts beyond the CPUs: predict(num_workers=4) and the report are of one mind.
-        (
-            worker_loop(100),
-            {"n0": 0.7, "n1": 1.0, "n2": 1.02, "n4": 1.34},
-            {"config": workers_config(), "process": {"affinity": 2}},
-            "Use 4 workers",
-            1.34,
-            "not certain enough",
-        ),
-        (
-            worker_loop(100),
-            {"n0": 0.7, "n1": 1.0, "n2": 1.02, "n4": 1.34},
-            {"config": workers_config(), "process": {"affinity": 2}},
-            "Use 4 workers",
-            1.34,
-            "has 2 CPUs",
-        ),
+        (USUAL, BEYOND, FACTS, "Use 4 workers", 1.34, "not certain enough"),
+        (USUAL, BEYOND, FACTS, "Use 4 workers", 1.34, "has 2 CPUs"),
     ],
 )
 def test_more_workers_are_rejected(
-    tmp_path: Path, rows: Any, factors: Any, facts: Any, title: str, mid: float, why: str
+    tmp_path: Path, rows: Any, whatif: Any, facts: Any, title: str, mid: float, why: str
 ) -> None:
-    found = rejection(NAME, case_of(tmp_path, rows, whatif=by_count(**factors), **facts))
+    found = rejection(NAME, case_of(tmp_path, rows, whatif=whatif, **facts))
     assert title in found.title and why in found.why
     assert found.predicted is not None and found.predicted.mid == mid
 
@@ -197,14 +163,8 @@ def test_latency_on_a_busy_machine_is_latency_where_waiting_for_a_core_was_count
     """Else not: on a saturated machine, CPU over wall time falls although fetching computes."""
     rows = worker_loop(200, wait_ms=15.0, fetch_ms=60.0, cpu=0.3)
     host = host_samples(workers=4, worker_cores=0.45) | {"affinity": 2}
-    crowded = case_of(
-        tmp_path / "a",
-        rows,
-        whatif=by_count(n0=0.5, n4=1.0),
-        process={"affinity": 2},
-        config=workers_config(4),
-        system=host,
-    )
+    facts: Any = {"process": {"affinity": 2}, "config": workers_config(4), "system": host}
+    crowded = case_of(tmp_path / "a", rows, whatif=by_count(n0=0.5, n4=1.0), **facts)
     assert num_workers.most_workers(crowded) == 2
     rows = main_loop(100, fetch=50.0, fetch_cpu=0.05, compute_ms=2.0)
     case = case_of(tmp_path / "b", rows, whatif=by_count(n0=1.0), process={"affinity": 1})
@@ -222,16 +182,12 @@ def test_latency_on_a_busy_machine_is_latency_where_waiting_for_a_core_was_count
 def test_an_iterable_set_must_share_its_stream_out(
     tmp_path: Path, names: tuple[str, ...], said: bool
 ) -> None:
-    facts: dict[str, Any] = {
-        "inspection": {"dataset": {"type": "t.Stream", "name": "Stream", "names": list(names)}}
+    facts: Any = {
+        "inspection": {"dataset": {"type": "t.Stream", "name": "Stream", "names": list(names)}},
+        "config": {"dataset_kind": "iterable", "sampler": "x._InfiniteConstantSampler"},
     }
-    case = case_of(
-        tmp_path,
-        main_loop(100, fetch=30.0),
-        whatif=by_count(n0=1.0, n2=1.9),
-        config={"dataset_kind": "iterable", "sampler": "x._InfiniteConstantSampler"},
-        **facts,
-    )
+    whatif = by_count(n0=1.0, n2=1.9)
+    case = case_of(tmp_path, main_loop(100, fetch=30.0), whatif=whatif, **facts)
     assert advice(NAME, case) if said else unmeasured(NAME, case)
 
 

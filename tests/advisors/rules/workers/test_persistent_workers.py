@@ -27,14 +27,11 @@ def epochs_case(
 ) -> Case:
     lanes, epochs = [], []
     for epoch in range(4):
-        lane = worker_loop(
-            batches, wait_ms=3.0, compute_ms=10.0, epoch=epoch, start_ns=T0 + epoch * 10**12
-        )
-        lane[0]["index_ns"] = round(first_index_ms * MS)
-        lanes.append(lane)
-        epochs.append(
-            epoch_row(lane, startup_ms=start_ms, num_workers=2, instance=epoch if instance else 0)
-        )
+        times: Any = {"wait_ms": 3.0, "compute_ms": 10.0, "start_ns": T0 + epoch * 10**12}
+        lanes.append(worker_loop(batches, epoch=epoch, **times))
+        lanes[-1][0]["index_ns"] = round(first_index_ms * MS)
+        own = {"startup_ms": start_ms, "num_workers": 2, "instance": epoch * instance}
+        epochs.append(epoch_row(lanes[-1], **own))
     told = workers_config(2, persistent_workers=False, **config)
     return case_of(path, *lanes, whatif=FakeWhatIf(answer), config=told, epochs=epochs)
 
@@ -62,12 +59,9 @@ def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
 
 
 def test_silent_where_they_are_kept_already_or_there_are_none(tmp_path: Path) -> None:
-    lane = worker_loop(50, wait_ms=3.0)
-    for name, config in (
-        ("kept", workers_config(2, persistent_workers=True)),
-        ("none", None),
-        ("once", workers_config(2, persistent_workers=False)),
-    ):
+    kept, once = (workers_config(2, persistent_workers=each) for each in (True, False))
+    for name, config in (("kept", kept), ("none", None), ("once", once)):
+        lane = worker_loop(50, wait_ms=3.0)
         case = case_of(tmp_path / name, lane, whatif=FakeWhatIf(), config=config)
         assert outcomes(NAME, case) == [], name
 

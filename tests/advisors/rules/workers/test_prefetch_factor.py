@@ -4,6 +4,7 @@ busy."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,7 @@ def uneven(number: int) -> float:
 
 def test_raised_for_uneven_fetching_with_idle_room(tmp_path: Path) -> None:
     rows = worker_loop(200, wait_ms=3.0, compute_ms=10.0, fetch_ms=uneven)
-    whatif = FakeWhatIf(
-        lambda prefetch_factor: {4: 1.1, 8: 1.3, 16: 1.31}.get(prefetch_factor, 1.31)
-    )
+    whatif = FakeWhatIf(lambda prefetch_factor: {4: 1.1, 8: 1.3}.get(prefetch_factor, 1.31))
     found = advice(NAME, case_of(tmp_path, rows, whatif=whatif, config=workers_config(2)))
     assert found.params == {"prefetch_factor": 8}
     assert arguments(found.code)["prefetch_factor"] == "8"
@@ -37,13 +36,8 @@ def test_silent_for_even_fetching(tmp_path: Path) -> None:
 
 
 def test_rejected_where_workers_are_always_busy(tmp_path: Path) -> None:
-    rows = worker_loop(
-        200,
-        wait_ms=8.0,
-        compute_ms=4.0,
-        fetch_ms=lambda n: 120.0 if n % 10 == 0 else 13.0,
-        bytes=10**6,
-    )
+    times: Any = {"wait_ms": 8.0, "compute_ms": 4.0, "bytes": 10**6}
+    rows = worker_loop(200, fetch_ms=lambda n: 13.0 if n % 10 else 120.0, **times)
     case = case_of(tmp_path, rows, whatif=FakeWhatIf(1.0), config=workers_config(2))
     rejected = rejection(NAME, case)
     assert rejected.title == "prefetch_factor=4 would not help"
@@ -54,13 +48,8 @@ def test_rejected_where_workers_are_always_busy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("factor", "lowered"), [(16, True), (2, False)])
 def test_lowered_for_memory(tmp_path: Path, factor: int, lowered: bool) -> None:
     rows = worker_loop(100, wait_ms=0.1, compute_ms=30.0, fetch_ms=10.0, bytes=20_000_000)
-    case = case_of(
-        tmp_path,
-        rows,
-        whatif=FakeWhatIf(1.0),
-        config=workers_config(2, prefetch_factor=factor),
-        system=host_samples(shm_total_bytes=1_000_000_000),
-    )
+    system, config = host_samples(shm_total_bytes=10**9), workers_config(2, prefetch_factor=factor)
+    case = case_of(tmp_path, rows, whatif=FakeWhatIf(1.0), config=config, system=system)
     assert [(a.kind, a.params) for a in outcomes(NAME, case) if isinstance(a, Advice)] == (
         [("safety", {"prefetch_factor": 2})] if lowered else []
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from loaderscope.advisors.case.case import Case
 from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, workers_config
 from rule_rows import host_samples, worker_loop
+from silence import silent
 
 NAME = "shared-memory"
 MB = 1_000_000
@@ -44,28 +44,23 @@ def test_batches_in_flight_that_fill_it(tmp_path: Path) -> None:
     assert "--shm-size" in found.code
     assert str(found.evidence["batches in flight"]) == "64.0 MB in 16"
     assert found.predicted.mid == 0.97
-    large, full = (
-        held(tmp_path / "b", a_batch=50 * MB),
-        held(tmp_path / "c", 4, 4, 2 * MB, used=60 * MB),
-    )
-    assert advice(NAME, large).params == {"num_workers": 0} and advice(NAME, full)
+    large = held(tmp_path / "b", a_batch=50 * MB)
+    assert advice(NAME, large).params == {"num_workers": 0}
+    assert advice(NAME, held(tmp_path / "c", 4, 4, 2 * MB, used=60 * MB))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"a_batch": 2 * MB},
-        {"total": 16_000 * MB},
-        {"a_batch": 100_000, "used": 60 * MB},  # full, but not by this loader
-        {"workers": 0},
-        {"total": 16_000 * MB, "fds": 900},
-        {"total": 16_000 * MB, "fds": lambda second: 100 + 70 * second},  # 730: there is room
-        {"total": 16_000 * MB, "fds": lambda second: 600 + 34 * second},  # most were open before
-        {"total": 16_000 * MB, "fds": 230, "tensors": 60},
-    ],
+test_silent_one_step_away = silent(
+    NAME,
+    held,
+    {"a_batch": 2 * MB},
+    {"total": 16_000 * MB},
+    {"a_batch": 100_000, "used": 60 * MB},  # full, but not by this loader
+    {"workers": 0},
+    {"total": 16_000 * MB, "fds": 900},
+    {"total": 16_000 * MB, "fds": lambda second: 100 + 70 * second},  # 730: there is room
+    {"total": 16_000 * MB, "fds": lambda second: 600 + 34 * second},  # most were open before
+    {"total": 16_000 * MB, "fds": 230, "tensors": 60},
 )
-def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
-    assert outcomes(NAME, held(tmp_path, **change)) == []
 
 
 def test_batches_that_are_kept(tmp_path: Path) -> None:
@@ -78,14 +73,8 @@ def test_batches_that_are_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("fds", "limit", "speaks"),
-    [
-        (900, None, True),
-        (900, 1024, True),
-        (900, 1100, True),
-        (900, 4096, False),
-        (900, 1 << 20, False),
-        (230, 256, True),
-    ],
+    [*((900, limit, True) for limit in (None, 1024, 1100)), (230, 256, True)]
+    + [(900, limit, False) for limit in (4096, 1 << 20)],
 )
 def test_the_process_s_own_limit_of_descriptors_counts(
     tmp_path: Path, fds: int, limit: int | None, speaks: bool

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import pytest
 import torch
 from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
-from rule_cases import FakeWhatIf, advice, arguments, asked, case_of, outcomes, ran, workers_config
+from rule_cases import FakeWhatIf, advice, arguments, asked, case_of, ran, workers_config
 from rule_rows import host_samples, worker_loop
+from silence import silent
 from stored_sets import Sized
 
 NAME = "thread-oversubscription"
@@ -31,15 +31,12 @@ def busy_case(
 ) -> Case:
     rows = worker_loop(500, wait_ms=9.0, compute_ms=1.0, fetch_ms=19.0, cpu=cpu)
     told = {"workers": workers, "worker_cores": 0.9, "threads": 6, **host}
-    return case_of(
-        path,
-        rows,
-        whatif=FakeWhatIf(1.5),
-        process={"affinity": affinity},
-        inspection=inspection,
-        config={**workers_config(workers), **(config or {})},
-        system=host_samples(**told) | {"affinity": affinity},
-    )
+    facts: Any = {
+        "process": {"affinity": affinity},
+        "config": {**workers_config(workers), **(config or {})},
+        "system": host_samples(**told) | {"affinity": affinity},
+    }
+    return case_of(path, rows, whatif=FakeWhatIf(1.5), inspection=inspection, **facts)
 
 
 def test_fires_for_threads_beside_the_fetching_one(tmp_path: Path) -> None:
@@ -63,17 +60,14 @@ def test_fires_for_threads_beside_the_fetching_one(tmp_path: Path) -> None:
     assert space["loader"].worker_init_fn is space["one_thread"]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"threads": 3},
-        {"cpu": 0.9, "worker_cores": 0.95},
-        {"affinity": 8, "cpu_idle_pct": 60.0},
-        {"config": {"start_method": "spawn"}, "threads": 4},
-    ],
+test_silent_one_step_away = silent(
+    NAME,
+    busy_case,
+    {"threads": 3},
+    {"cpu": 0.9, "worker_cores": 0.95},
+    {"affinity": 8, "cpu_idle_pct": 60.0},
+    {"config": {"start_method": "spawn"}, "threads": 4},
 )
-def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
-    assert outcomes(NAME, busy_case(tmp_path, **change)) == []
 
 
 def test_an_existing_init_function_is_not_lost(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.rules.workers.worker_memory import theil_sen
 from rule_cases import advice, case_of, outcomes, unmeasured, workers_config
 from rule_rows import host_samples, worker_loop
+from silence import silent
 
 NAME = "worker-memory"
 MB = 1_000_000
@@ -27,16 +28,10 @@ def growing(
     workers: int = 2,
     **host: Any,
 ) -> Case:
-    inspection = {
-        "dataset": {"type": "train.Files", "name": "Files", "attributes": list(attributes)}
-    }
-    return case_of(
-        path,
-        worker_loop(100),
-        config=workers_config(workers),
-        inspection=inspection,
-        system=host_samples(seconds=seconds, uss=uss, **host),
-    )
+    held = {"type": "train.Files", "name": "Files", "attributes": list(attributes)}
+    facts: Any = {"config": workers_config(workers), "inspection": {"dataset": held}}
+    system = host_samples(seconds=seconds, uss=uss, **host)
+    return case_of(path, worker_loop(100), system=system, **facts)
 
 
 def test_fires_for_a_clear_slope(tmp_path: Path) -> None:
@@ -55,19 +50,16 @@ def test_the_containers_limit_counts_if_it_is_nearer(tmp_path: Path) -> None:
     assert "cache" in found.why  # there is no list
 
 
-@pytest.mark.parametrize(
-    "uss",
-    [
-        lambda n: 100 * MB,  # steady
-        lambda n: min(n, 20) * 20 * MB,  # warm-up that ends
-        lambda n: 100 * MB + n * MB // 2,  # less than 50 MB in all
-        lambda n: 100 * MB + (n % 7) * 60 * MB,  # up and down
-        lambda n: None,  # not measured
-        lambda n: 100 * MB + n * 40 * MB if n < 3 else None,  # too few samples
-    ],
+test_silent_without_one = silent(
+    NAME,
+    growing,
+    {"uss": lambda n: 100 * MB},  # steady
+    {"uss": lambda n: min(n, 20) * 20 * MB},  # warm-up that ends
+    {"uss": lambda n: 100 * MB + n * MB // 2},  # less than 50 MB in all
+    {"uss": lambda n: 100 * MB + (n % 7) * 60 * MB},  # up and down
+    {"uss": lambda n: None},  # not measured
+    {"uss": lambda n: 100 * MB + n * 40 * MB if n < 3 else None},  # too few samples
 )
-def test_silent_without_one(tmp_path: Path, uss: Callable[[int], int | None]) -> None:
-    assert outcomes(NAME, growing(tmp_path, uss=uss)) == []
 
 
 @pytest.mark.parametrize(("after", "fires"), [(10**9, True), (6, False)])

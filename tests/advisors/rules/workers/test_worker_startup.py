@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +12,10 @@ import pytest
 
 from builders import epoch_row
 from loaderscope.advisors.case.case import Case
-from rule_cases import FakeWhatIf, advice, asked, case_of, outcomes, ran, unmeasured, workers_config
+from loaderscope.profiler.store.inspection import Inspection
+from rule_cases import FakeWhatIf, advice, asked, case_of, ran, unmeasured, workers_config
 from rule_rows import worker_loop
+from silence import silent
 
 NAME = "worker-startup"
 
@@ -41,14 +44,9 @@ def started(
 ) -> Case:
     rows = worker_loop(batches, wait_ms=5.0)
     part = dataset or {"type": "train.Rows", "name": "Rows", "attributes": attributes}
-    return case_of(
-        path,
-        rows,
-        whatif=FakeWhatIf(1.6),
-        config=workers_config(2, start_method=method),
-        epochs=[epoch_row(rows, startup_ms=start_ms, num_workers=2)],
-        inspection={"dataset": part},
-    )
+    epochs = [epoch_row(rows, startup_ms=start_ms, num_workers=2)]
+    facts: Any = {"config": workers_config(2, start_method=method), "inspection": {"dataset": part}}
+    return case_of(path, rows, whatif=FakeWhatIf(1.6), epochs=epochs, **facts)
 
 
 def test_fires_for_a_heavy_data_set(tmp_path: Path) -> None:
@@ -67,67 +65,36 @@ def test_fires_for_a_heavy_data_set(tmp_path: Path) -> None:
     assert kinds == {"Tensor"}  # shared, not pickled
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"start_ms": 500.0},
-        {"method": "fork"},
-        {"batches": 20_000},
-        {
-            "attributes": [
-                {"name": "table", "kind": "tensor", "type": "torch.Tensor", "nbytes": 900_000_000}
-            ]
-        },
-        {"attributes": [{"name": "names", "kind": "texts", "type": "list", "length": 500}]},
-    ],
+test_silent_one_step_away = silent(
+    NAME,
+    started,
+    {"start_ms": 500.0},
+    {"method": "fork"},
+    {"batches": 20_000},
+    {"attributes": [{**HEAVY[0], "kind": "tensor", "type": "torch.Tensor"}]},
+    {"attributes": [{**HEAVY[1], "length": 500}]},
 )
-def test_silent_one_step_away(tmp_path: Path, change: dict[str, Any]) -> None:
-    assert outcomes(NAME, started(tmp_path, **change)) == []
 
 
 @pytest.mark.parametrize(
-    ("outer", "code"),
+    ("outer", "attribute", "code"),
     [
-        (
-            {
-                "type": "torch.Subset",
-                "name": "Subset",
-                "bases": ["torch.utils.data.dataset.Subset"],
-                "attributes": [{"name": "dataset", "kind": "dataset", "type": "x"}],
-            },
-            "dataset.dataset.table",
-        ),
-        (
-            {
-                "type": "torch.ConcatDataset",
-                "name": "ConcatDataset",
-                "bases": ["torch.utils.data.dataset.ConcatDataset"],
-            },
-            "dataset.datasets[0].table",
-        ),
-        (
-            {
-                "type": "train.Crop",
-                "name": "Crop",
-                "attributes": [{"name": "inner", "kind": "dataset", "type": "x"}],
-            },
-            "dataset.inner.table",
-        ),
+        ("torch.utils.data.dataset.Subset", "dataset", "dataset.dataset.table"),
+        ("torch.utils.data.dataset.ConcatDataset", None, "dataset.datasets[0].table"),
+        ("train.Crop", "inner", "dataset.inner.table"),
     ],
 )
-def test_wrapped_data_sets_are_reached(tmp_path: Path, outer: dict[str, Any], code: str) -> None:
+def test_wrapped_data_sets_are_reached(
+    tmp_path: Path, outer: str, attribute: str | None, code: str
+) -> None:
+    held = [{"name": attribute, "kind": "dataset", "type": "x"}] if attribute else []
     inner = {"type": "train.Rows", "name": "Rows", "attributes": HEAVY[:1]}
-    found = advice(NAME, started(tmp_path, dataset={**outer, "children": [inner]}))
+    told = {"type": outer, "name": outer.rpartition(".")[2], "bases": [outer], "attributes": held}
+    found = advice(NAME, started(tmp_path, dataset={**told, "children": [inner]}))
     assert f"{code} = torch.from_numpy({code})" in found.code
 
 
 def test_without_inspection_it_says_so(tmp_path: Path) -> None:
-    rows = worker_loop(100)
-    case = case_of(
-        tmp_path,
-        rows,
-        whatif=FakeWhatIf(),
-        config=workers_config(2, start_method="spawn"),
-        epochs=[epoch_row(rows, startup_ms=6000.0)],
-    )
-    assert unmeasured(NAME, case)
+    case = started(tmp_path)
+    unseen = replace(case.loader, inspection=Inspection())
+    assert unmeasured(NAME, replace(case, loader=unseen))
