@@ -301,7 +301,7 @@ async def test_the_palette_has_screens_and_loaders(app: Dashboard, pilot: Pilot[
 @on_dashboard()
 async def test_a_run_removed_while_shown_stays(app: Dashboard, pilot: Pilot[None]) -> None:
     shutil.rmtree(app._path)
-    app.reader._follower._looked_ns = None
+    app.reader._follower._look_due_ns = 0
     await refresh(app, pilot)
     assert app.snapshot.state == "removed" and "directory was removed" in screen_text(app)
     assert "input-bound" in screen_text(app)
