@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..case.advice import WOULD_NOT_HELP, Advice, Unmeasured
 from ..case.case import Case
-from ..case.code_text import told_by_hand
+from ..case.code_text import is_by_hand, told_by_hand
 from ..rules import all_rules
 from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import LoaderReport, Range, Recommendation
@@ -102,7 +102,7 @@ def judged(found: Recommendation, advice: Advice, case: Case) -> tuple[Recommend
     predicted, headroom = found.predicted, case.report.headroom or math.inf
     if case.whatif is not None:
         # Widths are learnt from code that was run: what is done by hand keeps the model's range.
-        if not found.change.code.startswith("# By hand"):
+        if not is_by_hand(found.change.code):
             predicted = case.whatif.stretched(predicted, found.rule)
         predicted = _on_free_cores(case, predicted)
     predicted = capped(predicted, case.report, _besides(case, advice))

@@ -94,9 +94,14 @@ def told_by_hand(code: str) -> str:
     )
 
 
+def is_by_hand(code: str) -> bool:
+    """Whether this says what to do, and leaves the code to a person."""
+    return code.startswith("# By hand")
+
+
 def defines(code: str) -> bool:
     """Whether running this code puts functions or classes of its own to use."""
-    if code.startswith("# By hand") or told_by_hand(code) != code:
+    if is_by_hand(code) or told_by_hand(code) != code:
         return False
     kinds = ast.FunctionDef | ast.ClassDef
     return any(isinstance(node, kinds) for node in getattr(_tree(code), "body", ()))

@@ -43,6 +43,7 @@ from collections.abc import Iterator
 from ....profiler.base.metadata import clean
 from ...case.advice import Advice, Outcome, Outcomes, Unmeasured
 from ...case.case import Case
+from ...case.code_text import is_by_hand
 from ...case.fetching import (
     MAIN_PART,
     fetch_idle_share,
@@ -291,7 +292,7 @@ def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape, sample_us
     at = f" ({line.place})" if line.place is not None else ""
     code = shape_code(case, line.part, line.method.source, line.line, shape, at)
     # Who changes a line by hand changes what stands around it too (see code/by_hand.py).
-    with_all = code.startswith("# By hand") and not shape.left
+    with_all = is_by_hand(code) and not shape.left
     least = 0.0 if with_all else 1 - share.high * (1 - shape.left)
     free, caveat, effort = (least, 1 - share.low * shape.saves), shape.caveat, None
     form = None if shape.waste or shape.left else _whole_samples(case)
