@@ -200,6 +200,8 @@ def in_turns(legs: Mapping[str, tuple[Path, str]], folder: Path) -> dict[str, An
                 os.killpg(process.pid, signal.SIGSTOP)
                 windows[name].append((began, time.perf_counter()))
         rates = {name: rate(running[name][1], windows[name]) for name in legs if name not in failed}
+    failed |= {name: "ended with its first batch" for name, each in rates.items() if not each}
+    rates = {name: each for name, each in rates.items() if each}
     return {"samples_per_s": rates, "failed": failed}
 
 

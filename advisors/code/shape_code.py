@@ -18,7 +18,7 @@ from .shapes import CHANGES, DEQUE, MANY, METHOD, Shape, changing
 def kinds_of(part: Part) -> dict[str, str]:
     """The kinds of a data set's attributes and methods, by name; CHANGES of those attributes that
     its methods change, and of these methods."""
-    methods = [Method(source) for source in (part.getitem, part.getitems, *part.helpers)]
+    methods = [Method(source) for source in (part.getitem, part.getitems, part.iter, *part.helpers)]
     lengths = {each.name: each.length or (each.shape or (0,))[0] for each in part.attributes}
     return {
         **{each.name: each.kind for each in part.attributes},
@@ -26,7 +26,7 @@ def kinds_of(part: Part) -> dict[str, str]:
         **{f"{each.name}[]": each.items for each in part.attributes if each.items is not None},
         **{f"{name}#": f"{length:,}" for name, length in lengths.items() if length >= MANY},
         **{f"global {each.name}": each.kind for each in part.globals},
-        **{each.name: METHOD for each in methods[2:] if each.name},
+        **{each.name: METHOD for each in methods[3:] if each.name},
         **dict.fromkeys(changing(methods), CHANGES),
     }
 

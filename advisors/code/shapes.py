@@ -412,8 +412,8 @@ def _is_same(nodes: list[ast.AST], line: _Line) -> bool:
 
 
 def changing(methods: Iterable[Method]) -> set[str]:
-    """The attributes that these methods change, and those of the methods that change any, or that
-    draw."""
+    """The attributes that these methods change, or of which a stream takes something, and those of
+    the methods that change any, or that draw."""
     found: set[str] = set()
     for function in (each.function for each in methods if each.function is not None):
         changed: set[str] = set()
@@ -426,6 +426,8 @@ def changing(methods: Iterable[Method]) -> set[str]:
                         ast.Call(ast.Attribute(ast.Attribute(_, name)))
                     )  # self.seen.append(…)
                 ):
+                    changed.add(name)
+                case ast.Call(ast.Attribute(ast.Attribute(_, name))) if function.name == "__iter__":
                     changed.add(name)
         if changed or draws(function):
             found |= {*changed, function.name}

@@ -45,7 +45,12 @@ def first_screen(kind: str, folder: Path) -> str:
         ("counted", IN_LOOP, "len([each for each in self.order"),
         ("lists", HDF5, '["x"][near]'),
         ("rejects", PASSES, "np.percentile(crop"),
-        ("carries", UNREAD, "handing batches over from the workers (pickling batch['tree'])"),
+        pytest.param(
+            "carries",
+            UNREAD,
+            "handing batches over from the workers (pickling batch['tree'])",
+            marks=pytest.mark.quiet,  # on busy cores, sending waits for the loop to read
+        ),
         pytest.param("wide", FLOAT32, "img", marks=pytest.mark.slow),
     ],
 )

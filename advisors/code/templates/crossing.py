@@ -3,12 +3,13 @@
 import numpy as np
 import torch
 from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from torch.utils.data import get_worker_info
 
 from .placeholders import COLLATE
 
 
 def pack(batch):
-    """One tensor a dtype, where each leaf is in it, and how they belong together."""
+    """One tensor a dtype, where each leaf is in it, and the batch with its leaves' numbers."""
     leaves, structure = tree_flatten(batch)
     parts, places = {}, []
     for leaf in leaves:
@@ -17,12 +18,13 @@ def pack(batch):
             places.append((leaf.dtype, leaf.shape))
         else:
             places.append((None, leaf))
-    return {dtype: torch.cat(part) for dtype, part in parts.items()}, places, structure
+    order = tree_unflatten(list(range(len(leaves))), structure)
+    return {dtype: torch.cat(part) for dtype, part in parts.items()}, places, order
 
 
 def unpack(packed):
-    """In the loop: `batch = unpack(packed)`. The fields are views, nothing is copied."""
-    flat, places, structure = packed
+    """The batch again. Its tensors are views, nothing is copied."""
+    flat, places, order = packed
     at, leaves = dict.fromkeys(flat, 0), []
     for dtype, shape in places:
         if dtype is None:
@@ -31,12 +33,22 @@ def unpack(packed):
         end = at[dtype] + shape.numel()
         leaves.append(flat[dtype][at[dtype] : end].view(shape))
         at[dtype] = end
-    return tree_unflatten(leaves, structure)
+    return tree_map(leaves.__getitem__, order)
+
+
+class Packed:
+    """A batch that leaves its worker as one tensor a dtype, and arrives as it was."""
+
+    def __init__(self, batch):
+        self.batch = batch
+
+    def __reduce__(self):
+        return unpack, (pack(self.batch),)
 
 
 def collate_packed(samples):
-    """Runs in the worker: one tensor a dtype crosses to the training process, not one a field."""
-    return pack(COLLATE(samples))
+    batch = COLLATE(samples)
+    return batch if get_worker_info() is None else Packed(batch)
 
 
 def as_tensor(leaf):
@@ -59,6 +71,6 @@ def collate_narrow(samples):
 
 def to_device(batch, device):
     """A batch on the device, in one copy for each dtype."""
-    flat, places, structure = pack(batch)
+    flat, places, order = pack(batch)
     flat = {dtype: part.to(device, non_blocking=True) for dtype, part in flat.items()}
-    return unpack((flat, places, structure))
+    return unpack((flat, places, order))

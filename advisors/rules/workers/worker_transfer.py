@@ -97,10 +97,8 @@ def examine(case: Case) -> Outcomes:
 
 
 def _code(case: Case, cause: _Cause) -> str:
-    unpack = "unpack" in cause.functions
     collate = next(name for name in cause.functions if name.startswith("collate"))
     then = f"{loader_code(case, collate_fn=Source(collate))}\n"
-    then += "# for batch in map(unpack, loader): ...\n" * unpack
     return code_from("crossing", *cause.functions, then=then, COLLATE=collate_name(case))
 
 
@@ -142,8 +140,8 @@ def _cause(case: Case) -> _Cause | None:
             # A batch of few tensors crosses for a fixed cost; splitting costs a view (1 µs) per
             # tensor.
             (min(0.5, 3 / many), 0.5),
-            ("collate_packed", "unpack"),
-            "Every loop over this loader then has to call unpack(), evaluation included.",
+            ("collate_packed",),
+            "The tensors of a batch are then views of one: clone() what outlives it.",
         )
     if pickles:
         return _Cause(

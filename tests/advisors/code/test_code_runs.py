@@ -253,16 +253,15 @@ def numbers(batch: Any) -> list[int]:
     return [int(n) for n in (rows if rows.dtype == torch.uint8 else (rows * 255).round()).tolist()]
 
 
-def batches_of(loader: Any, scope: dict[str, Any]) -> list[list[int]]:
+def batches_of(loader: Any) -> list[list[int]]:
     torch.manual_seed(3)
-    unpack = scope.get("unpack", lambda batch: batch)
-    return [numbers(unpack(batch)) for batch in alone(loader)]
+    return [numbers(batch) for batch in alone(loader)]
 
 
 def recorded(path: Path, made: Form, workers: dict[str, Any], stages: dict[str, float]) -> Case:
     """The case of such a loader, of two epochs with these times in ms."""
-    loader, scope = made.loader(**workers)
-    sizes = [len(batch) for batch in batches_of(loader, scope)]
+    loader, _ = made.loader(**workers)
+    sizes = [len(batch) for batch in batches_of(loader)]
     loader, _ = made.loader(**workers)
     rows: list[dict[str, Any]] = []
     told = []
@@ -310,7 +309,7 @@ def pasted(code: str, scope: dict[str, Any]) -> Any:
 def check(made: Form, workers: dict[str, Any], rule: str, advice: Advice) -> bool:
     """Whether the code makes a loader; asserts that it gives the batches of the one before."""
     loader, scope = made.loader(**workers)
-    before = batches_of(loader, scope)
+    before = batches_of(loader)
     _, scope = made.loader(**workers)
     after = pasted(advice.code, scope)
     try:
@@ -319,7 +318,7 @@ def check(made: Form, workers: dict[str, Any], rule: str, advice: Advice) -> boo
             assert "DataLoader(" not in "".join(lines)
             return False
         assert not made.by_hand, advice.code
-        assert_same(made, rule, advice, before, batches_of(after, scope))
+        assert_same(made, rule, advice, before, batches_of(after))
     finally:
         for cls in (Rows, Pairs, Made):  # pasted code may give the class a method
             if "__getitems__" in vars(cls):
@@ -355,22 +354,23 @@ def made_of(found: list[list[int]], before: list[list[int]]) -> bool:
     return one == other or (len(one) == len(other) < N and len(set(one)) == len(one))
 
 
-# Each way to hand work to workers with two of the recordings, which are alike but for what they
-# make rules say.
-CASES = [
-    (number, kind)
-    for number, kind in itertools.product(range(len(WORKERS)), RECORDED)
-    if number < 2 or kind in ("slow to fetch", "slow to collate")
-]
+def cases(name: str, all_of_them: bool) -> Iterator[tuple[int, str]]:
+    """Each recording without workers, and each way to hand work to workers with one recording,
+    which is another for each form; or each way with each recording."""
+    kinds, place = list(RECORDED), list(FORMS).index(name)
+    for number, kind in itertools.product(range(len(WORKERS)), kinds):
+        if all_of_them or number == 0 or kind == kinds[(place + number) % len(kinds)]:
+            yield number, kind
 
 
 @pytest.mark.filterwarnings("ignore:'set_vital':UserWarning")
+@pytest.mark.parametrize("all_of_them", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", FORMS)
-def test_pasted_advice_gives_the_same_batches(tmp_path: Path, name: str) -> None:
+def test_pasted_advice_gives_the_same_batches(tmp_path: Path, name: str, all_of_them: bool) -> None:
     made = FORMS[name]
     spoke: set[str] = set()
     written: set[str] = set()
-    for number, kind in CASES:
+    for number, kind in cases(name, all_of_them):
         if number and not made.workers:
             continue
         case = recorded(tmp_path / f"{number}-{kind}", made, WORKERS[number], RECORDED[kind])

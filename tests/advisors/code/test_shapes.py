@@ -256,6 +256,11 @@ def test_what_methods_change_is_not_the_same_for_every_sample() -> None:
     assert set(held) == {"place", "seen", "table", "grows", "__getitem__"}
     said("rows = decode(self.files[self.place])  # same\nreturn rows", head="def load(self):")
     said("rows = decode(self.files[self.place])  # -\nreturn rows", held, head="def load(self):")
+    stream = Method(
+        [STREAM, "    while True:", "        yield stack(self.source.take() for _ in range(8))"]
+    )
+    held = dict.fromkeys(changing([stream]), CHANGES)
+    said("state = dumps(self.source.state())  # -\nreturn state", held, head="def snapshot(self):")
 
 
 def test_all_arguments_of_a_function_differ_from_sample_to_sample() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,23 +34,23 @@ def costly(
     )
 
 
-def test_many_tiny_tensors(tmp_path: Path) -> None:
+def test_many_tiny_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = costly(tmp_path, tensors=120, bytes=120_000)
     found = advice(NAME, case)
     assert "small tensors" in found.title
     assert str(found.evidence["tensors per batch"]) == "120"
     assert asked(case) == [{"transfer": (0.025, 0.5)}]
     assert arguments(found.code)["collate_fn"] == "collate_packed"
-    # Packed fields come back as they were.
-    data = samples(
-        lambda k: torch.full((k % 3 + 1,), k, dtype=torch.float32 if k % 2 else torch.int64)
-    )
-    space = ran(found.code, DataLoader=torch.utils.data.DataLoader, dataset=data)
-    packed = space["collate_packed"](data)
-    batch, wanted = space["unpack"](packed), torch.utils.data.default_collate(data)
-    assert len(packed[0]) == 2  # one tensor a dtype
-    assert batch["name"] == wanted["name"]
-    assert all(torch.equal(batch[f"f{k}"], wanted[f"f{k}"]) for k in range(40))
+    # Workers send one tensor a dtype, and the loop gets the fields as they were.
+    made = "torch.full((k % 3 + 1,), k, dtype=torch.float32 if k % 2 else torch.int64)"
+    fields = f"dataset = [{{f'f{{k}}': {made} for k in range(40)}} | {{'name': 'a'}}] * 800"
+    (tmp_path / "packing.py").write_text(f"import torch\n{fields}\n{found.code}")
+    monkeypatch.syspath_prepend(tmp_path)
+    packing = importlib.import_module("packing")
+    for batch in itertools.islice(packing.loader, 3):
+        wanted = torch.utils.data.default_collate(packing.dataset[: len(batch["name"])])
+        assert len(packing.pack(wanted)[0]) == 2 and batch.pop("name") == wanted.pop("name")
+        torch.testing.assert_close(batch, wanted, rtol=0, atol=0)
 
 
 WIDE = {"path": "[0]", "kind": "tensor", "dtype": "torch.float64", "nbytes": 19_000_000}
