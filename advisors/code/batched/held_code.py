@@ -3,11 +3,13 @@ batches."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Container
 
+from ....profiler.store.inspection import Part
 from ...case.case import Case
-from ...case.code_text import Source
+from ...case.code_text import Source, parsed
 from ...case.fetching import sample_bytes
 from ..loader_code import DROP
 from ..loader_form import form_of
@@ -53,7 +55,7 @@ def not_keepable(case: Case, structures: Container[str]) -> str | None:
         return "its samples are collated by a function of its own"
     if not dataset.names or any(map(_CHANCE.fullmatch, dataset.names)):
         return "its samples may change from one epoch to the next"
-    if any(
+    if _calls_what_it_holds(dataset) or any(
         a.kind == "callable" or (a.kind == "other" and not a.type.startswith(_READERS))
         for a in dataset.attributes
     ):
@@ -63,6 +65,21 @@ def not_keepable(case: Case, structures: Container[str]) -> str | None:
     if any(leaf.path.count("[") > (structure != "Tensor") for leaf in leaves):
         return "its batches are nested"
     return "the size of its batches was not measured" if sample_bytes(case) is None else None
+
+
+def _calls_what_it_holds(dataset: Part) -> bool:
+    """Whether its methods call what they take out of a collection, as in `for change in
+    self.changes: image = change(image)`."""
+    for tree in filter(None, map(parsed, (dataset.getitem, *dataset.helpers))):
+        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        for node in ast.walk(tree):
+            match node:
+                case ast.Call(ast.Subscript()):
+                    return True
+                case ast.Call(ast.Name(name)) if name in bound:
+                    return True
+    return False
 
 
 def held_form(case: Case) -> tuple[str, float]:

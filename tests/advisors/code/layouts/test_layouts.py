@@ -267,6 +267,30 @@ def test_samples_that_may_change_are_not_stored(tmp_path: Path, pictures: list[s
     assert stored_form(stored_case(tmp_path, plain(dataset))) is None
 
 
+class Plain(Sized):
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.tensor([index, 1])
+
+
+class Chained(Plain):
+    """What its steps do is not known."""
+
+    steps = (torch.clone,)
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        made = torch.tensor([index, 1])
+        for step in self.steps:
+            made = step(made)
+        return made
+
+
+@pytest.mark.parametrize(("kind", "stored"), [(Plain, True), (Chained, False)])
+def test_samples_that_held_steps_make_are_not_stored(
+    tmp_path: Path, kind: type[Plain], stored: bool
+) -> None:
+    assert (stored_form(stored_case(tmp_path, plain(kind(COUNT)))) is not None) is stored
+
+
 def test_shards_give_all_samples_once(tmp_path: Path, pictures: list[str]) -> None:
     dataset = Pictures(pictures)
     case = stored_case(tmp_path, plain(dataset, num_workers=2))
