@@ -23,10 +23,10 @@ help: ## this list
 demo: $(READY) ## profile a small real training through a bad and through a good loader
 	@$(BIN)/loaderscope demo
 
-test: check ## linter, type checker, import contracts, then the tests: all that asserts behaviour (12 minutes)
+test: check ## linter, type checker, import contracts, then the tests: all that asserts behaviour (25 minutes on two cores)
 	@$(BIN)/python -m pytest -m "not quiet and not slow" $(AT_ONCE) $(AGAIN)
 
-test-fast: $(READY) ## the tests that start no process (a minute)
+test-fast: $(READY) ## the tests that start no process (4 minutes)
 	@$(BIN)/python -m pytest --fast -m "not quiet and not slow"
 
 test-timed: $(READY) ## loops judged by their times (5 minutes; keep the machine idle)

@@ -101,11 +101,10 @@ def _put_above(edits: Edits, site: Site, made: Iterable[str]) -> None:
     source = site.source
     start = source.rows([site.call, *source.parents(site.call)][-2])[0]
     before = source.text[:start].rstrip()
-
-    def indented(found: re.Match[str]) -> str:
-        return source.indent * (len(found[0]) // 4)
-
-    texts = [re.sub("(?m)^(?: {4})+", indented, each) for each in made]
+    texts = [
+        re.sub("(?m)^(?: {4})+", lambda found: source.indent * (len(found[0]) // 4), each)
+        for each in made
+    ]
     new = "\n\n\n".join([*([""] if before else []), *texts, ""])
     edits.add(source, [(len(before), start, new.replace("\n", source.newline))])
 

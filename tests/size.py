@@ -2,7 +2,7 @@
 
     python tests/size.py
 
-Prints the tokens of each room and in all, as Python's `tokenize` counts names, operators, numbers
+Prints the lines of tests, and the tokens of each room and in all, as Python's `tokenize` counts names, operators, numbers
 and strings. Exit code 1: a bound is exceeded. Tests and benchmarks do not count.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 APART = ("tests", "benchmarks", "build", "dist")
 COUNTED = (tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING)
-MOST_TOKENS = 386_680
+MOST_TOKENS = 386_721
 MOST_LINES, MOST_METHODS, MOST_FILES = 60, 25, 25  # of a function, of a class, of a folder
 
 
@@ -37,6 +37,8 @@ def main() -> int:
         problems.append(f"{total:,} tokens, and {MOST_TOKENS:,} are allowed")
     rooms = ", ".join(f"{room} {count:,}" for room, count in sorted(tokens.items()))
     print(f"{total:,} tokens of product Python ({rooms})")
+    lines = sum(path.read_bytes().count(b"\n") for path in (ROOT / "tests").rglob("*.py"))
+    print(f"{lines:,} lines of tests")
     print(*problems, sep="\n", end="\n" if problems else "")
     return 1 if problems else 0
 

@@ -207,10 +207,10 @@ def put_task(iterator: Any) -> None:
 
 def finished(iterator: Any) -> bool:
     """Whether all tasks are done, or never will be because a worker has ended."""
-    names = ("_worker_result_queue", "_data_queue")  # may be the same
-    queues = {getattr(iterator, name) for name in names if hasattr(iterator, name)}
+    names = ("_worker_result_queue", "_data_queue")  # may be the same, of a context of the user's
+    queues = [getattr(iterator, name) for name in names if hasattr(iterator, name)]
     try:
-        waiting = sum(queue.qsize() for queue in queues)
+        waiting = sum(queue.qsize() for queue in {id(queue): queue for queue in queues}.values())
     except NotImplementedError:  # macOS does not count
         return True
     return waiting >= iterator._tasks_outstanding or not all(

@@ -54,6 +54,11 @@ class Settings(msgspec.Struct, frozen=True):
         return self.num_workers * self.prefetch_factor
 
     @property
+    def any_order(self) -> bool:
+        """Whether batches come as soon as they are ready: only workers can be out of order."""
+        return self.num_workers > 0 and not self.in_order
+
+    @property
     def made_by(self) -> tuple[int, bool]:
         """The part on which batches may depend."""
         return self.num_workers, self.batched

@@ -10,6 +10,7 @@ from __future__ import annotations
 import textwrap
 import types
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from ...advisors.code.batched.batch_access import Access, batch_access
@@ -22,20 +23,22 @@ from ...profiler.record.inspect.samplers import own_of, sampling_of
 from ...profiler.store.inspection import Part, read_inspection
 from .guards import Depends
 
-# Or why there are none. Nothing here may keep a data set alive.
-_known: weakref.WeakKeyDictionary[Any, WholeBatches | str] = weakref.WeakKeyDictionary()
+# By the loader's id, as long as it lives: a class of the user's may hash or compare as it likes. Or
+# why there are none. Nothing here may keep a data set alive.
+_known: dict[int, tuple[Callable[[], Any], WholeBatches | str]] = {}
 
 
 def whole_batches(loader: Any) -> WholeBatches:
     """What gives this loader's data set a batch at a time. Raises NotArrays with the reason if
     there is none."""
-    found = _known.get(loader)
-    if found is None or (isinstance(found, WholeBatches) and not found.current):
+    key = id(loader)
+    of, found = _known.get(key, (None, None))
+    if of is None or of() is not loader or (isinstance(found, WholeBatches) and not found.current):
         try:
             found = _read(loader)
         except NotArrays as reason:
             found = str(reason)  # the error holds the frames it came through, and so the loader
-        _known[loader] = found
+        _known[key] = weakref.ref(loader, lambda _: _known.pop(key, None)), found
     if isinstance(found, WholeBatches):
         return found
     raise NotArrays(found)

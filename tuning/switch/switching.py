@@ -150,7 +150,7 @@ class Switching(Turns):
 
     def _hand_over(self, batch: Any) -> Any:
         pool, order = self.pool, self.order
-        index = order.handed(() if pool.settings.in_order else pool.under_way())
+        index = order.handed(pool.under_way() if pool.settings.any_order else ())
         order.catch_up()
         self.given += 1
         if not pool.guest:
@@ -208,7 +208,7 @@ class Switching(Turns):
                 self._tell(self.driver.failed, pool.settings, error)
             self._fall_back()
             return False
-        if not pool.settings.in_order:
+        if pool.settings.any_order:
             order.handed(pool.under_way())  # the one that is lost
         at_work = [each for each in (pool, self.next_pool) if each is not None]
         order.keep(sum(torch_parts.under_way(each.iterator) for each in at_work))

@@ -13,6 +13,7 @@ from ...case.code_text import Source, parsed
 from ...case.fetching import sample_bytes
 from ..loader_code import DROP
 from ..loader_form import form_of
+from ..method import calls_in
 from .batch_values import NotArrays
 from .drawn import batches_code, own_collate, whole_epochs
 
@@ -71,14 +72,11 @@ def _calls_what_it_holds(dataset: Part) -> bool:
     """Whether its methods call what they take out of a collection, as in `for change in
     self.changes: image = change(image)`."""
     for tree in filter(None, map(parsed, (dataset.getitem, *dataset.helpers))):
-        names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+        names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
         bound = {node.id for node in names if isinstance(node.ctx, ast.Store)}
-        for node in ast.walk(tree):
-            match node:
-                case ast.Call(ast.Subscript()):
-                    return True
-                case ast.Call(ast.Name(name)) if name in bound:
-                    return True
+        for call in calls_in(tree):
+            if isinstance(call.func, ast.Subscript) or getattr(call.func, "id", None) in bound:
+                return True
     return False
 
 

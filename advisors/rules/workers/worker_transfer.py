@@ -66,7 +66,7 @@ class _Cause:
     title: str
     why: str
     left: tuple[float, float]
-    functions: tuple[str, ...]  # none: a change by hand
+    collate: str  # the function to use, "" for a change by hand
     caveat: str
 
 
@@ -79,7 +79,7 @@ def examine(case: Case) -> Outcomes:
     cause = _cause(case)
     if cause is None:
         return
-    code = _code(case, cause) if cause.functions else f"# By hand: {cause.title}\n"
+    code = _code(case, cause.collate) if cause.collate else f"# By hand: {cause.title}\n"
     yield case.change(code=code, transfer=cause.left).advise(
         cause.title,
         f"A batch takes {us(cost)} to hand over from its worker, "
@@ -96,10 +96,9 @@ def examine(case: Case) -> Outcomes:
     )
 
 
-def _code(case: Case, cause: _Cause) -> str:
-    collate = next(name for name in cause.functions if name.startswith("collate"))
+def _code(case: Case, collate: str) -> str:
     then = f"{loader_code(case, collate_fn=Source(collate))}\n"
-    return code_from("crossing", *cause.functions, then=then, COLLATE=collate_name(case))
+    return code_from("crossing", collate, then=then, COLLATE=collate_name(case))
 
 
 def _unread(case: Case, pickles: bool, objects: float) -> _Cause | None:
@@ -120,7 +119,7 @@ def _unread(case: Case, pickles: bool, objects: float) -> _Cause | None:
         f"Drop from the batch what the loop does not use: {named}",
         "The loop's source does not read these fields, and each batch carries them.",
         (left / 2, high),
-        (),
+        "",
         "Functions that get the batch elsewhere, such as evaluation, may read them.",
     )
 
@@ -140,7 +139,7 @@ def _cause(case: Case) -> _Cause | None:
             # A batch of few tensors crosses for a fixed cost; splitting costs a view (1 µs) per
             # tensor.
             (min(0.5, 3 / many), 0.5),
-            ("collate_packed",),
+            "collate_packed",
             "The tensors of a batch are then views of one: clone() what outlives it.",
         )
     if pickles:
@@ -148,7 +147,7 @@ def _cause(case: Case) -> _Cause | None:
             "Return tensors from the workers, not arrays or Python objects",
             f"{size(pickled)} of it is pickled through a pipe instead of lying in shared memory.",
             (0.11, 0.65),  # 8.9 times for small batches, 1.6 for large ones
-            ("as_tensor", "collate_tensors"),
+            "collate_tensors",
             "Texts and lists are still pickled: encode them as numbers in the data set. "
             "torch.from_numpy shares memory, so code that expects arrays gets them from "
             "tensor.numpy().",
@@ -159,7 +158,7 @@ def _cause(case: Case) -> _Cause | None:
             "Send float32 instead of float64",
             f"{percent(wide)} of its {size(a_batch)} is float64, twice as many bytes as float32.",
             (1 - wide / 2, 1 - wide / 4),
-            ("narrow", "collate_narrow"),
+            "collate_narrow",
             "The values lose precision beyond seven digits.",
         )
     return None

@@ -42,7 +42,10 @@ class SegmentFile(NamedTuple):
     first_seq: int
 
     def _header(self, committed: int) -> bytes:
+        """Raises ValueError for a schema that would run into the records."""
         kind, described = self.schema, self.schema.described
+        if SCHEMA_OFFSET + len(described) > HEADER_BYTES:
+            raise ValueError(f"the schema of lane {kind.name!r} does not fit the header")
         head = HEADER.pack(
             MAGIC,
             FORMAT_VERSION,

@@ -302,6 +302,19 @@ def test_a_loader_made_anew_each_epoch() -> None:
     assert all(map(same_batch, found, bare)) and script is not None and not script.failures
 
 
+class Equal(DataLoader):
+    """A loader that compares as its user likes, and cannot be hashed."""
+
+    __hash__ = None
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError("the user's method was called")
+
+
+def test_a_loader_is_never_compared_or_hashed() -> None:
+    assert whole_batches(Equal(Tensors(8), batch_size=4)) is not None
+
+
 def test_whole_batches_are_a_candidate_with_what_their_look_up_costs() -> None:
     asked: list[dict[str, Any]] = []
 
