@@ -83,20 +83,20 @@ def table(text: str) -> dict[str, tuple[str, ...]]:
 # Kind → (frames below __getitem__, words of the advice, a like call that is not it).
 SEEN = table(f"""
 picture | {PIL} | PIL's decoder | Image.crop site/PIL/Image.py:1200
-resize | Image.resize site/PIL/Image.py:2440 | esizing | Image.rotate site/PIL/Image.py:2500
+resize | Image.resize site/PIL/Image.py:2440 | esizing | Image.crop site/PIL/Image.py:2500
 transforms | to_tensor site/torchvision/transforms/functional.py:100 | torchvision | read_file site/torchvision/io/image.py:10
 ply | PlyData.read site/plyfile.py:300 | plyfile | read site/meshio/ply.py:3
 csv | DictReader.__next__ std/csv.py:111 | csv | Reader.__next__ {OWN}:90
 loadtxt | loadtxt site/numpy/lib/_npyio_impl.py:1384 > _read site/numpy/lib/_npyio_impl.py:1035 | loadtxt | savetxt site/numpy/other.py:1384
-read_csv | read_csv site/pandas/io/parsers/readers.py:1866 | read_csv | merge site/pandas/core/reshape/x.py:1
-rows | _LocationIndexer.__getitem__ site/pandas/core/indexing.py:1342 | iloc | DataFrame.sum site/pandas/core/frame.py:1
+read_csv | read_csv site/pandas/io/parsers/readers.py:1866 | read_csv | align site/polars/x.py:1
+rows | _LocationIndexer.__getitem__ site/pandas/core/indexing.py:1342 | iloc | DataFrame.align site/polars/frame.py:1
 json | loads std/json/__init__.py:346 > JSONDecoder.raw_decode std/json/decoder.py:353 | json | loads site/ujson_like/x.py:3
 literal | literal_eval std/ast.py:64 > parse std/ast.py:50 | literal_eval | format std/string.py:50
 yaml | safe_load site/yaml/__init__.py:125 | YAML | load site/tomli/x.py:3
 xml | XML std/xml/etree/ElementTree.py:1338 | XML | escape std/html/__init__.py:3
 npz | NpzFile.__getitem__ site/numpy/lib/_npyio_impl.py:257 > ZipExtFile.read std/zipfile.py:955 | npz | dot site/numpy/linalg/x.py:3
 npy | load site/numpy/lib/_npyio_impl.py:456 > read_array site/numpy/lib/_format_impl.py:8 > literal_eval std/ast.py:64 | .npy | pad site/numpy/lib/_arraypad_impl.py:4
-compressed | decompress std/gzip.py:606 | gzip | b64decode std/base64.py:80
+compressed | decompress std/gzip.py:606 | gzip | crc32 std/base64.py:80
 pickle | load site/joblib/numpy_pickle.py:600 | pickle | run site/threadpoolctl.py:1
 listing | glob std/glob.py:28 > iglob std/glob.py:40 | folder | join std/posixpath.py:71
 torch-load | load site/torch/serialization.py:1601 | torch.load | load site/torch/hub.py:1
@@ -109,7 +109,7 @@ re | findall std/re/__init__.py:216 | regular expression | wrap std/textwrap.py:
 sound | resample_poly site/scipy/signal/_signaltools.py:3800 | esampl | solve site/scipy/linalg/_basic.py:2
 deepcopy | deepcopy std/copy.py:146 | deepcopy | reduce std/functools.py:1
 generator | Generator.__init__ site/numpy/random/_x.py:1 | generator | shuffle std/random.py:1
-vectorize | vectorize._call_as_normal site/numpy/lib/_function_base_impl.py:2 | value by value | interp site/numpy/lib/_function_base_impl.py:3
+vectorize | vectorize._call_as_normal site/numpy/lib/_function_base_impl.py:2 | value by value | roll site/numpy/lib/_function_base_impl.py:3
 convolve | convolve site/numpy/_core/numeric.py:800 | FFT | roll site/numpy/_core/numeric.py:9
 members | TarFile.getmember std/tarfile.py:1983 > TarFile._getmember std/tarfile.py:2679 | tar file | TarFile.next std/tarfile.py:2500
 getdata | Image.getdata site/PIL/Image.py:1300 | pixels | load site/webp/x.py:1

@@ -1,0 +1,477 @@
+"""Library calls for which a faster way is known: what to use in place of them.
+
+A row is found by the source of the line that costs, and by the call below it that takes most. It is
+looked for where nothing more exact is known: no row of `hot/function_kinds.py`, no shape of
+`shapes.py`. What is left of the line's time depends on sizes, so the ranges are wide.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class Better(NamedTuple):
+    """What its line or the call below it matches, the advice's title, what to do, and the part of
+    the line's time that is left, at best and at worst."""
+
+    pattern: str
+    title: str
+    do: str
+    left: tuple[float, float]
+
+
+_LITTLE, _SOME, _HALF = (0.005, 0.3), (0.03, 0.5), (0.1, 0.75)
+
+BETTER_CALLS = (
+    # Arrays
+    Better(
+        r"\.(?:add|subtract|multiply|maximum|minimum|logical_or)\.at\(",
+        "Use np.bincount or reduceat, not ufunc.at",
+        "np.bincount(index, weights, minlength=n) sums by index; for maxima sort by index, then "
+        "np.maximum.reduceat; torch has index_add_ and scatter_reduce_.",
+        _SOME,
+    ),
+    Better(
+        r"fft\w*\(",
+        "Transform lengths that are quick to transform",
+        "pad to scipy.fft.next_fast_len(n), or cut to a power of 2: a length with large prime "
+        "factors takes many times as long. Real signals need rfft; float32 halves the bytes.",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:eye|one_hot)\(",
+        "Send class numbers, and make one-hot rows of them on the device",
+        "keep the integers in the batch; F.one_hot(labels, n) after the copy. np.eye(n)[labels] "
+        "makes n² numbers each time.",
+        _SOME,
+    ),
+    Better(
+        r"sort\w*\(.*\)\s*\[[^\]]*:|\b(?:nlargest|nsmallest)\(",
+        "Select the few that are needed instead of sorting all",
+        "np.argpartition(values, k)[:k], torch.topk(values, k), or heapq.nsmallest(k, values).",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:arg)?sort(?:ed|_values)?\(|\blexsort\(",
+        "Keep this sorted, instead of sorting it again",
+        "sort once and store the order; add to a sorted list with bisect.insort; a stable integer "
+        "sort (kind='stable') is faster than sorting Python objects by a key.",
+        _SOME,
+    ),
+    Better(
+        r"\bunique\w*\(|\bCounter\(|\bvalue_counts\(",
+        "Count integers with np.bincount, instead of sorting or hashing them",
+        "counts = np.bincount(values, minlength=n), and np.flatnonzero(counts) are the unique "
+        "ones; what stays the same for a sample is counted once.",
+        _SOME,
+    ),
+    Better(
+        r"\bhistogram\w*\(",
+        "Count with np.bincount instead of np.histogram",
+        "for bins of equal width: np.bincount(((x - low) * (bins / (high - low))).astype(np.intp), "
+        "minlength=bins).",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:isin|in1d|setdiff1d|intersect1d|union1d|setxor1d)\(",
+        "Look integers up in a mask instead of comparing sorted arrays",
+        "mask = np.zeros(n, bool), mask[ids] = True once; then mask[values].",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:nan)?(?:percentile|quantile|median)\(",
+        "Estimate quantiles once, or from a part of the values",
+        "store them for each file, or take every tenth value (x[::10]): np.percentile copies and "
+        "partitions all of them.",
+        (0.02, 0.4),
+    ),
+    Better(
+        r"\bnp\.pad\(|\bnumpy\.pad\(",
+        "Fill one array of zeros instead of calling np.pad",
+        "out = np.zeros(shape, x.dtype); out[: len(x)] = x. np.pad takes 20 µs before it copies.",
+        _HALF,
+    ),
+    Better(
+        r"\beinsum\(",
+        "Use a matrix product in place of einsum",
+        "np.einsum(..., optimize=True), tensordot or @ run in BLAS; einsum alone loops.",
+        _HALF,
+    ),
+    Better(
+        r"\bmultivariate_normal\b",
+        "Factor the covariance once",
+        "L = np.linalg.cholesky(cov), once; then mean + rng.standard_normal((k, n)) @ L.T.",
+        _SOME,
+    ),
+    Better(
+        r"\blinalg\b|\b(?:svd|eigv?a?l?s?h?|pinv|lstsq|inv|det|slogdet|cholesky|qr)\(",
+        "Decompose matrices once, or a batch of them in one call",
+        "store what depends on the sample alone; np.linalg and torch.linalg take stacks (n, k, k); "
+        "solve() is faster than inv().",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:meshgrid|indices|linspace|arange|affine_grid|tril|triu)\(|\b[mo]grid\[",
+        "Make grids and masks once for each size",
+        "keep them in a dict by shape, or in a function with functools.lru_cache; or send lengths, "
+        "and make masks on the device.",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:isnan|isfinite|isinf|array_equal|allclose|nan_to_num)\(|^assert\b|\b_?validate\w*\(",
+        "Check the data once, not each time it is read",
+        "run the check over all samples before training, and leave it out here (or python -O for "
+        "assert).",
+        (0.0, 0.3),
+    ),
+    Better(
+        r"\bnp\.memmap\(|\bopen_memmap\(",
+        "Map the file once in each worker",
+        "self.data = np.memmap(...) at first use, then self.data[index].",
+        _HALF,
+    ),
+    Better(
+        r"allow_pickle|\bdtype=(?:object|[\"']O[\"'])",
+        "Store plain arrays instead of arrays of objects",
+        "one array of all values and one of offsets; rows are values[offsets[i] : offsets[i + 1]].",
+        _SOME,
+    ),
+    Better(
+        r"\bnp\.ma\.|masked_\w+\(",
+        "Use a plain array and a mask, not a masked array",
+        "np.where(mask, values, 0.0): numpy.ma's operations are Python code.",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:cdist|pdist|pairwise_\w+|kneighbors|query_ball_point|knn\w*|[cK]+DTree|BallTree|"
+        r"Delaunay|ConvexHull)\b",
+        "Find neighbours once, with a tree",
+        "scipy.spatial.cKDTree(points).query(...) needs n log n where all distances are n²; store "
+        "the neighbours of what does not change.",
+        (0.01, 0.5),
+    ),
+    Better(
+        r"\bsparse\b|\b(?:coalesce|to_?dense|toarray|tocs[rc]|getrow|getcol)\(|_coo\b",
+        "Keep the arrays of a CSR matrix, and slice them",
+        "row i is indices[indptr[i] : indptr[i + 1]] and the same slice of data: indexing a sparse "
+        "matrix makes a new one, and a COO tensor is searched as a whole.",
+        (0.01, 0.4),
+    ),
+    Better(
+        r"\b(?:interp1d|griddata|CubicSpline|RegularGridInterpolator|interp|resample\w*)\(",
+        "Interpolate once, or with a table of weights",
+        "store resampled signals; on a uniform grid np.interp, or index and weight made once, take "
+        "the place of an interpolator made for each sample.",
+        _SOME,
+    ),
+    Better(
+        r"\bscipy\.stats\b|\b(?:pdf|cdf|ppf|rvs|logpdf)\(",
+        "Use NumPy's generator or scipy.special, not scipy.stats",
+        "rng.normal(size=...), scipy.special.ndtr: each call of a scipy.stats distribution takes "
+        "50 to 100 µs to check its arguments.",
+        (0.02, 0.4),
+    ),
+    Better(
+        r"\bsklearn\b|[sS]caler\w*\.transform\(|encoder\w*\.transform\(",
+        "Transform the whole table once, before training",
+        "X = scaler.transform(X) in __init__: checking its arguments takes longer than one row.",
+        (0.005, 0.2),
+    ),
+    # Pictures and volumes
+    Better(
+        r"\b(?:gaussian_filter|zoom|map_coordinates|affine_transform|distance_\w+|"
+        r"GaussianBlur|ndimage|skimage|warpAffine|remap|medianBlur|median_filter)\b",
+        "Filter and warp less: on what is left after cropping, in float32, or on the device",
+        "crop first; order=1 instead of 3; cv2's GaussianBlur, warpAffine and remap are several "
+        "times as fast as scipy's; or do it for the batch, on the device.",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:grid_sample|interpolate|conv[123]d|avg_pool\w*|max_pool\w*)\(",
+        "Do this for the whole batch, on the device",
+        "move it from the data set to the training step, after the copy to the device.",
+        _HALF,
+    ),
+    Better(
+        r"\b(?:rotate|ImageEnhance|ImageFilter|ImageOps|ColorJitter|adjust_\w+|enhance|"
+        r"elastic\w*|solarize|equalize|posterize)\b",
+        "Augment after the picture is made small, or for the batch on the device",
+        "crop or resize first; torchvision.transforms.v2 and kornia take whole batches on the "
+        "device.",
+        _HALF,
+    ),
+    Better(
+        r"\b(?:ImageDraw|fillPoly|polygon\w*|plt|matplotlib|annToMask|rasterize\w*|shapely|"
+        r"mask_utils)\b",
+        "Draw masks once, and store them",
+        "save them as PNG or run lengths before training; cv2.fillPoly draws polygons fastest.",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:nib|nibabel|get_fdata|dataobj)\b",
+        "Read the slice that is used from the volume",
+        "np.asarray(image.dataobj[..., z]) reads a part of an uncompressed .nii, where get_fdata() "
+        "converts all of it to float64; or store volumes as .npy and map them.",
+        (0.01, 0.5),
+    ),
+    Better(
+        r"\b(?:pydicom|dcmread|sitk|SimpleITK|tifffile|rasterio|openslide|czifile)\b",
+        "Convert the files once to arrays that can be mapped",
+        "np.save each volume before training; then np.load(path, mmap_mode='r')[part].",
+        (0.005, 0.4),
+    ),
+    Better(
+        r"\b(?:decord|VideoReader|av\.open|VideoCapture|read_video|imageio)\b",
+        "Decode only the frames that are used",
+        "keep the reader open, seek to the key frame before them; or store the frames that "
+        "training uses, small, before it begins.",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:sf|soundfile|wavfile|torchaudio)\.\w*(?:read|load)\w*\(",
+        "Read only the window of the recording that is used",
+        "soundfile.read(path, start=first, frames=n); torchaudio.load(path, frame_offset=first, "
+        "num_frames=n).",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:stft|[sS]pectrogram|mfcc|melspectrogram|MelSpectrogram)\b",
+        "Compute spectrograms for the batch on the device, or once",
+        "send waveforms and transform the batch after the copy; or store what is not augmented.",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:tempfile|NamedTemporaryFile|mkstemp|copyfile|shutil)\b",
+        "Decode from memory, without a temporary file",
+        "io.BytesIO(data) in place of the file.",
+        _SOME,
+    ),
+    # Tables and text
+    Better(
+        r"\.apply\(|\.applymap\(|\.iterrows\(|\.itertuples\(|\.map\(lambda|\.transform\(lambda",
+        "Compute on whole columns, once for all rows",
+        "columns as NumPy arrays, and one operation for all rows, in __init__.",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:to_datetime|strptime|strftime|fromisoformat|Timestamp|Timedelta|DatetimeIndex|"
+        r"date_range|dateutil)\b",
+        "Parse dates once, and keep integers",
+        "pd.to_datetime(column, format=...).astype('int64') for all rows in __init__; calendar "
+        "fields by integer arithmetic.",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:groupby|merge|pivot\w*|get_dummies|factorize|rolling|drop_duplicates|"
+        r"reindex|set_index)\(",
+        "Prepare the table once for all samples",
+        "group, join or index in __init__, and keep a dict of arrays or positions by key.",
+        _LITTLE,
+    ),
+    Better(
+        r"\bpd\.(?:concat|DataFrame|Series)\(|\bpandas\b",
+        "Use NumPy arrays for each sample, not pandas",
+        "columns as arrays once (df[name].to_numpy()); each pandas call takes 10 to 500 µs, "
+        "whatever the size.",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:as_py|to_pylist|to_pydict|to_pandas)\(",
+        "Read Arrow columns as arrays, not as Python objects",
+        "column.to_numpy(), or table.slice(i, n) for a whole batch; rows by value_lengths and "
+        "flatten() for lists.",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:xarray|dask)\b|\.(?:isel|sel|compute)\(",
+        "Take NumPy arrays out of xarray or dask once",
+        "array = ds[name].values (or .load()) in each worker, then array[index]: isel() takes up "
+        "to a millisecond; chunks should fit what a sample reads.",
+        (0.01, 0.5),
+    ),
+    Better(
+        r"\.execute\w*\(|\bread_sql\w*\(",
+        "Ask the database once for a batch",
+        "SELECT ... WHERE id IN (...) in __getitems__, on a connection that stays open; or read "
+        "the table into arrays once.",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:b64decode|b64encode|fromstring|unhexlify|fromhex)\(|\beval\(",
+        "Store bytes instead of text",
+        "decode once before training, and store arrays.",
+        _SOME,
+    ),
+    Better(
+        r"\bstruct\.unpack\w*\(|\bint\.from_bytes\(",
+        "Read all records at once with a structured dtype",
+        "np.frombuffer(data, dtype=[('x', '<f4'), ...]).",
+        _LITTLE,
+    ),
+    Better(
+        r"\bfloat\(\w+\) for |\bint\(\w+\) for |map\((?:float|int),|\.split\(",
+        "Parse the text once, and store numbers",
+        "np.save the parsed values before training.",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:unescape|BeautifulSoup|translate|fix_text)\(|\bunicodedata\b",
+        "Clean the texts once, before training",
+        "write the cleaned texts to a file, and read these.",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:SequenceMatcher|difflib|[lL]evenshtein|edit_?distance)\b",
+        "Compare texts once, or with rapidfuzz",
+        "rapidfuzz.process.cdist compares all in C++; store what does not change.",
+        (0.005, 0.2),
+    ),
+    # Plain Python
+    Better(
+        r"\b(?:combinations|product|permutations)\(",
+        "Make pairs with index arrays, not with itertools",
+        "np.triu_indices(n, 1) for pairs, np.meshgrid or repeat and tile for products.",
+        _SOME,
+    ),
+    Better(
+        r"\brandom\.(?:shuffle|sample|choices|choice)\(",
+        "Draw with NumPy, many at once",
+        "rng.permutation(n), rng.integers(0, n, k), or for weights np.searchsorted(cumulative, "
+        "rng.random(k)) with the cumulative sums made once.",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:randn|randn_like|rand_like|standard_normal|normal_?|uniform_?|rand|poisson|dropout|"
+        r"bernoulli)\(",
+        "Draw noise for the batch, on the device, or in float32",
+        "torch.randn(shape, device=device) in the training step; on the CPU "
+        "rng.standard_normal(shape, dtype=np.float32).",
+        _HALF,
+    ),
+    Better(
+        r"\bmultinomial\(",
+        "Draw by cumulative sums that are made once",
+        "cumulative = np.cumsum(weights), once; np.searchsorted(cumulative, rng.random(k) * "
+        "cumulative[-1]).",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:Normal|Uniform|Beta|Categorical|Bernoulli|Gamma|Poisson|Dirichlet)\(|\bdistributions\b",
+        "Draw with a function, not with an object of torch.distributions",
+        "torch.randn, torch.rand, or rng.beta: the object checks its arguments each time "
+        "(validate_args=False leaves that out).",
+        _HALF,
+    ),
+    Better(
+        r"\b(?:asdict|astuple|model_validate|model_dump|parse_obj|TypeAdapter)\b|pydantic",
+        "Do not copy or check whole records for each sample",
+        "use the attributes themselves: asdict() copies everything inside, and a model checks "
+        "every field.",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:OmegaConf|omegaconf|DictConfig|ml_collections|ConfigDict|yacs)\b",
+        "Read the settings once into plain attributes",
+        "self.size = int(cfg.size) in __init__, or OmegaConf.to_container(cfg, resolve=True): each "
+        "access of a config object walks and checks the tree.",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:signature|get_type_hints|getsource|import_module|__import__|getmembers|isclass)\(|"
+        r"^(?:import|from)\b",
+        "Inspect and import once, outside of the sample's path",
+        "at the top of the module or in __init__.",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:warn|simplefilter|catch_warnings)\(|\bwarnings\b",
+        "Fix what warns, instead of warning for each sample",
+        "change what the warning names; a filter alone still pays for each warning.",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:exists|isfile|isdir|getsize|getmtime|stat|realpath|resolve|is_file)\(",
+        "Look at files once, in __init__",
+        "keep what is found in a list or dict; each look is a request to the file system.",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:md5|sha\w+|blake2\w|hashlib|hexdigest)\b",
+        "Hash once, or with a faster hash",
+        "store the hash with the sample; zlib.crc32 or xxhash are many times as fast.",
+        _SOME,
+    ),
+    Better(
+        r"\b(?:ThreadPool\w*|ProcessPool\w*|Pool|Thread|Process)\(",
+        "Make the pool once in each worker",
+        "self.pool at first use, then self.pool.map for a whole batch in __getitems__; worker "
+        "processes may already do what the pool does.",
+        _HALF,
+    ),
+    Better(
+        r"\basyncio\.run\(|\bnew_event_loop\(|run_until_complete\(",
+        "Wait for a whole batch at once",
+        "one event loop in each worker, and asyncio.gather for all samples of a batch in "
+        "__getitems__.",
+        _HALF,
+    ),
+    Better(
+        r"\.remove\(|\bdel \w+(?:\.\w+)*\[",
+        "Remove from a set or dict, not from the middle of a list",
+        "a dict keeps the order; or mark items as used, and drop them all at once.",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:state_dict|torch\.save|np\.savez?\w*|dumps?|to_csv|to_json)\(",
+        "Save this less often",
+        "every thousandth batch, or only what has changed since; hand the rest to a thread.",
+        (0.0, 0.3),
+    ),
+    Better(
+        r"\bnx\.|networkx|\bto_networkx\(",
+        "Turn graphs into arrays once",
+        "edge_index arrays and a CSR of neighbours; scipy.sparse.csgraph and igraph compute paths "
+        "and components many times as fast as networkx.",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:k_hop_subgraph|subgraph|to_undirected|remove_self_loops|neighbors?)\(",
+        "Take neighbours from a CSR made once, not from all edges",
+        "neighbours of i are col[rowptr[i] : rowptr[i + 1]].",
+        _LITTLE,
+    ),
+    Better(
+        r"\b(?:Chem|rdkit|MolFrom\w+)\b",
+        "Compute the features of molecules once",
+        "store them before training: the parser and the fingerprints take milliseconds.",
+        _LITTLE,
+    ),
+    Better(
+        r"\btorch\.(?:tensor|Tensor|FloatTensor|LongTensor)\(|\bnp\.array\(|\bTensor\(",
+        "Hand arrays to torch, not lists",
+        "keep np.ndarray and use torch.from_numpy, or np.stack of the list first: a list is read "
+        "one value after another.",
+        _SOME,
+    ),
+    Better(
+        r"\.(?:mean|std|var|min|max|sum)\(",
+        "Compute the statistics of a sample once, and store them",
+        "an array of all means and deviations, made before training; or normalise the batch on the "
+        "device.",
+        _SOME,
+    ),
+    Better(
+        r"\.(?:astype|float|double|half|to)\(|\bas_?contiguous\w*\(|\.contiguous\(",
+        "Store what is used: in the dtype and layout of the batch, or convert on the device",
+        "save the data as they are needed; or keep small integers in the batch, and convert after "
+        "the copy.",
+        _HALF,
+    ),
+)
+
+
+def better_call(text: str | None, call: str | None) -> Better | None:
+    """The row for this line, below which that call takes most; None where there is none."""
+    line = f"{text or ''} # {call or ''}("
+    return next((row for row in BETTER_CALLS if re.search(row.pattern, line)), None)

@@ -1,0 +1,115 @@
+"""A faster call is named for a line that costs, and none for a line that only looks like it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from loaderscope.advisors.code.better_calls import BETTER_CALLS, better_call
+
+# A line, the call below it that takes most ("" where it is compiled), words of the title.
+LINES = """
+np.add.at(histogram, bins, 1) | | bincount or reduceat
+spectrum = np.fft.rfft(signal) | numpy's rfft | Transform lengths
+target = np.eye(1000)[labels] | | one-hot
+best = np.argsort(-scores)[:20] | | Select the few
+order = sorted(self.buffer, key=lambda x: x[1]) | | Keep this sorted
+ids = torch.unique(batch["ids"]) | torch's _unique2 | Count integers
+counts, _ = np.histogram(x, 64) | numpy's histogram | np.bincount instead of np.histogram
+keep = np.setdiff1d(all_items, seen) | numpy's in1d | mask
+low, high = np.percentile(volume, (1, 99)) | numpy's percentile | quantiles
+x = np.pad(x, (0, n - len(x))) | numpy's pad | np.pad
+y = np.einsum("ij,jk->ik", a, b) | numpy's einsum | matrix product
+noise = rng.multivariate_normal(mean, cov) | | covariance
+u, s, v = np.linalg.svd(patch) | numpy's svd | Decompose
+grid = torch.meshgrid(ys, xs, indexing="ij") | torch's meshgrid | grids
+assert np.isfinite(x).all() | | Check the data once
+data = np.memmap(path, "float32") | numpy's __new__ | Map the file
+rows = np.load(path, allow_pickle=True) | | arrays of objects
+x = np.ma.filled(masked, 0) | numpy's filled | masked array
+near = cKDTree(points).query(center, 64) | | neighbours
+row = self.matrix.getrow(index).toarray() | scipy's __getitem__ | CSR
+f = interp1d(t, x, axis=0) | scipy's __init__ | Interpolate
+z = scipy.stats.norm.rvs(size=8) | scipy's rvs | scipy.stats
+x = self.scaler.transform(row[None])[0] | sklearn's transform | whole table
+blurred = gaussian_filter(volume, 2) | scipy's gaussian_filter1d | Filter and warp
+x = F.interpolate(x[None], size=64) | torch's interpolate | whole batch, on the device
+image = image.rotate(angle) | PIL's rotate | Augment after
+draw = ImageDraw.Draw(mask) | | Draw masks once
+x = nib.load(path).get_fdata()[..., z] | nibabel's get_fdata | slice
+pixels = pydicom.dcmread(path).pixel_array | pydicom's pixel_array | mapped
+frames = VideoReader(path)[:] | decord's __getitem__ | frames that are used
+wave, rate = sf.read(path) | soundfile's read | window of the recording
+s = torch.stft(wave, 400) | torch's stft | spectrograms
+shutil.copyfile(path, temporary) | | temporary file
+rows = df.apply(make, axis=1) | pandas's apply | whole columns
+day = datetime.strptime(text, "%Y-%m-%d") | _strptime's _strptime | dates
+mean = group.rolling(7).mean() | pandas's rolling | Prepare the table
+frame = pd.DataFrame(records) | pandas's __init__ | not pandas
+value = column[i].as_py() | | Arrow
+x = ds.isel(time=i).values | xarray's isel | xarray
+rows = con.execute(QUERY, (index,)).fetchall() | | database
+raw = base64.b64decode(text) | base64's b64decode | bytes instead of text
+a, b = struct.unpack("<ff", raw) | | structured dtype
+values = [float(v) for v in line] | | Parse the text
+text = html.unescape(text) | html's unescape | Clean the texts
+d = SequenceMatcher(None, a, b).ratio() | difflib's ratio | rapidfuzz
+pairs = list(itertools.combinations(ids, 2)) | | index arrays
+random.shuffle(order) | random's shuffle | Draw with NumPy
+x = x + 0.1 * torch.randn_like(x) | | noise
+chosen = torch.multinomial(weights, 1) | | cumulative sums
+scale = torch.distributions.Beta(a, a).sample() | torch's __init__ | torch.distributions
+record = dataclasses.asdict(item) | dataclasses's _asdict_inner | whole records
+size = OmegaConf.select(cfg, "data.size") | omegaconf's select | settings
+names = inspect.signature(step).parameters | inspect's signature | Inspect and import
+warnings.warn("short sample") | | what warns
+if os.path.exists(path): | genericpath's exists | Look at files once
+key = hashlib.md5(raw).hexdigest() | | Hash
+with ThreadPoolExecutor(4) as pool: | concurrent's shutdown | pool once
+x = asyncio.run(self.fetch(urls)) | asyncio's run | whole batch at once
+self.free.remove(index) | | middle of a list
+torch.save(self.state_dict(), path) | torch's save | less often
+paths = nx.shortest_path_length(graph) | networkx's shortest_path_length | graphs into arrays
+nodes, edges = k_hop_subgraph(i, 2, edge_index) | torch_geometric's k_hop_subgraph | neighbours from a CSR
+mol = Chem.MolFromSmiles(smiles) | | molecules
+x = torch.tensor(rows) | | arrays to torch
+x = (x - x.mean()) / x.std() | | statistics
+x = image.astype(np.float32) | | dtype and layout
+"""
+ROWS = [[part.strip() for part in line.split("|")] for line in LINES.strip().splitlines()]
+
+
+@pytest.mark.parametrize(("text", "call", "words"), ROWS)
+def test_a_line_gets_the_row_that_is_meant(text: str, call: str, words: str) -> None:
+    found = better_call(text, call or None)
+    assert found is not None and words in found.title, found
+
+
+def test_every_row_is_tried_here_and_leaves_less_than_all() -> None:
+    assert {better_call(text, call or None) for text, call, _ in ROWS} == {*BETTER_CALLS}
+    for row in BETTER_CALLS:
+        best, worst = row.left
+        assert 0 <= best < worst < 0.9 and re.compile(row.pattern)
+
+
+@pytest.mark.parametrize(
+    ("text", "call"),
+    [
+        ("sample = self.rows[indices]", None),
+        ("offset = self.offsets[i]", None),
+        ("return self.sort_of(x)", "Data.sort_of"),
+        ("x = shift(x, self.stats)", None),
+        ("state = step(state)", "jax's step"),
+        ("x = self.normalize(x)", "Data.normalize"),
+        ("cfg.read(x)", None),
+        ("", None),
+    ],
+)
+def test_a_name_that_only_looks_like_it_gets_none(text: str, call: str | None) -> None:
+    assert better_call(text, call) is None
+
+
+def test_the_call_below_tells_where_the_line_does_not() -> None:
+    found = better_call("x = self.warp(x)", "scipy's map_coordinates")
+    assert found is not None and "Filter and warp" in found.title
