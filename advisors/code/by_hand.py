@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 import re
+import textwrap
+from itertools import pairwise
 from typing import Any
+
+import numpy as np
 
 from ...profiler.base.metadata import clean
 from ..case.advice import Advice
 from ..case.case import Case
-from ..schema.evidence import Evidence, percent, times
+from ..schema.evidence import Evidence, percent, times, us
 from ..stacks.stage_parts import Part
-from .better_calls import better_call
+from .better_calls import Better, better_call
 from .hot.own_lines import OwnLine
 from .shapes import CHANCE
 
@@ -19,6 +23,16 @@ from .shapes import CHANCE
 # cases of the casebook, the engineer's fix left a median of 4 % of the stage.
 SAVES = 0.9
 AVOID = "do this once before training and keep the result, avoid it, or make it cheaper."
+# A stage that takes longer in each fifth of a run, and in the last this many times as long as in
+# the first: clocks and neighbours vary less, and not in one direction.
+GROWN, LEAST_RISE, FIFTH = 1.5, 1.02, 10
+GROWING = Better(
+    "",
+    "Stop this from taking longer with each batch",
+    "keep only what is needed (a sum, the last items, a dict, a position) of what this goes "
+    "through, keeps or writes.",
+    (0.0, 0.3),
+)
 
 
 def line_costs(stage: str, line: Part | OwnLine) -> str:
@@ -32,17 +46,23 @@ def line_costs(stage: str, line: Part | OwnLine) -> str:
 
 
 def make_cheaper(case: Case, stage: str, line: Part | OwnLine, evidence: Evidence) -> Advice:
-    """That this line of a stage is to be made cheaper, by hand: with the call that does the same
-    faster, where one is known. Otherwise the gain is what the loop gains if all of the stage or
-    most of the line is done in advance; of a random line, if it costs nothing or as much."""
+    """That this line of a stage is to be made cheaper, by hand: that it is to stop growing, or with
+    the call that does the same faster, where one is known. Otherwise the gain is what the loop
+    gains if all of the stage or most of the line is done in advance; of a random line, if it costs
+    nothing or as much."""
     text, share, better = clean(line.text or "", 80), line.share, better_call(line.text, line.call)
-    costs = line_costs(stage, line)
+    costs, grown = line_costs(stage, line), grows(case, stage)
+    if grown is not None:
+        first, last = map(us, grown)
+        costs += f". The stage took {first} per batch at first and {last} in the end"
+        better = GROWING
     evidence = {f"part of {stage}": percent(share.mid), **evidence, "line": line.place}
 
     def change(do: str, *left: float) -> Advice:
         at = f" ({line.place})" if line.place is not None else ""
         stages: dict[str, Any] = {stage: left}
-        return case.change(code=f"# By hand{at}: {do}\n#     {text}\n", **stages)
+        head = textwrap.fill(f"# By hand{at}: {do}", 100, subsequent_indent="# ")
+        return case.change(code=f"{head}\n#     {text}\n", **stages)
 
     if better is not None:
         best, worst = better.left
@@ -63,6 +83,29 @@ def make_cheaper(case: Case, stage: str, line: Part | OwnLine, evidence: Evidenc
         evidence,
         by_hand=True,
     )
+
+
+def grows(case: Case, stage: str) -> tuple[float, float] | None:
+    """How long this stage of a batch took in the first fifth of the run, or of its epochs, and in
+    the last (medians, µs). None if it did not take longer in each fifth, or if the loop's own time
+    or the batches grew as well."""
+    batches = case.loader.batches
+    by_epoch = np.argsort(batches["epoch"], kind="stable")
+    _, sizes = np.unique(batches["epoch"], return_counts=True)
+    place = np.concatenate([np.arange(size) for size in sizes] or [sizes])
+    for order in (np.arange(len(place)), by_epoch[np.argsort(place, kind="stable")]):
+        times, computes, nbytes = (
+            [float(np.median(each[each > 0])) if (each > 0).any() else 0.0 for each in fifths]
+            for fifths in (
+                np.array_split(batches[name][order], 5)
+                for name in (f"{stage}_ns", "compute_ns", "bytes")
+            )
+        )
+        least = GROWN * max(1.0, *(last[-1] / last[0] for last in (computes, nbytes) if last[0]))
+        rises = all(b > LEAST_RISE * a for a, b in pairwise(times))
+        if len(place) >= 5 * FIFTH and times[0] and rises and times[-1] >= least * times[0]:
+            return times[0] / 1e3, times[-1] / 1e3
+    return None
 
 
 def _source_of(case: Case, function: str) -> str:

@@ -53,7 +53,7 @@ from ...case.fetching import (
     names_used,
     sample_time_us,
 )
-from ...code.by_hand import line_costs, make_cheaper
+from ...code.by_hand import grows, line_costs, make_cheaper
 from ...code.hot.element_code import elements_of
 from ...code.hot.functions import (
     FEW_SAMPLES,
@@ -212,6 +212,9 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     worst = max(inner, key=lambda found: found[1].waste, default=None)
     if worst is not None and worst[1].waste:
         yield _shaped(case, stage, *worst, sample_us)
+        return
+    if line is not None and grows(case, "fetch") is not None:
+        yield make_cheaper(case, "fetch", line, _sampled(stage, line.share))
         return
     # A little waiting does not hide what computes.
     best = next((hot for hot in found if not hot.family.waits or hot.share >= KNOWN_FROM), None)
