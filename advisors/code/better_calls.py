@@ -34,21 +34,21 @@ BETTER_CALLS = (
     ),
     Better(
         r"fft\w*\(",
-        "Transform lengths that are quick to transform",
+        "Pad to a length that an FFT is fast for",
         "pad to scipy.fft.next_fast_len(n), or cut to a power of 2: a length with large prime "
         "factors takes many times as long. Real signals need rfft; float32 halves the bytes.",
         _SOME,
     ),
     Better(
         r"\b(?:eye|one_hot)\(",
-        "Send class numbers, and make one-hot rows of them on the device",
-        "keep the integers in the batch; F.one_hot(labels, n) after the copy. np.eye(n)[labels] "
+        "Send class indices, and one-hot encode them on the device",
+        "keep integers in the batch; F.one_hot(labels, n) after the copy. np.eye(n)[labels] "
         "makes n² numbers each time.",
         _SOME,
     ),
     Better(
         r"sort\w*\(.*\)\s*\[[^\]]*:|\b(?:nlargest|nsmallest)\(",
-        "Select the few that are needed instead of sorting all",
+        "Select the top k instead of sorting everything",
         "np.argpartition(values, k)[:k], torch.topk(values, k), or heapq.nsmallest(k, values).",
         _SOME,
     ),
@@ -182,9 +182,9 @@ BETTER_CALLS = (
     Better(
         r"\b(?:gaussian_filter|zoom|map_coordinates|affine_transform|distance_\w+|"
         r"GaussianBlur|ndimage|skimage|warpAffine|remap|medianBlur|median_filter)\b",
-        "Filter and warp less: on what is left after cropping, in float32, or on the device",
-        "crop first; order=1 instead of 3; cv2's GaussianBlur, warpAffine and remap are several "
-        "times as fast as scipy's; or do it for the batch, on the device.",
+        "Crop before filtering or warping, or do it for the batch on the device",
+        "order=1 instead of 3; cv2's GaussianBlur, warpAffine and remap are several "
+        "times as fast as scipy's.",
         _SOME,
     ),
     Better(
@@ -285,7 +285,7 @@ BETTER_CALLS = (
     ),
     Better(
         r"\b(?:xarray|dask)\b|\.(?:isel|sel|compute)\(",
-        "Take NumPy arrays out of xarray or dask once",
+        "Load xarray or dask data into NumPy arrays once",
         "array = ds[name].values (or .load()) in each worker, then array[index]: isel() takes up "
         "to a millisecond; chunks should fit what a sample reads.",
         (0.01, 0.5),
@@ -351,7 +351,7 @@ BETTER_CALLS = (
     ),
     Better(
         r"\bmultinomial\(",
-        "Draw by cumulative sums that are made once",
+        "Draw with cumulative sums that are computed once",
         "cumulative = np.cumsum(weights), once; np.searchsorted(cumulative, rng.random(k) * "
         "cumulative[-1]).",
         _LITTLE,
@@ -380,7 +380,7 @@ BETTER_CALLS = (
     Better(
         r"\b(?:signature|get_type_hints|getsource|import_module|__import__|getmembers|isclass)\(|"
         r"^(?:import|from)\b",
-        "Inspect and import once, outside of the sample's path",
+        "Inspect and import once, not for each sample",
         "at the top of the module or in __init__.",
         _LITTLE,
     ),
@@ -411,7 +411,7 @@ BETTER_CALLS = (
     ),
     Better(
         r"\basyncio\.run\(|\bnew_event_loop\(|run_until_complete\(",
-        "Wait for a whole batch at once",
+        "Fetch a whole batch concurrently",
         "one event loop in each worker, and asyncio.gather for all samples of a batch in "
         "__getitems__.",
         _HALF,
@@ -463,7 +463,7 @@ BETTER_CALLS = (
     ),
     Better(
         r"\.(?:astype|float|double|half|to)\(|\bas_?contiguous\w*\(|\.contiguous\(",
-        "Store what is used: in the dtype and layout of the batch, or convert on the device",
+        "Store the data in the dtype and layout of the batch, or convert on the device",
         "save the data as they are needed; or keep small integers in the batch, and convert after "
         "the copy.",
         _HALF,

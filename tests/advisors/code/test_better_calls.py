@@ -11,9 +11,9 @@ from loaderscope.advisors.code.better_calls import BETTER_CALLS, better_call
 # A line, the call below it that takes most ("" where it is compiled), words of the title.
 LINES = """
 np.add.at(histogram, bins, 1) | | bincount or reduceat
-spectrum = np.fft.rfft(signal) | numpy's rfft | Transform lengths
+spectrum = np.fft.rfft(signal) | numpy's rfft | an FFT is fast for
 target = np.eye(1000)[labels] | | one-hot
-best = np.argsort(-scores)[:20] | | Select the few
+best = np.argsort(-scores)[:20] | | top k
 order = sorted(self.buffer, key=lambda x: x[1]) | | Keep this sorted
 ids = torch.unique(batch["ids"]) | torch's _unique2 | Count integers
 counts, _ = np.histogram(x, 64) | numpy's histogram | np.bincount instead of np.histogram
@@ -33,7 +33,7 @@ row = self.matrix.getrow(index).toarray() | scipy's __getitem__ | CSR
 f = interp1d(t, x, axis=0) | scipy's __init__ | Interpolate
 z = scipy.stats.norm.rvs(size=8) | scipy's rvs | scipy.stats
 x = self.scaler.transform(row[None])[0] | sklearn's transform | whole table
-blurred = gaussian_filter(volume, 2) | scipy's gaussian_filter1d | Filter and warp
+blurred = gaussian_filter(volume, 2) | scipy's gaussian_filter1d | Crop before filtering
 x = F.interpolate(x[None], size=64) | torch's interpolate | whole batch, on the device
 image = image.rotate(angle) | PIL's rotate | Augment after
 draw = ImageDraw.Draw(mask) | | Draw masks once
@@ -67,7 +67,7 @@ warnings.warn("short sample") | | what warns
 if os.path.exists(path): | genericpath's exists | Look at files once
 key = hashlib.md5(raw).hexdigest() | | Hash
 with ThreadPoolExecutor(4) as pool: | concurrent's shutdown | pool once
-x = asyncio.run(self.fetch(urls)) | asyncio's run | whole batch at once
+x = asyncio.run(self.fetch(urls)) | asyncio's run | batch concurrently
 self.free.remove(index) | | middle of a list
 torch.save(self.state_dict(), path) | torch's save | less often
 paths = nx.shortest_path_length(graph) | networkx's shortest_path_length | graphs into arrays
@@ -112,4 +112,4 @@ def test_a_name_that_only_looks_like_it_gets_none(text: str, call: str | None) -
 
 def test_the_call_below_tells_where_the_line_does_not() -> None:
     found = better_call("x = self.warp(x)", "scipy's map_coordinates")
-    assert found is not None and "Filter and warp" in found.title
+    assert found is not None and "Crop before filtering" in found.title
