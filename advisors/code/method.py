@@ -171,6 +171,10 @@ def calls_in(tree: ast.AST) -> list[ast.Call]:
     return [each for each in ast.walk(tree) if isinstance(each, ast.Call)]
 
 
+def yields(tree: ast.AST) -> bool:
+    return any(isinstance(each, ast.Yield | ast.YieldFrom) for each in ast.walk(tree))
+
+
 def called(call: ast.Call) -> str:
     """'collect' of `gc.collect()`."""
     return ast.unparse(call.func).rpartition(".")[2]

@@ -385,6 +385,10 @@ def _same_for_every_sample(line: _Line) -> bool:
             case ast.Subscript(of, key) | ast.Call(
                 ast.Attribute(of, "get" | "get_group" | "xs"), [key, *_]
             ) if line.varies(key):
+                made = [each for each in line.method.statements if names_of(of) & bound_by(each)]
+                match made:
+                    case [ast.Assign([ast.Name()], value)] if isinstance(node, ast.Call):
+                        of = value  # what makes its results only when asked for them
                 parts.append([*ast.walk(of)])
     return any(_is_same(part, line) for part in parts)
 

@@ -6,7 +6,7 @@ What it looks for
     get_worker_info whose epochs give exactly as many samples as workers times the length of what it
     iterates over, or whose first epoch has several workers at the same files (shards behind a
     shuffle buffer, which gives each worker another order). A stream that goes through all samples
-    of another data set and keeps every N-th.
+    of another data set or generator, or makes them, and keeps every N-th.
 
 Why it matters
     Each worker holds a copy of the data set and iterates over all of it, so every sample is seen
@@ -27,6 +27,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -34,11 +35,13 @@ from ....profiler.base.metadata import clean
 from ....profiler.store.inspection import Attribute, Part
 from ...case.advice import Outcomes
 from ...case.case import Case
-from ...case.code_text import Source, parsed
+from ...case.code_text import Source, last_part
 from ...case.fetching import fetch_share, names_used
 from ...code.batched.drawn import samples_an_epoch
+from ...code.hot.functions import STANDS_OUT
 from ...code.inputs import is_name
 from ...code.loader_code import dataset_class, loader_code
+from ...code.method import Method, bound_by, called, calls_in, names_of, yields
 from ...schema.evidence import Evidence, count, percent
 from ...schema.report_model import Range
 
@@ -58,6 +61,7 @@ _LISTS = ("paths", "texts", "list", "numbers")
 def examine(case: Case) -> Outcomes:
     workers = case.num_workers
     if workers < 2:
+        yield from _divided_late(case)
         return
     alike, why = _alike(case), ""
     told: Evidence = {}
@@ -91,38 +95,64 @@ def examine(case: Case) -> Outcomes:
 
 
 def _divided_late(case: Case) -> Outcomes:
-    """Each worker makes all samples, and throws away those of the others."""
-    late = next(filter(None, map(_of_others, case.inspection.parts)), None)
-    if late is None:
+    """Each worker or rank makes all samples, and throws away those of the others."""
+    stage = case.code_stage("fetch")
+    parts = max(2, max(1, case.num_workers) * (case.process.world_size or 1))
+    for late, within in (found for part in case.inspection.parts for found in _of_others(part)):
+        share = 1.0
+        if within is not None:
+            lines = stage.lines if stage is not None else ()
+            own = (each for each in lines if within in (each.text, last_part(each.function)))
+            share = max((each.total_share for each in own), default=0.0)
+        if share < STANDS_OUT:
+            continue
+        code = f"# By hand: divide what `{late}` gives before samples are made of it:\n{_RAW}"
+        left = 1 - share * (1 - 1 / parts), 1 - 0.5 * share / parts
+        yield case.change(code=code, fetch=left).advise(
+            f"Split the stream before samples are made: {late}",
+            f"Each worker and rank goes through all samples of `{late}` and keeps only its own. "
+            "What it makes of the others is thrown away.",
+            {
+                "workers": count(case.num_workers),
+                "fetching": percent(fetch_share(case), "of all waiting"),
+                "of it": percent(share) if within is not None else None,
+            },
+            caveat="A stream that does other work than making these samples gains less.",
+            kind="speed",
+        )
         return
-    share, workers = fetch_share(case), case.num_workers
-    code = f"# By hand: divide what `{late}` gives before samples are made of it:\n{_RAW}"
-    yield case.change(code=code, fetch=(1 / workers, 1 - 0.5 / workers)).advise(
-        f"Split the stream before samples are made: {late}",
-        f"Each of the {workers} workers goes through all samples of `{late}` and keeps its own. "
-        "What it makes for the others is thrown away.",
-        {"workers": count(workers), "fetching": percent(share, "of all waiting")},
-        caveat="A stream that does other work than making these samples gains less.",
-        kind="speed",
+
+
+def _of_others(part: Part) -> Iterator[tuple[str, str | None]]:
+    """What its `__iter__` goes through or makes before it keeps every N-th sample: another data
+    set; or a generator of its own, or what stands above the test in the loop, with the function's
+    name or the line in which that is made."""
+    method = Method(part.iter)
+    sets: dict[str, str | None] = dict.fromkeys(
+        each.name for each in part.attributes if each.kind == "dataset"
     )
-
-
-def _of_others(part: Part) -> str | None:
-    """What its `__iter__` goes through, if that is another data set, to keep every N-th sample."""
-    sets = "|".join(re.escape(each.name) for each in part.attributes if each.kind == "dataset")
-    tree = parsed(part.iter) if sets else None
-    for node in ast.walk(tree) if tree is not None else ():
+    sets |= {
+        each.name: each.name
+        for each in map(Method, part.helpers)
+        if each.function is not None and yields(each.function)
+    }
+    for node in ast.walk(method.function) if method.function is not None else ():
+        over: ast.expr | None = None
         match node:
-            case ast.For(iter=over):
-                tests = (each.test for each in ast.walk(node) if isinstance(each, ast.If))
-                late = any("%" in ast.unparse(test) for test in tests)
-            case ast.Call(args=[over, _, _, _]):
-                late = ast.unparse(node.func).endswith("islice")
-            case _:
-                continue
-        if late and re.search(rf"\bself\.({sets})(?![\w.])", ast.unparse(over)):
-            return clean(ast.unparse(over), 80)
-    return None
+            case ast.For(iter=looped, body=body):
+                for test in (each for each in body if isinstance(each, ast.If)):
+                    skips = isinstance(test.body[-1], ast.Continue)
+                    if "%" not in ast.unparse(test.test) or not (skips or yields(test)):
+                        continue
+                    over, above = looped, body[: body.index(test)]
+                    for made in above if skips else ():
+                        if calls_in(made) and not bound_by(made) & names_of(test.test):
+                            yield clean(method.text(made), 80), method.text(made)
+            case ast.Call(args=[each, _, _, _]) if called(node) == "islice":
+                over = each
+        for name in re.findall(r"\b(?:self\.)?(\w+)(?![\w.])", ast.unparse(over) if over else ""):
+            if over is not None and name in sets:
+                yield clean(ast.unparse(over), 80), sets[name]
 
 
 def _alike(case: Case) -> list[int]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
@@ -18,6 +19,7 @@ from loaderscope.advisors.schema.report_model import Range
 from rule_cases import advice, case_of, outcomes, ran
 from rule_rows import rows_of
 from silence import silent
+from stack_cases import OWN, seen
 
 NAME = "iterable-sharding"
 
@@ -128,7 +130,71 @@ def test_a_stream_that_is_divided_after_its_samples_were_made(
     assert bool(found) is (late is not None)
     if late is not None:
         assert found[0].title == f"Split the stream before samples are made: {late}"
-        assert found[0].kind == "speed" and "2 workers" in found[0].why
+        assert found[0].kind == "speed" and "only its own" in found[0].why
+
+
+class Decoded(Numbers):
+    """Divided after its own generator has made the samples."""
+
+    def decoded(self) -> Iterator[int]:
+        for item in self.items:
+            yield int(np.linalg.norm([item]))
+
+    def __iter__(self) -> Iterator[int]:
+        for number, item in enumerate(self.decoded()):
+            if number % 2 != 1:
+                continue
+            yield item
+
+
+class Above(Numbers):
+    def __iter__(self) -> Iterator[int]:
+        for number, path in enumerate(self.items):
+            item = int(np.linalg.norm([path]))
+            if number % 2:
+                continue
+            yield item
+
+
+class Logged(Numbers):
+    def __iter__(self) -> Iterator[int]:
+        for number, path in enumerate(self.items):
+            item = int(np.linalg.norm([path]))
+            if number % 100 == 0:
+                print(number)
+            yield item
+
+
+class Filtered(Numbers):
+    """What it makes decides whose it is."""
+
+    def __iter__(self) -> Iterator[int]:
+        for path in self.items:
+            item = int(np.linalg.norm([path]))
+            if item % 2:
+                continue
+            yield item
+
+
+@pytest.mark.parametrize(
+    ("cls", "function", "text", "late"),
+    [
+        (Decoded, "Decoded.decoded", "yield int(np.linalg.norm([item]))", "enumerate(self.decoded"),
+        (Above, "Above.__iter__", "item = int(np.linalg.norm([path]))", "item = int(np.linalg"),
+        (Above, "Above.__iter__", "other()", None),
+        (Logged, "Logged.__iter__", "item = int(np.linalg.norm([path]))", None),
+        (Filtered, "Filtered.__iter__", "item = int(np.linalg.norm([path]))", None),
+    ],
+)
+def test_what_is_made_before_the_share_is_taken_counts_where_it_takes_the_time(
+    tmp_path: Path, cls: Any, function: str, text: str, late: str | None
+) -> None:
+    made = case(tmp_path, cls(), ((5, 6), (7, 8)), workers=0)
+    found = outcomes(NAME, seen(made, (f"{function} {OWN}:41", 100), text=text))
+    assert len(found) == (late is not None)
+    if late is not None:
+        assert found[0].title.startswith(f"Split the stream before samples are made: {late}")
+        assert 0 < found[0].predicted.low <= found[0].predicted.high
 
 
 def test_without_digests_the_number_of_samples_tells(tmp_path: Path) -> None:
