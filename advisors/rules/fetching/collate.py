@@ -36,6 +36,7 @@ from ...case.advice import Advice, Outcomes, Unmeasured
 from ...case.case import Case
 from ...case.code_text import Source, parsed
 from ...case.fetching import waited_on
+from ...code.better_calls import better_call
 from ...code.by_hand import make_cheaper
 from ...code.collating import done_per_sample, of_lists, tensor_of_list
 from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT
@@ -302,11 +303,18 @@ def _of_line(case: Case, hot: OwnLine | None) -> _Cause | None:
     if "default_collate(" in hot.line and numbers:
         return _NUMBERS
     shape = shape_of(hot.method, hot.line, held=kinds_of(hot.part))
-    if shape is None:
+    alone = hot.method.at(hot.line) not in hot.method.loops
+    better = better_call(hot.text, hot.call) if alone else None
+    if shape is not None:
+        title, why, left, do = shape.title, shape.why, (1 - shape.saves, 1 - shape.saves), shape.do
+    elif better is not None:
+        title, why, left, do = better.title, "", better.left, better.do
+    else:
         return None
-    high, low = (1 - share * shape.saves for share in (hot.share.low, hot.share.high))
-    why = f"`{clean(hot.text, 80)}` takes {percent(hot.share.mid)} of it{shape.why}."
-    return _Cause(shape.title, why, (low, high), shape.do)
+    why = f"`{clean(hot.text, 80)}` takes {percent(hot.share.mid)} of it{why}."
+    best, worst = left
+    parts = 1 - hot.share.high * (1 - best), 1 - hot.share.low * (1 - worst)
+    return _Cause(title, why, parts, do)
 
 
 def _by_hand(case: Case, collate_us: float) -> Advice | Unmeasured:

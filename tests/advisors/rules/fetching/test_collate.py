@@ -197,6 +197,24 @@ def test_a_function_below_it_makes_a_tensor_of_arrays(tmp_path: Path) -> None:
     assert "Stack" not in lists.title
 
 
+@pytest.mark.parametrize(
+    ("hot", "title"),
+    [
+        (("return torch.tensor(ids)", 3), "Hand arrays to torch, not lists"),
+        (("ids.append(pad(x))", 2), "Replace the Python loops"),  # what stands in the loop is it
+    ],
+)
+def test_a_call_outside_of_its_loops_is_named_with_a_faster_one(
+    tmp_path: Path, hot: tuple[str, int], title: str
+) -> None:
+    text, line = hot
+    source = join("ids = []", "for x in samples: ids.append(pad(x))", "return torch.tensor(ids)")
+    made = slow_case(tmp_path, source)
+    stacks = (f"join /home/u/train.py:{line}", 90)
+    found = advice(NAME, seen(made, stacks, text=text, stage="collate"))
+    assert found.title.startswith(title)
+
+
 def test_hostile_names_stay_out_of_the_code(tmp_path: Path) -> None:
     evil = "__import__('os').system('x')"
     case = case_of(
