@@ -1,7 +1,7 @@
 """Elements of a tensor or an array that `__getitem__` reads one by one in a loop.
 
 They are found in its source, which is never run. Where it gives the same numbers, the method is
-written anew: it reads them from a list, which is made once, or computes with the whole row.
+written anew: it reads them from a list, which is made once.
 """
 
 from __future__ import annotations
@@ -10,21 +10,18 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 from ....profiler.store.inspection import Attribute, Part
 from ...case.code_text import parsed_function
 from ..batched.source_literals import python_type
 from ..method import repeated_calls
 from ..syntax import LOOPS, Replaced, expression, looped, names, statement, without_annotations
-from .whole_rows import Row, whole_rows
 
 _ARRAYS = ("tensor", "ndarray", "memmap")
 # A number of a list, and a call with one, µs: min(max(x, low), high) over 45 to 156 numbers took
 # 0.29 to 0.34.
 NUMBER_US, CALL_US = (0.04, 0.12), (0.05, 0.15)
-# An operation on a whole row, and a number in it, µs: an operation on 20 to 400 numbers took 1.5 to
-# 1.9, on 5,000 2.3 to 2.8, and more with other work in between, which empties the caches.
-OPERATION_US, IN_ROW_US = (1.8, 5.0), (0.0002, 0.002)
 # A list of more is not made for a few of its elements.
 MOST_IN_LIST = 100_000
 
@@ -32,27 +29,23 @@ MOST_IN_LIST = 100_000
 @dataclass(frozen=True)
 class ElementReads:
     """`lines` are the source lines, stripped, that read elements. `method` is `__getitem__` with
-    lists instead, None if the numbers may have other uses. `operations` is the number of operations
-    on whole rows, if they replace all loops and lists."""
+    lists instead, None if the numbers may have other uses."""
 
     attribute: Attribute
     lines: frozenset[str]
     method: ast.FunctionDef | None
-    operations: int | None = None
 
     @property
     def left_us(self) -> tuple[float, float] | None:
-        """What the loop over the list, or the operations on the whole row, take in place of a row,
-        µs at least and at most; None if there is neither."""
+        """What the loop over the list takes in place of a row, µs at least and at most; None if
+        there is none."""
         numbers = prod((self.attribute.shape or ())[1:])
         if self.method is None or not numbers:
             return None
         loops = [node for node in ast.walk(self.method) if isinstance(node, LOOPS)]
         calls = [len(repeated_calls(loop)) for loop in loops]  # for each number
-        times, more, costs = numbers, max(calls, default=0), (NUMBER_US, CALL_US)
-        if self.operations is not None:
-            times, more, costs = self.operations, numbers, (OPERATION_US, IN_ROW_US)
-        least, most = (times * (each + more * cost) for each, cost in zip(*costs, strict=True))
+        more, costs = max(calls, default=0), zip(NUMBER_US, CALL_US, strict=True)
+        least, most = (numbers * (each + more * cost) for each, cost in costs)
         return least, most
 
 
@@ -92,6 +85,15 @@ class _Read:
     numbers: list[ast.expr]
 
 
+class _Row(NamedTuple):
+    """A list by its name in the method, what it is made of as code, and the row's own name, if it
+    has one."""
+
+    name: str
+    made: str
+    local: str | None
+
+
 class _Source:
     def __init__(self, method: ast.FunctionDef, held: dict[str, Attribute]) -> None:
         self.method, self.held = method, held
@@ -111,7 +113,7 @@ class _Source:
                     if not whole and base.ndim > len(indices):
                         self.locals[name] = _Base(base.attribute, base.ndim - len(indices), name)
         self.scalars = {self.index, *self.counters()}
-        self.rows: dict[str, Row] = {}  # the lists to make, by the code of what they are made of
+        self.rows: dict[str, _Row] = {}  # the lists to make, by the code of what they are made of
 
     def counters(self) -> Iterator[str]:
         """Names of whole numbers: of range and enumerate, and those that are added to."""
@@ -207,10 +209,7 @@ class _Source:
                     return ElementReads(attribute, lines, None)
                 if isinstance(call.func, ast.Attribute) or ast.unparse(call.func) == number:
                     others[call] = others.get(node, node)
-        method = self.rewritten(others)
-        rows = {row.name: row for row in self.rows.values()}
-        exact = number == "float" and all(row.flat for row in rows.values())
-        return ElementReads(attribute, lines, method, whole_rows(method, rows) if exact else None)
+        return ElementReads(attribute, lines, self.rewritten(others))
 
     def written(self) -> bool:
         return self.index in self.bound or any(
@@ -235,8 +234,7 @@ class _Source:
         row = self.rows.get(made)
         if row is None:
             name = f"{(base.local or attribute.name).strip('_')}_values{len(self.rows) or ''}"
-            array, flat = attribute.kind != "tensor", len(left) == 1
-            row = self.rows[made] = Row(name, made, shape[-1], array, base.local, flat)
+            row = self.rows[made] = _Row(name, made, base.local)
         return expression(row.name + "".join(f"[{ast.unparse(each)}]" for each in rest))
 
     def rewritten(self, others: dict[ast.AST, ast.AST | None]) -> ast.FunctionDef:
@@ -254,5 +252,5 @@ class _Source:
         return ast.fix_missing_locations(without_annotations(method))
 
 
-def _list(row: Row) -> ast.stmt:
+def _list(row: _Row) -> ast.stmt:
     return statement(f"{row.name} = {row.made}.tolist()")

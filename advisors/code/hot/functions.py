@@ -72,9 +72,8 @@ def known(
 
 def _of_source(kind: Kind, reads: ElementReads) -> Kind:
     """Reading elements, and what is left of it if code can be written: then a list is read instead,
-    and the loop stays, or operations on whole rows replace it."""
-    whole = reads.method is None or reads.operations is not None
-    kind = replace(kind, left_us=reads.left_us, whole=whole)
+    and the loop stays."""
+    kind = replace(kind, left_us=reads.left_us, whole=reads.method is None)
     if reads.attribute.kind != "tensor":
         return replace(kind, name="reading an array element by element", left=ARRAY_LEFT)
     return kind if reads.method is None else replace(kind, left=LIST_LEFT)

@@ -27,8 +27,6 @@ ROWS_LEFT = 0.05
 # docs/causes.md, "Tensor elements one by one".
 ELEMENTS = (0.05, 0.8)
 ARRAY_ELEMENTS = (0.3, 0.95)
-# Where operations on whole rows replace all loops over elements.
-WHOLE_LEFT = 0.5
 # Of fetch, what a call in the source takes at least and at most if there are no stacks.
 CALL_SHARE = (0.25, 0.97)
 # From here on, the time of a sample is worth a look, whatever takes it.
@@ -68,8 +66,6 @@ def _elements_left(reads: ElementReads, sample_us: float) -> tuple[float, float]
     """What is left of fetch without reading elements one by one."""
     low, high = ELEMENTS if reads.attribute.kind == "tensor" else ARRAY_ELEMENTS
     least = reads.left_us[0] / sample_us if reads.left_us is not None else 0.0
-    if reads.operations is not None:  # what else the method does is not known
-        return min(WHOLE_LEFT, least), WHOLE_LEFT
     return max(low, min(high, least)), high
 
 

@@ -10,9 +10,10 @@ What it looks for
     calls it is named, with what its source says: the same for every sample or for each value of an
     argument, a search through everything, one value after another, there and back again, made
     smaller afterwards, a copy of the rest, asked of another process, made in vain, computed in
-    float64, or not needed at all. Chains of transforms
-    that resize last. Of the loop's own time, what goes by in methods of the loader's parts
-    (LEAST_OF_ALL, 10 % of all time): a length counted at each step, a shuffle between epochs.
+    float64, or not needed at all; that it takes longer with each batch; or the library call that is
+    faster (`code/better_calls.py`). Chains of transforms that resize last. Of the loop's own time,
+    what goes by in methods of the loader's parts (LEAST_OF_ALL, 10 % of all time): a length counted
+    at each step, a shuffle between epochs.
 
 Why it matters
     The part of fetch that a function takes limits what replacing it can gain. So the prediction
