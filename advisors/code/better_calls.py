@@ -24,6 +24,12 @@ class Better(NamedTuple):
 _LITTLE, _SOME, _HALF = (0.005, 0.3), (0.03, 0.5), (0.1, 0.75)
 
 BETTER_CALLS = (
+    Better(
+        r"\bgc\.collect\(|\bempty_cache\(|\bcuda\.synchronize\(|^print\(|\b(?:flush|fsync)\(",
+        "Leave this out",
+        "training does without it; or do it once an epoch.",
+        (0.0, 0.1),
+    ),
     # Arrays
     Better(
         r"\.(?:add|subtract|multiply|maximum|minimum|logical_or)\.at\(",
@@ -277,6 +283,13 @@ BETTER_CALLS = (
         _LITTLE,
     ),
     Better(
+        r"\.take\(.*\.to_py|pyarrow's (?:\w+\.)*take\(",
+        "Combine the chunks of the table once, and slice rows",
+        "table = table.combine_chunks() where it is opened, then table.slice(i, 1): take() goes "
+        "through all chunks of each column.",
+        _LITTLE,
+    ),
+    Better(
         r"\b(?:as_py|to_pylist|to_pydict|to_pandas)\(",
         "Read Arrow columns as arrays, not as Python objects",
         "column.to_numpy(), or table.slice(i, n) for a whole batch; rows by value_lengths and "
@@ -473,5 +486,5 @@ BETTER_CALLS = (
 
 def better_call(text: str | None, call: str | None) -> Better | None:
     """The row for this line, below which that call takes most; None where there is none."""
-    line = f"{text or ''} # {call or ''}("
+    line = f"{text or ''}( # {call or ''}("  # a function's name may stand for its line
     return next((row for row in BETTER_CALLS if re.search(row.pattern, line)), None)

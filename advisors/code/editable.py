@@ -142,7 +142,7 @@ class Editable(Method):
     def set_later(self, attribute: str) -> bool:
         """Whether anything in the file besides an `__init__` sets this attribute, or changes what
         it holds."""
-        if self.kinds.get(attribute) == CHANGES:
+        if attribute + CHANGES in self.kinds:
             return True
         for node in self.file.find(ast.Attribute):
             function = self.file.enclosing(node, ast.FunctionDef)

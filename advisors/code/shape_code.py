@@ -12,12 +12,11 @@ from .inputs import reached
 from .loader_form import config_text, is_default_collate
 from .method import Method
 from .rewritten import rewritten
-from .shapes import CHANGES, DEQUE, MANY, METHOD, Shape, changing
+from .shapes import DEQUE, MANY, METHOD, Shape, changing
 
 
 def kinds_of(part: Part) -> dict[str, str]:
-    """The kinds of a data set's attributes and methods, by name; CHANGES of those attributes that
-    its methods change, and of these methods."""
+    """The kinds of a data set's attributes and methods, by name, as `shape_of` takes them."""
     methods = [Method(source) for source in (part.getitem, part.getitems, part.iter, *part.helpers)]
     lengths = {each.name: each.length or (each.shape or (0,))[0] for each in part.attributes}
     return {
@@ -27,7 +26,7 @@ def kinds_of(part: Part) -> dict[str, str]:
         **{f"{name}#": f"{length:,}" for name, length in lengths.items() if length >= MANY},
         **{f"global {each.name}": each.kind for each in part.globals},
         **{each.name: METHOD for each in methods[3:] if each.name},
-        **dict.fromkeys(changing(methods), CHANGES),
+        **dict.fromkeys(changing(methods), ""),
     }
 
 

@@ -74,8 +74,8 @@ _BACK = (
     (("array", "asarray", "to_tensor"), ("fromarray", "to_pil_image")),
     (("decode", "imdecode"), ("encode", "imencode")),
 )
-# The kind of an attribute that methods change: what is made of it may differ.
-CHANGES = "changes"
+# After the name of an attribute that methods change, and of a method that does.
+CHANGES = " changes"
 # The kind of a method that is known to change nothing.
 METHOD = "method"
 DEQUE = "deque"
@@ -178,6 +178,13 @@ _UNIQUE_ROWS = Shape(
     ", and sorts whole rows, which takes several times as long as sorting integers",
     "give each row one integer key first: ((rows - rows.min(0)) * strides).sum(1).",
     0.4,
+)
+_POLLS = Shape(
+    "polls",
+    "Wait for what comes instead of sleeping and asking again",
+    ", and sleeps on when what it waits for is there",
+    "let a queue.Queue block (get() and put() with maxsize), or wait on a Condition or an Event.",
+    0.3,
 )
 # Their work is needed, but not done so. What is done stands in the place of {}.
 _PER_VALUE = Shape(
@@ -284,6 +291,12 @@ class _Line:
         """The outermost loop that it stands in."""
         return self.method.loops.get(self.statement)
 
+    @property
+    def polls(self) -> bool:
+        """Whether a `while` around it asks again and again."""
+        loops = (each for each in self.method.statements if isinstance(each, ast.While))
+        return any(self.statement in ast.walk(each) for each in loops)
+
     def varies(self, *nodes: ast.AST) -> bool:
         return self.method.varies(*nodes)
 
@@ -292,15 +305,18 @@ def shape_of(
     method: Method, text: str, called_below: str = "", held: Mapping[str, str] | None = None
 ) -> Shape | None:
     """The shape of this line of a method, and of the function that takes most of it. None where
-    nothing is known to be wrong with it. `held` are the kinds of the data set's attributes, and
-    under "name[]" those of their items, under "name#" the length of those of MANY items, and under
-    "global name" those of its module's lists."""
+    nothing is known to be wrong with it. `held` are the kinds of the data set's attributes and
+    methods. It has "name changes" of those that change, "name[]" for the kind of their items,
+    "name#" for the length of those of MANY items, and "global name" for its module's lists."""
     if _PROXY in called_below:
         return _OTHER_PROCESS
     needless, statement = _needless(text), method.at(text)
     if needless is not None or statement is None:
         return needless
     line = _Line(method, statement, held or {})
+    match statement:
+        case ast.Expr(ast.Call() as call) if called(call) == "sleep" and line.polls:
+            return _POLLS
     if isinstance(statement, ast.For) and _until_met(statement, line):
         return _SEARCHED
     if _same_for_every_sample(line):
@@ -402,7 +418,7 @@ def _is_same(nodes: list[ast.AST], line: _Line) -> bool:
                 if line.varies(line.loop):
                     return False  # how far it goes differs
                 works = True
-            case ast.Attribute(_, name) if held.get(name) == CHANGES:
+            case ast.Attribute(_, name) if name + CHANGES in held:
                 return False
             # A method, or a function held, may give something else each time.
             case ast.Call(ast.Attribute(ast.Name("self"), name)) if held.get(name) != METHOD:
@@ -417,7 +433,7 @@ def _is_same(nodes: list[ast.AST], line: _Line) -> bool:
 
 def changing(methods: Iterable[Method]) -> set[str]:
     """The attributes that these methods change, or of which a stream takes something, and those of
-    the methods that change any, or that draw."""
+    the methods that change any, or that draw; each with CHANGES."""
     found: set[str] = set()
     for function in (each.function for each in methods if each.function is not None):
         changed: set[str] = set()
@@ -435,7 +451,7 @@ def changing(methods: Iterable[Method]) -> set[str]:
                     changed.add(name)
         if changed or draws(function):
             found |= {*changed, function.name}
-    return found
+    return {name + CHANGES for name in found}
 
 
 def _searched(line: _Line) -> bool:
@@ -562,6 +578,9 @@ def _slow_container(line: _Line) -> Shape | None:
                     return _REST
             case ast.Subscript(ast.Attribute(_, name), key) if line.held.get(name) == DEQUE:
                 return _WALKED if line.varies(key) else None
+            case ast.Call(args=[ast.Attribute(_, name), *_]) if called(node) in _DRAWN:
+                if line.held.get(name) == DEQUE:
+                    return _WALKED
     return None
 
 

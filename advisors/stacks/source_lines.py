@@ -11,6 +11,7 @@ import ast
 import linecache
 import stat
 import textwrap
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 from ...profiler.base.host import host_name
 from ...profiler.base.metadata import clean
 from ...profiler.record.inspect.uses import cell_of
-from ...profiler.store.inspection import Inspection, Part
+from ...profiler.store.inspection import Attribute, Inspection, Part
 from ...profiler.store.run.run import LoaderRun, ProcessRun
 
 MAX_FILE_BYTES = 2 << 20
@@ -26,6 +27,7 @@ MAX_LINE = 200
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 _SUFFIXES = (".py", ".pyw")
+_CONTAINERS = ("list", "dict", "deque")
 
 
 Lines = tuple[str, ...]
@@ -68,14 +70,17 @@ class SourceLines:
 
     def part(self, file: str | None, line: int | None) -> Part | None:
         """The function around a line of the user's, with the other methods of its class, as
-        helpers of a part that is nothing else; None if it is not available."""
+        helpers of a part that is nothing else, and attributes of which `__init__` tells the kind;
+        None if it is not available."""
         lines = self._lines(file) if file and line else ()
         found = _function_around(lines, line or 0)
         if found is None:
             return None
-        name, others = _class_around(lines, line or 0)
+        name, others, attributes = _class_around(lines, line or 0)
         sources = dict.fromkeys(map(_dedented, (found[1], *others)))
-        return Part(name=name, file=file, line=found[0], helpers=tuple(sources))
+        return Part(
+            name=name, file=file, line=found[0], helpers=tuple(sources), attributes=attributes
+        )
 
     def _recorded_around(self, file: str, line: int) -> Function | None:
         around = (
@@ -118,12 +123,35 @@ def _function_around(lines: Lines, line: int) -> Function | None:
     return _source(lines, max(around, key=lambda node: node.lineno)) if around else None
 
 
-def _class_around(lines: Lines, line: int) -> tuple[str, list[Lines]]:
-    """The name of the class that holds this line, and its methods besides what makes an object."""
+def _class_around(lines: Lines, line: int) -> tuple[str, list[Lines], tuple[Attribute, ...]]:
+    """The name of the class that holds this line, its methods besides what makes an object, and the
+    attributes that this makes."""
     for node in _around(lines, line, ast.ClassDef):
         methods = [each for each in node.body if isinstance(each, _FUNCTIONS)]
-        return node.name, [_source(lines, e)[1] for e in methods if e.name != "__init__"]
-    return "", []
+        own = [_source(lines, e)[1] for e in methods if e.name != "__init__"]
+        init = [each for each in methods if each.name == "__init__"]
+        return node.name, own, tuple(made for each in init for made in _made(each))
+    return "", [], ()
+
+
+def _made(init: ast.AST) -> Iterator[Attribute]:
+    """The lists, dicts and deques that it makes as attributes."""
+    for node in ast.walk(init):
+        match node:
+            case ast.Assign([ast.Attribute(ast.Name("self"), name)], value) | ast.AnnAssign(
+                ast.Attribute(ast.Name("self"), name), _, value
+            ):
+                match value:
+                    case ast.List() | ast.ListComp():
+                        kind = "list"
+                    case ast.Dict() | ast.DictComp():
+                        kind = "dict"
+                    case ast.Call(ast.Name(kind) | ast.Attribute(_, kind)):
+                        pass
+                    case _:
+                        continue
+                if kind in _CONTAINERS:
+                    yield Attribute(name, kind, kind)
 
 
 @lru_cache(maxsize=8)

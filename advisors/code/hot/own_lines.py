@@ -43,14 +43,20 @@ def own_lines(
 ) -> list[OwnLine]:
     """Lines of the methods that give these parts' samples, and of functions that are called below
     them (`lines` finds what was not recorded), the largest share first."""
+    parts = [*parts]
+    owners = {"", *(each.name for each in parts)}
     sources = [(p, each) for p in parts for each in (p.getitem, p.getitems, p.iter, *p.helpers)]
     for spot in stage.lines if lines is not None else ():
-        if not spot.own or any(_statement_of(spot, Method(source)) for _, source in sources):
+        known = any(_statement_of(spot, Method(source)) for _, source in sources)
+        owner = spot.function.rpartition(".")[0]
+        # A method of another class is recorded without the attributes of its object.
+        if not spot.own or (known and owner in owners):
             continue
+        owners.add(owner)
         part = lines.part(spot.file, spot.line) if lines is not None else None
         if part is not None:
-            texts = [source for _, source in sources]
-            sources += [(part, each) for each in part.helpers if each not in texts]
+            sources = [each for each in sources if each[1] not in part.helpers]
+            sources += [(part, each) for each in part.helpers]
     methods = linked(source for _, source in sources)
     pairs = zip(sources, methods, strict=True)
     found = [line for (part, _), method in pairs for line in _of_method(stage, part, method)]

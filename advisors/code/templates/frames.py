@@ -43,15 +43,25 @@ class Lookup:
 
     def __init__(self, of, name):
         self.of, self.name, self.index, self.by_place = of, name, of._real.index, name[0] == "i"
+        self.table = (
+            of._real
+        )  # of equal labels, pandas gives all rows: sorted, it finds them at once
+        self.unique = self.by_place or self.index.is_unique
+        if not self.unique and not self.index.is_monotonic_increasing:
+            try:
+                self.table = of._real.sort_index(kind="stable")
+            except TypeError:  # labels that cannot be sorted
+                pass
 
     def __getitem__(self, key):
         row, column = key if isinstance(key, tuple) and len(key) == 2 else (key, None)
         place = None
-        if isinstance(row, (int, np.integer)) or (isinstance(row, str) and not self.by_place):
+        single = isinstance(row, (int, np.integer)) or (isinstance(row, str) and not self.by_place)
+        if single and self.unique:
             place = range(len(self.index))[row] if self.by_place else self.index.get_loc(row)
         if isinstance(place, int) and isinstance(column, (str, int, type(None))):
             return self.of._pick(place, column, self.by_place)
-        return getattr(self.of._real, self.name)[key]
+        return getattr(self.table if single else self.of._real, self.name)[key]
 
 
 class Column(StandIn):

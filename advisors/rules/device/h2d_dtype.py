@@ -105,7 +105,7 @@ def _code(case: Case, leaf: Leaf, at_source: bool = False) -> str:
     place = f"batch{leaf.path}"
     after = f"""
 # in the loop, after the copy:
-#     {place} = {place}.to(device, non_blocking=True).float().div_(255)
+#     pictures = {place}.to(device, non_blocking=True).float().div_(255)
 """
     if at_source:
         return f"""\
@@ -115,15 +115,23 @@ from torch.utils.data import DataLoader
 # to_tensor): return its uint8 tensor as it is.
 {loader_code(case)}
 {after}"""
+    imported, filled = "", f"{place} = ({place} * 255).round_().to(torch.uint8)\n    return batch"
+    if "uple" in (case.inspection.structure or "") or leaf.path.count("[") > 1:
+        # What holds it may not be written to.
+        imported = "from torch.utils._pytree import tree_map\n"
+        filled = f"""\
+floats = {place}
+    return tree_map(
+        lambda each: (each * 255).round_().to(torch.uint8) if each is floats else each, batch
+    )"""
     return f"""\
 import torch
-from torch.utils.data import DataLoader
+{imported}from torch.utils.data import DataLoader
 
 
 def as_bytes(samples):
     batch = {collate_name(case)}(samples)
-    {place} = ({place} * 255).round_().to(torch.uint8)
-    return batch
+    {filled}
 
 
 {loader_code(case, collate_fn=Source("as_bytes"))}

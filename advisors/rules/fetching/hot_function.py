@@ -108,6 +108,11 @@ MOST_OF = 0.8
 WAITS = " Fetching mostly waits: more workers, or threads inside __getitems__, overlap that."
 NOT_MEASURED = "How much of fetch it takes was not measured: the range is wide."
 ONCE = "Never store what follows a random change."
+# Of a label that pandas looks up, get_loc takes a tenth of the time of the row.
+SEARCHED = (
+    "Sort the index once, so that .loc finds rows instead of searching for them",
+    "In an index that is not sorted, where labels occur more than once, .loc compares all of them.",
+)
 
 _Shaped = tuple[OwnLine, Shape]
 
@@ -319,14 +324,18 @@ def _known(
     form = _whole_samples(case) if kind.once else None
     code = kind.code(case, hot) if form is None else form.code
     change = case.change(code=code, fetch=(form or hot).left(sample_us))
+    title, why = kind.title, kind.why
+    hottest = stage.hot if stage is not None else ()
+    if any(each.function.endswith(".get_loc") and each.share >= MAIN_PART for each in hottest):
+        title, why = SEARCHED
     takes, caveat = "may take much of fetch: its source does it", f"{NOT_MEASURED} {kind.caveat}"
     part: Evidence = {"part of fetch": "not measured: called in the source of the data set"}
     if stage is not None:
         takes, caveat = f"takes {percent(hot.share)} of fetch{_from(hot.place)}", kind.caveat
         part = _sampled(stage, Range(hot.low, hot.share, hot.high))
     return change.advise(
-        kind.title,
-        f"{_capital(kind.name)} {takes}. {kind.why}{also}",
+        title,
+        f"{_capital(kind.name)} {takes}. {why}{also}",
         {
             "fetch a sample": us(sample_us),
             "share of waiting": percent(fetch_share(case)),

@@ -35,7 +35,7 @@ from ....profiler.base.metadata import clean
 from ....profiler.store.inspection import Attribute, Part
 from ...case.advice import Outcomes
 from ...case.case import Case
-from ...case.code_text import Source, last_part
+from ...case.code_text import Source
 from ...case.fetching import fetch_share, names_used
 from ...code.batched.drawn import samples_an_epoch
 from ...code.hot.functions import STANDS_OUT
@@ -44,6 +44,7 @@ from ...code.loader_code import dataset_class, loader_code
 from ...code.method import Method, bound_by, called, calls_in, names_of, yields
 from ...schema.evidence import Evidence, count, percent
 from ...schema.report_model import Range
+from ...stacks.source_lines import SourceLines
 
 KIND = "correctness"
 NEEDS = "DataLoader stream"
@@ -96,26 +97,32 @@ def examine(case: Case) -> Outcomes:
 
 def _divided_late(case: Case) -> Outcomes:
     """Each worker or rank makes all samples, and throws away those of the others."""
-    stage = case.code_stage("fetch")
-    parts = max(2, max(1, case.num_workers) * (case.process.world_size or 1))
-    for late, within in (found for part in case.inspection.parts for found in _of_others(part)):
-        share = 1.0
-        if within is not None:
-            lines = stage.lines if stage is not None else ()
-            own = (each for each in lines if within in (each.text, last_part(each.function)))
-            share = max((each.total_share for each in own), default=0.0)
-        if share < STANDS_OUT:
+    stage, sources = case.code_stage("fetch"), SourceLines(case.process, case.loader)
+    spots = [each for each in stage.lines if each.own] if stage is not None else []
+    parts = [*case.inspection.parts, *(sources.part(each.file, each.line) for each in spots)]
+    sets = {
+        each.name
+        for part in case.inspection.parts
+        for each in part.attributes
+        if each.kind == "dataset"
+    }
+    methods = dict.fromkeys(each for part in parts if part for each in (part.iter, *part.helpers))
+    for late, line in (found for each in methods for found in _of_others(Method(each))):
+        seen = max((each.total_share for each in spots if each.text == line), default=0.0)
+        nested = sets & {*re.findall(r"\bself\.(\w+)(?![\w.])", late)}
+        if seen < STANDS_OUT and not nested:
             continue
+        share, processes = seen or 1.0, max(1, case.num_workers) * (case.process.world_size or 1)
+        part = 1 / max(2, processes)
         code = f"# By hand: divide what `{late}` gives before samples are made of it:\n{_RAW}"
-        left = 1 - share * (1 - 1 / parts), 1 - 0.5 * share / parts
-        yield case.change(code=code, fetch=left).advise(
+        yield case.change(code=code, fetch=(1 - share * (1 - part), 1 - share * part / 2)).advise(
             f"Split the stream before samples are made: {late}",
             f"Each worker and rank goes through all samples of `{late}` and keeps only its own. "
             "What it makes of the others is thrown away.",
             {
                 "workers": count(case.num_workers),
                 "fetching": percent(fetch_share(case), "of all waiting"),
-                "of it": percent(share) if within is not None else None,
+                "of it": percent(share) if seen else None,
             },
             caveat="A stream that does other work than making these samples gains less.",
             kind="speed",
@@ -123,36 +130,22 @@ def _divided_late(case: Case) -> Outcomes:
         return
 
 
-def _of_others(part: Part) -> Iterator[tuple[str, str | None]]:
-    """What its `__iter__` goes through or makes before it keeps every N-th sample: another data
-    set; or a generator of its own, or what stands above the test in the loop, with the function's
-    name or the line in which that is made."""
-    method = Method(part.iter)
-    sets: dict[str, str | None] = dict.fromkeys(
-        each.name for each in part.attributes if each.kind == "dataset"
-    )
-    sets |= {
-        each.name: each.name
-        for each in map(Method, part.helpers)
-        if each.function is not None and yields(each.function)
-    }
+def _of_others(method: Method) -> Iterator[tuple[str, str]]:
+    """What it goes through or makes before it keeps every N-th sample, and the line of that."""
     for node in ast.walk(method.function) if method.function is not None else ():
-        over: ast.expr | None = None
         match node:
-            case ast.For(iter=looped, body=body):
+            case ast.For(iter=over, body=body):
                 for test in (each for each in body if isinstance(each, ast.If)):
                     skips = isinstance(test.body[-1], ast.Continue)
                     if "%" not in ast.unparse(test.test) or not (skips or yields(test)):
                         continue
-                    over, above = looped, body[: body.index(test)]
-                    for made in above if skips else ():
+                    for made in body[: body.index(test)] if skips else ():
                         if calls_in(made) and not bound_by(made) & names_of(test.test):
                             yield clean(method.text(made), 80), method.text(made)
-            case ast.Call(args=[each, _, _, _]) if called(node) == "islice":
-                over = each
-        for name in re.findall(r"\b(?:self\.)?(\w+)(?![\w.])", ast.unparse(over) if over else ""):
-            if over is not None and name in sets:
-                yield clean(ast.unparse(over), 80), sets[name]
+                    yield clean(ast.unparse(over), 80), method.text(node)
+            case ast.Call(args=[over, _, _, _]) if called(node) == "islice":
+                line = method.source[node.lineno - 1].strip()
+                yield clean(ast.unparse(over), 80), line
 
 
 def _alike(case: Case) -> list[int]:

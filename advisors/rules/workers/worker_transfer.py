@@ -29,6 +29,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from ....profiler.base.metadata import clean
 from ...case.advice import Outcomes
 from ...case.case import Case
@@ -131,11 +133,13 @@ def _cause(case: Case) -> _Cause | None:
     pickles = pickled > PICKLED_BYTES or objects > OBJECTS_SHARE
     if (found := _unread(case, pickles, objects)) is not None:
         return found
-    if many > MANY_TENSORS and a_batch is not None and a_batch / many < TINY_BYTES:
+    sizes = [leaf.nbytes or 0 for leaf in case.inspection.leaves if leaf.kind == "tensor"]
+    tiny = many * sum(each < TINY_BYTES for each in sizes) / max(1, len(sizes))
+    if tiny > MANY_TENSORS:
         return _Cause(
             "Pack the batch's many small tensors into one",
-            f"It holds {count(many)} tensors of {size(a_batch / many)} on average, and each "
-            "crosses by itself.",
+            f"It holds {count(many)} tensors, {size(float(np.median(sizes)))} at the median, and "
+            "each crosses by itself.",
             # A batch of few tensors crosses for a fixed cost; splitting costs a view (1 µs) per
             # tensor.
             (min(0.5, 3 / many), 0.5),

@@ -10,6 +10,8 @@ from loaderscope.advisors.code.better_calls import BETTER_CALLS, better_call
 
 # A line, the call below it that takes most ("" where it is compiled), words of the title.
 LINES = """
+gc.collect() | | Leave this out
+row = table.take([i]).to_pylist()[0] | pyarrow's Table.take | Combine the chunks
 np.add.at(histogram, bins, 1) | | bincount or reduceat
 spectrum = np.fft.rfft(signal) | numpy's rfft | an FFT is fast for
 target = np.eye(1000)[labels] | | one-hot
@@ -108,6 +110,11 @@ def test_every_row_is_tried_here_and_leaves_less_than_all() -> None:
 )
 def test_a_name_that_only_looks_like_it_gets_none(text: str, call: str | None) -> None:
     assert better_call(text, call) is None
+
+
+def test_a_functions_name_may_stand_for_its_line() -> None:
+    found = better_call("k_hop_subgraph", None)
+    assert found is not None and "CSR" in found.title
 
 
 def test_the_call_below_tells_where_the_line_does_not() -> None:

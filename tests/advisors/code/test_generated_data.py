@@ -22,7 +22,7 @@ from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.code.collating import of_lists
 from loaderscope.advisors.code.method import Method
 from loaderscope.advisors.code.rewritten import rewritten
-from loaderscope.advisors.code.shapes import CHANGES, changing, shape_of
+from loaderscope.advisors.code.shapes import changing, shape_of
 from loaderscope.advisors.rules import all_rules
 from loaderscope.profiler.record.inspect.inspect_attributes import describe
 from loaderscope.profiler.record.inspect.inspect_samples import inspect_samples
@@ -158,7 +158,7 @@ def test_a_method_without_its_waste_gives_the_same_samples(
         for _ in range(2)
     )
     kinds = {name: describe(value)["kind"] for name, value in vars(old).items()}
-    held = kinds | dict.fromkeys(changing(map(Method, [source, *HELPERS])), CHANGES)
+    held = kinds | dict.fromkeys(changing(map(Method, [source, *HELPERS])), "")
     for line in made.split("\n"):
         shape = shape_of(Method(source), line.strip(), held=held)
         method = shape and rewritten(source, line.strip(), shape.key, held, copies=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from loaderscope.advisors.code.method import Method, linked
-from loaderscope.advisors.code.shapes import CHANGES, FLOAT32, Shape, changing, shape_of
+from loaderscope.advisors.code.shapes import CHANGES, DEQUE, FLOAT32, Shape, changing, shape_of
 
 GETITEM = "def __getitem__(self, index):"
 STREAM = "def __iter__(self):"
@@ -254,15 +254,38 @@ def test_what_methods_change_is_not_the_same_for_every_sample() -> None:
         ["def load(self):", "    rows = decode(self.files[self.place])", "    return rows"]
     )
     grows = Method(["def grows(self):", "    self.seen.append(1)", "    self.table[0] = 1"])
-    held = dict.fromkeys(changing([getitem, load, grows]), CHANGES)
-    assert set(held) == {"place", "seen", "table", "grows", "__getitem__"}
+    held = dict.fromkeys(changing([getitem, load, grows]), "")
+    assert set(held) == {
+        each + CHANGES for each in ("place", "seen", "table", "grows", "__getitem__")
+    }
     said("rows = decode(self.files[self.place])  # same\nreturn rows", head="def load(self):")
     said("rows = decode(self.files[self.place])  # -\nreturn rows", held, head="def load(self):")
     stream = Method(
         [STREAM, "    while True:", "        yield stack(self.source.take() for _ in range(8))"]
     )
-    held = dict.fromkeys(changing([stream]), CHANGES)
+    held = dict.fromkeys(changing([stream]), "")
     said("state = dumps(self.source.state())  # -\nreturn state", held, head="def snapshot(self):")
+
+
+def test_a_list_that_grows_is_searched_and_a_deque_walked() -> None:
+    held = {"seen": "list", "kept": DEQUE, "seen" + CHANGES: "", "kept" + CHANGES: ""}
+    said("again = index in self.seen  # searched\nfew = rng.sample(self.kept, 8)  # deque", held)
+    said("few = random.sample(self.seen, 8)  # -\nlast = self.kept[-1]  # -", held)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (
+            "while not self.queue.empty():\n    time.sleep(self.wait)  # {}\nreturn self.queue.get()",
+            "polls",
+        ),
+        ("for _ in range(3):\n    time.sleep(0.1)  # {}\nreturn index", "-"),  # as long as it takes
+        ("time.sleep(0.1)  # {}\nreturn index", "-"),
+    ],
+)
+def test_sleeping_until_something_is_there_is_polling(text: str, key: str) -> None:
+    said(text.format(key))
 
 
 def test_all_arguments_of_a_function_differ_from_sample_to_sample() -> None:

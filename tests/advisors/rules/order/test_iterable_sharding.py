@@ -179,7 +179,12 @@ class Filtered(Numbers):
 @pytest.mark.parametrize(
     ("cls", "function", "text", "late"),
     [
-        (Decoded, "Decoded.decoded", "yield int(np.linalg.norm([item]))", "enumerate(self.decoded"),
+        (
+            Decoded,
+            "Decoded.__iter__",
+            "for number, item in enumerate(self.decoded()):",
+            "enumerate(self.decoded",
+        ),
         (Above, "Above.__iter__", "item = int(np.linalg.norm([path]))", "item = int(np.linalg"),
         (Above, "Above.__iter__", "other()", None),
         (Logged, "Logged.__iter__", "item = int(np.linalg.norm([path]))", None),

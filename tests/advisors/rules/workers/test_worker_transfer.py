@@ -18,6 +18,8 @@ from rule_rows import worker_loop
 from silence import silent
 
 NAME = "worker-transfer"
+WIDE = {"path": "[0]", "kind": "tensor", "dtype": "torch.float64", "nbytes": 19_000_000}
+TINY = {"path": "[1]['boxes']", "kind": "tensor", "dtype": "torch.float32", "nbytes": 64}
 
 
 def costly(
@@ -35,7 +37,8 @@ def costly(
 
 
 def test_many_tiny_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = costly(tmp_path, tensors=120, bytes=120_000)
+    large = {**WIDE, "dtype": "torch.float32"}  # among many small ones, a picture is no matter
+    case = costly(tmp_path, tensors=120, bytes=20_000_000, leaves=[large, *[TINY] * 9])
     found = advice(NAME, case)
     assert "small tensors" in found.title
     assert str(found.evidence["tensors per batch"]) == "120"
@@ -53,9 +56,6 @@ def test_many_tiny_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         torch.testing.assert_close(batch, wanted, rtol=0, atol=0)
 
 
-WIDE = {"path": "[0]", "kind": "tensor", "dtype": "torch.float64", "nbytes": 19_000_000}
-
-
 @pytest.mark.parametrize(
     ("change", "title"),
     [
@@ -71,9 +71,9 @@ test_silent_one_step_away = silent(
     NAME,
     costly,
     {},
-    {"tensors": 30, "bytes": 30_000},
-    {"tensors": 120, "bytes": 120 * 10_000},
-    {"tensors": 120, "bytes": 120_000, "pack_ms": 0.05},
+    {"tensors": 30, "leaves": [TINY]},
+    {"tensors": 120, "leaves": [{**TINY, "nbytes": 10_000}]},
+    {"tensors": 120, "leaves": [TINY], "pack_ms": 0.05},
     {"pickled_bytes": 200_000},
 )
 
