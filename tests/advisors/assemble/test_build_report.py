@@ -121,9 +121,7 @@ def test_system_summary(run: RunBuilder) -> None:
     ("platform", "stolen", "noted"),
     [*(("Linux-6.8", s, s > 5) for s in (0.0, 4.0, 30.0)), ("macOS-15.1-arm64", None, False)],
 )
-def test_time_the_hypervisor_took_is_told(
-    tmp_path: Path, platform: str, stolen: float | None, noted: bool
-) -> None:
+def test_time_the_hypervisor_took_is_told(tmp_path, platform, stolen, noted):
     run = RunBuilder(tmp_path, platform=platform)
     run.process().loader(loop(30))
     busy = {"cpu_user_pct": 50.0, "cpu_system_pct": 6.0, "cpu_idle_pct": 44.0 - (stolen or 0)}

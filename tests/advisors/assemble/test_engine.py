@@ -66,9 +66,7 @@ def test_no_more_is_promised_than_free_loading_and_free_copies(
     ("low", "mid", "said"), [(1.02, 1.3, True), (1.02, 1.1, False), (1.0, 1.3, False)]
 )
 @pytest.mark.parametrize("code", ["def read(path):\n    return path\n", "x = 1\n"])
-def test_a_likely_gain_that_is_surely_one_is_recommended(
-    found_case: Case, low: float, mid: float, said: bool, code: str
-) -> None:
+def test_a_likely_gain_that_is_surely_one_is_recommended(found_case, low, mid, said, code):
     made = judge(found_case, Range(low, mid, 2.0), code=code)
     assert made is not None and made[1] is said and made[0].change.code.endswith(code)
     # What only defines says that it is for the hand.
@@ -153,9 +151,7 @@ def test_a_loop_of_which_nothing_can_be_predicted_says_why(found_case: Case) -> 
         ("fetch", 1.5, 1.4, 1.4),
     ],
 )
-def test_a_hand_over_on_busy_cores_may_take_less_on_free_ones(
-    found_case: Case, cause: str, busy: float, gain: float, low: float
-) -> None:
+def test_a_hand_over_on_busy_cores_may_take_less_on_free_ones(found_case, cause, busy, gain, low):
     waiting = Waiting(100, 1.0, {cause: Cause(1.0, 1.0)}, {}, None, None)
     system = replace(found_case.system, effective_cpus=2.0, others_cores=busy)
     report = replace(found_case.report, waiting=waiting)

@@ -105,9 +105,7 @@ def test_nothing_costs_a_loop_that_computes(tmp_path: Path) -> None:
         ("BatchSampler.__len__ site/torch/utils/data/sampler.py:3", False),
     ],
 )
-def test_what_the_loop_runs_of_the_data_set_costs_though_it_does_not_wait(
-    tmp_path: Path, method: str, found: bool
-) -> None:
+def test_what_the_loop_runs_of_the_data_set_costs_though_it_does_not_wait(tmp_path, method, found):
     computes = case(tmp_path, fetch_us=50, compute_ms=20.0)
     stacks = (f"main {OWN}:9 > {method}", 60), (f"main {OWN}:10 > step {SETS}:90", 40)
     sampled = seen(computes, *stacks, stage="compute")
@@ -138,9 +136,7 @@ def unpacking(tmp_path: Path, fetch_ms: float, free: FakeWhatIf) -> Case:
 
 
 @pytest.mark.parametrize(("gain", "leads"), [(2.0, "fetch"), (1.1, "transfer")])
-def test_a_line_of_workers_leads_where_the_loop_would_gain_most_without(
-    tmp_path: Path, gain: float, leads: str
-) -> None:
+def test_a_line_of_workers_leads_where_the_loop_would_gain_most_without(tmp_path, gain, leads):
     """Workers that keep the loop's cores busy slow down its unpacking, for which it waits."""
     free = FakeWhatIf(lambda **left: gain if "fetch" in left else 1.05)
     findings = findings_of(unpacking(tmp_path, 2.0, free))
@@ -149,9 +145,7 @@ def test_a_line_of_workers_leads_where_the_loop_would_gain_most_without(
 
 
 @pytest.mark.parametrize(("share", "leads"), [(1.0, "transfer"), (0.3, "fetch")])
-def test_hand_over_that_waits_for_what_the_workers_compute_is_not_the_cause(
-    tmp_path: Path, share: float, leads: str
-) -> None:
+def test_hand_over_that_waits_for_what_the_workers_compute_is_not_the_cause(tmp_path, share, leads):
     free = FakeWhatIf(lambda **left: 1.9 if "transfer" in left else 1.5 if "fetch" in left else 1.0)
     free.handover_share = share
     found = unpacking(tmp_path, 4.0, free)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -37,9 +36,7 @@ def case(tmp_path: Path) -> Case:
         ({"drop_last": True, "collate_fn": Source("stacked")}, [], SAME, {"drop_last": True}),
     ],
 )
-def test_an_argument_is_predicted_written_and_set(
-    case: Case, changes: Any, questions: Any, predicted: Range, params: Any
-) -> None:
+def test_an_argument_is_predicted_written_and_set(case, changes, questions, predicted, params):
     change = case.change(**changes, then="  # and so on\n")
     assert change.predicted == predicted and asked(case) == questions
     assert change.asked == (questions[0] if questions else None)

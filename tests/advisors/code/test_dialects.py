@@ -112,9 +112,7 @@ TWO, EIGHT = {"num_workers": 2}, {"num_workers": 8}
         ({"framework": "timm"}, TWO, f"loader = {CALL}"),
     ],
 )
-def test_in_its_words(
-    tmp_path: Path, config: dict[str, Any], changes: dict[str, Any], line: str
-) -> None:
+def test_in_its_words(tmp_path, config, changes, line):
     """The last line is the one that is to be typed."""
     assert code(tmp_path, config, **changes).splitlines()[-1] == line
 

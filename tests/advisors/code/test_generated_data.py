@@ -253,9 +253,7 @@ COLLATES = (
 @EXAMPLES
 @example(COLLATES[0], "one", [np.zeros(0, np.uint8)] * LENGTH, [0] * LENGTH)  # becomes float32
 @given(st.sampled_from(COLLATES), st.sampled_from(["one", "tuple", "dict"]), columns(), columns())
-def test_a_collate_function_without_lists_gives_the_same_batches(
-    body: str, structure: str, xs: list[Any], ys: list[Any]
-) -> None:
+def test_a_collate_function_without_lists_gives_the_same_batches(body, structure, xs, ys):
     samples = {
         "one": xs,
         "tuple": [*zip(xs, ys, strict=True)],

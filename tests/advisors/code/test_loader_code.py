@@ -85,9 +85,7 @@ INNER = "BatchSampler(batch_sampler.sampler, batch_size=32, drop_last=False)"
         ({"batch_size": None}, {"shuffle": DROP}, "batch_size=None"),
     ],
 )
-def test_loader_call(
-    tmp_path: Path, config: dict[str, Any], changes: dict[str, Any], code: str
-) -> None:
+def test_loader_call(tmp_path, config, changes, code):
     line = f"DataLoader(dataset, {code})"
     if len(line) > LINE:
         line = f"DataLoader(\n    dataset,\n    {code},\n)"
@@ -111,9 +109,7 @@ def test_a_class_of_ones_own_is_called_by_its_name(tmp_path: Path, loader: str, 
         ({"loader": "other.DataLoader"}, "DataLoader has a constructor of its own"),
     ],
 )
-def test_a_call_that_is_not_known_is_changed_by_hand(
-    tmp_path: Path, config: dict[str, Any], said: str
-) -> None:
+def test_a_call_that_is_not_known_is_changed_by_hand(tmp_path, config, said):
     config = {"own_constructor": "loader" in config, **config}
     case = case_of(tmp_path, main_loop(30, fetch=1.0), config=config)
     code = loader_code(case, num_workers=2, worker_init_fn=DROP)

@@ -153,9 +153,7 @@ def test_main_belongs_to_the_loader_that_was_iterated(recorded: Recorded) -> Non
 
 
 @pytest.mark.parametrize("told_apart", [True, False])
-def test_two_loaders_in_main_are_told_apart_by_their_data_sets(
-    recorded: Recorded, told_apart: bool
-) -> None:
+def test_two_loaders_in_main_are_told_apart_by_their_data_sets(recorded, told_apart):
     run, process = recorded
     for name in ("Pictures", "Labels"):
         part = {"type": f"train.{name}", "name": name, "file": OWN, "line": 40}
@@ -246,9 +244,7 @@ TORN = ["def __getitem__(self, index):", "    tree = self.parse(index)", "{}", "
         ("    tree = [self.parse(each) for each in tree]", 42),
     ],
 )
-def test_a_line_that_does_not_call_what_is_below_it_is_not_charged(
-    recorded: Recorded, third: str, charged: int
-) -> None:
+def test_a_line_that_does_not_call_what_is_below_it_is_not_charged(recorded, third, charged):
     source = [line.format(third) for line in TORN]
     seen = {"dataset": {"type": "t.P", "name": "P", "file": OWN, "line": 40, "getitem": source}}
     below = f"P.__getitem__ {OWN}:42 > P.parse {OWN}:50"
@@ -264,9 +260,7 @@ def test_a_line_that_does_not_call_what_is_below_it_is_not_charged(
         (HERE, True, None),
     ],
 )
-def test_a_file_is_read_only_where_it_is_the_one_that_ran(
-    tmp_path: Path, host: str, changed: bool, text: str | None
-) -> None:
+def test_a_file_is_read_only_where_it_is_the_one_that_ran(tmp_path, host, changed, text):
     file = tmp_path / "helpers.py"
     file.write_text("def unpack(blob):\n    return \x1bzlib.decompress(blob)\n")
     began_ns = 1_738_311_300_000_000_000
@@ -346,9 +340,7 @@ LOAD, ENCODE = f"{GET} > Rows.load rows.py", f"{GET} > Words.encode words.py"
         ),
     ],
 )
-def test_a_line_is_divided_where_a_piece_of_it_takes_most(
-    tmp_path: Path, stacks: list[tuple[str, int]], expected: list[tuple[str, str | None, float]]
-) -> None:
+def test_a_line_is_divided_where_a_piece_of_it_takes_most(tmp_path, stacks, expected):
     stage = seen(case_of(tmp_path, main_loop(40, fetch=4.0)), *stacks).code_stage("fetch")
     assert stage is not None
     found = [(each.place, each.call, each.share.mid) for each in parts_of(stage)]

@@ -136,9 +136,7 @@ OTHERS = [100.0, 100.0, 0.0, 0.0, 100.0, 100.0, 100.0, 100.0]
         (50.0, {"machine": {"cpu_user_pct": float("nan")}}, None),
     ],
 )
-def test_busy_cores_beyond_its_own_are_others(
-    runs_dir: Path, busy_pct: float, how: dict[str, Any], others: float | None
-) -> None:
+def test_busy_cores_beyond_its_own_are_others(runs_dir, busy_pct, how, others):
     found = share(recorded(runs_dir, busy_pct, **how))
     assert found == (None if others is None else pytest.approx(others, abs=1e-6))
 

@@ -125,9 +125,7 @@ def test_on_a_device_only_stall_is_lost(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("unread", "expected"), [(60, "compute-bound"), (400, "input-bound")])
-def test_batches_that_the_device_has_yet_to_reach_do_not_count(
-    tmp_path: Path, unread: int, expected: str
-) -> None:
+def test_batches_that_the_device_has_yet_to_reach_do_not_count(tmp_path, unread, expected):
     # Unless there are more of them than can be waiting for it: then nobody times it any more.
     rows = loop(
         500, wait_ms=9, compute_ms=1, stall_ns=lambda n, t, w: 0 if n < 500 - unread else -1
@@ -151,9 +149,7 @@ def test_headroom_counts_the_totals_of_older_batches(tmp_path: Path) -> None:
         (5, 0, {}, None),  # nothing is left
     ],
 )
-def test_headroom(
-    tmp_path: Path, wait_ms: float, compute_ms: float, columns: Any, expected: float | None
-) -> None:
+def test_headroom(tmp_path, wait_ms, compute_ms, columns, expected):
     loader = loader_of(tmp_path, loop(30, wait_ms, compute_ms, **columns))
     assert headroom(loader, lost_time(loader)) == expected
 

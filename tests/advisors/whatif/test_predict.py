@@ -67,9 +67,7 @@ def test_workers_for_a_data_set_that_waits(tmp_path: Path, workers: int, factor:
 @pytest.mark.parametrize(
     ("cpus", "workers", "factor"), [(2, 2, 2), (2, 8, 2), (4, 8, 4), (8, 4, 4)]
 )
-def test_workers_for_one_that_computes(
-    tmp_path: Path, cpus: int, workers: int, factor: float
-) -> None:
+def test_workers_for_one_that_computes(tmp_path, cpus, workers, factor):
     model = whatif(tmp_path, alone(40, 40, 0.2), affinity=cpus, main_cores=1)
     assert model.predict(num_workers=workers).mid == pytest.approx(factor, rel=0.08)
 
@@ -108,9 +106,7 @@ def test_waiting_for_a_core_is_not_waiting_for_data(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pickled", "share"), [(422, 0.0), (900, 0.33), (400_000, 0.58)], ids=["none", "few", "many"]
 )
-def test_a_slow_hand_over_is_due_to_objects_if_there_are_some(
-    tmp_path: Path, pickled: int, share: float
-) -> None:
+def test_a_slow_hand_over_is_due_to_objects_if_there_are_some(tmp_path, pickled, share):
     slow = {"pack_ns": 3 * MS, "unpack_ns": MS, "tensors": 2, "bytes": 13_600}
     rows = starved(2, 0.4, 0.4, 0.1, step_ms=4.2, pickled_bytes=pickled, **slow)
     found = whatif(tmp_path, rows, config=with_workers(2)).objects_share

@@ -67,9 +67,7 @@ def test_cores_used_while_computing(tmp_path: Path, cores: float, computing: flo
 
 
 @pytest.mark.parametrize(("pause_ms", "stop_ms"), [(30, 30), (60_000, 2 * STOP_NS / MS)])
-def test_a_long_pause_is_not_the_end_of_workers(
-    tmp_path: Path, pause_ms: int, stop_ms: Any
-) -> None:
+def test_a_long_pause_is_not_the_end_of_workers(tmp_path, pause_ms, stop_ms):
     rows, epochs, t = [], [], T0
     for number in range(4):
         some = from_workers(12, 4, 5, ready=False, epoch=number, start_ns=t)

@@ -140,9 +140,7 @@ def assert_same_epochs(before: DataLoader[Any], after: DataLoader[Any]) -> None:
 
 
 @pytest.mark.parametrize("cls", RECOGNISED.values(), ids=RECOGNISED)
-def test_the_pasted_loader_gives_the_same_batches_in_the_same_order(
-    tmp_path: Path, cls: type[Arrays]
-) -> None:
+def test_the_pasted_loader_gives_the_same_batches_in_the_same_order(tmp_path, cls):
     before = DataLoader(cls(), batch_size=13, shuffle=True)  # 53 = 4 x 13 + 1: a last batch of one
 
     assert_same_epochs(before, pasted(tmp_path, before))
@@ -230,9 +228,7 @@ GIVEN = "Pair One ListPair Numbered DictCall NumPy NamesOfPython Mixed Lists ByO
 
 
 @pytest.mark.parametrize("name", GIVEN.split())
-def test_a_collate_function_of_the_users_own_is_given_the_same_samples(
-    tmp_path: Path, name: str
-) -> None:
+def test_a_collate_function_of_the_users_own_is_given_the_same_samples(tmp_path, name):
     own = with_getitem(Arrays, FORMS[name], np=np, torch=torch)
     before = DataLoader(own(), batch_size=7, collate_fn=halves)
     expected = list(before)

@@ -41,9 +41,7 @@ def test_what_was_not_seen_is_not_named(tmp_path: Path, write: Any) -> None:
 
 
 @pytest.mark.parametrize(("write", "kind"), [(hf_code, "hf"), (rows_code, "dataframe")])
-def test_what_a_wrapped_data_set_holds_is_reached_through_it(
-    tmp_path: Path, write: Any, kind: str
-) -> None:
+def test_what_a_wrapped_data_set_holds_is_reached_through_it(tmp_path, write, kind):
     held = {"name": "held", "kind": kind, "type": TYPES[kind]}
     outer = {"name": "inner", "kind": "dataset", "type": "t.Rows"}
     inner = {"type": "t.Rows", "name": "Rows", "attributes": [held]}

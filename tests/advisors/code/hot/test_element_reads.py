@@ -68,9 +68,7 @@ NONE = {
 
 @each_holder
 @pytest.mark.parametrize("form", [*REWRITTEN, *BY_HAND, *NONE])
-def test_each_form_is_found_and_its_code_gives_the_same(
-    tmp_path: Path, form: str, numpy: bool
-) -> None:
+def test_each_form_is_found_and_its_code_gives_the_same(tmp_path, form, numpy):
     dataset, case = read_by(tmp_path, Held, {**REWRITTEN, **BY_HAND, **NONE}[form], numpy)
     if form in NONE:
         assert elements_of(case) is None
@@ -135,9 +133,7 @@ LISTED = {
         *(("scaled", (False, each)) for each in (torch.float16, torch.bfloat16, torch.float64)),
     ],
 )
-def test_a_tensor_of_numbers_is_made_of_the_whole_row(
-    tmp_path: Path, form: str, given: tuple[Any, ...]
-) -> None:
+def test_a_tensor_of_numbers_is_made_of_the_whole_row(tmp_path, form, given):
     dataset, case = read_by(tmp_path, Tensors, {**AT_ONCE, **LISTED}[form], *given)
     before = [dataset[n] for n in range(6)]
 

@@ -141,9 +141,7 @@ def texts(files: list[str]) -> Texts:
         (Stream, 0),
     ],
 )
-def test_what_is_packed_is_what_is_read(
-    tmp_path: Path, pictures: list[str], make: Any, workers: int
-) -> None:
+def test_what_is_packed_is_what_is_read(tmp_path, pictures, make, workers):
     dataset = make(pictures)
     held = list(getattr(dataset, "dataset", dataset).files)
 
@@ -198,9 +196,7 @@ Folders.__qualname__ = "ImageFolder"
 
 @pytest.mark.usefixtures("own_open")
 @pytest.mark.parametrize(("loader", "by_hand"), [(default_loader, False), (own_loader, True)])
-def test_folders_of_classes_are_packed_beside_their_root(
-    tmp_path: Path, loader: Any, by_hand: bool
-) -> None:
+def test_folders_of_classes_are_packed_beside_their_root(tmp_path, loader, by_hand):
     root = tmp_path / "data" / "train"
     for label, name in enumerate(("cat", "dog")):
         (root / name).mkdir(parents=True)
@@ -227,9 +223,7 @@ def test_packed_files_reach_spawned_workers(tmp_path: Path, pictures: list[str])
         files[COUNT]
 
 
-def test_where_a_path_is_more_than_a_file_the_code_says_what_to_write(
-    tmp_path: Path, pictures: list[str]
-) -> None:
+def test_where_a_path_is_more_than_a_file_the_code_says_what_to_write(tmp_path, pictures):
     dataset = Named(pictures)
     code = packed_code(stored_case(tmp_path, plain(dataset)))
     assert code is not None and "# in Named, where self.files[index] is opened" in code
@@ -285,9 +279,7 @@ class Chained(Plain):
 
 
 @pytest.mark.parametrize(("kind", "stored"), [(Plain, True), (Chained, False)])
-def test_samples_that_held_steps_make_are_not_stored(
-    tmp_path: Path, kind: type[Plain], stored: bool
-) -> None:
+def test_samples_that_held_steps_make_are_not_stored(tmp_path, kind, stored):
     assert (stored_form(stored_case(tmp_path, plain(kind(COUNT)))) is not None) is stored
 
 
@@ -394,9 +386,7 @@ def one_file(tmp_path: Path, kind: str) -> str:
         (InFile, "bin", "open"),
     ],
 )
-def test_a_container_is_opened_once_and_read_alike(
-    tmp_path: Path, cls: Any, kind: str, opener: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_container_is_opened_once_and_read_alike(tmp_path, cls, kind, opener, monkeypatch):
     dataset = cls(one_file(tmp_path, kind), COUNT)
     case = stored_case(tmp_path, plain(dataset))
     found = opener_of(case.dataset)
@@ -564,9 +554,7 @@ def test_axes_may_change_places(tmp_path: Path, pictures: list[str]) -> None:
 
 
 @pytest.mark.parametrize("free", [10**9, 10**3])
-def test_a_slow_decoder_is_run_once_where_memory_holds_what_it_makes(
-    tmp_path: Path, pictures: list[str], free: int
-) -> None:
+def test_a_slow_decoder_is_run_once_where_memory_holds_what_it_makes(tmp_path, pictures, free):
     whatif = FakeWhatIf()
     case = stored_case(tmp_path, plain(Pictures(pictures)), whatif=whatif)
     case = replace(case, system=replace(case.system, mem_available_min_bytes=free))

@@ -95,9 +95,7 @@ def test_padding(tmp_path: Path) -> None:
         (PLAIN, (), None),
     ],
 )
-def test_no_guess_without_a_cause(
-    tmp_path: Path, source: list[str], leaves: Any, samples: Any
-) -> None:
+def test_no_guess_without_a_cause(tmp_path, source, leaves, samples):
     case = slow_case(tmp_path, source, leaves)
     assert unmeasured(NAME, case if samples is None else described(case, samples))
 
@@ -244,9 +242,7 @@ def test_lists_of_numbers_that_a_function_of_ones_own_hands_on(tmp_path: Path, c
     ("nbytes", "bytes_hold_it", "advised"),
     [(40_000_000, None, True), (40_000_000, True, False), (400_000, None, False)],
 )
-def test_batches_that_take_long_to_copy(
-    tmp_path: Path, nbytes: int, bytes_hold_it: bool | None, advised: bool
-) -> None:
+def test_batches_that_take_long_to_copy(tmp_path, nbytes, bytes_hold_it, advised):
     """Of pictures that bytes would hold another rule says more."""
     large = {"path": "[0]", "kind": "tensor", "dtype": "float32", "shape": [4, 2500, 1000]}
     leaves = [{**large, "nbytes": nbytes, "whole_255ths": bytes_hold_it}]
@@ -271,9 +267,7 @@ def test_batches_that_take_long_to_copy(
         ("encoded = words.encode_all(samples)", False),
     ],
 )
-def test_what_is_done_for_each_sample_need_not_be_done_for_each_batch(
-    tmp_path: Path, line: str, once: bool
-) -> None:
+def test_what_is_done_for_each_sample_need_not_be_done_for_each_batch(tmp_path, line, once):
     source = join(line, "return pad(encoded)")
     stacks = ("join /home/u/train.py:8 > Words.encode /home/u/words.py:3", 60), ("join x.py:9", 40)
     found = outcomes(NAME, seen(slow_case(tmp_path, source), *stacks, stage="collate", text=line))
@@ -286,9 +280,7 @@ def test_what_is_done_for_each_sample_need_not_be_done_for_each_batch(
 @pytest.mark.parametrize(
     ("line", "loops"), [("x = torch.stack(xs, 0)", False), ("out.append(v + 1)", True)]
 )
-def test_a_loop_is_no_cause_where_stacking_takes_the_time(
-    tmp_path: Path, line: str, loops: bool
-) -> None:
+def test_a_loop_is_no_cause_where_stacking_takes_the_time(tmp_path, line, loops):
     looped = ("for v in samples:", "    out.append(v + 1)")
     source = join("xs = list(samples)", *looped, "x = torch.stack(xs, 0)", "return x")
     sampled = seen(slow_case(tmp_path, source), ("join x.py:4", 90), stage="collate", text=line)

@@ -119,9 +119,7 @@ lock | Semaphore.acquire std/threading.py:468 | lock | Thread.start std/threadin
 
 
 @pytest.mark.parametrize("key", SEEN)
-def test_a_known_function_is_named_with_its_share_and_one_like_it_only_named(
-    tmp_path: Path, key: str
-) -> None:
+def test_a_known_function_is_named_with_its_share_and_one_like_it_only_named(tmp_path, key):
     frames, word, other = SEEN[key]
     whatif = FakeWhatIf()
     made = case(tmp_path, whatif=whatif)
@@ -296,9 +294,7 @@ SMOOTHED, COPIED = f"{GETITEM} > smoothed {OWN}:13", f"{GETITEM} > deepcopy std/
         (Columned(), {LOADED: 95}, "targets = torch.tensor(self.labels)", "Do once"),
     ],
 )
-def test_what_explains_most_is_advised_on(
-    tmp_path: Path, dataset: Any, stacks: Any, text: str | None, said: str
-) -> None:
+def test_what_explains_most_is_advised_on(tmp_path, dataset, stacks, text, said):
     found = advice(NAME, seen(case(tmp_path, dataset), *stacks.items(), text=text))
     assert said in f"{found.title}\n{found.why}\n{found.code}"
 
@@ -314,9 +310,7 @@ def test_what_explains_most_is_advised_on(
         ({f"{GETITEM} > evil\x1b[2J {OWN}\r\n:13": 90}, None, "evil"),
     ],
 )
-def test_what_is_not_known_is_named(
-    tmp_path: Path, stacks: Any, text: str | None, said: str
-) -> None:
+def test_what_is_not_known_is_named(tmp_path, stacks, text, said):
     reason = named(seen(case(tmp_path), *stacks.items(), text=text))
     assert said in reason and reason.isprintable()
 
@@ -488,9 +482,7 @@ class Looped(Plain):
 
 
 @pytest.mark.parametrize(("inside", "loop"), [(90, False), (10, True)])
-def test_a_loop_over_what_takes_long_by_itself_is_not_one_by_one(
-    tmp_path: Path, inside: int, loop: bool
-) -> None:
+def test_a_loop_over_what_takes_long_by_itself_is_not_one_by_one(tmp_path, inside, loop):
     lines, first = inspect.getsourcelines(Looped)
     at, text = next((n, line.strip()) for n, line in enumerate(lines, first) if "found =" in line)
     outer = f"Looped.__getitem__ {__file__}:{at}"

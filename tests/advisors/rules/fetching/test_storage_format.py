@@ -141,9 +141,7 @@ OPENED = "opened for each sample: sqlite3.connect, seen in the source\n"
         (Store(), LMDB, 0.8, "", "readahead=False", "stored a sample: 4.00 kB\n"),
     ],
 )
-def test_containers_are_read_otherwise(
-    tmp_path: Path, dataset: Any, looks: Any, idle: float, title: str, code: str, said: str
-) -> None:
+def test_containers_are_read_otherwise(tmp_path, dataset, looks, idle, title, code, said):
     found = advice(NAME, case(tmp_path, dataset, looks, idle=idle))
     told = [found.why, *(f"{name}: {value}\n" for name, value in found.evidence.items())]
     assert title in found.title and code in found.code and any(said in each for each in told)

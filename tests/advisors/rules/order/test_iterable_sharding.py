@@ -96,9 +96,7 @@ def case(
         (Counting, "islice(self.source", 1.0),  # each worker still makes every sample
     ],
 )
-def test_workers_with_the_same_batches_are_told_and_helped(
-    tmp_path: Path, cls: Any, code: str, low: float
-) -> None:
+def test_workers_with_the_same_batches_are_told_and_helped(tmp_path, cls, code, low):
     def drawn(loader: Any) -> list[int]:
         return sorted(torch.cat(list(loader)).tolist())
 
@@ -121,9 +119,7 @@ def test_workers_with_the_same_batches_are_told_and_helped(
         (EveryNth(["a.txt", "b.txt"]), None),  # what is divided is not made yet
     ],
 )
-def test_a_stream_that_is_divided_after_its_samples_were_made(
-    tmp_path: Path, dataset: Any, late: str | None
-) -> None:
+def test_a_stream_that_is_divided_after_its_samples_were_made(tmp_path, dataset, late):
     found = outcomes(NAME, case(tmp_path, dataset, ((5, 6), (7, 8))))
     assert bool(found) is (late is not None)
     if late is not None:
