@@ -3,7 +3,6 @@ what is misread."""
 
 from __future__ import annotations
 
-import tarfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from rule_cases import FakeWhatIf, advice, outcomes, rejection, unmeasured
 from silence import silent
 from storage_cases import looks_of, memory, pasted, same_batches, stored_case
-from stored_sets import InDatabase, InZip, Listed, OneFile, Rows, Store, Table
+from stored_sets import InDatabase, InTar, InZip, Listed, Rows, Store, Table
 
 NAME = "storage-format"
 ROWS = torch.zeros(4, 64)
@@ -44,12 +43,6 @@ class Plain(Listed):
     def __getitem__(self, index: int) -> torch.Tensor:
         with open(self.files[index], "rb") as file:
             return torch.frombuffer(bytearray(file.read()), dtype=torch.uint8)
-
-
-class InTar(OneFile):
-    def __getitem__(self, index: int) -> Any:
-        with tarfile.open(self.path) as archive:
-            return archive.extractfile(str(index))
 
 
 def case(
