@@ -16,15 +16,14 @@ from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
-from loaderscope.advisors.code.hot.element_reads import element_reads
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
 from loaderscope.advisors.schema.report_model import Range, TransformTime
 from loaderscope.profiler.base.host import host_name
-from loaderscope.profiler.store.inspection import Attribute, Part
 from rule_cases import FakeWhatIf, advice, case_of, outcomes, unmeasured
 from rule_rows import fetched
 from stack_cases import OWN, seen
 from stored_sets import Sized
+from written_sets import with_getitem
 
 NAME = "hot-function"
 GETITEM = f"Pictures.__getitem__ {OWN}:41"
@@ -231,28 +230,12 @@ class Chained(Tensors):
         return sum(float(self.values[index][j]) for j in range(5))
 
 
-@pytest.mark.parametrize(
-    ("calls", "low", "high"), [("V", 0.04, 0.12), ("min(max(V, 1.0), 2.0)", 0.14, 0.42)]
-)
-def test_the_loop_over_a_list_is_left(calls: str, low: float, high: float) -> None:
-    values = Attribute("values", "tensor", "torch.Tensor", shape=(600, 100), dtype="torch.float32")
-    head = ("def __getitem__(self, index):", "    row = self.values[index]")
-    made = f"    return [{calls.replace('V', 'float(x)')} for x in row]"
-    part = Part("Data", "Data", getitem=(*head, made), attributes=(values,))
-    found = element_reads(part)
-    assert found is not None and found.left_us == pytest.approx((100 * low, 100 * high))
-
-
-class Gelu(Tensors):
-    def __getitem__(self, index: int) -> Any:
-        x = self.values[index]
-        return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))
+FUSED = "return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))"
 
 
 def test_a_chain_of_operations_is_advised_on_where_it_takes_the_time(tmp_path: Path) -> None:
-    made = case(tmp_path, Gelu())
-    text = "return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))"
-    found = advice(NAME, seen(made, (GETITEM, 100), text=text))
+    made = case(tmp_path, with_getitem(Tensors, f"x = self.values[i]\n{FUSED}", torch=torch)())
+    found = advice(NAME, seen(made, (GETITEM, 100), text=FUSED))
     assert "Fuse" in found.title and "gelu(x, approximate" in found.code
     assert found.code.startswith("# By hand")
     named(seen(made, (GETITEM, 100), text="other(x)"))

@@ -93,7 +93,6 @@ class Files(Listed):
 def first_epoch(
     tmp_path: Path, total: float, disk: int = 1_000_000, limit: float | None = None
 ) -> Case:
-    """In its first epoch, on a machine with so much memory."""
     system = memory(total, **({} if limit is None else {"cgroup_mem_limit_bytes": int(limit)}))
     looks = looks_of(mean_bytes=1_000_000, disk=disk)
     return stored_case(tmp_path, DataLoader(Files(), batch_size=4), looks, system=system)

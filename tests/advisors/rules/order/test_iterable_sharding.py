@@ -23,8 +23,6 @@ NAME = "iterable-sharding"
 
 
 class Numbers(IterableDataset[int]):
-    """Goes through the one list it holds."""
-
     def __init__(self) -> None:
         self.items = list(range(120))
 
@@ -34,8 +32,6 @@ class Numbers(IterableDataset[int]):
 
 
 class Counting(IterableDataset[int]):
-    """Holds nothing to share out."""
-
     def __iter__(self) -> Iterator[int]:
         yield from range(120)
 
