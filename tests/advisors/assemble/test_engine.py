@@ -120,7 +120,6 @@ def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_
 
 
 def test_what_is_wrong_in_another_rank_comes_first(found_case: Case) -> None:
-    """Once, and no advice about speed: that is for the rank of this section."""
     wrong = recommended("Divide the data", rule="distributed-sampler", kind="correctness")
     both = (wrong, recommended("Use 8 workers"))
     other = replace(found_case.report, rank=0, recommendations=both)
@@ -228,18 +227,10 @@ def test_what_was_not_faster_is_not_advised(waiting_case: Case, trial: Tried, wh
 def test_what_was_tried_is_advised_with_what_it_came_to(
     waiting_case: Case, trial: Tried, measured: float | None, tried_: str, effect: str
 ) -> None:
-    """A trial that was too short says so, and proves nothing."""
     (advised,), rejected = with_trial(waiting_case, tuned_by(trial), num_workers=0)
     assert rejected == [] and advised.measured == measured
     assert advised.tried == tried_ or measured
     assert effect_text(advised).startswith(effect)
-
-
-def test_a_trial_that_was_too_short_and_slower_is_told(waiting_case: Case) -> None:
-    slower = tried(NONE, "undecided", (0.02, 0.47, 14.0), 1.2)
-    _, (told,) = with_trial(waiting_case, tuned_by(slower), num_workers=0)
-    assert told.measured is None
-    assert effect_text(told).startswith("too short to tell: ×0.47 (0.02–14) in 1 s")
 
 
 @pytest.mark.parametrize(

@@ -91,10 +91,6 @@ def test_without_stacks_transforms_and_stages_are_what_is_known(tmp_path: Path) 
     assert [each.text for each in findings_of(timed)] == [None, "dataset.transform: Resize"]
 
 
-def test_nothing_costs_a_loop_that_computes(tmp_path: Path) -> None:
-    assert findings_of(case(tmp_path, fetch_us=50, compute_ms=20.0)) == ()
-
-
 @pytest.mark.parametrize(
     ("method", "found"),
     [
@@ -115,16 +111,6 @@ def test_what_the_loop_runs_of_the_data_set_costs_though_it_does_not_wait(tmp_pa
     assert [each.beside_loading for each in advised] == [0.6] * found
     if found:
         assert "60 % of all time" in advised[0].why and "called from patches.py:9" in advised[0].why
-
-
-def test_a_stage_leads_that_the_loop_would_gain_most_without(tmp_path: Path) -> None:
-    found = case(tmp_path, fetch_us=4_000, collate_us=4_200)
-    lines = [(f"Rows.__getitem__ {OWN}:{line}", 20) for line in range(41, 45)]
-    sampled = seen(found, *lines)
-    free = FakeWhatIf(lambda **left: 3.0 if "fetch" in left else 1.1)
-    findings = findings_of(replace(sampled, whatif=free))
-    assert [each.stage for each in findings] == ["fetch"] * 4 + ["collate"]
-    assert findings[0].waiting_share < findings[-1].waiting_share
 
 
 def unpacking(tmp_path: Path, fetch_ms: float, free: FakeWhatIf) -> Case:
