@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import tarfile
 import zipfile
 from typing import Any
 
@@ -47,6 +48,14 @@ class InZip(OneFile):
     def __getitem__(self, index: int) -> torch.Tensor:
         with zipfile.ZipFile(self.path) as archive:
             return torch.tensor(list(archive.read(f"{index}.bin")))
+
+
+class InTar(OneFile):
+    def __getitem__(self, index: int) -> torch.Tensor:
+        with tarfile.open(self.path) as archive:
+            file = archive.extractfile(f"{index}.bin")
+            assert file is not None
+            return torch.tensor(list(file.read()))
 
 
 class InDatabase(OneFile):

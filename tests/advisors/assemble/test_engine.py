@@ -66,9 +66,7 @@ def test_no_more_is_promised_than_free_loading_and_free_copies(
     ("low", "mid", "said"), [(1.02, 1.3, True), (1.02, 1.1, False), (1.0, 1.3, False)]
 )
 @pytest.mark.parametrize("code", ["def read(path):\n    return path\n", "x = 1\n"])
-def test_a_likely_gain_that_is_surely_one_is_recommended(
-    found_case: Case, low: float, mid: float, said: bool, code: str
-) -> None:
+def test_a_likely_gain_that_is_surely_one_is_recommended(found_case, low, mid, said, code):
     made = judge(found_case, Range(low, mid, 2.0), code=code)
     assert made is not None and made[1] is said and made[0].change.code.endswith(code)
     # What only defines says that it is for the hand.
@@ -122,7 +120,6 @@ def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_
 
 
 def test_what_is_wrong_in_another_rank_comes_first(found_case: Case) -> None:
-    """Once, and no advice about speed: that is for the rank of this section."""
     wrong = recommended("Divide the data", rule="distributed-sampler", kind="correctness")
     both = (wrong, recommended("Use 8 workers"))
     other = replace(found_case.report, rank=0, recommendations=both)
@@ -153,9 +150,7 @@ def test_a_loop_of_which_nothing_can_be_predicted_says_why(found_case: Case) -> 
         ("fetch", 1.5, 1.4, 1.4),
     ],
 )
-def test_a_hand_over_on_busy_cores_may_take_less_on_free_ones(
-    found_case: Case, cause: str, busy: float, gain: float, low: float
-) -> None:
+def test_a_hand_over_on_busy_cores_may_take_less_on_free_ones(found_case, cause, busy, gain, low):
     waiting = Waiting(100, 1.0, {cause: Cause(1.0, 1.0)}, {}, None, None)
     system = replace(found_case.system, effective_cpus=2.0, others_cores=busy)
     report = replace(found_case.report, waiting=waiting)
@@ -232,18 +227,10 @@ def test_what_was_not_faster_is_not_advised(waiting_case: Case, trial: Tried, wh
 def test_what_was_tried_is_advised_with_what_it_came_to(
     waiting_case: Case, trial: Tried, measured: float | None, tried_: str, effect: str
 ) -> None:
-    """A trial that was too short says so, and proves nothing."""
     (advised,), rejected = with_trial(waiting_case, tuned_by(trial), num_workers=0)
     assert rejected == [] and advised.measured == measured
     assert advised.tried == tried_ or measured
     assert effect_text(advised).startswith(effect)
-
-
-def test_a_trial_that_was_too_short_and_slower_is_told(waiting_case: Case) -> None:
-    slower = tried(NONE, "undecided", (0.02, 0.47, 14.0), 1.2)
-    _, (told,) = with_trial(waiting_case, tuned_by(slower), num_workers=0)
-    assert told.measured is None
-    assert effect_text(told).startswith("too short to tell: ×0.47 (0.02–14) in 1 s")
 
 
 @pytest.mark.parametrize(

@@ -91,10 +91,6 @@ def test_without_stacks_transforms_and_stages_are_what_is_known(tmp_path: Path) 
     assert [each.text for each in findings_of(timed)] == [None, "dataset.transform: Resize"]
 
 
-def test_nothing_costs_a_loop_that_computes(tmp_path: Path) -> None:
-    assert findings_of(case(tmp_path, fetch_us=50, compute_ms=20.0)) == ()
-
-
 @pytest.mark.parametrize(
     ("method", "found"),
     [
@@ -105,9 +101,7 @@ def test_nothing_costs_a_loop_that_computes(tmp_path: Path) -> None:
         ("BatchSampler.__len__ site/torch/utils/data/sampler.py:3", False),
     ],
 )
-def test_what_the_loop_runs_of_the_data_set_costs_though_it_does_not_wait(
-    tmp_path: Path, method: str, found: bool
-) -> None:
+def test_what_the_loop_runs_of_the_data_set_costs_though_it_does_not_wait(tmp_path, method, found):
     computes = case(tmp_path, fetch_us=50, compute_ms=20.0)
     stacks = (f"main {OWN}:9 > {method}", 60), (f"main {OWN}:10 > step {SETS}:90", 40)
     sampled = seen(computes, *stacks, stage="compute")
@@ -119,16 +113,6 @@ def test_what_the_loop_runs_of_the_data_set_costs_though_it_does_not_wait(
         assert "60 % of all time" in advised[0].why and "called from patches.py:9" in advised[0].why
 
 
-def test_a_stage_leads_that_the_loop_would_gain_most_without(tmp_path: Path) -> None:
-    found = case(tmp_path, fetch_us=4_000, collate_us=4_200)
-    lines = [(f"Rows.__getitem__ {OWN}:{line}", 20) for line in range(41, 45)]
-    sampled = seen(found, *lines)
-    free = FakeWhatIf(lambda **left: 3.0 if "fetch" in left else 1.1)
-    findings = findings_of(replace(sampled, whatif=free))
-    assert [each.stage for each in findings] == ["fetch"] * 4 + ["collate"]
-    assert findings[0].waiting_share < findings[-1].waiting_share
-
-
 def unpacking(tmp_path: Path, fetch_ms: float, free: FakeWhatIf) -> Case:
     """A loop that waits for unpacking, beside workers whose line is known."""
     rows = worker_loop(200, fetch_ms=fetch_ms, unpack_ms=4.9)
@@ -138,9 +122,7 @@ def unpacking(tmp_path: Path, fetch_ms: float, free: FakeWhatIf) -> Case:
 
 
 @pytest.mark.parametrize(("gain", "leads"), [(2.0, "fetch"), (1.1, "transfer")])
-def test_a_line_of_workers_leads_where_the_loop_would_gain_most_without(
-    tmp_path: Path, gain: float, leads: str
-) -> None:
+def test_a_line_of_workers_leads_where_the_loop_would_gain_most_without(tmp_path, gain, leads):
     """Workers that keep the loop's cores busy slow down its unpacking, for which it waits."""
     free = FakeWhatIf(lambda **left: gain if "fetch" in left else 1.05)
     findings = findings_of(unpacking(tmp_path, 2.0, free))
@@ -149,9 +131,7 @@ def test_a_line_of_workers_leads_where_the_loop_would_gain_most_without(
 
 
 @pytest.mark.parametrize(("share", "leads"), [(1.0, "transfer"), (0.3, "fetch")])
-def test_hand_over_that_waits_for_what_the_workers_compute_is_not_the_cause(
-    tmp_path: Path, share: float, leads: str
-) -> None:
+def test_hand_over_that_waits_for_what_the_workers_compute_is_not_the_cause(tmp_path, share, leads):
     free = FakeWhatIf(lambda **left: 1.9 if "transfer" in left else 1.5 if "fetch" in left else 1.0)
     free.handover_share = share
     found = unpacking(tmp_path, 4.0, free)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -96,9 +95,7 @@ def test_a_loader_that_looks_ahead_holds_the_others_up_all_the_same(run: RunBuil
         ((0, 1, 2), (5, 5, 5), {"step_ms": 50, "fetch_ms": 5, "hiccup_ms": 2000}, 1),
     ],
 )
-def test_where_no_rank_is_slow(
-    run: RunBuilder, numbers: Any, waits: Any, how: dict[str, Any], high: int
-) -> None:
+def test_where_no_rank_is_slow(run, numbers, waits, how, high):
     hiccup_ms = how.get("hiccup_ms", 0)
     for number, wait_ms in zip(numbers, waits, strict=True):
         more = {"hiccup_ms": hiccup_ms if number == 1 else 0}

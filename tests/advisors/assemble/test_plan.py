@@ -43,7 +43,6 @@ def made(
 
 
 def titles(case: Case, *options: Option) -> tuple[list[str], Plan]:
-    """What is done, in its order."""
     ordered, plan = plan_of(case, options)
     assert plan is not None and [each.advice for each in plan.steps] == list(range(len(plan.steps)))
     assert sorted(each.title for each in ordered) == sorted(each.advice.title for each in options)
@@ -81,7 +80,6 @@ def test_steps_are_predicted_together(case: Case) -> None:
 
 
 def test_work_is_removed_before_the_rest_is_spread_over_workers(case: Case) -> None:
-    """Unless that gains little of what workers do."""
     workers = made(case, "workers", "one argument", num_workers=3)  # 3.75
     removed = made(case, "removed", "a few lines", fetch=0.5)  # 1.67
     little = made(case, "little", "a few lines", fetch=0.8)  # 1.19

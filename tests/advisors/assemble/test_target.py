@@ -52,9 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("name", "length"), [("make_loader", 2), ("ready", 3), ("Factory.make", 4)]
 )
-def test_a_function_or_an_object_in_the_current_folder_gives_the_loader(
-    name: str, length: int
-) -> None:
+def test_a_function_or_an_object_in_the_current_folder_gives_the_loader(name, length):
     loader = load_target(f"my_training:{name}")
     assert isinstance(loader, DataLoader)
     assert len(loader) == length
@@ -110,9 +108,7 @@ def recorded(runs: Path, *loaders: Any) -> Run:
     return open_run(run.path)
 
 
-def test_a_class_of_the_script_is_the_one_that_is_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_class_of_the_script_is_the_one_that_is_imported(tmp_path, monkeypatch):
     script = tmp_path / "train.py"
     with monkeypatch.context() as running:
         main = imported(script, "__main__", running)

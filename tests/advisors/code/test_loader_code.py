@@ -1,4 +1,4 @@
-"""DataLoader calls as code."""
+"""DataLoader calls as code, also in the words of the framework that a loader comes from."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.case.code_text import Source, identifier, with_imports
+from loaderscope.advisors.code.dialects import NAMES
 from loaderscope.advisors.code.loader_code import DROP, LINE, loader_code
+from loaderscope.advisors.code.loader_form import form_of
 from rule_cases import case_of, workers_config
 from rule_rows import main_loop
 
@@ -17,15 +20,18 @@ from rule_rows import main_loop
 @pytest.mark.parametrize(
     ("told", "name"),
     [("train.Rows", "Rows"), ("Rows", "Rows"), ("main.<locals>.join", "join")]
-    + [(told, "x") for told in (None, "a.<lambda>", "class", "a b", "ﬁle", "a;b")],
+    + [(told, "x") for told in (None, "a.<lambda>", "class", "ﬁle", "a;b")],
 )
 def test_identifier(told: str | None, name: str) -> None:
     assert identifier(told, "x") == name
 
 
+def configured(path: Path, config: dict[str, Any]) -> Case:
+    return case_of(path, main_loop(30, fetch=1.0), config=config)
+
+
 def call(path: Path, config: dict[str, Any], **changes: Any) -> str:
-    code = loader_code(case_of(path, main_loop(30, fetch=1.0), config=config), **changes)
-    return code.rpartition("loader = ")[2]
+    return loader_code(configured(path, config), **changes).rpartition("loader = ")[2]
 
 
 GIVEN = {
@@ -38,7 +44,6 @@ GIVEN = {
 }
 STATEFUL = "torchdata.stateful_dataloader.stateful_dataloader.StatefulDataLoader"
 SEED = "partial(lightning.fabric.utilities.seed.pl_worker_init_function)"
-IN_ORDER = {"sampler": "torch.utils.data.sampler.SequentialSampler"}
 FOUR = "batch_size=4, shuffle=True"
 INNER = "BatchSampler(batch_sampler.sampler, batch_size=32, drop_last=False)"
 
@@ -46,21 +51,12 @@ INNER = "BatchSampler(batch_sampler.sampler, batch_size=32, drop_last=False)"
 @pytest.mark.parametrize(
     ("config", "changes", "code"),
     [
-        ({}, {}, FOUR),
-        (IN_ORDER, {}, "batch_size=4"),
-        ({"sampler": "train.Own"}, {}, "batch_size=4, sampler=sampler"),
-        ({"batch_sampler": "t.Own", "batch_size": None}, {}, "batch_sampler=batch_sampler"),
-        ({}, {"num_workers": 2}, f"{FOUR}, num_workers=2"),
         (workers_config(2, prefetch_factor=8), {"num_workers": 0}, f"{FOUR}, num_workers=0"),
         ({"collate_fn": "train.join"}, {}, f"{FOUR}, collate_fn=join"),
-        ({"collate_fn": "train.Joiner"}, {}, f"{FOUR}, collate_fn=collate_fn"),
-        ({"collate_fn": "f.<lambda>"}, {}, f"{FOUR}, collate_fn=collate_fn"),
-        ({"collate_fn": "train.Joiner.join"}, {}, f"{FOUR}, collate_fn=collate_fn"),
         ({"collate_fn": "train.default_collate"}, {}, f"{FOUR}, collate_fn=collate_fn"),
         ({}, {"batch_sampler": Source("mine(3)")}, "batch_sampler=mine(3)"),
         # A loader that was given batches keeps them; their size changes in a batch sampler of
         # torch's own.
-        (GIVEN, {"num_workers": 2}, "batch_sampler=batch_sampler, num_workers=2"),
         (GIVEN, {"batch_size": 32}, f"batch_sampler={INNER}"),
         (
             GIVEN,
@@ -73,8 +69,6 @@ INNER = "BatchSampler(batch_sampler.sampler, batch_size=32, drop_last=False)"
             {},
             "batch_size=None, sampler=sampler",
         ),
-        ({"sampler_plain": False}, {}, "batch_size=4, sampler=sampler"),
-        ({"generator": True}, {}, f"{FOUR}, generator=generator"),
         (
             {"multiprocessing_context": "spawn", "num_workers": 2},
             {},
@@ -85,9 +79,7 @@ INNER = "BatchSampler(batch_sampler.sampler, batch_size=32, drop_last=False)"
         ({"batch_size": None}, {"shuffle": DROP}, "batch_size=None"),
     ],
 )
-def test_loader_call(
-    tmp_path: Path, config: dict[str, Any], changes: dict[str, Any], code: str
-) -> None:
+def test_loader_call(tmp_path, config, changes, code):
     line = f"DataLoader(dataset, {code})"
     if len(line) > LINE:
         line = f"DataLoader(\n    dataset,\n    {code},\n)"
@@ -111,11 +103,9 @@ def test_a_class_of_ones_own_is_called_by_its_name(tmp_path: Path, loader: str, 
         ({"loader": "other.DataLoader"}, "DataLoader has a constructor of its own"),
     ],
 )
-def test_a_call_that_is_not_known_is_changed_by_hand(
-    tmp_path: Path, config: dict[str, Any], said: str
-) -> None:
+def test_a_call_that_is_not_known_is_changed_by_hand(tmp_path, config, said):
     config = {"own_constructor": "loader" in config, **config}
-    case = case_of(tmp_path, main_loop(30, fetch=1.0), config=config)
+    case = configured(tmp_path, config)
     code = loader_code(case, num_workers=2, worker_init_fn=DROP)
     first, *changes = code.splitlines()
     assert said in first
@@ -126,7 +116,7 @@ def test_a_call_that_is_not_known_is_changed_by_hand(
 
 def test_batches_of_the_users_own_change_by_hand(tmp_path: Path) -> None:
     config = {**GIVEN, "batch_sampler": "train.Buckets"}
-    case = case_of(tmp_path, main_loop(30, fetch=1.0), config=config)
+    case = configured(tmp_path, config)
     assert "your batch sampler" in loader_code(case, batch_size=32)
     assert loader_code(case, num_workers=1) == (
         "# yours, as in your own call: batch_sampler\n"
@@ -170,7 +160,7 @@ def test_a_call_is_laid_out_and_names_what_must_be_at_hand(tmp_path: Path) -> No
         "collate_fn": "t.Joiner",
         "loader": "t.Loader",
     }
-    case = case_of(tmp_path / "own", main_loop(30, fetch=1.0), config=own)
+    case = configured(tmp_path / "own", own)
     note = "# yours, as in your own call: Loader, sampler, collate_fn, generator\n"
     assert loader_code(case).startswith(f"{note}loader = Loader(") and ast.parse(loader_code(case))
 
@@ -181,6 +171,124 @@ def test_hostile_values_are_literals(tmp_path: Path) -> None:
     assert ast.parse(code).body[0].value.keywords[0].value.value == evil  # type: ignore[attr-defined]
 
 
-def test_other_objects_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="use Source"):
-        call(tmp_path, {}, generator=object())
+SHARED_OUT = {
+    "sampler": "torch.utils.data.distributed.DistributedSampler",
+    "sampler_plain": False,
+    "shuffle": True,
+    "replicas": 2,
+}
+SHARD = {
+    "batching": "batch_sampler",
+    "batch_sampler": "accelerate.data_loader.BatchSamplerShard",
+    "replicas": 2,
+    "sampler_wrappers": "BatchSamplerShard, BatchSampler",
+    "sampler_plain": True,
+    "shuffle": True,
+    "sampler": "torch.utils.data.sampler.RandomSampler",
+}
+GEOMETRIC = {"loader": "torch_geometric.loader.dataloader.DataLoader"}
+MONAI = {"loader": "monai.data.dataloader.DataLoader"}
+CALL = "DataLoader(dataset, batch_size=4, shuffle=True, num_workers=2)"
+
+
+HF, TIMM = {"framework": "transformers"}, {"made_by": "timm", "framework": "timm"}
+HF_TRAINS, HF_TESTS = {**HF, "phase": "training"}, {**HF, "phase": "validation"}
+OWN_MONAI = {
+    **MONAI,
+    "own_constructor": True,
+    "collate_fn": "monai.data.utils.list_data_collate",
+    "worker_init_fn": "monai.data.utils.worker_init_fn",
+}
+STREAM = {"batching": "none", "batch_size": None, "sampler_plain": True, "shuffle": False}
+TWO, EIGHT = {"num_workers": 2}, {"num_workers": 8}
+
+
+@pytest.mark.parametrize(
+    ("config", "changes", "line"),
+    [
+        (
+            {"made_by": "transformers"},
+            {**TWO, "pin_memory": True},
+            "args = TrainingArguments(dataloader_num_workers=2, dataloader_pin_memory=True)",
+        ),
+        (
+            {**HF, "made_by": "accelerate"},
+            {**TWO, "persistent_workers": True},
+            "args = TrainingArguments(dataloader_num_workers=2, dataloader_persistent_workers=True)",
+        ),
+        # Options of workers without workers are refused by TrainingArguments, too.
+        (
+            HF,
+            {"prefetch_factor": 4, "drop_last": True},
+            "args = TrainingArguments(dataloader_drop_last=True)",
+        ),
+        (HF_TRAINS, {"batch_size": 8}, "args = TrainingArguments(per_device_train_batch_size=8)"),
+        (HF_TESTS, {"batch_size": 8}, "args = TrainingArguments(per_device_eval_batch_size=8)"),
+        (HF_TESTS, {"dataset": Source("packed")}, "# By hand: Trainer(eval_dataset=packed)"),
+        (HF, {"collate_fn": Source("stack")}, "# By hand: Trainer(data_collator=stack)"),
+        (HF, {"worker_init_fn": DROP}, "# By hand: leave out worker_init_fn"),
+        (
+            HF,
+            {"timeout": 3, **TWO},
+            "# By hand: override Trainer.get_train_dataloader() for timeout=3",
+        ),
+        (HF, {}, "# The loader stays as it is."),
+        (TIMM, EIGHT, "loader = create_loader(dataset, input_size, num_workers=8)"),
+        (
+            {"made_by": "ultralytics"},
+            {**EIGHT, "batch_size": 32},
+            "model.train(workers=8, batch=32)",
+        ),
+        ({"framework": "fastai"}, EIGHT, "dls = data_block.dataloaders(source, num_workers=8)"),
+        ({"framework": "accelerate"}, TWO, f"loader = accelerator.prepare({CALL})"),
+        (
+            {"made_by": "accelerate", **SHARD},
+            TWO,
+            f"loader = accelerator.prepare({CALL.replace('=4', '=batch_size')})",
+        ),
+        ({"made_by": "lightning", **SHARED_OUT}, TWO, f"loader = {CALL}"),
+        (
+            {"framework": "ray", **SHARED_OUT},
+            TWO,
+            f"loader = ray.train.torch.prepare_data_loader({CALL})",
+        ),
+        (OWN_MONAI, TWO, f"loader = {CALL}"),
+        (
+            {"framework": "webdataset", **STREAM},
+            TWO,
+            "loader = wds.WebLoader(dataset, batch_size=None, num_workers=2)",
+        ),
+        # Of timm, a loader that is the user's own.
+        ({"framework": "timm"}, TWO, f"loader = {CALL}"),
+    ],
+)
+def test_in_its_words(tmp_path, config, changes, line):
+    assert loader_code(configured(tmp_path, config), **changes).splitlines()[-1] == line
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (HF, "from transformers import TrainingArguments"),
+        ({"framework": "lightning", "phase": "validation"}, "val_dataloader() returns it"),
+        ({"framework": "ray", **SHARED_OUT}, "import ray.train.torch"),
+        (GEOMETRIC, "from torch_geometric.loader import DataLoader"),
+        (MONAI, "from monai.data import DataLoader"),
+    ],
+)
+def test_with_the_place_it_stands_at(tmp_path: Path, config: dict[str, Any], words: str) -> None:
+    made = loader_code(configured(tmp_path, config), num_workers=2)
+    assert words in made
+    # A library whose loader is its own is not imported from torch.
+    assert config not in (GEOMETRIC, MONAI) or "torch.utils.data" not in with_imports(made)
+
+
+@pytest.mark.parametrize("framework", [*NAMES, "unheard-of"])
+def test_all_of_it_is_code(tmp_path: Path, framework: str) -> None:
+    for name in ("made_by", "framework"):
+        case = configured(tmp_path / name, {name: framework})
+        ast.parse(loader_code(case, num_workers=2, in_order=False))
+        ast.parse(loader_code(case, batch_sampler=Source("x"), prefetch_factor=DROP))
+        ast.parse(loader_code(case, dataset=Source("x")))
+    # A loader made of options has no call to write out.
+    assert framework != "transformers" or form_of(case).by_hand is not None

@@ -14,6 +14,7 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Code, CodeStage
 from loaderscope.advisors.stacks.code_summary import code_of, transforms_of, wilson
 from loaderscope.advisors.stacks.flame import MAX_NODES
+from loaderscope.advisors.stacks.libraries import owner_of
 from loaderscope.advisors.stacks.stage_parts import parts_of
 from loaderscope.profiler.base.host import host_name
 from loaderscope.profiler.store.run.run import Run
@@ -53,12 +54,10 @@ def code(run: Run, number: int = 0) -> Code:
 
 
 def shown(recorded: Recorded, *bursts: StackCapture, number: int = 0) -> Code:
-    """What these bursts show of a loader."""
     return code(with_bursts(recorded[0].path, *bursts), number)
 
 
 def fetch_of(recorded: Recorded, *samples: tuple[int, str, str, int], **facts: Any) -> CodeStage:
-    """The fetch stage of one loader with these samples."""
     loader_in(recorded[1], **facts)
     return shown(recorded, burst(*samples)).stages["fetch"]
 
@@ -153,9 +152,7 @@ def test_main_belongs_to_the_loader_that_was_iterated(recorded: Recorded) -> Non
 
 
 @pytest.mark.parametrize("told_apart", [True, False])
-def test_two_loaders_in_main_are_told_apart_by_their_data_sets(
-    recorded: Recorded, told_apart: bool
-) -> None:
+def test_two_loaders_in_main_are_told_apart_by_their_data_sets(recorded, told_apart):
     run, process = recorded
     for name in ("Pictures", "Labels"):
         part = {"type": f"train.{name}", "name": name, "file": OWN, "line": 40}
@@ -188,6 +185,7 @@ def test_another_hosts_bursts_are_not_mine(recorded: Recorded) -> None:
     loader_in(recorded[1])
     run = with_bursts(recorded[0].path, burst((4000, "fetch", GETITEM, 3)), host="another")
     assert code_of(run, run.processes[0], run.loaders[0]) is None
+    assert build_report(open_run(recorded[0].path)).loaders[0].code is None
 
 
 @pytest.mark.parametrize("where", ["system", "process", "burst"])
@@ -198,13 +196,6 @@ def test_why_there_are_none(tmp_path: Path, where: str) -> None:
     bursts = [burst(reason="py-spy is missing")] if where == "burst" else []
     found = code(with_bursts(run.path, *bursts))
     assert (found.reason, found.samples, found.stages) == ("py-spy is missing", 0, {})
-
-
-def test_a_run_without_any_says_nothing(recorded: Recorded) -> None:
-    loader_in(recorded[1])
-    run = open_run(recorded[0].path)
-    assert code_of(run, run.processes[0], run.loaders[0]) is None
-    assert build_report(run).loaders[0].code is None
 
 
 def test_frames_that_are_not_there_are_left_out(recorded: Recorded) -> None:
@@ -246,9 +237,7 @@ TORN = ["def __getitem__(self, index):", "    tree = self.parse(index)", "{}", "
         ("    tree = [self.parse(each) for each in tree]", 42),
     ],
 )
-def test_a_line_that_does_not_call_what_is_below_it_is_not_charged(
-    recorded: Recorded, third: str, charged: int
-) -> None:
+def test_a_line_that_does_not_call_what_is_below_it_is_not_charged(recorded, third, charged):
     source = [line.format(third) for line in TORN]
     seen = {"dataset": {"type": "t.P", "name": "P", "file": OWN, "line": 40, "getitem": source}}
     below = f"P.__getitem__ {OWN}:42 > P.parse {OWN}:50"
@@ -264,9 +253,7 @@ def test_a_line_that_does_not_call_what_is_below_it_is_not_charged(
         (HERE, True, None),
     ],
 )
-def test_a_file_is_read_only_where_it_is_the_one_that_ran(
-    tmp_path: Path, host: str, changed: bool, text: str | None
-) -> None:
+def test_a_file_is_read_only_where_it_is_the_one_that_ran(tmp_path, host, changed, text):
     file = tmp_path / "helpers.py"
     file.write_text("def unpack(blob):\n    return \x1bzlib.decompress(blob)\n")
     began_ns = 1_738_311_300_000_000_000
@@ -291,10 +278,7 @@ def text_of(runs: Path, frame: str, host: str, began_ns: int) -> str | None:
 
 @pytest.mark.parametrize(
     ("count", "samples", "low", "high"),
-    [
-        *((0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0)),
-        *((81, 263, 0.2553, 0.3662), (0, 0, 0.0, 1.0)),
-    ],
+    [(0, 10, 0.0, 0.2775), (81, 263, 0.2553, 0.3662), (0, 0, 0.0, 1.0)],
 )
 def test_wilsons_interval(count: int, samples: int, low: float, high: float) -> None:
     # 81 of 263: Newcombe 1998, Statistics in Medicine 17, table I.
@@ -346,10 +330,66 @@ LOAD, ENCODE = f"{GET} > Rows.load rows.py", f"{GET} > Words.encode words.py"
         ),
     ],
 )
-def test_a_line_is_divided_where_a_piece_of_it_takes_most(
-    tmp_path: Path, stacks: list[tuple[str, int]], expected: list[tuple[str, str | None, float]]
-) -> None:
+def test_a_line_is_divided_where_a_piece_of_it_takes_most(tmp_path, stacks, expected):
     stage = seen(case_of(tmp_path, main_loop(40, fetch=4.0)), *stacks).code_stage("fetch")
     assert stage is not None
     found = [(each.place, each.call, each.share.mid) for each in parts_of(stage)]
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("file", "library", "place"),
+    [
+        ("/v/lib/python3.11/site-packages/PIL/ImageFile.py", "PIL", "PIL/ImageFile.py"),
+        ("/usr/lib/python3/dist-packages/yaml/loader.py", "yaml", "yaml/loader.py"),
+        (r"C:\v\Lib\site-packages\numpy\lib\x.py", "numpy", "numpy/lib/x.py"),
+        ("/v/lib/python3.11/site-packages/six.py", "six", "six.py"),
+        ("/v/site-packages/google/cloud/blob.py", "google.cloud", "google/cloud/blob.py"),
+        ("/usr/lib/python3.11/json/decoder.py", "json", "python/json/decoder.py"),
+        ("/v/3.13.0/lib/python3.13t/zipfile/__init__.py", "zipfile", "python/zipfile/__init__.py"),
+        ("/usr/lib/python3.11/lib-dynload/_json.so", "json", "python/lib-dynload/_json.so"),
+        ("<frozen importlib._bootstrap>", "python", "<frozen importlib._bootstrap>"),
+        ("<__array_function__ internals>", "numpy", "<__array_function__ internals>"),
+        ("<class 'x.argmap'> compilation 3", "python", "<class 'x.argmap'> compilation 3"),
+    ],
+)
+def test_libraries_are_known_by_their_place(file: str, library: str, place: str) -> None:
+    found = owner_of(file)
+    assert (found.library, found.place, found.own) == (library, place, False)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "/home/u/train.py",
+        "/home/u/lib/python3-project/data.py",
+        "/home/u/lib/python3.11/mine/data.py",  # no module of Python is called that
+        "/tmp/ipykernel_31/1234.py",
+        "<stdin>",
+        "patches.py",
+        "",
+    ],
+)
+def test_everything_else_is_the_users_own(file: str) -> None:
+    assert owner_of(file).own
+
+
+@pytest.mark.parametrize(
+    ("file", "library"),
+    [
+        ("/v/site-packages/pillow.libs/libjpeg-0a1b2c3d.so.62.4.0", "libjpeg"),
+        ("/lib/x86_64-linux-gnu/libz.so.1", "libz"),
+        ("/v/lib/python3.11/site-packages/PIL/_imaging.cpython-311-x86_64-linux-gnu.so", "PIL"),
+        ("/usr/bin/python3.11", "python"),
+        ("pandas/_libs/index.pyx", "pandas"),
+        ("inflate.c", "compiled code"),
+        ("", "compiled code"),
+    ],
+)
+def test_compiled_code_is_never_the_users_own(file: str, library: str) -> None:
+    assert owner_of(file, "f", native=True).library == library
+
+
+def test_a_script_given_as_text_is_own_but_not_what_python_writes_there() -> None:
+    assert owner_of("<string>", "Pictures.__getitem__").own and owner_of("<string>", "crop").own
+    assert owner_of("<string>", "Point.__new__").library == "python"

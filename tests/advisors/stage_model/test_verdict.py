@@ -12,9 +12,8 @@ import pytest
 
 from builders import MS, T0, epoch_row, loader_of, loop
 from loaderscope.advisors.schema.report_model import Basis, Verdict
-from loaderscope.advisors.stage_model.block_error import BLOCKS, block_sums
 from loaderscope.advisors.stage_model.measured import low, mean, measured, peak
-from loaderscope.advisors.stage_model.shares import blocked_share, waiting_share
+from loaderscope.advisors.stage_model.shares import blocked_share
 from loaderscope.advisors.stage_model.verdict import headroom, lost_time, share_with_range, verdict
 from loaderscope.profiler.store.lanes.compacted import Compacted, Totals
 
@@ -24,13 +23,10 @@ def judge(tmp_path: Path, rows: list[dict[str, Any]], **facts: Any) -> tuple[Ver
     return verdict(loader, lost_time(loader))
 
 
-WAITS = {"input-bound": (50, 17), "balanced": (16, 6), "compute-bound": (5, 0.1)}
+WAITS = {17: "input-bound", 16: "balanced", 6: "balanced", 5: "compute-bound"}
 
 
-@pytest.mark.parametrize(
-    ("wait", "expected"),
-    [(wait, found) for found, waits in WAITS.items() for wait in waits],
-)
+@pytest.mark.parametrize(("wait", "expected"), WAITS.items())
 def test_thresholds(tmp_path: Path, wait: float, expected: str) -> None:
     found, basis = judge(tmp_path, loop(200, wait_ms=wait, compute_ms=100 - wait))
     assert found == expected
@@ -38,7 +34,7 @@ def test_thresholds(tmp_path: Path, wait: float, expected: str) -> None:
     assert basis.steady_batches == 199
 
 
-@pytest.mark.parametrize(("batches", "short"), [(0, True), (1, True), (19, True), (20, False)])
+@pytest.mark.parametrize(("batches", "short"), [(0, True), (19, True), (20, False)])
 def test_too_short_says_what_to_do(tmp_path: Path, batches: int, short: bool) -> None:
     found, basis = judge(tmp_path, loop(batches) if batches else [])
     assert (found == "too-short") is short
@@ -125,9 +121,7 @@ def test_on_a_device_only_stall_is_lost(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("unread", "expected"), [(60, "compute-bound"), (400, "input-bound")])
-def test_batches_that_the_device_has_yet_to_reach_do_not_count(
-    tmp_path: Path, unread: int, expected: str
-) -> None:
+def test_batches_that_the_device_has_yet_to_reach_do_not_count(tmp_path, unread, expected):
     # Unless there are more of them than can be waiting for it: then nobody times it any more.
     rows = loop(
         500, wait_ms=9, compute_ms=1, stall_ns=lambda n, t, w: 0 if n < 500 - unread else -1
@@ -151,9 +145,7 @@ def test_headroom_counts_the_totals_of_older_batches(tmp_path: Path) -> None:
         (5, 0, {}, None),  # nothing is left
     ],
 )
-def test_headroom(
-    tmp_path: Path, wait_ms: float, compute_ms: float, columns: Any, expected: float | None
-) -> None:
+def test_headroom(tmp_path, wait_ms, compute_ms, columns, expected):
     loader = loader_of(tmp_path, loop(30, wait_ms, compute_ms, **columns))
     assert headroom(loader, lost_time(loader)) == expected
 
@@ -189,22 +181,7 @@ def test_what_was_not_measured_counts_for_nothing() -> None:
     assert (mean(values), low(values), peak(values)) == (2.0, 0, 4)
     nothing = values[values < 0]
     assert (mean(nothing), low(nothing), peak(nothing)) == (None, None, None)
-
-
-def test_a_mean_of_large_numbers_does_not_overflow() -> None:
     assert mean(np.full(4, 2**31 - 1, dtype=np.int32)) == 2**31 - 1
-
-
-def test_blocks_hold_every_value_once() -> None:
-    for count in (1, 2, 3, 39, 40, 41, 1000):
-        sums = block_sums(np.arange(float(count)))
-        assert len(sums) == max(1, min(BLOCKS, count // 2))
-        assert sums.sum() == sum(range(count))
-
-
-def test_waiting_share() -> None:
-    assert waiting_share(np.array([1.0, 2.0]), np.array([4.0, 8.0])) == 0.25
-    assert waiting_share(np.zeros(0), np.zeros(0)) == 0.0
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,7 @@ MADE = {"collate": 3, "hand-over": 1, "unpack": 2}
         (0, {"wait": 20, "pin": 4}, {"fetch": 8, **MADE, "queue": 2, "pin": 4}),
     ],
 )
-def test_with_workers_the_wait_is_laid_over_the_batchs_history(
-    tmp_path: Path, before: float, parts: dict[str, float], expected: dict[str, float]
-) -> None:
+def test_with_workers_the_wait_is_laid_over_the_batchs_history(tmp_path, before, parts, expected):
     times = {"fetch": 8, "collate": 3, "pack": 1, "unpack": 2, **parts}
     rows = loop(2, wait_ms=parts["wait"], compute_ms=100, **history(before, **times))
     found = seconds(waiting_of(tmp_path, rows))

@@ -83,7 +83,7 @@ def test_the_bytes_are_the_files_own(kind: Format, tmp_path: Path) -> None:
 
 
 @each_decoded
-@pytest.mark.parametrize("dtype", ["uint8", "float32", ">i2", "bool"])
+@pytest.mark.parametrize("dtype", ["uint8", ">i2"])
 def test_the_arrays_are_the_decoders_own(kind: Format, dtype: str, tmp_path: Path) -> None:
     samples = arrays(dtype=dtype)
     layout = filled(kind, tmp_path, samples)
@@ -270,11 +270,8 @@ def saved(save: Any, *arrays: Any, **options: Any) -> bytes:
     [
         (".png", "RGB", "PNG", (3, 5, 3)),
         (".png", "L", "PNG", (3, 5)),
-        (".png", "RGBA", "PNG", (3, 5, 4)),
         (".png", "P", "PNG", (3, 5, 3)),
         (".jpg", "RGB", "JPEG", (3, 5, 3)),
-        (".webp", "RGB", "WEBP", (3, 5, 3)),
-        (".bmp", "RGB", "BMP", (3, 5, 3)),
         (".tif", "RGB", "TIFF", (3, 5, 3)),
     ],
 )

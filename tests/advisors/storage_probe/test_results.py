@@ -125,8 +125,6 @@ def test_what_does_not_fit_in_memory_is_judged_by_cold_reading(result: Made) -> 
 
 
 def test_the_sentence_of_workload_c(result: Made) -> None:
-    """Decoding dominates: no packing is worth it, and the reader learns by how much before
-    converting."""
     warm = {FILES: 0.04, LMDB: 0.02, ARRAY: 0.02}
     lanes = [(kind, [1 * MS] * 3, [ms * MS] * 3) for kind, ms in warm.items()]
     found = result(*lanes, decode=[0.96 * MS] * 3)
@@ -160,7 +158,6 @@ seconds = st.integers(0, 50).map(float)
 
 @given(seconds, st.tuples(seconds, seconds), st.tuples(seconds, seconds))
 def test_it_is_the_first_epoch_after_which_less_time_was_spent(convert, before, after):
-    """Asserts that the formula gives the epoch that counting one by one gives, for any times."""
     old_s, new_s = ([first + n * later for n in range(200)] for first, later in (before, after))
     counted = next((n for n in range(1, 200) if convert + new_s[n - 1] < old_s[n - 1]), None)
     assert pays_after(convert, before, after) == counted

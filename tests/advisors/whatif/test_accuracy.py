@@ -108,22 +108,6 @@ def test_a_sure_gain_stays_one_and_a_sure_loss_too(monkeypatch: pytest.MonkeyPat
     assert widths.stretched(Range(0.9, 1.1, 1.2), None, crowded=False).low < 0.9
 
 
-@pytest.mark.parametrize(
-    ("true", "expected"), [(2.0, 0.0), (1.0, 1.0), (0.5, 2.0), (8.0, 1.0), (4.0, 0.5)]
-)
-def test_what_is_needed_holds_the_truth_on_its_side(true: float, expected: float) -> None:
-    assert learning.needed(1.0, 2.0, 8.0, true) == pytest.approx(expected)
-
-
-def test_few_cases_of_a_rule_say_little() -> None:
-    many = [{"rule": "collate", "crowded": False, "needed": 1.0 + n / 100} for n in range(40)]
-    few = [{"rule": "sampler", "crowded": False, "needed": 3.0}]
-    found = learning.learnt([*many, *few])
-    assert 1.0 < found["rules"]["sampler"] < 1.2
-    assert found["free"] == pytest.approx(1.32, abs=0.05)
-    assert learning.learnt([])["all"] == 1.0
-
-
 def test_the_stored_table_is_that_of_the_stored_residuals() -> None:
     assert STORED["table"] == learning.learnt(RESIDUALS)
 

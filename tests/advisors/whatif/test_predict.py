@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ from loaderscope.advisors.whatif import TooLittle, WhatIf, Workload, workload_of
 from loaderscope.advisors.whatif.costs import handover
 from loaderscope.advisors.whatif.predict import predict
 from loaderscope.profiler.base.errors import UsageError
-from loaderscope.profiler.store.lanes.columns import Columns
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from workloads import Rows, alone, starved, with_workers
@@ -67,9 +65,7 @@ def test_workers_for_a_data_set_that_waits(tmp_path: Path, workers: int, factor:
 @pytest.mark.parametrize(
     ("cpus", "workers", "factor"), [(2, 2, 2), (2, 8, 2), (4, 8, 4), (8, 4, 4)]
 )
-def test_workers_for_one_that_computes(
-    tmp_path: Path, cpus: int, workers: int, factor: float
-) -> None:
+def test_workers_for_one_that_computes(tmp_path, cpus, workers, factor):
     model = whatif(tmp_path, alone(40, 40, 0.2), affinity=cpus, main_cores=1)
     assert model.predict(num_workers=workers).mid == pytest.approx(factor, rel=0.08)
 
@@ -108,9 +104,7 @@ def test_waiting_for_a_core_is_not_waiting_for_data(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pickled", "share"), [(422, 0.0), (900, 0.33), (400_000, 0.58)], ids=["none", "few", "many"]
 )
-def test_a_slow_hand_over_is_due_to_objects_if_there_are_some(
-    tmp_path: Path, pickled: int, share: float
-) -> None:
+def test_a_slow_hand_over_is_due_to_objects_if_there_are_some(tmp_path, pickled, share):
     slow = {"pack_ns": 3 * MS, "unpack_ns": MS, "tensors": 2, "bytes": 13_600}
     rows = starved(2, 0.4, 0.4, 0.1, step_ms=4.2, pickled_bytes=pickled, **slow)
     found = whatif(tmp_path, rows, config=with_workers(2)).objects_share
@@ -287,7 +281,7 @@ def noisy(seed: int, workers: int) -> Rows:
 
 
 @given(st.integers(0, 1000), st.integers(0, 3), st.integers(0, 8), st.integers(1, 8))
-@settings(max_examples=25, deadline=None, suppress_health_check=[FIXTURE])
+@settings(max_examples=15, deadline=None, suppress_health_check=[FIXTURE])
 def test_invariants(tmp_path: Path, seed: int, workers: int, to: int, cpus: int) -> None:
     """Asserts of any loop: a range is ordered and finite, slower fetching is no faster, more CPUs
     are no slower, and the same question has the same answer."""
@@ -326,23 +320,3 @@ def test_rubbish_in_a_lane_still_gives_a_range(tmp_path: Path) -> None:
     for name, value in (*asked, ("persistent_workers", False)):
         found = predict(run, **{name: value})
         assert 0 <= found.low <= found.mid <= found.high
-
-
-def test_a_million_batches_take_no_longer(tmp_path: Path) -> None:
-    run = recorded(tmp_path, alone(10, 10, 5), main_cores=1)
-    process, loader = run.processes[0], run.processes[0].loaders[0]
-    rows = 1_000_000
-    times = rows // loader.batches.rows
-    columns = {name: np.tile(values, times) for name, values in loader.batches.items()}
-    object.__setattr__(loader, "batches", Columns(columns, rows))
-    loaded = workload_of(run, process, loader)
-    assert loaded.rows <= 20_000
-    model = WhatIf(loaded)
-    model.predict(num_workers=1)
-    spent = []
-    for workers in (2, 3, 4, 8, 16):
-        began = time.process_time()
-        model.predict(num_workers=workers, fetch=(0.4, 0.6))
-        spent.append(time.process_time() - began)
-    # CPU time, with room for slow machines: see benchmarks/prediction.py.
-    assert sorted(spent)[2] < 0.15

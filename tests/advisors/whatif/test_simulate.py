@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from loaderscope.advisors.stage_model.wait_kinds import WaitKinds
 from loaderscope.advisors.whatif import costs
-from loaderscope.advisors.whatif.costs import handover, method_of, speed_of, start_ns
+from loaderscope.advisors.whatif.costs import method_of, speed_of
 from loaderscope.advisors.whatif.sharing import Sharing, sharing_of
 from loaderscope.advisors.whatif.simulate import Epoch, Setting, Times, epoch
 
@@ -32,7 +32,6 @@ def setting(workers: int, **values: Any) -> Setting:
 
 
 def a_step(found: Epoch) -> float:
-    """Mean time of a step in the second half."""
     half = len(found.ends) // 2
     return (found.ends[-1] - found.ends[half - 1]) / (len(found.ends) - half)
 
@@ -44,16 +43,9 @@ BOTH_CORES = pytest.approx(8, rel=0.05)
 @pytest.mark.parametrize(
     ("parts", "workers", "facts", "step"),
     [
-        # Workers that only wait add up until the loop is the limit.
-        *(
-            ({"work_idle": 10, "compute_idle": 2}, workers, {}, pytest.approx(step, rel=0.02))
-            for workers, step in ((0, 12), (1, 10), (2, 5), (4, 2.5), (5, 2), (8, 2))
-        ),
-        # Those that compute share the cores.
-        *(
-            ({"work_cpu": 10}, workers, {"cpus": 3.0}, pytest.approx(step, rel=0.05))
-            for workers, step in ((1, 10), (2, 5), (3, 10 / 3), (4, 10 / 3), (12, 10 / 3))
-        ),
+        # Workers that only wait add up until the loop is the limit; those that compute share cores.
+        ({"work_idle": 10, "compute_idle": 2}, 4, {}, pytest.approx(2.5, rel=0.02)),
+        ({"work_cpu": 10}, 12, {"cpus": 3.0}, pytest.approx(10 / 3, rel=0.05)),
         # Two cores, 8 ms of work a batch in three workers, 4 ms of computing in main: 12 ms of CPU
         # a step.
         ({**BUSY, "compute_cpu": 4}, 3, {"cpus": 2.0}, pytest.approx(6, rel=0.05)),
@@ -73,24 +65,6 @@ def test_how_long_a_step_takes(parts: Any, workers: int, facts: dict[str, Any], 
     assert a_step(found) == step
 
 
-def test_one_slow_batch_blocks_ready_ones_only_in_order() -> None:
-    def steps(loop: Times, workers: int, **how: Any) -> tuple[float, float]:
-        found = (epoch(loop, setting(workers, in_order=each, **how)) for each in (True, False))
-        in_order, free = map(a_step, found)
-        return in_order, free
-
-    work = [60.0 if k % 10 == 0 else 2.0 for k in range(COUNT)]
-    in_order, free = steps(times(work_idle=work, compute_idle=4.0), 3)
-    # 78 ms of work for ten batches: three workers have room for a batch every 2.6 ms, and the loop
-    # wants one every 4.
-    assert free == pytest.approx(4, rel=0.1)
-    assert in_order > 1.4 * free
-    # Order does not matter where workers are always busy.
-    work = [40.0 if k % 7 == 0 else 10.0 for k in range(COUNT)]
-    in_order, free = steps(times(work_idle=work), 2, prefetch=8)
-    assert free == pytest.approx(in_order, rel=0.06)
-
-
 def test_prefetching_absorbs_variance_and_nothing_else() -> None:
     varied = times(work_idle=[34.0 if k % 10 == 0 else 4.0 for k in range(COUNT)], compute_idle=4.0)
     near, far = (a_step(epoch(varied, setting(2, prefetch=p))) for p in (1, 16))
@@ -100,24 +74,10 @@ def test_prefetching_absorbs_variance_and_nothing_else() -> None:
     assert near == pytest.approx(far, rel=0.02)
 
 
-def test_the_first_batch_waits_for_start_draws_and_cold_workers() -> None:
-    parts = times(work_idle=10, draw=1, compute_idle=2)
-    found = epoch(parts, setting(2, start_ns=100.0, cold_ns=30.0))
-    # start 100, one draw 1, cold 30, work 10, compute 2
-    assert found.ends[0] == pytest.approx(143)
-    # main sends all four tasks before it takes the first batch, which is never later than that here
-    assert epoch(times(draw=50, compute_idle=2), setting(2)).ends[0] == pytest.approx(202)
-
-
 def test_an_epoch_of_fewer_batches_than_workers_ends() -> None:
     found = epoch(times(3, work_idle=10, compute_idle=1), setting(8, more_tasks=False))
     assert found.ends == pytest.approx([11, 12, 13])
     assert found.worked == 3
-
-
-def test_the_time_of_work_includes_waiting_for_a_core() -> None:
-    found = epoch(times(work_cpu=10), setting(4, cpus=2.0, prefetch=1))
-    assert found.work_ns / found.worked == pytest.approx(20, rel=0.05)
 
 
 WORK = st.lists(st.floats(0, 50), min_size=20, max_size=20)
@@ -130,8 +90,6 @@ HOW |= {"in_order": st.booleans(), "pin": st.booleans()}
 def test_no_loop_is_faster_than_its_parts_or_slower_than_their_sum(
     work_cpu: Any, work_idle: Any, compute: float, receive: float, workers: int, how: Any
 ) -> None:
-    """Asserts that batches end in order, not before the slowest part can have made them all, and
-    not later than all parts one after another would."""
     parts = {"compute_cpu": compute, "receive": receive, "pin_cpu": receive}
     loop = times(20, work_cpu=work_cpu, work_idle=work_idle, **parts)
     found, cpus = epoch(loop, setting(workers, more_tasks=False, **how)), how["cpus"]
@@ -163,8 +121,8 @@ def test_what_is_done_under_a_lock_is_done_one_after_another(idle: float, cpu: f
     assert batch_ms(4, idle, cpu, held=0.05) == pytest.approx(free, rel=0.1)
 
 
-@pytest.mark.parametrize("workers", [2, 4, 8])
-@pytest.mark.parametrize("held", [0.1, 0.3, 0.6])
+@pytest.mark.parametrize("workers", [2, 8])
+@pytest.mark.parametrize("held", [0.1, 0.6])
 def test_how_long_a_lock_is_held_follows_from_waiting_for_it(workers: int, held: float) -> None:
     """Workers whose times vary, as those of a queue do; the model is told what sampling would
     see."""
@@ -241,20 +199,6 @@ UNKNOWN = (0.0, 1.0), (-3.0, 1.0), (None, 1.0)
 def test_a_machine_is_as_slow_as_torchs_own_lines(factor: float | None, speed: float) -> None:
     other_ns = None if factor is None else factor * costs.REFERENCE_OTHER_NS
     assert speed_of(other_ns) == pytest.approx(speed)
-
-
-def test_more_costs_more() -> None:
-    small, large = handover(1, 100, 0, 1.0), handover(40, 8e6, 1e6, 1.0)
-    for name in ("pack_ns", "unpack_ns", "pin_ns"):
-        assert getattr(large, name) > 5 * getattr(small, name)
-    assert large.receive_ns == small.receive_ns
-    assert handover(1, 100, 0, 2.0).pack_ns == pytest.approx(2 * small.pack_ns)
-
-
-def test_workers_that_import_share_the_cores() -> None:
-    assert start_ns("fork", 0, 2, 1.0) == 0
-    assert start_ns("spawn", 1, 2, 1.0) > 10 * start_ns("fork", 1, 2, 1.0)
-    assert start_ns("spawn", 8, 2, 1.0) > 3 * start_ns("spawn", 8, 8, 1.0)
 
 
 DEFAULTS = (None, "3.13.9", "fork"), (None, "3.14.0", "forkserver"), (None, None, "fork")

@@ -13,7 +13,7 @@ from builders import MS, T0, epoch_row, loop, opened
 from loaderscope.advisors.schema.report_model import Range
 from loaderscope.advisors.whatif import WhatIf, costs
 from loaderscope.advisors.whatif.costs import STOP_NS
-from loaderscope.advisors.whatif.pipeline import made_in_main, typical, warmed
+from loaderscope.advisors.whatif.pipeline import made_in_main
 from loaderscope.advisors.whatif.recorded import BLOCK_ROWS, MAX_ROWS, TooLittle, spread
 from loaderscope.advisors.whatif.workload import Workload, workload_of
 from loaderscope.profiler.store.run.tuning import Switch, Tuned
@@ -67,9 +67,7 @@ def test_cores_used_while_computing(tmp_path: Path, cores: float, computing: flo
 
 
 @pytest.mark.parametrize(("pause_ms", "stop_ms"), [(30, 30), (60_000, 2 * STOP_NS / MS)])
-def test_a_long_pause_is_not_the_end_of_workers(
-    tmp_path: Path, pause_ms: int, stop_ms: Any
-) -> None:
+def test_a_long_pause_is_not_the_end_of_workers(tmp_path, pause_ms, stop_ms):
     rows, epochs, t = [], [], T0
     for number in range(4):
         some = from_workers(12, 4, 5, ready=False, epoch=number, start_ns=t)
@@ -249,15 +247,3 @@ def test_where_workers_go_their_own_costs_go(tmp_path: Path) -> None:
     # A new time that was asked for is meant as it is.
     asked = replace(plan, num_workers=0, factors={"fetch": 0.5})
     assert float(made_in_main(found, asked, every)[0].max()) == 100 * MS
-
-
-def test_half_of_the_batches_are_no_outliers() -> None:
-    few, many = np.ones(100), np.ones(100)
-    few[::10], many[::3] = 50.0, 50.0
-    assert float(typical(few).max()) == 3.0 and float(typical(many).max()) == 50.0
-
-
-def test_what_comes_between_short_batches_finds_warm_caches() -> None:
-    values = np.array([10.0, 100.0])
-    assert warmed(values, 0.0, 0.5) is values
-    assert warmed(values, 30.0, 0.4).tolist() == [4.0, 70.0]

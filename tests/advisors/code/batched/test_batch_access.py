@@ -13,12 +13,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import (
-    BatchSampler,
     ConcatDataset,
     DataLoader,
     Dataset,
     Subset,
-    SubsetRandomSampler,
     TensorDataset,
 )
 
@@ -41,8 +39,6 @@ def doubled(x: Any) -> Any:
 
 
 class Arrays(Sized):
-    """What the classes below look things up in."""
-
     def __init__(self) -> None:
         super().__init__(N)
         self.x = torch.randn(N, 4, 3)
@@ -94,14 +90,12 @@ FORMS = {
 RECOGNISED = {
     name: with_getitem(Arrays, body, name, np=np, torch=torch) for name, body in FORMS.items()
 }
-Pair, One, Numbered, AsDict, NumPy, Lists, Transformed = (
-    RECOGNISED[name]
-    for name in ("Pair", "One", "Numbered", "AsDict", "NumPy", "Lists", "Transformed")
+Pair, One, Numbered, NumPy, Transformed = (
+    RECOGNISED[name] for name in ("Pair", "One", "Numbered", "NumPy", "Transformed")
 )
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two batches are one and the same: types, structure, dtypes, values."""
     if type(a) is not type(b):
         return False
     if isinstance(a, torch.Tensor):
@@ -120,7 +114,6 @@ def form_of(tmp_path: Path, loader: DataLoader[Any]) -> Batched:
 
 
 def pasted(tmp_path: Path, loader: DataLoader[Any], **names: Any) -> DataLoader[Any]:
-    """The loader that the advised code makes, run with nothing but the user's own names at hand."""
     cls = type(loader.dataset)
     scope = ran(
         form_of(tmp_path, loader).code, dataset=loader.dataset, **{cls.__name__: cls, **names}
@@ -140,23 +133,10 @@ def assert_same_epochs(before: DataLoader[Any], after: DataLoader[Any]) -> None:
 
 
 @pytest.mark.parametrize("cls", RECOGNISED.values(), ids=RECOGNISED)
-def test_the_pasted_loader_gives_the_same_batches_in_the_same_order(
-    tmp_path: Path, cls: type[Arrays]
-) -> None:
+def test_the_pasted_loader_gives_the_same_batches_in_the_same_order(tmp_path, cls):
     before = DataLoader(cls(), batch_size=13, shuffle=True)  # 53 = 4 x 13 + 1: a last batch of one
 
     assert_same_epochs(before, pasted(tmp_path, before))
-
-
-@pytest.mark.parametrize("cls", RECOGNISED.values(), ids=RECOGNISED)
-def test_what_the_code_makes_gives_the_same_batches(cls: type[Arrays]) -> None:
-    loader = DataLoader(cls(), batch_size=7)
-    part = read_inspection({"inspection": inspect_loader(loader)}).dataset
-    assert part is not None
-    batches = batch_access(part).batches(loader.dataset)
-
-    for begin, expected in zip(range(0, N, 7), loader, strict=True):
-        assert same(batches[torch.arange(begin, min(begin + 7, N))], expected)
 
 
 @pytest.mark.parametrize(
@@ -165,12 +145,9 @@ def test_what_the_code_makes_gives_the_same_batches(cls: type[Arrays]) -> None:
         TensorDataset(torch.randn(N, 2), torch.arange(N)),
         Subset(TensorDataset(torch.randn(N, 2), torch.arange(N)), list(range(0, N, 3))),
         Subset(Subset(Pair(), range(20, 50)), torch.arange(5, 25)),
-        Subset(Lists(), [5, 3, 9, 1, 1]),
         Subset(Numbered(), [5, 3, 9, 1, 1]),
         ConcatDataset([Numbered(), Numbered()]),
-        ConcatDataset([Pair(), Pair(), Pair()]),
         ConcatDataset([One(), Subset(One(), [4, 3])]),
-        ConcatDataset([AsDict(), AsDict()]),
         ConcatDataset([TensorDataset(torch.randn(9, 2)), TensorDataset(torch.randn(4, 2))]),
         Subset(ConcatDataset([NumPy(), NumPy()]), list(range(30, 80))),
     ],
@@ -181,13 +158,6 @@ def test_wrapped_data_sets(tmp_path: Path, dataset: Dataset[Any], shuffle: bool)
     before = DataLoader(dataset, batch_size=4, shuffle=shuffle, drop_last=shuffle)
 
     assert_same_epochs(before, pasted(tmp_path, before))
-
-
-def test_whole_batches_need_no_workers(tmp_path: Path) -> None:
-    dataset = TensorDataset(torch.randn(9, 2))
-    form = form_of(tmp_path, DataLoader(dataset, batch_size=4, num_workers=2))
-
-    assert form.params == {"batch_size": None, "num_workers": 0} and "num_workers=0" in form.code
 
 
 def test_tensors_on_a_device_are_indexed_as_they_can_be() -> None:
@@ -201,38 +171,13 @@ def test_tensors_on_a_device_are_indexed_as_they_can_be() -> None:
     assert texts == ["source.x.index_select(0, rows)", "source.x[rows]"]
 
 
-def test_the_users_own_sampler_stays(tmp_path: Path) -> None:
-    sampler = SubsetRandomSampler([3, 1, 4, 1, 5, 9, 2, 6])
-    before = DataLoader(Pair(), batch_size=3, sampler=sampler, drop_last=True)
-
-    after = pasted(tmp_path, before, sampler=sampler)
-
-    assert_same_epochs(before, after)
-
-
-def test_the_users_own_batch_sampler_stays(tmp_path: Path) -> None:
-    class Backwards(BatchSampler):
-        def __iter__(self) -> Any:
-            yield from reversed(list(super().__iter__()))
-
-    batch_sampler = Backwards(range(N), 7, False)
-    before = DataLoader(NumPy(), batch_sampler=batch_sampler)
-
-    assert_same_epochs(before, pasted(tmp_path, before, batch_sampler=batch_sampler))
-
-
 def halves(samples: Any) -> Any:
     dicts = [sample for sample in samples if isinstance(sample, dict)]
     return [type(sample) for sample in samples], dicts or samples
 
 
-GIVEN = "Pair One ListPair Numbered DictCall NumPy NamesOfPython Mixed Lists ByOrder"
-
-
-@pytest.mark.parametrize("name", GIVEN.split())
-def test_a_collate_function_of_the_users_own_is_given_the_same_samples(
-    tmp_path: Path, name: str
-) -> None:
+@pytest.mark.parametrize("name", ["One", "ListPair", "DictCall", "Mixed", "Lists", "ByOrder"])
+def test_a_collate_function_of_the_users_own_is_given_the_same_samples(tmp_path, name):
     own = with_getitem(Arrays, FORMS[name], np=np, torch=torch)
     before = DataLoader(own(), batch_size=7, collate_fn=halves)
     expected = list(before)
@@ -249,15 +194,6 @@ def test_a_collate_function_of_the_users_own_is_given_the_same_samples(
                 pairs = zip(a, b, strict=True)
             for p, q in pairs:
                 assert type(p) is type(q) and np.array_equal(np.asarray(p), np.asarray(q))
-
-
-def test_shuffling_and_seeds_are_those_of_the_loader_before(tmp_path: Path) -> None:
-    before = DataLoader(Pair(), batch_size=10, shuffle=True)
-    after = pasted(tmp_path, before)
-    torch.manual_seed(3)
-    first, second = ([label for _, labels in after for label in labels.tolist()] for _ in "12")
-
-    assert first != second and sorted(first) == sorted(second)
 
 
 def test_what_a_transform_does_a_sample_stays_a_sample(tmp_path: Path) -> None:
@@ -282,26 +218,17 @@ ATTRIBUTES = (
     ("body", "reason"),
     [
         ("return self.load(i)", "load"),
-        ("return open(i)", "open"),
         ("return self.x[i + 1]", "`i . 1` is more than a lookup"),
-        ("return self.x[i], i % 2", "`i % 2` is more than a lookup"),
         ("return i", "no array"),
         ("return self.frame.iloc[i]", "more than a lookup"),
-        ("return self.frame[i]", "no array"),
         ("return self.words[i]", "`self.words.i.` is more"),
-        ("for k in self.x: pass", "more than a lookup"),
         ("if self.x[i] > 0: return 1", "`if self.x.i. > 0"),
         ("self.cache = self.x[i]\n    return self.x[i]", "`self.cache` is more"),
-        ("return self.x[i] + self.x[i]", "more than a lookup"),
         ("return self.y[i] * 2", "more than a lookup"),
         ("return self.x[i].sum()", "sum"),
-        ("return self.x[i:i + 3]", "more than a lookup"),
         ("return self.x[i][::-1]", "::-1.` is more"),
-        ("return self.x[i, 0, 0]", "0, 0.` is more"),
         ("return int(self.x[i])", "`int.*` is more"),
         ("return torch.rand(3), self.x[i]", "torch.rand"),
-        ("return 3", "more than a lookup"),
-        ("pass", "more than a lookup"),
         ("return self.x[i] * 1e999", "more than a lookup"),
         ("return (lambda: self.x[i])()", "lambda.*` is more"),
         ("return __import__('os').system('true')", "__import__"),
@@ -318,13 +245,10 @@ def test_what_is_more_than_a_look_up_is_left_alone(body: str, reason: str) -> No
     "lines",
     [
         (),
-        ("def __getitem__(self, i):",),
-        ("class A: pass",),
         ("def __getitem__(self, *i):", "    return self.x[i]"),
         ("@cache", "def __getitem__(self, i):", "    return self.x[i]"),
         ("x = (" * 90,),
         ("def __getitem__(self, i):", "    return " + "(" * 500 + "self.x[i]" + ")" * 500),
-        ("def __getitem__(self, i):", "    return " + "-" * 5000 + "self.x[i]"),
         ("def __getitem__(self, i):", "    return " + "[" * 60 + "self.x[i]" + "]" * 60),
         ("def __getitem__(self, i):\0", "    return self.x[i]"),
         ("def __getitem__(self, i):", *["    x = self.x[i]"] * MAX_LINES, "    return x"),

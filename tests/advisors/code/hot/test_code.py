@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 
 from loaderscope.advisors.case.case import Case
-from loaderscope.advisors.case.code_text import told_by_hand
-from loaderscope.advisors.code.hot.function_code import here, stored_code
+from loaderscope.advisors.case.code_text import free_names, told_by_hand
+from loaderscope.advisors.code.hot.element_code import elements_code
+from loaderscope.advisors.code.hot.frame_rows import rows_code
+from loaderscope.advisors.code.hot.function_code import here, hf_code, stored_code
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS, kind_of
 from loaderscope.advisors.code.hot.kind import Hot
 from loaderscope.profiler.store.inspection import Inspection
-from rule_cases import ran
+from rule_cases import case_of, ran
+from rule_rows import main_loop
 
 
 class Bare:
@@ -108,3 +111,11 @@ def test_a_place_is_one_printable_line() -> None:
     evil = Hot(FUNCTION_KINDS[0], 0.5, 0.4, 0.6, "a\nimport os", "b\u2028c\rd", None)
 
     assert here(evil).isprintable()
+
+
+@pytest.mark.parametrize("write", [hf_code, rows_code, elements_code])
+def test_what_was_not_seen_is_not_named(tmp_path: Path, write: Any) -> None:
+    rows = {"attributes": [{"name": "rows", "kind": "other", "type": "Stream"}]}
+    inspection = {"dataset": {"type": "t.Rows", "name": "Rows", **rows}}
+    case = case_of(tmp_path, main_loop(30, fetch=1.0), inspection=inspection)
+    assert not free_names(ast.parse(write(case, HOT)))

@@ -84,7 +84,6 @@ FORMS = ways(
 
 
 def answer(form: str, frame: Any, index: int) -> Any:
-    """What it gives, with the type, or the error's type."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # pandas' own, of forms that it will drop

@@ -25,7 +25,7 @@ from loaderscope.advisors.code.layouts.stored import stored_form
 from rule_cases import FakeWhatIf, advice
 from stack_cases import seen
 from storage_cases import equal, pasted, same_batches, stored_case
-from stored_sets import InDatabase, InZip, Listed, OneFile, Rows, Sized, Table
+from stored_sets import InDatabase, InTar, InZip, Listed, OneFile, Rows, Sized, Table
 from written_sets import with_getitem
 
 COUNT = 10
@@ -38,8 +38,6 @@ class Pictures(Listed):
 
 
 class Labelled(Listed):
-    """Pairs of a path and a label; opened in a method of its own."""
-
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
         path, label = self.files[index % len(self.files)]
         return self.read(path), label
@@ -62,8 +60,6 @@ class Archives(Listed):
 
 
 class Named(Listed):
-    """Does more with a path than open it."""
-
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
         path = self.files[index]
         number = int(os.path.basename(path).split(".")[0])
@@ -104,7 +100,6 @@ def plain(dataset: Any, **options: Any) -> DataLoader[Any]:
 
 
 def made(code: str | None, dataset: Any) -> Any:
-    """The loader that the code makes; there is code."""
     assert code is not None
     return pasted(code, dataset)
 
@@ -141,9 +136,7 @@ def texts(files: list[str]) -> Texts:
         (Stream, 0),
     ],
 )
-def test_what_is_packed_is_what_is_read(
-    tmp_path: Path, pictures: list[str], make: Any, workers: int
-) -> None:
+def test_what_is_packed_is_what_is_read(tmp_path, pictures, make, workers):
     dataset = make(pictures)
     held = list(getattr(dataset, "dataset", dataset).files)
 
@@ -198,9 +191,7 @@ Folders.__qualname__ = "ImageFolder"
 
 @pytest.mark.usefixtures("own_open")
 @pytest.mark.parametrize(("loader", "by_hand"), [(default_loader, False), (own_loader, True)])
-def test_folders_of_classes_are_packed_beside_their_root(
-    tmp_path: Path, loader: Any, by_hand: bool
-) -> None:
+def test_folders_of_classes_are_packed_beside_their_root(tmp_path, loader, by_hand):
     root = tmp_path / "data" / "train"
     for label, name in enumerate(("cat", "dog")):
         (root / name).mkdir(parents=True)
@@ -227,9 +218,7 @@ def test_packed_files_reach_spawned_workers(tmp_path: Path, pictures: list[str])
         files[COUNT]
 
 
-def test_where_a_path_is_more_than_a_file_the_code_says_what_to_write(
-    tmp_path: Path, pictures: list[str]
-) -> None:
+def test_where_a_path_is_more_than_a_file_the_code_says_what_to_write(tmp_path, pictures):
     dataset = Named(pictures)
     code = packed_code(stored_case(tmp_path, plain(dataset)))
     assert code is not None and "# in Named, where self.files[index] is opened" in code
@@ -258,37 +247,29 @@ def test_stored_samples_are_the_samples(tmp_path: Path, workers: int) -> None:
     assert torch.equal(next(iter(pasted(code, dataset)))["y"], torch.arange(4))
 
 
-def test_samples_that_may_change_are_not_stored(tmp_path: Path, pictures: list[str]) -> None:
-    dataset = with_getitem(
-        Pictures, "return self.transform(super(type(self), self).__getitem__(i))"
-    )(pictures)
-    dataset.transform = torch.clone
-
-    assert stored_form(stored_case(tmp_path, plain(dataset))) is None
+PICTURE = "super(type(self), self).__getitem__(i)"
 
 
-class Plain(Sized):
-    def __getitem__(self, index: int) -> torch.Tensor:
-        return torch.tensor([index, 1])
+@pytest.mark.parametrize(
+    ("body", "stored"),
+    [
+        # Colours first, as networks want them: `permute` has nothing to do with chance.
+        (f"return {PICTURE}.permute(2, 0, 1).float().div(255)", True),
+        (f"return self.transform({PICTURE})", False),
+        # What held steps do is not known.
+        (
+            "made = torch.tensor([i])\nfor step in self.steps:\n    made = step(made)\nreturn made",
+            False,
+        ),
+    ],
+)
+def test_samples_that_may_change_are_not_stored(tmp_path, pictures, body, stored):
+    dataset = with_getitem(Pictures, body, torch=torch)(pictures)
+    vars(dataset).update({} if stored else {"transform": torch.clone, "steps": (torch.clone,)})
+    form = stored_form(stored_case(tmp_path, plain(dataset)))
 
-
-class Chained(Plain):
-    """What its steps do is not known."""
-
-    steps = (torch.clone,)
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        made = torch.tensor([index, 1])
-        for step in self.steps:
-            made = step(made)
-        return made
-
-
-@pytest.mark.parametrize(("kind", "stored"), [(Plain, True), (Chained, False)])
-def test_samples_that_held_steps_make_are_not_stored(
-    tmp_path: Path, kind: type[Plain], stored: bool
-) -> None:
-    assert (stored_form(stored_case(tmp_path, plain(kind(COUNT)))) is not None) is stored
+    assert (form is not None) is stored
+    assert form is None or same_batches(plain(dataset), pasted(form.code, dataset))
 
 
 def test_shards_give_all_samples_once(tmp_path: Path, pictures: list[str]) -> None:
@@ -304,8 +285,7 @@ def test_shards_give_all_samples_once(tmp_path: Path, pictures: list[str]) -> No
 
 
 @pytest.mark.usefixtures("own_open")
-def test_unshuffled_shards_keep_the_order(tmp_path: Path, pictures: list[str]) -> None:
-    """Shuffled ones are shuffled anew each epoch."""
+def test_only_shuffled_shards_change_their_order(tmp_path: Path, pictures: list[str]) -> None:
     dataset = labelled(pictures)
     ordered, shuffled = (
         made(shards_code(stored_case(tmp_path / str(each), plain(dataset, shuffle=each))), dataset)
@@ -317,24 +297,15 @@ def test_unshuffled_shards_keep_the_order(tmp_path: Path, pictures: list[str]) -
     assert first != second and sorted(first) == sorted(second) == list(range(COUNT))
 
 
-class InTar(OneFile):
-    def __getitem__(self, index: int) -> torch.Tensor:
-        with tarfile.open(self.path) as archive:
-            file = archive.extractfile(f"{index}.bin")
-            assert file is not None
-            return torch.tensor(list(file.read()))
-
-
-class InFile(OneFile):
-    def __getitem__(self, index: int) -> torch.Tensor:
-        with open(self.path, "rb") as file:
-            file.seek(8 * index, 1)
-            return torch.tensor(list(file.read(8)))
+InFile = with_getitem(
+    OneFile,
+    "with open(self.path, 'rb') as file:\n"
+    "    file.seek(8 * i, 1)\n    return torch.tensor(list(file.read(8)))",
+    torch=torch,
+)
 
 
 class Elsewhere(OneFile):
-    """Opens it in a function of its own."""
-
     archive: Any = None
 
     def __getitem__(self, index: int) -> torch.Tensor:
@@ -394,9 +365,7 @@ def one_file(tmp_path: Path, kind: str) -> str:
         (InFile, "bin", "open"),
     ],
 )
-def test_a_container_is_opened_once_and_read_alike(
-    tmp_path: Path, cls: Any, kind: str, opener: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_container_is_opened_once_and_read_alike(tmp_path, cls, kind, opener, monkeypatch):
     dataset = cls(one_file(tmp_path, kind), COUNT)
     case = stored_case(tmp_path, plain(dataset))
     found = opener_of(case.dataset)
@@ -447,8 +416,6 @@ def test_without_a_known_opener_it_says_what_to_write(tmp_path: Path) -> None:
 
 
 class Held(OneFile):
-    """Opened in __init__."""
-
     def __init__(self, path: str, length: int) -> None:
         import h5py
 
@@ -537,8 +504,6 @@ def test_names_of_a_run_never_become_code(tmp_path: Path, pictures: list[str]) -
 
 
 def test_samples_that_do_change_are_not_stored(tmp_path: Path) -> None:
-    """What the names of the source do not show is seen when the samples are made."""
-
     class Counting(Sized):
         asked: ClassVar = [0]
 
@@ -553,20 +518,8 @@ def test_samples_that_do_change_are_not_stored(tmp_path: Path) -> None:
         pasted(form.code, Counting(COUNT))
 
 
-def test_axes_may_change_places(tmp_path: Path, pictures: list[str]) -> None:
-    """Colours first, as networks want them: `permute` has nothing to do with chance."""
-    made = "return super(type(self), self).__getitem__(i).permute(2, 0, 1).float().div(255)"
-    dataset = with_getitem(Pictures, made)(pictures)
-    form = stored_form(stored_case(tmp_path, plain(dataset)))
-
-    assert form is not None
-    assert same_batches(plain(dataset), pasted(form.code, dataset))
-
-
 @pytest.mark.parametrize("free", [10**9, 10**3])
-def test_a_slow_decoder_is_run_once_where_memory_holds_what_it_makes(
-    tmp_path: Path, pictures: list[str], free: int
-) -> None:
+def test_a_slow_decoder_is_run_once_where_memory_holds_what_it_makes(tmp_path, pictures, free):
     whatif = FakeWhatIf()
     case = stored_case(tmp_path, plain(Pictures(pictures)), whatif=whatif)
     case = replace(case, system=replace(case.system, mem_available_min_bytes=free))

@@ -65,18 +65,14 @@ test_it_is_silent_one_step_away = silent(
 @pytest.mark.parametrize(
     ("change", "silent"), [({"bytes_per_batch": 30e6}, True), ({"bytes_per_batch": 3e3}, False)]
 )
-def test_what_large_samples_take_to_copy_grows_with_them(
-    tmp_path: Path, change: dict[str, Any], silent: bool
-) -> None:
+def test_what_large_samples_take_to_copy_grows_with_them(tmp_path, change, silent):
     seen = case(tmp_path, collate_us=9_000.0)
     seen = replace(seen, report=replace(seen.report, **change))
     assert (outcomes(NAME, seen) == []) is silent
 
 
 @pytest.mark.parametrize(("sampler", "silent"), [("train.Balanced", True), (None, False)])
-def test_drawing_by_a_sampler_of_ones_own_grows_with_the_samples(
-    tmp_path: Path, sampler: str | None, silent: bool
-) -> None:
+def test_drawing_by_a_sampler_of_ones_own_grows_with_the_samples(tmp_path, sampler, silent):
     seen = case(tmp_path, fetch_us=20.0, collate_us=15.0)
     seen = replace(seen, loader=replace(seen.loader, config={**seen.config, "sampler": sampler}))
     assert (outcomes(NAME, seen) == []) is silent

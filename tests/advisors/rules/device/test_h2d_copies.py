@@ -58,9 +58,7 @@ UNPINNED = {"h2d_pinned": 0, "h2d_blocking": 2}
         (UNPINNED, "pin_memory method", "", ("pinned copies", "0 of 2")),
     ],
 )
-def test_copies_that_pinning_does_not_help_are_named(
-    tmp_path: Path, columns: Any, title: str, code: str, evidence: tuple[str, str]
-) -> None:
+def test_copies_that_pinning_does_not_help_are_named(tmp_path, columns, title, code, evidence):
     found = advice(NAME, case(tmp_path, **columns))
     assert title in found.title and code in found.code
     assert str(found.evidence[evidence[0]]) == evidence[1]

@@ -20,6 +20,7 @@ from rule_cases import FakeWhatIf, advice, asked, case_of, rejection, unmeasured
 from rule_rows import US, rows_of
 from silence import silent
 from stored_sets import Sized
+from written_sets import with_getitem
 
 NAME = "batched-getitems"
 N = 600
@@ -35,28 +36,15 @@ class Points(Sized):
         return self.x[index], self.y[index]
 
 
-class Summed(Points):
-    def __getitem__(self, index: int) -> Any:
-        return self.x[index].sum(), self.y[index]
-
-
-class Noisy(Points):
-    def __getitem__(self, index: int) -> Any:
-        return self.x[index] + torch.randn(5)
+SUMMED = with_getitem(Points, "return self.x[i].sum(), self.y[i]")()
+NOISY = with_getitem(Points, "return self.x[i] + torch.randn(5)", torch=torch)()
+PICTURES = with_getitem(Points, "return Path(self.paths[i]).read_bytes()", Path=Path)()
+PICTURES.paths = [f"pictures/{n}.png" for n in range(N)]
 
 
 class Whole(Points):
     def __getitems__(self, indices: list[int]) -> Any:
         return [self[i] for i in indices]
-
-
-class Pictures(Sized):
-    def __init__(self) -> None:
-        super().__init__(N)
-        self.paths = [f"pictures/{n}.png" for n in range(N)]
-
-    def __getitem__(self, index: int) -> Any:
-        return Path(self.paths[index]).read_bytes()
 
 
 def case(
@@ -127,29 +115,29 @@ test_it_is_silent_one_step_away = silent(
     {"dataset": Whole()},  # it has __getitems__
     {"compute_ms": 5.0, "collate_us": 0.0, "sample_us": 0.01},  # waiting is not for making batches
     {"sample_us": 300.0},  # neither looked up nor decoded
-    {"dataset": Summed(), "sample_us": 60.0},  # no array lookup, and not that cheap
+    {"dataset": SUMMED, "sample_us": 60.0},  # no array lookup, and not that cheap
     {"batch_size": None, "shuffle": False},  # whole batches already
 )
 
 
 def test_decoding_or_reading_is_not_helped(tmp_path: Path) -> None:
-    made = case(tmp_path / "a", Pictures(), sample_us=2100.0, whatif=FakeWhatIf())
+    made = case(tmp_path / "a", PICTURES, sample_us=2100.0, whatif=FakeWhatIf())
     found = rejection(NAME, made)
     assert "2.10 ms" in found.why and "decoding" in found.why
     low, high = asked(made)[0]["fetch"]
     assert 0.99 < low < 1 and high == 1
-    read = case(tmp_path / "b", Pictures(), sample_us=400.0, idle=0.8)
+    read = case(tmp_path / "b", PICTURES, sample_us=400.0, idle=0.8)
     assert "reading" in rejection(NAME, read).why
 
 
 def test_cheap_samples_that_cannot_be_looked_up_at_once_are_kept(tmp_path: Path) -> None:
-    found = advice(NAME, case(tmp_path, Summed()))
+    found = advice(NAME, case(tmp_path, SUMMED))
     assert found.params == {"batch_size": None, "num_workers": 0}
     assert str(found.evidence["memory to keep them"]) == "168 kB"
 
 
 def test_chance_is_never_kept(tmp_path: Path) -> None:
-    reason = unmeasured(NAME, case(tmp_path, Noisy()))
+    reason = unmeasured(NAME, case(tmp_path, NOISY))
     assert "6.00 µs" in reason and "change from one epoch to the next" in reason
 
 

@@ -15,7 +15,7 @@ from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
 from rule_cases import FakeWhatIf, advice, asked, case_of, unmeasured
 from rule_rows import fetched
 from silence import silent
-from stored_sets import Sized
+from stored_sets import Listed, Sized
 from written_sets import with_getitem
 
 NAME = "hot-function"
@@ -32,29 +32,6 @@ class Frame(Sized):
     def __getitem__(self, index: int) -> Any:
         row = self.frame.iloc[index]
         return row["a"], row.b
-
-
-class Archive(Sized):
-    def __init__(self) -> None:
-        super().__init__()
-        self.paths = [f"data/{n}.npz" for n in range(40)]
-
-    def __getitem__(self, index: int) -> Any:
-        return np.load(self.paths[index])["x"]
-
-
-class Elements(Sized):
-    def __init__(self) -> None:
-        super().__init__()
-        self.values = torch.randn(40, 30)
-
-    def __getitem__(self, index: int) -> Any:
-        return sum(float(self.values[index, k]) for k in range(30))
-
-
-class Computing(Sized):
-    def __getitem__(self, index: int) -> Any:
-        return np.linalg.svd(np.random.rand(30, 30))
 
 
 def case(
@@ -90,6 +67,10 @@ def test_rows_of_a_data_frame_become_arrays(tmp_path: Path) -> None:
     assert asked(made)[0]["fetch"] == pytest.approx((0.8, 0.99))
 
 
+ARCHIVE = with_getitem(Listed, "return np.load(self.files[i])['x']", np=np)(["x.npz"] * 40)
+COMPUTING = with_getitem(Sized, "return np.linalg.svd(np.random.rand(30, 30))", np=np)
+ELEMENTS = with_getitem(Frame, "return sum(float(self.frame[i, k]) for k in range(30))")()
+ELEMENTS.frame = torch.randn(40, 30)
 LISTED = "import os\nreturn torch.tensor(len(os.listdir(self.frame)))"
 
 
@@ -100,8 +81,8 @@ LISTED = "import os\nreturn torch.tensor(len(os.listdir(self.frame)))"
         (with_getitem(Frame, "return PlyData.read(self.frame[i])")(), "plyfile"),
         (with_getitem(Frame, "return torch.load(self.frame[i])")(), "torch.load"),
         (with_getitem(Frame, LISTED)(), "listing a folder"),
-        (Archive(), "npz"),
-        (Elements(), "element"),
+        (ARCHIVE, "npz"),
+        (ELEMENTS, "element"),
     ],
 )
 def test_known_slow_calls_are_named(tmp_path: Path, dataset: Any, word: str) -> None:
@@ -112,7 +93,7 @@ def test_known_slow_calls_are_named(tmp_path: Path, dataset: Any, word: str) -> 
 
 
 def test_what_the_source_does_not_prove_is_left_to_stacks(tmp_path: Path) -> None:
-    assert "stacks were not recorded" in unmeasured(NAME, case(tmp_path, Computing(), 900.0))
+    assert "stacks were not recorded" in unmeasured(NAME, case(tmp_path, COMPUTING(), 900.0))
 
 
 test_it_is_silent_one_step_away = silent(
@@ -120,6 +101,6 @@ test_it_is_silent_one_step_away = silent(
     with_frame,
     {"sample_us": 5.0},  # only looked up
     {"compute_ms": 100.0},  # loading is not what limits training
-    {"dataset": Computing()},  # a frame alone is no row access
-    {"dataset": Archive(), "sample_us": 900.0, "idle": 0.6},  # waiting for files
+    {"dataset": COMPUTING()},  # a frame alone is no row access
+    {"dataset": ARCHIVE, "sample_us": 900.0, "idle": 0.6},  # waiting for files
 )

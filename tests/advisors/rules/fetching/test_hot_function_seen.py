@@ -16,15 +16,14 @@ from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
-from loaderscope.advisors.code.hot.element_reads import element_reads
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
 from loaderscope.advisors.schema.report_model import Range, TransformTime
 from loaderscope.profiler.base.host import host_name
-from loaderscope.profiler.store.inspection import Attribute, Part
 from rule_cases import FakeWhatIf, advice, case_of, outcomes, unmeasured
 from rule_rows import fetched
 from stack_cases import OWN, seen
 from stored_sets import Sized
+from written_sets import with_getitem
 
 NAME = "hot-function"
 GETITEM = f"Pictures.__getitem__ {OWN}:41"
@@ -119,9 +118,7 @@ lock | Semaphore.acquire std/threading.py:468 | lock | Thread.start std/threadin
 
 
 @pytest.mark.parametrize("key", SEEN)
-def test_a_known_function_is_named_with_its_share_and_one_like_it_only_named(
-    tmp_path: Path, key: str
-) -> None:
+def test_a_known_function_is_named_with_its_share_and_one_like_it_only_named(tmp_path, key):
     frames, word, other = SEEN[key]
     whatif = FakeWhatIf()
     made = case(tmp_path, whatif=whatif)
@@ -233,28 +230,12 @@ class Chained(Tensors):
         return sum(float(self.values[index][j]) for j in range(5))
 
 
-@pytest.mark.parametrize(
-    ("calls", "low", "high"), [("V", 0.04, 0.12), ("min(max(V, 1.0), 2.0)", 0.14, 0.42)]
-)
-def test_the_loop_over_a_list_is_left(calls: str, low: float, high: float) -> None:
-    values = Attribute("values", "tensor", "torch.Tensor", shape=(600, 100), dtype="torch.float32")
-    head = ("def __getitem__(self, index):", "    row = self.values[index]")
-    made = f"    return [{calls.replace('V', 'float(x)')} for x in row]"
-    part = Part("Data", "Data", getitem=(*head, made), attributes=(values,))
-    found = element_reads(part)
-    assert found is not None and found.left_us == pytest.approx((100 * low, 100 * high))
-
-
-class Gelu(Tensors):
-    def __getitem__(self, index: int) -> Any:
-        x = self.values[index]
-        return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))
+FUSED = "return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))"
 
 
 def test_a_chain_of_operations_is_advised_on_where_it_takes_the_time(tmp_path: Path) -> None:
-    made = case(tmp_path, Gelu())
-    text = "return 0.5 * x * (1 + torch.tanh(0.7978845608 * (x + 0.044715 * x**3)))"
-    found = advice(NAME, seen(made, (GETITEM, 100), text=text))
+    made = case(tmp_path, with_getitem(Tensors, f"x = self.values[i]\n{FUSED}", torch=torch)())
+    found = advice(NAME, seen(made, (GETITEM, 100), text=FUSED))
     assert "Fuse" in found.title and "gelu(x, approximate" in found.code
     assert found.code.startswith("# By hand")
     named(seen(made, (GETITEM, 100), text="other(x)"))
@@ -296,9 +277,7 @@ SMOOTHED, COPIED = f"{GETITEM} > smoothed {OWN}:13", f"{GETITEM} > deepcopy std/
         (Columned(), {LOADED: 95}, "targets = torch.tensor(self.labels)", "Do once"),
     ],
 )
-def test_what_explains_most_is_advised_on(
-    tmp_path: Path, dataset: Any, stacks: Any, text: str | None, said: str
-) -> None:
+def test_what_explains_most_is_advised_on(tmp_path, dataset, stacks, text, said):
     found = advice(NAME, seen(case(tmp_path, dataset), *stacks.items(), text=text))
     assert said in f"{found.title}\n{found.why}\n{found.code}"
 
@@ -314,9 +293,7 @@ def test_what_explains_most_is_advised_on(
         ({f"{GETITEM} > evil\x1b[2J {OWN}\r\n:13": 90}, None, "evil"),
     ],
 )
-def test_what_is_not_known_is_named(
-    tmp_path: Path, stacks: Any, text: str | None, said: str
-) -> None:
+def test_what_is_not_known_is_named(tmp_path, stacks, text, said):
     reason = named(seen(case(tmp_path), *stacks.items(), text=text))
     assert said in reason and reason.isprintable()
 
@@ -488,9 +465,7 @@ class Looped(Plain):
 
 
 @pytest.mark.parametrize(("inside", "loop"), [(90, False), (10, True)])
-def test_a_loop_over_what_takes_long_by_itself_is_not_one_by_one(
-    tmp_path: Path, inside: int, loop: bool
-) -> None:
+def test_a_loop_over_what_takes_long_by_itself_is_not_one_by_one(tmp_path, inside, loop):
     lines, first = inspect.getsourcelines(Looped)
     at, text = next((n, line.strip()) for n, line in enumerate(lines, first) if "found =" in line)
     outer = f"Looped.__getitem__ {__file__}:{at}"

@@ -93,7 +93,6 @@ class Files(Listed):
 def first_epoch(
     tmp_path: Path, total: float, disk: int = 1_000_000, limit: float | None = None
 ) -> Case:
-    """In its first epoch, on a machine with so much memory."""
     system = memory(total, **({} if limit is None else {"cgroup_mem_limit_bytes": int(limit)}))
     looks = looks_of(mean_bytes=1_000_000, disk=disk)
     return stored_case(tmp_path, DataLoader(Files(), batch_size=4), looks, system=system)
@@ -103,9 +102,7 @@ def first_epoch(
     ("total", "limit", "left"),
     [(8e9, None, "7.00 GB"), (256e9, 6e9, "5.00 GB")],  # the container's limit counts
 )
-def test_before_a_second_epoch_sizes_tell(
-    tmp_path: Path, total: float, limit: float | None, left: str
-) -> None:
+def test_before_a_second_epoch_sizes_tell(tmp_path, total, limit, left):
     found = advice(NAME, first_epoch(tmp_path, total, limit=limit))
     assert "will be evicted" in found.why
     assert str(found.evidence["the data set, about"]) == "10.0 GB"

@@ -3,7 +3,6 @@ what is misread."""
 
 from __future__ import annotations
 
-import tarfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from rule_cases import FakeWhatIf, advice, outcomes, rejection, unmeasured
 from silence import silent
 from storage_cases import looks_of, memory, pasted, same_batches, stored_case
-from stored_sets import InDatabase, InZip, Listed, OneFile, Rows, Store, Table
+from stored_sets import InDatabase, InTar, InZip, Listed, Rows, Store, Table
 
 NAME = "storage-format"
 ROWS = torch.zeros(4, 64)
@@ -44,12 +43,6 @@ class Plain(Listed):
     def __getitem__(self, index: int) -> torch.Tensor:
         with open(self.files[index], "rb") as file:
             return torch.frombuffer(bytearray(file.read()), dtype=torch.uint8)
-
-
-class InTar(OneFile):
-    def __getitem__(self, index: int) -> Any:
-        with tarfile.open(self.path) as archive:
-            return archive.extractfile(str(index))
 
 
 def case(
@@ -141,9 +134,7 @@ OPENED = "opened for each sample: sqlite3.connect, seen in the source\n"
         (Store(), LMDB, 0.8, "", "readahead=False", "stored a sample: 4.00 kB\n"),
     ],
 )
-def test_containers_are_read_otherwise(
-    tmp_path: Path, dataset: Any, looks: Any, idle: float, title: str, code: str, said: str
-) -> None:
+def test_containers_are_read_otherwise(tmp_path, dataset, looks, idle, title, code, said):
     found = advice(NAME, case(tmp_path, dataset, looks, idle=idle))
     told = [found.why, *(f"{name}: {value}\n" for name, value in found.evidence.items())]
     assert title in found.title and code in found.code and any(said in each for each in told)

@@ -81,9 +81,7 @@ SEEDED = {"world": None, "epochs": 4, "digests": (7, 7, 7, 7)}
         (SEEDED, "", "", ("epochs that begin with the same batch", "4 of 4")),
     ],
 )
-def test_what_is_wrong_with_the_order_is_told(
-    tmp_path: Path, options: Any, title: str, code: str, evidence: tuple[str, str] | None
-) -> None:
+def test_what_is_wrong_with_the_order_is_told(tmp_path, options, title, code, evidence):
     found = advice(NAME, case(tmp_path, **options))
     assert title in found.title and code in found.code and found.predicted == SAME
     assert evidence is None or str(found.evidence[evidence[0]]) == evidence[1]

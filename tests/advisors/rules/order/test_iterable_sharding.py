@@ -25,8 +25,6 @@ NAME = "iterable-sharding"
 
 
 class Numbers(IterableDataset[int]):
-    """Goes through the one list it holds."""
-
     def __init__(self) -> None:
         self.items = list(range(120))
 
@@ -36,8 +34,6 @@ class Numbers(IterableDataset[int]):
 
 
 class Counting(IterableDataset[int]):
-    """Holds nothing to share out."""
-
     def __iter__(self) -> Iterator[int]:
         yield from range(120)
 
@@ -98,9 +94,7 @@ def case(
         (Counting, "islice(self.source", 1.0),  # each worker still makes every sample
     ],
 )
-def test_workers_with_the_same_batches_are_told_and_helped(
-    tmp_path: Path, cls: Any, code: str, low: float
-) -> None:
+def test_workers_with_the_same_batches_are_told_and_helped(tmp_path, cls, code, low):
     def drawn(loader: Any) -> list[int]:
         return sorted(torch.cat(list(loader)).tolist())
 
@@ -123,9 +117,7 @@ def test_workers_with_the_same_batches_are_told_and_helped(
         (EveryNth(["a.txt", "b.txt"]), None),  # what is divided is not made yet
     ],
 )
-def test_a_stream_that_is_divided_after_its_samples_were_made(
-    tmp_path: Path, dataset: Any, late: str | None
-) -> None:
+def test_a_stream_that_is_divided_after_its_samples_were_made(tmp_path, dataset, late):
     found = outcomes(NAME, case(tmp_path, dataset, ((5, 6), (7, 8))))
     assert bool(found) is (late is not None)
     if late is not None:

@@ -103,7 +103,6 @@ def test_a_long_permutation(tmp_path: Path, length: int, fires: bool) -> None:
     rows = main_loop(100, index=0.01, fetch=5.0)
     rows[0]["index_ns"] = 80_000_000
     case = case_of(tmp_path, rows, whatif=FakeWhatIf(1.1), config={"dataset_len": length})
-    assert case.share("index") is not None and 0.05 < (case.share("index") or 0) < 0.10
     assert bool(outcomes(NAME, case)) is fires
 
 

@@ -72,9 +72,7 @@ FROM_NET, NET = Wait("network", "10.0.0.7:80"), "mostly waiting for the network,
         (None, 0.95, 0.9, ", computing, and", "was not seen"),  # of waiting, a core's included
     ],
 )
-def test_what_fetching_waits_for_is_said(
-    tmp_path: Path, wait: Wait | None, cpu: float, unknown: float, said: str, unsaid: str
-) -> None:
+def test_what_fetching_waits_for_is_said(tmp_path, wait, cpu, unknown, said, unsaid):
     most = 2 if cpu > 0.5 else 16
     whatif = FakeWhatIf(lambda num_workers: max(1.0, min(num_workers, most) * 0.9))
     whatif.unknown_share = unknown
@@ -133,9 +131,7 @@ BEYOND = by_count(n0=0.7, n1=1.0, n2=1.02, n4=1.34)
         (USUAL, BEYOND, FACTS, "Use 4 workers", 1.34, "has 2 CPUs"),
     ],
 )
-def test_more_workers_are_rejected(
-    tmp_path: Path, rows: Any, whatif: Any, facts: Any, title: str, mid: float, why: str
-) -> None:
+def test_more_workers_are_rejected(tmp_path, rows, whatif, facts, title, mid, why):
     found = rejection(NAME, case_of(tmp_path, rows, whatif=whatif, **facts))
     assert title in found.title and why in found.why
     assert found.predicted is not None and found.predicted.mid == mid
@@ -157,9 +153,7 @@ def test_nothing_is_rejected_where_loading_is_no_limit(tmp_path: Path) -> None:
     assert outcomes(NAME, case) == []
 
 
-def test_latency_on_a_busy_machine_is_latency_where_waiting_for_a_core_was_counted(
-    tmp_path: Path,
-) -> None:
+def test_latency_on_a_busy_machine_is_latency_where_waiting_for_a_core_was_counted(tmp_path):
     """Else not: on a saturated machine, CPU over wall time falls although fetching computes."""
     rows = worker_loop(200, wait_ms=15.0, fetch_ms=60.0, cpu=0.3)
     host = host_samples(workers=4, worker_cores=0.45) | {"affinity": 2}
@@ -179,9 +173,7 @@ def test_latency_on_a_busy_machine_is_latency_where_waiting_for_a_core_was_count
 
 
 @pytest.mark.parametrize(("names", "said"), [((), False), (("get_worker_info",), True)])
-def test_an_iterable_set_must_share_its_stream_out(
-    tmp_path: Path, names: tuple[str, ...], said: bool
-) -> None:
+def test_an_iterable_set_must_share_its_stream_out(tmp_path, names, said):
     facts: Any = {
         "inspection": {"dataset": {"type": "t.Stream", "name": "Stream", "names": list(names)}},
         "config": {"dataset_kind": "iterable", "sampler": "x._InfiniteConstantSampler"},

@@ -76,9 +76,7 @@ def test_batches_that_are_kept(tmp_path: Path) -> None:
     [*((900, limit, True) for limit in (None, 1024, 1100)), (230, 256, True)]
     + [(900, limit, False) for limit in (4096, 1 << 20)],
 )
-def test_the_process_s_own_limit_of_descriptors_counts(
-    tmp_path: Path, fds: int, limit: int | None, speaks: bool
-) -> None:
+def test_the_process_s_own_limit_of_descriptors_counts(tmp_path, fds, limit, speaks):
     case = held(tmp_path, total=16_000 * MB, fds=fds, tensors=60)
     case = replace(case, process=replace(case.process, fd_limit=limit))
     if not speaks:

@@ -63,9 +63,7 @@ test_silent_without_one = silent(
 
 
 @pytest.mark.parametrize(("after", "fires"), [(10**9, True), (6, False)])
-def test_two_samples_of_uss_count_where_rss_grows_to_the_end(
-    tmp_path: Path, after: int, fires: bool
-) -> None:
+def test_two_samples_of_uss_count_where_rss_grows_to_the_end(tmp_path, after, fires):
     """The second of each pair is growth that ends: a warm-up."""
     case = growing(
         tmp_path,

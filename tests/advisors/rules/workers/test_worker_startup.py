@@ -84,9 +84,7 @@ test_silent_one_step_away = silent(
         ("train.Crop", "inner", "dataset.inner.table"),
     ],
 )
-def test_wrapped_data_sets_are_reached(
-    tmp_path: Path, outer: str, attribute: str | None, code: str
-) -> None:
+def test_wrapped_data_sets_are_reached(tmp_path, outer, attribute, code):
     held = [{"name": attribute, "kind": "dataset", "type": "x"}] if attribute else []
     inner = {"type": "train.Rows", "name": "Rows", "attributes": HEAVY[:1]}
     told = {"type": outer, "name": outer.rpartition(".")[2], "bases": [outer], "attributes": held}
