@@ -47,6 +47,9 @@ FRAMES = {
     ),
     "another index": pd.DataFrame(NUMBERS, index=[10, 2, 3, 0, 7, 8]),
     "texts as index": pd.DataFrame(NUMBERS, index=list("012345")),
+    "labels twice": pd.DataFrame(NUMBERS, index=[3, 0, 3, 1, 0, 2]),
+    "labels twice, in order": pd.DataFrame(NUMBERS, index=[0, 0, 1, 2, 3, 3]),
+    "labels twice, without an order": pd.DataFrame(NUMBERS, index=[3, "0", 3, 1, 0, "0"]),
     "names twice": pd.DataFrame([[1, 2.0, 3]] * N, columns=["a", "b", "b"]),
     "two levels": pd.DataFrame(NUMBERS, index=pd.MultiIndex.from_product([[0, 1, 2], [0, 1]])),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from loaderscope.advisors.case.case import Case
@@ -31,6 +32,7 @@ def case(
     getitem: tuple[str, ...] = (),
     move_us: float = 900.0,
     device: str | None = None,
+    structure: str = "list",
     config: dict[str, Any] | None = None,
     **columns: Any,
 ) -> Case:
@@ -43,7 +45,7 @@ def case(
     facts: Any = {
         "config": {"num_workers": workers, **(config or {})},
         "process": {"device": device},
-        "inspection": {"structure": "list", "leaves": [pictures, LABELS], "dataset": dataset},
+        "inspection": {"structure": structure, "leaves": [pictures, LABELS], "dataset": dataset},
     }
     return case_of(tmp_path, rows, epochs=epochs, whatif=FakeWhatIf(), **facts)
 
@@ -61,6 +63,21 @@ def test_pictures_are_sent_as_bytes(tmp_path: Path) -> None:
     own = case(tmp_path / "own", leaf(path="['image']"), config={"collate_fn": "train.join"})
     code = advice(NAME, own).code
     assert "batch = join(samples)" in code and "batch['image']" in code
+
+
+@pytest.mark.parametrize(("structure", "path"), [("tuple", "[0]"), ("list", "[0]['image']")])
+def test_a_batch_that_cannot_be_written_to_is_made_anew(
+    tmp_path: Path, structure: str, path: str
+) -> None:
+    seen = case(tmp_path, leaf(path=path), structure=structure, config={"collate_fn": "train.join"})
+    picture, more = torch.arange(256).float() / 255, torch.ones(3)
+    made = ({"image": picture}, [more]) if "image" in path else (picture, [more])
+    join = lambda samples: made  # noqa: E731
+    code = advice(NAME, seen).code.partition("\n\n\n# yours")[0]
+    batch = ran(code.partition("\n\n\nloader")[0], dataset=[], join=join)["as_bytes"]([])
+    found = batch[0]["image"] if "image" in path else batch[0]
+    assert type(batch) is tuple and torch.equal(found, torch.arange(256).to(torch.uint8))
+    assert batch[1][0] is more
 
 
 def test_on_a_device_the_copy_shrinks_too(tmp_path: Path) -> None:

@@ -180,6 +180,42 @@ def test_compiled_code_is_known_by_the_line_that_calls_it(tmp_path: Path, key: s
     assert f"`{other}` (patches.py:41) takes 100 % of fetch" in reason
 
 
+def test_rows_that_pandas_searches_are_told_to_be_sorted(tmp_path: Path) -> None:
+    at = f"{GETITEM} > _LocationIndexer.__getitem__ site/pandas/core/indexing.py:1342"
+    stacks = (f"{at} > Index.get_loc site/pandas/core/indexes/base.py:3805", 80), (at, 20)
+    found = advice(NAME, seen(case(tmp_path), *stacks, text="rows = self.log.loc[user]"))
+    assert found.title.startswith("Sort the index once") and "compares all" not in found.title
+
+
+BUFFER = """\
+class Buffer:
+    def __init__(self, size):
+        self.kept = MADE
+
+    def add(self, step):
+        self.kept.append(step)
+
+    def draw(self):
+        return random.sample(self.kept, 8)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "walked"), [("collections.deque(maxlen=size)", True), ("[None] * size", False)]
+)
+def test_containers_of_another_object_are_known_by_its_source(
+    tmp_path: Path, made: str, walked: bool
+) -> None:
+    file = tmp_path / "buffer.py"
+    file.write_text(BUFFER.replace("MADE", made))
+    plain = case(tmp_path / "run")
+    here = replace(plain.process, host=host_name(), unix_ns=time.time_ns() + 10**9)
+    stack = f"{GETITEM} > Buffer.draw {file}:9", 100
+    text = "return random.sample(self.kept, 8)"
+    found = advice(NAME, seen(replace(plain, process=here), stack, text=text))
+    assert ("not a deque" in found.title) is walked
+
+
 def with_texts(made: Case, texts: dict[int, str | None]) -> Case:
     """The case in which these own lines have these texts."""
     assert made.report.code is not None
