@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import resource
 import subprocess
@@ -87,23 +86,3 @@ def test_a_limit_on_file_size_stops_recording_not_training(runs_dir: Path) -> No
     assert errors.count("loaderscope:") == 1
     assert "recording stopped" in errors and "training goes on" in errors
     assert len(recorded(runs_dir)) > 100
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize(("workers", "count", "seed"), [(0, 14, 11), (2, 6, 12)])
-def test_what_a_signal_s_handler_raises_ends_the_loop_and_not_the_recording(workers, count, seed):
-    said, errors = ran("signal_moments.py", workers, seed, count)
-    # What a handler raises around a fork is dropped and told there, bare too.
-    assert "/loaderscope/profiler/" not in errors and "loaderscope:" not in errors, errors
-    seen = [json.loads(line) for line in said]
-    assert len(seen) == count
-    expected = {"timeout": "TimeoutError", "leaving": "SystemExit"}
-    dropped = errors.count("Exception ignored in")
-    for moment in seen:
-        if moment["ended"] == "never" and dropped:
-            dropped -= 1
-            continue
-        assert moment["ended"] == expected.get(moment["handler"], "Preempted"), moment
-        assert moment["next"] == [3] * 20, moment
-        assert moment["recorded"] == 20, moment
-        assert moment["collecting"], moment
