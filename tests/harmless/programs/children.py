@@ -40,17 +40,6 @@ def declare_waiting(prepared: str, name: str) -> None:
 
         program(f"children/{name}-waits-{workers}", prepared=prepared)(trains_and_waits)
 
-    def starts_its_own(watch: Watch) -> None:
-        child = subprocess.Popen(["true"])
-        eat(small(watch))
-        other = os.fork()
-        if other == 0:
-            os._exit(3)
-        say("waited for", sorted(wait_for_all()))
-        say("child", child.poll())
-
-    program(f"children/{name}-waits-for-its-own", prepared=prepared)(starts_its_own)
-
     def lets_them_be(watch: Watch) -> None:
         eat(small(watch))
         time.sleep(0.5)
@@ -117,17 +106,6 @@ def blocks_and_takes(watch: Watch) -> None:
     eat(small(watch))
     time.sleep(0.3)
     say("pending", signal.SIGCHLD in signal.sigpending())
-
-
-@program("children/wait-in-the-loop")
-def waits_at_every_batch(watch: Watch) -> None:
-    seen = []
-    for _ in small(watch, pause_s=0.01):
-        try:
-            seen.append(list(os.waitpid(-1, os.WNOHANG)))
-        except ChildProcessError:
-            seen.append([])
-    say("waits", seen)
 
 
 @program("children/wait-thread")

@@ -1,5 +1,5 @@
-"""Odd interpreters and surroundings: without standard error, arguments or a folder, with -O, -OO,
--X dev, -I."""
+"""Odd interpreters and surroundings: without standard error, arguments or a folder, with -OO,
+-X dev."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def something_to_tell_and_nowhere_to(watch: Watch) -> None:
     plain(watch)
 
 
-for options in (("-O",), ("-OO",), ("-X", "dev"), ("-W", "error"), ("-B", "-s")):
+for options in (("-OO",), ("-X", "dev"), ("-W", "error")):
     program(f"interpreter/{''.join(options)}", options=options, limit_s=120)(plain)
 
 
@@ -97,19 +97,6 @@ def without_environment(watch: Watch) -> None:
     os.environ.clear()
     os.environ.update(kept)
     plain(watch)
-
-
-@program("surroundings/deep-recursion")
-def near_the_recursion_limit(watch: Watch) -> None:
-    """A data set called from far down the stack: it has as much of it left as bare, but for a few
-    frames."""
-    loader = watch(DataLoader(Rows(), batch_size=4))
-    eat(loader)
-
-    def down(depth: int) -> int:
-        return eat(loader) if depth == 0 else down(depth - 1)
-
-    say("count", down(sys.getrecursionlimit() - 150))
 
 
 @program("surroundings/patched-clock")
