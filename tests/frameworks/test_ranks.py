@@ -44,7 +44,11 @@ BOTH = [(0, 2, 0, 2), (1, 2, 1, 2)]
 @pytest.mark.parametrize(
     ("packages", "command"),
     [
-        ((), ("torchrun", "--nproc-per-node", "2", "ddp.py", "FILE")),
+        pytest.param(
+            (),
+            ("torchrun", "--nproc-per-node", "2", "ddp.py", "FILE"),
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             (),
             ("torchrun", "--nproc-per-node", "2", "ddp.py", "FILE", "late"),
