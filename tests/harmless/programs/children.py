@@ -170,13 +170,6 @@ def the_group_is_terminated(watch: Watch) -> None:
             os.killpg(0, signal.SIGTERM)
 
 
-@program("children/group-dies-with-workers", unjudged=("stderr",))
-def the_group_dies(watch: Watch) -> None:
-    for count, _ in enumerate(small(watch, workers=2)):
-        if count == 3:
-            os.killpg(0, signal.SIGTERM)
-
-
 @program("children/group-ctrl-c", unjudged=("stderr", "error"))
 def the_group_is_interrupted(watch: Watch) -> None:
     """Ctrl-C in a terminal goes to all of the group."""

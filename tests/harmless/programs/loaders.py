@@ -13,18 +13,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, Subset
+from torch.utils.data import ConcatDataset, DataLoader, Subset
 
 from ..catalogue import Watch, program, say, still
 from ..data import KINDS, N, Rows, Stream, Whole, digest, eat
 from .table import caught
-
-
-class WholeBatch(Rows):
-    """Is given what its sampler drew: here a list, and no subclass of one."""
-
-    def __getitem__(self, index: Any) -> Any:
-        return type(index).__name__, [super(WholeBatch, self).__getitem__(i) for i in index]
 
 
 class TwoByTwo:
@@ -57,19 +50,6 @@ class Lost(Rows):
 
     def __getitem__(self, index: int) -> Any:
         raise KeyError("lost") if index == N // 2 else OSError(5, "I/O")
-
-
-class Special:
-    """A batch of a class of the user's own, with pinning of its own."""
-
-    def __init__(self, samples: list[Any]) -> None:
-        self.first = samples[0][0]
-
-    def __repr__(self) -> str:
-        return f"Special({self.first})"
-
-    def pin_memory(self) -> Special:
-        return self
 
 
 class Chain:
@@ -109,13 +89,8 @@ def seed_worker(worker: int) -> None:
     np.random.seed(worker + torch.initial_seed() % 1000)
 
 
-def lists(dataset: Rows) -> dict[str, Any]:
-    return {"dataset": dataset, "batch_size": None, "sampler": BatchSampler(range(N), 5, False)}
-
-
 # Arguments of the loader, without its workers; whether its settings may be changed in mid-epoch.
 LOADERS: dict[str, tuple[Callable[[], dict[str, Any]], bool]] = {
-    "lists": (lambda: lists(WholeBatch()), True),
     "pairs": (lambda: {"dataset": Rows(), "batch_sampler": TwoByTwo()}, True),
     "own-sampler": (lambda: {"dataset": Rows(), "batch_size": 4, "sampler": Shuffled()}, True),
     "stream-drop-last": (
@@ -124,10 +99,6 @@ LOADERS: dict[str, tuple[Callable[[], dict[str, Any]], bool]] = {
     ),
     "subset": (lambda: {"dataset": Subset(Whole(), [3, 1, 4, 1, 5]), "batch_size": 2}, True),
     "concat": (lambda: {"dataset": ConcatDataset([Rows(), Whole()]), "batch_size": 6}, True),
-    "pinned-special": (
-        lambda: {"dataset": Rows(), "batch_size": 4, "collate_fn": Special, "pin_memory": True},
-        True,
-    ),
     "lost": (lambda: {"dataset": Lost(), "batch_size": 4, "shuffle": True}, True),
     "transformed": (lambda: {"dataset": Transformed(torch.neg), "batch_size": 1}, True),
     "transform-fails": (lambda: {"dataset": Transformed(fail_at_half), "batch_size": 1}, True),

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 import weakref
 from typing import Any
 
@@ -41,27 +40,6 @@ def something_to_tell_and_nowhere_to(watch: Watch) -> None:
 
 for options in (("-OO",), ("-X", "dev"), ("-W", "error")):
     program(f"interpreter/{''.join(options)}", options=options, limit_s=120)(plain)
-
-
-class Told:
-    """Stands for sys.stdout and sys.stderr: what is written there is what the program writes."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def write(self, text: str) -> int:
-        say(self.name, text)
-        return len(text)
-
-    def flush(self) -> None:
-        pass
-
-
-@program("surroundings/replaced-streams")
-def streams_of_its_own(watch: Watch) -> None:
-    sys.stdout, sys.stderr = Told("out"), Told("err")  # type: ignore[assignment]
-    print("a line")
-    plain(watch)
 
 
 @program("surroundings/garbage-is-never-collected", watched=("all", "watch-pure"))
