@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from loaderscope.demo import QUICK, Pictures, Size, cache_directory, pictures
+from loaderscope.demo import QUICK, Pictures, Size, pictures
 from loaderscope.profiler.base.errors import UsageError
 from started import ran
 
@@ -56,10 +56,6 @@ def test_a_cache_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="LOADERSCOPE_CACHE"):
         pictures(tmp_path / "file" / "cache", SMALL)
-
-
-def test_where_pictures_are_kept() -> None:
-    assert cache_directory({"LOADERSCOPE_CACHE": "/data/cache"}) == Path("/data/cache")
 
 
 def test_quick_demo_compares_what_it_measured() -> None:

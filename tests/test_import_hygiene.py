@@ -37,7 +37,6 @@ ALL_OF_THE_PROFILER = (
     "name.endswith(skipped)]"
 )
 LOADS = {  # code: what it loads, and what it does not
-    "import loaderscope": ("loaderscope", HEAVY),
     "import loaderscope; assert 'watch' in dir(loaderscope)": ("loaderscope", HEAVY),
     "import loaderscope.cli": ("click", ["torch", "numpy", "textual", "plotly"]),
     "import loaderscope.profiler.daemon.loop": ("psutil", ["torch", "numpy", "rich", "click"]),

@@ -17,9 +17,7 @@ FIRST, SECOND = "20250131-091500-abc123", "20250131-101500-abc124"
 ABSENT = ("torch", "functorch")
 SHOWS = (
     (["report"], "Rows"),
-    (["report", "--full"], "Rows"),
     (["report", "--format", "json"], '"name": "Rows"'),
-    (["report", "--format", "md"], "Rows"),
     (["report", "--format", "html", "-o", "report.html"], ""),
     (["report", "--format", "perfetto", "-o", "trace.json"], ""),
     (["report", "--format", "parquet", "-o", "tables"], ""),

@@ -22,13 +22,15 @@ PROGRAMS = Path(__file__).parent / "programs"
 SECONDS = 240
 
 
+def installed(package: str) -> bool:
+    outermost = importlib.util.find_spec(package.partition(".")[0])
+    return outermost is not None and importlib.util.find_spec(package) is not None
+
+
 def needs(*packages: str) -> None:
     """Skips where a framework is not installed."""
     for package in packages:
-        if (
-            importlib.util.find_spec(package.partition(".")[0]) is None
-            or importlib.util.find_spec(package) is None
-        ):
+        if not installed(package):
             pytest.skip(f"{package} is not installed")
 
 
@@ -67,6 +69,13 @@ def program(name: str, *arguments: str) -> list[str]:
     folder = tempfile.mkdtemp()
     meaning = {"FOLDER": folder, "FILE": os.path.join(folder, "meeting")}
     return [str(PROGRAMS / name), *(meaning.get(each, each) for each in arguments)]
+
+
+def slurm_task(rank: int, local_rank: int, node: int, a_node: str) -> dict[str, str]:
+    """What srun tells one of two tasks. `a_node`: how many are on each node."""
+    job = {"JOB_ID": "77", "STEP_ID": "0", "STEP_NUM_TASKS": "2", "STEP_TASKS_PER_NODE": a_node}
+    own = {"PROCID": rank, "LOCALID": local_rank, "NODEID": node}
+    return {f"SLURM_{name}": str(value) for name, value in {**job, **own}.items()}
 
 
 def _run(command: list[str], **environ: str) -> subprocess.CompletedProcess[str]:

@@ -19,16 +19,20 @@ from loaderscope.advisors.assemble.make_case import case_of
 from loaderscope.advisors.code.dialects import DIALECTS
 from loaderscope.advisors.code.loader_code import loader_code
 from loaderscope.advisors.stage_model.summary import summarise
+from loaderscope.fixing.deciding_call import change_arguments
+from loaderscope.fixing.edits import Edits, unified_diff
+from loaderscope.fixing.patch import open_project
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.reports.words.loaders import use_of
-from running import bare, needs, program, recorded
+from running import PROGRAMS, bare, needs, program, recorded
 
 pytestmark = pytest.mark.timeout(600)
 
 
 @dataclass(frozen=True)
 class Framework:
-    """`loaders`: (phase, epochs, batches, samples). `words`: how more workers are said."""
+    """`loaders`: (phase, epochs, batches, samples). `words`: how more workers are said. `patched`:
+    what each line has that asks for three workers that stay, where a framework makes the loader."""
 
     packages: tuple[str, ...]
     program: tuple[str, ...]
@@ -36,8 +40,11 @@ class Framework:
     loaders: tuple[tuple[str | None, int, int, int | None], ...]
     words: str
     kind: str = "dataloader"
+    patched: tuple[str, ...] = ()
 
 
+WANTED = {"num_workers": "3", "persistent_workers": "True"}
+ASKED = ", ".join(f"{name}={value}" for name, value in WANTED.items())
 FRAMEWORKS = {
     "transformers": Framework(
         ("transformers", "accelerate"),
@@ -45,6 +52,7 @@ FRAMEWORKS = {
         "Hugging Face Trainer",
         (("training", 2, 24, 96), ("validation", 8, 32, 128)),
         "TrainingArguments(dataloader_num_workers=2)",
+        patched=("dataloader_num_workers=3,", "dataloader_persistent_workers=True,"),
     ),
     "accelerate": Framework(
         ("accelerate",),
@@ -52,6 +60,7 @@ FRAMEWORKS = {
         "Accelerate",
         (("training", 2, 24, 96), ("evaluation", 2, 8, 32)),
         "accelerator.prepare(DataLoader(",
+        patched=(f"DataLoader(Rows(), BATCH, shuffle=True, {ASKED})",),
     ),
     "lightning": Framework(
         ("lightning",),
@@ -59,6 +68,7 @@ FRAMEWORKS = {
         "Lightning",
         (("validation", 3, 10, 40), ("training", 2, 24, 96), ("test", 1, 4, 16)),
         "val_dataloader() returns it",
+        patched=(f"return DataLoader(Rows(), BATCH, shuffle=True, {ASKED})",),
     ),
     "timm": Framework(
         ("timm",),
@@ -66,6 +76,7 @@ FRAMEWORKS = {
         "timm",
         (("training", 2, 24, 96),),
         "create_loader(dataset, input_size, num_w",
+        patched=('"num_workers": 3,', "use_multi_epochs_loader=True, persistent_workers=True"),
     ),
     "fastai": Framework(
         ("fastai",),
@@ -165,7 +176,22 @@ def test_framework(name: str, runs_dir: Path) -> None:
     code = code_for(run)
     assert framework.words in code
     ast.parse(code)
+    if framework.patched:
+        assert_patched(run, name, framework.patched)
     assert came_to == bare(sys.executable, *program(*framework.program)) and came_to
+
+
+def assert_patched(run: Run, made: str, added: tuple[str, ...]) -> None:
+    """Where a framework makes or remakes the loader, the call that decides is patched."""
+    training = [each for each in run.loaders if "training" in str(each.config.get("phase"))]
+    loader = next(iter(training or run.loaders))
+    assert loader.made.through == made
+    edits = Edits()
+    change_arguments(open_project(run, PROGRAMS), edits, loader.made, WANTED)
+    diff = unified_diff(edits.changes())
+    new = [line for line in diff.splitlines() if line.startswith("+") and line[:3] != "+++"]
+    for text in added:
+        assert sum(text in line for line in new) == 1, diff
 
 
 def code_for(run: Run) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 import socket
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from running import needs, output_of, program, result
+from running import installed, needs, output_of, program, result
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -29,13 +28,6 @@ LIBRARIES = {
 }
 FIGURES = {"wait_share", "batches_per_s", "make_s", "headroom"}
 BATCHES = 48
-
-
-def installed(module: str) -> bool:
-    return (
-        importlib.util.find_spec(module.partition(".")[0]) is not None
-        and importlib.util.find_spec(module) is not None
-    )
 
 
 @pytest.fixture(scope="module")

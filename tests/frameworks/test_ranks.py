@@ -15,7 +15,7 @@ from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
-from running import needs, program, recorded, runs_in
+from running import needs, program, recorded, runs_in, slurm_task
 from slurm_cluster import NODES, cluster
 from started import LOADERSCOPE, ran
 
@@ -44,7 +44,11 @@ BOTH = [(0, 2, 0, 2), (1, 2, 1, 2)]
 @pytest.mark.parametrize(
     ("packages", "command"),
     [
-        ((), ("torchrun", "--nproc-per-node", "2", "ddp.py", "FILE")),
+        pytest.param(
+            (),
+            ("torchrun", "--nproc-per-node", "2", "ddp.py", "FILE"),
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             (),
             ("torchrun", "--nproc-per-node", "2", "ddp.py", "FILE", "late"),
@@ -109,16 +113,8 @@ def test_tasks_of_slurm(runs_dir: Path, grouped: bool) -> None:
     command = [sys.executable, "-m", "loaderscope", "run", "-q", "--runs", str(runs_dir), *script]
     tasks = []
     for rank in range(2):
-        told = {
-            "SLURM_PROCID": str(rank),
-            "SLURM_STEP_NUM_TASKS": "2",
-            "SLURM_LOCALID": str(rank),
-            "SLURM_NODEID": "0",
-            "SLURM_STEP_TASKS_PER_NODE": "2",
-            "SLURM_JOB_ID": "77",
-            "SLURM_STEP_ID": "0",
-        }
-        tasks.append(subprocess.Popen(command, env={**os.environ, **told}))
+        env = {**os.environ, **slurm_task(rank, rank, 0, "2")}
+        tasks.append(subprocess.Popen(command, env=env))
     assert [task.wait(240) for task in tasks] == [0, 0]
     run = open_run("latest", runs_dir)
     assert ranks(run) == BOTH and len(runs_in(runs_dir)) == 1

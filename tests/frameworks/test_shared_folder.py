@@ -15,7 +15,7 @@ import pytest
 
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.store.run.run_reader import open_run
-from running import PROGRAMS, needs, program, runs_in
+from running import PROGRAMS, needs, program, runs_in, slurm_task
 from started import LOADERSCOPE, until
 
 pytestmark = pytest.mark.timeout(600)
@@ -62,22 +62,11 @@ def test_nodes_that_share_a_folder_record_one_run(views: list[Path]) -> None:
     script = program("ddp.py", "FILE", "task")
     tasks = []
     for rank, (node, view) in enumerate(zip(NODES, views, strict=True)):
-        told = {
-            "SLURM_PROCID": str(rank),
-            "SLURM_STEP_NUM_TASKS": "2",
-            "SLURM_LOCALID": "0",
-            "SLURM_JOB_ID": "79",
-            "SLURM_NODEID": str(rank),
-            "SLURM_STEP_TASKS_PER_NODE": "1(x2)",
-            "SLURM_STEP_ID": "0",
-            "SLOW_RANK": "1",
-            "GLOO_SOCKET_IFNAME": "lo",
-        }
+        told = slurm_task(rank, 0, rank, "1(x2)")
+        env = {**os.environ, **told, "SLOW_RANK": "1", "GLOO_SOCKET_IFNAME": "lo"}
         ours = [*LOADERSCOPE, "run", "-q", "--runs", str(view / "runs"), *script]
         started = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', node, *ours]
-        tasks.append(
-            subprocess.Popen(started, env={**os.environ, **told}, stderr=subprocess.PIPE, text=True)
-        )
+        tasks.append(subprocess.Popen(started, env=env, stderr=subprocess.PIPE, text=True))
     said = [task.communicate(timeout=240)[1] for task in tasks]
     assert [task.returncode for task in tasks] == [0, 0], said
     assert not any("loaderscope:" in each for each in said)

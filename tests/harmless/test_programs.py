@@ -27,10 +27,7 @@ def is_slow(program: catalogue.Program, way: str) -> bool:
     importing torch."""
     family, drawn = program.name.partition("/")[0], zlib.crc32(program.name[::-1].encode())
     alike = {"loops": drawn % 3 != 0, "starts": drawn % 2 != 0, "talk": drawn % 3 != 0}
-    without_asserts_only = program.name == "interpreter/-O"  # as -OO is, too
-    return (
-        program.alone or way == catalogue.TUNED or without_asserts_only or alike.get(family, False)
-    )
+    return program.alone or way == catalogue.TUNED or alike.get(family, False)
 
 
 CASES = [

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from harmless import catalogue
 from harmless.stage import BARE, Seen, Stage
+from loaderscope import open_run
 
 PROGRAMS = {
     name: program for name, program in catalogue.programs().items() if name.startswith("moments/")
@@ -48,19 +50,27 @@ def wrong(
     found = [
         f"{program.name} {way} at {moment_ms} ms: {name} is {seen.get(name)!r}, bare "
         f"{bare.get(name)!r}"
-        for name in ("status", "arrived", "end blocked")
+        for name in ("status", "arrived", "end blocked", "end gc")
         if seen.get(name) != bare.get(name)
     ]
     if handlers != of_bare:
         found.append(
             f"{program.name} {way} at {moment_ms} ms: handlers are {handlers}, bare {of_bare}"
         )
+    if "arrived" in seen and not went_on(seen["folder"]):
+        found.append(f"{program.name} {way} at {moment_ms} ms: the next loop was not recorded")
     # A worker may find its parent gone, and says so.
     if "loaderscope" in seen["stderr"] or (
         "Traceback" in seen["stderr"] and "workers" not in program.name
     ):
         found.append(f"{program.name} {way} at {moment_ms} ms: {seen['stderr'][-600:]}")
     return found
+
+
+def went_on(folder: str) -> bool:
+    """Whether the six batches of the loop after the signal were recorded as an epoch."""
+    runs = [open_run(path) for path in Path(folder, "runs").glob("2*")]
+    return any(6 in loader.epochs["batches"] for run in runs for loader in run.loaders)
 
 
 def shown(stage: Stage, name: str, way: str, moments_ms: list[float]) -> list[str]:

@@ -20,7 +20,6 @@ import loaderscope
 PATIENCE_S = 90.0
 ROWS = 200_000
 SIDE = 256
-MEAN, STD = np.array([0.4, 0.5, 0.6]), np.array([0.2, 0.3, 0.2])
 
 
 class Rows(Dataset):
@@ -69,8 +68,8 @@ def carried(samples: list[Any]) -> Any:
     return {"x": xs, "tree": [each["tree"] for each in samples]}
 
 
-class Stored(Dataset):
-    """Windows of a contiguous HDF5 file."""
+class Lists(Dataset):
+    """Rows of a contiguous HDF5 file, asked for by lists of places."""
 
     def __init__(self, folder: str) -> None:
         self.path, self.file = f"{folder}/rows.h5", None
@@ -89,16 +88,9 @@ class Stored(Dataset):
             self.file = h5py.File(self.path, "r")
         return self.file
 
-
-class Lists(Stored):
     def __getitem__(self, index: int) -> Any:
         near = sorted(random.sample(range(index * 60, index * 60 + 60), 24))
         return torch.from_numpy(self.opened()["x"][near])
-
-
-class Slices(Stored):
-    def __getitem__(self, index: int) -> Any:
-        return torch.from_numpy(self.opened()["x"][index * 60 : index * 60 + 60])
 
 
 def bright(crop: Any) -> bool:
@@ -114,45 +106,17 @@ def bright_crop(image: Any) -> Any:
     return crop
 
 
-def levels(image: Any) -> Any:
-    """Goes through all of it once: nothing is drawn."""
-    place, found = 0, []
-    while True:
-        block = image[place : place + 32]
-        if len(block) == 0:
-            break
-        found.append(np.percentile(block, 60))
-        place += 32
-    return np.array(found, np.float32)
-
-
 class Images(Dataset):
-    def __init__(self, change: Any = None) -> None:
+    def __init__(self) -> None:
         ramp = np.linspace(0, 1, SIDE)[:, None]
         noise = np.random.default_rng(0).integers(0, 256, (32, SIDE, SIDE, 3))
-        self.images, self.change = (noise * ramp).astype(np.uint8), change
+        self.images = (noise * ramp).astype(np.uint8)
 
     def __len__(self) -> int:
         return 2000
 
     def __getitem__(self, index: int) -> Any:
-        return torch.from_numpy(self.change(self.images[index % 32]))
-
-
-class Wide(Images):
-    def __getitem__(self, index: int) -> Any:
-        img = self.images[index % 32]
-        img = img / 255.0
-        img = (img - MEAN) / STD
-        return torch.from_numpy(img.transpose(2, 0, 1)).float()
-
-
-class Narrow(Images):
-    def __getitem__(self, index: int) -> Any:
-        img = self.images[index % 32].astype(np.float32)
-        img = img / 255.0
-        img = (img - MEAN.astype(np.float32)) / STD.astype(np.float32)
-        return torch.from_numpy(img.transpose(2, 0, 1))
+        return torch.from_numpy(bright_crop(self.images[index % 32]))
 
 
 class Net(torch.nn.Module):
@@ -177,15 +141,11 @@ def train_step(batch: Any) -> None:
 
 
 def dataset_of(kind: str, folder: str) -> Any:
-    in_loop = {"counted": Counted, "trains": Trains, "carries": Carries}
-    stored = {"lists": Lists, "slices": Slices}
-    images = {"wide": Wide, "narrow": Narrow}
-    changes = {"rejects": bright_crop, "goes through": levels}
-    if kind in stored:
-        return stored[kind](folder)
-    if kind in images:
-        return images[kind]()
-    return Images(changes[kind]) if kind in changes else in_loop.get(kind, Rows)()
+    if kind == "lists":
+        return Lists(folder)
+    if kind == "rejects":
+        return Images()
+    return {"counted": Counted, "trains": Trains, "carries": Carries}.get(kind, Rows)()
 
 
 def over() -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
-import tarfile
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -103,19 +103,6 @@ class Values(Dataset):
         return value if self.transform is None else self.transform(value)
 
 
-class Around(Dataset):
-    """A data set around another."""
-
-    def __init__(self, inner: Dataset) -> None:
-        self.inner = inner
-
-    def __len__(self) -> int:
-        return len(self.inner)  # type: ignore[arg-type]
-
-    def __getitem__(self, index: int) -> Any:
-        return self.inner[index]
-
-
 class Held(Dataset):
     """Samples out of one container that each process opens when it first needs it."""
 
@@ -141,11 +128,6 @@ class Deadly(Files):
         return super().__getitem__(index)
 
 
-def read_bytes(path: str) -> torch.Tensor:
-    with open(path, "rb") as file:
-        return torch.tensor([len(file.read())], dtype=torch.float32)
-
-
 def read_png(path: str) -> torch.Tensor:
     from PIL import Image
 
@@ -153,58 +135,29 @@ def read_png(path: str) -> torch.Tensor:
         return torch.from_numpy(np.array(picture)).float()
 
 
-def read_npz(path: str) -> torch.Tensor:
-    with np.load(path) as arrays:
-        return torch.from_numpy(arrays["x"])
-
-
 def make_container(folder: Path, kind: str) -> str:
     """A container of N samples of 64 float32."""
     values = np.arange(N * 64, dtype=np.float32).reshape(N, 64)
-    path = (
-        folder
-        / {"npy": "all.npy", "memmap": "all.dat", "tar": "all.tar", "sqlite": "all.sqlite"}[kind]
-    )
-    if kind == "npy":
-        np.save(path, values)
-    elif kind == "memmap":
+    path = folder / f"all.{kind}"
+    if kind == "memmap":
         values.tofile(path)
-    elif kind == "sqlite":
-        import sqlite3
-
-        base = sqlite3.connect(path)
+        return str(path)
+    rows = [(i, row.tobytes()) for i, row in enumerate(values)]
+    with closing(sqlite3.connect(path)) as base:
         base.execute("create table samples (number integer primary key, value blob)")
-        base.executemany(
-            "insert into samples values (?, ?)",
-            [(i, row.tobytes()) for i, row in enumerate(values)],
-        )
+        base.executemany("insert into samples values (?, ?)", rows)
         base.commit()
-        base.close()
-    else:
-        with tarfile.open(path, "w") as archive:
-            for i, row in enumerate(values):
-                entry = tarfile.TarInfo(f"{i}.bin")
-                entry.size = row.nbytes
-                archive.addfile(entry, io.BytesIO(row.tobytes()))
     return str(path)
 
 
 def open_container(path: str, kind: str) -> Any:
-    if kind == "npy":
-        return np.load(path, mmap_mode="r")
     if kind == "memmap":
         return np.memmap(path, dtype=np.float32, mode="r", shape=(N, 64))
-    if kind == "sqlite":
-        import sqlite3
-
-        return sqlite3.connect(path)
-    return tarfile.open(path)  # held open, as such data sets do
+    return sqlite3.connect(path)
 
 
 def read_sample(source: Any, kind: str, index: int) -> Any:
     if kind == "sqlite":
         (blob,) = source.execute("select value from samples where number = ?", (index,)).fetchone()
         return np.frombuffer(blob, np.float32)
-    if kind == "tar":
-        return np.frombuffer(source.extractfile(f"{index}.bin").read(), np.float32)
     return source[index]

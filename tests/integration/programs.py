@@ -1,4 +1,4 @@
-"""Small trainings to start, interrupt and kill: `python programs.py NAME [bare]`."""
+"""Small trainings to start, interrupt and kill: `python programs.py NAME`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 from torch.utils.data import DataLoader, Dataset
+
+from loaderscope import watch
 
 
 class Numbers(Dataset):
@@ -21,7 +23,7 @@ class Numbers(Dataset):
         return torch.full((4,), float(index)), index
 
 
-def endless(watch: Any, workers: int = 0) -> None:
+def endless(workers: int = 0) -> None:
     """Says how many batches it has been given, as it goes."""
     loader = watch(DataLoader(Numbers(), batch_size=4, num_workers=workers))
     print("ready", flush=True)
@@ -32,18 +34,15 @@ def endless(watch: Any, workers: int = 0) -> None:
             os.write(1, f"{count}\n".encode())
 
 
-def endless_workers(watch: Any) -> None:
-    endless(watch, 2)
+def endless_workers() -> None:
+    endless(2)
 
 
-def fills_the_disk(watch: Any) -> None:
+def fills_the_disk() -> None:
     """Writes 20,000 batches, 4.5 MB of records."""
     loader = watch(DataLoader(Numbers(20_000), batch_size=1))
     print(sum(int(batch[1].sum()) for batch in loader), flush=True)
 
 
 if __name__ == "__main__":
-    import loaderscope
-
-    bare = "bare" in sys.argv
-    globals()[sys.argv[1]]((lambda loader: loader) if bare else loaderscope.watch)
+    globals()[sys.argv[1]]()

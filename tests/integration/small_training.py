@@ -7,37 +7,18 @@ import time
 from pathlib import Path
 
 import torch
-from PIL import Image
-from torch.utils.data import DataLoader, Dataset
-from torch.utils.data._utils.collate import default_collate
+from torch.utils.data import DataLoader
 
 import loaderscope
-from fetch_probe_data import Compose, Halve, make_pngs
-
-
-class Flat:
-    def __call__(self, value: Image.Image) -> torch.Tensor:
-        return torch.tensor(list(value.tobytes()), dtype=torch.float32)
-
-
-class Pictures(Dataset):
-    def __init__(self, paths: list[str]) -> None:
-        self.paths = paths
-        self.transform = Compose([Flat(), Halve()])
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        with Image.open(self.paths[index]) as picture:
-            return self.transform(picture)
+from fetch_probe_data import Compose, Files, Halve, make_pngs, read_png
 
 
 def train(folder: Path, seconds: float) -> None:
-    dataset = Pictures(make_pngs(folder))
+    dataset = Files(make_pngs(folder), read_png, Compose([torch.neg, Halve()]), pause_s=0)
     for workers in (2, 0):
-        how = {"num_workers": workers, "shuffle": True, "collate_fn": default_collate}
-        loader = loaderscope.watch(DataLoader(dataset, batch_size=8, **how))
+        loader = loaderscope.watch(
+            DataLoader(dataset, batch_size=8, num_workers=workers, shuffle=True)
+        )
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             for _ in loader:

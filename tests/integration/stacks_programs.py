@@ -1,4 +1,4 @@
-"""Stacks that are known: `python stacks_programs.py KIND WORKERS METHOD burst|report|BATCHES`."""
+"""Stacks that are known: `python stacks_programs.py KIND WORKERS burst|report|BATCHES`."""
 
 from __future__ import annotations
 
@@ -48,11 +48,6 @@ class Items(Dataset):
         return torch.full((8,), float(index))
 
 
-class ManyItems(Items):
-    def __getitems__(self, indices: list[int]) -> list[Any]:
-        return [self[index] for index in indices]
-
-
 class Stream(IterableDataset):
     def __iter__(self) -> Any:
         for index in range(1_000_000):
@@ -65,11 +60,11 @@ def own_collate(samples: list[Any]) -> Any:
     return torch.stack(samples)
 
 
-def make_loader(kind: str, workers: int, method: str) -> DataLoader[Any]:
-    dataset = {"getitems": ManyItems, "iterable": Stream}.get(kind, Items)()
+def make_loader(kind: str, workers: int) -> DataLoader[Any]:
+    dataset = Stream() if kind == "iterable" else Items()
     collate: Any = None if kind in ("default", "off") else own_collate
     more: dict[str, Any] = (
-        {"multiprocessing_context": method, "persistent_workers": True} if workers else {}
+        {"multiprocessing_context": "fork", "persistent_workers": True} if workers else {}
     )
     return DataLoader(dataset, batch_size=4, num_workers=workers, collate_fn=collate, **more)
 
@@ -83,12 +78,12 @@ def sampling(runs: Path) -> bool:
 
 
 def main() -> None:
-    kind, workers, method, until = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+    kind, workers, until = sys.argv[1], int(sys.argv[2]), sys.argv[3]
     torch.set_num_threads(1)
     deaths: list[int] = []
     signal.signal(signal.SIGCHLD, lambda number, frame: deaths.append(number))
     torch.manual_seed(3)
-    loader = make_loader(kind, workers, method)
+    loader = make_loader(kind, workers)
     loaderscope.watch(loader, stacks=kind != "off")
     print("ready", flush=True)
     total, under_way = 0.0, 0

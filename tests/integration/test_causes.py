@@ -23,12 +23,12 @@ pytestmark = [
 PROGRAM = Path(__file__).with_name("causes_programs.py")
 IN_LOOP, HDF5 = "Take this out of the loop", "Read HDF5 in large slices, or from memory"
 UNREAD = "Drop from the batch what the loop does not use: batch['tree']"
-PASSES, FLOAT32 = "Filter once, before samples are made", "Compute in float32 from the start"
+PASSES = "Filter once, before samples are made"
 
 
 def first_screen(kind: str, folder: Path) -> str:
     """The brief report of the recorded program, in one line."""
-    if kind in ("lists", "slices") and importlib.util.find_spec("h5py") is None:
+    if kind == "lists" and importlib.util.find_spec("h5py") is None:
         pytest.skip("needs h5py")
     env = here(LOADERSCOPE_DIR=str(folder), LOADERSCOPE_STACKS="eager")
     program = folder / "train.py"  # a file of the package would not count as the user's
@@ -44,14 +44,13 @@ def first_screen(kind: str, folder: Path) -> str:
     [
         ("counted", IN_LOOP, "len([each for each in self.order"),
         ("lists", HDF5, '["x"][near]'),
-        ("rejects", PASSES, "np.percentile(crop"),
+        pytest.param("rejects", PASSES, "np.percentile(crop", marks=pytest.mark.slow),
         pytest.param(
             "carries",
             UNREAD,
             "handing batches over from the workers (pickling batch['tree'])",
             marks=pytest.mark.quiet,  # on busy cores, sending waits for the loop to read
         ),
-        pytest.param("wide", FLOAT32, "img", marks=pytest.mark.slow),
     ],
 )
 def test_the_cause_is_on_the_first_screen(
@@ -66,18 +65,7 @@ def test_the_cause_is_on_the_first_screen(
     assert "chunk" not in said
 
 
-HEALTHY = [
-    ("plain", IN_LOOP),
-    ("trains", IN_LOOP),
-    pytest.param("slices", HDF5, marks=pytest.mark.slow),
-    pytest.param("goes through", PASSES, marks=pytest.mark.slow),
-    pytest.param("narrow", FLOAT32, marks=pytest.mark.slow),
-]
-
-
-@pytest.mark.parametrize(("kind", "title"), HEALTHY)
-def test_a_healthy_loop_that_looks_alike_is_not_told_so(
-    tmp_path: Path, kind: str, title: str
-) -> None:
+@pytest.mark.parametrize("kind", [pytest.param("plain", marks=pytest.mark.slow), "trains"])
+def test_a_healthy_loop_that_looks_alike_is_not_told_so(tmp_path: Path, kind: str) -> None:
     said = first_screen(kind, tmp_path)
-    assert title not in said and "chunk" not in said and "in the loop itself" not in said, said
+    assert IN_LOOP not in said and "chunk" not in said and "in the loop itself" not in said, said

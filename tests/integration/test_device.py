@@ -86,21 +86,14 @@ def looked_at(loader: Any, least: int = 8) -> Any:
     return {name: got[name][rows] for name in got.keys()}  # noqa: SIM118
 
 
-@pytest.mark.parametrize(
-    ("way", "workers"), [("to", 2), ("to_kwargs", 0), ("named", 0), ("copy_", 2), ("derived", 0)]
-)
+@pytest.mark.parametrize(("way", "workers"), [("to", 2), ("named", 0), ("derived", 0)])
 def test_copies_are_counted_and_timed(device: Device, workers: int, way: str) -> None:
     loader = watched(num_workers=workers, pin_memory=True)
-    target = torch.empty(BATCH, WIDTH, device=device.kind)
     for batch in loader:
         if way == "to":
             batch["x"].to(device.kind, non_blocking=True)
-        elif way == "to_kwargs":
-            batch["x"].to(device=torch.device(device.kind), dtype=torch.float32, non_blocking=True)
         elif way == "named":
             getattr(batch["x"], device.kind)(non_blocking=True)
-        elif way == "copy_":
-            target.copy_(batch["x"], non_blocking=True)
         else:
             (batch["x"] + 1).to(device.kind)
         batch["more"][0].to(device.kind)

@@ -43,7 +43,10 @@ def stateful() -> Any:
     return pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
 
 
-@pytest.mark.parametrize("context", ["no workers", "fork", "spawn", "forkserver"])
+@pytest.mark.parametrize(
+    "context",
+    ["no workers", "fork", "spawn", pytest.param("forkserver", marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize(
     "kind", [lambda: DataLoader, stateful], ids=["DataLoader", "StatefulDataLoader"]
 )

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from msgspec.structs import replace
@@ -19,7 +18,7 @@ from loaderscope.profiler.base.liveness import Liveness
 from loaderscope.profiler.record.fetch_probe.containers import held_containers
 from loaderscope.profiler.record.iterate.watch import loader_place
 from loaderscope.profiler.store.run.run_reader import read_run
-from loaderscope.profiler.store.sampled_fetches import ChainTotals, SampledFetches
+from loaderscope.profiler.store.sampled_fetches import SampledFetches
 
 SLOW_NS = data.SLOW_S * 1e9
 
@@ -60,14 +59,7 @@ def looks_of(loader: Any) -> SampledFetches:
     return replace(looks, containers=own)
 
 
-def steps(looks: SampledFetches) -> dict[str, ChainTotals]:
-    return {f"{step.chain} {step.name}": step for step in looks.chains}
-
-
-@pytest.mark.parametrize(
-    ("workers", "context", "shuffle"),
-    [(0, None, False), (0, None, True), (2, "fork", False), (2, "spawn", True)],
-)
+@pytest.mark.parametrize(("workers", "context", "shuffle"), [(0, None, False), (2, "spawn", True)])
 def test_one_picture_a_sample(pngs, workers, context, shuffle):
     torch.manual_seed(1)
     how: Any = {"num_workers": workers, "multiprocessing_context": context, "shuffle": shuffle}
@@ -126,19 +118,7 @@ def test_other_ways_of_fetching(pngs: list[str], workers: int) -> None:
         assert looks.opens == looks.samples
 
 
-def test_one_npz_opened_for_each_sample_is_a_container(tmp_path: Path) -> None:
-    path = str(tmp_path / "all.npz")
-    np.savez(path, x=np.zeros(100, np.float32))
-    looks = looked(DataLoader(data.Files([path] * data.N, data.read_npz), 8))
-    assert [(c.kind, c.path, c.bytes) for c in looks.containers] == [
-        ("npz", path, os.path.getsize(path))
-    ]
-    assert looks.distinct == 1 and looks.reopened == looks.opens - 1
-
-
-@pytest.mark.parametrize(
-    ("kind", "workers"), [("npy", 0), ("memmap", 1), ("tar", 1), ("sqlite", 0)]
-)
+@pytest.mark.parametrize(("kind", "workers"), [("memmap", 1), ("sqlite", 0)])
 def test_containers(tmp_path: Path, kind: str, workers: int) -> None:
     path = data.make_container(tmp_path, kind)
     dataset = data.Held(path, kind)
@@ -166,20 +146,6 @@ def test_chains(workers: int, context: str | None) -> None:
     assert slow >= SLOW_NS
     assert 0 < quick < slow
     assert sum(step.total_ns for step in looks.chains) <= looks.chain_fetch_ns
-
-
-def test_chains_in_chains_and_around() -> None:
-    inner = data.Compose([data.slow, data.Halve()])
-    dataset = data.Around(Subset(data.Values(data.Compose([data.Halve(), inner])), range(40)))
-    found = steps(looked(DataLoader(dataset, 4)))
-    assert list(found) == [
-        "dataset.inner.dataset.transform Halve",
-        "dataset.inner.dataset.transform Compose",
-        "dataset.inner.dataset.transform[1] slow",
-        "dataset.inner.dataset.transform[1] Halve",
-    ]
-    _, whole, part, _ = found.values()
-    assert whole.total_ns >= part.total_ns >= part.calls * SLOW_NS
 
 
 def test_turned_off(pngs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import random
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from loaderscope.profiler.store.lanes.lane_reader import read_segment, segments
-from started import here, until
+from started import here, python, until
 
-HERE = Path(__file__).parent
-
-
-def begun(*args: object, limit: Callable[[], None] | None = None) -> subprocess.Popen[str]:
-    """A program of this folder; its runs go to the `runs_dir` of the test."""
-    name, *rest = map(str, args)
-    return subprocess.Popen(
-        [sys.executable, str(HERE / name), *rest],
-        env=here(),
-        preexec_fn=limit,  # noqa: PLW1509  no thread
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def ran(*args: object, limit: Callable[[], None] | None = None) -> tuple[list[str], str]:
-    """(words on standard output, standard error) of such a program, which ends as it should."""
-    with begun(*args, limit=limit) as process:
-        out, err = process.communicate(timeout=500)
-    assert process.returncode == 0, err
-    return out.splitlines(), err
+PROGRAMS = Path(__file__).with_name("programs.py")
 
 
 def recorded(runs: Path) -> np.ndarray:
@@ -58,7 +35,13 @@ def await_sampler(runs: Path) -> None:
     "attempt", [0, *(pytest.param(more, marks=pytest.mark.slow) for more in (1, 2, 3, 4))]
 )
 def test_kill_loses_nothing_recorded(runs_dir: Path, program: str, attempt: int) -> None:
-    process = begun("programs.py", program)
+    process = subprocess.Popen(
+        [sys.executable, str(PROGRAMS), program],
+        env=here(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout is not None and process.stderr is not None
     process.stdout.readline()
     # A worker whose parent dies before its watchdog has started never ends (torch's own race).
@@ -82,28 +65,8 @@ def test_a_limit_on_file_size_stops_recording_not_training(runs_dir: Path) -> No
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 
-    said, errors = ran("programs.py", "fills_the_disk", limit=limit)
-    assert said == [str(sum(range(20_000)))]
-    assert errors.count("loaderscope:") == 1
-    assert "recording stopped" in errors and "training goes on" in errors
+    done = python(PROGRAMS, "fills_the_disk", env=here(), preexec_fn=limit, check=True)
+    assert done.stdout == f"{sum(range(20_000))}\n"
+    assert done.stderr.count("loaderscope:") == 1
+    assert "recording stopped" in done.stderr and "training goes on" in done.stderr
     assert len(recorded(runs_dir)) > 100
-
-
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize(("workers", "count", "seed"), [(0, 14, 11), (2, 6, 12)])
-def test_what_a_signal_s_handler_raises_ends_the_loop_and_not_the_recording(workers, count, seed):
-    said, errors = ran("signal_moments.py", workers, seed, count)
-    # What a handler raises around a fork is dropped and told there, bare too.
-    assert "/loaderscope/profiler/" not in errors and "loaderscope:" not in errors, errors
-    seen = [json.loads(line) for line in said]
-    assert len(seen) == count
-    expected = {"timeout": "TimeoutError", "leaving": "SystemExit"}
-    dropped = errors.count("Exception ignored in")
-    for moment in seen:
-        if moment["ended"] == "never" and dropped:
-            dropped -= 1
-            continue
-        assert moment["ended"] == expected.get(moment["handler"], "Preempted"), moment
-        assert moment["next"] == [3] * 20, moment
-        assert moment["recorded"] == 20, moment
-        assert moment["collecting"], moment

@@ -40,17 +40,6 @@ def declare_waiting(prepared: str, name: str) -> None:
 
         program(f"children/{name}-waits-{workers}", prepared=prepared)(trains_and_waits)
 
-    def starts_its_own(watch: Watch) -> None:
-        child = subprocess.Popen(["true"])
-        eat(small(watch))
-        other = os.fork()
-        if other == 0:
-            os._exit(3)
-        say("waited for", sorted(wait_for_all()))
-        say("child", child.poll())
-
-    program(f"children/{name}-waits-for-its-own", prepared=prepared)(starts_its_own)
-
     def lets_them_be(watch: Watch) -> None:
         eat(small(watch))
         time.sleep(0.5)
@@ -119,17 +108,6 @@ def blocks_and_takes(watch: Watch) -> None:
     say("pending", signal.SIGCHLD in signal.sigpending())
 
 
-@program("children/wait-in-the-loop")
-def waits_at_every_batch(watch: Watch) -> None:
-    seen = []
-    for _ in small(watch, pause_s=0.01):
-        try:
-            seen.append(list(os.waitpid(-1, os.WNOHANG)))
-        except ChildProcessError:
-            seen.append([])
-    say("waits", seen)
-
-
 @program("children/wait-thread")
 def waits_in_a_thread(watch: Watch) -> None:
     """A supervisor thread collects whoever ends, all the while."""
@@ -188,13 +166,6 @@ def the_group_is_terminated(watch: Watch) -> None:
 
     signal.signal(signal.SIGTERM, ended)
     for count, _ in enumerate(small(watch)):
-        if count == 3:
-            os.killpg(0, signal.SIGTERM)
-
-
-@program("children/group-dies-with-workers", unjudged=("stderr",))
-def the_group_dies(watch: Watch) -> None:
-    for count, _ in enumerate(small(watch, workers=2)):
         if count == 3:
             os.killpg(0, signal.SIGTERM)
 

@@ -24,19 +24,8 @@ def truncate() -> None:
             os.truncate(path, 0)
 
 
-def shorten() -> None:
-    for path in recorded_files():
-        if path.suffix == ".seg":
-            os.truncate(path, 4096)
-
-
 def remove() -> None:
     shutil.rmtree(os.environ["LOADERSCOPE_DIR"], ignore_errors=True)
-
-
-def remove_files() -> None:
-    for path in recorded_files():
-        path.unlink(missing_ok=True)
 
 
 def replace() -> None:
@@ -56,12 +45,6 @@ def overwrite() -> None:
         path.write_bytes(os.urandom(64))
 
 
-def move() -> None:
-    runs = Path(os.environ["LOADERSCOPE_DIR"])
-    if runs.exists():
-        runs.rename(runs.with_name("elsewhere"))
-
-
 def declare(damage: Callable[[], None], workers: int) -> None:
     def run(watch: Watch) -> None:
         loader = watch(DataLoader(Rows(4000), batch_size=4, num_workers=workers))
@@ -77,7 +60,7 @@ def declare(damage: Callable[[], None], workers: int) -> None:
     program(f"damage/{name}-{workers}", recorded=False, may_speak=True)(run)
 
 
-for damage in (truncate, shorten, remove, remove_files, replace, forbid, overwrite, move):
+for damage in (truncate, remove, replace, forbid, overwrite):
     declare(damage, 0)
 for damage in (truncate, remove):
     declare(damage, 1)

@@ -81,23 +81,6 @@ class Loading:
         return 40
 
 
-class Itself:
-    """As DALI's: its own iterator, begun anew when it has ended."""
-
-    def __init__(self) -> None:
-        self.left = 40
-
-    def __iter__(self) -> Itself:
-        return self
-
-    def __next__(self) -> torch.Tensor:
-        self.left -= 1
-        if self.left < 0:
-            self.left = 40
-            raise StopIteration
-        return torch.tensor(self.left)
-
-
 def known_as(module: str, name: str, cls: type) -> None:
     """As if that library were installed, and had been imported."""
     made = ModuleType(module)
@@ -107,7 +90,6 @@ def known_as(module: str, name: str, cls: type) -> None:
 
 
 known_as("fastai.data.load", "DataLoader", Loading)
-known_as("nvidia.dali.plugin.base_iterator", "_DaliBaseIterator", Itself)
 
 
 @program("foreign/generator-left", watched=WAYS)
@@ -127,11 +109,3 @@ def left(watch: Watch) -> None:
     say("closed", loader.closed, next(iterator, "ended"))
     say("the whole", digest(list(loader)), sorted(vars(loader)))
     say("a copy", digest(list(copy.copy(loader))), pickle.loads(pickle.dumps(loader)).closed)
-
-
-@program("foreign/its-own-iterator", watched=WAYS, recorded=False)
-def its_own_iterator(watch: Watch) -> None:
-    loader = Itself()
-    say("itself", iter(loader) is loader)
-    for _ in range(2):
-        say("batches", digest(list(loader)))

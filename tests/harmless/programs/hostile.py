@@ -31,11 +31,6 @@ class RandomLength(Rows):
         return N
 
 
-class NoLength(Rows):
-    def __len__(self) -> int:
-        raise SystemExit("nobody may ask")
-
-
 class Getitems(Rows):
     """Gives `__getitems__` when asked for it, and counts how often."""
 
@@ -96,19 +91,11 @@ class Refusing:
         raise KeyboardInterrupt("a lazy batch was opened")
 
 
-class Broken:
-    def _asked(self, what: str) -> None:
-        if what == "iter":
-            raise OSError("a lazy batch was opened")
-        called(what)
-
-
 _DICT = lazy(dict, "values", "items", "keys", "__iter__", "__len__", "__getitem__")
 _LIST = lazy(list, "__iter__", "__len__", "__getitem__")
 LazyDict = type("LazyDict", (Counted, dict), _DICT)
 FailingDict = type("FailingDict", (Refusing, dict), _DICT)
 LazyList = type("LazyList", (Counted, list), _LIST)
-FailingList = type("FailingList", (Broken, list), _LIST)
 
 
 class Opaque:
@@ -221,18 +208,13 @@ def given(collate: Any) -> Any:
 LOADERS: dict[str, Any] = {
     "random-length": lambda: over(RandomLength()),
     "random-length-asked-by-torch": lambda: DataLoader(RandomLength(), batch_size=4, shuffle=True),
-    "random-length-batch-sampler": lambda: DataLoader(
-        RandomLength(), batch_sampler=[[1, 2], [3, 4], [5, 6]]
-    ),
     "random-length-stream": lambda: DataLoader(StreamWithLength(), batch_size=4),
-    "exiting-length": lambda: over(NoLength()),
     "getitems-looked-up": lambda: over(Getitems()),
     "metaclass": lambda: over(Meta()),
     "properties": lambda: over(Properties()),
     "lazy-dict": lambda: given(lambda samples: LazyDict(rows=torch.ones(4), other=torch.ones(2))),
     "failing-dict": lambda: given(lambda samples: FailingDict(rows=torch.ones(4))),
     "lazy-list": lambda: given(lambda samples: LazyList([torch.ones(4), torch.ones(2)])),
-    "failing-list": lambda: given(lambda samples: FailingList([torch.ones(4)])),
     "nested-lazy": lambda: given(lambda samples: {"a": [LazyDict(b=LazyList([torch.ones(1)]))]}),
     "opaque": lambda: given(Opaque),
     "lazy-tensor": lambda: given(lambda samples: torch.ones(4).as_subclass(LazyTensor)),
@@ -271,7 +253,7 @@ def declare(name: str, make: Any, workers: int) -> None:
 
 for name, make in LOADERS.items():
     declare(name, make, 0)
-for name in ("random-length", "lazy-dict", "lazy-list", "properties", "raising-collate"):
+for name in ("random-length", "lazy-dict", "raising-collate"):
     declare(name, LOADERS[name], 1)
 
 

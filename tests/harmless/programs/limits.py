@@ -77,15 +77,6 @@ def descriptors_run_out(watch: Watch) -> None:
     eat(watch(DataLoader(Rows(), batch_size=4)))
 
 
-@program("limits/nowhere-to-write", recorded=False, may_speak=True)
-def nowhere_to_write(watch: Watch) -> None:
-    import os
-
-    for name in ("LOADERSCOPE_DIR", "TMPDIR", "HOME"):
-        os.environ[name] = "/proc/nowhere"
-    short(watch)
-
-
 @program("limits/small-shm", prepared="small shm")
 def small_shared_memory(watch: Watch) -> None:
     """A container's small /dev/shm is the workers' alone."""

@@ -13,18 +13,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, Subset
+from torch.utils.data import ConcatDataset, DataLoader, Subset
 
 from ..catalogue import Watch, program, say, still
 from ..data import KINDS, N, Rows, Stream, Whole, digest, eat
 from .table import caught
-
-
-class WholeBatch(Rows):
-    """Is given what its sampler drew: here a list, and no subclass of one."""
-
-    def __getitem__(self, index: Any) -> Any:
-        return type(index).__name__, [super(WholeBatch, self).__getitem__(i) for i in index]
 
 
 class TwoByTwo:
@@ -57,19 +50,6 @@ class Lost(Rows):
 
     def __getitem__(self, index: int) -> Any:
         raise KeyError("lost") if index == N // 2 else OSError(5, "I/O")
-
-
-class Special:
-    """A batch of a class of the user's own, with pinning of its own."""
-
-    def __init__(self, samples: list[Any]) -> None:
-        self.first = samples[0][0]
-
-    def __repr__(self) -> str:
-        return f"Special({self.first})"
-
-    def pin_memory(self) -> Special:
-        return self
 
 
 class Chain:
@@ -109,38 +89,19 @@ def seed_worker(worker: int) -> None:
     np.random.seed(worker + torch.initial_seed() % 1000)
 
 
-def lists(dataset: Rows) -> dict[str, Any]:
-    return {"dataset": dataset, "batch_size": None, "sampler": BatchSampler(range(N), 5, False)}
-
-
 # Arguments of the loader, without its workers; whether its settings may be changed in mid-epoch.
 LOADERS: dict[str, tuple[Callable[[], dict[str, Any]], bool]] = {
-    "lists": (lambda: lists(WholeBatch()), True),
     "pairs": (lambda: {"dataset": Rows(), "batch_sampler": TwoByTwo()}, True),
     "own-sampler": (lambda: {"dataset": Rows(), "batch_size": 4, "sampler": Shuffled()}, True),
-    "drop-last": (lambda: {"dataset": Rows(), "batch_size": 7, "drop_last": True}, True),
     "stream-drop-last": (
         lambda: {"dataset": Stream(Rows()), "batch_size": 5, "drop_last": True},
         False,
     ),
-    "stream-single": (lambda: {"dataset": Stream(Rows()), "batch_size": None}, False),
     "subset": (lambda: {"dataset": Subset(Whole(), [3, 1, 4, 1, 5]), "batch_size": 2}, True),
     "concat": (lambda: {"dataset": ConcatDataset([Rows(), Whole()]), "batch_size": 6}, True),
-    "special": (lambda: {"dataset": Rows(), "batch_size": 4, "collate_fn": Special}, True),
-    "pinned-special": (
-        lambda: {"dataset": Rows(), "batch_size": 4, "collate_fn": Special, "pin_memory": True},
-        True,
-    ),
     "lost": (lambda: {"dataset": Lost(), "batch_size": 4, "shuffle": True}, True),
-    "lost-in-concat": (lambda: {"dataset": ConcatDataset([Lost()]), "batch_size": 4}, True),
     "transformed": (lambda: {"dataset": Transformed(torch.neg), "batch_size": 1}, True),
     "transform-fails": (lambda: {"dataset": Transformed(fail_at_half), "batch_size": 1}, True),
-}
-# The same, of what only loaders with workers can have.
-WITH_WORKERS: dict[str, Callable[[], dict[str, Any]]] = {
-    "worker-init": lambda: {"worker_init_fn": seed_worker},
-    "prefetch": lambda: {"prefetch_factor": 5},
-    "timeout": lambda: {"timeout": 60},
 }
 
 
@@ -158,8 +119,11 @@ for name, (make, tuned) in LOADERS.items():
     # Of two workers that fail, it is chance whose error comes first.
     for workers in (0, 1 if "fails" in name or "lost" in name else 2):
         declare(name, make, workers, tuned=tuned)
-for name, more in WITH_WORKERS.items():
-    declare(name, lambda more=more: {"dataset": Rows(), "batch_size": 4, **more()}, 2)  # type: ignore[misc]
+declare(
+    "worker-init",
+    lambda: {"dataset": Rows(), "batch_size": 4, "worker_init_fn": seed_worker},
+    2,
+)
 
 
 @program("loaders/times-out-1")
@@ -180,12 +144,6 @@ def with_itself(watch: Watch) -> None:
     say("pairs", [[digest(a), digest(b)] for a, b in zip(loader, loader, strict=True)])
 
 
-@program("loaders/first-batch-again-0", tuned=True)
-def first_batch_again_and_again(watch: Watch) -> None:
-    loader = watch(DataLoader(Rows(), batch_size=4, shuffle=True))
-    say("batches", [digest(next(iter(loader))) for _ in range(5)])
-
-
 @program("loaders/handed-to-a-thread-1", tuned=True)
 def handed_to_a_thread(watch: Watch) -> None:
     iterator = iter(watch(DataLoader(Rows(), batch_size=4, num_workers=1)))
@@ -204,26 +162,23 @@ def made_again(watch: Watch) -> None:
     eat(loader)
 
 
-def resumed(watch: Watch, workers: int) -> None:
-    """Left in the middle, saved, gone on with in another one."""
-    loader, again = (watch(KINDS["stateful"](Rows(), num_workers=workers)) for _ in range(2))
-    iterator = iter(loader)
-    say("first", [digest(next(iterator)) for _ in range(2)])
-    state = loader.state_dict()
-    say("state", sorted(state))
-    again.load_state_dict(state)
-    for each in (iterator, again, loader):
-        eat(each)
+def resumed(workers: int) -> Callable[[Watch], None]:
+    def run(watch: Watch) -> None:
+        """Left in the middle, saved, gone on with in another one."""
+        loader, again = (watch(KINDS["stateful"](Rows(), num_workers=workers)) for _ in range(2))
+        iterator = iter(loader)
+        say("first", [digest(next(iterator)) for _ in range(2)])
+        state = loader.state_dict()
+        say("state", sorted(state))
+        again.load_state_dict(state)
+        for each in (iterator, again, loader):
+            eat(each)
+
+    return run
 
 
-@program("loaders/resumed-0")
-def resumed_without_workers(watch: Watch) -> None:
-    resumed(watch, 0)
-
-
-@program("loaders/resumed-2")
-def resumed_with_workers(watch: Watch) -> None:
-    resumed(watch, 2)
+for workers in (0, 2):
+    program(f"loaders/resumed-{workers}")(resumed(workers))
 
 
 @program("loaders/no-loader-0", watched=("watch", "watch-pure"))

@@ -1,11 +1,10 @@
-"""Odd interpreters and surroundings: without standard error, arguments or a folder, with -O, -OO,
--X dev, -I."""
+"""Odd interpreters and surroundings: without standard error, arguments or a folder, with -OO,
+-X dev."""
 
 from __future__ import annotations
 
 import gc
 import os
-import sys
 import weakref
 from typing import Any
 
@@ -39,29 +38,8 @@ def something_to_tell_and_nowhere_to(watch: Watch) -> None:
     plain(watch)
 
 
-for options in (("-O",), ("-OO",), ("-X", "dev"), ("-W", "error"), ("-B", "-s")):
+for options in (("-OO",), ("-X", "dev"), ("-W", "error")):
     program(f"interpreter/{''.join(options)}", options=options, limit_s=120)(plain)
-
-
-class Told:
-    """Stands for sys.stdout and sys.stderr: what is written there is what the program writes."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def write(self, text: str) -> int:
-        say(self.name, text)
-        return len(text)
-
-    def flush(self) -> None:
-        pass
-
-
-@program("surroundings/replaced-streams")
-def streams_of_its_own(watch: Watch) -> None:
-    sys.stdout, sys.stderr = Told("out"), Told("err")  # type: ignore[assignment]
-    print("a line")
-    plain(watch)
 
 
 @program("surroundings/garbage-is-never-collected", watched=("all", "watch-pure"))
@@ -97,19 +75,6 @@ def without_environment(watch: Watch) -> None:
     os.environ.clear()
     os.environ.update(kept)
     plain(watch)
-
-
-@program("surroundings/deep-recursion")
-def near_the_recursion_limit(watch: Watch) -> None:
-    """A data set called from far down the stack: it has as much of it left as bare, but for a few
-    frames."""
-    loader = watch(DataLoader(Rows(), batch_size=4))
-    eat(loader)
-
-    def down(depth: int) -> int:
-        return eat(loader) if depth == 0 else down(depth - 1)
-
-    say("count", down(sys.getrecursionlimit() - 150))
 
 
 @program("surroundings/patched-clock")

@@ -144,21 +144,6 @@ def a_loader_in_the_loop(watch: Watch) -> None:
             eat(validation)
 
 
-def _in_child(loader: Any) -> None:
-    torch.manual_seed(9)
-    eat(loader)
-
-
-@program("forks/process", recorded=True)
-def in_a_process_of_multiprocessing(watch: Watch) -> None:
-    loader = watch(DataLoader(Rows(), batch_size=4))
-    child = multiprocessing.get_context("fork").Process(target=_in_child, args=(loader,))
-    child.start()
-    child.join()
-    say("exit code", child.exitcode)
-    eat(loader)
-
-
 @program("forks/pool")
 def in_a_pool(watch: Watch) -> None:
     loader = watch(DataLoader(Fixed(), batch_size=4))
@@ -182,19 +167,6 @@ def a_daemon_trains(watch: Watch) -> None:
     os.close(writing)
     say("done", os.read(reading, 1).decode())
     os.wait()
-
-
-@program("forks/in-the-loop")
-def forks_at_every_batch(watch: Watch) -> None:
-    """As a loop that calls small programs does."""
-    statuses = []
-    for count, batch in enumerate(watch(DataLoader(Rows(), batch_size=4, num_workers=1))):
-        say("batch", digest(batch))
-        child = os.fork()
-        if child == 0:
-            os._exit(count)
-        statuses.append(os.waitpid(child, 0)[1] >> 8)
-    say("statuses", statuses)
 
 
 @program("forks/subprocess")
