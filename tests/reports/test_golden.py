@@ -100,11 +100,9 @@ def test_golden(tmp_path: Path, case: str, format_: str) -> None:
     check_golden(f"{case}.{format_}", rendered(case, format_, tmp_path), "reports")
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+@pytest.mark.parametrize("width", [40, 80, 200])
 @pytest.mark.parametrize("case", CASES)
-def test_no_line_is_wider_than_asked_and_nothing_is_obeyed(
-    tmp_path: Path, case: str, width: int
-) -> None:
+def test_no_line_is_wider_than_asked_and_nothing_is_obeyed(tmp_path, case, width):
     report, _ = CASES[case](tmp_path)
     text = render_text(report, width)
     code = {each.strip() for each in EVIL_CODE.splitlines()}

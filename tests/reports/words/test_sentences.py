@@ -89,9 +89,7 @@ WORKERS = "fetch + collate can make"
         (2, "compute", {"compute": 3.0}, None),
     ],
 )
-def test_the_limit_is_said_where_it_is_known(
-    tmp_path: Path, workers: int, limit: str | None, known: dict[str, Any], said: str | None
-) -> None:
+def test_the_limit_is_said_where_it_is_known(tmp_path, workers, limit, known, said):
     loader = base(tmp_path)
     capacities = {name: Capacity(value, "") for name, value in known.items()}
     config = {**loader.config, "num_workers": workers}
