@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 
 from loaderscope.advisors.code.editable import Editable
 from loaderscope.advisors.code.waste import leave_out, make_once
@@ -22,6 +21,7 @@ from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
 from loaderscope.profiler.store.inspection import read_inspection
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from made_projects import PROJECTS, lay, loader_of, without_loop
+from switch_data import same
 
 HEAD = "import json, os, random\n\nclass Rows:\n    def __init__(self, root):\n        self.root, self.rows = root, []\n\n"
 MOVES = "\n    def move(self, x):\n        {}\n"
@@ -162,12 +162,6 @@ def some(loader: Any) -> list[Any]:
     data = pickle.loads(pickle.dumps(loader.dataset))
     assert str(data[0]) == str(loader.dataset[0])
     return [batch for batch, _ in zip(loader, range(3), strict=False)]
-
-
-def same(one: Any, other: Any) -> bool:
-    if isinstance(one, torch.Tensor):
-        return one.dtype == other.dtype and torch.equal(one, other)
-    return len(one) == len(other) and all(map(same, one, other))
 
 
 @pytest.mark.parametrize("name", [name for name, each in PROJECTS.items() if each.advice is None])
