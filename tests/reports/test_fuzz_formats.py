@@ -209,9 +209,6 @@ BLOCKS = [
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_damaged_runs(block, files, pristine, tmp_path, read_once, capsys, monkeypatch):
-    """Asserts that each damaged run gives what the format promises (JSON that others read, tags
-    that are closed, no NaN in a text, finite columns), or one sentence and exit code 2, and draws
-    on every screen; that none raises."""
     monkeypatch.setenv("COLUMNS", "100")
     for seed in range(block, block + BLOCK):
         for known in [key for key in read_once if key != str(pristine)]:
