@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import pickle
 from pathlib import Path
@@ -152,6 +153,13 @@ def test_other_bytes_of_the_file_stay(newline: str, encoding: str) -> None:
     assert edited_file(data, make_once) == after.replace("\n", newline).encode(encoding)
 
 
+@pytest.fixture(scope="module")
+def few_objects() -> None:
+    """Or a program that collects garbage for each sample takes long among many tests."""
+    gc.collect()
+    gc.freeze()
+
+
 GOLDEN = Path(__file__).with_name("golden")
 OTHER_VALUES = ("picture_filtered_whole",)
 NEEDS = {"searched_frame": "pandas", "picture_filtered_whole": "PIL"}
@@ -164,6 +172,7 @@ def some(loader: Any) -> list[Any]:
     return [batch for batch, _ in zip(loader, range(3), strict=False)]
 
 
+@pytest.mark.usefixtures("few_objects")
 @pytest.mark.parametrize("name", [name for name, each in PROJECTS.items() if each.advice is None])
 def test_a_line_is_edited_by_its_shape(name: str, tmp_path: Path) -> None:
     pytest.importorskip(NEEDS.get(name, "torch"))

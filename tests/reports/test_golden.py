@@ -115,14 +115,6 @@ def test_no_line_is_wider_than_asked_and_nothing_is_obeyed(tmp_path, case, width
     assert render_text(report, width, unicode=False).isascii()
 
 
-def test_a_report_without_functions_transforms_and_storage_has_no_line_more(tmp_path: Path) -> None:
-    report, _ = full(tmp_path)
-    none: dict[str, Any] = {"code": None, "transforms": (), "storage": None}
-    bare = replace(report, loaders=(replace(report.loaders[0], **none),))
-    text = render_text(bare)
-    assert not re.search("Inside|transforms|What is read|functions", text)
-
-
 def test_loaders_that_find_no_room_are_counted(tmp_path: Path) -> None:
     report, _ = too_short(tmp_path)
     names = [f"Rows of {chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(40)]

@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builders import MS, T0, RunBuilder, loop, opened
+from builders import MS, T0, loop, opened
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.store.run.follow import Follower
-from loaderscope.profiler.store.run.run import LoaderRun, Run, SystemRun
-from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.profiler.store.run.run import LoaderRun, Run
 from loaderscope.reports.document.stages import cause_of, slowest_rows
 from loaderscope.reports.words.curves import curves
-from loaderscope.tui.draw import machine, overview
+from loaderscope.tui.draw import overview
 from loaderscope.tui.draw.batches import histogram
 from loaderscope.tui.draw.overview import limiting, nodes
 from loaderscope.tui.facts import BLOCKED, Lane, lanes, pace
-from loaderscope.tui.snapshot import AdviceView, Snapshot, SnapshotBuilder, ViewRequest, system_of
+from loaderscope.tui.snapshot import AdviceView, SnapshotBuilder, ViewRequest, system_of
 
 
 def recorded(
@@ -125,26 +124,6 @@ def test_without_workers_the_loop_does_everything(runs_dir: Path) -> None:
     (main,) = found.lanes
     assert spent(main, "fetch", "compute", "wait") == [40 * MS, 50 * MS, 50 * MS]
     assert found.overtaken_share is None
-
-
-def test_workers_have_their_cpu_and_memory(run: RunBuilder) -> None:
-    recorded = open_run(run.path)
-    found = lanes(recorded.loaders[0], recorded.systems[0].process)
-    assert [lane.cpu_cores for lane in found.lanes] == pytest.approx([0.4, 0.9, 0.9, 0.9, 0.9])
-    own = [(300_000_000, "own")] * 4
-    assert [lane.memory for lane in found.lanes] == [(500_000_000, "resident"), *own]
-
-
-def test_meters_have_values_and_limits_or_a_reason(run: RunBuilder) -> None:
-    recorded = open_run(run.path)
-    system = system_of(recorded, recorded.processes[0])
-    assert isinstance(system, SystemRun)
-    drawn = machine.meters(Snapshot("run", (), "finished", system=system), 100, 30).plain
-    rows = [" ".join(row.split()) for row in drawn.splitlines()]
-    assert rows[0].startswith("CPU busy 70 %") and rows[0].endswith("of 100 %")
-    assert any(row.startswith("I/O disk read 58.8 MB/s") for row in rows)
-    assert any("available 17.1 GB" in row and row.endswith("of 32.0 GB") for row in rows)
-    assert rows[-1] == "Not measured: gpus (no NVIDIA driver on this machine)."
 
 
 def test_time_the_hypervisor_took_has_a_meter_only_where_there_was_some(runs_dir: Path) -> None:

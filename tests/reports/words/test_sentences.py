@@ -67,12 +67,6 @@ WORKERS = "fetch + collate can make"
     [
         (
             2,
-            "workers",
-            {"workers": 31.0, "compute": 120.0},
-            f"{WORKERS} 31.0 batches/s; computing could take 120.",
-        ),
-        (
-            2,
             "compute",
             {"workers": 310.0, "index": 9000.0, "compute": 120.0, "pin": None},
             f"computing could take 120 batches/s; {WORKERS} 310.",
@@ -85,7 +79,6 @@ WORKERS = "fetch + collate can make"
         ),
         (2, None, {"workers": 3.0}, None),
         (2, "workers", {"workers": None}, None),
-        (2, "workers", {}, None),
         (2, "compute", {"compute": 3.0}, None),
     ],
 )
