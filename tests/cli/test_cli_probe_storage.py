@@ -38,9 +38,7 @@ def temp(tmp_path: Path) -> Path:
 def test_a_folder_is_probed(data: Path, temp: Path, capsys: Capture) -> None:
     assert main(["probe-storage", str(data), "--seconds", "20", "--temp", str(temp)]) == 0
     out, err = capsys.readouterr()
-    assert ".npy: 12 files" in out
-    assert "What this means" in out
-    assert err == ""
+    assert ".npy: 12 files" in out and "What this means" in out and err == ""
     assert os.listdir(temp) == []
 
 
@@ -66,8 +64,7 @@ def test_what_cannot_be_done_is_one_sentence(arguments, says, run, runs_dir, fai
     assert says in fails("probe-storage", *arguments)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_leaves_nothing_behind(number, code, data, temp):
+def test_ctrl_c_leaves_nothing_behind(data: Path, temp: Path) -> None:
     for n in range(100):  # so much that the probe cannot have ended before the signal
         np.save(data / f"large-{n}.npy", np.full((64, 1024), n))
     command = [*LOADERSCOPE, "probe-storage", data, "--temp", temp, "--seconds", "14"]
@@ -75,8 +72,8 @@ def test_a_signal_leaves_nothing_behind(number, code, data, temp):
     with subprocess.Popen(command, env=here(), **pipes) as process:
         until(lambda: process.poll() is not None or list(temp.glob("*/*")), "it copies")
         assert process.poll() is None
-        process.send_signal(number)
+        process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=100)
-    assert process.returncode == code
+    assert process.returncode == 130
     assert os.listdir(temp) == []
     assert b"Traceback" not in err

@@ -38,10 +38,6 @@ def test_what_cannot_be_shown_is_one_sentence(run, fails, args, said):
     assert not Path("never.json").exists()
 
 
-def test_help(shows) -> None:
-    assert "speedscope" in shows("stacks", "--help")
-
-
 @pytest.fixture
 def drawn(run: RunBuilder) -> Callable[..., str]:
     """The text about a run whose loader has this code."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import pickle
 from pathlib import Path
@@ -10,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 
 from loaderscope.advisors.code.editable import Editable
 from loaderscope.advisors.code.waste import leave_out, make_once
@@ -22,6 +22,7 @@ from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
 from loaderscope.profiler.store.inspection import read_inspection
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from made_projects import PROJECTS, lay, loader_of, without_loop
+from switch_data import same
 
 HEAD = "import json, os, random\n\nclass Rows:\n    def __init__(self, root):\n        self.root, self.rows = root, []\n\n"
 MOVES = "\n    def move(self, x):\n        {}\n"
@@ -152,6 +153,13 @@ def test_other_bytes_of_the_file_stay(newline: str, encoding: str) -> None:
     assert edited_file(data, make_once) == after.replace("\n", newline).encode(encoding)
 
 
+@pytest.fixture(scope="module")
+def few_objects() -> None:
+    """Or a program that collects garbage for each sample takes long among many tests."""
+    gc.collect()
+    gc.freeze()
+
+
 GOLDEN = Path(__file__).with_name("golden")
 OTHER_VALUES = ("picture_filtered_whole",)
 NEEDS = {"searched_frame": "pandas", "picture_filtered_whole": "PIL"}
@@ -164,12 +172,7 @@ def some(loader: Any) -> list[Any]:
     return [batch for batch, _ in zip(loader, range(3), strict=False)]
 
 
-def same(one: Any, other: Any) -> bool:
-    if isinstance(one, torch.Tensor):
-        return one.dtype == other.dtype and torch.equal(one, other)
-    return len(one) == len(other) and all(map(same, one, other))
-
-
+@pytest.mark.usefixtures("few_objects")
 @pytest.mark.parametrize("name", [name for name, each in PROJECTS.items() if each.advice is None])
 def test_a_line_is_edited_by_its_shape(name: str, tmp_path: Path) -> None:
     pytest.importorskip(NEEDS.get(name, "torch"))

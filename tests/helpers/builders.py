@@ -125,8 +125,6 @@ class RunBuilder:
             "mem_total_bytes": 32_000_000_000,
             "shm_total_bytes": 16_000_000_000,
             "cgroup": {"version": 2, "cpu_quota": None, "mem_limit_bytes": None},
-            "gpus": [],
-            "reasons": {},
             **facts,
         }
         (path / "host.json").write_text(json.dumps(host))
@@ -156,17 +154,11 @@ class ProcessBuilder:
             "clock_ns": T0,
             "unix_ns": 1_738_311_300_000_000_000,
             "argv": ["train.py"],
-            "rank": None,
-            "local_rank": None,
-            "world_size": None,
-            "local_world_size": None,
             "python": "3.12.1",
             "torch": "2.13.0",
             "start_method": "fork",
             "affinity": 8,
             "torch_threads": 4,
-            "device": None,
-            "reasons": {},
             **facts,
         }
         if ended:
@@ -201,9 +193,7 @@ class ProcessBuilder:
                 "collate_fn": "torch.utils.data._utils.collate.default_collate",
                 **(config or {}),
             },
-            "reasons": {},
             "overhead": {"hook_ns": 800.0},
-            "notes": [],
             **facts,
         }
         (self.path / f"loader{index}.json").write_text(json.dumps(told))

@@ -107,7 +107,7 @@ def damaged(files: Files, seed: int) -> Files:
         if name.endswith(".json"):
             ways: list[Callable[[bytes, random.Random], bytes | None]] = [_json_values] * 8
         else:
-            ways = [_records] * 6 + [_header] * 2
+            ways = [_records] * 6 + [flip] * 2
         ways += [flip, _cut, lambda data, rng: None, lambda data, rng: b""]
         ways += [lambda data, rng: files[rng.choice(names)], lambda data, rng: data + data]
         result = rng.choice(ways)(changed[name], rng)
@@ -195,20 +195,6 @@ def _records(data: bytes, rng: random.Random) -> bytes:
             if at + struct.calcsize(pack) * count <= len(changed):
                 value = one if rng.random() < 0.8 else rng.choice(odd)
                 struct.pack_into(f"<{count}{code}", changed, at, *[value] * count)
-    return bytes(changed)
-
-
-def _header(data: bytes, rng: random.Random) -> bytes:
-    """Another version, size, number of records or description of the records."""
-    changed = bytearray(data)
-    if len(changed) < HEADER_BYTES:
-        return data
-    if rng.random() < 0.3:
-        at = rng.randrange(SCHEMA_OFFSET, SCHEMA_OFFSET + 400)
-        changed[at] = rng.choice(b'qihf"0123456789[],abx')
-        return bytes(changed)
-    at = rng.choice([8, 12, 16, 20, 24, 32, COMMITTED_OFFSET])
-    struct.pack_into("<I", changed, at, rng.choice([0, 1, 2, 3, 100, 2**16, 2**31, 2**32 - 1]))
     return bytes(changed)
 
 

@@ -4,7 +4,6 @@ show."""
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from loaderscope.tui.live import LiveDashboard
 from loaderscope.tui.reader import Reader
 from loaderscope.tui.snapshot import AdviceView
 from loaderscope.tui.themes import DARK
+from report_samples import pipeline
 
 App = TypeVar("App", bound=Dashboard)
 
@@ -54,6 +54,8 @@ def recommendation(
     return Recommendation(**{**given, **values})
 
 
+RATES = ("batches_per_s", "samples_per_s", "bytes_per_batch")
+UNKNOWN: dict[str, Any] = dict.fromkeys(("samples", "wall_s", "waiting", *RATES))
 REPORT = LoaderReport(
     name="Pictures",
     index=0,
@@ -62,18 +64,12 @@ REPORT = LoaderReport(
     kind="dataloader",
     config={},
     batches=400,
-    samples=None,
     epochs=4,
     folded_batches=0,
-    wall_s=None,
-    batches_per_s=None,
-    samples_per_s=None,
-    bytes_per_batch=None,
     verdict="input-bound",
     basis=Basis("", "high", 390, 0.4, 0.38, 0.42, None, "wait"),
     headroom=1.6,
     stages={},
-    waiting=None,
     recommendations=(
         recommendation("num-workers", "Raise num_workers from 4 to 8", 1.31, 1.42, 1.52),
         recommendation(
@@ -85,6 +81,7 @@ REPORT = LoaderReport(
     code=inside_samples.CODE,
     transforms=inside_samples.TRANSFORMS,
     storage=inside_samples.STORAGE,
+    **UNKNOWN,
 )
 
 
@@ -96,52 +93,17 @@ def advised(**changes: Any) -> AdviceView:
 ADVICE = advised()
 
 
-def train(
-    run: RunBuilder, batches: int = 400, name: str = "Pictures", ended: bool = True, **facts: Any
-) -> None:
-    """Four workers whose fetching varies, so that batches overtake each other; and a validation
-    loader."""
-    varied = random.Random(0)
+def train(run: RunBuilder, name: str = "Pictures", ended: bool = True, **facts: Any) -> None:
+    """Four workers whose fetching varies, so that batches overtake each other, in four epochs; and a
+    validation loader."""
     process = run.process(ended=ended, **facts)
     rows: list[dict[str, Any]] = []
-    t, free = T0, [T0 - 80 * MS] * 4
-    for k in range(batches):
-        worker = k % 4
-        begun, fetch = free[worker], round(40 * MS * varied.lognormvariate(0, 0.35))
-        sent = begun + fetch + 4 * MS
-        free[worker] = max(sent, t - 60 * MS)
-        wait = max(max(sent, t) + 300_000 - t, 200_000)
-        rows.append(
-            {
-                "t_ns": t,
-                "wait_ns": wait,
-                "index_ns": 20_000,
-                "fetch_ns": fetch,
-                "collate_ns": 3 * MS,
-                "samples": 32,
-                "epoch": k // 100,
-                "t_fetch_ns": begun,
-                "pack_ns": MS,
-                "queued_ns": max(0, t + wait - sent - 300_000),
-                "unpack_ns": 300_000,
-                "pickled_bytes": 400,
-                "task": k % 100,
-                "worker_pid": 5000 + worker,
-                "worker": worker,
-                "outstanding": 8,
-                "ready": k % 3,
-                "bytes": 1 << 20,
-                "tensors": 2,
-                "fetch_cpu_ns": fetch * 4 // 5 if k % 16 == 0 else None,
-                "own_ns": 900.0,
-                "compute_ns": 8 * MS if k % 100 == 99 or k == batches - 1 else None,
-            }
-        )
-        t += wait + 8 * MS
-    epochs = [
-        epoch_row([{**row, "compute_ns": 8 * MS} for row in rows[at : at + 100]], num_workers=4)
-        for at in range(0, batches, 100)
-    ]
+    epochs = []
+    for epoch in range(4):
+        start_ns = epochs[-1]["t_end_ns"] if epochs else T0
+        own = pipeline(100, 8.0, 40.0, epoch, start_ns, epoch, device=False)
+        rows += [{**row, "ready": row["task"] % 3} for row in own]  # a later batch, at times
+        epochs.append(epoch_row(own, num_workers=4))
     config = {"num_workers": 4, "prefetch_factor": 2, "dataset": "train.Pictures", "batch_size": 32}
     process.loader(rows, epochs=epochs, config=config, name=name)
     process.loader(loop(60), config={"dataset": "train.Validation"}, name="Validation")
@@ -172,7 +134,7 @@ def sampled(run: RunBuilder, samples: int = 30) -> None:
         process=[
             {
                 "t_ns": T0 + n * step,
-                "pid": 4000 if w < 0 else 5000 + w,
+                "pid": 4000 if w < 0 else 4101 + w,
                 "role": int(w >= 0),
                 "worker": w,
                 "loader": 0,

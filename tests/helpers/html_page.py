@@ -1,4 +1,5 @@
-"""An HTML page as a reader sees it: its tags, and the text outside scripts and styles."""
+"""An HTML page as a reader sees it: its tags, each closed in order, and the text outside scripts and
+styles."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ class Page(HTMLParser):
         self.scripts: list[str] = []
         self.text = ""
         self.codes: list[str] = []
+        self.left_open: list[str] = []
         self._inside = ""
         self.feed(text)
         self.close()
@@ -19,6 +21,8 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
         self._inside = tag
+        if tag not in ("meta", "link", "br", "hr", "img", "input", "col"):
+            self.left_open.append(tag)
         if tag == "script":
             self.scripts.append("")
         if tag == "code":
@@ -26,6 +30,7 @@ class Page(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         self._inside = ""
+        assert self.left_open.pop() == tag
 
     def handle_data(self, data: str) -> None:
         if self._inside == "script":

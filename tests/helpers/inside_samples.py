@@ -20,6 +20,15 @@ from loaderscope.advisors.schema.report_model import (
 
 OWN = "/home/someone/patches.py"
 SITE = "/venv/lib/python3.12/site-packages"
+IMAGE, IMAGE_FILE = f"{SITE}/PIL/Image.py", f"{SITE}/PIL/ImageFile.py"
+LIBZ = "/lib/x86_64-linux-gnu/libz.so.1"
+FROM_PIL: dict[str, Any] = {"library": "PIL", "called_from": "patches.py:41"}
+OPENED: dict[str, Any] = {
+    "library": "PIL",
+    "called_from": "patches.py:40",
+    "low": 0.04,
+    "high": 0.08,
+}
 
 
 def spot(function: str, file: str, line: int, share: float, total: float, **more: Any) -> HotSpot:
@@ -32,39 +41,12 @@ FETCH = CodeStage(
     samples=1_204,
     gil_share=0.31,
     hot=(
-        spot(
-            "ImageFile.load",
-            f"{SITE}/PIL/ImageFile.py",
-            425,
-            0.70,
-            0.71,
-            library="PIL",
-            called_from="patches.py:41",
-        ),
-        spot(
-            "inflate",
-            "/lib/x86_64-linux-gnu/libz.so.1",
-            0,
-            0.11,
-            0.12,
-            library="libz",
-            native=True,
-            called_from="patches.py:41",
-        ),
+        spot("ImageFile.load", IMAGE_FILE, 425, 0.70, 0.71, **FROM_PIL),
+        spot("inflate", LIBZ, 0, 0.11, 0.12, **{**FROM_PIL, "library": "libz", "native": True}),
         spot("Patches.__getitem__", OWN, 41, 0.08, 0.98, own=True, text="    image.load()"),
         spot("normalise", OWN, 52, 0.07, 0.09, own=True, text="    x = (x - MEAN) / STD"),
-        spot(
-            "Image.open",
-            f"{SITE}/PIL/Image.py",
-            3500,
-            0.03,
-            0.06,
-            library="PIL",
-            called_from="patches.py:40",
-            low=0.04,
-            high=0.08,
-        ),
-        spot("forget", f"{SITE}/PIL/Image.py", 1, 0.001, 0.001, library="PIL", low=0.0, high=0.005),
+        spot("Image.open", IMAGE, 3500, 0.03, 0.06, **OPENED),
+        spot("forget", IMAGE, 1, 0.001, 0.001, library="PIL", low=0.0, high=0.005),
     ),
     lines=(
         spot("Patches.__getitem__", OWN, 41, 0.01, 0.74, own=True, text="    image.load()"),
@@ -74,9 +56,9 @@ FETCH = CodeStage(
     libraries={"PIL": 0.73, "libz": 0.11, "": 0.16},
     flame=(
         FlameNode("Patches.__getitem__", OWN, 41, True, False, -1, 1_180),
-        FlameNode("ImageFile.load", f"{SITE}/PIL/ImageFile.py", 425, False, False, 0, 855),
-        FlameNode("inflate", "/lib/x86_64-linux-gnu/libz.so.1", 0, False, True, 1, 140),
-        FlameNode("Image.open", f"{SITE}/PIL/Image.py", 3500, False, False, 0, 72),
+        FlameNode("ImageFile.load", IMAGE_FILE, 425, False, False, 0, 855),
+        FlameNode("inflate", LIBZ, 0, False, True, 1, 140),
+        FlameNode("Image.open", IMAGE, 3500, False, False, 0, 72),
         FlameNode("normalise", OWN, 52, True, False, 0, 110),
     ),
 )

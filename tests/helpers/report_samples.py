@@ -37,16 +37,17 @@ def pipeline(
     seed: int = 1,
     start_ns: int = T0,
     epoch: int = 0,
+    device: bool = True,
 ) -> list[dict[str, Any]]:
     """Rows of a loop over WORKERS workers that run ahead: the times add up as they do in a real
-    loader."""
+    loader. Without a device, nothing is pinned."""
     random = np.random.default_rng(seed)
     free = [start_ns + (50 + 10 * w) * MS for w in range(WORKERS)]
     t, pinned_until, rows = start_ns, start_ns, []
     for n in range(batches):
         w = n % WORKERS
         fetch = round(fetch_ms * MS * random.lognormal(0, 0.25))
-        collate, pack, unpack, pin = 4 * MS, 900_000, 700_000, 1_100_000
+        collate, pack, unpack, pin = 4 * MS, 900_000, 700_000, 1_100_000 * device
         begun = free[w]
         made = begun + fetch + collate
         free[w] = max(made, t - WORKERS * 40 * MS) + 50_000
@@ -68,7 +69,6 @@ def pipeline(
                 "pack_ns": pack,
                 "queued_ns": handed - sent - unpack - pin,
                 "unpack_ns": unpack,
-                "pin_ns": pin,
                 "task": n,
                 "worker": w,
                 "worker_pid": 4101 + w,
@@ -78,12 +78,12 @@ def pipeline(
                 "collate_cpu_ns": collate if detailed else None,
                 "bytes": 19_267_584 if detailed else None,
                 "own_ns": 6000.0 if detailed else None,
-                "h2d_ns": 2 * MS,
-                "h2d_host_ns": 60_000,
-                "compute_device_ns": round(compute * 0.8),
-                "stall_ns": round((handed - t) * 0.8),
             }
         )
+        if device:
+            copied = {"pin_ns": pin, "h2d_ns": 2 * MS, "h2d_host_ns": 60_000}
+            busy = {"compute_device_ns": round(compute * 0.8)}
+            rows[-1] |= {**copied, **busy, "stall_ns": round((handed - t) * 0.8)}
         t = handed + compute
     rows[-1]["compute_ns"] = compute
     return rows

@@ -12,6 +12,7 @@ from builders import MS, T0, write_lane
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.stacks.code_summary import code_of
 from loaderscope.profiler.base import schema
+from loaderscope.profiler.store.lanes.columns import Columns
 from loaderscope.profiler.store.run.run import Run, SystemRun
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.stacks.stack_samples import Frame, Stack, StackCapture
@@ -89,26 +90,11 @@ def seen(
     made = burst(*((case.process.pid, stage, *each) for each in stacks))
     path = case.run.path
     assert not case.run.systems
-    host = SystemRun(
-        path=path,
-        host=None,
-        boot_id=None,
-        clock_ns=None,
-        cores_logical=None,
-        affinity=None,
-        mem_total_bytes=None,
-        shm_total_bytes=None,
-        cgroup_cpu_quota=None,
-        cgroup_mem_limit_bytes=None,
-        gpus=(),
-        reasons={},
-        machine=_empty(schema.MACHINE),
-        core=_empty(schema.core_schema(1)),
-        process=_empty(schema.PROCESS),
-        gpu=_empty(schema.GPU),
-        notes=(),
-        bursts=(made,),
-    )
+    lanes = {"machine": schema.MACHINE, "process": schema.PROCESS, "gpu": schema.GPU}
+    lanes["core"] = schema.core_schema(1)
+    known: dict[str, Any] = {name: Columns.empty(each) for name, each in lanes.items()}
+    known |= {"path": path, "gpus": (), "reasons": {}, "notes": (), "bursts": (made,)}
+    host = SystemRun(**{**dict.fromkeys(SystemRun.__dataclass_fields__), **known})
     run = replace(case.run, systems=(host,))
     code = code_of(run, case.process, case.loader)
     assert code is not None
@@ -119,9 +105,3 @@ def seen(
         }
         code = replace(code, stages=stages)
     return replace(case, report=replace(case.report, code=code))
-
-
-def _empty(schema_: schema.Schema) -> Any:
-    from loaderscope.profiler.store.lanes.columns import Columns
-
-    return Columns.empty(schema_)

@@ -94,20 +94,10 @@ def looks_of(
 
 def memory(total: float = 32e9, **columns: Any) -> dict[str, Any]:
     """A sampler that saw so much memory, and a training process that holds 1 GB of it."""
-    machine = [
-        {"t_ns": T0 + n * 200 * MS, "mem_total_bytes": int(total), **columns} for n in range(10)
-    ]
-    process = [
-        {
-            "t_ns": T0 + n * 200 * MS,
-            "pid": 4000,
-            "owner_pid": 4000,
-            "role": 0,
-            "pss_bytes": 1_000_000_000,
-        }
-        for n in range(10)
-    ]
-    return {"machine": machine, "process": process}
+    held = {"pid": 4000, "owner_pid": 4000, "role": 0, "pss_bytes": 1_000_000_000}
+    seen = {"machine": {"mem_total_bytes": int(total), **columns}, "process": held}
+    times = range(T0, T0 + 2000 * MS, 200 * MS)
+    return {lane: [{"t_ns": t, **row} for t in times] for lane, row in seen.items()}
 
 
 def stored_case(
@@ -154,14 +144,9 @@ def stored_case(
 def _tensors(value: Any) -> list[torch.Tensor]:
     if isinstance(value, torch.Tensor):
         return [value]
-    inside = (
-        value.values()
-        if isinstance(value, dict)
-        else value
-        if isinstance(value, list | tuple)
-        else ()
-    )
-    return [tensor for each in inside for tensor in _tensors(each)]
+    inside = value.values() if isinstance(value, dict) else value
+    held = isinstance(value, dict | list | tuple)
+    return [tensor for each in inside for tensor in _tensors(each)] if held else []
 
 
 def pasted(code: str, dataset: Any, **names: Any) -> Any:

@@ -124,13 +124,8 @@ class Restless(Script):
     def __init__(self, loader: Any) -> None:
         super().__init__(loader, {})
         own = settings_of(loader)
-        others = [
-            Settings(1),
-            Settings(2, 3),
-            Settings(0),
-            Settings(1, 1),
-            Settings(0, batched=True),
-        ]
+        others = (Settings(1), Settings(2, 3), Settings(0), Settings(1, 1))
+        others += (Settings(0, batched=True),)
         self.turns = [own, *(replace(each, in_order=own.in_order) for each in others)]
         self.turns = [each for each in self.turns if why_refused(loader, own, each) is None]
 
@@ -159,22 +154,16 @@ def deciding(loader: Any) -> Any:
 
     look.LOOK_BATCHES, look.LOOK_S = 12, 0.02
     window.WINDOW_S, window.WINDOW_STEPS, trial.SHORT_PAIRS = 0.01, 3, 3
-    tuner.candidates_for = lambda loader, own, *_: [
-        candidates.Candidate(each, None) for each in _hurried(own) if each != own
-    ]
+
+    def hurried(loader: Any, own: Settings, *_: Any) -> list[candidates.Candidate]:
+        more = replace(own.with_workers(3), prefetch_factor=4)
+        others = (own.with_workers(2), own.with_workers(0), more, own.looked_up)
+        return [candidates.Candidate(each, None) for each in others if each != own]
+
+    tuner.candidates_for = hurried
     tuned = tune.tune(loader)
     tune.say_nothing()  # what the program writes is compared with a bare one's
     return tuned
-
-
-def _hurried(own: Settings) -> list[Settings]:
-    others = [
-        own.with_workers(2),
-        own.with_workers(0),
-        replace(own.with_workers(3), prefetch_factor=4),
-        own.looked_up,
-    ]
-    return [each for each in others if each != own]
 
 
 def same(one: Any, other: Any) -> bool:

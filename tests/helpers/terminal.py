@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 
 def in_a_terminal(
@@ -28,15 +29,8 @@ def in_a_terminal(
     that it wrote)."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
-    process = subprocess.Popen(
-        command,
-        cwd=cwd,
-        env=env,
-        start_new_session=True,
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-    )
+    streams: Any = dict.fromkeys(("stdin", "stdout", "stderr"), follower)
+    process = subprocess.Popen(command, cwd=cwd, env=env, start_new_session=True, **streams)
     os.close(follower)
     seen, deadline, pressed = b"", time.monotonic() + patience_s, 0.0
     while process.poll() is None and time.monotonic() < deadline:

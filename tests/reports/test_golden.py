@@ -100,11 +100,9 @@ def test_golden(tmp_path: Path, case: str, format_: str) -> None:
     check_golden(f"{case}.{format_}", rendered(case, format_, tmp_path), "reports")
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+@pytest.mark.parametrize("width", [40, 80, 200])
 @pytest.mark.parametrize("case", CASES)
-def test_no_line_is_wider_than_asked_and_nothing_is_obeyed(
-    tmp_path: Path, case: str, width: int
-) -> None:
+def test_no_line_is_wider_than_asked_and_nothing_is_obeyed(tmp_path, case, width):
     report, _ = CASES[case](tmp_path)
     text = render_text(report, width)
     code = {each.strip() for each in EVIL_CODE.splitlines()}
@@ -115,14 +113,6 @@ def test_no_line_is_wider_than_asked_and_nothing_is_obeyed(
     assert not re.search(r"\x1b(?!\[[0-9;]*m)", colored)
     assert re.sub(r"\x1b\[[0-9;]*m", "", colored).split() == text.split()
     assert render_text(report, width, unicode=False).isascii()
-
-
-def test_a_report_without_functions_transforms_and_storage_has_no_line_more(tmp_path: Path) -> None:
-    report, _ = full(tmp_path)
-    none: dict[str, Any] = {"code": None, "transforms": (), "storage": None}
-    bare = replace(report, loaders=(replace(report.loaders[0], **none),))
-    text = render_text(bare)
-    assert not re.search("Inside|transforms|What is read|functions", text)
 
 
 def test_loaders_that_find_no_room_are_counted(tmp_path: Path) -> None:

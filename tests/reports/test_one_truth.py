@@ -110,7 +110,6 @@ def drawn(number: int, runs: Path) -> Report:
     "numbers", [range(RUNS), pytest.param(range(RUNS, 200), marks=pytest.mark.slow)], ids=len
 )
 def test_no_drawn_report_contradicts_itself(numbers: range, tmp_path: Path) -> None:
-    """Loops of many kinds."""
     verdicts = set()
     for number in numbers:
         report = drawn(number, tmp_path)

@@ -8,26 +8,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builders import MS, T0, RunBuilder, loop
+from builders import MS, T0, loop, opened
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.store.run.follow import Follower
-from loaderscope.profiler.store.run.run import LoaderRun, Run, SystemRun
-from loaderscope.profiler.store.run.run_reader import open_run
+from loaderscope.profiler.store.run.run import LoaderRun, Run
 from loaderscope.reports.document.stages import cause_of, slowest_rows
 from loaderscope.reports.words.curves import curves
-from loaderscope.tui.draw import machine, overview
+from loaderscope.tui.draw import overview
 from loaderscope.tui.draw.batches import histogram
 from loaderscope.tui.draw.overview import limiting, nodes
 from loaderscope.tui.facts import BLOCKED, Lane, lanes, pace
-from loaderscope.tui.snapshot import AdviceView, Snapshot, SnapshotBuilder, ViewRequest, system_of
+from loaderscope.tui.snapshot import AdviceView, SnapshotBuilder, ViewRequest, system_of
 
 
 def recorded(
     runs: Path, rows: list[dict[str, Any]], config: dict[str, Any] | None = None
 ) -> tuple[Run, LoaderRun]:
-    builder = RunBuilder(runs)
-    builder.process().loader(rows, config=config)
-    run = open_run(builder.path)
+    run = opened(runs, rows, config=config, process={"reasons": {"system": "switched off"}})
     return run, run.loaders[0]
 
 
@@ -52,9 +49,7 @@ def test_the_limiting_stage_is_marked(runs_dir: Path, rows: Any, stage: str | No
         ({"fetch_ns": MS, "pack_ns": 4 * MS, "unpack_ns": 7 * MS}, "hand-over", None, 0.7),
     ],
 )
-def test_how_busy_a_stage_is(
-    runs_dir: Path, times: dict[str, int], name: str, share: float | None, used: float
-) -> None:
+def test_how_busy_a_stage_is(runs_dir, times, name, share, used):
     waits = {"fetch": 2, "hand-over": 8}[name]
     rows = loop(50, waits, 10 - waits, t_fetch_ns=lambda n, t, w: t - times["fetch_ns"], **times)
     report = build_report(recorded(runs_dir, rows, {"num_workers": 4})[0], advice=False).loaders[0]
@@ -85,10 +80,9 @@ def test_the_pace_is_that_of_the_last_moments_and_falls_when_nothing_comes(runs_
         ({}, None, "no workers: nothing is made ahead"),
     ],
 )
-def test_the_queue_against_its_room(
-    runs_dir: Path, rows: dict[str, Any], config: dict[str, Any] | None, drawn: str
-) -> None:
+def test_the_queue_against_its_room(runs_dir, rows, config, drawn):
     run, _ = recorded(runs_dir, loop(100, **rows), config)
+    assert system_of(run, None) == "switched off"  # its host was not sampled
     follower = Follower(run.path)
     follower.poll()
     found, _ = SnapshotBuilder(follower).build(ViewRequest(), AdviceView())
@@ -114,8 +108,8 @@ def two_workers(ahead_ms: int) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("ahead_ms", "overtaken", "blocked"), [(20, 0.5, 31 / 32), (-2, 0, 0)])
 def test_waiting_after_which_a_later_batch_lay_ready_is_head_of_line(
-    runs_dir: Path, ahead_ms: int, overtaken: float, blocked: float
-) -> None:
+    runs_dir, ahead_ms, overtaken, blocked
+):
     _, loader = recorded(runs_dir, two_workers(ahead_ms), {"num_workers": 2})
     found = lanes(loader, None)
     assert (found.overtaken_share, found.blocked_share) == (overtaken, pytest.approx(blocked))
@@ -132,43 +126,14 @@ def test_without_workers_the_loop_does_everything(runs_dir: Path) -> None:
     assert found.overtaken_share is None
 
 
-def test_workers_have_their_cpu_and_memory(run: RunBuilder) -> None:
-    opened = open_run(run.path)
-    found = lanes(opened.loaders[0], opened.systems[0].process)
-    assert [lane.cpu_cores for lane in found.lanes] == pytest.approx([0.4, 0.9, 0.9, 0.9, 0.9])
-    own = [(300_000_000, "own")] * 4
-    assert [lane.memory for lane in found.lanes] == [(500_000_000, "resident"), *own]
-
-
-def test_meters_have_values_and_limits_or_a_reason(run: RunBuilder) -> None:
-    opened = open_run(run.path)
-    system = system_of(opened, opened.processes[0])
-    assert isinstance(system, SystemRun)
-    drawn = machine.meters(Snapshot("run", (), "finished", system=system), 100, 30).plain
-    rows = [" ".join(row.split()) for row in drawn.splitlines()]
-    assert rows[0].startswith("CPU busy 70 %") and rows[0].endswith("of 100 %")
-    assert any(row.startswith("I/O disk read 58.8 MB/s") for row in rows)
-    assert any("available 17.1 GB" in row and row.endswith("of 32.0 GB") for row in rows)
-    assert rows[-1] == "Not measured: gpus (no NVIDIA driver on this machine)."
-
-
 def test_time_the_hypervisor_took_has_a_meter_only_where_there_was_some(runs_dir: Path) -> None:
     busy = {"cpu_user_pct": 60.0, "cpu_system_pct": 8.0, "cpu_iowait_pct": 2.0}
     found = []
     for idle in (30.0, 10.0):
-        builder = RunBuilder(runs_dir / str(idle))
-        builder.process().loader(loop(5))
         rows = [{"t_ns": T0 + n * 10**9, **busy, "cpu_idle_pct": idle} for n in range(3)]
-        builder.system(machine=rows)
-        (system,) = open_run(builder.path).systems
+        (system,) = opened(runs_dir / str(idle), loop(5), system={"machine": rows}).systems
         found.append([each.values[-1] for each in curves(system) if "hypervisor" in each.name])
     assert found == [[], [20.0]]
-
-
-def test_a_host_that_was_not_sampled_says_why(runs_dir: Path) -> None:
-    builder = RunBuilder(runs_dir)
-    builder.process(reasons={"system": "switched off"}).loader(loop(5))
-    assert system_of(open_run(builder.path), None) == "switched off"
 
 
 def test_the_slowest_batches_and_their_causes(runs_dir: Path) -> None:

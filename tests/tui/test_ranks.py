@@ -14,7 +14,7 @@ from loaderscope.profiler.store.run.rank_waits import EVERY_NS, RankWaits
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.summary import write_summary
 from loaderscope.tui.app import Dashboard
-from rank_cases import job, rank
+from rank_cases import job
 from screen_text import screen_text
 
 
@@ -32,17 +32,6 @@ def test_the_heat_map_shows_every_rank_and_names_the_slowest(runs_dir: Path) -> 
         await press(app, pilot, "r")
         assert "▒▒ ▒▒◂" in screen_text(app)
         await press(app, pilot, "left")  # another moment: nothing of the other ranks is known of it
-        assert "Ranks: waiting" not in screen_text(app)
-
-    with_dashboard(run.path, act, (100, 40))
-
-
-def test_one_rank_alone_has_no_map(runs_dir: Path) -> None:
-    run = RunBuilder(runs_dir)
-    rank(run, 0, wait_ms=5, step_ms=10, fetch_ms=5)
-
-    async def act(app: Dashboard, pilot: Pilot[None]) -> None:
-        await press(app, pilot, "3")
         assert "Ranks: waiting" not in screen_text(app)
 
     with_dashboard(run.path, act, (100, 40))

@@ -127,14 +127,11 @@ def test_its_end_waits_for_no_advice(run: RunBuilder) -> None:
     assert not [each.name for each in threading.enumerate() if each.name.startswith("loaderscope-")]
 
 
-def test_one_that_never_began_ends_too(runs_dir: Path) -> None:
-    reader = Reader(Follower(runs_dir), lambda snapshot: None)
+def test_a_directory_that_is_no_run_says_so_and_a_reader_that_never_began_ends(tmp_path):
+    reader = Told(Follower(tmp_path), lambda snapshot: None)
+    snapshot = reader.step()
     reader.end()
     assert not reader.is_alive()
-
-
-def test_a_directory_that_is_no_run_says_so(tmp_path: Path) -> None:
-    snapshot = Told(Follower(tmp_path), lambda snapshot: None).step()
     assert snapshot is not None and "not a run directory" in (snapshot.problem or "")
 
 

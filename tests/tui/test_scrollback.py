@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import io
 import sys
-from pathlib import Path
 
 import pytest
 from rich.segment import Segment
 from textual.color import Color
 
-from builders import RunBuilder
-from dashboard_samples import train
 from loaderscope.reports.words.curves import resampled
 from loaderscope.tui import ascii
 from loaderscope.tui.app import Dashboard
-from loaderscope.tui.draw.marks import course, fitted
+from loaderscope.tui.draw.marks import course
 from loaderscope.tui.scrollback import MAX_LINES, REACH, Scrollback
 
 
@@ -98,13 +95,6 @@ def test_more_values_than_room_become_means() -> None:
         assert resampled(values, places)[1].tolist() == means
 
 
-@pytest.mark.parametrize(
-    ("text", "width", "expected"), [("abc", 5, "abc  "), ("abcdef", 4, "abc…"), ("abc", 0, "")]
-)
-def test_fitted(text: str, width: int, expected: str) -> None:
-    assert fitted(text, width) == expected
-
-
 def test_each_character_becomes_one_of_ascii() -> None:
     drawn = [Segment("┌─ ● wait ▁▃▇█ … → 漢 ┐")]
     (shown,) = ascii.Ascii().apply(drawn, Color(0, 0, 0))
@@ -113,11 +103,7 @@ def test_each_character_becomes_one_of_ascii() -> None:
 
 
 @pytest.mark.parametrize(("encoding", "plain"), [("utf-8", False), ("iso-8859-1", True)])
-def test_by_the_encoding_of_the_terminal(
-    encoding: str, plain: bool, runs_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = RunBuilder(runs_dir)
-    train(run)
+def test_by_the_encoding_of_the_terminal(encoding, plain, run, monkeypatch):
     monkeypatch.setattr(sys, "__stdout__", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
     app = Dashboard(run.path)
     assert any(isinstance(each, ascii.Ascii) for each in app._filters) is plain

@@ -114,9 +114,7 @@ def test_a_follower_shows_the_trials_of_the_rank_that_decides(runs_dir: Path) ->
     ("key", "state", "command"),
     [*zip("kbx", ["live"] * 3, ("keep", "back", "stop"), strict=True), ("kbx", "finished", None)],
 )
-def test_keys_ask_where_something_can_change(
-    run: RunBuilder, key: str, state: str, command: str | None
-) -> None:
+def test_keys_ask_where_something_can_change(run, key, state, command):
     told(run)
 
     async def act(app: Dashboard, pilot: Pilot[None]) -> None:

@@ -8,27 +8,17 @@ from math import inf
 import pytest
 
 from loaderscope.tuning.evidence.settings import Settings
-from loaderscope.tuning.room import (
-    LEAST_WORKER_BYTES,
-    Room,
-    room_left,
-    why_no_room,
-    worker_bytes,
-)
+from loaderscope.tuning.room import LEAST_WORKER_BYTES, Room, room_left, why_no_room, worker_bytes
 
 GB = 1e9
-WORKER, BATCH = 0.5 * GB, (10_000_000, 2)
+WORKER, BATCH, ROOM = 0.5 * GB, (10_000_000, 2), Room(8 * GB, 4 * GB, 1000)
 
 
 @pytest.mark.parametrize(
     ("settings", "room", "said"),
     [
-        (Settings(4), Room(8 * GB, 4 * GB, 1000), None),
-        (
-            Settings(8),
-            Room(8 * GB, 4 * GB, 1000),
-            "of memory",
-        ),  # half of what is left is for others
+        (Settings(4), ROOM, None),
+        (Settings(8), ROOM, "of memory"),  # half of what is left is for others
         (Settings(4, 8), Room(8 * GB, 0.4 * GB, 1000), "/dev/shm"),
         (Settings(4, 8), Room(8 * GB, 4 * GB, 120), "files open"),
         (Settings(4), Room(inf, inf, inf), None),

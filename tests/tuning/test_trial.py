@@ -129,22 +129,6 @@ def test_no_more_than_the_headroom_is_proven_without_a_second_look() -> None:
     assert (allowed.outcome, allowed.first_look, allowed.why) == ("proven", None, None)
 
 
-def test_workers_that_deliver_in_bursts_are_measured_right() -> None:
-    """148 ms a batch without workers; of four, three batches come with the fourth."""
-    bursts = itertools.cycle([0.1, 0.1, 0.1, 148.0])
-    times_ms = {Settings(0): itertools.repeat(148.0), Settings(4): bursts}
-    trial, now_ms = trial_of(Settings(0), Settings(4), headroom=Headroom(Settings(0))), 0.0
-    while trial.outcome is None:
-        found, over = trial.window(None), False
-        while not over:
-            step_ms = next(times_ms[found.settings])
-            now_ms += step_ms + 0.01
-            over = found.handed(int(now_ms * 1e6), int(step_ms * 1e6))
-        trial.add(found)
-    assert trial.outcome == "proven" and trial.measured is not None
-    assert trial.measured.mid == pytest.approx(4 * 148.01 / 148.34)
-
-
 def test_windows_of_the_base_just_before_count() -> None:
     trial = turns(trial_of(OWN, OTHER, base_rates=[50.0]), {OWN: 50, OTHER: 80})
     assert trial.outcome == "proven" and len(trial.rates[OWN]) == 3 == len(trial.rates[OTHER]) + 1
@@ -322,14 +306,6 @@ def test_the_best_proven_one_stays_and_is_watched(tuned: Any) -> None:
     assert loop.settings == driver.chosen == Settings(1) and "became slower" in driver.said
 
 
-def test_nothing_proven_then_the_user_s_own(tuned: Any) -> None:
-    rates = {Settings(1): 20.0, Settings(2): 20.2, Settings(8): 5.0}
-    loop, driver = tuned(rates, [Settings(2), Settings(8)])
-    loop.run(driver, 100)
-    assert driver.decided and loop.settings == Settings(1)
-    assert [each.outcome for each in driver.trials] == ["not faster", "not faster"]
-
-
 def test_short_epochs_are_compared_whole(tuned: Any) -> None:
     """Starting workers takes longer than what they save in an epoch that short."""
     others = [Settings(4), Settings(1, persistent_workers=True)]
@@ -389,17 +365,6 @@ def test_the_budget_holds(tuned: Any, options: dict[str, Any]) -> None:
     assert driver.decided and loop.settings == Settings(1)
     assert [each.outcome for each in driver.trials] == ["undecided"]
     assert "used up" in driver.trials[0].why
-
-
-def test_settings_that_fail_are_left_and_the_rest_goes_on(tuned: Any) -> None:
-    loop, driver = tuned(FASTER, [Settings(5), Settings(2)])
-    while loop.settings != Settings(5):
-        loop.run(driver, 0.2)
-    loop.settings = Settings(1)
-    driver.failed(Settings(5), ValueError("no such worker"))
-    loop.run(driver, 100)
-    assert driver.trials[0].outcome == "failed" and "no such worker" in driver.trials[0].why
-    assert loop.settings == Settings(2)
 
 
 @pytest.mark.parametrize(

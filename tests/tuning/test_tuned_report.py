@@ -49,10 +49,6 @@ def tuned_run(runs: Path, **facts: Any) -> Run:
     return open_run(run.path)
 
 
-def told(run: Run) -> str:
-    return tuned_text(run)
-
-
 def test_advice_that_was_tried_says_what_it_came_to(tmp_path: Path) -> None:
     """And what to write into the code."""
     run = tuned_run(tmp_path)
@@ -63,12 +59,12 @@ def test_advice_that_was_tried_says_what_it_came_to(tmp_path: Path) -> None:
     assert (first.measured, first.measured_s) == (1.63, 14.2)
     assert effect_text(first) == "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.35 (1.22–1.41)"
     assert any("num_workers=8 is faster, and stays" in note for note in loader.notes)
-    text = told(run)
+    text = tuned_text(run)
     assert "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.7 (1.4–1.8)" in text
     assert "DataLoader(…, num_workers=8)" in text
     assert "tried num_workers=0: not faster; measured ×0.31 (0.30–0.32) in 9 s" in text
     assert "not tried: num_workers=64; not measured (its workers may take 9 GB of memory)" in text
-    assert "Tuned: no loader" in told(full_run(tmp_path / "plain"))
+    assert "Tuned: no loader" in tuned_text(full_run(tmp_path / "plain"))
 
 
 def test_figures_are_of_the_settings_of_the_code(tmp_path: Path) -> None:
@@ -84,7 +80,7 @@ def test_a_damaged_record_of_tuning_is_no_record(tmp_path: Path) -> None:
     damaged = {"trials": [7, {"measured": [3, 2, 1], "settings": 4}]}
     for damage in (damaged, {"switches": "none"}, {"own": None}):
         tuned = tuned_run(tmp_path / str(damage)[2:6], **damage)
-        assert told(tuned).startswith("Tuned ")
+        assert tuned_text(tuned).startswith("Tuned ")
         assert tuned.loaders[0].as_coded().batches.rows <= 300
     path = tuned.processes[0].path / "tune0.json"
     path.write_text('{"own": ')
@@ -109,7 +105,7 @@ def test_whole_batches_that_were_proven_are_advised_whatever_the_waiting(tmp_pat
 def test_whole_batches_in_words(tmp_path: Path) -> None:
     at_once = {**OWN, "num_workers": 0, "batched": True}
     proven = trial(at_once, outcome="proven", measured=[1.5, 1.6, 1.7])
-    text = told(tuned_run(tmp_path, chosen=at_once, trials=[proven]))
+    text = tuned_text(tuned_run(tmp_path, chosen=at_once, trials=[proven]))
     assert "take the code of the advice batched-getitems" in text and "DataLoader(" not in text
     assert changed_words(OWN, at_once) == "num_workers=0, whole batches by one lookup"
 
@@ -132,7 +128,7 @@ def test_in_one_output_nothing_is_both_not_faster_and_proved(tmp_path: Path) -> 
     none = {**OWN, "num_workers": 0}
     short = trial(none, base=OWN, outcome=None, measured=[7.3, 22.0, 68.0], seconds=1.2)
     best = trial(BEST, outcome="proven", measured=[1.5, 1.6, 1.7])
-    text = told(tuned_run(tmp_path, trials=[best, other, short]))
+    text = tuned_text(tuned_run(tmp_path, trials=[best, other, short]))
     assert "num_workers=12: not faster than num_workers=8; measured ×1.6 (1.4–1.8) in 8 s" in text
     short = "the script ended before it was decided; too short to tell: ×22 (7.3–68) in 1 s"
     assert f"tried num_workers=0: {short}" in text
@@ -178,7 +174,7 @@ def test_hostile_records_of_tuning_are_text(tmp_path: Path) -> None:
 
 def test_a_loop_that_ends_while_more_is_tried_has_proven_something_all_the_same(tmp_path):
     said = "the loop ended before anything was decided"
-    text = told(tuned_run(tmp_path, decided=False, chosen=OWN, said=said))
+    text = tuned_text(tuned_run(tmp_path, decided=False, chosen=OWN, said=said))
     ends = ": num_workers=8 is faster; the loop ended before all was tried"
     assert text.splitlines()[0].endswith(ends)
     assert "the loop ended before anything" not in text

@@ -109,15 +109,3 @@ def test_headroom_is_of_the_code_s_own_settings_and_of_what_is_known() -> None:
     for each in (other, unknown, of_ranks):
         headroom.add(each)
     assert headroom.factor is None and unknown.waits
-
-
-def test_of_an_epoch_that_is_compared_whole() -> None:
-    """Its start is waiting: 20 batches of 10 ms of the loop's own work in 0.9 s."""
-    found = Window(OWN, left_out=1)
-    for _ in range(2):
-        found.broken(found.left_out)
-        for step in range(20):
-            found.within_epoch(step * 30 * MS, 20 * MS)
-        over = found.epoch(20, 0.9)
-    assert over and found.rate == pytest.approx(20 / 0.9)
-    assert found.times == pytest.approx((0.9, 0.2))

@@ -67,9 +67,7 @@ def source(tmp_path: Path) -> Path:
     return file
 
 
-def test_the_function_of_the_line_that_costs_the_data_and_the_command(
-    source: Path, tmp_path: Path
-) -> None:
+def test_the_function_of_the_line_that_costs_the_data_and_the_command(source, tmp_path):
     held = Attribute("text", "text", "str")
     data = Part(name="Rows", length=60_000, attributes=(held,))
     leaf = Leaf("['image']", "tensor", "float32", (32, 3, 224, 224))
@@ -85,9 +83,7 @@ def test_the_function_of_the_line_that_costs_the_data_and_the_command(
 
 
 @pytest.mark.parametrize("how", ["changed since", "no Python", "gone", "no function"])
-def test_source_that_may_not_be_that_of_the_run_is_not_shown(
-    how: str, source: Path, tmp_path: Path
-) -> None:
+def test_source_that_may_not_be_that_of_the_run_is_not_shown(how, source, tmp_path):
     run = recorded_here(full_run(tmp_path / "runs", batches=60))
     if how == "changed since":
         os.utime(source, (time.time() + 60, time.time() + 60))
@@ -115,9 +111,7 @@ def test_it_stays_short_and_is_no_markup_whatever_the_run_holds(tmp_path: Path) 
     assert "no loader was recorded" in render_for_assistant(replace(report, loaders=()))
 
 
-def test_on_the_command_line(
-    tmp_path: Path, runs_dir: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_on_the_command_line(tmp_path, runs_dir, capsys):
     full_run(runs_dir, batches=60)
     assert main(["report", "--format", "md", "--for-assistant"]) == 0
     assert "loaderscope try --patch change.diff" in capsys.readouterr().out

@@ -84,9 +84,3 @@ def test_names_of_runs_are_never_cut() -> None:
     assert live.endswith(("input-bound  ×2.4", "input-bound ×2.4")), live
     assert "train_load" in live and torn.startswith("20250131-091501-abc123")
     assert SHOWN in drawn("runs", 200)
-
-
-def test_rules_stand_beside_their_summary() -> None:
-    summary = rule("num-workers").summary
-    assert f"num-workers speed {summary}" in " ".join(drawn("rules", 80).split())
-    assert f"num-workers {summary}" in " ".join(drawn("rules", 50).split())

@@ -16,14 +16,9 @@ from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.export import tables as export
 from loaderscope.reports.export.tables import render_parquet
-from report_samples import full_report, full_run, reported
+from report_samples import reported
 
 pq = pytest.importorskip("pyarrow.parquet")
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return full_run(tmp_path_factory.mktemp("runs"), batches=60)
 
 
 def tables(run: Run, report: Report | None = None) -> dict[str, Any]:
@@ -31,11 +26,11 @@ def tables(run: Run, report: Report | None = None) -> dict[str, Any]:
     return {name.removesuffix(".parquet"): pq.read_table(io.BytesIO(data)) for name, data in files}
 
 
-def test_each_table_holds_what_was_recorded(run: Run) -> None:
-    found = tables(run)
+def test_each_table_holds_what_was_recorded(run: Run, report: Report) -> None:
+    found = tables(run, report)
     sampled = {"machine": 20, "process": 100, "gpu": 20}
     rows = {name: table.num_rows for name, table in found.items()}
-    assert rows == {"batches": 60, "epochs": 1, **sampled, "functions": 0}
+    assert rows == {"batches": 260, "epochs": 1, **sampled, "functions": 10}
     batches, loader = found["batches"], run.loaders[0]
     for name in ("t_ns", "wait_ns", "fetch_ns", "worker", "samples"):
         assert batches[name].to_pylist() == loader.batches[name].tolist()
@@ -44,34 +39,17 @@ def test_each_table_holds_what_was_recorded(run: Run) -> None:
     available = found["machine"]["mem_available_bytes"].to_pylist()
     assert available[:2] == [41_000_000_000, 40_900_000_000]
     assert set(found["machine"]["host"].to_pylist()) == {"elsewhere"}
-
-
-def test_functions_are_those_of_the_report(run: Run) -> None:
-    report = full_report(run)
-    found = tables(run, report)["functions"].to_pylist()
-    stage = report.loaders[0].code
-    assert stage is not None
-    assert len(found) == sum(len(each.hot) + len(each.lines) for each in stage.stages.values())
+    measured = [value is not None for value in batches["fetch_cpu_ns"].to_pylist()]
+    assert measured == [n % 16 == 0 for n in range(260)]
+    for name in ("digest", "sample_max_ns", "rank"):
+        assert batches[name].null_count == 260
     first = {"stage": "fetch", "kind": "function", "function": "ImageFile.load", "own": False}
     first |= {"total_share": 0.71, "loader_name": "ImageNet", "pid": 4000, "samples": 1204}
-    assert found[0].items() >= first.items()
-
-
-def test_what_was_not_measured_is_null(run: Run) -> None:
-    batches = tables(run)["batches"]
-    measured = [value is not None for value in batches["fetch_cpu_ns"].to_pylist()]
-    assert measured == [n % 16 == 0 for n in range(60)]
-    for name in ("digest", "sample_max_ns", "rank"):
-        assert batches[name].null_count == 60
-
-
-def test_columns_say_what_they_are(run: Run) -> None:
-    report = full_report(run)
-    found = tables(run, report)["batches"]
-    described = {field.name: field.metadata[b"doc"].decode() for field in found.schema}
+    assert found["functions"].to_pylist()[0].items() >= first.items()
+    described = {field.name: field.metadata[b"doc"].decode() for field in batches.schema}
     assert described["wait_ns"] == "inside next()"
     assert {f.name for f in schema.BATCH.fields} < set(described)
-    assert Report.from_json(found.schema.metadata[b"loaderscope.report"].decode()) == report
+    assert Report.from_json(batches.schema.metadata[b"loaderscope.report"].decode()) == report
 
 
 def test_several_loaders_are_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

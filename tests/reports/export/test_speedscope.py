@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from builders import RunBuilder, epoch_row, loop, write_lane
+from builders import loop, opened, write_lane
 from inside_samples import NO_CODE
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Report
@@ -88,11 +88,8 @@ def burst(number: int = 0, stacks: tuple[Stack, ...] | None = None, **changed: A
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    builder = RunBuilder(tmp_path)
-    rows = loop(30, wait_ms=5)
-    builder.process().loader(rows, epochs=[epoch_row(rows)])
-    builder.system(machine=[{"t_ns": n * 10**9} for n in range(3)])
-    return with_bursts(open_run(builder.path), burst())
+    system = {"machine": [{"t_ns": n * 10**9} for n in range(3)]}
+    return with_bursts(opened(tmp_path, loop(30, wait_ms=5), system=system), burst())
 
 
 def with_bursts(run: Run, *bursts: StackCapture) -> Run:
@@ -117,17 +114,15 @@ def rendered(run: Run) -> tuple[list[Any], list[Any]]:
     return profiles, frames
 
 
-def test_a_profile_a_stage_and_process(run: Run) -> None:
+def test_a_profile_a_stage_and_process_of_seconds_in_stacks_that_begin_outermost(run: Run) -> None:
+    profiles, frames = rendered(run)
     named = ["fetch: process 4001", "fetch: process 4002", "compute: training process 4000"]
-    assert [profile["name"] for profile in rendered(run)[0]] == named
-
-
-def test_weights_are_seconds_and_stacks_begin_outermost(run: Run) -> None:
-    (first, *_), frames = rendered(run)
+    assert [profile["name"] for profile in profiles] == named
+    first = profiles[0]
     assert first["unit"] == "seconds" and first["endValue"] == 2.0
-    named = [tuple(frames[at]["name"] for at in stack) for stack in first["samples"]]
+    stacks = [tuple(frames[at]["name"] for at in stack) for stack in first["samples"]]
     weights = {("__getitem__", "load", "inflate"): 1.5, ("__getitem__",): 0.5}
-    assert dict(zip(named, first["weights"], strict=True)) == weights
+    assert dict(zip(stacks, first["weights"], strict=True)) == weights
     assert frames[0] == {"name": "__getitem__", "file": "/home/me/patches.py", "line": 41}
     assert frames[2] == {"name": "inflate", "file": "libz.so.1"}
 

@@ -14,12 +14,7 @@ from html_page import Page
 from loaderscope.advisors.schema.figures import times
 from loaderscope.advisors.schema.report_model import Report
 from loaderscope.reports.html.html_report import CLASS, render_first_screen
-from report_samples import EVIL, full_report, full_run, hostile_report
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return full_report(full_run(tmp_path_factory.mktemp("run")))
+from report_samples import EVIL, hostile_report
 
 
 def test_verdict_figures_and_advice(report: Report) -> None:
@@ -29,6 +24,7 @@ def test_verdict_figures_and_advice(report: Report) -> None:
         assert said in text
     assert all(each.title in text and each.why in text for each in loader.recommendations)
     assert loader.recommendations[0].change.code.strip() in text
+    assert "no loader was recorded" in render_first_screen(replace(report, loaders=()))
 
 
 def test_nothing_is_fetched_or_run(report: Report) -> None:
@@ -68,7 +64,3 @@ def test_a_report_shows_itself(report: Report, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(builtins, "__import__", without_jinja)
     assert report._repr_html_() is None, "thus the text"
-
-
-def test_no_loader(report: Report) -> None:
-    assert "no loader was recorded" in render_first_screen(replace(report, loaders=()))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from builders import RunBuilder, epoch_row, loop
+from builders import RunBuilder, epoch_row, loop, opened
 from html_page import Page
 from inside_samples import CODE, NO_CODE
 from loaderscope.advisors.schema.report_model import FlameNode, Report
@@ -22,20 +22,10 @@ from loaderscope.reports.html.html_code import Room, flame_figure, kept
 from loaderscope.reports.html.html_loader import loader_figures
 from loaderscope.reports.html.html_plot import plain, system_figures
 from loaderscope.reports.html.html_report import render_html
-from report_samples import EVIL_CODE, absurd, full_report, full_run, hostile_report, reported
+from report_samples import EVIL_CODE, absurd, hostile_report, reported
 
 MAX_BYTES = 2_000_000
 WIDE_NODE = FlameNode("some_function_name" * 4, "/a/long/path.py" * 4, 0, True, False, 0, 0)
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return full_run(tmp_path_factory.mktemp("runs"), batches=260)
-
-
-@pytest.fixture(scope="module")
-def report(run: Run) -> Report:
-    return full_report(run)
 
 
 @pytest.fixture(scope="module")
@@ -113,18 +103,14 @@ def test_hostile_texts_are_text(run: Run, report: Report) -> None:
 
 
 def test_a_hostile_device_name_is_no_markup_in_a_plot(tmp_path: Path) -> None:
-    builder = RunBuilder(tmp_path)
-    rows = loop(30)
-    builder.process().loader(rows, epochs=[epoch_row(rows)])
-    builder.system(
-        machine=[{"t_ns": n * 10**9, "cpu_idle_pct": 10.0} for n in range(3)],
-        gpu=[{"t_ns": n * 10**9, "gpu": 0, "util_pct": 3} for n in range(3)],
-        gpus=[{"index": 0, "name": "</script><a href='x'>GPU"}],
-    )
-    run = open_run(builder.path)
+    times = [{"t_ns": n * 10**9} for n in range(3)]
+    named = {"gpus": [{"index": 0, "name": "</script><a href='x'>GPU"}], "machine": times}
+    gpu = [{**each, "gpu": 0, "util_pct": 3} for each in times]
+    run = opened(tmp_path, loop(30), system={**named, "gpu": gpu})
     text = render_html(reported(run), run)
     data = json.loads(Page(text).scripts[0])
     assert data["system-gpu"]["data"][0]["name"] == "GPU 0 </script><a href='x'>GPU"
+    assert plain("<b>a&b</b>\x1b") == "<b>a&b</b>\N{REPLACEMENT CHARACTER}"
     assert "</script><a" not in text
 
 
@@ -194,9 +180,7 @@ def node(parent: int, samples: int) -> FlameNode:
         ([(-1, 5)], 0, []),
     ],
 )
-def test_what_is_kept_of_a_flame_graph(
-    nodes: list[tuple[int, int]], limit: int, expected: list[tuple[int, int]]
-) -> None:
+def test_what_is_kept_of_a_flame_graph(nodes, limit, expected):
     assert [(n.parent, n.samples) for n in kept([node(*each) for each in nodes], limit)] == expected
 
 
@@ -206,10 +190,6 @@ def test_distributions_add_up(run: Run, report: Report) -> None:
     for trace in figure.data:
         assert sum(trace["y"]) == pytest.approx(100, abs=0.1)
     assert [trace["name"] for trace in figure.data] == ["wait", "fetch", "collate", "compute"]
-
-
-def test_markup_in_plot_texts_is_literal() -> None:
-    assert plain("<b>a&b</b>\x1b") == "<b>a&b</b>\N{REPLACEMENT CHARACTER}"
 
 
 @pytest.mark.parametrize("kind", ["empty", "one batch", "damaged"])

@@ -10,14 +10,9 @@ from markdown_it.token import Token
 
 from loaderscope.advisors.schema.report_model import Change, Report
 from loaderscope.reports.markdown.draw import MAX_BYTES, escaped, fenced, render_markdown
-from report_samples import EVIL, EVIL_CODE, advice, full_report, full_run, hostile_report
+from report_samples import EVIL, EVIL_CODE, advice, hostile_report
 
 OURS = ("<details>", "</details>", "<summary>", "</summary>")
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return full_report(full_run(tmp_path_factory.mktemp("runs"), batches=60))
 
 
 def parsed(text: str) -> list[Token]:
@@ -34,14 +29,6 @@ def plain(text: str) -> str:
 
 def html(tokens: list[Token]) -> str:
     return "".join(token.content for token in tokens if token.type.startswith("html"))
-
-
-def test_tables_are_tables(report: Report) -> None:
-    tokens = parsed(render_markdown(report))
-    cells = [token for token in tokens if token.type in ("th_open", "td_open")]
-    rows = [token for token in tokens if token.type == "tr_open"]
-    assert len([token for token in tokens if token.type == "table_open"]) >= 8
-    assert len(cells) > 2 * len(rows)
 
 
 def test_hostile_texts_are_shown_and_not_obeyed(report: Report) -> None:
@@ -83,9 +70,9 @@ def test_a_cell_reads_as_it_was(text: str) -> None:
     assert {token.type for token in parsed(escaped(text))} <= allowed
 
 
-@pytest.mark.parametrize("text", ["@someone", "#12", "https://x.example", "www.x.example"])
-def test_nothing_github_would_link_is_left(text: str) -> None:
-    assert text not in escaped(f"see {text} there")
+def test_nothing_github_would_link_is_left() -> None:
+    for text in ("@someone", "#12", "https://x.example", "www.x.example"):
+        assert text not in escaped(f"see {text} there")
 
 
 @pytest.mark.parametrize("code", ["x", "```\nx\n```", "`````", EVIL_CODE])

@@ -75,9 +75,7 @@ def test_it_fits(report: Report, most: int, loaders: int, code: int) -> None:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
 @pytest.mark.parametrize("hostile", [False, True])
-def test_nothing_is_wider_or_obeyed_and_colours_add_nothing_but_colours(
-    report: Report, width: int, hostile: bool
-) -> None:
+def test_nothing_is_wider_or_obeyed_and_colours_add_nothing_but_colours(report, width, hostile):
     shown = hostile_report(report) if hostile else report
     lines = render_brief(shown, width).splitlines()
     code = "print('|')", "script", "    "

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from builders import MS, RunBuilder, loop
+from builders import MS, loop, opened
 from loaderscope.profiler.store.run.device_steps import DeviceSteps
 from loaderscope.profiler.store.run.run import LoaderRun, Run
-from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.reports.words.timeline import Window
 from loaderscope.tui.facts import lanes
 
@@ -19,11 +18,9 @@ LOAD, HOST, COPIED, STEP = 6, 1, 2, 5  # ms; the device's step has the copy in i
 
 
 def recorded(path: Path) -> Run:
-    run = RunBuilder(path / "runs")
     times = {"h2d": COPIED, "compute_device": STEP, "stall": LOAD + HOST - STEP}
     columns = {f"{name}_ns": ms * MS for name, ms in times.items()}
-    run.process(device="cuda:0").loader(loop(8, LOAD, HOST, **columns))
-    return open_run(run.path)
+    return opened(path / "runs", loop(8, LOAD, HOST, **columns), process={"device": "cuda:0"})
 
 
 @pytest.fixture

@@ -42,9 +42,7 @@ class OwnSampler(Sampler[int]):
         (2, 3, SequentialSampler, 0.15),  # no batch before the next epoch
     ],
 )
-def test_what_no_batch_of_the_epoch_depends_on_is_looked_at_seldom(
-    own: int, other: int, sampler: type, most: float
-) -> None:
+def test_what_no_batch_of_the_epoch_depends_on_is_looked_at_seldom(own, other, sampler, most):
     data = TensorDataset(torch.arange(64))
     loader = DataLoader(data, 4, sampler=sampler(data), num_workers=own)
     clock = Clock()

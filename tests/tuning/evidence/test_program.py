@@ -1,7 +1,5 @@
 """What the source of a program says it writes to, under whatever name."""
 
-import pytest
-
 from loaderscope.tuning.evidence import program
 
 SOURCE = """
@@ -41,22 +39,16 @@ def stay(it):
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        ("labels", 10),
-        ("tensor", 17),  # through a view that the function finds in its module
-        ("marks", 20),  # as a function's argument
-        ("named", 20),
-        ("targets", None),
-        ("built", None),  # a constructor's own
-        ("read", None),
-        ("pictures", None),  # a new one is made
-        ("grown", 31),
-    ],
-)
-def test_what_is_written_in_place(tmp_path, monkeypatch, name, line):
+# A view that the function finds in its module; a function's argument, twice.
+WRITTEN = {"labels": 10, "tensor": 17, "marks": 20, "named": 20, "grown": 31}
+# A constructor's own, and what is made anew, are not written in place.
+LEFT = ("targets", "built", "read", "pictures")
+
+
+def test_what_is_written_in_place(tmp_path, monkeypatch):
     path = tmp_path / "train.py"
     path.write_text(SOURCE)
     monkeypatch.setattr(program, "files", lambda: [path])
-    assert program.written_in_place(name) == (f"train.py:{line}" if line is not None else None)
+    found = {name: program.written_in_place(name) for name in (*WRITTEN, *LEFT)}
+    lines = {name: f"train.py:{line}" for name, line in WRITTEN.items()}
+    assert found == {**dict.fromkeys(LEFT), **lines}

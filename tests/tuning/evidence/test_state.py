@@ -99,9 +99,7 @@ CHANGES: dict[str, tuple[Callable[[Data], Any], str]] = {
     "an attribute that goes": (lambda d: delattr(d, "name"), "Data.name"),
     "a slot": (lambda d: setattr(d.scale, "by", 2), "Scale.by"),
     "a slot that was unset": (lambda d: setattr(d.scale, "unset", 2), "Scale.unset"),
-    "a transform in a list": (lambda d: setattr(d.transforms[0], "by", 2), "Scale.by"),
     "of a partial": (lambda d: d.transforms[1].keywords["value"].append(4), "Data.transforms"),
-    "an item": (lambda d: d.few.__setitem__(1, 3), "Data.few"),
     "an item appended": (lambda d: d.many.append(1), "Data.many"),
     "one item of many": (lambda d: d.many.__setitem__(2800, -1), "Data.many"),
     "a dict of many": (lambda d: d.nested[333].__setitem__("label", -1), "Data.nested"),
@@ -114,7 +112,6 @@ CHANGES: dict[str, tuple[Callable[[Data], Any], str]] = {
     "a large array": (lambda d: d.large.__setitem__((299, 999), 1), "Data.large"),
     "a view with gaps": (lambda d: d.strided.__setitem__((9, 4), 1), "Data.strided"),
     "a tensor": (lambda d: d.tensor.__setitem__(9, 1), "Data.tensor"),
-    "the data of a tensor": (lambda d: d.tensor.data.__setitem__(9, 1), "Data.tensor"),
     "a parameter": (lambda d: d.weights[0].data.add_(1), "Data.weights"),
     "a tensor of a subclass": (lambda d: d.weights[1].add_(1), "Data.weights"),
     "a tensor through NumPy": (lambda d: d.tensor.numpy().__setitem__(9, 1), "Data.tensor"),
@@ -280,17 +277,6 @@ def test_what_any_process_can_have_is_no_obstacle(tmp_path: Path) -> None:
         assert not state.obstacles and not state.fork_obstacles
 
 
-def test_code_that_seems_to_write_files_is_named() -> None:
-    assert State({"the data set": Writing()}).writes == "Writing.__getitem__ may write to a file"
-    assert State({"the data set": Data()}).writes is None
-
-
-def test_memory_that_it_holds_is_known() -> None:
-    data, state = looked_at()
-    row = torch.from_numpy(data.large)[7]
-    assert state.aliases(row.data_ptr(), 8) and not state.aliases(torch.zeros(1000).data_ptr(), 8)
-
-
 @functools.cache
 def made_files() -> str:
     with open(os.devnull, "w") as file:
@@ -322,6 +308,7 @@ def test_a_tensor_that_moves_is_followed(items: int) -> None:
     ForkingPickler.dumps(held)
     assert held[0].is_shared() and state.changed(full=True) is None
     assert state.aliases(held[0].data_ptr() + items - 1, 1)
+    assert not state.aliases(torch.zeros(1000).data_ptr(), 8)
     held[0].numpy()[-1] = 1
     assert state.changed(full=True) == "rows"
 
@@ -343,3 +330,5 @@ def test_a_function_that_ran_once_and_for_all_writes_no_more() -> None:
     assert State({"the data set": finding}).writes is None
     kept_for(1)  # runs again for another argument
     assert State({"the data set": Finding(kept_for)}).writes == "kept_for may write to a file"
+    assert State({"the data set": Writing()}).writes == "Writing.__getitem__ may write to a file"
+    assert State({"the data set": Data()}).writes is None
