@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from ..catalogue import Watch, program, say
 from ..data import Rows, eat
-from .table import Failing, caught
+from .table import BadCollate, Failing, caught
 
 
 def loader_of(watch: Watch, dataset: Any, workers: int, **more: Any) -> Any:
@@ -52,6 +52,13 @@ class Chained(Rows):
             raise KeyError("first")
         except KeyError as error:
             raise LookupError("second") from error
+
+
+class Group(Rows):
+    def __getitem__(self, index: int) -> Any:
+        if sys.version_info >= (3, 11):
+            raise ExceptionGroup("several", [ValueError("one"), TypeError("two")])  # noqa: F821
+        raise ValueError("several")
 
 
 class Picky(Exception):
@@ -122,12 +129,16 @@ def _beyond(watch: Watch, workers: int) -> None:
 
 # The data set and further arguments of a loader, and whether batches are recorded.
 LOADERS: dict[str, tuple[Any, dict[str, Any], bool]] = {
+    "sample": (Failing, {}, True),
+    "collate": (Rows, {"collate_fn": BadCollate}, True),
     "quoted-path": (Quoting, {}, False),
     "chained": (Chained, {}, False),
+    "group": (Group, {}, False),
     "picky": (Raises, {}, False),
     "iter": (BadIter, {}, False),
     "single": (Failing, {"batch_size": lambda: None}, True),
     "sampler-at-once": (Rows, {"sampler": lambda: BadIndices(0)}, False),
+    "sampler": (Rows, {"sampler": lambda: BadIndices(1)}, False),
     "sampler-later": (Rows, {"sampler": lambda: BadIndices(9)}, False),
 }
 
@@ -206,6 +217,24 @@ def hooks_of_the_user(watch: Watch) -> None:
     sys.unraisablehook = lambda raised: say("unraisable", repr(raised.exc_type))
     eat(loader_of(watch, Rows(), 0))
     raise ValueError("the end")
+
+
+@program("errors/traced")
+def traced(watch: Watch) -> None:
+    """A profiler's hook sees calls of his own code as often as bare."""
+    calls: dict[str, int] = {}
+
+    def profile(frame: Any, event: str, argument: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.endswith(
+            ("harmless/data.py", "programs/errors.py")
+        ):
+            calls[frame.f_code.co_name] = calls.get(frame.f_code.co_name, 0) + 1
+
+    loader = loader_of(watch, Rows(), 0)
+    sys.setprofile(profile)
+    eat(loader)
+    sys.setprofile(None)
+    say("calls", calls)
 
 
 def listed(watch: Watch, workers: int) -> None:

@@ -8,10 +8,12 @@ middle of the second epoch on, once there, or between epochs.
 
 from __future__ import annotations
 
+import collections
 import itertools
 import os
 import random
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -27,6 +29,7 @@ from torch.utils.data import (
     Sampler,
     SequentialSampler,
     Subset,
+    SubsetRandomSampler,
 )
 
 from ..catalogue import DECIDES, RESTLESS, Watch, program, say
@@ -100,15 +103,110 @@ class Attribute(Samples):
         self.level += 1
 
 
-class Arrays(Samples):
-    def __init__(self) -> None:
-        self.values = np.arange(200_000)
+class Scale:
+    factor = 1
+
+    def __call__(self, value: int) -> int:
+        return value * self.factor
+
+
+class Transformed(Samples):
+    def read(self, index: int) -> Any:
+        for each in self.transforms:
+            index = each(index)
+        return index
+
+    def change(self, step: int) -> None:
+        self.transforms[1].factor += 1
+
+
+class Classed(Samples):
+    rate = 1
 
     def read(self, index: int) -> Any:
-        return int(self.values[index])
+        return index * Classed.rate
+
+    def change(self, step: int) -> None:
+        Classed.rate += 1
+
+
+class Options:  # no method of it tells whose code it is
+    rate = 1
+
+
+class ByOptions(Samples):
+    def read(self, index: int) -> Any:
+        return index * Options.rate
+
+    def change(self, step: int) -> None:
+        Options.rate += 1
+
+
+RATE = 1
+
+
+class Globalled(Samples):
+    def read(self, index: int) -> Any:
+        return scaled(index)
+
+    def change(self, step: int) -> None:
+        global RATE
+        RATE += 1
+
+
+def scaled(value: int) -> int:
+    return value * RATE
+
+
+class Calling(Samples):
+    def read(self, index: int) -> Any:
+        return self.function(index)
+
+
+def closure() -> Any:
+    level = 1
+
+    def read(index: int) -> int:
+        return index * level
+
+    def change(step: int) -> None:
+        nonlocal level
+        level += 1
+
+    return Calling(function=read), change
+
+
+class Listed(Samples):
+    def read(self, index: int) -> Any:
+        return self.items[100 + index]
+
+    def change(self, step: int) -> None:
+        self.items[100 + step % LENGTH] += 1
+
+
+class Grown(Samples):
+    def read(self, index: int) -> Any:
+        return index + len(self.seen)
+
+    def change(self, step: int) -> None:
+        self.seen.append(step)
+
+
+class Arrays(Samples):
+    def __init__(self, size: int = LENGTH) -> None:
+        self.values = np.arange(size)
+        self.tensor = torch.arange(size)
+
+    def read(self, index: int) -> Any:
+        return int(self.values[index]), int(self.tensor[index])
 
     def change(self, step: int) -> None:
         self.values[step % 5 : LENGTH : 5] += 1
+
+
+class ByTensor(Arrays):
+    def change(self, step: int) -> None:
+        self.tensor[step % 5 :: 5] += 1
 
 
 class ByModel(Samples):
@@ -127,6 +225,14 @@ class ByModel(Samples):
         optimizer.step()
 
 
+class OfEnvironment(Samples):
+    def read(self, index: int) -> Any:
+        return index * int(os.environ.get("TALKBACK_RATE", "1"))
+
+    def change(self, step: int) -> None:
+        os.environ["TALKBACK_RATE"] = str(step)
+
+
 class OfFile(Samples):
     def __init__(self) -> None:
         self.change(1)
@@ -140,11 +246,29 @@ class OfFile(Samples):
             file.write(str(step))
 
 
+class Reseeded(Samples):
+    def read(self, index: int) -> Any:
+        return random.Random(hash((self.seed.getstate()[1][:3], index))).random()
+
+    def change(self, step: int) -> None:
+        self.seed.seed(step)
+
+
 PLACES: dict[str, Callable[[], Any]] = {
     "attribute": lambda: Attribute(level=1),
-    "large-array": Arrays,
+    "transform": lambda: Transformed(transforms=[Scale(), Scale()]),
+    "class": Classed,
+    "options": ByOptions,
+    "global": Globalled,
+    "closure": closure,
+    "item": lambda: Listed(items=[1] * 300),
+    "appended": lambda: Grown(seen=collections.deque(maxlen=1000)),
+    "large-array": lambda: Arrays(200_000),
+    "tensor": ByTensor,
     "weights": ByModel,
+    "environment": OfEnvironment,
     "file": OfFile,
+    "generator": lambda: Reseeded(seed=random.Random(1)),
 }
 
 # When the loop changes it: at which steps, after a batch, or at ends of epochs.
@@ -157,7 +281,8 @@ WHEN: dict[str, Callable[[int], bool]] = {
 
 
 def loop_changes(make: Callable[[], Any], when: str, watch: Watch, workers: int) -> None:
-    data = make()
+    made = make()
+    data, change = made if type(made) is tuple else (made, made.change)
     loader = watch(shuffled(data, workers))
     step = 0
     for _ in range(EPOCHS):
@@ -165,9 +290,9 @@ def loop_changes(make: Callable[[], Any], when: str, watch: Watch, workers: int)
             say("batch", digest(batch))
             step += 1
             if when != "epoch" and WHEN[when](step):
-                data.change(step)
+                change(step)
         if when == "epoch":
-            data.change(step)
+            change(step)
 
 
 for _number, (_place, _make) in enumerate(PLACES.items()):
@@ -192,6 +317,11 @@ class Counting(Samples):
         return index
 
 
+class Numbered(Counting):
+    def read(self, index: int) -> Any:
+        return super().read(index), self.count
+
+
 class CountedInClass(Samples):
     count = 0
 
@@ -213,6 +343,7 @@ class Drawing(Samples):
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.torchs = torch.Generator().manual_seed(5)
+        self.numpys = np.random.default_rng(5)
         self.pythons = random.Random(5)
 
     def read(self, index: int) -> Any:
@@ -220,19 +351,54 @@ class Drawing(Samples):
             return 0.0
         return {
             "torch": lambda: torch.rand(1).item(),
+            "numpy": np.random.rand,
+            "python": random.random,
             "late": lambda: torch.rand(1).item(),
             "own-torch": lambda: torch.rand(1, generator=self.torchs).item(),
+            "own-numpy": self.numpys.random,
             "own-python": self.pythons.random,
         }[self.kind]()
 
 
-KINDS_DRAWN = ("torch", "late", "own-torch", "own-python")
+KINDS_DRAWN = ("torch", "numpy", "python", "late", "own-torch", "own-numpy", "own-python")
+
+
+class ReadingLines(Samples):
+    def __init__(self) -> None:
+        with open("lines", "w") as file:
+            file.writelines(f"line {k}\n" for k in range(LENGTH))
+        self.file = open("lines")  # noqa: SIM115
+
+    def read(self, index: int) -> Any:
+        line = self.file.readline()
+        if not line:
+            self.file.seek(0)
+            line = self.file.readline()
+        return line
+
+
+class Stepping(Samples):
+    def read(self, index: int) -> Any:
+        return next(self.steps)
+
+
+class Logging(Samples):
+    def read(self, index: int) -> Any:
+        self.file.write(f"{index}\n")
+        return index
 
 
 class LoggingEach(Samples):
     def read(self, index: int) -> Any:
         with open("log", "a") as file:
             file.write(f"{index}\n")
+        return index
+
+
+class Printing(Samples):
+    def read(self, index: int) -> Any:
+        if index % 16 == 0:
+            print("sample", index)
         return index
 
 
@@ -247,6 +413,18 @@ class InSqlite(Samples):
         self.base.execute("update samples set times = times + 1 where k = ?", (index,))
         self.base.commit()
         return self.base.execute("select times from samples where k = ?", (index,)).fetchone()[0]
+
+
+class InArray(Samples):
+    def read(self, index: int) -> Any:
+        self.seen[index] += 1
+        return index
+
+
+class InEnvironment(Samples):
+    def read(self, index: int) -> Any:
+        os.environ["TALKBACK_LAST"] = str(index)
+        return index
 
 
 class Shared(Samples):
@@ -264,30 +442,43 @@ def _written(data: Any) -> None:
     say("count", [held if isinstance(held, int) else None, type(data).__dict__.get("count")])
     if isinstance(data, Shared):
         say("shared", data.count.value)
+    if isinstance(data, Logging):
+        data.file.close()
     if isinstance(data, InSqlite):
         say("base", data.base.execute("select k, times from samples").fetchall())
+    if isinstance(data, InArray):
+        say("seen", data.seen.tolist())
     if isinstance(data, Remembering):
         say("kept", sorted(data.kept))
     if isinstance(data, Drawing):
-        say("own streams", [str(data.pythons.getstate()), digest(data.torchs.get_state())])
+        drawn = digest(data.torchs.get_state()), data.numpys.random()
+        say("own streams", [str(data.pythons.getstate()), *drawn])
     log = None
     if os.path.exists("log"):
         with open("log") as file:
             log = sorted(file.read().split("\n"))
     say("log", log)
+    say("last", os.environ.get("TALKBACK_LAST"))
 
 
 FETCHES: dict[str, Callable[[], Any]] = {
     "counting": Counting,
+    "numbered": Numbered,
     "counted-in-class": CountedInClass,
     "remembering": lambda: Remembering(kept={}),
     **{f"draws-{kind}": partial(Drawing, kind) for kind in KINDS_DRAWN},
+    "reading-lines": ReadingLines,
+    "stepping": lambda: Stepping(steps=itertools.count()),
+    "logging": lambda: Logging(file=open("log", "w")),  # noqa: SIM115
     "logging-each": LoggingEach,
+    "printing": Printing,
     "in-sqlite": InSqlite,
+    "in-array": lambda: InArray(seen=np.zeros(LENGTH, int)),
+    "in-environment": InEnvironment,
     "shared": Shared,
 }
 # Wrong, or not to be sent, in bare workers too.
-NOT_IN_WORKERS = ("in-sqlite", "draws-own-torch")
+NOT_IN_WORKERS = ("in-sqlite", "logging", "draws-own-torch")
 
 
 def fetch_changes(make: Callable[[], Any], watch: Watch, workers: int) -> None:
@@ -502,6 +693,17 @@ def pairs(ones: Any, others: Any) -> None:
 
 
 @both
+def subset_sampler(watch: Watch, workers: int) -> None:
+    """Active learning: samples are labelled between rounds."""
+    sampler = SubsetRandomSampler(list(range(60)))
+    loader = sampled(watch, workers, sampler)
+    for epoch in range(EPOCHS):
+        for batch in loader:
+            say("batch", digest(batch))
+        sampler.indices.extend(range(60 + 20 * epoch, 80 + 20 * epoch))
+
+
+@both
 def subset(watch: Watch, workers: int) -> None:
     """A subset whose indices the loop swaps."""
     part = Subset(Samples(), list(range(LENGTH)))
@@ -515,6 +717,11 @@ def subset(watch: Watch, workers: int) -> None:
 
 
 # Several loaders, and loops that are not `for batch in loader`.
+
+
+@both
+def zipped(watch: Watch, workers: int) -> None:
+    pairs(watch(shuffled(Samples(), workers)), watch(shuffled(Samples(), workers)))
 
 
 @both
@@ -552,6 +759,17 @@ def model_after_iter(watch: Watch, workers: int) -> None:
 
 def _one_generator() -> torch.Generator:
     return torch.Generator().manual_seed(11)
+
+
+@both
+def steps_counted(watch: Watch, workers: int) -> None:
+    """It never asks past the last batch."""
+    loader = watch(shuffled(Samples(), workers, generator=_one_generator()))
+    for _ in range(EPOCHS):
+        batches = iter(loader)
+        for _ in range(len(loader)):
+            say("batch", digest(next(batches)))
+    say("generator", digest(loader.generator.get_state()))
 
 
 @both
@@ -598,6 +816,24 @@ def noise(watch: Watch, workers: int) -> None:
 
 
 @both
+def rebuilt(watch: Watch, workers: int) -> None:
+    """A loader anew for each epoch, of data that is each time another."""
+    for epoch in range(EPOCHS + 1):
+        data = Arrays()
+        data.change(epoch)
+        for batch in watch(shuffled(data, workers)):
+            say("batch", [digest(batch), torch.rand(1).item()])
+
+
+@both
+def endless(watch: Watch, workers: int) -> None:
+    loader = watch(shuffled(Samples(), workers))
+    batches = itertools.chain.from_iterable(iter(lambda: loader, None))
+    for _ in range(EPOCHS * PER_EPOCH + 7):
+        say("batch", [digest(next(batches)), torch.rand(1).item()])
+
+
+@both
 def set_epoch(watch: Watch, workers: int) -> None:
     """As usual: the data set is told the epoch between epochs, and workers are kept."""
     data = Attribute(level=1)
@@ -639,6 +875,8 @@ def child_trains_on(watch: Watch, workers: int) -> None:
 
 ODD: dict[str, Callable[[torch.Tensor], Any]] = {
     "history": lambda numbers: torch.ones(2, requires_grad=True) * numbers.float().mean(),
+    "lock": lambda numbers: threading.Lock(),
+    "function": lambda numbers: lambda: numbers,
     "stepped": lambda numbers: (number for number in numbers.tolist()),
 }
 
