@@ -30,7 +30,30 @@ BETTER_CALLS = (
         "training does without it; or do it once an epoch.",
         (0.0, 0.1),
     ),
-    # Arrays
+    # Arrays. np.vectorize over 65,536 values: 14,260 µs against 18; np.convolve of 32,000 and 8,000
+    # values 118,000 against 1,540; 64 of 300,000 drawn 6,100 against 7.
+    Better(
+        r"\b(?:vectorize|frompyfunc|apply_along_axis)\b",
+        "Compute on the whole array, not value by value",
+        "np.where(x <= low, 0.0, np.where(x >= high, 1.0, (x - low) / (high - low))), for example: "
+        "NumPy calls a Python function for one value after another.",
+        (0.001, 0.2),
+    ),
+    Better(
+        r"\bnp\.(?:convolve|correlate)\(|numpy's (?:convolve|correlate)\(",
+        "Convolve long signals by FFT",
+        "scipy.signal.fftconvolve(signal, kernel), or oaconvolve for a long signal: np.convolve "
+        "takes the product of both lengths.",
+        (0.02, 0.7),
+    ),
+    Better(
+        r"random\.choice\((?!.*\bp\s*=).*\breplace\s*=\s*False|"
+        r"\b(?:permutation|randperm)\([^\[]*\)\s*\[\s*:",
+        "Draw a few of many without permuting all",
+        "rng = np.random.default_rng(), once in each worker; then rng.choice(n, k, replace=False), "
+        "or random.sample(range(n), k).",
+        (0.0005, 0.15),
+    ),
     Better(
         r"\.(?:add|subtract|multiply|maximum|minimum|logical_or)\.at\(",
         "Use np.bincount or reduceat, not ufunc.at",
@@ -184,7 +207,13 @@ BETTER_CALLS = (
         "X = scaler.transform(X) in __init__: checking its arguments takes longer than one row.",
         (0.005, 0.2),
     ),
-    # Pictures and volumes
+    # Pictures and volumes. getdata of 128²: 2,300 µs against 10.
+    Better(
+        r"\bgetdata\(",
+        "Make an array of the picture itself, not of a list of its pixels",
+        "np.asarray(picture): getdata() makes a tuple of Python numbers of each pixel.",
+        (0.002, 0.1),
+    ),
     Better(
         r"\b(?:gaussian_filter|zoom|map_coordinates|affine_transform|distance_\w+|"
         r"GaussianBlur|ndimage|skimage|warpAffine|remap|medianBlur|median_filter)\b",
@@ -254,6 +283,13 @@ BETTER_CALLS = (
         _SOME,
     ),
     # Tables and text
+    Better(
+        r"\bgetmembers?\(",
+        "Look members of the tar file up in a dict",
+        "members = {each.name: each for each in tar.getmembers()}, once in each worker; then "
+        "tar.extractfile(members[name]).",
+        (0.001, 0.1),
+    ),
     Better(
         r"\.apply\(|\.applymap\(|\.iterrows\(|\.itertuples\(|\.map\(lambda|\.transform\(lambda",
         "Compute on whole columns, once for all rows",
@@ -391,7 +427,7 @@ BETTER_CALLS = (
         _LITTLE,
     ),
     Better(
-        r"\b(?:signature|get_type_hints|getsource|import_module|__import__|getmembers|isclass)\(|"
+        r"\b(?:signature|get_type_hints|getsource|import_module|__import__|isclass)\(|"
         r"^(?:import|from)\b",
         "Inspect and import once, not for each sample",
         "at the top of the module or in __init__.",

@@ -11,10 +11,8 @@ input (µs): PNG of 256² 3,400 against 4 to 85 as an array; JPEG of 2000² made
 8,100 (draft) or 3,000 (small files), its resize 40,000 against 5,300; csv 880 against 1.5 to 70;
 zlib 565 against 14; ast.literal_eval 690 against 24 (json); minidom 2,190 against 160
 (ElementTree); deepcopy 110 against 15 (pickle); YAML 199 against 28 (C loader); a generator 7.7
-against 0.3; np.vectorize over 65,536 values 14,260 against 18; np.convolve of 32,000 and 8,000
-values 118,000 against 1,540 (FFT); 64 of 300,000 drawn 6,100 against 7; getdata of 128² 2,300
-against 10; tensor elements 223 against 14 (NumPy) or 4 (one call); HDF5 rows 1,176 against 28; rows
-of `datasets` 588 against 69 to 159.
+against 0.3; tensor elements 223 against 14 (NumPy) or 4 (one call); HDF5 rows 1,176 against 28;
+rows of `datasets` 588 against 69 to 159.
 """
 
 from __future__ import annotations
@@ -422,76 +420,6 @@ FUNCTION_KINDS = (
         title="Resample and filter the signals once, before training",
         caveat="Never store what follows a random change. " + KEPT_CAVEAT,
         code=stored_code("waves"),
-    ),
-    Kind(
-        "vectorize",
-        "a Python function for each value",
-        (0.001, 0.2),
-        frames=r"numpy/lib/\w*function_base\w*\.py:(?:_vectorize_call\w*|_call_as_normal)",
-        text=r"\b(?:vectorize|frompyfunc|apply_along_axis)\(",
-        around=r"numpy/.*",
-        whole=True,
-        title="Compute on the whole array, not value by value",
-        why="NumPy calls it for one value after another.",
-        caveat="Values may differ in the last bits, and in dtype.",
-        code=pasted(
-            then="# operations of whole arrays in place of a Python function, for example\n"
-            "#     np.where(x <= low, 0.0, np.where(x >= high, 1.0, (x - low) / (high - low)))\n"
-            "# at\n#     {here}\n"
-        ),
-    ),
-    Kind(
-        "convolve",
-        "np.convolve",
-        (0.02, 0.7),
-        frames=r"numpy/_?core/numeric\.py:(?:convolve|correlate)",
-        text=r"\bnp\.(?:convolve|correlate)\(",
-        title="Convolve long signals by FFT",
-        why="np.convolve takes the product of both lengths.",
-        caveat="Values differ in the last bits. Below some 500 values of the shorter one, "
-        "np.convolve is as fast.",
-        code=pasted(
-            then="# scipy.signal.fftconvolve(signal, kernel), or oaconvolve for a long signal, at\n"
-            "#     {here}\n"
-        ),
-    ),
-    Kind(
-        "members",
-        "finding a member of a tar file by its name",
-        (0.001, 0.1),
-        frames=r"python/tarfile\.py:_?getmembers?",
-        title="Look members of the tar file up in a dict",
-        why="tarfile goes through the list of all members for each name.",
-        caveat="Of several members with one name, the last counts.",
-        code=pasted(
-            then="# members = {{each.name: each for each in tar.getmembers()}}, once in each "
-            "worker;\n# then tar.extractfile(members[name]) at\n#     {here}\n"
-        ),
-    ),
-    Kind(
-        "permuting",
-        "drawing a few of many by permuting all",
-        (0.0005, 0.15),
-        text=r"random\.choice\(.*\breplace\s*=\s*False|\b(?:permutation|randperm)\([^\[]*\)\s*\[\s*:",
-        unless=r"\bp\s*=",
-        title="Draw a few of many without permuting all",
-        why="np.random.choice(n, k, replace=False) permutes all n to give k of them.",
-        caveat="Other random numbers are drawn.",
-        code=pasted(
-            then="# rng = np.random.default_rng(), once in each worker; then rng.choice(n, k, "
-            "replace=False),\n# or random.sample(range(n), k), at\n#     {here}\n"
-        ),
-    ),
-    Kind(
-        "getdata",
-        "a picture's pixels as a list (getdata)",
-        (0.002, 0.1),
-        frames=r"PIL/Image\.py:getdata|PIL/_deprecate\.py:deprecate",
-        text=r"\.getdata\(",
-        title="Make an array of the picture itself, not of a list of its pixels",
-        why="Each pixel becomes a tuple of Python numbers.",
-        caveat="np.asarray(picture) is read-only: np.array(picture) copies.",
-        code=pasted(then="# np.asarray(picture) at\n#     {here}\n"),
     ),
     Kind(
         "deepcopy",

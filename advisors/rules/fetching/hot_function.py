@@ -39,7 +39,8 @@ When not to
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from ....profiler.base.metadata import clean
 from ...case.advice import Advice, Outcome, Outcomes, Unmeasured
@@ -54,6 +55,7 @@ from ...case.fetching import (
     names_used,
     sample_time_us,
 )
+from ...code.better_calls import better_call
 from ...code.by_hand import grows, line_costs, make_cheaper
 from ...code.hot.element_code import elements_of
 from ...code.hot.functions import (
@@ -115,6 +117,7 @@ SEARCHED = (
 )
 
 _Shaped = tuple[OwnLine, Shape]
+_Same = TypeVar("_Same")
 
 
 def examine(case: Case) -> Outcomes:
@@ -207,13 +210,13 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     line = _standing_out(stage, other)
     below = other.name if other is not None else ""
     lines = own_lines(stage, case.inspection.parts, SourceLines(case.process, case.loader))
-    if any(_is_opener(case, each) for each in lines if each.share.mid >= STANDS_OUT):
+    if any(_is_opener(case, each) for each in lines if _stands_out(each)):
         return  # the rule storage-format says what to do
     floats = {each.dtype for each in case.inspection.leaves if "float" in (each.dtype or "")}
     only = {"": FLOAT32} if floats == {FLOAT32} else {}
     shapes = [(each, shape) for each in lines if (shape := _shape(each, below, only)) is not None]
     shapes = [(each, shape) for each, shape in shapes if not _called_for(stage, each, shape)]
-    shapes = [found for found in _together(shapes) if found[0].share.mid >= STANDS_OUT]
+    shapes = [each for each in _together(shapes, lambda shape: shape.key) if _stands_out(each[0])]
     inner = [each for each in shapes if not _around_another(stage, each, shapes)]
     worst = max(inner, key=lambda found: found[1].waste, default=None)
     if worst is not None and worst[1].waste:
@@ -222,6 +225,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     if line is not None and grows(case, "fetch") is not None:
         yield make_cheaper(case, "fetch", line, _sampled(stage, line.share))
         return
+    group = next(_better(lines), None)
     # A little waiting does not hide what computes.
     best = next((hot for hot in found if not hot.family.waits or hot.share >= KNOWN_FROM), None)
     if best is not None and best.family.waits:
@@ -243,6 +247,8 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         yield chained
     elif worst is not None:
         yield _shaped(case, stage, *worst, sample_us)
+    elif group is not None and (line is None or (other is not None and line.text == other.name)):
+        yield make_cheaper(case, "fetch", group, _sampled(stage, group.share))
     elif line is not None:
         advice = _of_line(case, stage, line, sample_us)
         waits = (fetch_idle_share(case) or 0.0) > MOSTLY_WAITS
@@ -258,13 +264,25 @@ def _shape(line: OwnLine, below: str, more: dict[str, str]) -> Shape | None:
     return shape_of(line.method, line.line, f"{line.call} {below}", kinds_of(line.part) | more)
 
 
-def _together(shapes: list[_Shaped]) -> Iterator[_Shaped]:
-    """Lines of one shape in one method as one line, the first of them."""
-    alike = defaultdict[tuple[int, str], list[_Shaped]](list)
-    for line, shape in shapes:
-        alike[id(line.method), shape.key].append((line, shape))
-    for (line, shape), *others in alike.values():
-        yield line.with_others([each for each, _ in others]), shape
+def _together(
+    found: Iterable[tuple[OwnLine, _Same]], key: Callable[[_Same], Any]
+) -> Iterator[tuple[OwnLine, _Same]]:
+    """Lines of one method that say the same as one line, the first of them."""
+    alike = defaultdict[tuple[int, Any], list[tuple[OwnLine, _Same]]](list)
+    for line, said in found:
+        alike[id(line.method), key(said)].append((line, said))
+    for (line, said), *others in alike.values():
+        yield line.with_others([each for each, _ in others]), said
+
+
+def _stands_out(line: OwnLine) -> bool:
+    return line.share.mid >= STANDS_OUT
+
+
+def _better(lines: list[OwnLine]) -> Iterator[OwnLine]:
+    """Lines that only stand out together, for which the same call is better."""
+    rows = ((each, row) for each in lines if (row := better_call(each.text, each.call)) is not None)
+    yield from (line for line, _ in _together(rows, lambda row: row.title) if _stands_out(line))
 
 
 def _called_for(stage: CodeStage, line: OwnLine, shape: Shape) -> bool:

@@ -10,6 +10,12 @@ from loaderscope.advisors.code.better_calls import BETTER_CALLS, better_call
 
 # A line, the call below it that takes most ("" where it is compiled), words of the title.
 LINES = """
+y = np.vectorize(scale)(hu) | | whole array
+wet = np.convolve(dry, room) | numpy's convolve | FFT
+rows = np.random.choice(n, k, replace=False) | | without permuting all
+rows = np.random.choice(n, k, replace=False, p=weights) | | Draw with NumPy
+x = np.array(list(image.getdata())) | PIL's getdata | picture itself
+member = tar.getmember(name) | tarfile's _getmember | tar file
 gc.collect() | | Leave this out
 row = table.take([i]).to_pylist()[0] | pyarrow's Table.take | Combine the chunks
 np.add.at(histogram, bins, 1) | | bincount or reduceat

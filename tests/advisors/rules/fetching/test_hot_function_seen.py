@@ -108,10 +108,6 @@ re | findall std/re/__init__.py:216 | regular expression | wrap std/textwrap.py:
 sound | resample_poly site/scipy/signal/_signaltools.py:3800 | esampl | solve site/scipy/linalg/_basic.py:2
 deepcopy | deepcopy std/copy.py:146 | deepcopy | reduce std/functools.py:1
 generator | Generator.__init__ site/numpy/random/_x.py:1 | generator | shuffle std/random.py:1
-vectorize | vectorize._call_as_normal site/numpy/lib/_function_base_impl.py:2 | value by value | roll site/numpy/lib/_function_base_impl.py:3
-convolve | convolve site/numpy/_core/numeric.py:800 | FFT | roll site/numpy/_core/numeric.py:9
-members | TarFile.getmember std/tarfile.py:1983 > TarFile._getmember std/tarfile.py:2679 | tar file | TarFile.next std/tarfile.py:2500
-getdata | Image.getdata site/PIL/Image.py:1300 | pixels | load site/webp/x.py:1
 program | run std/subprocess.py:548 > select std/selectors.py:415 | program | join std/posixpath.py:71
 lock | Semaphore.acquire std/threading.py:468 | lock | Thread.start std/threading.py:960
 """)
@@ -159,10 +155,6 @@ tokens | ids = self.tokenizer(text) | okenis | ids = self.lookup(text)
 re | words = re.findall(PATTERN, text) | regular expression | words = text.split()
 generator | rng = np.random.default_rng(index) | generator | x = rng.normal(size=8)
 deepcopy | sample = copy.deepcopy(self.template) | deepcopy | sample = dict(self.template)
-vectorize | y = np.vectorize(scale)(hu) | value by value | y = scale(hu)
-convolve | wet = np.convolve(dry, room) | FFT | wet = convolved(dry, room)
-permuting | rows = np.random.choice(n, k, replace=False) | permuting all | rows = np.random.choice(n, k, replace=False, p=weights)
-getdata | x = np.array(list(image.getdata())) | pixels | x = np.array(image)
 lock | with self.lock: | lock | with self.clock():
 elements | total += signal[n].item() | element | total += signal.sum()
 """)
@@ -231,6 +223,25 @@ def test_helpers_of_a_call_are_a_part_of_it_but_own_functions_are_not(tmp_path: 
     made = seen(case(tmp_path), *stacks, text="default_rng(index)")
     # The text of every own line is the same here, but only one of them is called from line 41.
     assert "70 % of fetch" in advice(NAME, with_texts(made, {7: None})).why
+
+
+class Bounded(Tensors):
+    def __getitem__(self, index: int) -> Any:
+        x = self.values[index].numpy()
+        low = np.min(x)
+        high = np.max(x)
+        return (x - low) / (high - low)
+
+
+def test_lines_for_which_one_call_is_better_count_together(tmp_path: Path) -> None:
+    stacks = [(GETITEM.replace("41", str(n)), share) for n, share in ((41, 35), (42, 35), (43, 30))]
+    texts = {41: "low = np.min(x)", 42: "high = np.max(x)", 43: "return (x - low) / (high - low)"}
+    made = seen(case(tmp_path, Bounded()), *stacks)
+    found = advice(NAME, with_texts(made, texts))
+    assert found.title == "Compute the statistics of a sample once, and store them: low = np.min(x)"
+    assert "with 1 more line like it, takes 70 % of fetch" in found.why
+    alone = advice(NAME, with_texts(made, {**texts, 42: "high = limit(x)"}))
+    assert alone.title.startswith("Make this cheaper")
 
 
 @pytest.mark.parametrize(("low", "said"), [(0.9, 2), (1.2, 1)])
