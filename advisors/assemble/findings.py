@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from ...profiler.base.metadata import clean
 from ..case.case import Case
 from ..case.fetching import waited_on
+from ..case.workers import MANY_TENSORS, per_batch
 from ..code.hot.functions import SAMPLES_MADE, Unknown
 from ..code.hot.in_loop import in_loop
 from ..code.loop_fields import fields_of
@@ -114,17 +115,19 @@ def _of_the_rest(case: Case) -> Iterator[Finding]:
     for stage, causes in REST.items():
         share, what = case.waited_for(*causes), None
         if stage == "transfer":
-            share, what = share + case.waiting.work.get("pack", 0.0), _pickled(case)
+            share, what = share + case.waiting.work.get("pack", 0.0), _handed_over(case)
         if share > 0:
             yield Finding(stage, what, None, None, _WHOLE, share, _free(case, stage, _WHOLE))
 
 
-def _pickled(case: Case) -> str | None:
-    """The fields of a batch whose objects cost most of handing it over, if that is so."""
+def _handed_over(case: Case) -> str | None:
+    """What of a batch takes most of handing it over: the fields whose objects are pickled, or many
+    tensors."""
+    many = per_batch(case, "tensors") or 0.0
     objects = fields_of(each.path for each in case.inspection.leaves if each.kind != "tensor")
-    if not objects or case.whatif is None or case.whatif.objects_share < MOSTLY:
-        return None
-    return ", ".join(f"batch{clean(each, 40)}" for each in objects[:3])
+    if objects and case.whatif is not None and case.whatif.objects_share >= MOSTLY:
+        return "pickling " + ", ".join(f"batch{clean(each, 40)}" for each in objects[:3])
+    return f"{many:.0f} tensors per batch" if many > MANY_TENSORS else None
 
 
 def _free(case: Case, stage: str, share: Range | Unknown, besides: float = 0.0) -> Range | None:

@@ -36,6 +36,8 @@ BUSY = 0.9
 # Below this CPU over wall time, fetching mostly waits (I/O, locks): workers may then exceed the
 # CPUs (docs/causes.md, "Remote storage").
 LATENCY_BOUND_BELOW = 0.5
+# More tensors than this in a batch cost by their number: docs/causes.md, "Many tiny tensors".
+MANY_TENSORS = 32
 # What a thread waits for, by `WAITS` of stack samples.
 WAITS_FOR = {
     "disk": "for the disk",

@@ -145,11 +145,10 @@ class Finding:
     `text` is the source of the line, or the name of what was called. `call` is the function below
     the line that takes most of it. `share` is the part of the stage's time, with the range that
     holds it 19 times in 20 (Wilson's interval of stack samples); `waiting_share` is the part of all
-    waiting. Stage "transfer" is from worker to loop (`text`: the fields of a batch whose pickling
-    takes most of it), "other" the DataLoader's own work, "unknown" that of an iterable that is no
-    DataLoader. Of "compute", what the loop runs of the data set
-    outside `next()`, both shares are of all time. `factor` is what the loop would gain if this cost
-    nothing, None where that cannot be predicted.
+    waiting. Stage "transfer" is from worker to loop (`text`: what of a batch takes most of it),
+    "other" the DataLoader's own work, "unknown" that of an iterable that is no DataLoader. Of
+    "compute", what the loop runs of the data set outside `next()`, both shares are of all time.
+    `factor` is what the loop would gain if this cost nothing, None where that cannot be predicted.
     """
 
     stage: str  # fetch, collate, index, compute, transfer, pin, startup, other or unknown

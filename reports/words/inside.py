@@ -51,7 +51,7 @@ def finding_text(found: Finding) -> str:
     """'`gc.collect()` data.py:610, 100 % of fetch; without it ×628'"""
     if found.stage == "transfer" or not found.text:
         what = STAGES.get(found.stage, found.stage)
-        what += f" (pickling {clean(found.text, 90)})" if found.text else ""
+        what += f" ({clean(found.text, 100)})" if found.text else ""
         what += f", {percent(found.waiting_share)} of the wait"
     else:
         code = found.place

@@ -35,7 +35,7 @@ from ....profiler.base.metadata import clean
 from ...case.advice import Outcomes
 from ...case.case import Case
 from ...case.code_text import Source
-from ...case.workers import per_batch
+from ...case.workers import MANY_TENSORS, per_batch
 from ...code.loader_code import loader_code
 from ...code.loader_form import collate_name
 from ...code.loop_fields import unread
@@ -45,9 +45,7 @@ from ...schema.evidence import count, percent, size, us
 NEEDS = "prediction workers"
 
 WAITING_SHARE = 0.15
-# docs/causes.md, "Many tiny tensors".
-MANY_TENSORS = 32
-TINY_BYTES = 4096
+TINY_BYTES = 4096  # docs/causes.md, "Many tiny tensors"
 # docs/causes.md, "Arrays and objects through the pipe", has a megabyte, for arrays. Objects cost
 # far more per byte: 588 kB of dicts took 100 ms on the reference machine
 # (benchmarks/known_answers.py, many-objects).
