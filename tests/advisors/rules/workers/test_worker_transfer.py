@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from loaderscope.advisors.assemble.findings import findings_of
 from loaderscope.advisors.case.case import Case
 from rule_cases import FakeWhatIf, advice, arguments, asked, case_of, ran, workers_config
 from rule_rows import worker_loop
@@ -43,6 +44,8 @@ def test_many_tiny_tensors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert "small tensors" in found.title
     assert str(found.evidence["tensors per batch"]) == "120"
     assert asked(case) == [{"transfer": (0.025, 0.5)}]
+    costs = {each.stage: each.text for each in findings_of(case)}
+    assert costs["transfer"] == "120 tensors per batch"
     assert arguments(found.code)["collate_fn"] == "collate_packed"
     # Workers send one tensor a dtype, and the loop gets the fields as they were.
     made = "torch.full((k % 3 + 1,), k, dtype=torch.float32 if k % 2 else torch.int64)"
