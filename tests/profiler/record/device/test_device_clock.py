@@ -251,27 +251,6 @@ def test_copies_not_done_yet_are_waited_for_by_nobody(device, clock, lane):
     assert records(lane)["h2d_ns"][0] == 50 * MS  # issued before the stream came to its first event
 
 
-def test_events_without_times_leave_copies_counted(device, step, clock, lane):
-    class Untimed(Event):
-        def elapsed_time(self, end):
-            raise RuntimeError("Backend doesn't support elapsedTime.")
-
-    clock._device._event = lambda enable_timing: Untimed(device)
-    step.device = clock
-    batch = torch.ones(1024)
-    for _ in range(4):
-        clock.entered()
-        hand_over(clock, lane, batch)
-        batch.to("meta")
-    clock.entered()
-    assert step.device is clock
-    got = records(lane)
-    assert list(got["h2d_copies"]) == [1, 1, 1, 1]
-    for figure in ("h2d_ns", "compute_device_ns", "stall_ns"):
-        assert (got[figure] == -1).all()
-    assert "carry no times: Backend doesn't" in step.recorder.facts["reasons"]["h2d"]
-
-
 def test_what_the_device_reaches_after_the_epoch_is_read_with_the_next(device, clock, lane):
     device.done_ms = -1
     steps(clock, lane, 5)

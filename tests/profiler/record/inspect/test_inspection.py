@@ -47,12 +47,6 @@ def test_everything_arrives(runs_dir):
     assert (found.structure, found.sampler) == ("list", None)
 
 
-def test_a_run_without_one(runs_dir):
-    run = RunBuilder(runs_dir)
-    run.process().loader(loop(3))
-    assert open_run(run.path).loaders[0].inspection == Inspection()
-
-
 @pytest.mark.parametrize("wrong", [None, 3, "x", [], [[]], True])
 def test_wrong_types_are_left_out(wrong):
     assert read({"inspection": wrong}) == Inspection()
@@ -70,15 +64,6 @@ def test_size_is_bounded():
     assert len(part.dataset.attributes) == MAX_ATTRIBUTES
     assert len(part.dataset.children) == MAX_CHILDREN
     assert len(part.leaves) == MAX_LEAVES
-
-
-def test_control_characters_do_not_pass(runs_dir):
-    run = RunBuilder(runs_dir)
-    run.process().loader(loop(3), inspection={"dataset": {"getitem": ["\x1b[31mred"]}})
-    part = open_run(run.path).loaders[0].inspection.dataset
-    assert part is not None
-    assert part.getitem[0].isprintable()
-    assert "red" in part.getitem[0]
 
 
 json_values = st.recursive(

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import signal
 import tempfile
 from pathlib import Path
 
@@ -42,35 +41,9 @@ def test_what_cannot_begin_leaves_no_run(runs_dir, temporary):
     assert not list(runs_dir.iterdir())
 
 
-def test_nowhere_is_said_with_the_first_reason(tmp_path, temporary):
-    blocked = tmp_path / "file"
-    blocked.write_text("no folder")
-    temporary.parent.write_text("in the way")
-    begun, said = begin_run(lambda: blocked, ["train.py"], itself)
-    assert begun is None and said.startswith("nothing is recorded: no run directory can be made")
-    assert f" in {blocked} (File exists)" in said
-
-
 def test_no_folder_for_temporary_files_is_no_error(tmp_path, monkeypatch):
     def none():
         raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
 
     monkeypatch.setattr(tempfile, "gettempdir", none)
     assert begin_run(lambda: Path("/proc/runs"), ["train.py"], itself)[0] is None
-
-
-def test_what_a_signal_s_handler_raises_arrives(runs_dir):
-    def handler(number, frame):
-        raise TimeoutError("time is up")
-
-    def begin(directory):
-        signal.raise_signal(signal.SIGUSR1)
-        return directory
-
-    before = signal.signal(signal.SIGUSR1, handler)
-    try:
-        with pytest.raises(TimeoutError, match="time is up"):
-            begin_run(lambda: runs_dir, ["train.py"], begin)
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    assert not list(runs_dir.iterdir())

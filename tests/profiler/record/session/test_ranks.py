@@ -11,7 +11,6 @@ from torch.utils.data.distributed import DistributedSampler
 
 import loaderscope
 from closing import close_session
-from loaderscope.profiler.record.session import ranks as ranking
 from loaderscope.profiler.record.session import session as sessions
 from loaderscope.profiler.record.session.ranks import Ranks, ranks, share_of_sampler
 from loaderscope.profiler.store.run.run_reader import open_run
@@ -79,10 +78,6 @@ def test_the_share_of_a_sampler():
     assert share_of_sampler({"replica": 1, "replicas": 4}) == (1, 4)
     for told in ({}, {"replica": 0, "replicas": 1}, {"replica": 4, "replicas": 4}, {"replicas": 4}):
         assert share_of_sampler(told) is None
-
-
-def test_no_group_is_no_rank():
-    assert ranking.group_of_process() is None
 
 
 def train(say, store):
