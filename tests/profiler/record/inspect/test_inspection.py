@@ -1,10 +1,6 @@
 """Reading what was seen of a loader: complete, partial, or hostile."""
 
-import json
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from builders import RunBuilder, loop
 from loaderscope.profiler.store.inspection import (
@@ -18,8 +14,6 @@ from loaderscope.profiler.store.inspection import (
 )
 from loaderscope.profiler.store.inspection import read_inspection as read
 from loaderscope.profiler.store.run.run_reader import open_run
-
-KEYS = [*Inspection.__struct_fields__, *Part.__struct_fields__, *Leaf.__struct_fields__]
 
 
 def test_everything_arrives(runs_dir):
@@ -64,19 +58,3 @@ def test_size_is_bounded():
     assert len(part.dataset.attributes) == MAX_ATTRIBUTES
     assert len(part.dataset.children) == MAX_CHILDREN
     assert len(part.leaves) == MAX_LEAVES
-
-
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4)
-    ),
-    max_leaves=20,
-)
-
-
-@given(json_values)
-def test_anything_can_be_read(value):
-    found = read({"inspection": value})
-    assert isinstance(found, Inspection)
-    json.dumps(found.structure)
