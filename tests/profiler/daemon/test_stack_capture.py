@@ -181,9 +181,6 @@ def place(tmp_path):
     return Place(tmp_path)
 
 
-# When.
-
-
 def test_a_run_that_waits_for_its_data_gets_a_burst(place, made):
     place.begin()
     assert [(one.pid, one.gil, one.native) for one in made] == [
@@ -238,10 +235,6 @@ def test_switched_off(tmp_path, made):
     place = Place(tmp_path, stacks="off")
     place.begin()
     assert not made and place.reason == OFF
-    living, place.living = place.living, []
-    place.tick()
-    assert place.reason == OFF
-    place.living = living
     place.ask()  # whoever asks gets one all the same
     assert made
 
@@ -325,10 +318,12 @@ def test_the_workers_of_the_next_epoch_take_the_place_of_those_that_ended(place,
     assert place.samples() == dict.fromkeys((50, 51, 52, 61, 62), 2)
 
 
-# On demand.
-
-
-def test_a_request_is_answered_by_name(place, made):
+def test_a_request_is_answered_by_name_unless_it_is_of_long_ago(place, made):
+    request_burst(place.path)
+    os.utime(place.path / REQUEST, (time.time() - 100,) * 2)
+    place.tick()
+    place.tick()
+    assert not made
     nonce = place.ask(seconds=2)
     assert {one.seconds for one in made} == {2}
     place.end(2)
@@ -363,15 +358,6 @@ def test_a_reader_gets_what_the_burst_has_so_far_and_the_loop_another(place, mad
     place.tick()
     place.tick()
     assert len(made) > taken  # in place of the one that was ended
-
-
-def test_a_request_of_long_ago_is_not_answered(tmp_path, made):
-    request_burst(tmp_path)
-    os.utime(tmp_path / "stacks.request", (time.time() - 100,) * 2)
-    place = Place(tmp_path)
-    place.tick()
-    place.tick()
-    assert not made
 
 
 def test_py_spy_missing_is_a_reason_and_an_answer(tmp_path, monkeypatch):
@@ -411,9 +397,6 @@ def test_a_process_left_stopped_is_woken_and_one_stopped_before_is_not(tmp_path,
         for one in sleepers:
             one.kill()
             one.wait()
-
-
-# What goes wrong.
 
 
 def test_failures_are_a_reason_and_a_note_and_cost_the_others_nothing(place, made):
@@ -492,9 +475,6 @@ def test_broken_parts_raise_nothing_and_the_end_keeps_what_was_seen(place, made,
     place.tick()
 
 
-# Merging.
-
-
 def merge(tmp_path, data, pid=50, native=False, into=None):
     path = tmp_path / "out.json"
     path.write_text(json.dumps(data))
@@ -557,9 +537,6 @@ def test_the_rarest_are_dropped_where_there_is_no_room():
     assert dropped == 6005 - sum(stack.samples for stack in stacks) > 0
     assert [stack.samples for stack in stacks[:6]] == [2, 2, 2, 2, 2, 1]
     assert max(max(stack.frames) for stack in stacks) == len(frames) - 1
-
-
-# py-spy.
 
 
 def test_where_it_is_found(tmp_path, monkeypatch):
@@ -646,9 +623,6 @@ def test_trying_whether_stacks_can_be_read(tmp_path):
     assert try_stacks(program(tmp_path / "reads", "print('Thread 5 (idle)')\n")) is None
     assert try_stacks(denied, tmp_path) == NOT_PERMITTED[0]
     assert "cannot be started" in try_stacks(str(tmp_path / "nowhere"))
-
-
-# Permission.
 
 
 def test_only_the_sampler_is_permitted(monkeypatch):

@@ -3,13 +3,10 @@
 import json
 import os
 import sys
-import tempfile
 import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from loaderscope.profiler.base.mounts import Mounts
 from loaderscope.profiler.record.fetch_probe import (
@@ -40,9 +37,6 @@ from loaderscope.profiler.store.sampled_fetches import (
 )
 
 MS = 1_000_000
-
-
-# Opens.
 
 
 @pytest.mark.parametrize("form", ["in use", "python"])
@@ -85,9 +79,6 @@ def test_opens_of_this_thread_alone(tmp_path, monkeypatch, form):
         file.read_bytes()
     file.read_bytes()
     assert found == [str(file)] and opens.end() == []
-
-
-# Paths.
 
 
 MOUNTS = """\
@@ -167,9 +158,6 @@ def test_what_is_remembered_is_bounded(mounts, monkeypatch):
     assert len(json.loads(totals.to_json())["folders"]) == MAX_FOLDERS
 
 
-# Reading.
-
-
 def test_our_own_reading_is_no_part_of_it_and_a_kernel_that_does_not_count_says_nothing():
     first, none = Counters(1000, 10, 0, 3, 100), Counters(-1, -1, -1, -1, 0)
     assert between(first, Counters(1100, 11, 0, 3, 99)) == Counters(0, 0, 0, 0)
@@ -183,9 +171,6 @@ def test_counters_of_another_kind(tmp_path, text):
     (tmp_path / "self").mkdir()
     (tmp_path / "self" / "io").write_text(text)
     assert read_counters.counters(True, str(tmp_path))[:3] == (-1, -1, -1)
-
-
-# Containers.
 
 
 def test_containers_open_or_mapped(tmp_path):
@@ -228,9 +213,6 @@ def test_a_sparse_lmdb_file_is_as_large_as_what_it_holds(tmp_path):
     assert containers.size_of(str(file), "lmdb") == os.stat(file).st_blocks * 512
     assert containers.size_of(str(file), "memmap") == 1 << 30
     assert containers.size_of(str(tmp_path / "none"), "lmdb") is None
-
-
-# Totals.
 
 
 def some_totals():
@@ -280,27 +262,6 @@ def test_a_file_is_bounded(tmp_path):
     assert read_fetches(tmp_path / "looks-0-m.json").opens == 8
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
-    ),
-    max_leaves=20,
-)
-FIELDS = [*json.loads(some_totals().to_json())]
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.dictionaries(st.sampled_from(FIELDS), JSON))
-def test_any_file_is_read(data):
-    with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "looks-0-m.json").write_text(json.dumps(data | {"format": 1}))
-        looks = read_sampled_fetches(Path(folder), 0, "dataloader", {})
-    assert all(step.calls >= 0 and step.position >= 0 for step in looks.chains)
-    assert all(epoch.opens >= -1 for epoch in looks.epochs)
-    assert all(name.isprintable() for name in (*looks.suffixes, *looks.folders))
-
-
 @pytest.mark.parametrize("content", [b"", b"[]", b"\xff\x00", b'{"format": 2, "opens": 5}'])
 def test_torn_and_foreign_files_count_for_nothing(tmp_path, content):
     (tmp_path / "looks-3-w0.json").write_bytes(content)
@@ -308,9 +269,6 @@ def test_torn_and_foreign_files_count_for_nothing(tmp_path, content):
         (tmp_path / name).write_text(some_totals().to_json())
     (tmp_path / "looks-3-m.json").mkdir()
     assert read_sampled_fetches(tmp_path, 3, "dataloader", {}).opens == 8
-
-
-# When to look.
 
 
 class Host:

@@ -93,9 +93,6 @@ def test_a_sanity_check_is_a_validations():
     assert not use("training").same_phase(use("test"))
 
 
-# What is recorded of it
-
-
 @pytest.fixture
 def loaders(runs_dir, nothing_left_over):
     """Everything is watched. Gives (name, phase, batches, times built) a loader."""

@@ -16,25 +16,15 @@ def no_sampler(monkeypatch):
     monkeypatch.setenv("LOADERSCOPE_SYSTEM", "0")
 
 
-def stateful():
-    return pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
-
-
-def own_iterator(loader):
-    return vars(loader)["_get_iterator"]
-
-
-@pytest.mark.parametrize(("made", "kind"), [(lambda: DataLoader, TORCH), (stateful, TORCHDATA)])
-def test_each_kind_is_known_by_its_class_and_fits_this_torch(made, kind):
-    owner = made()
-    found = kind_that_makes(owner, own_iterator(owner))
-    assert found is not None and found.kind is kind and found in KINDS
-    assert found.gaps == {}
-
-
-def test_a_class_of_the_same_name_elsewhere_and_a_get_iterator_of_one_s_own_are_none():
+def test_each_kind_is_known_by_its_class_and_fits_this_torch():
     def own(self): ...
 
+    stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+    for owner, kind in ((DataLoader, TORCH), (stateful, TORCHDATA)):
+        found = kind_that_makes(owner, vars(owner)["_get_iterator"])
+        assert found is not None and found.kind is kind and found in KINDS
+        assert found.gaps == {}
+    # A class of the same name elsewhere, and a `_get_iterator` of one's own, are none.
     for owner in (type("DataLoader", (), {"_get_iterator": own}), DataLoader):
         assert kind_that_makes(owner, own) is None
 
@@ -43,7 +33,7 @@ def test_what_cannot_be_prepared_stays_torchs_own(monkeypatch):
     monkeypatch.setattr(loader_kinds, "instrumented", lambda *args: 1 / 0)
     loader = loaderscope.watch(DataLoader([1, 2, 3, 4], batch_size=2))
     assert [batch.tolist() for batch in loader] == [[1, 2], [3, 4]]
-    family = kind_that_makes(DataLoader, own_iterator(DataLoader))
+    family = kind_that_makes(DataLoader, vars(DataLoader)["_get_iterator"])
     assert family is None or "ZeroDivisionError" in str(family.gaps["single"].missing)
 
 
