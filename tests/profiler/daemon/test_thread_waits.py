@@ -50,11 +50,17 @@ def ready(): print("ready", flush=True)
 # What the process does, and what is seen of it.
 WAITS: dict[str, tuple[str, str, str | None]] = {
     "sleeps": ("time.sleep(1000)", "sleep", ""),
+    "nothing to select": ("select.select([], [], [], 1000)", "sleep", ""),
     "computes": ("spin()", "compute", ""),
     "own pipe": ("os.read(os.pipe()[0], 1)", "pipe", ""),
     "local socket": ("served(socket.AF_UNIX).recv(1)", "server waits", "python"),
     "server": ("served().recv(1)", "server waits", "python 127.0.0.1:"),
     "busy server": ("served(answer=spin).recv(1)", "server", "python 127.0.0.1:"),
+    "a timeout": (
+        "it = served(); it.settimeout(1000); it.recv(1)",
+        "server waits",
+        "python 127.0.0.1:",
+    ),
     "select": ("select.select([served()], [], [], 1000)", "server waits", None),
     "epoll": (
         "waits = select.epoll(); asking = served(); waits.register(asking); "

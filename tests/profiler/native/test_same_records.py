@@ -95,7 +95,7 @@ def measured(column):
 @pytest.mark.filterwarnings("ignore:'set_vital':UserWarning")  # torchdata calls it
 @pytest.mark.parametrize(
     ("kind", "workers"),
-    [("plain", 0), ("unbatched", 0), ("pinned", 0), *((kind, 2) for kind in MAKE)],
+    [("plain", 0), ("unbatched", 0), ("stateful", 0), *((kind, 2) for kind in MAKE)],
 )
 def test_every_field_of_every_record(kind, workers, pinning):
     rows = torch.arange(ROWS * 4, dtype=torch.float32).reshape(ROWS, 4)

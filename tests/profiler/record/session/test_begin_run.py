@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -47,3 +48,20 @@ def test_no_folder_for_temporary_files_is_no_error(tmp_path, monkeypatch):
 
     monkeypatch.setattr(tempfile, "gettempdir", none)
     assert begin_run(lambda: Path("/proc/runs"), ["train.py"], itself)[0] is None
+
+
+def test_what_a_signal_s_handler_raises_arrives(runs_dir):
+    def handler(number, frame):
+        raise TimeoutError("time is up")
+
+    def begin(directory):
+        signal.raise_signal(signal.SIGUSR1)
+        return directory
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(TimeoutError, match="time is up"):
+            begin_run(lambda: runs_dir, ["train.py"], begin)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert not list(runs_dir.iterdir())

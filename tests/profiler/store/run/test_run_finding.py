@@ -42,6 +42,7 @@ def test_names(runs: Path, name: str, expected: str) -> None:
         ("./nope", "there is no directory"),
         ("", "is not the name of a run"),
         ("a\0b", "is not the name of a run"),
+        ("x" * 10_000, "cannot be looked up|there is no run"),
         ("\x1b[31m", "there is no run"),
     ],
 )
