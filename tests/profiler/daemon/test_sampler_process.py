@@ -44,6 +44,10 @@ sys.stdin.readline()
 """
 
 
+@pytest.fixture(autouse=True)
+def no_sampler(): ...  # it is started by hand
+
+
 def rows(system: Path, lane: str):
     records = []
     for path in segments(system, lane):

@@ -10,12 +10,6 @@ from loaderscope.profiler.record.iterate import loader_kinds
 from loaderscope.profiler.record.iterate.loader_kinds import KINDS, kind_that_makes
 
 
-@pytest.fixture(autouse=True)
-def no_sampler(monkeypatch):
-    """None of these asks for it, and each would start one."""
-    monkeypatch.setenv("LOADERSCOPE_SYSTEM", "0")
-
-
 def test_each_kind_is_known_by_its_class_and_fits_this_torch():
     def own(self): ...
 

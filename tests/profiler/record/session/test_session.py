@@ -11,12 +11,6 @@ from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.rundir import create_run
 
 
-@pytest.fixture(autouse=True)
-def no_sampler(monkeypatch):
-    """None of these asks for it, and each would start one."""
-    monkeypatch.setenv("LOADERSCOPE_SYSTEM", "0")
-
-
 def facts(opened):
     return json.loads((opened.directory / "process.json").read_text())
 

@@ -10,6 +10,10 @@ from loaderscope.profiler.record.session.start_sampler import why_not_kept
 pytestmark = pytest.mark.skipif(bool(why_not_kept()), reason=f"{why_not_kept()}")
 
 
+@pytest.fixture(autouse=True)
+def no_sampler(): ...  # it is started by hand
+
+
 def test_without_the_extension_one_who_listens_for_children_gets_no_sampler(tmp_path, monkeypatch):
     import signal
 
