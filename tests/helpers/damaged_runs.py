@@ -105,7 +105,7 @@ def damaged(files: Files, seed: int) -> Files:
         if name not in changed:
             continue
         if name.endswith(".json"):
-            ways: list[Callable[[bytes, random.Random], bytes | None]] = [_json_values] * 8
+            ways: list[Callable[[bytes, random.Random], bytes | None]] = [json_values] * 8
         else:
             ways = [_records] * 6 + [flip] * 2
         ways += [flip, _cut, lambda data, rng: None, lambda data, rng: b""]
@@ -128,7 +128,7 @@ _ODD: tuple[Any, ...] = (
 )
 
 
-def _json_values(data: bytes, rng: random.Random) -> bytes:
+def json_values(data: bytes, rng: random.Random) -> bytes:
     """One value, or some, anywhere inside, replaced by others of any type, left out, or doubled."""
     try:
         value = json.loads(data)

@@ -7,7 +7,6 @@ import socket
 from loaderscope.profiler.base.host import (
     allowed_cores,
     boot_id,
-    both_clocks,
     host_name,
     usable_cores,
 )
@@ -25,13 +24,6 @@ def test_no_boot_id_where_there_is_none(tmp_path):
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     (tmp_path / "empty").write_text("\n")
     assert [boot_id(tmp_path / name) for name in ("missing", "binary", "empty")] == [None] * 3
-
-
-def test_both_clocks_are_of_one_moment():
-    told = both_clocks()
-    again = both_clocks()
-    drift = (again["unix_ns"] - told["unix_ns"]) - (again["clock_ns"] - told["clock_ns"])
-    assert abs(drift) < 1_000_000_000
 
 
 def test_cores(monkeypatch):

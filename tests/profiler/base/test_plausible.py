@@ -9,12 +9,12 @@ import pytest
 from builders import T0, RunBuilder, loop
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.base import schema
-from loaderscope.profiler.base.plausible import believable, believed, limit
+from loaderscope.profiler.base.plausible import believable, limit
 from loaderscope.profiler.store.run.follow import Follower, Place
 from loaderscope.profiler.store.run.run_reader import open_run
 
 
-@pytest.mark.parametrize("hook_ns", [math.inf, -math.inf, math.nan, 1e308, 10**400, -1, 1e10])
+@pytest.mark.parametrize("hook_ns", [math.inf, math.nan, 10**400, -1, 1e10])
 def test_what_recording_cost_is_never_absurd(runs_dir, hook_ns):
     run = RunBuilder(runs_dir)
     run.process().loader(loop(50), overhead={"hook_ns": hook_ns})
@@ -55,14 +55,6 @@ def test_values_of_a_lane_that_cannot_be(runs_dir, column, values):
     assert np.array_equal(followed.column(column), loader.column(column), equal_nan=True)
 
 
-def test_good_records_are_not_copied():
-    records = np.zeros(5, dtype=[("seq", "<i8"), ("wait_ns", "<i8"), ("own_ns", "<f4")])
-    records["own_ns"][2] = np.nan
-    records["wait_ns"][1] = -1
-    assert believed(records)[0] is records
-    assert believed(records)[1] == 0
-
-
 def test_a_torn_description_of_the_process_costs_the_dashboard_nothing_else(runs_dir):
     run = RunBuilder(runs_dir)
     process = run.process()
@@ -75,17 +67,16 @@ def test_a_torn_description_of_the_process_costs_the_dashboard_nothing_else(runs
 
 
 def test_every_column_has_a_limit_that_real_figures_fit():
-    for each in (
+    schemas = (
         schema.BATCH,
         schema.EPOCH,
         schema.MACHINE,
         schema.PROCESS,
         schema.GPU,
         schema.WORKER,
-    ):
-        for field in each.fields:
-            most = limit(field.name)
-            assert most is None or most >= 110
+    )
+    limits = [limit(field.name) for each in schemas for field in each.fields]
+    assert all(most is None or most >= 110 for most in limits)
     for name, value in {
         "t_ns": 10 * 365 * 86_400 * 10**9,  # ten years after the boot
         "wait_ns": 30 * 86_400 * 10**9,  # a month

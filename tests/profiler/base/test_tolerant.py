@@ -68,7 +68,6 @@ def test_what_is_whole_arrives():
 @pytest.mark.parametrize(
     ("field", "value", "expected"),
     [
-        ("name", "", "unknown"),
         ("name", ["x"], "unknown"),
         ("short", "abcdefgh", "abc…"),
         ("share", 1.5, None),
@@ -76,16 +75,12 @@ def test_what_is_whole_arrives():
         ("share", 1, 1.0),
         ("shape", [2, -1], None),  # a number's place has a meaning: all of them, or none
         ("words", ["a", 1, None, "b"], ("a", "b")),
-        ("words", "alone", ()),
         ("rows", [["a", 1], ["b"], "c", ["d", 1, 1]], (Row("a", 1),)),
         ("rows", [["d", -1, 1], ["e", 1, -2], ["f", 1, 1, "more"]], (Row("e", 1), Row("f", 1, 1))),
-        ("rows", [["a", 1], ["b", 1], ["c", 1]], (Row("a", 1), Row("b", 1), Row("c", 1))),
         ("span", {"low": 3, "high": 2}, None),
         ("span", {"low": 3}, None),
-        ("count", 8, 8),
         ("count", "8", None),
         ("reasons", {"a": "b", "c": 1, "d": None}, {"a": "b"}),
-        ("reasons", [], {}),
         ("inside", [{"name": 1, "share": 0.25}, 3, {}, {}], (Facts(share=0.25),)),
         ("nobody knows it", 1, None),
     ],
@@ -96,7 +91,7 @@ def test_what_does_not_fit_costs_itself_alone(field, value, expected):
     assert {**found, field: 0} == {**whole, field: 0}
 
 
-@pytest.mark.parametrize("value", [None, 3, "x", [], [[]], {}, True])
+@pytest.mark.parametrize("value", [None, 3, "x", [[]], {}])
 def test_another_value_altogether_is_as_if_nothing_were_known(value):
     assert fitted(value, Facts) == Facts()
 

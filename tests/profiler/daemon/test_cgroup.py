@@ -15,19 +15,9 @@ def write(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def find(root: Path, own: dict[str, str], groups: dict[str, str]) -> cgroup.Cgroup:
-    return cgroup.find(write(root, own | {f"sys/fs/cgroup/{at}": it for at, it in groups.items()}))
-
-
-def version2(root: Path, path: str, mount_root: str = "/") -> dict[str, str]:
-    place = f"{mount_root} /sys/fs/cgroup"
-    mount = f"30 23 0:26 {place} rw,nosuid shared:4 - cgroup2 cgroup2 rw\n"
-    return {"proc/self/cgroup": f"0::{path}\n", "proc/self/mountinfo": mount}
-
-
 def test_version_2_takes_the_tightest_limit_on_the_way_to_the_root(tmp_path):
     throttled = "usage_usec 9\nnr_periods 8\nnr_throttled 7\nthrottled_usec 6\n"
-    files = {
+    group = {
         "cgroup.controllers": "cpu memory\n",
         "pod/cpu.max": "150000 100000\n",
         "pod/cpu.stat": throttled,
@@ -39,37 +29,31 @@ def test_version_2_takes_the_tightest_limit_on_the_way_to_the_root(tmp_path):
         "pod/box/memory.current": f"{GIB}\n",
         "pod/box/memory.stat": "anon 7\ninactive_file 300\nactive_file 9\n",
     }
-    found = find(tmp_path, version2(tmp_path, "/pod/box"), files)
+    files = {
+        "proc/self/cgroup": "0::/pod/box\n",
+        "proc/self/mountinfo": MOUNT.format("sys/fs/cgroup"),
+        **{f"sys/fs/cgroup/{name}": text for name, text in group.items()},
+    }
+    found = cgroup.find(write(tmp_path, files))
     assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (2, 1.5, 2 * GIB)
     assert found.cached_bytes() == 300
     assert found.throttled() == (6000, 7)  # told where the limit is, in the pod
     assert found.memory_bytes() == GIB
 
 
-def test_version_2_seen_from_inside_a_container(tmp_path):
-    files = {"cgroup.controllers": "cpu memory\n", "cpu.max": "50000 100000\n"}
-    files |= {"memory.max": "max\n", "memory.current": "77\n"}
-    found = find(tmp_path, version2(tmp_path, "/", mount_root="/"), files)
-    assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (2, 0.5, None)
-    assert (found.memory_bytes(), found.cached_bytes()) == (77, -1)
-    assert found.throttled() == (-1, -1)  # there is no cpu.stat
-
-
 def test_version_1_with_the_container_s_own_part_mounted(tmp_path):
-    mount = "40 30 0:33 /docker/abc /sys/fs/cgroup/{0} ro - cgroup cgroup rw,{1}\n"
-    own = {
-        "proc/self/cgroup": "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n0::/docker/abc\n",
-        "proc/self/mountinfo": "".join(mount.format(it, it) for it in ("cpu,cpuacct", "memory")),
-    }
+    mount = "40 30 0:33 /docker/abc /sys/fs/cgroup/{0} ro - cgroup cgroup rw,{0}\n"
     files = {
-        "cpu,cpuacct/cpu.cfs_quota_us": "200000\n",
-        "cpu,cpuacct/cpu.cfs_period_us": "100000\n",
-        "cpu,cpuacct/cpu.stat": "nr_periods 3\nnr_throttled 2\nthrottled_time 12345\n",
-        "memory/memory.limit_in_bytes": f"{GIB}\n",
-        "memory/memory.usage_in_bytes": "99\n",
-        "memory/memory.stat": "inactive_file 1\ntotal_inactive_file 44\n",
+        "proc/self/cgroup": "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n0::/docker/abc\n",
+        "proc/self/mountinfo": mount.format("cpu,cpuacct") + mount.format("memory"),
+        "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "200000\n",
+        "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000\n",
+        "sys/fs/cgroup/cpu,cpuacct/cpu.stat": "nr_throttled 2\nthrottled_time 12345\n",
+        "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{GIB}\n",
+        "sys/fs/cgroup/memory/memory.usage_in_bytes": "99\n",
+        "sys/fs/cgroup/memory/memory.stat": "inactive_file 1\ntotal_inactive_file 44\n",
     }
-    found = find(tmp_path, own, files)
+    found = cgroup.find(write(tmp_path, files))
     assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (1, 2.0, GIB)
     assert found.throttled() == (12345, 2)
     assert (found.memory_bytes(), found.cached_bytes()) == (99, 44)

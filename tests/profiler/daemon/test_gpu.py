@@ -19,10 +19,6 @@ class NVMLError_NoPermission(Exception):
     pass
 
 
-class NVMLError_GpuIsLost(Exception):
-    pass
-
-
 class FakeNvml:
     """Two devices. `failing` maps a function's name to what it raises; `calls` counts."""
 
@@ -72,8 +68,9 @@ def named(row: tuple[int, ...]) -> dict[str, int]:
     return dict(zip(names, row, strict=True))
 
 
-def test_a_row_has_the_schema_s_order_and_units(tmp_path):
+def test_facts_and_a_row_in_the_schema_s_order_and_units(tmp_path):
     gpus = gpus_of(tmp_path, FakeNvml())
+    assert gpus.facts()[1] == GpuFacts(1, "H200", 100, "999.1")
     assert named(gpus.rows(0)[1]) == {
         "mem_used_bytes": 10,
         "mem_total_bytes": 100,
@@ -86,10 +83,6 @@ def test_a_row_has_the_schema_s_order_and_units(tmp_path):
         "mem_util_pct": 7,
         "gpu": 1,
     }
-
-
-def test_facts(tmp_path):
-    assert gpus_of(tmp_path, FakeNvml()).facts()[1] == GpuFacts(1, "H200", 100, "999.1")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +108,7 @@ def test_what_is_never_told_has_a_reason_and_is_asked_once(tmp_path, failing, mi
 
 
 def test_a_passing_failure_is_tried_again(tmp_path):
-    nvml = FakeNvml({"nvmlDeviceGetPowerUsage": NVMLError_GpuIsLost("lost")})
+    nvml = FakeNvml({"nvmlDeviceGetPowerUsage": RuntimeError("GPU is lost")})
     gpus = gpus_of(tmp_path, nvml)
     assert named(gpus.rows(0)[0])["power_mw"] == -1
     nvml.failing.clear()
@@ -129,15 +122,11 @@ def test_without_a_driver_nothing_is_loaded(tmp_path):
     assert "driver" in reasons.sentences["gpu"]
 
 
-def no_module(name):
-    return importlib.import_module("no_such")
-
-
 @pytest.mark.parametrize(
     ("load", "why"),
     [
         (lambda name: FakeNvml({"nvmlInit": RuntimeError("version mismatch")}), "mismatch"),
-        (no_module, "pip install"),
+        (lambda name: importlib.import_module("no_such"), "pip install"),
         (
             lambda name: FakeNvml({"nvmlDeviceGetHandleByIndex": NVMLError_NoPermission()}),
             "administrators",

@@ -44,13 +44,7 @@ def register(run, pid, number=0, **told):
     return folder
 
 
-def workers(folder, *rows):
-    lane = Lane(folder, "workers", WORKER, Budget(1 << 20), lambda why: None)
-    for t_ns, worker, pid in rows:
-        lane.append(t_ns, 0, 0, worker, pid)
-
-
-def test_processes_of_other_hosts_and_other_boots_are_not_ours(tmp_path):
+def test_processes_of_other_hosts_and_other_boots_are_not_ours_and_an_end_is_taken_in(tmp_path):
     register(tmp_path, 1, host="there")
     register(tmp_path, 2, boot_id="before")
     (tmp_path / "p3-0").mkdir()  # nothing told yet
@@ -60,7 +54,11 @@ def test_processes_of_other_hosts_and_other_boots_are_not_ours(tmp_path):
     assert not found.registered
     register(tmp_path, 3)
     found.scan()
+    found.update()
     assert [main.probe.pid for main in found.living] == [3]
+    register(tmp_path, 3, ended_clock_ns=5)
+    found.update()
+    assert found.registered and not found.living
 
 
 @pytest.mark.parametrize(("told", "living"), [(500.0, False), (999.2, True)])
@@ -71,20 +69,7 @@ def test_a_process_is_known_by_its_start_but_for_a_corrected_clock(tmp_path, tol
     assert found.registered and bool(found.living) == living
 
 
-def test_the_end_told_in_process_json_is_taken_in(tmp_path):
-    register(tmp_path, 7)
-    found = registry(tmp_path, FakeProbe(7))
-    found.scan()
-    found.update()
-    assert found.living
-    register(tmp_path, 7, ended_clock_ns=5)
-    found.update()
-    assert found.registered and not found.living
-
-
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", '"x"', "{}", '{"host": "here"}', '{"host": "here", "pid": "x"}']
-)
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"host": "here", "pid": "x"}'])
 def test_nonsense_in_process_json_is_no_living_process(tmp_path, text):
     (tmp_path / "p1-0").mkdir()
     (tmp_path / "p1-0" / "process.json").write_text(text)
@@ -103,43 +88,44 @@ def test_workers_come_from_the_lane_and_strangers_of_their_numbers_are_refused(t
     found.scan()
     found.update()
     # The third is gone already.
-    workers(folder, *((S, number, pid) for number, pid in enumerate((8, 9, 10, 11, 12))))
+    lane = Lane(folder, "workers", WORKER, Budget(1 << 20), print)
+    for number, pid in enumerate((8, 9, 10, 11, 12)):
+        lane.append(S, 0, 0, number, pid)
     found.update()
     employed = {pid: one.worker for pid, one in found.living[0].workers.items()}
     assert employed == {8: 0, 9: 1, 12: 4}
 
 
-def test_a_removed_run_directory_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        registry(tmp_path / "gone").scan()
-
-
-@pytest.fixture
-def child():
+def test_a_probe_agrees_with_psutil_and_a_dead_one_a_zombie_and_a_stranger_give_nothing():
     code = "print(flush=True); input()"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([sys.executable, "-S", "-c", code], **pipes) as process:
-        process.stdout.readline()
-        yield process
-        process.kill()
-
-
-def test_a_probe_agrees_with_psutil(child):
-    reasons = Reasons()
-    one = probe(child.pid, reasons)
-    assert isinstance(one, Probe)
-    assert one.ppid == os.getpid()
-    assert one.create_time == psutil.Process(child.pid).create_time()
-    assert abs(one.start_ns - now_ns()) < 20 * S
-    usage, other = one.usage(), psutil.Process(child.pid)
-    assert usage.threads == 1
-    assert usage.rss_bytes == pytest.approx(other.memory_info().rss, rel=0.5)
-    assert usage.minor_faults > 0 and usage.ctx_voluntary >= 0
-    assert usage.read_all_bytes > 0 and usage.read_disk_bytes >= 0
-    assert one.slow() == (other.num_fds(), len(other.cpu_affinity()))
-    uss, pss = one.detail()
-    assert 0 < uss <= pss <= usage.rss_bytes * 2
-    assert reasons.sentences == {}
+    with subprocess.Popen([sys.executable, "-S", "-c", code], **pipes) as child:
+        child.stdout.readline()
+        reasons = Reasons()
+        one = probe(child.pid, reasons)
+        assert isinstance(one, Probe)
+        assert one.ppid == os.getpid()
+        assert one.create_time == psutil.Process(child.pid).create_time()
+        assert abs(one.start_ns - now_ns()) < 20 * S
+        usage, other = one.usage(), psutil.Process(child.pid)
+        assert usage.threads == 1
+        assert usage.rss_bytes == pytest.approx(other.memory_info().rss, rel=0.5)
+        assert usage.minor_faults > 0 and usage.ctx_voluntary >= 0
+        assert usage.read_all_bytes > 0 and usage.read_disk_bytes >= 0
+        assert one.slow() == (other.num_fds(), len(other.cpu_affinity()))
+        uss, pss = one.detail()
+        assert 0 < uss <= pss <= usage.rss_bytes * 2
+        assert reasons.sentences == {}
+        earlier = Probe(child.pid, reasons)
+        earlier._start -= 1  # as if it was another process of this number
+        assert earlier.usage() is None
+        child.kill()
+        until(lambda: other.status() == psutil.STATUS_ZOMBIE, "its death")
+        assert one.usage() is None  # not yet waited for
+        assert probe(child.pid, Reasons()) is None
+        child.wait()
+        assert one.usage() is None
+        assert probe(child.pid, Reasons()) is None
 
 
 def test_waiting_for_a_core_is_told_apart_from_other_waiting():
@@ -168,17 +154,3 @@ def test_waiting_for_a_core_is_told_apart_from_other_waiting():
             each.wait()
             each.stdout.close()
     assert asleep < 0.05 * S
-
-
-def test_a_dead_process_a_zombie_and_a_stranger_give_nothing(child):
-    one, earlier = probe(child.pid, Reasons()), Probe(child.pid, Reasons())
-    earlier._start -= 1  # as if it was another process of this number
-    assert earlier.usage() is None and one.usage() is not None
-    child.kill()
-    while psutil.Process(child.pid).status() != psutil.STATUS_ZOMBIE:
-        pass
-    assert one.usage() is None  # not yet waited for
-    assert probe(child.pid, Reasons()) is None
-    child.wait()
-    assert one.usage() is None
-    assert probe(child.pid, Reasons()) is None

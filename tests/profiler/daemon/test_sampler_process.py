@@ -36,12 +36,16 @@ import subprocess, sys, time
 work = [sys.executable, "-S", "-c", "import time\\nwhile True: sum(range(10000)); time.sleep(0.01)"]
 workers = [subprocess.Popen(work, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) for _ in range(2)]
 print(*[w.pid for w in workers], flush=True)
-if sys.stdin.readline() == "worker\\n":
-    workers[0].kill()
-    workers[0].wait()
-    print("killed", flush=True)
+sys.stdin.readline()
+workers[0].kill()
+workers[0].wait()
+print("killed", flush=True)
 sys.stdin.readline()
 """
+
+
+@pytest.fixture(autouse=True)
+def no_sampler(): ...  # it is started by hand
 
 
 def rows(system: Path, lane: str):
@@ -102,13 +106,13 @@ def training(run):
 def start(run):
     started = []
 
-    def begin(interval_s=0.05, number=0, **how):
-        system = run / f"system-here-{number}"
+    def begin():
+        system = run / "system-here-0"
         system.mkdir()
-        argv = [str(run), str(system), "--interval", str(interval_s)]
+        argv = [str(run), str(system), "--interval", "0.05"]
         path = [os.path.abspath(part) for part in sys.path if part]
         command = [sys.executable, "-S", "-c", BOOT.format(path=path, argv=argv)]
-        started.append(subprocess.Popen(command, cwd=run, **how))
+        started.append(subprocess.Popen(command, cwd=run))
         return system, started[-1]
 
     yield begin
@@ -129,8 +133,8 @@ def sampled(system: Path):
     until(lambda: len(rows(system, "process")) >= 3, "process rows")
 
 
-def test_it_samples_the_training_process_and_its_workers(run, training, start):
-    system, _ = start()
+def test_it_samples_what_lives_until_the_last_of_several_has_ended(run, training, start):
+    system, process = start()
     for wanted in (
         lambda row: row["uss_bytes"] > 0,
         lambda row: row["worker"] == 1,
@@ -143,8 +147,7 @@ def test_it_samples_the_training_process_and_its_workers(run, training, start):
     told = {tuple(int(row[name]) for name in names) for row in found}
     main, (first, second) = training.pid, training.workers
     assert told == {(main, main, 0, -1, -1), (first, main, 1, 0, 3), (second, main, 1, 1, 3)}
-    newest = {int(row["pid"]): row for row in found}
-    for row in newest.values():
+    for row in {int(row["pid"]): row for row in found}.values():
         assert row["rss_bytes"] > 1 << 20 and row["minor_faults"] > 0 and row["threads"] >= 1
     assert any(row["fds"] >= 3 and row["affinity"] >= 1 for row in found)
     times = [int(row["t_ns"]) for row in found]
@@ -153,63 +156,11 @@ def test_it_samples_the_training_process_and_its_workers(run, training, start):
     assert machine[-1]["sampler_cpu_ns"] > machine[0]["sampler_cpu_ns"] > 0
     assert machine[-1]["mem_total_bytes"] > 0
     assert len(rows(system, "core")[-1]["busy_pct"]) >= 1
-
-
-@pytest.mark.parametrize(
-    "ends",
-    [
-        # Nobody has waited for the training process yet: a zombie counts as dead.
-        lambda run, training: os.kill(training.pid, signal.SIGKILL),
-        lambda run, training: training.tell(ended_clock_ns=now_ns()),
-        lambda run, training: shutil.rmtree(run),
-    ],
-    ids=["killed", "says so", "run removed"],
-)
-def test_it_ends_with_the_training(run, training, start, ends):
-    system, process = start()
-    sampled(system)
-    ends(run, training)
-    assert process.wait(PATIENCE_S) == 0
-    assert not system.exists() or told_its_end(system)
-
-
-def test_it_stays_until_the_last_of_several_has_ended(run, training, start):
+    # Another joins and ends, and so does a worker: what is left is sampled.
     other = Training(run)
-    try:
-        system, process = start()
-        until(lambda: pids(system, "owner_pid") == {training.pid, other.pid}, "both")
-        other.end()
-        seen = len(rows(system, "machine"))
-        until(lambda: len(rows(system, "machine")) > seen + 5, "samples after one of two has ended")
-        assert process.poll() is None
-        training.end()
-        assert process.wait(PATIENCE_S) == 0
-    finally:
-        other.end()
-
-
-def test_it_ends_when_the_run_directory_was_never_there(run, start, tmp_path):
-    _, process = start()
-    shutil.rmtree(run)
-    assert process.wait(PATIENCE_S) == 0
-
-
-def test_it_ends_at_sigterm_and_not_at_ctrl_c(run, training, start):
-    system, process = start()
-    sampled(system)
-    process.send_signal(signal.SIGINT)
-    process.send_signal(signal.SIGHUP)
-    seen = len(rows(system, "machine"))
-    until(lambda: len(rows(system, "machine")) > seen + 3, "samples after Ctrl-C")
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE_S) == 0
-    assert told_its_end(system)
-
-
-def test_a_dead_worker_is_no_longer_sampled(run, training, start):
-    system, _ = start()
-    until(lambda: training.workers[0] in pids(system, "pid"), "the worker")
-    training.process.stdin.write("worker\n")
+    until(lambda: pids(system, "owner_pid") == {training.pid, other.pid}, "both")
+    other.end()
+    training.process.stdin.write("\n")
     training.process.stdin.flush()
     training.process.stdout.readline()
     ended = now_ns()
@@ -219,7 +170,32 @@ def test_a_dead_worker_is_no_longer_sampled(run, training, start):
         max(int(row["t_ns"]) for row in rows(system, "process") if row["pid"] == pid)
         for pid in training.workers
     )
-    assert dead <= ended < alive
+    assert dead <= ended < alive and process.poll() is None
+    for number in (signal.SIGINT, signal.SIGHUP):  # Ctrl-C is the training's
+        process.send_signal(number)
+    seen = len(rows(system, "machine"))
+    until(lambda: len(rows(system, "machine")) > seen + 3, "samples after Ctrl-C")
+    training.end()
+    assert process.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        # Nobody has waited for the training process yet: a zombie counts as dead.
+        lambda run, training, sampler: os.kill(training.pid, signal.SIGKILL),
+        lambda run, training, sampler: training.tell(ended_clock_ns=now_ns()),
+        lambda run, training, sampler: shutil.rmtree(run),
+        lambda run, training, sampler: sampler.terminate(),
+    ],
+    ids=["killed", "says so", "run removed", "sampler terminated"],
+)
+def test_it_ends_with_the_training(run, training, start, ends):
+    system, process = start()
+    sampled(system)
+    ends(run, training, process)
+    assert process.wait(PATIENCE_S) == 0
+    assert not system.exists() or told_its_end(system)
 
 
 def test_it_holds_nothing_of_the_training_open_and_imports_nothing_heavy(run, training):
@@ -249,22 +225,17 @@ def sampler_of(run, interval_s=0.2):
     return Sampler(run, system, interval_s)
 
 
-def test_a_full_budget_makes_room_and_goes_on(run, training, monkeypatch):
+def test_a_full_budget_makes_room_and_a_lane_that_stops_ends_it_quietly(run, training, monkeypatch):
     monkeypatch.setattr(loop, "LANES_BYTES", 1_200_000)
     sampler, now = sampler_of(run), now_ns()
     system = sampler.system
-    for tick in range(2000):
+    tick = 0
+    while tick < 300 or not (gone := not (system / "machine-000000.seg").exists()):
         assert sampler.tick(now + tick * 200_000_000)
-    sampler.close()
-    assert not (system / "machine-000000.seg").exists()
-    assert sum(path.stat().st_size for path in system.glob("*.seg")) <= 1_200_000
-
-
-def test_a_lane_that_stops_ends_it_quietly(run, training):
-    sampler = sampler_of(run)
-    assert sampler.tick(now_ns())
+        tick += 1
+    assert gone and sum(path.stat().st_size for path in system.glob("*.seg")) <= 1_200_000
     sampler.process_lane.stop("No space left on device")
-    assert not sampler.tick(now_ns())
+    assert not sampler.tick(now + tick * 200_000_000)
     sampler.close()
 
 

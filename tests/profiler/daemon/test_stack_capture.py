@@ -36,7 +36,7 @@ from loaderscope.profiler.daemon.stack_capture.py_spy import (
 )
 from loaderscope.profiler.daemon.stack_capture.thread_waits import Seen
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
-from loaderscope.profiler.store.lanes.lane_tail import AT_MOST, LaneTail, Watcher
+from loaderscope.profiler.store.lanes.lane_tail import LaneTail
 from loaderscope.profiler.store.stacks.stack_files import answer_to, read_bursts
 from loaderscope.profiler.store.stacks.stack_request import request_burst
 from loaderscope.profiler.store.stacks.stack_samples import (
@@ -172,16 +172,13 @@ class Place:
     def told(self, number=0):
         return json.loads((self.system / f"stacks-{number}.json").read_text())
 
-    def samples(self):
-        return {one["pid"]: one["samples"] for one in self.told()["processes"]}
+    def samples(self, number=0):
+        return {one["pid"]: one["samples"] for one in self.told(number)["processes"]}
 
 
 @pytest.fixture
 def place(tmp_path):
     return Place(tmp_path)
-
-
-# When.
 
 
 def test_a_run_that_waits_for_its_data_gets_a_burst(place, made):
@@ -210,34 +207,17 @@ def test_a_run_that_waits_for_its_data_gets_a_burst(place, made):
         ({"batches": 19, "wait_ms": 20.0, "compute_ms": 80.0}, YOUNG),
         ({"batches": 400, "wait_ms": 1.0, "compute_ms": 0.8}, YOUNG),
         ({"batches": 3, "wait_ms": 900.0}, YOUNG),
-        ({"batches": 60, "wait_ms": 5.0, "compute_ms": 95.0}, COMPUTING),
+        ({"wait_ms": 5.0, "compute_ms": 95.0}, COMPUTING),
+        # A slow loader is certain within a second.
+        ({"batches": 12}, None),
+        ({"batches": 100, "wait_ms": 4.0, "compute_ms": 2.0}, None),
+        ({"batches": 5, "wait_ms": 300.0}, None),
     ],
 )
 def test_others_do_not(place, made, how, reason):
     place.begin(**how)
-    assert not made and place.reason == reason
-
-
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"batches": 12},
-        {"batches": 100, "wait_ms": 4.0, "compute_ms": 2.0},
-        {"batches": 5, "wait_ms": 300.0},
-    ],
-)
-def test_a_slow_loader_is_certain_within_a_second(place, made, how):
-    place.begin(**how)
-    assert [one.pid for one in made] == [50, 51, 52]
-
-
-def test_a_young_run_is_looked_at_four_times_a_second(place, made):
-    place.tick()
-    place.train(batches=12)
-    place.tick(0.2)
-    assert not made
-    place.tick(0.1)
-    assert made
+    assert reason in (None, place.reason)
+    assert [one.pid for one in made] == ([] if reason else [50, 51, 52])
 
 
 def test_the_start_of_an_epoch_is_no_waiting(place, made):
@@ -255,10 +235,6 @@ def test_switched_off(tmp_path, made):
     place = Place(tmp_path, stacks="off")
     place.begin()
     assert not made and place.reason == OFF
-    living, place.living = place.living, []
-    place.tick()
-    assert place.reason == OFF
-    place.living = living
     place.ask()  # whoever asks gets one all the same
     assert made
 
@@ -278,47 +254,40 @@ def test_a_second_one_after_a_while_and_no_third(place, made):
     lane = Lane(place.main.directory, "batches0x0", schema.BATCH, Budget(1 << 30), print)
     position = iter(loop(500, 50.0, 50.0))
 
-    def train(count):
-        for _ in range(count):
+    def trained(seconds):
+        """After as many more batches and so long: whether a burst is at work."""
+        for _ in range(60):
             lane.append(*values_of(schema.BATCH, next(position)))
+        place.tick(seconds)
+        place.tick(30)
+        return place.bursts.busy
 
-    train(60)
-    place.whole_burst()
-    train(60)
-    place.tick(AGAIN_NS / S - 20)
-    assert len(made) == 6 and not place.bursts.busy
-    place.tick(30)
-    place.tick(10)
-    assert place.bursts.busy and len(made) == 9
+    assert trained(1)
     place.end(2)
-    train(60)
-    place.tick(AGAIN_NS / S + 10)
-    place.tick(10)
-    assert len(made) == 12 and not place.bursts.busy
-    names = [path.name for path in sorted(place.system.iterdir())]
-    assert names == ["stacks-0.json", "stacks-1.json"]
+    assert not trained(AGAIN_NS / S - 100)
+    assert trained(30)
+    place.end(2)
+    assert not trained(AGAIN_NS / S + 10)
+    assert [path.name for path in sorted(place.system.iterdir())] == [
+        "stacks-0.json",
+        "stacks-1.json",
+    ]
 
 
 def test_the_ranks_of_a_host_take_turns_and_stop_at_eight(place, made):
-    place.train()
+    """The one that waits most for its data comes first."""
+    place.train(wait_ms=15.0, compute_ms=85.0)
     for pid in range(100, 110):
         main = place.process(pid)
         place.living.append(main)
-        place.train(main=main)
+        wait_ms = 90.0 if pid == 105 else 50.0
+        place.train(main=main, wait_ms=wait_ms, compute_ms=100.0 - wait_ms)
     for _ in range(8):
         place.whole_burst()
-    assert len({one.pid for one in made if one.pid >= 100}) == 7
+    assert made[0].pid == 105
+    assert len({one.pid for one in made if one.pid >= 100}) == 8
     place.tick(AGAIN_NS / S + 10)
     assert not place.bursts.busy
-
-
-def test_the_rank_that_waits_for_its_data_comes_before_those_that_wait_less(place, made):
-    place.train(wait_ms=15.0, compute_ms=85.0)
-    slow = place.process(100)
-    place.living.append(slow)
-    place.train(main=slow, wait_ms=90.0, compute_ms=10.0)
-    place.tick()
-    assert [one.pid for one in made] == [100]
 
 
 def test_the_workers_read_are_few_and_of_the_loader_that_waits(tmp_path, made):
@@ -329,18 +298,6 @@ def test_the_workers_read_are_few_and_of_the_loader_that_waits(tmp_path, made):
     place.tick()
     assert [one.pid for one in made] == [50, 61, 63, 65, 67]
     assert {one.rate_hz for one in made} == {10}
-
-
-def test_a_look_is_bounded(tmp_path):
-    write_lane(tmp_path, "batches3x0", schema.BATCH, loop(1000, 5.0, 5.0))
-    watcher = Watcher(tmp_path)
-    watcher.look()
-    (one,) = watcher.steady(eager=True)
-    assert one.loader == 3 and one.batches <= 3 * AT_MOST and 0.49 < one.waiting_share < 0.51
-    watcher.forget()
-    watcher.look()
-    assert watcher.steady(eager=True) == []
-    Watcher(tmp_path / "nowhere").look()
 
 
 def test_the_workers_of_the_next_epoch_take_the_place_of_those_that_ended(place, made):
@@ -361,19 +318,12 @@ def test_the_workers_of_the_next_epoch_take_the_place_of_those_that_ended(place,
     assert place.samples() == dict.fromkeys((50, 51, 52, 61, 62), 2)
 
 
-# On demand.
-
-
-def test_a_burst_that_begins_between_two_epochs_reads_the_workers_of_the_next(tmp_path, made):
-    place = Place(tmp_path, workers=())
-    place.begin()
-    assert [one.pid for one in made] == [50]
-    place.main.workers = {pid: worker(pid, pid - 61) for pid in range(61, 70)}
+def test_a_request_is_answered_by_name_unless_it_is_of_long_ago(place, made):
+    request_burst(place.path)
+    os.utime(place.path / REQUEST, (time.time() - 100,) * 2)
     place.tick()
-    assert [one.pid for one in made] == [50, 61, 62, 63, 64]
-
-
-def test_a_request_is_answered_by_name(place, made):
+    place.tick()
+    assert not made
     nonce = place.ask(seconds=2)
     assert {one.seconds for one in made} == {2}
     place.end(2)
@@ -388,33 +338,26 @@ def test_a_request_is_answered_by_name(place, made):
 
 
 def test_a_reader_gets_what_the_burst_has_so_far_and_the_loop_another(place, made):
+    def ask_so_far(nonce):
+        (place.path / REQUEST).write_text(json.dumps({"nonce": nonce, "so_far": True}))
+        place.bursts.listen()
+
     place.begin()
     first = list(made)
     request_burst(place.path, seconds=2)  # is not forgotten over it
     place.tick()
-    Path(place.path / REQUEST).write_text(json.dumps({"nonce": "so-far-1", "so_far": True}))
-    place.bursts.listen()
+    ask_so_far("so-far-1")
     assert all(one.ended for one in first)
     assert place.told()["why"] == "steady" and place.told()["stacks"]
     place.tick()
     assert {one.seconds for one in made[len(first) :]} == {2}
     place.end(2)
     taken = len(made)
-    Path(place.path / REQUEST).write_text(json.dumps({"nonce": "so-far-2", "so_far": True}))
-    place.bursts.listen()  # nothing is at work
+    ask_so_far("so-far-2")  # nothing is at work
     place.train(loader=1)
     place.tick()
     place.tick()
     assert len(made) > taken  # in place of the one that was ended
-
-
-def test_a_request_of_long_ago_is_not_answered(tmp_path, made):
-    request_burst(tmp_path)
-    os.utime(tmp_path / "stacks.request", (time.time() - 100,) * 2)
-    place = Place(tmp_path)
-    place.tick()
-    place.tick()
-    assert not made
 
 
 def test_py_spy_missing_is_a_reason_and_an_answer(tmp_path, monkeypatch):
@@ -456,10 +399,7 @@ def test_a_process_left_stopped_is_woken_and_one_stopped_before_is_not(tmp_path,
             one.wait()
 
 
-# What goes wrong.
-
-
-def test_failures_are_a_reason_and_a_note(place, made):
+def test_failures_are_a_reason_and_a_note_and_cost_the_others_nothing(place, made):
     place.begin()
     made[0].said = Outcome(1, None, None, "Permission Denied: Try running again")
     made[1].said = made[2].said = Outcome(1, None, None, "Error: No such file (os error 2)")
@@ -467,15 +407,12 @@ def test_failures_are_a_reason_and_a_note(place, made):
     assert "--cap-add=SYS_PTRACE" in place.reason and not place.bursts.busy
     told = place.told()
     assert told["reason"] == place.reason and told["stacks"] == [] and len(told["failures"]) == 2
-
-
-def test_one_that_failed_beside_others_leaves_theirs(place, made):
-    place.begin()
+    place.ask()
     FakeRecording.written[51] = {"profiles": 5}
-    made[2].said = Outcome(1, None, None, "Error: odd")
+    made[5].said = Outcome(1, None, None, "Error: odd")
     place.end(2)
-    assert place.told()["reason"] is None and place.reason is None
-    assert place.samples() == {50: 2, 51: 0, 52: 0}
+    assert place.told(1)["reason"] is None and place.reason is None
+    assert place.samples(1) == {50: 2, 51: 0, 52: 0}
 
 
 def test_one_that_hangs_is_killed(place, made):
@@ -524,24 +461,18 @@ def test_a_burst_that_slows_the_loop_down_ends_early(place, made, slower, early)
     assert len(made) > seen and made[-1].rate_hz == made[0].rate_hz // 2
 
 
-def test_the_end_of_the_training_keeps_what_was_seen(place, made):
+def test_broken_parts_raise_nothing_and_the_end_keeps_what_was_seen(place, made, monkeypatch):
     place.begin()
-    place.bursts.close()
-    assert all(one.ended for one in made) and len(made) == 3
-    assert place.told()["stacks"] and place.reason is None
-
-
-def test_a_removed_directory_and_broken_parts_raise_nothing(place, made, monkeypatch):
-    place.begin()
-    monkeypatch.setattr(Merged, "add", lambda *what: 1 / 0)
-    place.end()
+    with monkeypatch.context() as broken:
+        broken.setattr(Merged, "add", lambda *what: 1 / 0)
+        place.end()
     assert not place.bursts.busy and "ZeroDivisionError" in place.reason
+    place.ask()
+    place.bursts.close()
+    assert all(one.ended for one in made[3:]) and place.told(1)["stacks"]
+    (place.path / "stacks.request").unlink(missing_ok=True)
     (place.path / "stacks.request").mkdir()
     place.tick()
-    place.bursts.close()
-
-
-# Merging.
 
 
 def merge(tmp_path, data, pid=50, native=False, into=None):
@@ -585,15 +516,13 @@ def test_what_the_main_thread_did_goes_with_its_stacks(tmp_path):
     assert told[0, (2,)] == {}  # not of its main thread
 
 
-def test_a_worker_s_own_thread_is_its_main_thread_whatever_its_name(tmp_path):
-    merged, _ = merge(tmp_path, speedscope(["a@x.py"], thread='Thread 50 "Thread-9 (train)"'))
-    assert merged.kept(["main"])[1][0].thread == "MainThread"
-
-
-def test_compiled_frames_are_marked(tmp_path):
+def test_compiled_frames_are_marked_and_a_worker_s_own_thread_is_its_main_thread(tmp_path):
     stack = ["a@x.py", "b@<string>", "inflate@/lib/libz.so", "c@codec.c"]
-    merged, _ = merge(tmp_path, speedscope(stack), native=True)
-    assert [frame.native for frame in merged.kept(["main"])[0]] == [False, False, True, True]
+    data = speedscope(stack, thread='Thread 50 "Thread-9 (train)"')
+    merged, _ = merge(tmp_path, data, native=True)
+    frames, (row,), _, _ = merged.kept(["main"])
+    assert [frame.native for frame in frames] == [False, False, True, True]
+    assert row.thread == "MainThread"
 
 
 def test_the_rarest_are_dropped_where_there_is_no_room():
@@ -608,9 +537,6 @@ def test_the_rarest_are_dropped_where_there_is_no_room():
     assert dropped == 6005 - sum(stack.samples for stack in stacks) > 0
     assert [stack.samples for stack in stacks[:6]] == [2, 2, 2, 2, 2, 1]
     assert max(max(stack.frames) for stack in stacks) == len(frames) - 1
-
-
-# py-spy.
 
 
 def test_where_it_is_found(tmp_path, monkeypatch):
@@ -692,15 +618,11 @@ def test_a_recording_can_be_ended_and_killed(tmp_path):
 
 @linux
 def test_trying_whether_stacks_can_be_read(tmp_path):
-    reads = program(tmp_path / "reads", "print('Thread 5 (idle)')\n")
     text = "import sys\nsys.exit('Permission Denied: Try running again')\n"
     denied = program(tmp_path / "denied", text)
-    assert try_stacks(reads) is None
+    assert try_stacks(program(tmp_path / "reads", "print('Thread 5 (idle)')\n")) is None
     assert try_stacks(denied, tmp_path) == NOT_PERMITTED[0]
     assert "cannot be started" in try_stacks(str(tmp_path / "nowhere"))
-
-
-# Permission.
 
 
 def test_only_the_sampler_is_permitted(monkeypatch):

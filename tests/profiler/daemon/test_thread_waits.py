@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 import started
+from loaderscope.profiler.daemon.stack_capture.merge_stacks import Merged
 from loaderscope.profiler.daemon.stack_capture.peers import Peer, peer_of
-from loaderscope.profiler.daemon.stack_capture.py_spy import find_py_spy
+from loaderscope.profiler.daemon.stack_capture.py_spy import Recording, find_py_spy
 from loaderscope.profiler.daemon.stack_capture.readings import Readings
 from loaderscope.profiler.daemon.stack_capture.thread_waits import Seen, ThreadWaits
 
@@ -67,7 +68,6 @@ WAITS: dict[str, tuple[str, str, str | None]] = {
         "server waits",
         None,
     ),
-    "idle child": ("subprocess.run(['sleep', '1000'])", "child waits", ""),
     "busy child": ("subprocess.run([sys.executable, '-c', 'while True: pass'])", "child", ""),
     "what a child writes": (
         "subprocess.run(['sleep', '1000'], stdout=subprocess.PIPE)",
@@ -161,21 +161,22 @@ def test_waiting_for_the_interpreter_is_told_from_other_locks() -> None:
         until(lambda: waits.look(busy.pid), lambda seen: seen == Seen("gil"))
 
 
-def test_a_process_that_has_ended_or_may_not_be_read_is_an_error() -> None:
+def test_of_a_process_that_has_ended_nothing_is_known() -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     with pytest.raises(FileNotFoundError):
         ThreadWaits().look(ended.pid)
     assert peer_of(ended.pid, "socket:[1]") in (Peer("unknown"), Peer("process"))
+    readings = Readings()
+    readings.watch(ended.pid)
+    assert readings.reason is not None and readings.pairs(ended.pid, 1, "") is None
+    readings.close()
 
 
 def test_an_unknown_machine_tells_what_the_kernel_names() -> None:
     with process("ready()\ntime.sleep(1000)") as waiting:
         waits = ThreadWaits("vax")
         until(lambda: waits.look(waiting.pid), lambda seen: seen.kind in ("sleep", "unknown"))
-
-
-# Readings.
 
 
 @pytest.mark.quiet  # a reading that waits for a core comes after what it is paired with
@@ -201,9 +202,6 @@ def test_each_stack_is_paired_with_what_its_thread_did_then(tmp_path: Path) -> N
     with process(code) as waiting:
         readings, output, said = Readings(), tmp_path / "out.json", tmp_path / "said.txt"
         readings.watch(waiting.pid)
-        from loaderscope.profiler.daemon.stack_capture.merge_stacks import Merged
-        from loaderscope.profiler.daemon.stack_capture.py_spy import Recording
-
         recording = Recording(program, waiting.pid, tmp_path, 100, 4)
         while not recording.over:
             readings.wait(0.05)
@@ -259,10 +257,3 @@ def test_readings_that_failed_are_left_out_and_what_does_not_add_up_is_no_pair()
         readings.close()
     readings.wait(0.0)
     assert select.select([], [], [], 0) == ([], [], [])
-
-
-def test_the_main_thread_of_a_process_that_ended_is_not_known() -> None:
-    readings = Readings()
-    readings.watch(2**22 + 5)
-    assert readings.reason is not None and readings.pairs(2**22 + 5, 1, "") is None
-    readings.close()

@@ -81,13 +81,11 @@ def test_each_step_has_its_three_events(hooks):
     clock.entered()
     assert clock.told[1:] == [("due", 2)]  # by the time that has passed
     assert len(clock.log) == 2  # no batch was handed over in between
-
-
-def test_a_batch_that_is_looked_at(hooks):
-    clock = clock_of(hooks, Device())
-    clock.until, clock.until_ns, clock.looking = 9, 1 << 62, True
-    assert steps(clock, 1) == [(1, 2, 3, "window", at(0), True, "looked")]
-    assert clock.told == [("look", "window", at(0), "data")]
+    clock.until_ns, clock.looking = 1 << 62, True
+    clock.handed_over(LANE, 2, "data")
+    assert clock.told[2:] == [("look", "window", at(2), "data")]
+    clock.entered()
+    assert clock.log[-1][-1] == "looked"
 
 
 def test_events_are_used_again_on_their_own_device_only(hooks):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import gc
 import inspect
-import itertools
 import struct
 import tracemalloc
 import weakref
@@ -130,22 +129,6 @@ def test_the_variable_chooses(value, pure):
     assert (found is None) >= pure
 
 
-def test_records_are_written_where_the_schema_says(house):
-    iterator, step = stepping(house, iter("abc"))
-    step.t_index, step.t_fetch, step.t_collate, step.t_collated = 10, 30, 60, 100
-    step.samples, step.epoch = 5, 7
-    lane = step.lane
-    assert list(iterator) == ["a", "b", "c"]
-    assert lane.committed[0] == 3
-    record = {}
-    for field in BATCH.fields[:8]:
-        place = WINDOW_AT + RECORD_BYTES + BATCH.offset(field.name)
-        (record[field.name],) = struct.unpack_from("@" + field.code, lane.buf, place)
-    assert record.pop("t_ns") > 0 and record.pop("wait_ns") >= 0
-    known = {"seq": 2, "index_ns": 20, "fetch_ns": 30, "collate_ns": 40, "samples": 5, "epoch": 7}
-    assert record == known
-
-
 def test_errors_of_the_base_pass_unchanged(house):
     for error in (ValueError("bad"), KeyboardInterrupt(), StopIteration("said"), SystemExit(3)):
         iterator, step = stepping(house, iter([1, error, 2]))
@@ -201,18 +184,6 @@ def test_a_lane_closed_by_a_batch_s_own_code_is_left_alone(house):
     assert lane.capacity == 0
 
 
-def test_one_batch_in_so_many_is_looked_at(house):
-    iterator, step = stepping(house, itertools.repeat(1))
-    for _ in range(63):
-        next(iterator)
-    assert not step.special
-    next(iterator)
-    assert step.special and step.detailed
-
-
-# The compiled form alone.
-
-
 @compiled
 def test_a_layout_it_does_not_know_is_refused():
     form.tell(form.native)
@@ -251,21 +222,6 @@ def test_the_garbage_collector_may_take_it_all(house):
         del iterator, step
     gc.collect()
     assert len(freed) == 20
-
-
-@compiled
-def test_counts_that_are_not_memory_are_set_as_items(compiled_house):
-    class Counted(list[int]):
-        pass
-
-    iterator, step = stepping(compiled_house, iter(range(3)))
-    counted = step.lane.committed = Counted([0])
-    list(iterator)
-    assert counted == [3]
-    plain = memoryview(bytearray(8))
-    for other in (plain, plain.cast("i"), memoryview(bytearray(9))[1:].cast("Q")):
-        step.lane.committed = other
-        assert step.lane.committed is other
 
 
 @compiled

@@ -93,8 +93,10 @@ def measured(column):
 
 
 @pytest.mark.filterwarnings("ignore:'set_vital':UserWarning")  # torchdata calls it
-@pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.parametrize("kind", MAKE)
+@pytest.mark.parametrize(
+    ("kind", "workers"),
+    [("plain", 0), ("unbatched", 0), ("stateful", 0), *((kind, 2) for kind in MAKE)],
+)
 def test_every_field_of_every_record(kind, workers, pinning):
     rows = torch.arange(ROWS * 4, dtype=torch.float32).reshape(ROWS, 4)
     (values, got), (values_too, got_too) = (
@@ -129,10 +131,9 @@ def test_every_field_of_every_record(kind, workers, pinning):
             assert one["pickled_bytes"].tolist() == got["pickled_bytes"].tolist()
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_every_field_where_all_batches_are_looked_at(workers):
+def test_every_field_where_all_batches_are_looked_at():
     (values, got), (values_too, got_too) = (
-        recorded(form, "plain", Slow(), workers) for form in two_forms.available()
+        recorded(form, "plain", Slow(), 2) for form in two_forms.available()
     )
     assert values == values_too
     for name in got.dtype.names:

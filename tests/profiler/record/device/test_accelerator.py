@@ -38,19 +38,16 @@ def test_a_backend_that_does_not_tell_whether_it_is_in_use(current):
     assert in_use() == "torch.mps does not tell whether the program uses it"
 
 
-def test_cuda_beside_another_accelerator(current, monkeypatch):
+def test_cuda_beside_another_accelerator_and_before_there_were_any(current, monkeypatch):
     current("npu", is_initialized=lambda: False)
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     device = in_use()
     assert isinstance(device, Accelerator) and device.kind == "cuda"
-
-
-def test_a_torch_before_there_were_accelerators(monkeypatch):
     monkeypatch.delattr(torch, "accelerator")
-    assert in_use() is None
-    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     device = in_use()
     assert isinstance(device, Accelerator) and device.kind == "cuda" and device.lacks is None
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    assert in_use() is None
 
 
 def test_what_a_module_lacks_is_taken_from_torch_or_said(monkeypatch):

@@ -24,29 +24,23 @@ def test_reading_moves_the_position_of_what_stays_open(tmp_path):
         assert moved(before, positions()) == set()
 
 
+class Each(Stored):
+    """Opens the file anew for each sample."""
+
+    def read(self, index):
+        with self.source as file:
+            self.source = None
+            return file.read(512)
+
+
 def test_a_file_that_fetching_goes_on_in_is_in_the_run(tmp_path):
     """In the training process: workers have theirs to themselves."""
     path = store(tmp_path / "rows.bin")
-    for workers, seen in ((0, (str(path),)), (2, ())):
-        data = Stored(lambda: path.open("rb", buffering=0), late=bool(workers))
+    for kind, workers, seen in ((Stored, 0, (str(path),)), (Stored, 2, ()), (Each, 0, ())):
+        data = kind(lambda: path.open("rb", buffering=0), late=bool(workers) or kind is Each)
         loader = DataLoader(data, batch_size=4, num_workers=workers)
         with path.open("rb"), (tmp_path / "log").open("a") as log:
             for _ in loaderscope.watch(loader):
                 log.write("step\n")
         loaderscope.unwatch(loader)
         assert loaderscope.open_run("latest").loaders[-1].looks.moved == seen
-
-
-def test_files_opened_for_each_sample_are_none_of_them(tmp_path):
-    path = store(tmp_path / "rows.bin")
-
-    class Each(Stored):
-        def read(self, index):
-            with path.open("rb") as file:
-                self.source = None
-                return file.read(512)
-
-    loader = DataLoader(Each(lambda: None, late=True), batch_size=4)
-    list(loaderscope.watch(loader))
-    loaderscope.unwatch(loader)
-    assert loaderscope.open_run("latest").loaders[-1].looks.moved == ()

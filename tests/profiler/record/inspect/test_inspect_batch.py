@@ -6,7 +6,6 @@ from collections import OrderedDict, UserDict, namedtuple
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, TensorDataset
 
 import loaderscope
 from loaderscope.profiler.record.inspect.inspect_batch import (
@@ -145,18 +144,6 @@ def test_the_batch_is_unchanged():
     meta, complex_ = torch.zeros(3, device="meta"), torch.zeros(3, dtype=torch.complex64)
     for strange in (torch.zeros(3, 3).to_sparse(), meta, complex_):
         assert leaf(strange).kind == "tensor"
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_the_first_batch_of_a_loader_is_looked_at(workers):
-    data = TensorDataset(pictures(), torch.arange(8))
-    loader = loaderscope.watch(DataLoader(data, batch_size=4, num_workers=workers))
-    for _ in range(2):
-        list(loader)
-    seen = loaderscope.open_run("latest").loaders[0].inspection
-    assert seen.structure == "list"
-    first, second = [(f.path, f.dtype, f.whole_255ths) for f in seen.leaves]
-    assert (first, second) == (("[0]", "float32", True), ("[1]", "int64", None))
 
 
 def test_other_iterables_have_leaves_too():

@@ -51,8 +51,7 @@ def test_the_loop_as_it_is_written(tmp_path: Path) -> None:
     "source",
     [
         "def train(loader):\n    return list(loader)\n",
-        "def train(loader):\n    for batch in loader:\n"
-        + "        step(batch)\n" * (MAX_LINES + 1),
+        LOOP.format(statement="for batch in loader:" + "\n        step(batch)" * MAX_LINES),
     ],
 )
 def test_another_statement_or_a_long_one(tmp_path: Path, source: str) -> None:

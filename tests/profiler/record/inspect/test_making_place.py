@@ -3,8 +3,6 @@
 import inspect
 import sys
 import textwrap
-import warnings
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -123,25 +121,6 @@ def test_a_loader_that_a_package_makes_of_the_users(package):
     DataLoader(Rows(ROWS))
     found = made(maker.again(mine))
     assert (found.lines[0].line, found.through, found.again) == (line, "makers", True)
-
-
-@pytest.mark.usefixtures("noting")
-def test_torch_warns_at_the_line_it_would_warn_at():
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        DataLoader(ROWS, num_workers=4096)
-    assert [Path(each.filename).name for each in caught] == ["dataloader.py"]
-    assert DataLoader.check_worker_number_rationality.__module__ == "torch.utils.data.dataloader"
-
-
-def test_what_is_noted_ends_without_a_trace():
-    before = vars(DataLoader)["check_worker_number_rationality"]
-    end = note_makings()
-    loader = build()
-    assert made(loader).lines
-    end()
-    assert vars(DataLoader)["check_worker_number_rationality"] is before
-    assert making_of(loader) is None
 
 
 def test_a_run_says_where_its_loaders_were_made_and_what_ran(runs_dir):

@@ -15,7 +15,6 @@ from torch.utils.data import (
     DistributedSampler,
     RandomSampler,
     Sampler,
-    SequentialSampler,
     WeightedRandomSampler,
 )
 
@@ -46,6 +45,7 @@ def over(sampler):
 
 
 RANDOM = TORCH + "RandomSampler"
+DISTRIBUTED = "torch.utils.data.distributed.DistributedSampler"
 IN_TURN = {"sampler": TORCH + "SequentialSampler", "shuffle": False, "sampler_plain": True}
 DRAWN = {"sampler": RANDOM, "shuffle": True, "sampler_plain": True}
 GIVEN = {"batching": "batch_size", "batch_size": 8, "shuffle": True}
@@ -56,8 +56,11 @@ BATCHES = BatchSampler(RandomSampler(DATA), 8, True)
 @pytest.mark.parametrize(
     ("loader", "expected"),
     [
-        (DataLoader(DATA), {**IN_TURN, "batching": "batch_size", "batch_size": 1}),
-        (DataLoader(DATA, 8, shuffle=True), {**GIVEN, **DRAWN}),
+        (
+            DataLoader(DATA, drop_last=True),
+            {**IN_TURN, "batching": "batch_size", "batch_size": 1, "drop_last": True},
+        ),
+        (DataLoader(DATA, 8, shuffle=True), {**GIVEN, **DRAWN, "sampler_wrappers": None}),
         (
             DataLoader(DATA, batch_sampler=BATCHES),
             {
@@ -65,6 +68,8 @@ BATCHES = BatchSampler(RandomSampler(DATA), 8, True)
                 **DRAWN,
                 "batching": "batch_sampler",
                 "sampler_path": "batch_sampler.sampler",
+                "sampler_wrappers": "BatchSampler",
+                "drop_last": True,
             },
         ),
         (DataLoader(DATA, None), {**IN_TURN, "batching": "none", "batch_size": None}),
@@ -79,22 +84,14 @@ BATCHES = BatchSampler(RandomSampler(DATA), 8, True)
             over(WeightedRandomSampler([1.0] * 20, 20)),
             {**ODD, "sampler": TORCH + "WeightedRandomSampler"},
         ),
+        (
+            over(DistributedSampler(DATA, 4, 1, shuffle=False)),
+            {**ODD, "sampler": DISTRIBUTED, "shuffle": False, "replicas": 4},
+        ),
     ],
 )
 def test_torchs_own(loader, expected):
     told(loader, **{"sampler_path": "sampler"} | expected)
-
-
-def test_the_last_batch_of_a_batch_sampler():
-    loader = DataLoader(DATA, batch_sampler=BatchSampler(SequentialSampler(DATA), 8, True))
-    told(loader, drop_last=True, sampler_wrappers="BatchSampler")
-    told(DataLoader(DATA, 8, drop_last=True), drop_last=True, sampler_wrappers=None)
-
-
-def test_a_distributed_sampler_tells_its_order_and_its_ranks():
-    loader = DataLoader(DATA, 8, sampler=DistributedSampler(DATA, 4, 1, shuffle=False))
-    name = "torch.utils.data.distributed.DistributedSampler"
-    told(loader, sampler=name, shuffle=False, replicas=4, sampler_plain=False)
 
 
 class Twice(Sampler[int]):
@@ -116,24 +113,14 @@ def test_an_unknown_wrapper_is_named_as_it_is():
     told(given, sampler=own, batch_size=None, batching="batch_sampler")
 
 
-class Repeat:
-    """As timm's and ultralytics' _RepeatSampler."""
-
-    def __init__(self, sampler):
-        self.sampler = sampler
-
-    def __iter__(self):
-        while True:
-            yield from iter(self.sampler)
-
-
-Repeat.__qualname__ = Repeat.__name__ = "_RepeatSampler"
+class _RepeatSampler(Twice):
+    """As timm's and ultralytics'."""
 
 
 class EndlessLoader(DataLoader[Any]):
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
-        object.__setattr__(self, "batch_sampler", Repeat(self.batch_sampler))
+        object.__setattr__(self, "batch_sampler", _RepeatSampler(self.batch_sampler))
 
 
 class OwnLoader(DataLoader[Any]):
@@ -176,9 +163,8 @@ def a_module(name, **classes):
     return module
 
 
+# As Accelerate's.
 class BatchSamplerShard(BatchSampler):
-    """As Accelerate's."""
-
     def __init__(self, batch_sampler, num_processes, split_batches=False):
         self.batch_sampler, self.num_processes = batch_sampler, num_processes
         self.split_batches = split_batches
@@ -186,14 +172,11 @@ class BatchSamplerShard(BatchSampler):
 
 
 class SkipBatchSampler(BatchSampler):
-    """As Accelerate's."""
-
     def __init__(self, batch_sampler):
         self.batch_sampler, self.skip_batches = batch_sampler, 1
 
 
-class SeedableRandomSampler(RandomSampler):
-    """As Accelerate's."""
+class SeedableRandomSampler(RandomSampler): ...
 
 
 class DataLoaderShard:

@@ -93,14 +93,13 @@ def test_a_sanity_check_is_a_validations():
     assert not use("training").same_phase(use("test"))
 
 
-# What is recorded of it
-
-
-def loaders(runs):
-    """(name, phase, batches, times built) a loader."""
-    return [
+@pytest.fixture
+def loaders(runs_dir, nothing_left_over):
+    """Everything is watched. Gives (name, phase, batches, times built) a loader."""
+    loaderscope.watch_all()
+    return lambda: [
         (each.name, each.config.get("phase"), each.count, int(each.epochs["instance"].max()) + 1)
-        for each in open_run("latest", runs).loaders
+        for each in open_run("latest", runs_dir).loaders
     ]
 
 
@@ -115,38 +114,32 @@ def evaluate(kept, data=DATA):
             pass
 
 
-@pytest.mark.usefixtures("nothing_left_over")
-def test_a_loader_built_for_each_evaluation_is_one_even_if_the_last_is_kept(runs_dir):
-    loaderscope.watch_all()
+def test_a_loader_built_for_each_evaluation_is_one_even_if_the_last_is_kept(loaders):
     kept = []
     for _ in range(3):
         evaluate(kept)
-    assert loaders(runs_dir) == [("list", "evaluation", 9, 3)]
+    assert loaders() == [("list", "evaluation", 9, 3)]
 
 
-@pytest.mark.usefixtures("nothing_left_over")
-def test_other_data_another_place_or_being_at_work_make_another_loader(runs_dir):
-    loaderscope.watch_all()
+def test_other_data_another_place_or_being_at_work_make_another_loader(loaders):
     kept = []
     for data in (DATA, list(DATA)):
         evaluate(kept, data)
     evaluate(kept)
-    assert len(loaders(runs_dir)) == 3
+    assert len(loaders()) == 3
     pair = [DataLoader(DATA, batch_size=3) for _ in range(2)]
     assert [len(both) for both in zip(*[iter(each) for each in pair], strict=True)] == [2] * 4
-    assert len(loaders(runs_dir)) == 5
+    assert len(loaders()) == 5
 
 
-def test_training_and_evaluation_are_not_one_loader_built_again(runs_dir):
-    loaderscope.watch_all()
+def test_training_and_evaluation_are_not_one_loader_built_again(loaders):
     for enabled in (True, False):
         with torch.set_grad_enabled(enabled):
             loader = DataLoader(DATA, batch_size=4, shuffle=True)
             for _ in loader:
                 pass
             del loader
-    first, second = loaders(runs_dir)
-    assert (first[1:3], second[1:3]) == (("training", 3), ("evaluation", 3))
+    assert [each[1:3] for each in loaders()] == [("training", 3), ("evaluation", 3)]
 
 
 def test_the_loop_s_name_for_a_loader_and_what_a_subset_is_of(runs_dir):

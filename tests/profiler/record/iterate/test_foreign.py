@@ -90,33 +90,6 @@ def test_its_own_iterator_stays_itself_and_is_named(module, runs_dir):
     assert any("iterates over fastai's Itself" in sentence for sentence in report.missing)
 
 
-def test_what_it_raises_arrives(module):
-    class Broken(Own):
-        def __iter__(self):
-            raise KeyError("mine")
-
-    known(module, Broken)
-    with pytest.raises(KeyError, match="mine"):
-        iter(Broken(3))
-
-
-def test_an_iterator_passes_for_what_it_is(module):
-    """Who saves a pipeline's state asks that first."""
-
-    class Resumable(Itself):
-        def get_state(self):
-            return self.left
-
-    class Saved(Own):
-        def __iter__(self):
-            return Resumable()
-
-    known(module, Saved)
-    iterator = iter(Saved(3))
-    assert type(iterator) is not Resumable, "it is measured"
-    assert isinstance(iterator, Resumable) and next(iterator) == 2 and iterator.get_state() == 2
-
-
 def test_what_is_put_around_a_loader_is_not_the_loader(module, runs_dir):
     """As in Grain, the first time alone, where parts of a pipeline are of the same classes."""
 
@@ -146,12 +119,6 @@ def test_what_is_put_around_a_loader_is_not_the_loader(module, runs_dir):
     ]
     loaderscope.unwatch()
     assert Pipeline.__iter__ is before
-
-
-def test_unwatched_it_is_as_before(module):
-    loaderscope.watch_all()
-    loaderscope.unwatch()
-    assert type(iter(Own(1))).__name__ == "generator"
 
 
 def test_nobody_is_waited_for_after_the_end(monkeypatch):

@@ -2,61 +2,32 @@
 
 import pytest
 import torch
-from torch.utils.data import DataLoader, IterableDataset, dataloader
+from torch.utils.data import DataLoader
 
 import loaderscope
 from loaderscope.profiler.base.torch_parts import TORCH, TORCHDATA
 from loaderscope.profiler.record.iterate import loader_kinds
-from loaderscope.profiler.record.iterate.iterators import is_measuring
 from loaderscope.profiler.record.iterate.loader_kinds import KINDS, kind_that_makes
 
 
-@pytest.fixture(autouse=True)
-def no_sampler(monkeypatch):
-    """None of these asks for it, and each would start one."""
-    monkeypatch.setenv("LOADERSCOPE_SYSTEM", "0")
-
-
-def stateful():
-    return pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
-
-
-def own_iterator(loader):
-    return vars(loader)["_get_iterator"]
-
-
-@pytest.mark.parametrize(("made", "kind"), [(lambda: DataLoader, TORCH), (stateful, TORCHDATA)])
-def test_each_kind_is_known_by_its_class_and_fits_this_torch(made, kind):
-    owner = made()
-    found = kind_that_makes(owner, own_iterator(owner))
-    assert found is not None and found.kind is kind and found in KINDS
-    assert found.gaps == {}
-
-
-def test_a_class_of_the_same_name_elsewhere_and_a_get_iterator_of_one_s_own_are_none():
+def test_each_kind_is_known_by_its_class_and_fits_this_torch():
     def own(self): ...
 
+    stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+    for owner, kind in ((DataLoader, TORCH), (stateful, TORCHDATA)):
+        found = kind_that_makes(owner, vars(owner)["_get_iterator"])
+        assert found is not None and found.kind is kind and found in KINDS
+        assert found.gaps == {}
+    # A class of the same name elsewhere, and a `_get_iterator` of one's own, are none.
     for owner in (type("DataLoader", (), {"_get_iterator": own}), DataLoader):
         assert kind_that_makes(owner, own) is None
-
-
-def test_iterators_keep_their_names_and_only_watched_ones_measure():
-    watched, other = (DataLoader([1, 2, 3, 4], batch_size=2) for _ in range(2))
-    ours, torchs = iter(loaderscope.watch(watched)), iter(other)
-    assert is_measuring(ours) and not is_measuring(torchs)
-    assert type(torchs) is dataloader._SingleProcessDataLoaderIter
-    assert isinstance(ours, type(torchs))
-    for name in ("__name__", "__module__"):
-        assert getattr(type(ours), name) == getattr(type(torchs), name)
-    for each in (ours, torchs):
-        assert [batch.tolist() for batch in each] == [[1, 2], [3, 4]]
 
 
 def test_what_cannot_be_prepared_stays_torchs_own(monkeypatch):
     monkeypatch.setattr(loader_kinds, "instrumented", lambda *args: 1 / 0)
     loader = loaderscope.watch(DataLoader([1, 2, 3, 4], batch_size=2))
     assert [batch.tolist() for batch in loader] == [[1, 2], [3, 4]]
-    family = kind_that_makes(DataLoader, own_iterator(DataLoader))
+    family = kind_that_makes(DataLoader, vars(DataLoader)["_get_iterator"])
     assert family is None or "ZeroDivisionError" in str(family.gaps["single"].missing)
 
 
@@ -66,21 +37,3 @@ def test_a_failure_of_ours_at_the_start_costs_the_loop_nothing(monkeypatch, caps
         loader = loaderscope.watch(DataLoader(torch.arange(8), batch_size=4, num_workers=workers))
         assert [batch.tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert "ZeroDivisionError" in capsys.readouterr().err
-
-
-class Short(IterableDataset[int]):
-    def __iter__(self):
-        return iter(range(12))
-
-    def __len__(self):
-        return 4
-
-
-def test_the_iterator_that_warns_of_a_wrong_length_is_known_too():
-    """torch warns from the loop's own line once somebody has asked for the length."""
-    loader = loaderscope.watch(DataLoader(Short(), batch_size=2))
-    assert len(loader) == 2
-    with pytest.warns(UserWarning, match="Length of IterableDataset") as warned:
-        assert len(list(loader)) == 6
-    assert {one.filename for one in warned} == {__file__}
-    assert loaderscope.report(loader).loaders[0].batches == 6

@@ -42,15 +42,6 @@ def test_what_cannot_begin_leaves_no_run(runs_dir, temporary):
     assert not list(runs_dir.iterdir())
 
 
-def test_nowhere_is_said_with_the_first_reason(tmp_path, temporary):
-    blocked = tmp_path / "file"
-    blocked.write_text("no folder")
-    temporary.parent.write_text("in the way")
-    begun, said = begin_run(lambda: blocked, ["train.py"], itself)
-    assert begun is None and said.startswith("nothing is recorded: no run directory can be made")
-    assert f" in {blocked} (File exists)" in said
-
-
 def test_no_folder_for_temporary_files_is_no_error(tmp_path, monkeypatch):
     def none():
         raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")

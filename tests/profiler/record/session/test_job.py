@@ -1,6 +1,7 @@
 """Processes that were started apart meet in one run, by the job's name and nothing else."""
 
 import os
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -67,15 +68,6 @@ def test_all_at_once(tmp_path):
     assert len(run_ids(tmp_path)) == 1
 
 
-def test_a_run_that_was_deleted_is_not_joined(tmp_path):
-    import shutil
-
-    first, _ = join_run(tmp_path, ["a.py"], slurm(0))
-    shutil.rmtree(first)
-    again, made = join_run(tmp_path, ["a.py"], slurm(1))
-    assert made and again.is_dir()
-
-
 def test_a_folder_without_links_gives_each_its_own(tmp_path, monkeypatch):
     def refused(*_):
         raise PermissionError(1, "Operation not permitted")
@@ -84,14 +76,17 @@ def test_a_folder_without_links_gives_each_its_own(tmp_path, monkeypatch):
     assert len({join_run(tmp_path, ["a.py"], slurm(task))[0] for task in range(2)}) == 2
 
 
-def test_a_link_that_leads_out_of_the_folder_is_not_followed(tmp_path):
-    """Whoever may write there may make one: only a run in the folder itself is joined."""
-    runs = tmp_path / "runs"
+def test_a_run_that_was_deleted_or_lies_outside_is_not_joined(tmp_path):
+    """Whoever may write there may make a link: only a run in the folder itself is joined."""
+    runs, outside = tmp_path / "runs", tmp_path / "outside"
+    outside.mkdir()
+    deleted, _ = join_run(tmp_path / "deleted", ["a.py"], slurm(0))
+    shutil.rmtree(deleted)
+    again, made = join_run(tmp_path / "deleted", ["a.py"], slurm(1))
+    assert made and again.is_dir()
     first, _ = join_run(runs, ["a.py"], slurm(0))
     (link,) = (path for path in runs.iterdir() if path.is_symlink())
     link.unlink()
-    outside = tmp_path / "outside"
-    outside.mkdir()
     os.symlink(outside, link)
     found, made = join_run(runs, ["a.py"], slurm(1))
     assert made and found.parent == first.parent and not list(outside.iterdir())

@@ -11,7 +11,6 @@ from torch.utils.data.distributed import DistributedSampler
 
 import loaderscope
 from closing import close_session
-from loaderscope.profiler.record.session import ranks as ranking
 from loaderscope.profiler.record.session import session as sessions
 from loaderscope.profiler.record.session.ranks import Ranks, ranks, share_of_sampler
 from loaderscope.profiler.store.run.run_reader import open_run
@@ -64,9 +63,7 @@ def test_torch_distributed_knows_better_than_a_sampler_and_that_than_the_environ
     told = torchs(rank=0, world_size=1, local_rank=0)
     assert ranks(told, group=(2, 4), sampler=(1, 3)) == Ranks(2, 4, rank_source="torch.distributed")
     assert ranks(told, sampler=(1, 3)) == Ranks(1, 3, rank_source="sampler")
-
-
-def test_a_launcher_tells_the_hosts_part_only_of_the_same_job():
+    # A launcher tells the host's part only of the same job.
     told = slurm("1", "4(x2)")
     assert ranks(told, group=(5, 8)) == Ranks(5, 8, 1, 4, "torch.distributed")
     assert ranks(told, group=(5, 16)) == Ranks(5, 16, rank_source="torch.distributed")
@@ -79,10 +76,6 @@ def test_the_share_of_a_sampler():
     assert share_of_sampler({"replica": 1, "replicas": 4}) == (1, 4)
     for told in ({}, {"replica": 0, "replicas": 1}, {"replica": 4, "replicas": 4}, {"replicas": 4}):
         assert share_of_sampler(told) is None
-
-
-def test_no_group_is_no_rank():
-    assert ranking.group_of_process() is None
 
 
 def train(say, store):

@@ -1,22 +1,14 @@
 """A session, from the first loop to its end, and what of it a forked child keeps."""
 
 import json
-import os
 import sys
 
 import pytest
-from torch.utils.data import DataLoader
 
-import loaderscope
+from closing import close_session
 from loaderscope.profiler.record.session import session
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.rundir import create_run
-
-
-@pytest.fixture(autouse=True)
-def no_sampler(monkeypatch):
-    """None of these asks for it, and each would start one."""
-    monkeypatch.setenv("LOADERSCOPE_SYSTEM", "0")
 
 
 def facts(opened):
@@ -27,13 +19,6 @@ def open_one():
     opened = session.open_session()
     assert opened is not None
     return opened
-
-
-def test_watching_leaves_no_trace_before_the_first_loop(runs_dir):
-    loader = loaderscope.watch(DataLoader([1, 2, 3, 4], batch_size=2))
-    assert session.current() is None and not runs_dir.exists()
-    assert len(list(loader)) == 2
-    assert session.current() is not None and len(list(runs_dir.glob("2*/p*/process.json"))) == 1
 
 
 def test_its_end_is_noted_once(monkeypatch):
@@ -71,13 +56,13 @@ def test_what_an_error_ended_says_so(error, outcome, runs_dir, monkeypatch):
     assert open_run(opened.run_directory).outcome == outcome
 
 
-def test_a_run_named_in_the_environment_is_joined(runs_dir, monkeypatch):
+def test_a_run_named_in_the_environment_is_joined_and_one_that_is_gone_is_said(
+    runs_dir, monkeypatch, capsys
+):
     run = create_run(runs_dir, ["train.py"])
     monkeypatch.setenv(session.RUN_VARIABLE, str(run))
     assert open_one().run_directory == run
-
-
-def test_a_run_that_is_gone_is_said_and_another_made(runs_dir, monkeypatch, capsys):
+    close_session()
     monkeypatch.setenv(session.RUN_VARIABLE, str(runs_dir / "gone"))
     assert open_one().run_directory.parent == runs_dir
     said = capsys.readouterr().err
@@ -90,28 +75,6 @@ def test_a_worker_opens_none(monkeypatch, runs_dir):
     session.leave_worker_alone()
     assert session.in_worker() and not session.may_open()
     assert session.open_session() is None and not runs_dir.exists()
-
-
-def test_a_forked_child_joins_the_run_with_a_folder_of_its_own(runs_dir):
-    parent = open_one()
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        status = 1
-        try:
-            forgotten = session.current() is None
-            own = session.open_session()
-            told = [forgotten, str(own.directory), str(own.run_directory)]
-            os.write(writing, json.dumps(told).encode())
-            status = 0
-        finally:
-            os._exit(status)
-    assert os.waitpid(child, 0)[1] == 0
-    os.close(writing)
-    with open(reading) as pipe:
-        forgotten, directory, run = json.loads(pipe.read())
-    assert forgotten and run == str(parent.run_directory) and directory != str(parent.directory)
-    assert session.current() is parent and "ended_clock_ns" not in facts(parent)
 
 
 @pytest.mark.parametrize(("text", "limit_mb"), [("", 256), ("64", 64), ("1", 32), ("a lot", 256)])
@@ -142,12 +105,9 @@ def test_why_something_is_not_measured_is_in_its_facts():
 )
 def test_stacks_are_wanted_as_the_environment_says(variable, wanted, monkeypatch):
     monkeypatch.setenv(session.STACKS_VARIABLE, variable)
-    assert facts(open_one())["stacks"] == wanted
-
-
-def test_stacks_may_be_taken_back_while_it_is_open():
     opened = open_one()
-    session.take_no_stacks()
+    assert facts(opened)["stacks"] == wanted
+    session.take_no_stacks()  # while it is open
     assert facts(opened)["stacks"] == "off"
 
 

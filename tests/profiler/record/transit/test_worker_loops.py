@@ -133,8 +133,7 @@ def test_every_known_loop_is_measured(loop):
         assert all(sample > 0 for sample in samples)  # single samples were timed
 
 
-@pytest.mark.parametrize("loop", [with_dataset, with_holder])
-@pytest.mark.parametrize("looked_at", [False, True])
+@pytest.mark.parametrize(("loop", "looked_at"), [(with_dataset, False), (with_holder, True)])
 def test_no_reference_of_ours_keeps_the_data_set(loop, looked_at, tmp_path):
     dataset = Data()
     gone = weakref.ref(dataset)
@@ -161,7 +160,7 @@ def test_an_unknown_loop_runs_bare_and_the_reason_is_kept_once(tmp_path, capsys)
     assert capsys.readouterr().err.count("workers are not measured") == 1
 
 
-@pytest.mark.parametrize("loop", [with_dataset, with_holder, with_state])
+@pytest.mark.parametrize("loop", [with_holder, with_state])
 def test_a_fetcher_that_cannot_be_marked_leaves_the_worker_bare(loop, tmp_path, monkeypatch):
     def broken(*args):
         raise TypeError("no twin")

@@ -28,7 +28,7 @@ from loaderscope.profiler.store.lanes.segment_file import (
 )
 
 FUZZ = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 U32, U64 = st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1)
@@ -103,15 +103,13 @@ def test_headers_that_lie(tmp_path: Path, header: tuple[int, ...], length, descr
 @pytest.mark.parametrize(
     "schema_fields",
     [
-        [["seq", "q", 1, 0]],
         [["seq", "q", 2, 0]],
         [["seq", "f", 1, 0]],
-        [["seq", "h", 1, 0]],
         [["seq", "q", 1, 0], ["wait_ns", "f", 1, 8]],
         [["seq", "q", 1, 0], ["wait_ns", "q", 2, 8]],
     ],
 )
-@pytest.mark.parametrize("first_seq", [1, 2**63 - 1, 2**64 - 1])
+@pytest.mark.parametrize("first_seq", [1, 2**64 - 1])
 @pytest.mark.parametrize("capacity", [3, 2**32 - 1])
 def test_plausible_headers_with_absurd_numbers(tmp_path, schema_fields, first_seq, capacity):
     """Terabytes promised, numbers beyond an int64, a `seq` that is an array or a float."""

@@ -10,7 +10,6 @@ import pytest
 from builders import RunBuilder, epoch_row, loop
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.store.run.epoch_ends import batches_an_epoch
-from loaderscope.profiler.store.run.run import LoaderRun
 from loaderscope.profiler.store.run.run_reader import open_run
 
 PLAIN = {"dataset_len": 10, "batch_size": 4, "sampler_plain": True}
@@ -33,29 +32,24 @@ def test_batches_an_epoch(config: dict[str, Any], expected: tuple[int, int] | No
     assert batches_an_epoch(config) == expected
 
 
-def recorded(path: Path, count: int, **row: Any) -> LoaderRun:
-    run = RunBuilder(path)
+@pytest.mark.parametrize(
+    ("count", "told", "how"),
+    [
+        (3, {}, 1),  # all it has was handed over
+        (2, {}, -1),  # it was left
+        (3, {"how": 3, "batches": 3, "t_end_ns": 5}, 3),  # what was seen stands
+    ],
+)
+def test_what_handed_over_all_it_has_is_over(tmp_path: Path, count: int, told, how: int) -> None:
+    run = RunBuilder(tmp_path)
     rows = loop(count)
-    told = epoch_row(rows, **{"how": -1, "batches": 0, "t_end_ns": -1, **row})
-    run.process().loader(rows, epochs=[told], config=PLAIN)
-    return open_run(run.path).loaders[0]
-
-
-def test_an_epoch_that_handed_over_all_it_has_is_over(tmp_path: Path) -> None:
-    loader = recorded(tmp_path, 3)
-    last = int(loader.batches["t_ns"][-1] + loader.batches["wait_ns"][-1])
+    row = epoch_row(rows, **{"how": -1, "batches": 0, "t_end_ns": -1, **told})
+    run.process().loader(rows, epochs=[row], config=PLAIN)
+    loader = open_run(run.path).loaders[0]
     epochs = loader.epochs
-    assert (epochs["how"][0], epochs["batches"][0], epochs["t_end_ns"][0]) == (1, 3, last)
-
-
-def test_one_that_was_left_is_not(tmp_path: Path) -> None:
-    epochs = recorded(tmp_path, 2).epochs
-    assert (epochs["how"][0], epochs["batches"][0], epochs["t_end_ns"][0]) == (-1, 2, -1)
-
-
-def test_what_was_seen_stands(tmp_path: Path) -> None:
-    epochs = recorded(tmp_path, 3, how=3, batches=3, t_end_ns=5).epochs
-    assert (epochs["how"][0], epochs["t_end_ns"][0]) == (3, 5)
+    assert (epochs["how"][0], epochs["batches"][0]) == (how, count)
+    last = int(loader.batches["t_ns"][-1] + loader.batches["wait_ns"][-1])
+    assert epochs["t_end_ns"][0] == told.get("t_end_ns", last if how == 1 else -1)
 
 
 def test_passes_of_a_sampler_that_repeats_without_end(tmp_path: Path) -> None:

@@ -19,13 +19,18 @@ NOTHING = columns([]), np.zeros(0, np.int64)
 
 
 def test_batches_fall_into_their_steps_of_time() -> None:
-    history = History(0)
-    history.add(columns([0.0, 0.1, 0.6, 2.0]), np.full(4, S // 10))
-    course = history.course(*NOTHING)
+    history, measured = History(0), columns([2.0])
+    measured["stall_ns"] = np.array([3])  # counts where it was measured
+    history.add(columns([0.0, 0.1, 0.6]), np.full(3, S // 10))
+    course = history.course(measured, None)  # what may change stays apart
     assert course.step_ns == FIRST_STEP_NS
     assert course.batches.tolist() == [2, 1, 0, 0, 1]
     assert course.samples.sum() == 16
+    course = history.course(*NOTHING)
+    assert course.batches.sum() == 3
     assert np.isclose(course.lost_ns.sum() / course.busy_ns.sum(), 0.5)
+    history.add(measured, None)
+    assert history.course(*NOTHING).lost_ns.sum() == 3 * S // 10 + 3
 
 
 def test_a_long_run_keeps_its_sums_and_its_size() -> None:
@@ -36,18 +41,3 @@ def test_a_long_run_keeps_its_sums_and_its_size() -> None:
     assert len(course.batches) <= BINS
     assert course.batches.sum() == 24 * 360
     assert course.step_ns * BINS >= 24 * 3600 * S
-
-
-def test_what_may_change_stays_apart() -> None:
-    history = History(0)
-    history.add(columns([0.0]), None)
-    assert history.course(columns([0.1]), np.array([S])).batches.sum() == 2
-    assert history.course(*NOTHING).batches.sum() == 1
-
-
-def test_stall_counts_where_it_was_measured() -> None:
-    history = History(0)
-    measured = columns([0.0])
-    measured["stall_ns"] = np.array([3])
-    history.add(measured, None)
-    assert history.course(*NOTHING).lost_ns.sum() == 3

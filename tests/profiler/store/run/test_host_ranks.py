@@ -39,14 +39,12 @@ QUOTA = {"version": 2, "cpu_quota": 6.0, "mem_limit_bytes": None}
             *({}, [(1, 4)], 2.0),
         ),
         # Ranks pinned to CPUs of their own have those, within a quota.
-        (PINNED, {"affinity": 4}, [(0, 2), (1, 2)], 4.0),
         (PINNED, {"cgroup": QUOTA}, [(0, 2), (1, 2)], 3.0),
         # Ranks on the same CPUs share them.
         (
             [{"rank": r, "world_size": 4, "affinity": 8, "cpus": "0-7"} for r in range(4)],
             *({}, [(r, 4) for r in range(4)], 2.0),
         ),
-        ([{}], {}, [(None, None)], 8.0),
         ([{}] * 4, {}, [(None, None)] * 4, 2.0),
     ],
 )

@@ -64,14 +64,13 @@ def test_what_lies_elsewhere_is_brought_here(nodes: list[Path], tmp_path: Path) 
         (["{0}", "{root}"], "no run.json"),
     ],
 )
-def test_what_cannot_be_merged_is_one_sentence(nodes, tmp_path, names, said):
+def test_what_cannot_be_merged_is_one_sentence_and_nothing_is_written_over(
+    nodes, tmp_path, names, said
+):
     given = [name.format(str(nodes[0]), root=tmp_path) for name in names]
     with pytest.raises(LoaderscopeError, match=said):
         merge_runs(given, tmp_path / "job")
     assert not (tmp_path / "job").exists()
-
-
-def test_nothing_is_written_over(nodes: list[Path], tmp_path: Path) -> None:
     with pytest.raises(LoaderscopeError, match="already there"):
         merge_runs([str(nodes[0])], nodes[1])
     assert open_run(nodes[1]).processes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,6 @@ import pytest
 from builders import MS, T0, RunBuilder, loop, values_of
 from loaderscope.profiler.base import schema
 from loaderscope.profiler.base.errors import RunUnreadable
-from loaderscope.profiler.base.host import boot_id
 from loaderscope.profiler.base.liveness import Liveness
 from loaderscope.profiler.store.lanes.columns import read_lane
 from loaderscope.profiler.store.lanes.lane import Budget, Lane
@@ -54,16 +52,11 @@ def test_compute_is_derived_from_the_next_batch_of_the_epoch(run: RunBuilder) ->
     second = loop(2, wait_ms=1, compute_ms=6, epoch=1, start_ns=T0 + 1000 * MS)
     del second[-1]["compute_ns"]  # the run was killed before the loop came back
     run.process().loader(first + second)
-    compute = open_run(run.path).loaders[0].batches["compute_ns"]
-    assert compute.tolist() == [4 * MS, 4 * MS, 4 * MS, 6 * MS, -1]
-
-
-def test_interleaved_epochs_do_not_mix(run: RunBuilder) -> None:
-    steps = ((0, 0), (10, 1), (20, 0), (30, 1))
-    run.process().loader([{"t_ns": T0 + t * MS, "wait_ns": MS, "epoch": e} for t, e in steps])
-    batches = open_run(run.path).loaders[0].batches
-    assert batches["epoch"].tolist() == [0, 1, 0, 1]
-    assert batches["compute_ns"].tolist() == [19 * MS, 19 * MS, -1, -1]
+    steps = ((0, 0), (10, 1), (20, 0), (30, 1))  # epochs may be interleaved
+    run.process(2).loader([{"t_ns": T0 + t * MS, "wait_ns": MS, "epoch": e} for t, e in steps])
+    found = [loader.batches["compute_ns"].tolist() for loader in open_run(run.path).loaders]
+    assert [4 * MS, 4 * MS, 4 * MS, 6 * MS, -1] in found
+    assert [19 * MS, 19 * MS, -1, -1] in found
 
 
 def test_lanes_of_several_threads_are_merged_in_order_of_time(run: RunBuilder) -> None:
@@ -101,12 +94,12 @@ def test_more_batches_than_there_was_room_for_are_not_believed(run: RunBuilder) 
 def test_a_reader_beside_a_writer_that_makes_room_sees_every_record_once(tmp_path: Path) -> None:
     """Segments are removed under the reader's hands."""
     stopped: list[str] = []
-    lane = Lane(tmp_path, "batches0x0", schema.BATCH, Budget(5 << 19), stopped.append, True)
+    lane = Lane(tmp_path, "batches0x0", schema.BATCH, Budget(5 << 18), stopped.append, True)
     done = threading.Event()
     row = values_of(schema.BATCH, {"t_ns": 1, "wait_ns": 1, "epoch": 0})
 
     def write() -> None:
-        for _ in range(40_000):
+        for _ in range(20_000):
             lane.append(*row)
         done.set()
 
@@ -125,8 +118,8 @@ def test_a_reader_beside_a_writer_that_makes_room_sees_every_record_once(tmp_pat
     writer.join()
     assert not stopped
     assert counts == sorted(counts)
-    assert counts[-1] == 40_000
-    assert content.compacted.records > 20_000
+    assert counts[-1] == 20_000
+    assert content.compacted.records > 5_000
 
 
 def test_one_corrupt_segment_does_not_lose_the_rest(run: RunBuilder) -> None:
@@ -156,9 +149,12 @@ def test_a_segment_without_a_header_is_no_damage_and_one_cut_short_gives_whole_r
     assert open_run(run.path).loaders[0].batches["seq"].tolist() == list(range(1, 41))
 
 
-def test_missing_and_torn_descriptions_are_tolerated(run: RunBuilder) -> None:
+def test_missing_torn_and_absurd_descriptions_are_tolerated(run: RunBuilder) -> None:
     process = run.process(pid=77)
     process.loader(loop(30))
+    text = json.dumps(process.facts).replace('"affinity": 8', f'"affinity": {10**400}')
+    (process.path / "process.json").write_text(text)
+    assert open_run(run.path).processes[0].affinity is None
     (process.path / "process.json").unlink()
     (process.path / "loader0.json").write_text('{"format": 1, "na')
     opened = open_run(run.path)
@@ -236,15 +232,6 @@ def test_state(tmp_path, ended, alive_since, host, boot, expected):
     assert read_run(run.path, liveness).state == expected
 
 
-def test_this_very_process_is_live(tmp_path: Path) -> None:
-    import psutil
-
-    run = RunBuilder(tmp_path)
-    facts = {"host": platform.node(), "boot_id": boot_id(), "pid": os.getpid()}
-    run.process(ended=False, create_time=psutil.Process().create_time(), **facts)
-    assert open_run(run.path).state == "live"
-
-
 def test_system_columns_follow_the_recording_machine(run: RunBuilder) -> None:
     run.process().loader(loop(1))
     run.system(
@@ -259,14 +246,6 @@ def test_system_columns_follow_the_recording_machine(run: RunBuilder) -> None:
     assert system.machine["cpu_user_pct"].tolist() == [12.5]
     assert system.affinity == 3
     assert [gpu.name for gpu in system.gpus] == ["Big"]
-
-
-def test_a_huge_integer_is_no_figure(run: RunBuilder) -> None:
-    process = run.process()
-    process.loader(loop(1))
-    text = json.dumps(process.facts).replace('"affinity": 8', f'"affinity": {10**400}')
-    (process.path / "process.json").write_text(text)
-    assert open_run(run.path).processes[0].affinity is None
 
 
 def test_the_host_of_a_process_is_one_that_does_not_deny_it_and_was_sampled(run):

@@ -4,11 +4,11 @@ import json
 import os
 import random
 import threading
-import time
 
 import pytest
 
 from builders import RunBuilder, loop
+from damaged_runs import json_values
 from loaderscope.profiler.base.liveness import Liveness
 from loaderscope.profiler.store.run.run_reader import read_run
 from loaderscope.profiler.store.stacks.stack_files import MAX_FILES, answer_to, read_bursts
@@ -122,16 +122,17 @@ def test_stacks_that_are_equal_once_cut_are_counted_together(system):
     stacks = [[1, "MainThread", [0, 1, 2], 7], [1, "MainThread", [3, 1, 2], 4]]
     write(system, frames=[WORKER, FETCH, ITEM, other], stacks=stacks)
     assert only(system).stacks == (Stack(51, "MainThread", "fetch", (2,), 11),)
+    # Another loader's collate function, called by this one's data set, is fetching.
+    write(system, stacks=[[1, "MainThread", [0, 1, 4], 90]])
+    (found,), _ = read_bursts(system, ((50, 0, Collate("pad", "/home/me/data.py", 40, 60)),))
+    assert [one.stage for one in found.stacks] == ["fetch"]
 
 
 @pytest.mark.parametrize(
     "file",
     [
-        "/env/loaderscope/profiler/_hot.cpython-311.so",  # installed
         "/home/me/clone/profiler/_hot.cpython-311.so",  # from a checkout
-        "profiler/_hot.cpython-311.so",
         "/env/loaderscope/profiler/native/_native.cpython-311.so",
-        "/tmp/build/profiler/native/src/worker_side.h",
         "/tmp/build/profiler/compiled/worker_side.h",  # where debug information names the source
     ],
 )
@@ -145,7 +146,6 @@ def test_compiled_frames_of_ours_are_left_out(system, file):
     ("file", "ours"),
     [
         ("/env/loaderscope/cli.py", True),  # where older runs have the command
-        ("/env/loaderscope/cli/demo.py", True),
         ("/env/loaderscope/__main__.py", True),
         ("/env/loaderscope/demo.py", False),  # the script that it runs
         ("/home/me/cli/train.py", False),
@@ -154,13 +154,6 @@ def test_compiled_frames_of_ours_are_left_out(system, file):
 def test_a_command_that_runs_a_script_is_left_out(system, file, ours):
     write(system, frames=[["main", file, 7, False], TRAIN], stacks=[[0, "MainThread", [0, 1], 7]])
     assert only(system).stacks == (Stack(50, "MainThread", "compute", (1,) if ours else (0, 1), 7),)
-
-
-def test_a_collate_function_belongs_to_its_loader(system):
-    """Another loader's collate function, called by this one's data set, is fetching."""
-    write(system, stacks=[[1, "MainThread", [0, 1, 4], 90]])
-    (found,), _ = read_bursts(system, ((50, 0, Collate("pad", "/home/me/data.py", 40, 60)),))
-    assert [one.stage for one in found.stacks] == ["fetch"]
 
 
 def test_a_run_holds_its_bursts(tmp_path):
@@ -182,63 +175,29 @@ def test_a_run_holds_its_bursts(tmp_path):
 
 def test_what_is_no_burst_is_left_out_with_a_note(system):
     write(system)
-    for number, text in enumerate(
-        ["{", "[]", '{"format": 9}', "x" * (5 << 20), "[" * 100_000], start=1
-    ):
+    for number, text in enumerate(["{", '{"format": 9}', "x" * (5 << 20), "[" * 100_000], start=1):
         (system / f"stacks-{number}.json").write_text(text)
     (system / "stacks-6.json").mkdir()
     os.mkfifo(system / "stacks-7.json")
     (system / ".stacks-8.json").write_text("{}")
     (system / "stacks-99999999.json").write_text("{}")
     found, notes = read_bursts(system, ())
-    assert [one.number for one in found] == [0] and len(notes) == 7
-    assert read_bursts(system / "nowhere", ()) == ((), ())
-
-
-def test_no_more_files_than_are_made(system):
-    for number in range(MAX_FILES + 5):
+    assert [one.number for one in found] == [0] and len(notes) == 6
+    write(system, stacks=[])  # anew
+    assert only(system).stacks == ()
+    for number in range(10, 15 + MAX_FILES):
         write(system, number, number=number)
-    assert len(read_bursts(system, ())[0]) == MAX_FILES
-
-
-def test_a_file_written_anew_is_read_anew(system):
-    write(system)
-    assert len(read_bursts(system, ())[0][0].stacks) == 4
-    write(system, stacks=[])
-    assert read_bursts(system, ())[0][0].stacks == ()
-
-
-HOSTILE = [
-    *(None, True, -1, 10**30, 0.5, "x\x1b[31m\n" * 400, "\ud800"),
-    *([], {}, [[]], [None] * 9, {"a": 1}, [1, 2, [3], 4]),
-]
-
-
-def mutated(value, chance, rng):
-    if rng.random() < chance:
-        return rng.choice(HOSTILE)
-    if isinstance(value, dict):
-        return {
-            key: mutated(item, chance, rng)
-            for key, item in value.items()
-            if rng.random() > chance / 2
-        }
-    if isinstance(value, list):
-        return [mutated(item, chance, rng) for item in value]
-    return value
+    assert sum(map(len, read_bursts(system, ()))) == MAX_FILES
+    assert read_bursts(system / "nowhere", ()) == ((), ())
 
 
 def test_no_content_harms_the_reader(system):
     rng = random.Random(7)
     readable = 0
-    for _ in range(600):
-        chance = rng.choice([0.03, 0.2])
-        told = {key: mutated(value, chance, rng) for key, value in burst().items()} | {"format": 1}
-        text = json.dumps(told)
-        if rng.random() < 0.1:
-            text = text[: rng.randrange(len(text))]
-        system.mkdir(exist_ok=True)
-        (system / "stacks-0.json").write_text(text)
+    system.mkdir()
+    for _ in range(300):
+        text = json_values(json.dumps(burst()).encode(), rng)
+        (system / "stacks-0.json").write_bytes(text)
         found, notes = read_bursts(system, ((50, 2, Collate("pad", "/home/me/data.py", 40, 60)),))
         assert len(found) + len(notes) == 1
         for one in found:
@@ -252,10 +211,7 @@ def test_no_content_harms_the_reader(system):
             for stack in one.stacks:
                 assert stack.stage in STAGES and stack.samples > 0 and stack.thread.isprintable()
                 assert all(0 <= at < len(one.frames) for at in stack.frames)
-    assert readable > 400
-
-
-# Asking.
+    assert readable > 200
 
 
 def test_a_request_is_understood_by_the_sampler(tmp_path):
@@ -270,10 +226,7 @@ def test_a_request_is_understood_by_the_sampler(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        *("[]", "{}", '{"nonce": 5}', '{"nonce": "../../etc"}', '{"nonce": "short"}'),
-        *('{"nonce": "%s"}' % ("x" * 65), "{", "[" * 4000, '"\\ud800"', "x" * 5000),
-    ],
+    ["[]", "{", '{"nonce": "../../etc"}', '{"nonce": "%s"}' % ("x" * 65), "[" * 4000, "x" * 5000],
 )
 def test_a_request_that_makes_no_sense(tmp_path, text):
     (tmp_path / REQUEST).write_text(text)
@@ -283,10 +236,7 @@ def test_a_request_that_makes_no_sense(tmp_path, text):
 
 @pytest.mark.parametrize(
     ("seconds", "taken"),
-    [
-        *((0, 1), (-5, 1), (1e9, 30), (10**400, None), (2, 2)),
-        *(("9", None), (True, None), (None, None), ([], None), (float("nan"), None)),
-    ],
+    [(-5, 1), (1e9, 30), (10**400, None), (2, 2), ("9", None), (True, None), (float("nan"), None)],
 )
 def test_the_length_of_a_request_is_bounded(tmp_path, seconds, taken):
     asked = {"nonce": "abcdefgh", "seconds": seconds, "native": "yes"}
@@ -298,9 +248,8 @@ def test_the_length_of_a_request_is_bounded(tmp_path, seconds, taken):
 def test_waiting_for_the_answer(tmp_path, system):
     nonce = request_burst(tmp_path)
     write(system, nonce="anotherone")
-    begun = time.monotonic()
-    assert wait_for_burst(tmp_path, nonce, 0.3) is None and time.monotonic() - begun >= 0.3
-    timer = threading.Timer(0.3, write, [system, 1], {"nonce": nonce, "number": 1, "why": "asked"})
+    assert wait_for_burst(tmp_path, nonce, 0.1) is None
+    timer = threading.Timer(0.1, write, [system, 1], {"nonce": nonce, "number": 1, "why": "asked"})
     timer.start()
     found = wait_for_burst(tmp_path, nonce, 20)
     timer.join()

@@ -77,7 +77,6 @@ PROCESS = "_bootstrap L/multiprocessing/process.py:314\nrun L/multiprocessing/pr
 # Stage, stack, and the functions that are kept of it.
 OF_WORKERS = [
     ("fetch", FORKED + LIST + ITEM + "load U/png.py:3", "Set.__getitem__ load"),
-    ("fetch", SPAWNED + LIST + ITEM, "Set.__getitem__"),
     ("fetch", SPAWNED + MAP + "Set.__getitems__ U/data.py:18", "Set.__getitems__"),
     ("fetch", SPAWNED + LOOP + "fetch T/_utils/fetch.py:33\n__iter__ U/data.py:14", "__iter__"),
     ("collate", SPAWNED + LATE + COLLATE, "default_collate"),
@@ -86,7 +85,6 @@ OF_WORKERS = [
     ("fetch", SPAWNED + LIST + ITEM + "collate T/_utils/collate.py:7", "Set.__getitem__ collate"),
     ("fetch", SPAWNED + MAP, ""),
     ("idle", FORKED + LOOP + TAKE + POLL, ""),
-    ("idle", FORKED + LOOP + "IndexQueue.get O/worker.py:130\n" + TAKE, ""),
     (
         "pack",
         FORKED
@@ -144,7 +142,6 @@ OF_MAIN = [
         GET + "rebuild_storage_fd /env/torch/multiprocessing/reductions.py:538",
         "rebuild_storage_fd",
     ),
-    ("wait", GET + POLL + "select L/selectors.py:415\n*poll libc.so:0", ""),
     ("wait", NEXT + "record_function.__exit__ /env/torch/autograd/profiler.py:943", ""),
     (
         "index",
@@ -188,21 +185,16 @@ def test_stages(worker, stage, stack, kept):
     assert (placed.stage, [found[at].function for at in placed.kept]) == (stage, kept.split())
 
 
-def test_the_same_by_names_without_a_class():
-    found = frames(SPAWNED + LIST)
-    stack = [Frame(f.function.rpartition(".")[2], f.file, f.line) for f in found]
-    item = Frame("__getitem__", "/home/me/data.py", 3)
-    assert place([*stack, item], "MainThread", True).stage == "fetch"
-
-
-def test_other_threads_of_main_compute_nothing_but_load():
+def test_other_threads_names_without_a_class_and_folders_like_torch_s():
     assert place(frames("work U/train.py:3"), "Thread-3 (work)", False).stage == "other"
     assert place(frames(GET), "Thread-3 (train)", False).stage == "wait"
-
-
-def test_a_folder_that_only_looks_like_torch_s():
-    mine = [Frame("fetch", "/home/mytorch/utils/data/_utils/fetch.py", 54)]
-    assert place([*frames(SPAWNED + LOOP), *mine], "MainThread", True).stage == "other"
+    named = [
+        Frame(each.function.rpartition(".")[2], each.file, each.line)
+        for each in frames(SPAWNED + LIST + ITEM)
+    ]
+    assert place(named, "MainThread", True).stage == "fetch"
+    mine = Frame("fetch", "/home/mytorch/utils/data/_utils/fetch.py", 54)
+    assert place([*frames(SPAWNED + LOOP), mine], "MainThread", True).stage == "other"
 
 
 AT = {"file": "t.py", "line": 4}
