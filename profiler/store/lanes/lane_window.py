@@ -159,17 +159,18 @@ class LaneWindow:
 
     def _grow(self) -> bool:
         """Read what is new in the newest segment, and what was patched into its last records. True
-        if it is full and another follows, which is then the newest."""
+        if it is full or gone and another follows, which is then the newest."""
         number, part = next(reversed(self._parts.items()))
-        info = read_header(self._path(number), self.schema)
-        start = max(0, len(part) - (LATE_ROWS if self.schema.name in PATCHED else 0))
-        if info.committed >= len(part) and info.committed != start:
-            fresh, _ = read_records(info, start)
-            if start + len(fresh) >= len(part) and fresh.tobytes() != part[start:].tobytes():
-                part = self._parts[number] = np.concatenate([part[:start], fresh])
-                self.version += 1
-        if len(part) < info.capacity:
-            return False
+        if self._path(number).exists():  # else it has made room for newer ones
+            info = read_header(self._path(number), self.schema)
+            start = max(0, len(part) - (LATE_ROWS if self.schema.name in PATCHED else 0))
+            if info.committed >= len(part) and info.committed != start:
+                fresh, _ = read_records(info, start)
+                if start + len(fresh) >= len(part) and fresh.tobytes() != part[start:].tobytes():
+                    part = self._parts[number] = np.concatenate([part[:start], fresh])
+                    self.version += 1
+            if len(part) < info.capacity:
+                return False
         following = next((later for later in self._on_disk() if later > number), None)
         if following is None:
             return False

@@ -82,6 +82,20 @@ def test_segments_that_made_room_meanwhile_are_counted(tmp_path: Path) -> None:
     assert 0 < late.content().compacted.columns["wait_ns"].count < whole
 
 
+def test_a_window_whose_newest_segment_made_room_goes_on_with_the_next(tmp_path: Path) -> None:
+    lane = lane_in(tmp_path, max_bytes=1 << 20)
+    window = window_of(tmp_path)
+    write(lane, loop(1_000))
+    assert window.poll() and window.newest_seq == 1_000
+    write(lane, loop(39_000))
+    assert window.poll() and window.newest_seq == 40_000
+    write(lane, loop(10))
+    assert window.poll() and window.newest_seq == 40_010
+    while window.catch_up():
+        pass
+    assert not window.pending
+
+
 def test_what_is_patched_after_its_commit_is_seen(tmp_path: Path) -> None:
     lane = lane_in(tmp_path)
     write(lane, loop(10, wait_ms=2))
