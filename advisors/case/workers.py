@@ -38,6 +38,9 @@ BUSY = 0.9
 LATENCY_BOUND_BELOW = 0.5
 # More tensors than this in a batch cost by their number: docs/causes.md, "Many tiny tensors".
 MANY_TENSORS = 32
+BIG_BYTES = 4_000_000
+# A tensor that is a part of another one is sent with all of that one's memory (pytorch#1995).
+MOSTLY_UNUSED = 4
 # What a thread waits for, by `WAITS` of stack samples.
 WAITS_FOR = {
     "disk": "for the disk",
@@ -87,6 +90,14 @@ def slow_batches(case: Case) -> bool:
         return False
     uneven = max(fetch.p95_us, fetch.p99_us * SPREAD / TAIL) / fetch.p50_us
     return uneven > SPREAD and fetch.p99_us > (case.mean_us("wait", "compute") or 0.0)
+
+
+def parts_of_more(case: Case) -> tuple[int, int] | None:
+    """The bytes of a batch's tensors and of the memory that they are parts of, where that is much
+    more."""
+    used = sum(leaf.nbytes or 0 for leaf in case.inspection.leaves)
+    kept = sum(leaf.storage_bytes or 0 for leaf in case.inspection.leaves)
+    return (used, kept) if kept > max(BIG_BYTES, MOSTLY_UNUSED * used) else None
 
 
 def per_batch(case: Case, column: str) -> float | None:

@@ -4,8 +4,9 @@ What it looks for
     Workers whose batches cost at least 15 % of the waiting to hand over (WAITING_SHARE), because
     they hold more than 32 tensors (MANY_TENSORS) of less than 4 kB each (TINY_BYTES), because more
     than 250 kB of each batch is pickled through the pipe (PICKLED_BYTES) or pickling takes half of
-    the time (OBJECTS_SHARE), or because float64 is sent where float32 would do. If the loop does
-    not read some of the batch's fields, and they are pickled or a quarter of its bytes
+    the time (OBJECTS_SHARE), because their tensors are parts of four times as much memory
+    (MOSTLY_UNUSED), all of which is sent, or because float64 is sent where float32 would do. If the
+    loop does not read some of the batch's fields, and they are pickled or a quarter of its bytes
     (UNREAD_SHARE), these come first.
 
 Why it matters
@@ -35,7 +36,7 @@ from ....profiler.base.metadata import clean
 from ...case.advice import Outcomes
 from ...case.case import Case
 from ...case.code_text import Source
-from ...case.workers import MANY_TENSORS, per_batch
+from ...case.workers import BIG_BYTES, MANY_TENSORS, parts_of_more, per_batch
 from ...code.loader_code import loader_code
 from ...code.loader_form import collate_name
 from ...code.loop_fields import unread
@@ -53,7 +54,6 @@ PICKLED_BYTES = 250_000
 OBJECTS_SHARE = 0.5  # of the time, whatever their bytes: many small ones cost most
 # A batch's cost is by the byte, not by the call, only from about here: a megabyte takes some 0.1 ms
 # to copy.
-BIG_BYTES = 4_000_000
 # Above this part of a batch, float64 is worth changing.
 WIDE_SHARE = 0.5
 UNREAD_SHARE = 0.25
@@ -131,6 +131,16 @@ def _cause(case: Case) -> _Cause | None:
     pickles = pickled > PICKLED_BYTES or objects > OBJECTS_SHARE
     if (found := _unread(case, pickles, objects)) is not None:
         return found
+    parts = parts_of_more(case)
+    if parts is not None:
+        used, kept = parts
+        return _Cause(
+            "Clone parts of large tensors before they leave the worker",
+            f"Its tensors are parts of {size(kept)}, all of which is copied for {size(used)}.",
+            (used / kept, 0.5),
+            "collate_cloned",
+            "Where the data set gives parts to the loop without workers, cloning copies them.",
+        )
     sizes = [leaf.nbytes or 0 for leaf in case.inspection.leaves if leaf.kind == "tensor"]
     tiny = many * sum(each < TINY_BYTES for each in sizes) / max(1, len(sizes))
     if tiny > MANY_TENSORS:
