@@ -312,7 +312,7 @@ BETTER_CALLS = (
         _LITTLE,
     ),
     Better(
-        r"\bpd\.(?:concat|DataFrame|Series)\(|\bpandas\b",
+        r"\bpd\.(?:concat|DataFrame|Series)\(|pandas's (?:Series|DataFrame)\.",
         "Use NumPy arrays for each sample, not pandas",
         "columns as arrays once (df[name].to_numpy()); each pandas call takes 10 to 500 µs, "
         "whatever the size.",

@@ -43,11 +43,10 @@ class Lookup:
 
     def __init__(self, of, name):
         self.of, self.name, self.index, self.by_place = of, name, of._real.index, name[0] == "i"
-        self.table = (
-            of._real
-        )  # of equal labels, pandas gives all rows: sorted, it finds them at once
+        # Of a label that occurs twice, pandas gives all rows: in a sorted table, it finds them.
+        self.table = of._real
         self.unique = self.by_place or self.index.is_unique
-        if not self.unique and not self.index.is_monotonic_increasing:
+        if name == "loc" and not (self.unique or self.index.is_monotonic_increasing):
             try:
                 self.table = of._real.sort_index(kind="stable")
             except TypeError:  # labels that cannot be sorted

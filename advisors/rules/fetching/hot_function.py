@@ -222,9 +222,6 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     if worst is not None and worst[1].waste:
         yield _shaped(case, stage, *worst, sample_us)
         return
-    if line is not None and grows(case, "fetch") is not None:
-        yield make_cheaper(case, "fetch", line, _sampled(stage, line.share))
-        return
     group = next(_better(lines), None)
     # A little waiting does not hide what computes.
     best = next((hot for hot in found if not hot.family.waits or hot.share >= KNOWN_FROM), None)
@@ -243,6 +240,8 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         unsure = advice.predicted.low <= LEAST_GAIN
         if line is not None and unsure and best.share < MAIN_PART * line.share.mid:
             yield _of_line(case, stage, line, sample_us)  # most of it is something else
+    elif line is not None and grows(case, "fetch") is not None:
+        yield make_cheaper(case, "fetch", line, _sampled(stage, line.share))
     elif (worst is None or worst[1].key != "float64") and (chained := _chained(case, stage)):
         yield chained
     elif worst is not None:
@@ -318,8 +317,8 @@ def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape, sample_us
     text, share = clean(line.text, 80), line.share
     at = f" ({line.place})" if line.place is not None else ""
     code = shape_code(case, line.part, line.method.source, line.line, shape, at)
-    # Who changes a line by hand changes what stands around it too (see code/by_hand.py).
-    with_all = is_by_hand(code) and not shape.left
+    # Who does a line's work otherwise changes what stands around it too (see code/by_hand.py).
+    with_all = is_by_hand(code) and not (shape.left or shape.waste)
     least = 0.0 if with_all else 1 - share.high * (1 - shape.left)
     free, caveat, effort = (least, 1 - share.low * shape.saves), shape.caveat, None
     form = None if shape.waste or shape.left else _whole_samples(case)
