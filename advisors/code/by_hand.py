@@ -25,7 +25,7 @@ SAVES = 0.9
 AVOID = "do this once before training and keep the result, avoid it, or make it cheaper."
 # A stage that takes longer in each fifth of a run, and in the last this many times as long as in
 # the first: clocks and neighbours vary less, and not in one direction.
-GROWN, LEAST_RISE, FIFTH = 1.5, 1.02, 10
+GROWN, LEAST_RISE, LEAST_BATCHES = 1.5, 1.02, 50
 GROWING = Better(
     "",
     "Stop this from taking longer with each batch",
@@ -101,9 +101,9 @@ def grows(case: Case, stage: str) -> tuple[float, float] | None:
                 for name in (f"{stage}_ns", "compute_ns", "bytes")
             )
         )
-        least = GROWN * max(1.0, *(last[-1] / last[0] for last in (computes, nbytes) if last[0]))
+        least = GROWN * max([1.0, *(each[-1] / each[0] for each in (computes, nbytes) if each[0])])
         rises = all(b > LEAST_RISE * a for a, b in pairwise(times))
-        if len(place) >= 5 * FIFTH and times[0] and rises and times[-1] >= least * times[0]:
+        if len(place) >= LEAST_BATCHES and times[0] and rises and times[-1] >= least * times[0]:
             return times[0] / 1e3, times[-1] / 1e3
     return None
 

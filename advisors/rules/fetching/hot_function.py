@@ -317,11 +317,11 @@ def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape, sample_us
     text, share = clean(line.text, 80), line.share
     at = f" ({line.place})" if line.place is not None else ""
     code = shape_code(case, line.part, line.method.source, line.line, shape, at)
+    alone = shape.waste or shape.left
     # Who does a line's work otherwise changes what stands around it too (see code/by_hand.py).
-    with_all = is_by_hand(code) and not (shape.left or shape.waste)
-    least = 0.0 if with_all else 1 - share.high * (1 - shape.left)
+    least = 0.0 if is_by_hand(code) and not alone else 1 - share.high * (1 - shape.left)
     free, caveat, effort = (least, 1 - share.low * shape.saves), shape.caveat, None
-    form = None if shape.waste or shape.left else _whole_samples(case)
+    form = None if alone else _whole_samples(case)
     if form is not None:
         code = f"{code}# or, as samples stay the same, each made once and stored:\n{form.code}"
         free, caveat, effort = form.left(sample_us), ONCE, "a conversion"

@@ -3,12 +3,15 @@ on a slower machine."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from loaderscope.advisors.code.by_hand import grows
+from loaderscope.profiler.store.lanes.columns import Columns
 from rule_cases import advice, case_of
 from rule_rows import MS, main_loop
 from stack_cases import seen
@@ -36,6 +39,14 @@ def test_what_grows_over_the_run_is_said_with_its_first_and_last_time(
 def test_what_grows_within_each_epoch_is_said(tmp_path: Path) -> None:
     found = case_of(tmp_path, loop_of(FETCH[:50] * 2, 2))
     assert grows(found, "fetch") == pytest.approx((1225, 3225), rel=0.02)
+
+
+def test_what_the_loop_itself_takes_may_be_unknown(tmp_path: Path) -> None:
+    found = case_of(tmp_path, loop_of(FETCH))
+    columns = dict(found.loader.batches) | {"compute_ns": np.full(100, -1)}
+    batches = Columns(columns, found.loader.batches.rows)
+    unknown = replace(found, loader=replace(found.loader, batches=batches))
+    assert grows(unknown, "fetch") == grows(found, "fetch") is not None
 
 
 @pytest.mark.parametrize(
