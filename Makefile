@@ -8,8 +8,8 @@ VENV_FRAMEWORKS := .venv-frameworks
 
 # More processes than cores: most tests wait for programs that they start. See `_group` in tests/conftest.py.
 AT_ONCE := -n 5 --dist loadscope --durations 15
-# Thousands of real processes on a machine that others use too: a test may fail once, which the summary shows in full.
-AGAIN := --reruns 1
+# `--reruns 1` in .ci/run alone, on machines that others use too: what failed once is shown in full.
+AGAIN :=
 # Or each of a thousand processes compiles our sources and tests for itself: a quarter of all the time.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -23,10 +23,10 @@ help: ## this list
 demo: $(READY) ## profile a small real training through a bad and through a good loader
 	@$(BIN)/loaderscope demo
 
-test: check ## linter, type checker, import contracts, then the tests: all that asserts behaviour (25 minutes on two cores)
+test: check ## linter, type checker, import contracts, then the tests: all that asserts behaviour (9 minutes on two idle cores)
 	@$(BIN)/python -m pytest -m "not quiet and not slow" $(AT_ONCE) $(AGAIN)
 
-test-fast: $(READY) ## the tests that start no process (4 minutes)
+test-fast: $(READY) ## the tests that start no process (2 minutes)
 	@$(BIN)/python -m pytest --fast -m "not quiet and not slow"
 
 test-timed: $(READY) ## loops judged by their times (5 minutes; keep the machine idle)
