@@ -99,7 +99,8 @@ def test_time_is_found_where_it_goes(tmp_path: Path, kind: str, workers: int) ->
     assert fetch["fetch_work"] > 20 and pure(fetch[""], fetch[""] - fetch.get(entry, 0))
     assert pure(fetch[""], fetch.get("collate_work", 0))
     assert pure(fetch[""], fetch.get("train_step", 0))
-    assert pure(collate[""], collate.get("fetch_work", 0))
+    # Of fetch's torn stacks some count for collate, however short that is.
+    assert pure(max(fetch[""], collate[""]), collate.get("fetch_work", 0))
     if kind != "default":
         # 16 ms of fetching and 8 ms of collating a batch.
         share = collate["collate_work"] / (collate["collate_work"] + fetch["fetch_work"])
