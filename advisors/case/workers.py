@@ -36,8 +36,11 @@ BUSY = 0.9
 # Below this CPU over wall time, fetching mostly waits (I/O, locks): workers may then exceed the
 # CPUs (docs/causes.md, "Remote storage").
 LATENCY_BOUND_BELOW = 0.5
-# More tensors than this in a batch cost by their number: docs/causes.md, "Many tiny tensors".
-MANY_TENSORS = 32
+# More tensors than this, each of fewer bytes, cost by their number: docs/causes.md, "Many tiny
+# tensors".
+MANY_TENSORS, TINY_BYTES = 32, 4096
+# A batch's cost is by the byte, not by the call, only from about here: a megabyte takes some 0.1 ms
+# to copy.
 BIG_BYTES = 4_000_000
 # A tensor that is a part of another one is sent with all of that one's memory (pytorch#1995).
 MOSTLY_UNUSED = 4
@@ -98,6 +101,14 @@ def parts_of_more(case: Case) -> tuple[int, int] | None:
     used = sum(leaf.nbytes or 0 for leaf in case.inspection.leaves)
     kept = sum(leaf.storage_bytes or 0 for leaf in case.inspection.leaves)
     return (used, kept) if kept > max(BIG_BYTES, MOSTLY_UNUSED * used) else None
+
+
+def many_small(case: Case) -> float:
+    """How many tensors of a batch are smaller than TINY_BYTES, 0 if there are not MANY_TENSORS."""
+    sizes = [leaf.nbytes or 0 for leaf in case.inspection.leaves if leaf.kind == "tensor"]
+    tiny = sum(each < TINY_BYTES for each in sizes) / max(1, len(sizes))
+    small = tiny * (per_batch(case, "tensors") or 0.0)
+    return small if small > MANY_TENSORS else 0.0
 
 
 def per_batch(case: Case, column: str) -> float | None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ..schema.report_model import Range
+
 
 class Better(NamedTuple):
     """What its line or the call below it matches, the advice's title, what to do, and the part of
@@ -19,6 +21,11 @@ class Better(NamedTuple):
     title: str
     do: str
     left: tuple[float, float]
+
+    def remains(self, share: Range) -> tuple[float, float]:
+        """What is left of a stage of which the line takes this share, at best and at worst."""
+        best, worst = self.left
+        return 1 - share.high * (1 - best), 1 - share.low * (1 - worst)
 
 
 _LITTLE, _SOME, _HALF = (0.005, 0.3), (0.03, 0.5), (0.1, 0.75)

@@ -1,4 +1,4 @@
-"""Advice about a line that costs, and for which no better way is known."""
+"""Advice about a line that costs, and that a person has to change."""
 
 from __future__ import annotations
 
@@ -45,34 +45,35 @@ def line_costs(stage: str, line: Part | OwnLine) -> str:
     return f"`{clean(line.text or '', 80)}`{at} takes {percent(line.share.mid)} of {stage}{below}"
 
 
-def make_cheaper(case: Case, stage: str, line: Part | OwnLine, evidence: Evidence) -> Advice:
-    """That this line of a stage is to be made cheaper, by hand: that it is to stop growing, or with
-    the call that does the same faster, where one is known. Otherwise the gain is what the loop
-    gains if all of the stage or most of the line is done in advance; of a random line, if it costs
-    nothing or as much."""
+def make_cheaper(
+    case: Case,
+    stage: str,
+    line: Part | OwnLine,
+    evidence: Evidence,
+    grown: tuple[float, float] | None = None,
+) -> Advice:
+    """That this line of a stage is to be made cheaper, by hand: that it is to stop growing, if it
+    has `grown`, or with the call that does the same faster, where one is known. Otherwise the gain
+    is what the loop gains if all of the stage or most of the line is done in advance; of a random
+    line, if it costs nothing or as much."""
     text, share, better = clean(line.text or "", 80), line.share, better_call(line.text, line.call)
-    costs, grown = line_costs(stage, line), grows(case, stage)
+    costs = line_costs(stage, line)
     if grown is not None:
         first, last = map(us, grown)
         costs += f". The stage took {first} per batch at first and {last} in the end"
         better = GROWING
-    evidence = {f"part of {stage}": percent(share.mid), **evidence, "line": line.place}
-
-    def change(do: str, *left: float) -> Advice:
-        at = f" ({line.place})" if line.place is not None else ""
-        stages: dict[str, Any] = {stage: left}
-        head = textwrap.fill(f"# By hand{at}: {do}", 100, subsequent_indent="# ")
-        return case.change(code=f"{head}\n#     {text}\n", **stages)
-
-    if better is not None:
-        best, worst = better.left
-        changed = change(better.do, 1 - share.high * (1 - best), 1 - share.low * (1 - worst))
-        return changed.advise(f"{better.title}: {text}", f"{costs}.", evidence)
     # What draws differs from epoch to epoch.
-    drawn = (
-        CHANCE.search(f"{line.text} {line.call} {_source_of(case, line.text or '')}") is not None
-    )
-    changed = change(AVOID, *((1 - share.high, 1.0) if drawn else (0.0, 1 - SAVES * share.low)))
+    drawn = CHANCE.search(f"{line.text} {line.call} {_source_of(case, text)}") is not None
+    do, left = AVOID, (1 - share.high, 1.0) if drawn else (0.0, 1 - SAVES * share.low)
+    if better is not None:
+        do, left = better.do, better.remains(share)
+    at = f" ({line.place})" if line.place is not None else ""
+    head = textwrap.fill(f"# By hand{at}: {do}", 100, subsequent_indent="# ")
+    stages: dict[str, Any] = {stage: left}
+    changed = case.change(code=f"{head}\n#     {text}\n", **stages)
+    evidence = {f"part of {stage}": percent(share.mid), **evidence, "line": line.place}
+    if better is not None:
+        return changed.advise(f"{better.title}: {text}", f"{costs}.", evidence)
     unneeded: dict[str, Any] = {stage: (1 - share.high, 1 - share.low)}  # as the finding says it
     free = min(case.predict(**unneeded).mid, case.report.headroom or math.inf)
     do = "avoid it" if drawn else "do it once in advance"

@@ -46,14 +46,20 @@ def own_lines(
     parts = [*parts]
     owners = {"", *(each.name for each in parts)}
     sources = [(p, each) for p in parts for each in (p.getitem, p.getitems, p.iter, *p.helpers)]
-    for spot in stage.lines if lines is not None else ():
-        known = any(_statement_of(spot, Method(source)) for _, source in sources)
+    for spot in stage.lines:
         owner = spot.function.rpartition(".")[0]
         # A method of another class is recorded without the attributes of its object.
-        if not spot.own or (known and owner in owners):
+        if (
+            lines is None
+            or not spot.own
+            or (
+                owner in owners
+                and any(_statement_of(spot, Method(source)) for _, source in sources)
+            )
+        ):
             continue
         owners.add(owner)
-        part = lines.part(spot.file, spot.line) if lines is not None else None
+        part = lines.part(spot.file, spot.line)
         if part is not None:
             sources = [each for each in sources if each[1] not in part.helpers]
             sources += [(part, each) for each in part.helpers]

@@ -36,8 +36,8 @@ from ...case.advice import Advice, Outcomes, Unmeasured
 from ...case.case import Case
 from ...case.code_text import Source, parsed
 from ...case.fetching import waited_on
-from ...code.better_calls import better_call
-from ...code.by_hand import make_cheaper
+from ...code.better_calls import Better, better_call
+from ...code.by_hand import grows, make_cheaper
 from ...code.collating import done_per_sample, of_lists, tensor_of_list
 from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT
 from ...code.hot.operation_chains import operation_chain
@@ -303,18 +303,17 @@ def _of_line(case: Case, hot: OwnLine | None) -> _Cause | None:
     if "default_collate(" in hot.line and numbers:
         return _NUMBERS
     shape = shape_of(hot.method, hot.line, held=kinds_of(hot.part))
-    alone = hot.method.at(hot.line) not in hot.method.loops
-    better = better_call(hot.text, hot.call) if alone else None
     if shape is not None:
-        title, why, left, do = shape.title, shape.why, (1 - shape.saves, 1 - shape.saves), shape.do
-    elif better is not None:
-        title, why, left, do = better.title, "", better.left, better.do
+        left = 1 - shape.saves
+        better, why = Better("", shape.title, shape.do, (left, left)), shape.why
+    elif hot.method.at(hot.line) in hot.method.loops:
+        return None
+    elif found := better_call(hot.text, hot.call):
+        better, why = found, ""
     else:
         return None
     why = f"`{clean(hot.text, 80)}` takes {percent(hot.share.mid)} of it{why}."
-    best, worst = left
-    parts = 1 - hot.share.high * (1 - best), 1 - hot.share.low * (1 - worst)
-    return _Cause(title, why, parts, do)
+    return _Cause(better.title, why, better.remains(hot.share), better.do)
 
 
 def _by_hand(case: Case, collate_us: float) -> Advice | Unmeasured:
@@ -331,7 +330,7 @@ def _by_hand(case: Case, collate_us: float) -> Advice | Unmeasured:
             f"collate_fn takes {us(collate_us)} per batch, and nothing in its source is known to "
             "be slow: profile it alone"
         )
-    return make_cheaper(case, "collate", hot, {})
+    return make_cheaper(case, "collate", hot, {}, grows(case, "collate"))
 
 
 def _padding(case: Case) -> float | None:

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 from ....profiler.base.metadata import clean
 from ...case.advice import Advice, Outcome, Outcomes, Unmeasured
@@ -117,7 +117,6 @@ SEARCHED = (
 )
 
 _Shaped = tuple[OwnLine, Shape]
-_Same = TypeVar("_Same")
 
 
 def examine(case: Case) -> Outcomes:
@@ -222,7 +221,6 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     if worst is not None and worst[1].waste:
         yield _shaped(case, stage, *worst, sample_us)
         return
-    group = next(_better(lines), None)
     # A little waiting does not hide what computes.
     best = next((hot for hot in found if not hot.family.waits or hot.share >= KNOWN_FROM), None)
     if best is not None and best.family.waits:
@@ -240,14 +238,16 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         unsure = advice.predicted.low <= LEAST_GAIN
         if line is not None and unsure and best.share < MAIN_PART * line.share.mid:
             yield _of_line(case, stage, line, sample_us)  # most of it is something else
-    elif line is not None and grows(case, "fetch") is not None:
-        yield make_cheaper(case, "fetch", line, _sampled(stage, line.share))
+    elif line is not None and (grown := grows(case, "fetch")) is not None:
+        yield make_cheaper(case, "fetch", line, _sampled(stage, line.share), grown)
     elif (worst is None or worst[1].key != "float64") and (chained := _chained(case, stage)):
         yield chained
     elif worst is not None:
         yield _shaped(case, stage, *worst, sample_us)
-    elif group is not None and (line is None or (other is not None and line.text == other.name)):
-        yield make_cheaper(case, "fetch", group, _sampled(stage, group.share))
+    elif (line is None or (other is not None and line.text == other.name)) and (
+        group := _better(lines)
+    ):
+        yield make_cheaper(case, "fetch", group, _sampled(stage, group.share), grows(case, "fetch"))
     elif line is not None:
         advice = _of_line(case, stage, line, sample_us)
         waits = (fetch_idle_share(case) or 0.0) > MOSTLY_WAITS
@@ -264,10 +264,10 @@ def _shape(line: OwnLine, below: str, more: dict[str, str]) -> Shape | None:
 
 
 def _together(
-    found: Iterable[tuple[OwnLine, _Same]], key: Callable[[_Same], Any]
-) -> Iterator[tuple[OwnLine, _Same]]:
+    found: Iterable[tuple[OwnLine, Any]], key: Callable[[Any], str]
+) -> Iterator[tuple[OwnLine, Any]]:
     """Lines of one method that say the same as one line, the first of them."""
-    alike = defaultdict[tuple[int, Any], list[tuple[OwnLine, _Same]]](list)
+    alike = defaultdict[tuple[int, str], list[tuple[OwnLine, Any]]](list)
     for line, said in found:
         alike[id(line.method), key(said)].append((line, said))
     for (line, said), *others in alike.values():
@@ -278,10 +278,11 @@ def _stands_out(line: OwnLine) -> bool:
     return line.share.mid >= STANDS_OUT
 
 
-def _better(lines: list[OwnLine]) -> Iterator[OwnLine]:
+def _better(lines: list[OwnLine]) -> OwnLine | None:
     """Lines that only stand out together, for which the same call is better."""
     rows = ((each, row) for each in lines if (row := better_call(each.text, each.call)) is not None)
-    yield from (line for line, _ in _together(rows, lambda row: row.title) if _stands_out(line))
+    alike = _together(rows, lambda row: row.title)
+    return next((line for line, _ in alike if _stands_out(line)), None)
 
 
 def _called_for(stage: CodeStage, line: OwnLine, shape: Shape) -> bool:
@@ -342,8 +343,11 @@ def _known(
     code = kind.code(case, hot) if form is None else form.code
     change = case.change(code=code, fetch=(form or hot).left(sample_us))
     title, why = kind.title, kind.why
-    hottest = stage.hot if stage is not None else ()
-    if any(each.function.endswith(".get_loc") and each.share >= MAIN_PART for each in hottest):
+    if (
+        kind.key == "rows"
+        and stage is not None
+        and any(e.function.endswith(".get_loc") and e.share >= MAIN_PART for e in stage.hot)
+    ):
         title, why = SEARCHED
     takes, caveat = "may take much of fetch: its source does it", f"{NOT_MEASURED} {kind.caveat}"
     part: Evidence = {"part of fetch": "not measured: called in the source of the data set"}

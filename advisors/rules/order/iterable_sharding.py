@@ -107,13 +107,14 @@ def _divided_late(case: Case) -> Outcomes:
         if each.kind == "dataset"
     }
     methods = dict.fromkeys(each for part in parts if part for each in (part.iter, *part.helpers))
-    for late, line in (found for each in methods for found in _of_others(Method(each))):
+    for text, line in (found for each in methods for found in _of_others(Method(each))):
+        late = clean(text, 80)
         seen = max((each.total_share for each in spots if each.text == line), default=0.0)
         nested = sets & {*re.findall(r"\bself\.(\w+)(?![\w.])", late)}
         if seen < STANDS_OUT and not nested:
             continue
-        share, processes = seen or 1.0, max(1, case.num_workers) * (case.process.world_size or 1)
-        part = 1 / max(2, processes)
+        share = seen or 1.0
+        part = 1 / max(2, max(1, case.num_workers) * (case.process.world_size or 1))
         code = f"# By hand: divide what `{late}` gives before samples are made of it:\n{_RAW}"
         yield case.change(code=code, fetch=(1 - share * (1 - part), 1 - share * part / 2)).advise(
             f"Split the stream before samples are made: {late}",
@@ -141,11 +142,10 @@ def _of_others(method: Method) -> Iterator[tuple[str, str]]:
                         continue
                     for made in body[: body.index(test)] if skips else ():
                         if calls_in(made) and not bound_by(made) & names_of(test.test):
-                            yield clean(method.text(made), 80), method.text(made)
-                    yield clean(ast.unparse(over), 80), method.text(node)
+                            yield method.text(made), method.text(made)
+                    yield ast.unparse(over), method.text(node)
             case ast.Call(args=[over, _, _, _]) if called(node) == "islice":
-                line = method.source[node.lineno - 1].strip()
-                yield clean(ast.unparse(over), 80), line
+                yield ast.unparse(over), method.source[node.lineno - 1].strip()
 
 
 def _alike(case: Case) -> list[int]:

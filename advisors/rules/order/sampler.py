@@ -30,7 +30,7 @@ from ...case.case import Case
 from ...case.code_text import Source, identifier, last_part
 from ...case.fetching import per_sample
 from ...code.better_calls import better_call
-from ...code.by_hand import line_costs, make_cheaper
+from ...code.by_hand import grows, line_costs, make_cheaper
 from ...code.hot.functions import FEW_SAMPLES, SAMPLES_MADE, outermost
 from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.loader_code import DROP, loader_code
@@ -151,7 +151,7 @@ def _wasted(case: Case, line: OwnLine) -> Advice | None:
     shape = shape_of(line.method, line.line, held=kinds_of(line.part))
     if shape is None or not shape.waste:
         known = better_call(line.text, line.call) is not None
-        return make_cheaper(case, "index", line, {}) if known else None
+        return make_cheaper(case, "index", line, {}, grows(case, "index")) if known else None
     text, share = clean(line.text, 80), line.share
     left = shape.left * share.high, 1 - share.low * shape.saves
     code = f"# By hand ({line.place}): {shape.do}\n#     {text}\n"

@@ -30,13 +30,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ....profiler.base.metadata import clean
 from ...case.advice import Outcomes
 from ...case.case import Case
 from ...case.code_text import Source
-from ...case.workers import BIG_BYTES, MANY_TENSORS, parts_of_more, per_batch
+from ...case.workers import BIG_BYTES, many_small, parts_of_more, per_batch
 from ...code.loader_code import loader_code
 from ...code.loader_form import collate_name
 from ...code.loop_fields import unread
@@ -46,14 +44,11 @@ from ...schema.evidence import count, percent, size, us
 NEEDS = "prediction workers"
 
 WAITING_SHARE = 0.15
-TINY_BYTES = 4096  # docs/causes.md, "Many tiny tensors"
 # docs/causes.md, "Arrays and objects through the pipe", has a megabyte, for arrays. Objects cost
 # far more per byte: 588 kB of dicts took 100 ms on the reference machine
 # (benchmarks/known_answers.py, many-objects).
 PICKLED_BYTES = 250_000
 OBJECTS_SHARE = 0.5  # of the time, whatever their bytes: many small ones cost most
-# A batch's cost is by the byte, not by the call, only from about here: a megabyte takes some 0.1 ms
-# to copy.
 # Above this part of a batch, float64 is worth changing.
 WIDE_SHARE = 0.5
 UNREAD_SHARE = 0.25
@@ -131,8 +126,7 @@ def _cause(case: Case) -> _Cause | None:
     pickles = pickled > PICKLED_BYTES or objects > OBJECTS_SHARE
     if (found := _unread(case, pickles, objects)) is not None:
         return found
-    parts = parts_of_more(case)
-    if parts is not None:
+    if parts := parts_of_more(case):
         used, kept = parts
         return _Cause(
             "Clone parts of large tensors before they leave the worker",
@@ -141,13 +135,11 @@ def _cause(case: Case) -> _Cause | None:
             "collate_cloned",
             "Where the data set gives parts to the loop without workers, cloning copies them.",
         )
-    sizes = [leaf.nbytes or 0 for leaf in case.inspection.leaves if leaf.kind == "tensor"]
-    tiny = many * sum(each < TINY_BYTES for each in sizes) / max(1, len(sizes))
-    if tiny > MANY_TENSORS:
+    if small := many_small(case):
         return _Cause(
             "Pack the batch's many small tensors into one",
-            f"It holds {count(many)} tensors, {size(float(np.median(sizes)))} at the median, and "
-            "each crosses by itself.",
+            f"{count(round(small))} of its {count(many)} tensors are small, and each crosses by "
+            "itself.",
             # A batch of few tensors crosses for a fixed cost; splitting costs a view (1 µs) per
             # tensor.
             (min(0.5, 3 / many), 0.5),
