@@ -19,8 +19,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from .element_code import elements_code
-from .frame_rows import rows_code
 from .function_code import hf_code, pasted, stored_code
 from .kind import KEPT_CAVEAT, ONCE, Kind
 
@@ -193,9 +191,14 @@ FUNCTION_KINDS = (
         title="Keep the DataFrame's columns as arrays",
         why="Each row by .iloc or .loc is a new Series. An array is read in less than a "
         "microsecond.",
-        caveat="The arrays take as much memory again while both are held. isinstance(..., "
-        "pandas.DataFrame) is no longer true.",
-        code=rows_code,
+        caveat="The arrays take as much memory again while both are held.",
+        code=pasted(
+            then="# in __init__ of {dataset}, what is taken of each row, as arrays:\n"
+            "#     self.values = frame[names].to_numpy()     # the columns that are read together\n"
+            '#     self.labels = frame["label"].to_numpy()    # a column that is read alone\n'
+            "# self.values[index] and self.labels[index] instead of rows of the DataFrame, at\n"
+            "#     {here}\n"
+        ),
     ),
     _once(
         "json",
@@ -469,7 +472,13 @@ FUNCTION_KINDS = (
         "of a list.",
         caveat="The numbers are the same. Where a loop is left, one operation on the whole row, if "
         "there is one, is faster still.",
-        code=elements_code,
+        code=pasted(
+            then="# in {dataset}, read the row once, before the loop, and compute with the whole "
+            "of it:\n"
+            "#     row = self.values[index]\n"
+            "# or, if numbers are needed one by one, row = row.tolist(), in place of\n"
+            "#     {here}\n"
+        ),
     ),
     Kind(
         "lock",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from ....profiler.base.metadata import clean
@@ -13,7 +13,6 @@ from ....profiler.record.inspect.uses import place_of
 from ...schema.report_model import CodeStage, FlameNode, HotSpot
 from ...stacks.code_summary import wilson
 from ...stacks.libraries import owner_of
-from .element_reads import ElementReads
 from .function_kinds import FUNCTION_KINDS
 from .kind import Hot, Kind
 
@@ -30,9 +29,6 @@ NEEDED_SHARE = 0.003
 SAMPLES_MADE = ("__getitem__", "__getitems__")
 # From here on, an unknown function is worth naming.
 STANDS_OUT = 0.4
-# An element takes 1.7 to 1.9 µs of a tensor, 0.1 to 0.2 of an array, 0.03 of a list, each with what
-# the line does besides.
-LIST_LEFT, ARRAY_LEFT = (0.03, 0.35), (0.1, 0.75)
 
 
 @dataclass(frozen=True)
@@ -50,42 +46,20 @@ class Unknown:
 _Function = tuple[str, str | None]  # its name and its file
 
 
-def known(
-    stage: CodeStage,
-    suffix: str | None,
-    names: frozenset[str],
-    tensor: bool,
-    reads: ElementReads | None = None,
-) -> list[Hot]:
+def known(stage: CodeStage, suffix: str | None, names: frozenset[str], tensor: bool) -> list[Hot]:
     """The known functions of a stage, those with most to gain first.
 
-    `suffix` is that of the files, `names` are used by the source, `tensor`: the data set holds one,
-    `reads`: how the source reads elements.
+    `suffix` is that of the files, `names` are used by the source, `tensor`: the data set holds one.
     """
-    kinds = [kind for kind in FUNCTION_KINDS if tensor or reads is not None or not kind.tensor]
-    some = (_find(stage, kind, suffix, names, reads) for kind in kinds)
+    kinds = [kind for kind in FUNCTION_KINDS if tensor or not kind.tensor]
+    some = (_find(stage, kind, suffix, names) for kind in kinds)
     found = [hot for hot in some if hot is not None and hot.share >= LEAST_SHARE]
     less_exact = {key for hot in found for key in hot.family.instead_of}
     found = [hot for hot in found if hot.family.key not in less_exact]
     return sorted(found, key=lambda hot: -hot.weight)  # of equal ones the first of the table
 
 
-def _of_source(kind: Kind, reads: ElementReads) -> Kind:
-    """Reading elements, and what is left of it if code can be written: then a list is read instead,
-    and the loop stays."""
-    kind = replace(kind, left_us=reads.left_us, whole=reads.method is None)
-    if reads.attribute.kind != "tensor":
-        return replace(kind, name="reading an array element by element", left=ARRAY_LEFT)
-    return kind if reads.method is None else replace(kind, left=LIST_LEFT)
-
-
-def _find(
-    stage: CodeStage,
-    kind: Kind,
-    suffix: str | None,
-    names: frozenset[str],
-    reads: ElementReads | None,
-) -> Hot | None:
+def _find(stage: CodeStage, kind: Kind, suffix: str | None, names: frozenset[str]) -> Hot | None:
     if not _needed(stage, kind, suffix):
         return None
     tops = [
@@ -99,9 +73,6 @@ def _find(
             if any(each is top for each in _callers(stage, node) for top in tops)
         )
     lines = _lines(stage, kind, names)
-    if kind.tensor and reads is not None:
-        kind = _of_source(kind, reads)
-        lines = lines or [line for line in stage.lines if line.text in reads.lines]
     samples = inside + sum(line.share for line in lines) * stage.samples
     all_of_lines = sum(line.total_share for line in lines) * stage.samples
     if not inside:  # except for own code, what such a line calls are helpers of the same call

@@ -10,8 +10,6 @@ from ...case.advice import Outcome, Unmeasured
 from ...case.case import Case
 from ...case.fetching import fetch_idle_share, file_suffix, held, names_used, sample_time_us
 from ...schema.figures import us
-from .element_code import elements_of
-from .element_reads import ElementReads
 from .function_kinds import FUNCTION_KINDS, kind_of
 from .kind import Hot
 
@@ -24,9 +22,6 @@ ROW_US = (30.0, 600.0)
 _ROWS = re.compile(r"\.i?loc\b")
 # Of a sample that takes rows out of a DataFrame, what is left at best.
 ROWS_LEFT = 0.05
-# docs/causes.md, "Tensor elements one by one".
-ELEMENTS = (0.05, 0.8)
-ARRAY_ELEMENTS = (0.3, 0.95)
 # Of fetch, what a call in the source takes at least and at most if there are no stacks.
 CALL_SHARE = (0.25, 0.97)
 # From here on, the time of a sample is worth a look, whatever takes it.
@@ -36,16 +31,15 @@ UNKNOWN_FROM_US = 200.0
 def called(case: Case) -> Hot | None:
     """The slow function that the source proves for each sample, the most exact one of the table."""
     sample_us, suffix, names = sample_time_us(case) or 1.0, file_suffix(case), names_used(case)
-    frame, elements = held(case, "dataframe"), elements_of(case)
+    frame = held(case, "dataframe")
     # Data in memory is not waited for: fetching that is idle then waits for a core.
     if frame is not None and names & {"iloc", "loc"}:
         lines = (line.partition("#")[0] for line in frame[0].getitem)
         rows = max(1, sum(len(_ROWS.findall(line)) for line in lines))
         low, high = (min(1.0, rows * each / sample_us) for each in ROW_US)
-        return _proven("rows", min(low, 1 - 3 * ROWS_LEFT), min(high, 1 - ROWS_LEFT))
-    if elements is not None:
-        low, high = _elements_left(elements[1], sample_us)
-        return _proven("elements", 1 - high, 1 - low)
+        low, high = min(low, 1 - 3 * ROWS_LEFT), min(high, 1 - ROWS_LEFT)
+        kind = replace(kind_of("rows"), left=(0.0, 0.0))
+        return Hot(kind, (low + high) / 2, low, high)
     if (fetch_idle_share(case) or 0.0) > MOST_IDLE:
         return None
     for kind in FUNCTION_KINDS:
@@ -54,19 +48,6 @@ def called(case: Case) -> Hot | None:
             low, high = CALL_SHARE
             return Hot(kind, (low + high) / 2, low, high)
     return None
-
-
-def _proven(key: str, low: float, high: float) -> Hot:
-    """A kind of which so much of fetch goes away."""
-    kind = replace(kind_of(key), left=(0.0, 0.0))
-    return Hot(kind, (low + high) / 2, low, high)
-
-
-def _elements_left(reads: ElementReads, sample_us: float) -> tuple[float, float]:
-    """What is left of fetch without reading elements one by one."""
-    low, high = ELEMENTS if reads.attribute.kind == "tensor" else ARRAY_ELEMENTS
-    least = reads.left_us[0] / sample_us if reads.left_us is not None else 0.0
-    return max(low, min(high, least)), high
 
 
 def in_source(case: Case, sample_us: float) -> Iterator[Outcome]:

@@ -22,7 +22,7 @@ KEPT_CAVEAT = (
 @dataclass(frozen=True)
 class Kind:
     """`name` is what advice calls it, `left` the part of its time that remains with the
-    alternative, at best and at worst (`left_us`: in µs a sample, where that is known).
+    alternative, at best and at worst.
 
     Patterns of where it is seen: `frames` match whole frames anywhere in a stack, `text` is found
     in a line of the user's from which compiled code runs. `needs`: each must be seen too; the
@@ -45,7 +45,6 @@ class Kind:
     key: str
     name: str
     left: tuple[float, float]
-    left_us: tuple[float, float] | None = field(default=None, kw_only=True)
     frames: str = ""
     text: str = ""
     around: str = ""
@@ -93,9 +92,7 @@ class Hot:
         """What remains of fetch with the alternative, at best and at worst."""
         part_us, kind = max(1e-3, self.share * sample_us), self.family
         best, worst = kind.left
-        if kind.left_us is not None:
-            best, worst = (each / part_us for each in kind.left_us)
-        elif kind.stored:
+        if kind.stored:
             best, worst = max(best, STORED_US[0] / part_us), max(worst, STORED_US[1] / part_us)
         worst = min(MOST_LEFT, worst)
         return 1 - self.high * (1 - min(best, worst)), 1 - self.low * (1 - worst)

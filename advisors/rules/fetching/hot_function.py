@@ -4,8 +4,8 @@ What it looks for
     Fetching that is at least a fifth of all waiting (SEEN_PART), and in the stack samples of it a
     function known to be slow: picture decoders, parsers of text (CSV, JSON, PLY, XML, YAML),
     archives, pickle, rows of a DataFrame, an HDF5 file or a Hugging Face data set, tokenising,
-    resampling, deep copies, locks, chains of element-wise operations. If no stacks were recorded,
-    the source of `__getitem__` shows some of these, if fetching is the main part of waiting
+    resampling, deep copies, locks. If no stacks were recorded, the source of `__getitem__` shows
+    some of these, if fetching is the main part of waiting
     (MAIN_PART, 50 %). Of an unknown function that takes 40 % of fetch (STANDS_OUT), the line that
     calls it is named, with what its source says: the same for every sample or for each value of an
     argument, a search through everything, one value after another, there and back again, made
@@ -57,7 +57,6 @@ from ...case.fetching import (
 )
 from ...code.better_calls import better_call
 from ...code.by_hand import grows, line_costs, make_cheaper
-from ...code.hot.element_code import elements_of
 from ...code.hot.functions import (
     FEW_SAMPLES,
     LEAST_SAMPLES,
@@ -71,7 +70,6 @@ from ...code.hot.in_loop import InLoop, in_loop
 from ...code.hot.in_source import called, in_source
 from ...code.hot.kind import Hot
 from ...code.hot.late_steps import late_step, on_tensors
-from ...code.hot.operation_chains import operation_chain
 from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.layouts.container_access import findings
 from ...code.layouts.kept import opener_of
@@ -82,7 +80,6 @@ from ...code.shapes import ALL, CHANCE, FLOAT32, ONE_BY_ONE, Shape, shape_of
 from ...schema.evidence import Evidence, count, percent, size, us
 from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage, Range
-from ...stacks.code_summary import wilson
 from ...stacks.source_lines import SourceLines
 from ...stacks.stage_parts import LEAST_SHARE, Part, parts_of
 from ...stage_model.verdict import LITTLE_TO_GAIN
@@ -201,8 +198,8 @@ def _by_source(case: Case, sample_us: float) -> Outcomes:
 
 def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     """What stack samples show."""
-    tensor, reads = held(case, "tensor") is not None, elements_of(case)
-    found = known(stage, file_suffix(case), names_used(case), tensor, reads and reads[1])
+    tensor = held(case, "tensor") is not None
+    found = known(stage, file_suffix(case), names_used(case), tensor)
     if on_tensors(case):
         found = [hot for hot in found if hot.family.key != "transforms"]
     other = unknown(stage)
@@ -240,8 +237,6 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
             yield _of_line(case, stage, line, sample_us)  # most of it is something else
     elif line is not None and (grown := grows(case, "fetch")) is not None:
         yield make_cheaper(case, "fetch", line, _sampled(stage, line.share), grown)
-    elif (worst is None or worst[1].key != "float64") and (chained := _chained(case, stage)):
-        yield chained
     elif worst is not None:
         yield _shaped(case, stage, *worst, sample_us)
     elif (line is None or (other is not None and line.text == other.name)) and (
@@ -415,34 +410,6 @@ def _sampled(stage: CodeStage, share: Range) -> Evidence:
 
 def _stored(form: StoredForm | None) -> Evidence:
     return {"stored samples take": size(form.nbytes)} if form is not None else {}
-
-
-def _chained(case: Case, stage: CodeStage) -> Advice | None:
-    """A chain of element-wise operations, where its lines take most of fetch."""
-    for part in case.inspection.parts:
-        chain = operation_chain(part.getitem)
-        lines = chain.lines if chain is not None else ()
-        own = (each.share for each in stage.lines if each.own and each.text in lines)
-        share = min(1.0, sum(own))
-        if chain is None or share < STANDS_OUT:
-            continue
-        low, high = wilson(round(share * stage.samples), stage.samples)
-        best, worst = chain.left
-        return case.change(
-            code=chain.code(f"__getitem__ of {part.name}"),
-            fetch=(1 - high * (1 - best), 1 - low * (1 - worst)),
-        ).advise(
-            "Fuse the chain of element-wise operations",
-            f"{chain.operations} element-wise operations take {percent(share)} of fetch: each goes "
-            "through memory, and makes a tensor of its own. Fused, they go through it once.",
-            {
-                **_sampled(stage, Range(low, share, high)),
-                "share of waiting": percent(fetch_share(case)),
-            },
-            caveat="Results differ in the last bits. torch's operators use several threads in the "
-            "training process.",
-        )
-    return None
 
 
 def _late(case: Case) -> Outcomes:

@@ -12,8 +12,6 @@ import pytest
 
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.case.code_text import free_names, told_by_hand
-from loaderscope.advisors.code.hot.element_code import elements_code
-from loaderscope.advisors.code.hot.frame_rows import rows_code
 from loaderscope.advisors.code.hot.function_code import here, hf_code, stored_code
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS, kind_of
 from loaderscope.advisors.code.hot.kind import Hot
@@ -46,7 +44,7 @@ def test_every_family_has_a_remedy_with_code_that_names_the_place(family: Any) -
     """Nothing is known of the case: what changes nothing by running says so."""
     code = family.code(CASE, HOT)
 
-    assert "patches.py:41: x = slow(path)" in code or family.key in ("transforms", "rows", "zarr")
+    assert "patches.py:41: x = slow(path)" in code or family.key in ("transforms", "zarr")
     assert family.title[0].isupper() and family.why.endswith(".") and family.caveat.endswith(".")
     told = told_by_hand(code)
     nodes = ast.parse(told).body
@@ -113,9 +111,8 @@ def test_a_place_is_one_printable_line() -> None:
     assert here(evil).isprintable()
 
 
-@pytest.mark.parametrize("write", [hf_code, rows_code, elements_code])
-def test_what_was_not_seen_is_not_named(tmp_path: Path, write: Any) -> None:
+def test_what_was_not_seen_is_not_named(tmp_path: Path) -> None:
     rows = {"attributes": [{"name": "rows", "kind": "other", "type": "Stream"}]}
     inspection = {"dataset": {"type": "t.Rows", "name": "Rows", **rows}}
     case = case_of(tmp_path, main_loop(30, fetch=1.0), inspection=inspection)
-    assert not free_names(ast.parse(write(case, HOT)))
+    assert not free_names(ast.parse(hf_code(case, HOT)))
