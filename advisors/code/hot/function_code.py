@@ -11,7 +11,7 @@ from ..inputs import held_code
 from ..layouts.place import file_lists
 from ..loader_code import dataset_class
 from ..loader_form import form_of
-from ..template import Value, code_from, whole
+from ..template import code_from, whole
 from .kind import Hot
 
 Writer = Callable[[Case, Hot], str]
@@ -24,7 +24,7 @@ def here(hot: Hot) -> str:
     return clean(f"{hot.place or '__getitem__'}{text}", 100)
 
 
-def pasted(template: str = "", *names: str, then: str = "", **values: Value) -> Writer:
+def pasted(template: str = "", *names: str, then: str = "") -> Writer:
     """These definitions of a template (all of it without names), then this text, in which {here},
     {dataset} and {paths} are those of the case."""
 
@@ -34,32 +34,34 @@ def pasted(template: str = "", *names: str, then: str = "", **values: Value) -> 
         text = then.format(here=here(hot), dataset=dataset_class(case), paths=paths)
         if not template:
             return text
-        return code_from(template, *names, then=text, **values) if names else whole(template)
+        return code_from(template, *names, then=text) if names else whole(template)
 
     return code
 
 
-def stored_code(name: str, ragged: bool = False) -> Writer:
-    """The result of one step (`name`), stored as rows; `ragged` ones differ in length. Nothing
-    changes until it is stored."""
-    stored = f'np.load("{name}.npy", mmap_mode="r")'
-    use = (
-        f"dataset.{name} = {stored}  # or in __init__\n"
-        f"# in {{dataset}}, instead: {name} = np.array(self.{name}[index])\n"
-    )
-    if ragged:
-        use = (
-            f'dataset.{name}, dataset.ends = {stored}, np.load("{name}.npy.ends.npy")\n'
-            "# in {dataset}, instead:\n"
-            "#     begin = self.ends[index - 1] if index else 0\n"
-            f"#     {name} = np.array(self.{name}[begin : self.ends[index]])\n"
-        )
+def stored_code(name: str) -> Writer:
+    """The result of one step (`name`), stored as rows. Nothing changes until it is stored."""
     then = (
         f'# once: store(make_{name}, len(dataset), "{name}.npy"), where make_{name}(index) does '
         "the same as\n#     {here}\n"
-        f'if os.path.exists("{name}.npy"):\n    {use}'
+        f'if os.path.exists("{name}.npy"):\n'
+        f'    dataset.{name} = np.load("{name}.npy", mmap_mode="r")  # or in __init__\n'
+        f"# in {{dataset}}, instead: {name} = np.array(self.{name}[index])\n"
     )
-    return pasted("once", "store", then=then, RAGGED=ragged)
+    return pasted("once", "store", then=then)
+
+
+def joined_code(name: str) -> Writer:
+    """The same of results that differ in length: one after another, and where each ends."""
+    return pasted(
+        then=f"# once: made = [np.asarray(…) for each index], of what it does at\n"
+        "#     {here}\n"
+        f'#     np.save("{name}.npy", np.concatenate(made))\n'
+        '#     np.save("ends.npy", np.cumsum([len(each) for each in made]))\n'
+        f'# in {{dataset}}, with both opened in __init__ (mmap_mode="r"), instead:\n'
+        "#     begin = self.ends[index - 1] if index else 0\n"
+        f"#     {name} = np.array(self.{name}[begin : self.ends[index]])\n"
+    )
 
 
 def hf_code(case: Case, hot: Hot) -> str:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from .function_code import hf_code, pasted, stored_code
+from .function_code import hf_code, joined_code, pasted, stored_code
 from .kind import KEPT_CAVEAT, ONCE, Kind
 
 _PIL_DECODE = (
@@ -50,12 +50,10 @@ FUNCTION_KINDS = (
         caveat="Made small once, pictures are compressed twice; pixels differ a little. draft() "
         "halves sizes, no more.",
         code=pasted(
-            "once",
-            "shrink",
-            then='# shrink({paths}, "small", (256, 256)): the size that is used, or what random '
-            "crops need; then open\n"
-            '# f"small/{{index}}.jpg". Without new files: picture.draft("RGB", size) right after '
-            "Image.open, at\n"
+            then="# once, for each of {paths}: picture.thumbnail(size) and save it in another "
+            "folder, in the size that is\n"
+            "# used, or what random crops need; then open that. Without new files: "
+            'picture.draft("RGB", size) right after\n# Image.open, at\n'
             "#     {here}\n",
         ),
     ),
@@ -151,7 +149,7 @@ FUNCTION_KINDS = (
         frames=r"plyfile(?:/.*)?(?:\.py)?:.*",
         called=("PlyData", "plyfile"),
         title="Convert the PLY files once",
-        code=stored_code("points", ragged=True),
+        code=joined_code("points"),
     ),
     _once(
         "csv",
@@ -209,11 +207,9 @@ FUNCTION_KINDS = (
         called=("json",),
         title="Parse the JSON text once, not at every access",
         code=pasted(
-            "once",
-            "convert",
-            BACKEND="json",
-            then="# where the text itself must stay: orjson.loads(text) reads the same two to four "
-            "times as fast, at\n"
+            then="# once, before training: the fields that are used of all records, as arrays. "
+            "Where the text itself must\n"
+            "# stay: orjson.loads(text) reads the same two to four times as fast, at\n"
             "#     {here}\n",
         ),
     ),
@@ -240,10 +236,9 @@ FUNCTION_KINDS = (
         title="Parse the YAML once",
         why="It is parsed in Python, letter by letter. " + ONCE,
         code=pasted(
-            "once",
-            "convert",
-            BACKEND="yaml",
-            then="# instead of parsing YAML for each sample at\n#     {here}\n",
+            then="# once, before training: yaml.load(text, Loader=yaml.CSafeLoader) of each, "
+            "written as JSON (or better, as\n"
+            "# arrays), instead of parsing YAML for each sample at\n#     {here}\n",
         ),
     ),
     _once(
@@ -254,7 +249,7 @@ FUNCTION_KINDS = (
         text=r"\b(?:ET|ElementTree|etree|minidom)\.\w+\(",
         called=("ElementTree", "minidom", "etree", "ET fromstring", "ET parse"),
         title="Parse the XML once",
-        code=stored_code("annotations", ragged=True),
+        code=joined_code("annotations"),
     ),
     _once(
         "npz",
@@ -303,7 +298,7 @@ FUNCTION_KINDS = (
         called=("pickle load", "pickle loads", "joblib load"),
         title="Store arrays instead of pickled objects",
         why="Unpickling creates every Python object again, one at a time.",
-        code=stored_code("records", ragged=True),
+        code=joined_code("records"),
     ),
     Kind(
         "listing",
@@ -345,10 +340,9 @@ FUNCTION_KINDS = (
         caveat="Open it in the worker, at the first sample: a handle that is shared by fork gives "
         "wrong data.",
         code=pasted(
-            "containers",
-            "KeptOpen",
-            then="# in __init__ of {dataset}: self.file = KeptOpen(h5py.File, path)\n"
-            "# in __getitem__: self.file[name][index] instead of opening at\n#     {here}\n",
+            then="# in __init__ of {dataset}, and in __getstate__: self.file = None\n"
+            "# in __getitem__: if self.file is None: self.file = h5py.File(path); then "
+            "self.file[name][index], instead of\n# opening at\n#     {here}\n",
         ),
     ),
     Kind(
@@ -380,7 +374,10 @@ FUNCTION_KINDS = (
         title="Store the zarr data in chunks of the size that is read",
         why="A chunk is decompressed as a whole even for one row.",
         caveat="Small chunks make many files: use shards or a zip store.",
-        code=pasted("once", "rechunk"),
+        code=pasted(
+            then="# once, before training: a new array with chunks of what one access reads, "
+            "chunks=(1, *old.shape[1:]),\n# in place of the one that is read at\n#     {here}\n"
+        ),
     ),
     Kind(
         "hf",
@@ -404,7 +401,7 @@ FUNCTION_KINDS = (
         names=("tokenizer",),
         title="Tokenise the texts once, and store the token ids",
         caveat="Stored ids belong to one tokeniser and its settings. " + KEPT_CAVEAT,
-        code=stored_code("tokens", ragged=True),
+        code=joined_code("tokens"),
     ),
     _once(
         "re",
@@ -413,7 +410,7 @@ FUNCTION_KINDS = (
         frames=r"python/(?:re|sre_\w+)(?:/.*|\.py:.*)|regex/.*",
         text=r"\bre\.\w+\(|\.(?:findall|finditer|fullmatch)\(",
         title="Tokenise or match the texts once (regular expressions)",
-        code=stored_code("tokens", ragged=True),
+        code=joined_code("tokens"),
     ),
     _once(
         "sound",

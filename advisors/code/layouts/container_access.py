@@ -17,11 +17,8 @@ from ...case.case import Case
 from ...case.fetching import core_wait_share, names_used, sample_bytes, sample_time_us
 from ...schema.evidence import Evidence, figure, percent, size, us
 from ...schema.report_model import StorageSummary
-from ...stacks.code_summary import wilson
 from ...storage.files import SUFFIXES, few_files, length_of, main_suffix
-from .containers import readahead_code, rechunk_code, regroup_code
-from .kept import Opener, kept_code, opener_of
-from .stored import StoredForm, stored_form
+from .kept import kept_code, opener_of
 
 # Read at least so many times what a sample uses: docs/causes.md, "LMDB read-ahead" and "HDF5 and
 # Zarr chunks".
@@ -63,11 +60,25 @@ _CONTAINERS = {
 _ROW_GROUPS = frozenset(
     {"read_row_group", "read_row_groups", "read_table", "ParquetFile", "ParquetDataset"}
 )
+_RECHUNK = """\
+# By hand: write the file once with a row a chunk, and read the new one
+#     with h5py.File(path) as old, h5py.File(target, "w") as new:
+#         rows = old[name]
+#         new.create_dataset(name, data=rows, chunks=(1, *rows.shape[1:]))
+"""
+_REGROUP = """\
+# By hand: write the file once in small groups, and read the new one
+#     pq.write_table(pq.read_table(path), target, row_group_size=64)
+"""
+_NO_READAHEAD = """\
+# By hand: where the file is opened
+#     lmdb.open(path, readonly=True, lock=False, readahead=False, meminit=False)
+"""
 
 
 def findings(case: Case, storage: StorageSummary) -> Iterator[Advice]:
     """What to change in how containers are read, the costliest first."""
-    finders = (_reopened, _archive, _chunks, _row_groups, _readahead)
+    finders = (_reopened, _chunks, _row_groups, _readahead)
     yield from filter(None, (find(case, storage) for find in finders))
 
 
@@ -106,9 +117,7 @@ def _reopened(case: Case, storage: StorageSummary) -> Advice | None:
         if kind == "zip":  # what stays in zipfile is reading one entry
             stays = (MEMBER_US + (sample_bytes(case) or 0.0) / INFLATED_BYTES_PER_US) / busy_us
             worst = max(best, min(worst, 1 - seen + stays))
-    own = opener_of(case.dataset, surely=False)
-    code = kept_code(case, opener if own == opener else None)
-    return case.change(code=code, fetch=_line_left(case, opener) or (best, worst)).advise(
+    return case.change(code=kept_code(case, opener), fetch=(best, worst)).advise(
         f"Open the {container.name} once in each worker, not for each sample",
         f"Each sample opens the same {container.name} again: {us(low)} to {us(high)} of the "
         f"{us(sample_us)} a sample takes. A handle that is opened at first use and kept costs "
@@ -120,71 +129,12 @@ def _reopened(case: Case, storage: StorageSummary) -> Advice | None:
     )
 
 
-def _line_left(case: Case, opener: Opener | None) -> tuple[float, float] | None:
-    """What is left without the lines that open, by stacks; None where none of them was seen. What
-    is done first with what was just opened may be opening too: a fresh map has no pages, a file no
-    structure."""
-    fetch = case.code_stage("fetch")
-    if fetch is None or fetch.samples < LEAST_STACKS or opener is None:
-        return None
-    opens = [line for line in fetch.lines if f"{opener.text}(" in (line.text or "")]
-    uses = [line for line in fetch.lines if opener.used_by(line.text or "")]
-    shares = (min(1.0, sum(each.total_share for each in lines)) for lines in (opens, uses))
-    (low, _), (_, high) = (wilson(round(n * fetch.samples), fetch.samples) for n in shares)
-    return (max(0.02, 1 - high), max(0.05, 1 - low)) if opens else None
-
-
-def _archive(case: Case, storage: StorageSummary) -> Advice | None:
-    """docs/causes.md, "Compressed archives": one a sample."""
-    if main_suffix(case.loader.looks) != ".npz" or (storage.opens_per_sample or 0.0) < LEAST_OPENS:
-        return None
-    form, sample_us = stored_form(case), sample_time_us(case)
-    if form is None or sample_us is None or few_files(case.loader):
-        return None
-    return _stored(
-        case,
-        storage,
-        form,
-        "Store the .npz archives as memory-mapped arrays",
-        "Each sample opens an .npz archive, reads it and decompresses it as a whole. The same "
-        f"samples in one .npy file a field ({size(form.nbytes)} in all) are only read.",
-        {
-            "fetch a sample": us(sample_us),
-            "decoding": percent(storage.decoding_share or 0.0),
-            "read a sample": size(storage.read_bytes_per_sample),
-            "used of it": size(sample_bytes(case) or 0.0),
-        },
-    )
-
-
-def _stored(
-    case: Case, storage: StorageSummary, form: StoredForm, title: str, why: str, evidence: Evidence
-) -> Advice:
-    """The samples are stored as arrays instead. A row of a memory map costs 15 to 40 µs and its
-    copy, at 5 to 1 GB a second."""
-    used, sample_us = sample_bytes(case) or 0.0, sample_time_us(case) or 1.0
-    left = min(0.9, (15 + used / 5e3) / sample_us), min(1.0, (40 + used / 1e3) / sample_us)
-    caveat = f"The arrays take {size(form.nbytes)}"
-    if storage.dataset_bytes:
-        caveat += f", where the data set takes {size(storage.dataset_bytes)} now"
-    if storage.memory_bytes is not None and form.nbytes > storage.memory_bytes:
-        caveat += (
-            f": more than the page cache can hold ({size(storage.memory_bytes)}), so they are read "
-            "from the disk."
-        )
-    else:
-        caveat += ". Every epoch then sees the same values."
-    return case.change(code=form.code, fetch=left).advise(title, why, evidence, caveat=caveat)
-
-
 def _chunks(case: Case, storage: StorageSummary) -> Advice | None:
     """docs/causes.md, "HDF5 and Zarr chunks"."""
-    over, code = _over_read(case, storage, "hdf5"), rechunk_code(case)
-    if code is None and (form := stored_form(case)) is not None:
-        code = form.code
-    if over is None or code is None:
+    over = _over_read(case, storage, "hdf5")
+    if over is None:
         return None
-    return case.change(code=code, fetch=over.left).advise(
+    return case.change(code=_RECHUNK, fetch=over.left).advise(
         "Write the HDF5 file with chunks of what one access reads",
         "A chunk is read and decompressed as a whole, whatever is used of it; one larger than "
         f"the chunk cache is read again for the next sample. {over.text}",
@@ -200,21 +150,13 @@ def _row_groups(case: Case, storage: StorageSummary) -> Advice | None:
     over = _over_read(case, storage, "parquet")
     if over is None or not names_used(case) & _ROW_GROUPS:
         return None
-    form, code = stored_form(case), regroup_code(case, rows=64)
-    why = (
-        "A Parquet row group is read and decoded as a whole for each row that is asked for. "
-        f"{over.text}"
-    )
-    if form is not None:
-        title = "Read rows from a memory-mapped array, not from Parquet row groups"
-        return _stored(case, storage, form, title, why, over.evidence)
-    if code is None:
-        return None
-    return case.change(code=code, fetch=over.left).advise(
+    return case.change(code=_REGROUP, fetch=over.left).advise(
         "Write the Parquet file with small row groups",
-        why,
+        "A Parquet row group is read and decoded as a whole for each row that is asked for. "
+        f"{over.text}",
         over.evidence,
-        caveat="Small groups make reading all of it slower.",
+        caveat="Small groups make reading all of it slower. Where memory holds the columns, "
+        "reading them once into arrays is faster still.",
     )
 
 
@@ -230,7 +172,7 @@ def _readahead(case: Case, storage: StorageSummary) -> Advice | None:
     if not stored or disk < max(READ_AHEAD * stored, 4096) or not reading:
         return None
     left = (1 - reading * (1 - stored / disk), 1 - 0.2 * reading)
-    return case.change(code=readahead_code(case), fetch=left).advise(
+    return case.change(code=_NO_READAHEAD, fetch=left).advise(
         "Open the LMDB file without reading ahead",
         f"Random reads bring {figure(disk / stored)} times the bytes of a sample from the disk: "
         "the kernel reads ahead what is not asked for, and throws out what would have been.",

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from ....profiler.store.inspection import Part
 from ...case.case import Case
-from ...case.code_text import Source
-from ..loader_code import dataset_class, loader_code
+from ..loader_code import dataset_class
 from ..method import (
     Method,
     bound_by,
@@ -21,8 +20,6 @@ from ..method import (
     parsed,
     read_by,
 )
-from ..template import code_from
-from .place import copied
 
 # How `__getitem__` opens a container: (module or its usual alias, function) → kind.
 _OPENERS = {
@@ -47,7 +44,6 @@ class Opener:
     module: str
     function: str
     kind: str
-    local: bool = False  # imported or called elsewhere: there it cannot be replaced from outside
     names: frozenset[str] = frozenset()  # what `__getitem__` calls it
 
     @property
@@ -83,23 +79,17 @@ def _opened(
     seen.add(method.function.name)
     body = method.function.body
     calls = [call for each in body for call in (_evaluated if surely else calls_in)(each)]
-    imported = {
-        (name.asname or name.name).partition(".")[0]
-        for node in ast.walk(method.function)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in node.names
-    }
     for call in calls:
         module, _, function = ast.unparse(call.func).rpartition(".")
         given = given_to(call)
         kind = _OPENERS.get((module, function))
         if kind is not None and given and not method.varies(*given):
             held = _names_of(method, call)
-            yield Opener(module, function, kind, (module or function) in imported, held)
+            yield Opener(module, function, kind, held)
     for call in calls:
         called = own.get(own_function(call), method)  # a method that is seen already opens nothing
         for found in _opened(called, own, surely, seen):
-            yield replace(found, local=True, names=_names_of(method, call) or found.names)
+            yield replace(found, names=_names_of(method, call) or found.names)
 
 
 def _names_of(method: Method, call: ast.Call) -> frozenset[str]:
@@ -128,38 +118,11 @@ def _evaluated(node: ast.AST) -> Iterator[ast.Call]:
 
 
 def kept_code(case: Case, opener: Opener | None) -> str:
-    """A data set that keeps the container open, its loader, and what to write into the class
-    instead. Without a known opener, only the latter."""
-    by_hand = (
-        f"# In {dataset_class(case)} itself, with self.handle = None in __init__ and in "
-        "__getstate__:\n"
+    """What to write into the class, so that it keeps the container open."""
+    return (
+        f"# By hand: in {dataset_class(case)}, with self.handle = None in __init__ and in "
+        "__getstate__\n"
         "#     if self.handle is None:  # at first use, in the worker: never before the workers "
         "start\n"
         f"#         self.handle = {opener.text if opener is not None else 'open'}(…)\n"
     )
-    if opener is None or opener.local:
-        return f"from torch.utils.data import DataLoader\n\n{by_hand}{loader_code(case)}\n"
-    scope, function = "type(dataset).__getitem__.__globals__", opener.function
-    if opener.module:
-        stands_in = (
-            f'module = {scope}["{opener.module}"]\n'
-            f'stands_in = types.SimpleNamespace(**{{**vars(module), "{function}": '
-            f"Kept(module.{function})}})"
-        )
-    else:
-        builtin = "open" if function == "open" else "None"
-        stands_in = f'stands_in = Kept({scope}.get("{function}", {builtin}))'
-    then = f"""\
-{stands_in}
-
-
-class KeepsOpen(type(dataset)):
-    __getitem__ = with_names(type(dataset).__getitem__, {opener.module or function}=stands_in)
-
-
-{copied("kept")[0]}
-kept.__class__ = KeepsOpen
-{loader_code(case, dataset=Source("kept"))}
-
-{by_hand}"""
-    return code_from("kept", then=then, REWIND=opener.kind == "file")

@@ -8,16 +8,14 @@ from end to end: for network file systems, where a stream is fast and a file is 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...case.case import Case
 from ...case.code_text import Source
-from ...schema.evidence import Evidence, count, size
+from ...schema.evidence import Evidence, size
 from ...schema.report_model import StorageSummary
-from ..loader_code import DROP, dataset_class, loader_code
-from ..loader_form import form_of
+from ..loader_code import dataset_class, loader_code
 from ..template import code_from
-from .place import copied, file_lists, target_code
+from .place import copied, file_lists
 from .stored import stored_form
 
 # Opens that follow the one before: from here on, files are read in order.
@@ -29,7 +27,6 @@ MOST_GROWTH = 4.0
 # Each reader (worker of a rank) should have several shards, so that none is left without work at
 # the end.
 SHARDS_A_READER = 4
-LEAST_SHARDS = 4
 
 _TRY = (
     "loaderscope probe-storage tries this on a sample of the files before any day is spent "
@@ -79,18 +76,18 @@ def _by_hand(case: Case) -> str:
     )
 
 
-def _shards(case: Case) -> Layout | None:
-    code = shards_code(case)
-    if code is None:
-        return None
+def _shards(case: Case) -> Layout:
+    readers = max(1, case.num_workers) * (case.process.world_size or 1)
     return Layout(
         title="Pack the files into tar shards",
         why="They are read in order from a network: tar shards are read as one stream each.",
-        code=code,
+        code=f"# By hand: write the files into {SHARDS_A_READER * readers} tar files (four for "
+        "each worker and rank), and\n"
+        "# read them from end to end, for example with webdataset: each worker and rank its own "
+        "share\n",
         caveat="Shards are read from end to end: shuffling is of shards and within a buffer only, "
         "the number of batches of an epoch may differ by one a worker, and len(loader) is not "
         f"known. {_TRY}",
-        evidence={"shards": count(shard_count(case), "(four or more for each worker and rank)")},
     )
 
 
@@ -136,46 +133,4 @@ def packed_code(case: Case) -> str | None:
                 f"# self.{name}[index] instead",
             ]
     lines += [*first.opens_packed(), "", loader_code(case, dataset=Source("packed")), ""]
-    return code_from("packed", then="\n".join(lines))
-
-
-def shard_count(case: Case) -> int:
-    """Shards to write: SHARDS_A_READER × workers × ranks."""
-    ranks = case.process.world_size or 1
-    return max(LEAST_SHARDS, SHARDS_A_READER * max(1, case.num_workers) * ranks)
-
-
-def shards_code(case: Case) -> str | None:
-    """Conversion, reading and a loader; None where files cannot stand in for the data set's
-    paths."""
-    lists, form = file_lists(case), form_of(case)
-    # Shards hold every sample, and each rank and worker reads its own: other orders and choices
-    # would be lost.
-    dealt = str(case.config.get("sampler")).endswith("DistributedSampler")
-    if (
-        len(lists) != 1
-        or not lists[0].stands_in
-        or case.config.get("dataset_kind") != "map"
-        or not (form.plain or dealt)
-        or case.batch_size is None
-    ):
-        return None
-    only = lists[0]
-    current = only.code.replace("dataset", "packed", 1)
-    shards = f"Shards(packed, {current}, target, buffer={1000 if form.shuffle else 0})"
-    changes: dict[str, Any] = {"shuffle": DROP, "sampler": DROP, "batch_sampler": DROP}
-    if form.batching != "batch_size":
-        last = case.config.get("drop_last") is True
-        changes |= {"batch_size": case.batch_size, "drop_last": last or DROP}
-    lines = [
-        *copied("packed", only.path),
-        *target_code(case, "shards"),
-        "if not target.exists():",
-        f"    shard({only.paths}, target, {shard_count(case)})  # once, by one process",
-        f"{current} = Current({only.code})",
-        *only.opens_packed(),
-        "",
-        loader_code(case, dataset=Source(shards), **changes),
-        "",
-    ]
     return code_from("packed", then="\n".join(lines))

@@ -1,16 +1,13 @@
-"""Many small files in one: packed with an index, or in tar shards."""
+"""Many small files in one, with an index."""
 
 import copy
 import io
 import mmap
 import os
-import random
-import shutil
-import tarfile
 from pathlib import Path
 
 import numpy as np
-from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+from torch.utils.data import DataLoader
 
 
 class PackedFile(io.BytesIO):
@@ -82,62 +79,3 @@ def through(opens):
         return file if "b" in mode else io.TextIOWrapper(file, encoding=encoding)
 
     return opened
-
-
-def shard(paths, folder, count):
-    """Once: the files in `count` tar files, each a run of the list."""
-    part = Path(f"{folder}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir()
-    for number in range(count):
-        with tarfile.open(part / f"{number:05}.tar", "w") as tar:
-            for place in range(number * len(paths) // count, (number + 1) * len(paths) // count):
-                tar.add(paths[place], arcname=f"{place:012}")
-    part.rename(folder)
-
-
-class Current:
-    """Stands in for the list of paths while shards are read: the file that has just been read."""
-
-    def __init__(self, items):
-        self.items, self.file = items, None
-
-    def __len__(self):
-        return len(self.items)
-
-    def __getitem__(self, index):
-        item = self.items[index]
-        return (self.file, *item[1:]) if isinstance(item, (tuple, list)) else self.file
-
-
-class Shards(IterableDataset):
-    """The samples of `source`, in the order of its shards; with `buffer`, shuffled within so many
-    files."""
-
-    def __init__(self, source, current, folder, buffer):
-        self.source, self.current, self.folder = source, current, folder
-        self.buffer, self.epoch = buffer, 0
-
-    def __iter__(self):
-        worker = get_worker_info()
-        of, number = (worker.num_workers, worker.id) if worker else (1, 0)
-        rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-        names = sorted(Path(self.folder).glob("*.tar"))
-        order = random.Random(self.epoch)
-        self.epoch += 1
-        if self.buffer:
-            order.shuffle(names)
-        held = []
-        for name in names[rank * of + number :: world * of]:
-            with tarfile.open(name, "r|") as tar:
-                for member in tar:
-                    held.append((int(member.name), tar.extractfile(member).read()))
-                    if len(held) > self.buffer:
-                        yield self.sample(held, order)
-        while held:
-            yield self.sample(held, order)
-
-    def sample(self, held, order):
-        index, data = held.pop(order.randrange(len(held)) if self.buffer else 0)
-        self.current.file = PackedFile(data, str(index))
-        return self.source[index]

@@ -7,10 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 # Which of several forms is pasted.
-BACKEND = ""
 KIND = ""
-RAGGED = False
-REWIND = False
 
 # Functions, expressions and statements.
 COLLATE: Callable[[Any], Any]

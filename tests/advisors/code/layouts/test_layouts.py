@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import io
-import multiprocessing
 import os
-import sqlite3
-import tarfile
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -18,14 +15,13 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
-from loaderscope.advisors.code.layouts.containers import readahead_code, rechunk_code, regroup_code
 from loaderscope.advisors.code.layouts.kept import kept_code, opener_of
-from loaderscope.advisors.code.layouts.layout_choice import packed_code, shard_count, shards_code
+from loaderscope.advisors.code.layouts.layout_choice import packed_code
 from loaderscope.advisors.code.layouts.stored import stored_form
 from rule_cases import FakeWhatIf, advice
 from stack_cases import seen
 from storage_cases import equal, pasted, same_batches, stored_case
-from stored_sets import InDatabase, InTar, InZip, Listed, OneFile, Rows, Sized, Table
+from stored_sets import InDatabase, InTar, InZip, Listed, OneFile, Sized
 from written_sets import with_getitem
 
 COUNT = 10
@@ -272,31 +268,6 @@ def test_samples_that_may_change_are_not_stored(tmp_path, pictures, body, stored
     assert form is None or same_batches(plain(dataset), pasted(form.code, dataset))
 
 
-def test_shards_give_all_samples_once(tmp_path: Path, pictures: list[str]) -> None:
-    dataset = Pictures(pictures)
-    case = stored_case(tmp_path, plain(dataset, num_workers=2))
-    assert shard_count(case) == 8
-
-    found = torch.cat(list(made(shards_code(case), dataset)))
-
-    assert len(list((beside(Path(pictures[0]).parent) / "shards").glob("*.tar"))) == 8
-    expected = torch.stack([dataset[n] for n in range(COUNT)])
-    assert sorted(map(str, found.tolist())) == sorted(map(str, expected.tolist()))
-
-
-@pytest.mark.usefixtures("own_open")
-def test_only_shuffled_shards_change_their_order(tmp_path: Path, pictures: list[str]) -> None:
-    dataset = labelled(pictures)
-    ordered, shuffled = (
-        made(shards_code(stored_case(tmp_path / str(each), plain(dataset, shuffle=each))), dataset)
-        for each in (False, True)
-    )
-
-    assert same_batches(plain(dataset), ordered)
-    first, second = ([label for _, labels in shuffled for label in labels.tolist()] for _ in "12")
-    assert first != second and sorted(first) == sorted(second) == list(range(COUNT))
-
-
 InFile = with_getitem(
     OneFile,
     "with open(self.path, 'rb') as file:\n"
@@ -329,73 +300,27 @@ LAZY, OR_LAZY, LAZY_ELSEWHERE, OWN = (
 )
 
 
-def raw(n: int) -> bytes:
-    return bytes([n]) * 8
-
-
-def one_file(tmp_path: Path, kind: str) -> str:
-    path = str(tmp_path / f"samples.{kind}")
-    if kind == "tar":
-        with tarfile.open(path, "w") as tar:
-            for n in range(COUNT):
-                entry = tarfile.TarInfo(f"{n}.bin")
-                entry.size = 8
-                tar.addfile(entry, io.BytesIO(raw(n)))
-    elif kind == "zip":
-        with zipfile.ZipFile(path, "w") as archive:
-            for n in range(COUNT):
-                archive.writestr(f"{n}.bin", raw(n))
-    elif kind == "db":
-        with sqlite3.connect(path) as database:
-            database.execute("CREATE TABLE samples (id INTEGER PRIMARY KEY, raw BLOB)")
-            rows = [(n, raw(n)) for n in range(COUNT)]
-            database.executemany("INSERT INTO samples VALUES (?, ?)", rows)
-        database.close()
-    else:
-        Path(path).write_bytes(b"".join(map(raw, range(COUNT))))
-    return path
-
-
 @pytest.mark.parametrize(
-    ("cls", "kind", "opener"),
+    ("cls", "opener"),
     [
-        (InTar, "tar", "tarfile.open"),
-        (InZip, "zip", "zipfile.ZipFile"),
-        (InDatabase, "db", "sqlite3.connect"),
-        (InFile, "bin", "open"),
+        (InTar, "tarfile.open"),
+        (InZip, "zipfile.ZipFile"),
+        (InDatabase, "sqlite3.connect"),
+        (InFile, "open"),
     ],
 )
-def test_a_container_is_opened_once_and_read_alike(tmp_path, cls, kind, opener, monkeypatch):
-    dataset = cls(one_file(tmp_path, kind), COUNT)
-    case = stored_case(tmp_path, plain(dataset))
+def test_what_opens_a_container_is_found_and_told_to_be_kept(tmp_path, cls, opener):
+    case = stored_case(tmp_path, plain(cls("x", COUNT)), batch=torch.zeros(4, 8))
     found = opener_of(case.dataset)
+
     assert found is not None and found.text == opener
-    opened = []
-    module = {"tarfile": tarfile, "zipfile": zipfile, "sqlite3": sqlite3}.get(found.module)
-    expected = list(plain(dataset))
-    if module is not None:
-        real = getattr(module, found.function)
-        monkeypatch.setattr(
-            module, found.function, lambda *args, **more: opened.append(1) or real(*args, **more)
-        )
-
-    loader = pasted(kept_code(case, found), dataset)
-
-    for _ in range(2):
-        assert all(equal(one, two) for one, two in zip(expected, list(loader), strict=True))
-    assert len(opened) == (module is not None)
-    assert isinstance(loader.dataset, cls) and type(dataset) is cls
-    stands_in = loader.dataset.__getitem__.__globals__[found.module or found.function]
-    kept = getattr(stands_in, found.function) if found.module else stands_in
-    assert len(kept.handles) == 1
-    for handle in kept.handles.values():
-        handle.close()
+    assert f"self.handle = {opener}(…)" in kept_code(case, found)
 
 
 def test_what_a_function_of_its_own_opens_is_opened_for_each_sample(tmp_path: Path) -> None:
-    dataset = Elsewhere(one_file(tmp_path, "zip"), COUNT)
-    found = opener_of(stored_case(tmp_path, plain(dataset)).dataset)
-    assert found is not None and found.text == "zipfile.ZipFile" and found.local
+    case = stored_case(tmp_path, plain(Elsewhere("x", COUNT)), batch=torch.zeros(4, 8))
+    found = opener_of(case.dataset)
+    assert found is not None and found.text == "zipfile.ZipFile"
     assert found.names == {"archive"} and found.used_by("x = archive.read(name)")
     assert found.used_by("return zipfile.ZipFile(path)") and not found.used_by("x = read(name)")
 
@@ -405,89 +330,6 @@ def test_what_is_opened_once_or_is_the_samples_own_is_left_alone(tmp_path: Path,
     case = stored_case(tmp_path, plain(cls("x", COUNT)), batch=torch.zeros(4, 8))
 
     assert opener_of(case.dataset) is None
-
-
-def test_without_a_known_opener_it_says_what_to_write(tmp_path: Path) -> None:
-    dataset = LAZY(one_file(tmp_path, "zip"), COUNT)
-
-    code = kept_code(stored_case(tmp_path, plain(dataset)), None)
-
-    assert "at first use" in code and same_batches(plain(dataset), pasted(code, dataset))
-
-
-class Held(OneFile):
-    def __init__(self, path: str, length: int) -> None:
-        import h5py
-
-        super().__init__(path, length)
-        self.handle = h5py.File(path, "r")["group/rows"]
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        return torch.from_numpy(self.handle[index])
-
-
-@pytest.mark.parametrize("cls", [Rows, Held])
-def test_rechunked_rows_are_the_rows(tmp_path: Path, cls: Any) -> None:
-    h5py = pytest.importorskip("h5py")
-    path = str(tmp_path / "x.h5")
-    with h5py.File(path, "w") as file:
-        rows = np.random.default_rng(0).normal(size=(COUNT, 6)).astype(np.float32)
-        made_ = file.create_dataset("group/rows", data=rows, chunks=(5, 3), compression="gzip")
-        made_.attrs["unit"] = "m"
-        file["group/scale"] = 2.5
-        file.attrs["made"] = 1
-    dataset = cls(path, COUNT)
-
-    loader = made(rechunk_code(stored_case(tmp_path, plain(dataset))), dataset)
-
-    assert same_batches(plain(dataset), loader)
-    with h5py.File(beside(tmp_path) / "x.h5") as new:
-        rows = new["group/rows"]
-        assert (rows.chunks, rows.compression, rows.attrs["unit"]) == ((1, 6), "gzip", "m")
-        assert new["group/scale"][()] == 2.5 and new.attrs["made"] == 1
-    for each in (dataset, loader.dataset):
-        each.handle.file.close()
-
-
-def test_regrouped_rows_are_the_rows(tmp_path: Path) -> None:
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    path = str(tmp_path / "x.parquet")
-    pq.write_table(pa.table({"x": np.arange(COUNT, dtype=np.float64)}), path)
-    dataset = Table(path, COUNT)
-
-    loader = made(regroup_code(stored_case(tmp_path, plain(dataset)), rows=4), dataset)
-
-    assert same_batches(plain(dataset), loader)
-    assert pq.ParquetFile(beside(tmp_path) / "x.parquet").num_row_groups == 3
-
-
-class Opened(OneFile):
-    def __init__(self, path: str, length: int) -> None:
-        import lmdb
-
-        super().__init__(path, length)
-        self.handle = lmdb.open(path, subdir=False, readonly=True, lock=False)
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        with self.handle.begin() as reading:
-            return torch.tensor(list(reading.get(b"%d" % index)))
-
-
-@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
-def test_lmdb_without_reading_ahead_reads_the_same(tmp_path: Path) -> None:
-    lmdb = pytest.importorskip("lmdb")
-    path = str(tmp_path / "x.lmdb")
-    with lmdb.open(path, subdir=False, map_size=1 << 20) as env, env.begin(write=True) as writing:
-        for n in range(COUNT):
-            writing.put(b"%d" % n, raw(n))
-    dataset = Opened(path, COUNT)
-    expected = list(plain(dataset))
-
-    loader = made(readahead_code(stored_case(tmp_path, plain(dataset))), dataset)
-
-    assert all(equal(one, two) for one, two in zip(expected, loader, strict=True))
-    assert loader.dataset.handle.flags()["readahead"] is False
-    loader.dataset.handle.close()
 
 
 def test_names_of_a_run_never_become_code(tmp_path: Path, pictures: list[str]) -> None:
