@@ -82,14 +82,12 @@ def change_fetching(project: Project, edits: Edits, recorded: LoaderRun) -> bool
             if method.self_name is None or method.method("__getitems__") is not None:
                 continue
             try:
-                plan = read_access(part.getitem, part.attributes)
-                text = getitems_function(plan)
+                text = getitems_function(read_access(part.getitem, part.attributes))
             except NotArrays:
                 continue
-            if not plan.transforms:
-                _add_getitems(method, text)
-                edits.add(source, method.pieces)
-                return True
+            _add_getitems(method, text)
+            edits.add(source, method.pieces)
+            return True
     return False
 
 

@@ -62,8 +62,6 @@ def _read(loader: Any) -> WholeBatches:
         dataset, part = dataset.dataset, part.children[0]
     leaves = _leaves(dataset, part)
     access = batch_access(part)
-    if access.loops:
-        raise NotArrays(f"it calls {', '.join(access.loops)} for each sample")
     return WholeBatches(
         loader.dataset, sampling_of(own_of(loader)).batch_size, chosen, leaves, access
     )

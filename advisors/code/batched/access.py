@@ -20,7 +20,6 @@ from .batch_values import (
     NotArrays,
     Value,
     as_number,
-    call_each,
     called,
     computed,
     converted,
@@ -60,14 +59,10 @@ def leaves(sample: Sample) -> list[Value]:
 
 @dataclass(frozen=True)
 class Plan:
-    """How to make a batch: the method's assignments, then its result.
-
-    `transforms` are the attributes that are still called per sample.
-    """
+    """How to make a batch: the method's assignments, then its result."""
 
     assigns: tuple[tuple[str, Value], ...]
     result: Sample
-    transforms: tuple[str, ...] = ()
 
 
 def read_access(lines: tuple[str, ...], attributes: Iterable[Attribute]) -> Plan:
@@ -107,7 +102,6 @@ class _Reader:
         self.locals: dict[str, Value] = {}
         self.assigns: list[tuple[str, Value]] = []
         self.looks_up = False
-        self.transforms: dict[str, None] = {}
 
     def plan(self, body: list[ast.stmt]) -> Plan:
         for node in body:
@@ -115,7 +109,7 @@ class _Reader:
                 result = self.structure(node.value)
                 if not self.looks_up:
                     raise NotArrays("it looks up no array")
-                return Plan(tuple(self.assigns), result, tuple(self.transforms))
+                return Plan(tuple(self.assigns), result)
             self.statement(node)
         raise NotArrays("it does not end in a return")
 
@@ -138,11 +132,10 @@ class _Reader:
                         ast.Attribute(ast.Name(self.own), name), [ast.IsNot()], [ast.Constant(None)]
                     )
                 ),
-                body,
+                _,
                 [],
-            ) if self.attribute(name).kind in ("none", "callable", "other"):
-                for each in body if self.attribute(name).kind != "none" else ():
-                    self.statement(each)
+            ) if self.attribute(name).kind == "none":
+                pass
             case _:
                 raise _more(node)
 
@@ -227,11 +220,6 @@ class _Reader:
                     return computed(value, f" {OPERATORS[type(op)]} ".join(texts))
             case ast.Call(ast.Name("int" | "float" | "bool" as name), [only], []):
                 return as_number(self.value(only), name)
-            case ast.Call(ast.Attribute(ast.Name(self.own), name), [only], []) if self.attribute(
-                name
-            ).kind in ("callable", "other"):
-                self.transforms[name] = None
-                return call_each(self.value(only), f"source.{name}({{}})")
             case ast.Call(
                 ast.Attribute(ast.Name("torch" as module), "tensor" | "as_tensor" | "from_numpy")
                 | ast.Attribute(ast.Name("np" | "numpy" as module), "array" | "asarray"),

@@ -41,11 +41,6 @@ class Access:
         return sum(leaf.form == "list" for leaf in leaves(self.plan.result))
 
     @property
-    def loops(self) -> tuple[str, ...]:
-        """Transforms that are still called per sample."""
-        return self.plan.transforms
-
-    @property
     def kind(self) -> str | None:
         """The structure that comes out, if it holds tensors of the CPU and nothing else."""
         sample = self.plan.result
@@ -103,7 +98,7 @@ def _joined(part: Part, expression: str) -> Access:
         raise NotArrays("it joins more data sets than were recorded")
     children = [batch_access(child, "part") for child in part.children]
     first = children[0]
-    if first.kind is None or len({(c.kind, c.leaves, c.loops) for c in children}) > 1:
+    if first.kind is None or len({(c.kind, c.leaves) for c in children}) > 1:
         raise NotArrays("the data sets it joins differ in what a sample is")
     classes = tuple(dict.fromkeys(text for child in children for text in child.classes))
     if len({text.partition("(")[0] for text in classes}) != len(classes):

@@ -183,7 +183,7 @@ def called(value: Value, name: str, arguments: list[ast.expr]) -> Value:
     """A method of one sample's value."""
     if value.form == "list" or value.python:
         raise NotArrays
-    tensor, ndim = value.form == "tensor", value.ndim
+    tensor = value.form == "tensor"
     match name, arguments:
         case (("clone" | "contiguous" | "detach" | "copy"), []):
             return value
@@ -193,23 +193,6 @@ def called(value: Value, name: str, arguments: list[ast.expr]) -> Value:
             return as_type(value, named_dtype(dtype))
         case "numpy", [] if tensor:
             return replace(value.then(".numpy()"), form="array")
-        case "item", [] if not ndim and (kind := python_type(value.dtype)):
+        case "item", [] if not value.ndim and (kind := python_type(value.dtype)):
             return as_number(value, kind)
-        case (("flatten" | "ravel"), []):
-            name, arguments = "reshape", [ast.Constant(-1)]
-        case _, [ast.Tuple(elements) | ast.List(elements)]:
-            arguments = elements
-    numbers = [whole(each) for each in arguments]
-    match name, numbers:
-        case (("reshape" | "view"), [_, *_]):
-            shape = ", ".join(map(str, numbers))
-            return replace(value.then(f".reshape(len(rows), {shape})"), ndim=len(numbers))
-        case "unsqueeze", [at] if tensor:
-            # Counted from the front, the batch comes first.
-            return replace(value.then(f".unsqueeze({at + (at >= 0)})"), ndim=ndim + 1)
-        case (("permute" | "transpose"), _) if tensor == (name == "permute") and sorted(
-            numbers
-        ) == list(range(ndim)):
-            order = ", ".join(str(each) for each in (0, *(n + 1 for n in numbers)))
-            return value.then(f".{name}({order})").in_order
     raise NotArrays

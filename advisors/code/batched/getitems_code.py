@@ -14,7 +14,7 @@ from ..loader_form import form_of
 from .access import Plan, items, leaves
 from .batch_access import Access, batch_access, in_subsets
 from .batch_values import NotArrays, Value
-from .drawn import batches_code, own_collate, whole_epochs
+from .drawn import batches_code, own_collate
 
 
 @dataclass(frozen=True)
@@ -41,39 +41,24 @@ def batched_form(case: Case) -> Batched:
 
 
 def _whole_batches(case: Case, access: Access) -> Batched:
-    workers: dict[str, Any] = {} if access.loops and case.num_workers else {"num_workers": 0}
     code = batches_code(
         case,
         access.expression,
         *access.classes,
         kind=access.kind or "",
-        then=_loop(case, access),
         collate_fn=Source("as_is"),
         shuffle=DROP,
-        **workers,
-        **dict.fromkeys(["worker_init_fn"] if workers else [], DROP),
+        num_workers=0,
+        worker_init_fn=DROP,
     )
-    return Batched(code, access, {"batch_size": None, **workers})
-
-
-def _loop(case: Case, access: Access) -> str:
-    """A comment with the same loop without a DataLoader."""
-    if not whole_epochs(case) or access.loops:
-        return ""
-    order = "randperm" if form_of(case).shuffle else "arange"
-    return (
-        "\n# Without a DataLoader it is faster still:\n"
-        f"#     batches = {access.expression}\n"
-        f"#     for rows in torch.{order}(len(dataset)).split({case.batch_size}):\n"
-        "#         batch = batches[rows]\n"
-    )
+    return Batched(code, access, {"batch_size": None, "num_workers": 0})
 
 
 def _list_of_samples(case: Case, access: Access, why: str) -> Batched:
     """`__getitems__` that gives a list of samples: the loader, and what its collate function gets,
     stay the same. `why` the data set cannot give whole batches."""
     inner, target = in_subsets(case.dataset or Part())
-    if inner.type.startswith("torch.") or access.loops:
+    if inner.type.startswith("torch."):
         raise NotArrays(why)
     name = identifier(inner.name, f"type({target})")
     code = (

@@ -23,8 +23,8 @@ What to change
 
 When not to
     If a sample is decoded, parsed or read from a file, fetching many at once saves nothing: from
-    500 µs per sample on (DECODING_US) the report says so. Transforms that work on one sample still
-    run once per sample, so little is gained besides them.
+    500 µs per sample on (DECODING_US) the report says so. Transforms that work on one sample
+    run once per sample, so nothing is said of data sets that call them.
 """
 
 from __future__ import annotations
@@ -147,8 +147,6 @@ def _estimated(cost: Cost) -> Evidence:
 def _left(case: Case, form: Batched) -> tuple[dict[str, Any], Evidence]:
     """(what is left of a batch's stages, evidence on the batched form)."""
     access, probe, getitems = form.access, case.probe, not form.params
-    if access.loops:
-        return {"fetch": (0.4, 1.0)}, {}
     # With __getitems__, a row is still an object each.
     cost = _look_up_us(case, access.leaves, access.lists + access.leaves * getitems)
     figures = _estimated(cost)
@@ -190,13 +188,7 @@ def _advice(case: Case, form: Batched, sample_us: float, evidence: Evidence) -> 
         caveat = (
             "Every loader over this class uses __getitems__ from then on; the samples are the same."
         )
-    if form.access.loops:
-        why += (
-            f" {', '.join(form.access.loops)} still runs once per sample, so this gains little "
-            "besides."
-        )
-        caveat = "If several transforms draw random numbers, they draw them in another order."
-    elif case.num_workers and "num_workers" in form.params:
+    if case.num_workers and "num_workers" in form.params:
         why += " Workers only add the hand-over."
     return case.change(code=form.code, **form.params, **left).advise(
         "Fetch each batch with one lookup, not sample by sample",

@@ -24,17 +24,15 @@ When not to
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ....profiler.base.metadata import clean
 from ....profiler.store.inspection import MAX_LEAVES, Part
 from ...case.advice import Advice, Outcomes, Unmeasured
 from ...case.case import Case
-from ...case.code_text import Source, parsed
+from ...case.code_text import Source
 from ...case.fetching import waited_on
 from ...code.better_calls import Better, better_call
 from ...code.by_hand import grows, make_cheaper
@@ -77,10 +75,6 @@ _FROM_LIST = _Cause(
     (0.03, 0.2),
     "where all arrays have one shape, torch.from_numpy(np.stack(arrays)).",
 )
-# np.stack and torch.from_numpy, µs per array and per byte, at best and at worst: 12 arrays of 4 kB
-# took 7 µs, 64 of 0.8 kB 23 and of 16 kB 440 (two cores of a shared AMD server, torch 2.13); a loop
-# finds less of them in the caches.
-STACKED_US = ((0.4, 0.00005), (1.0, 0.0004))
 # A loop's body costs ~50 ns per value where an array operation costs ~1; the rest of the function
 # stays.
 _LOOP = _Cause(
@@ -165,7 +159,7 @@ def examine(case: Case) -> Outcomes:
     else:
         loader = loader_code(case, collate_fn=Source("stack_samples"))
         code = f"{of_list}\n\n{loader}\n" if of_list else f"# By hand, {where}: {cause.by_hand}\n"
-    yield case.change(code=code, **_left(case, cause, collate, part.call)).advise(
+    yield case.change(code=code, collate=cause.left).advise(
         cause.title,
         f"{name} takes {percent(share)} of the time of making a batch. {cause.why}",
         {
@@ -222,31 +216,6 @@ def _cause(source: str, padding: float | None, hot: OwnLine | None) -> _Cause | 
     if (padding or 0.0) > PADDING_SHARE and _PADS.search(source):
         return _PADDING
     return None
-
-
-def _left(case: Case, cause: _Cause, collate_us: float, source: Sequence[str]) -> dict[str, Any]:
-    """What stacking costs is known by the batch's size; what else the function does stays, where it
-    does more."""
-    size, nbytes = case.batch_size, case.report.bytes_per_batch
-    if cause is not _FROM_LIST or size is None or nbytes is None:
-        return {"collate": cause.left}
-    arrays = size * max(1, len(case.inspection.leaves))
-    low, high = (a * arrays + b * nbytes for a, b in STACKED_US)
-    if not _one_statement(source):
-        high = max(high, cause.left[1] * collate_us)
-    high = min(high, cause.left[1] * collate_us * 2)
-    return {"collate_us": (min(low, high), high)}
-
-
-def _one_statement(source: Sequence[str]) -> bool:
-    """Whether the function does nothing else than return what one expression makes."""
-    for node in ast.walk(parsed(source) or ast.Module([], [])):
-        match node:
-            case ast.FunctionDef(body=[ast.Return()]) | ast.Lambda():
-                return True
-            case ast.FunctionDef():
-                return False
-    return False
 
 
 def _hot_lines(case: Case) -> list[OwnLine]:

@@ -227,10 +227,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
             "__getitems__, can overlap"
         )
     elif best is not None and best.share >= (KNOWN_FROM if line is not None else LEAST_SHARE):
-        also = ""
-        if worst is not None and worst[1].key == "whole for a part":
-            also = f" {_capital(worst[1].why.removeprefix(', and ').removeprefix(', '))}."
-        advice = _known(case, stage, best, sample_us, also)
+        advice = _known(case, stage, best, sample_us)
         yield advice
         unsure = advice.predicted.low <= LEAST_GAIN
         if line is not None and unsure and best.share < MAIN_PART * line.share.mid:
@@ -330,9 +327,7 @@ def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape, sample_us
     )
 
 
-def _known(
-    case: Case, stage: CodeStage | None, hot: Hot, sample_us: float, also: str = ""
-) -> Advice:
+def _known(case: Case, stage: CodeStage | None, hot: Hot, sample_us: float) -> Advice:
     kind = hot.family
     form = _whole_samples(case) if kind.once else None
     code = kind.code(case, hot) if form is None else form.code
@@ -351,7 +346,7 @@ def _known(
         part = _sampled(stage, Range(hot.low, hot.share, hot.high))
     return change.advise(
         title,
-        f"{_capital(kind.name)} {takes}. {why}{also}",
+        f"{_capital(kind.name)} {takes}. {why}",
         {
             "fetch a sample": us(sample_us),
             "share of waiting": percent(fetch_share(case)),

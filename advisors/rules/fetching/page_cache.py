@@ -19,8 +19,8 @@ What to change
     counts against its limit.
 
 When not to
-    One cold epoch proves nothing if the data set fits memory: the report then says so, and advises
-    nothing. Faster reading does not help if decoding takes the time.
+    One cold epoch proves nothing if the data set fits memory. Faster reading does not help if
+    decoding takes the time.
 """
 
 from __future__ import annotations
@@ -44,10 +44,6 @@ LEAST_IDLE = 0.3
 # Of the waiting, what may stay once the bytes come from memory: not all of it need have been for
 # the disk.
 STILL_WAITS = 0.4
-# A data set of less than this part of the memory fits it, whatever else comes and goes.
-FITS = 0.8
-# Later epochs that read less than this of the first from the disk come from memory.
-WARM = 0.2
 
 _CODE = """\
 # one of these, the first that is possible:
@@ -67,73 +63,56 @@ def examine(case: Case) -> Outcomes:
     if idle < LEAST_IDLE:
         return
     if len(whole) < 2:
-        why, evidence, again = _first(case)
+        found = _first(case)
     elif case.host is not None and case.host.process.measured("read_disk_bytes"):
         reads = (reads_of(case.host, case.loader, begin, end) for _, begin, end in whole)
-        why, evidence, again = _epochs([each.get("disk_bytes", 0.0) for each in reads])
+        found = _epochs([each.get("disk_bytes", 0.0) for each in reads])
     else:
         yield Unmeasured(
             f"fetching waits {percent(idle)} of its time, but what it reads from the disk was "
             "not measured: record with the system sampler on"
         )
         return
-    if not why:
+    if found is None:
         return
-    evidence = {**evidence, **_figures(case, idle)}
-    if again:
-        yield case.change(code=_CODE, fetch=(1 - idle, 1 - idle * (1 - STILL_WAITS))).advise(
-            "Keep the data where it can be read again without the disk",
-            f"{why} Fetching waits {percent(idle)} of its time.",
-            evidence,
-            caveat="A range for data that fits in memory afterwards; a faster disk lies below it.",
-        )
-    else:
-        yield case.change(
-            code="# nothing to change: the data set stays in memory\n"
-        ).would_not_help(
-            f"Only the first epoch reads from the disk: {why}",
-            evidence,
-            title="Nothing needs to be done about the page cache",
-        )
+    why, evidence = found
+    yield case.change(code=_CODE, fetch=(1 - idle, 1 - idle * (1 - STILL_WAITS))).advise(
+        "Keep the data where it can be read again without the disk",
+        f"{why} Fetching waits {percent(idle)} of its time.",
+        {**evidence, **_figures(case, idle)},
+        caveat="A range for data that fits in memory afterwards; a faster disk lies below it.",
+    )
 
 
-Judged = tuple[str, Evidence, bool]  # why, and whether the disk is read again; "": neither
-_SILENT: Judged = "", {}, False
-
-
-def _epochs(read: list[float]) -> Judged:
+def _epochs(read: list[float]) -> tuple[str, Evidence] | None:
     first, later = read[0], median(read[1:])
-    evidence: Evidence = {
+    if first < LEAST_BYTES or later < AGAIN * first:
+        return None
+    why = (
+        f"Later epochs read {percent(later / first)} of what the first read from the disk: the "
+        "page cache does not hold the data."
+    )
+    return why, {
         "read from the disk in the first epoch": size(first),
         "in later epochs": size(later),
     }
-    part = percent(later / max(first, 1.0))
-    if first < LEAST_BYTES or WARM * first <= later < AGAIN * first:
-        return _SILENT
-    if later >= AGAIN * first:
-        why = f"Later epochs read {part} of what the first read from the disk: the page cache does "
-        return f"{why}not hold the data.", evidence, True
-    why = f"later ones read {part} of its bytes, the rest comes from the page cache."
-    return why, evidence, False
 
 
-def _first(case: Case) -> Judged:
+def _first(case: Case) -> tuple[str, Evidence] | None:
     """Before a second epoch has ended, sizes show what it will be."""
     storage, length = case.report.storage, length_of(case.loader)
     if storage is None or not length:
-        return _SILENT
+        return None
     total, memory, disk = storage.dataset_bytes, storage.memory_bytes, storage.disk_bytes_per_sample
     if total is None or memory is None or disk is None or total < LEAST_BYTES:
-        return _SILENT
-    evidence: Evidence = {"read from the disk per sample": size(disk)}
-    if disk < AGAIN * total / length or FITS * memory <= total <= memory:
-        return _SILENT  # much of it comes from memory already, or it may just fit
-    if total > memory:
-        why = f"The data set takes about {size(total)} and the page cache has {size(memory)}: what "
-        why += "this epoch reads from the disk will be evicted before the next one asks for it."
-        return why, evidence, True
-    why = f"the next ones will not, since the {size(total)} of the data set fit the {size(memory)} "
-    return f"{why}that the page cache may use.", evidence, False
+        return None
+    if disk < AGAIN * total / length or total <= memory:
+        return None  # much of it comes from memory already, or will
+    why = (
+        f"The data set takes about {size(total)} and the page cache has {size(memory)}: what this "
+        "epoch reads from the disk will be evicted before the next one asks for it."
+    )
+    return why, {"read from the disk per sample": size(disk)}
 
 
 def _figures(case: Case, idle: float) -> Evidence:

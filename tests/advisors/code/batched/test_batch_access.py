@@ -34,10 +34,6 @@ from written_sets import with_getitem
 N = 53
 
 
-def doubled(x: Any) -> Any:
-    return x * 2
-
-
 class Arrays(Sized):
     def __init__(self) -> None:
         super().__init__(N)
@@ -52,7 +48,6 @@ class Arrays(Sized):
         self.costs = [n / 3 for n in range(N)]
         self.names = [f"n{n}" for n in range(N)]
         self.rows = [torch.full((2,), n) for n in range(N)]
-        self.transform = doubled
         self.nothing = None
 
 
@@ -70,19 +65,18 @@ FORMS = {
     "NumPy": "return self.a[i], self.b[i]",
     "Mixed": "x, y = torch.from_numpy(self.a[i]), torch.tensor(self.b[i], dtype=torch.long)\n"
     "return x, y, self.y[i].item(), self.w[i].item()",
-    "NamesOfPython": "len, list = self.x[i], self.labels[i]\nreturn len.reshape(-1), int(list)",
+    "NamesOfPython": "len, list = self.x[i], self.labels[i]\nreturn len.clone(), int(list)",
     "Lists": "return (self.a[i], self.labels[i], self.costs[i], self.names[i], torch.tensor(self.labels[i]),\n"
     "        self.rows[i])",
     "ListDict": "return {'a': self.a[i], 'name': self.names[i], 'cost': torch.tensor(self.costs[i])}",
     "Converted": "if torch.is_tensor(i):\n    i = i.tolist()\n"
-    "image = torch.as_tensor(self.image[i]).permute(2, 0, 1).float() / 255\n"
+    "image = torch.as_tensor(self.image[i]).float() / 255\n"
     "return image, torch.tensor(float(self.b[i])), bool(self.y[i])",
-    "NumPyOps": "image = self.image[i].transpose(2, 0, 1).astype(np.float32) / 255.0\n"
-    "return (image, 1 - self.a[i], self.a[i].reshape(3, 1), self.x[i].view(-1), self.x[i].unsqueeze(0))",
+    "NumPyOps": "image = self.image[i].astype(np.float32) / 255.0\nreturn image, 1 - self.a[i], self.x[i] * 2",
     "Chosen": "return self.x[i, 0], self.x[i][1:, 2], self.a[i, -1], self.image[i, 1:4, 2], self.rows[i][0]",
     "ByOrder": "return self.x[self.order[i]], self.a[self.order[i]], self.names[self.order[i]]",
-    "Transformed": "sample = self.a[i]\nlabel = self.y[i]\n"
-    "if self.transform is not None:\n    sample = self.transform(sample)\n"
+    "NotTransformed": "sample, label = self.a[i], self.y[i]\n"
+    "if self.nothing is not None:\n    sample = self.nothing(sample)\n"
     "if self.nothing:\n    label = self.nothing(label)\nreturn sample, label",
     "Nested": "return {'in': (self.x[i], self.a[i])}, self.y[i]",
     "Reserved": "rows, source = self.x[i], self.a[i]\ntorch_ = self.y[i]\nreturn rows, source, torch_",
@@ -90,9 +84,7 @@ FORMS = {
 RECOGNISED = {
     name: with_getitem(Arrays, body, name, np=np, torch=torch) for name, body in FORMS.items()
 }
-Pair, One, Numbered, NumPy, Transformed = (
-    RECOGNISED[name] for name in ("Pair", "One", "Numbered", "NumPy", "Transformed")
-)
+Pair, One, Numbered, NumPy = (RECOGNISED[name] for name in ("Pair", "One", "Numbered", "NumPy"))
 
 
 def same(a: Any, b: Any) -> bool:
@@ -196,15 +188,6 @@ def test_a_collate_function_of_the_users_own_is_given_the_same_samples(tmp_path,
                 assert type(p) is type(q) and np.array_equal(np.asarray(p), np.asarray(q))
 
 
-def test_what_a_transform_does_a_sample_stays_a_sample(tmp_path: Path) -> None:
-    form = form_of(tmp_path, DataLoader(Transformed(), batch_size=4, num_workers=2))
-
-    assert form.access.loops == ("transform",)
-    assert form.params == {"batch_size": None}
-    assert "num_workers=2" in form.code and "source.transform(row)" in form.code
-    assert "nothing" not in form.code
-
-
 ATTRIBUTES = (
     Attribute("x", "tensor", "torch.Tensor", shape=(9, 3), dtype="float32"),
     Attribute("y", "ndarray", "numpy.ndarray", shape=(9,), dtype="int64"),
@@ -226,6 +209,9 @@ ATTRIBUTES = (
         ("self.cache = self.x[i]\n    return self.x[i]", "`self.cache` is more"),
         ("return self.y[i] * 2", "more than a lookup"),
         ("return self.x[i].sum()", "sum"),
+        ("return self.x[i].permute(1, 0)", "permute"),
+        ("return self.t(self.x[i])", "`self.t.* is more"),
+        ("if self.t: return self.t(self.x[i])", "`if self.t"),
         ("return self.x[i][::-1]", "::-1.` is more"),
         ("return int(self.x[i])", "`int.*` is more"),
         ("return torch.rand(3), self.x[i]", "torch.rand"),

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 from builders import MS
 from loaderscope.advisors.case.case import Case
-from rule_cases import FakeWhatIf, advice, case_of, rejection, unmeasured
+from rule_cases import FakeWhatIf, advice, case_of, unmeasured
 from rule_rows import rows_of
 from silence import silent
 from storage_cases import looks_of, memory, stored_case
@@ -73,6 +73,7 @@ test_it_is_silent_one_step_away = silent(
     {"reads": (1e9,)},  # one cold epoch proves nothing
     {"reads": (1e9, 0.5e9)},
     {"reads": (3e7, 0.0)},
+    {"reads": (1e9, 0.0, 0.0)},  # later ones come from memory
     {"reads": (1e7, 1e7)},  # too little to matter
     {"reads": (1e9, 1e9), "idle": 0.1},  # fetching computes
     {"reads": (1e9,), "sampled": False},
@@ -109,23 +110,13 @@ def test_before_a_second_epoch_sizes_tell(tmp_path, total, limit, left):
     assert str(found.evidence["memory for the page cache"]) == left  # 1 GB is held by processes
 
 
-def test_a_first_cold_epoch_that_fits_is_left_alone(tmp_path: Path) -> None:
-    found = rejection(NAME, first_epoch(tmp_path, 64e9))
-    assert "the next ones will not" in found.why and found.predicted.mid == 1.0
-
-
 test_a_first_epoch_is_silent_one_step_away = silent(
     NAME,
     first_epoch,
     {"total": 8e9, "disk": 500_000},  # half of it comes from memory already
     {"total": 12e9},  # it may just fit
+    {"total": 64e9},
 )
-
-
-def test_a_cold_first_epoch_is_told_from_warm_later_ones(tmp_path: Path) -> None:
-    found = rejection(NAME, case(tmp_path, (1e9, 0.0, 0.0)))
-    assert "Only the first epoch" in found.why
-    assert str(found.evidence["in later epochs"]).startswith(("0 B", "2", "1", "5"))
 
 
 def test_waiting_for_a_core_is_no_part_of_what_fetching_does(tmp_path: Path) -> None:
