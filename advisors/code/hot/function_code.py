@@ -11,7 +11,7 @@ from ..inputs import held_code
 from ..layouts.place import file_lists
 from ..loader_code import dataset_class
 from ..loader_form import form_of
-from ..template import code_from, whole
+from ..template import code_from
 from .kind import Hot
 
 Writer = Callable[[Case, Hot], str]
@@ -24,37 +24,33 @@ def here(hot: Hot) -> str:
     return clean(f"{hot.place or '__getitem__'}{text}", 100)
 
 
-def pasted(template: str = "", *names: str, then: str = "") -> Writer:
-    """These definitions of a template (all of it without names), then this text, in which {here},
-    {dataset} and {paths} are those of the case."""
+def words(text: str) -> Writer:
+    """This text, in which {here}, {dataset} and {paths} are those of the case."""
 
     def code(case: Case, hot: Hot) -> str:
         lists = file_lists(case)
         paths = lists[0].paths if lists else "paths"
-        text = then.format(here=here(hot), dataset=dataset_class(case), paths=paths)
-        if not template:
-            return text
-        return code_from(template, *names, then=text) if names else whole(template)
+        return text.format(here=here(hot), dataset=dataset_class(case), paths=paths)
 
     return code
 
 
 def stored_code(name: str) -> Writer:
     """The result of one step (`name`), stored as rows. Nothing changes until it is stored."""
-    then = (
+    told = words(
         f'# once: store(make_{name}, len(dataset), "{name}.npy"), where make_{name}(index) does '
         "the same as\n#     {here}\n"
         f'if os.path.exists("{name}.npy"):\n'
         f'    dataset.{name} = np.load("{name}.npy", mmap_mode="r")  # or in __init__\n'
         f"# in {{dataset}}, instead: {name} = np.array(self.{name}[index])\n"
     )
-    return pasted("once", "store", then=then)
+    return lambda case, hot: code_from("once", "store", then=told(case, hot))
 
 
 def joined_code(name: str) -> Writer:
     """The same of results that differ in length: one after another, and where each ends."""
-    return pasted(
-        then=f"# once: made = [np.asarray(…) for each index], of what it does at\n"
+    return words(
+        f"# once: made = [np.asarray(…) for each index], of what it does at\n"
         "#     {here}\n"
         f'#     np.save("{name}.npy", np.concatenate(made))\n'
         '#     np.save("ends.npy", np.cumsum([len(each) for each in made]))\n'
@@ -84,4 +80,4 @@ def hf_code(case: Case, hot: Hot) -> str:
             "# if they do not fit: __getitems__(self, indices), which asks the table once for all "
             "indices of a batch\n"
         )
-    return pasted(then=then)(case, hot)
+    return words(then)(case, hot)

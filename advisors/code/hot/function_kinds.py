@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from .function_code import hf_code, joined_code, pasted, stored_code
+from .function_code import hf_code, joined_code, stored_code, words
 from .kind import KEPT_CAVEAT, ONCE, Kind
 
 _PIL_DECODE = (
@@ -49,8 +49,8 @@ FUNCTION_KINDS = (
         why="Most of what it decodes is thrown away by the resizing that follows.",
         caveat="Made small once, pictures are compressed twice; pixels differ a little. draft() "
         "halves sizes, no more.",
-        code=pasted(
-            then="# once, for each of {paths}: picture.thumbnail(size) and save it in another "
+        code=words(
+            "# once, for each of {paths}: picture.thumbnail(size) and save it in another "
             "folder, in the size that is\n"
             "# used, or what random crops need; then open that. Without new files: "
             'picture.draft("RGB", size) right after\n# Image.open, at\n'
@@ -86,8 +86,10 @@ FUNCTION_KINDS = (
         why="libjpeg-turbo without PIL's copies was measured 1.3 to 1.55 times as fast.",
         caveat="Decoders differ in the last bit of some pixels. Needs torchvision; simplejpeg does "
         "as well.",
-        code=pasted(
-            "readers", "read_picture", then="# in {dataset}, instead of PIL at\n#     {here}\n"
+        code=words(
+            "# in {dataset}, from torchvision.io: decode_image(path, mode=ImageReadMode.RGB), "
+            "a uint8 tensor of\n"
+            "# (3, height, width), instead of PIL at\n#     {here}\n"
         ),
     ),
     _once(
@@ -111,8 +113,8 @@ FUNCTION_KINDS = (
         title="Resize once, or by whole numbers first",
         why="Its cost grows with the pixels of the source, not of the result.",
         caveat="reducing_gap changes pixels slightly. Random crops must stay where they are.",
-        code=pasted(
-            then="# where the size does not change from epoch to epoch, keep the small pictures "
+        code=words(
+            "# where the size does not change from epoch to epoch, keep the small pictures "
             "(once, before "
             "training):\n"
             "#     small.save(path) or np.save(path, np.asarray(small))\n"
@@ -140,7 +142,12 @@ FUNCTION_KINDS = (
         title="Transform tensors, not PIL pictures (torchvision v2)",
         why="PIL transforms copy the picture at each step; v2 works on uint8 tensors.",
         caveat="Interpolation differs slightly between PIL and tensors: compare a few pictures.",
-        code=pasted("v2_transforms"),
+        code=words(
+            "# the same names in torchvision.transforms.v2, on uint8 tensors; to float only "
+            "at the end, or on the device:\n"
+            "#     v2.Compose([v2.ToImage(), ..., v2.ToDtype(torch.float32, scale=True)])\n"
+            "# in place of those at\n#     {here}\n"
+        ),
     ),
     _once(
         "ply",
@@ -190,8 +197,8 @@ FUNCTION_KINDS = (
         why="Each row by .iloc or .loc is a new Series. An array is read in less than a "
         "microsecond.",
         caveat="The arrays take as much memory again while both are held.",
-        code=pasted(
-            then="# in __init__ of {dataset}, what is taken of each row, as arrays:\n"
+        code=words(
+            "# in __init__ of {dataset}, what is taken of each row, as arrays:\n"
             "#     self.values = frame[names].to_numpy()     # the columns that are read together\n"
             '#     self.labels = frame["label"].to_numpy()    # a column that is read alone\n'
             "# self.values[index] and self.labels[index] instead of rows of the DataFrame, at\n"
@@ -206,8 +213,8 @@ FUNCTION_KINDS = (
         text=r"\bjson\.loads?\(",
         called=("json",),
         title="Parse the JSON text once, not at every access",
-        code=pasted(
-            then="# once, before training: the fields that are used of all records, as arrays. "
+        code=words(
+            "# once, before training: the fields that are used of all records, as arrays. "
             "Where the text itself must\n"
             "# stay: orjson.loads(text) reads the same two to four times as fast, at\n"
             "#     {here}\n",
@@ -235,8 +242,8 @@ FUNCTION_KINDS = (
         called=("yaml",),
         title="Parse the YAML once",
         why="It is parsed in Python, letter by letter. " + ONCE,
-        code=pasted(
-            then="# once, before training: yaml.load(text, Loader=yaml.CSafeLoader) of each, "
+        code=words(
+            "# once, before training: yaml.load(text, Loader=yaml.CSafeLoader) of each, "
             "written as JSON (or better, as\n"
             "# arrays), instead of parsing YAML for each sample at\n#     {here}\n",
         ),
@@ -282,7 +289,6 @@ FUNCTION_KINDS = (
         (0.005, 0.4),
         frames=r"python/(?:gzip|bz2|lzma|zlib|_compression|compression|zipfile)(?:/.*|\.py:.*)",
         text=r"\b(?:zlib|gzip|bz2|lzma|zstd\w*|zstandard|blosc2?|lz4)\.(?:\w+\.)?decompress\w*\(|\bdecompress\w*\(",
-        names=("decompress",),
         title="Store the data uncompressed, or compressed for speed",
         why="gzip and zlib decompress some 300 MB/s a core; uncompressed bytes are only copied.",
         caveat="Uncompressed data is larger: on a slow disk, or beyond the page cache, reading it "
@@ -313,8 +319,8 @@ FUNCTION_KINDS = (
         why="Each listing reads the whole folder, and sorting or filtering grows with it; the list "
         "can be kept.",
         caveat="Files that come or go after the data set was made are then not seen.",
-        code=pasted(
-            then="# once, in __init__ of {dataset}:\n"
+        code=words(
+            "# once, in __init__ of {dataset}:\n"
             "#     self.names = sorted(os.listdir(folder))\n"
             "# in __getitem__: self.names[index] instead of listing at\n"
             "#     {here}\n"
@@ -339,8 +345,8 @@ FUNCTION_KINDS = (
         why="Opening reads the file's structure again for each sample.",
         caveat="Open it in the worker, at the first sample: a handle that is shared by fork gives "
         "wrong data.",
-        code=pasted(
-            then="# in __init__ of {dataset}, and in __getstate__: self.file = None\n"
+        code=words(
+            "# in __init__ of {dataset}, and in __getstate__: self.file = None\n"
             "# in __getitem__: if self.file is None: self.file = h5py.File(path); then "
             "self.file[name][index], instead of\n# opening at\n#     {here}\n",
         ),
@@ -357,8 +363,8 @@ FUNCTION_KINDS = (
         why="HDF5 goes through a list of rows one by one, as a loop does; a slice is one request.",
         caveat="A slice brings what lies between the rows too: where they are far apart, only "
         "memory helps. h5py serves one thread at a time.",
-        code=pasted(
-            then="# where it fits into memory, once in each worker: rows = file[name][:]\n"
+        code=words(
+            "# where it fits into memory, once in each worker: rows = file[name][:]\n"
             "# else all rows from the first to the last that is asked for, where these are near:\n"
             "#     first = min(indices)\n"
             "#     rows = file[name][first : max(indices) + 1][np.subtract(indices, first)]\n"
@@ -374,8 +380,8 @@ FUNCTION_KINDS = (
         title="Store the zarr data in chunks of the size that is read",
         why="A chunk is decompressed as a whole even for one row.",
         caveat="Small chunks make many files: use shards or a zip store.",
-        code=pasted(
-            then="# once, before training: a new array with chunks of what one access reads, "
+        code=words(
+            "# once, before training: a new array with chunks of what one access reads, "
             "chunks=(1, *old.shape[1:]),\n# in place of the one that is read at\n#     {here}\n"
         ),
     ),
@@ -398,7 +404,6 @@ FUNCTION_KINDS = (
         (0.001, 0.2),
         frames="(?:transformers|tokenizers|tiktoken|sentencepiece|nltk|spacy)/.*",
         text=r"(?i)tokeni[sz]e\w*\(|tokenizer\w*(?:\.\w+)?\(",
-        names=("tokenizer",),
         title="Tokenise the texts once, and store the token ids",
         caveat="Stored ids belong to one tokeniser and its settings. " + KEPT_CAVEAT,
         code=joined_code("tokens"),
@@ -430,8 +435,8 @@ FUNCTION_KINDS = (
         title="Copy only what is changed, not everything (copy.deepcopy)",
         why="deepcopy visits every object inside, one at a time, in Python.",
         caveat="What is not copied is shared by the samples: nothing may write to it.",
-        code=pasted(
-            then="# copy only what is changed, for example\n"
+        code=words(
+            "# copy only what is changed, for example\n"
             "#     sample = {{**template}}                       # values that are replaced\n"
             '#     sample["boxes"] = template["boxes"].copy()  # an array that is written to\n'
             "# instead of copying everything at\n#     {here}\n"
@@ -443,18 +448,17 @@ FUNCTION_KINDS = (
         (0.002, 0.35),
         frames="numpy/random/.*",
         text=r"\b(?:default_rng|RandomState|SeedSequence|PCG64|Philox|MT19937|Generator)\(",
-        names=("default_rng",),
         title="Make the random generator once a worker",
         why="Seeding a generator takes several microseconds, a number drawn from it a fraction of "
         "one.",
         caveat="Samples then depend on the order in which they are asked for: where each must "
         "always be the same, keep it so.",
-        code=pasted(
-            "readers",
-            "generator",
-            then="# in {dataset}: make it at the first sample, `self.rng = self.rng or "
-            "generator()`; draw from\n"
-            "# self.rng at\n#     {here}\n",
+        code=words(
+            "# in {dataset}, at the first sample, so that each worker draws numbers of its "
+            "own:\n"
+            "#     info = torch.utils.data.get_worker_info()\n"
+            "#     self.rng = np.random.default_rng(info.seed if info else 0)\n"
+            "# draw from self.rng at\n#     {here}\n",
         ),
     ),
     Kind(
@@ -469,8 +473,8 @@ FUNCTION_KINDS = (
         "of a list.",
         caveat="The numbers are the same. Where a loop is left, one operation on the whole row, if "
         "there is one, is faster still.",
-        code=pasted(
-            then="# in {dataset}, read the row once, before the loop, and compute with the whole "
+        code=words(
+            "# in {dataset}, read the row once, before the loop, and compute with the whole "
             "of it:\n"
             "#     row = self.values[index]\n"
             "# or, if numbers are needed one by one, row = row.tolist(), in place of\n"
@@ -487,8 +491,8 @@ FUNCTION_KINDS = (
         title="Do not wait for a lock in every sample",
         why="Another thread holds it while it works or waits.",
         caveat="Whatever the lock protects must be safe without it.",
-        code=pasted(
-            then="# hold the lock only to replace a finished value, never while working or "
+        code=words(
+            "# hold the lock only to replace a finished value, never while working or "
             "waiting:\n"
             "#     new = make_table()          # without the lock\n"
             "#     self.table = new            # one assignment: readers need no lock\n"
@@ -505,8 +509,8 @@ FUNCTION_KINDS = (
         title="Do not start a program for each sample",
         why="Starting one takes milliseconds before it begins to work.",
         caveat="How much remains is what the program itself computes.",
-        code=pasted(
-            then="# a library that does the same inside this process; or one start of the program "
+        code=words(
+            "# a library that does the same inside this process; or one start of the program "
             "for all files,\n# before training; or one that stays, and is asked through a pipe, in "
             "place of\n#     {here}\n"
         ),

@@ -46,20 +46,20 @@ class Unknown:
 _Function = tuple[str, str | None]  # its name and its file
 
 
-def known(stage: CodeStage, suffix: str | None, names: frozenset[str], tensor: bool) -> list[Hot]:
+def known(stage: CodeStage, suffix: str | None, tensor: bool) -> list[Hot]:
     """The known functions of a stage, those with most to gain first.
 
-    `suffix` is that of the files, `names` are used by the source, `tensor`: the data set holds one.
+    `suffix` is that of the files, `tensor`: the data set holds one.
     """
     kinds = [kind for kind in FUNCTION_KINDS if tensor or not kind.tensor]
-    some = (_find(stage, kind, suffix, names) for kind in kinds)
+    some = (_find(stage, kind, suffix) for kind in kinds)
     found = [hot for hot in some if hot is not None and hot.share >= LEAST_SHARE]
     less_exact = {key for hot in found for key in hot.family.instead_of}
     found = [hot for hot in found if hot.family.key not in less_exact]
     return sorted(found, key=lambda hot: -hot.weight)  # of equal ones the first of the table
 
 
-def _find(stage: CodeStage, kind: Kind, suffix: str | None, names: frozenset[str]) -> Hot | None:
+def _find(stage: CodeStage, kind: Kind, suffix: str | None) -> Hot | None:
     if not _needed(stage, kind, suffix):
         return None
     tops = [
@@ -72,7 +72,7 @@ def _find(stage: CodeStage, kind: Kind, suffix: str | None, names: frozenset[str
             for node in _tops(stage, _DIRECT)
             if any(each is top for each in _callers(stage, node) for top in tops)
         )
-    lines = _lines(stage, kind, names)
+    lines = _lines(stage, kind)
     samples = inside + sum(line.share for line in lines) * stage.samples
     all_of_lines = sum(line.total_share for line in lines) * stage.samples
     if not inside:  # except for own code, what such a line calls are helpers of the same call
@@ -181,16 +181,11 @@ def _within(stage: CodeStage, functions: set[_Function]) -> list[HotSpot]:
     return [line for line in stage.lines if (line.function, line.file) in functions]
 
 
-def _lines(stage: CodeStage, kind: Kind, names: frozenset[str]) -> list[HotSpot]:
+def _lines(stage: CodeStage, kind: Kind) -> list[HotSpot]:
     """Own lines from which compiled code of this kind runs."""
     if not kind.text:
         return []
-    texts = [line for line in stage.lines if line.text]
-    if texts or not (kind.is_called(names) or names.intersection(kind.names)):
-        return [line for line in texts if re.search(kind.text, line.text or "")]
-    # The text of no line is known, only the names in the source: it is the line that takes most.
-    hottest = max(stage.lines, key=lambda line: line.share, default=None)
-    return [hottest] if hottest is not None and hottest.share >= STANDS_OUT else []
+    return [line for line in stage.lines if re.search(kind.text, line.text or "")]
 
 
 def _own_called(stage: CodeStage, line: HotSpot) -> float:

@@ -36,8 +36,7 @@ class Kind:
     something; with `once`, storing whole samples does as well.
 
     Where stacks show no text, names that the source uses tell: one of `called`, with all of its
-    words (a word may be a suffix of the files), means that it takes most of a sample, one of
-    `names` that it may.
+    words (a word may be a suffix of the files), means that it takes most of a sample.
 
     `title`, `why` and `caveat` say what to do, and `code` writes it for a case.
     """
@@ -58,7 +57,6 @@ class Kind:
     waits: bool = False
     instead_of: tuple[str, ...] = ()
     called: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
     title: str = ""
     why: str = ONCE
     caveat: str = KEPT_CAVEAT

@@ -35,9 +35,6 @@ LEAST_OPENS = 0.5
 # Fewer samples of the stacks say nothing: at 30, a share is right within 18 %.
 LEAST_STACKS = 30
 
-# Reading one entry of an open zip archive: its own cost, and bytes decompressed a µs.
-MEMBER_US, INFLATED_BYTES_PER_US = 100.0, 100.0
-
 
 class _Container(NamedTuple):
     """`open_us` is what opening one costs, at least and at most; `an_entry`: for each entry."""
@@ -108,15 +105,10 @@ def _reopened(case: Case, storage: StorageSummary) -> Advice | None:
     busy_us = sample_us * (1 - min(0.95, core_wait_share(case)))  # the costs are CPU time
     best, worst = max(0.02, 1 - high / busy_us), max(0.1, 1 - low / busy_us)
     seen = _library_share(case, container.library)
-    if kind == "tar":  # all that it does except for reading one entry is opening
-        evidence = {**evidence, "in tarfile": percent(seen) or "not sampled"}
-        best = 0.02 if seen is None else max(0.02, 1 - 1.2 * seen)
-        worst = worst if seen is None else max(0.05, 1 - 0.8 * seen)
+    if container.an_entry and seen is not None:  # nearly all that it does is opening
+        best, worst = max(0.02, 1 - 1.2 * seen), max(0.05, 1 - 0.8 * seen)
     elif seen is not None:
         best = min(best, max(0.02, 1 - seen))
-        if kind == "zip":  # what stays in zipfile is reading one entry
-            stays = (MEMBER_US + (sample_bytes(case) or 0.0) / INFLATED_BYTES_PER_US) / busy_us
-            worst = max(best, min(worst, 1 - seen + stays))
     return case.change(code=kept_code(case, opener), fetch=(best, worst)).advise(
         f"Open the {container.name} once in each worker, not for each sample",
         f"Each sample opens the same {container.name} again: {us(low)} to {us(high)} of the "

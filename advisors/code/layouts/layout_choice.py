@@ -14,6 +14,7 @@ from ...case.code_text import Source
 from ...schema.evidence import Evidence, size
 from ...schema.report_model import StorageSummary
 from ..loader_code import dataset_class, loader_code
+from ..loader_form import form_of
 from ..template import code_from
 from .place import copied, file_lists
 from .stored import stored_form
@@ -53,8 +54,10 @@ class Layout:
 def chosen(case: Case, storage: StorageSummary, remote: bool) -> Layout:
     """The layout that fits. `remote`: the files are on a network or FUSE file system."""
     in_order = case.meets("stream") or (storage.sequential_share or 0.0) >= IN_ORDER
+    # Orders and choices of the user's own would be lost.
+    dealt = str(case.config.get("sampler")).endswith("DistributedSampler")
     return (
-        (_shards(case) if remote and in_order else None)
+        (_shards(case) if remote and in_order and (form_of(case).plain or dealt) else None)
         or _stored(case, storage)
         or Layout(
             title="Pack the files into one",

@@ -52,7 +52,6 @@ from ...case.fetching import (
     fetch_share,
     file_suffix,
     held,
-    names_used,
     sample_time_us,
 )
 from ...code.better_calls import better_call
@@ -199,7 +198,7 @@ def _by_source(case: Case, sample_us: float) -> Outcomes:
 def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     """What stack samples show."""
     tensor = held(case, "tensor") is not None
-    found = known(stage, file_suffix(case), names_used(case), tensor)
+    found = known(stage, file_suffix(case), tensor)
     if on_tensors(case):
         found = [hot for hot in found if hot.family.key != "transforms"]
     other = unknown(stage)
