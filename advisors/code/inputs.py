@@ -29,9 +29,15 @@ def heavy_attributes(
 ) -> list[Held]:
     """The largest attributes of a data set and of those it wraps that a process would copy: not
     tensors, which are shared, and not what is in files."""
+    copied = (
+        Held(identifier(part.name, "the data set"), a, f"{path}.{a.name}")
+        for part, path in reached(dataset)
+        for a in part.attributes
+        if a.kind in _COPIED and is_name(a.name)
+    )
     heavy = [
         held
-        for _, held in all_held(dataset, *_COPIED)
+        for held in copied
         if (held.attribute.nbytes or 0) >= least_bytes
         or (held.attribute.length or 0) >= least_length
     ]
@@ -41,21 +47,6 @@ def heavy_attributes(
         return max(held.attribute.nbytes or 0, 50 * (held.attribute.length or 0))
 
     return sorted(heavy, key=weight, reverse=True)[:most]
-
-
-def held_code(dataset: Part | None, *kinds: str) -> Held | None:
-    """The first attribute of these kinds that code can reach from `dataset`; None where there is
-    none."""
-    return next((found for _, found in all_held(dataset, *kinds)), None)
-
-
-def all_held(dataset: Part | None, *kinds: str) -> Iterator[tuple[Part, Held]]:
-    """All attributes of these kinds that code can reach from `dataset`, each with the data set that
-    holds it."""
-    for part, path in reached(dataset or Part()):
-        for a in part.attributes:
-            if a.kind in kinds and is_name(a.name):
-                yield part, Held(identifier(part.name, "the data set"), a, f"{path}.{a.name}")
 
 
 def reached(part: Part, path: str = "dataset") -> Iterator[tuple[Part, str]]:

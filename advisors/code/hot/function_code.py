@@ -7,8 +7,6 @@ from collections.abc import Callable
 from ....profiler.base.metadata import clean
 from ...case.case import Case
 from ..batched.hugging_face import hugging_face_code, is_hugging_face
-from ..inputs import held_code
-from ..layouts.place import file_lists
 from ..loader_code import dataset_class
 from ..loader_form import form_of
 from ..template import code_from
@@ -25,14 +23,8 @@ def here(hot: Hot) -> str:
 
 
 def words(text: str) -> Writer:
-    """This text, in which {here}, {dataset} and {paths} are those of the case."""
-
-    def code(case: Case, hot: Hot) -> str:
-        lists = file_lists(case)
-        paths = lists[0].paths if lists else "paths"
-        return text.format(here=here(hot), dataset=dataset_class(case), paths=paths)
-
-    return code
+    """This text, in which {here} and {dataset} are those of the case."""
+    return lambda case, hot: text.format(here=here(hot), dataset=dataset_class(case))
 
 
 def stored_code(name: str) -> Writer:
@@ -63,21 +55,13 @@ def joined_code(name: str) -> Writer:
 def hf_code(case: Case, hot: Hot) -> str:
     if is_hugging_face(case) and form_of(case).by_hand is None:
         return hugging_face_code(case)
-    found = held_code(case.dataset, "hf")
-    if found is None or found.attribute.type.endswith("IterableDataset"):
-        then = (
-            "# before the rows are asked for one by one, on what they come from: "
-            '.with_format("numpy"), and\n'
-            "# .batch(batch_size) with batch_size=None in the loader, instead of one row at\n"
-            "#     {here}\n"
-        )
-    else:
-        then = (
-            f'columns = {found.code}.with_format("numpy")[:]  # each column as one array, if they '
-            "fit into memory\n"
-            "# in {dataset}: columns[name][index] instead of a row of the table at\n"
-            "#     {here}\n"
-            "# if they do not fit: __getitems__(self, indices), which asks the table once for all "
-            "indices of a batch\n"
-        )
-    return words(then)(case, hot)
+    told = words(
+        '# by columns: columns = table.with_format("numpy")[:], if they fit into memory, and in '
+        "{dataset}\n"
+        "# columns[name][index]; of a stream, .batch(batch_size) with batch_size=None in the "
+        "loader;\n"
+        "# else __getitems__(self, indices), which asks the table once for all of a batch, "
+        "instead of one row at\n"
+        "#     {here}\n"
+    )
+    return told(case, hot)

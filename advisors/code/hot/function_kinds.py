@@ -50,7 +50,7 @@ FUNCTION_KINDS = (
         caveat="Made small once, pictures are compressed twice; pixels differ a little. draft() "
         "halves sizes, no more.",
         code=words(
-            "# once, for each of {paths}: picture.thumbnail(size) and save it in another "
+            "# once, for each path: picture.thumbnail(size) and save it in another "
             "folder, in the size that is\n"
             "# used, or what random crops need; then open that. Without new files: "
             'picture.draft("RGB", size) right after\n# Image.open, at\n'

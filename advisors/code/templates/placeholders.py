@@ -16,5 +16,4 @@ LOADER: Any
 ORDER: Any
 OWN_INIT: Any
 
-dataset: Any
 loader: Any
