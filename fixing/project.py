@@ -58,6 +58,7 @@ class Project:
         self.root = root.resolve()
         self.argv = argv
         self.cells = cells or {}
+        self.files = [*dict.fromkeys((*self.cells, *sorted(hashes)))]
         self._hashes = hashes
         self._sources: dict[str, Source] = {}
 
@@ -108,7 +109,7 @@ class Project:
 
     def sources(self) -> Iterator[Source]:
         """All files of the project that the run imported and that are unchanged."""
-        for file in dict.fromkeys((*self.cells, *sorted(self._hashes))):
+        for file in self.files:
             try:
                 yield self.source(file)
             except CannotPatch:

@@ -10,7 +10,7 @@ from ...case.case import Case
 from ...case.code_text import identifier
 from ..inputs import all_held, held_code
 from ..loader_code import dataset_class
-from ..rewritten import with_imports_of
+from ..template import with_imports_of
 from .element_reads import ElementReads, element_reads
 from .kind import Hot
 
