@@ -1,7 +1,7 @@
 """Small projects whose loaders wait, each with the patch that a good engineer would write.
 
 A project is a table of files. `engineer` replaces texts in them; without it, a good engineer would
-not patch the source, and `refused` is a part of the sentence that says why.
+not patch the source. `refused` is a part of the sentence that says why there is no patch.
 """
 
 from __future__ import annotations
@@ -176,6 +176,7 @@ def _calls() -> list[Project]:
                 f"loader = Loader(data.Slow(), batch_size=16)\n{LOOP}",
             },
             (("train.py", "batch_size=16", f"batch_size=16, {MORE}"),),
+            refused="what `more` of",
         ),
         Project(
             "aliased_import",
@@ -295,6 +296,7 @@ def _values() -> list[Project]:
             'CONFIG = {"loader": {"workers": 0, "size": 16}, "epochs": 2}',
             'CONFIG["loader"]["workers"]',
             ("train.py", '"workers": 0', '"workers": 8'),
+            refused="computed",
         ),
         made(
             "namespace",
@@ -317,7 +319,7 @@ def _values() -> list[Project]:
                 "train.py": f'{imports}import yaml\n\nwith open("config.yaml") as file:\n    cfg = yaml.safe_load(file)\n'
                 + call.format('cfg["loader"]["workers"]'),
             },
-            refused="config.yaml:4 (loader.workers)",
+            refused="computed",
             needs=("yaml",),
         ),
         Project(
@@ -328,7 +330,7 @@ def _values() -> list[Project]:
                     "chr(87)", '"WORKERS"'
                 ),
             },
-            refused="set WORKERS=",
+            refused="computed",
         ),
         Project(
             "computed",
@@ -401,6 +403,7 @@ def _functions() -> list[Project]:
                 f"    return DataLoader(data.Slow(), **more)\n\n\nloader = build(batch_size=16)\n{LOOP}",
             },
             (("train.py", "build(batch_size=16)", f"build(batch_size=16, {MORE})"),),
+            refused="what `more` of",
         ),
         Project(
             "data_module",

@@ -130,14 +130,12 @@ class Arguments:
         if found is not None:
             self._put(follower.literal(Place(site.source, found, site)), value)
             return
-        to = site
         for spread in spread_in(site.call):
             entry = follower.entry(own, Place(site.source, spread, site))
-            if isinstance(entry, Place):
+            if entry is not None:
                 self._put(entry, value)
                 return
-            to = entry or to
-        self._edits.add_argument(to.source, to.call, own, value)
+        self._edits.add_argument(site.source, site.call, own, value)
 
     def replace(self, name: str, value: str) -> None:
         """Put this expression in the call, whatever stands there."""
@@ -152,7 +150,7 @@ class Arguments:
         found, own, site = self._find(name), self._names.get(name, name), self.site
         for spread in spread_in(site.call) if found is None else ():
             place = Place(site.source, spread, site)
-            if isinstance(Follower(self._project, own, "nothing").entry(own, place), Place):
+            if Follower(self._project, own, "nothing").entry(own, place) is not None:
                 raise CannotPatch(f"{own} comes from `{site.source.shown(spread)}`")
         if isinstance(found, ast.keyword):
             self._edits.add(site.source, [without_argument(site.source, site.call, found)])

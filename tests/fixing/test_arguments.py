@@ -129,6 +129,15 @@ def test_an_expression_of_options_is_not_replaced() -> None:
         _patched("loader = DataLoader(data, num_workers=n * 2)\n", {"num_workers": "4"})
 
 
+@pytest.mark.parametrize("change", ["more.update(x)", "more['timeout'] = 3", "more |= x"])
+def test_a_dict_that_is_changed_later_is_not_edited(change: str) -> None:
+    text = "more = {{'num_workers': 2}}\n{}\nloader = DataLoader(data, **more)\n"
+    with pytest.raises(CannotPatch, match=r"`more` of a.py:3 holds is not known|sets more again"):
+        _patched(text.format(change), {"num_workers": "4"})
+    changed, _ = _patched(text.format("x = 1"), {"num_workers": "4"})
+    assert "{'num_workers': 4}" in changed
+
+
 @pytest.mark.parametrize(
     ("text", "after"),
     [
