@@ -15,7 +15,7 @@ from ..profiler.base.metadata import clean
 from ..profiler.store.making import Making
 from .edits import Argument, Edits, without_argument
 from .follow import Follower, Place
-from .nodes import Site, calls_of, import_of, is_literal, last_name, sets, site_of, spread_in
+from .nodes import Site, is_literal, last_name, sets, site_of, spread_in
 from .project import CannotPatch, Project
 
 # What timm's create_loader takes without keywords.
@@ -63,23 +63,6 @@ def arguments_of(
         for name, option in dialect.options.items()
     }
     return Arguments(project, edits, site, names, _OF_TIMM if framework == "timm" else ())
-
-
-def change_dispatching(project: Project, edits: Edits) -> None:
-    """Let each rank make its own batches: an option of Accelerator. Raises CannotPatch."""
-    called = "DataLoaderConfiguration"
-    if calls_of(project, called):
-        Arguments(project, edits, _options(project, called)).set("dispatch_batches", "False")
-        return
-    site = _options(project, "Accelerator")
-    arguments, value = Arguments(project, edits, site), f"{called}(dispatch_batches=False)"
-    if arguments.value("dataloader_config") is not None:
-        raise CannotPatch(
-            f"{site.source.place(site.call)} is given a dataloader_config: set it there"
-        )
-    if import_of(site.source, "accelerate.utils") is None:
-        edits.add(site.source, [site.source.imported("import accelerate.utils")])
-    arguments.replace("dataloader_config", f"accelerate.utils.{value}")
 
 
 def _options(project: Project, ends: str) -> Site:

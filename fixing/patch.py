@@ -11,7 +11,7 @@ from ..advisors.schema.report_model import LoaderReport, Recommendation, Report
 from ..profiler.base.errors import UsageError
 from ..profiler.store.making import read_sources
 from ..profiler.store.run.run import LoaderRun, Run
-from .deciding_call import arguments_of, change_arguments, change_dispatching
+from .deciding_call import arguments_of, change_arguments
 from .edits import Edits, FileChange, unified_diff
 from .lines import change_fetching, leave_out
 from .pasting import BY_HAND, has_definitions, paste
@@ -118,9 +118,6 @@ def _edit(
     """Whether the batches stay the same. Raises CannotPatch."""
     if advice.rule == "batched-getitems" and change_fetching(project, edits, recorded):
         return True
-    if advice.rule == "dispatch-batches":
-        change_dispatching(project, edits)
-        return False
     if advice.rule == "hot-function" and leave_out(project, edits, advice):
         return True
     if advice.effort == "a conversion":
