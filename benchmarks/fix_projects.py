@@ -1,7 +1,7 @@
 """Small projects whose loaders wait, each with the patch that a good engineer would write.
 
 A project is a table of files. `engineer` replaces texts in them; without it, a good engineer would
-not patch the source, and `refused` is a part of the sentence that says why.
+not patch the source. `refused` is a part of the sentence that says why there is no patch.
 """
 
 from __future__ import annotations
@@ -176,6 +176,7 @@ def _calls() -> list[Project]:
                 f"loader = Loader(data.Slow(), batch_size=16)\n{LOOP}",
             },
             (("train.py", "batch_size=16", f"batch_size=16, {MORE}"),),
+            refused="what `more` of",
         ),
         Project(
             "aliased_import",
@@ -295,6 +296,7 @@ def _values() -> list[Project]:
             'CONFIG = {"loader": {"workers": 0, "size": 16}, "epochs": 2}',
             'CONFIG["loader"]["workers"]',
             ("train.py", '"workers": 0', '"workers": 8'),
+            refused="computed",
         ),
         made(
             "namespace",
@@ -317,7 +319,7 @@ def _values() -> list[Project]:
                 "train.py": f'{imports}import yaml\n\nwith open("config.yaml") as file:\n    cfg = yaml.safe_load(file)\n'
                 + call.format('cfg["loader"]["workers"]'),
             },
-            refused="config.yaml:4 (loader.workers)",
+            refused="computed",
             needs=("yaml",),
         ),
         Project(
@@ -328,7 +330,7 @@ def _values() -> list[Project]:
                     "chr(87)", '"WORKERS"'
                 ),
             },
-            refused="set WORKERS=",
+            refused="computed",
         ),
         Project(
             "computed",
@@ -401,6 +403,7 @@ def _functions() -> list[Project]:
                 f"    return DataLoader(data.Slow(), **more)\n\n\nloader = build(batch_size=16)\n{LOOP}",
             },
             (("train.py", "build(batch_size=16)", f"build(batch_size=16, {MORE})"),),
+            refused="what `more` of",
         ),
         Project(
             "data_module",
@@ -449,219 +452,7 @@ def _sets() -> list[Project]:
             **more,
         )  # type: ignore[arg-type]
 
-    handle = (
-        _HEAD.replace("import os", "import os\n{more}")
-        + """\
-
-
-class Samples(Dataset):
-    def __init__(self):
-        self.path = {path}
-
-    def __len__(self):
-        return 320
-
-"""
-    )
     return [
-        made(
-            "zip_opened_each_time",
-            handle.format(more="import zipfile", path="archive()")
-            + """\
-    def __getitem__(self, index):
-        # one member each
-        with zipfile.ZipFile(self.path) as archive:
-            data = archive.read(f"{index}.bin")
-        return torch.frombuffer(bytearray(data), dtype=torch.uint8).float()
-
-
-def archive():
-    path = os.path.join(tempfile.mkdtemp(), "all.zip")
-    with zipfile.ZipFile(path, "w") as file:
-        for index in range(4000):
-            file.writestr(f"{index}.bin", bytes(range(64)))
-    return path
-""",
-            (
-                "        with zipfile.ZipFile(self.path) as archive:\n            data = archive.read",
-                "        if self.archive is None:\n            self.archive = zipfile.ZipFile(self.path)\n        data = self.archive.read",
-            ),
-            ("self.path = archive()", "self.path = archive()\n        self.archive = None"),
-        ),
-        made(
-            "listed_each_time",
-            handle.format(more="from pathlib import Path", path="folder()")
-            + """\
-    def __getitem__(self, index):
-        names = sorted(os.listdir(self.path))
-        return torch.tensor(len(names[index]))
-
-
-def folder():
-    path = Path(tempfile.mkdtemp())
-    for index in range(3000):
-        (path / f"{index * 37}.txt").touch()
-    return path
-""",
-            (
-                "names = sorted(os.listdir(self.path))\n        return torch.tensor(len(names[index]))",
-                "return torch.tensor(len(self.names[index]))",
-            ),
-            (
-                "self.path = folder()",
-                "self.path = folder()\n        self.names = sorted(os.listdir(self.path))",
-            ),
-        ),
-        made(
-            "listed_in_a_base_class",
-            handle.format(more="from pathlib import Path", path="folder()").replace(
-                "class Samples", "class Base"
-            )
-            + """\
-    def __getitem__(self, index):
-        paths = sorted(Path(self.path).glob("*.txt"))
-        return torch.tensor(len(paths[index].name))
-
-
-class Samples(Base):
-    pass
-
-
-def folder():
-    path = Path(tempfile.mkdtemp())
-    for index in range(1500):
-        (path / f"{index * 37}.txt").touch()
-    return path
-""",
-            (
-                'paths = sorted(Path(self.path).glob("*.txt"))\n        return torch.tensor(len(paths[',
-                "return torch.tensor(len(self.paths[",
-            ),
-            (
-                "self.path = folder()",
-                'self.path = folder()\n        self.paths = sorted(Path(self.path).glob("*.txt"))',
-            ),
-        ),
-        made(
-            "parsed_each_time",
-            handle.format(more="import json", path="labels()")
-            + """\
-    def __getitem__(self, index):
-        with open(self.path) as file:
-            labels = json.load(file)
-        return torch.tensor(labels[str(index)])
-
-
-def labels():
-    path = os.path.join(tempfile.mkdtemp(), "labels.json")
-    with open(path, "w") as file:
-        json.dump({str(index): index % 10 for index in range(20000)}, file)
-    return path
-""",
-            (
-                "        with open(self.path) as file:\n            labels = json.load(file)\n        return torch.tensor(labels[",
-                "        return torch.tensor(self.labels[",
-            ),
-            (
-                "self.path = labels()",
-                "self.path = labels()\n        with open(self.path) as file:\n            self.labels = json.load(file)",
-            ),
-        ),
-        made(
-            "whole_array_for_a_row",
-            handle.format(more="import numpy as np", path="array()")
-            + """\
-    def __getitem__(self, index):
-        rows = np.load(self.path)
-        return torch.from_numpy(rows[index])
-
-
-def array():
-    path = os.path.join(tempfile.mkdtemp(), "rows.npy")
-    np.save(path, np.arange(2_000_000, dtype=np.float32).reshape(400, 5000))
-    return path
-""",
-            (
-                "rows = np.load(self.path)\n        return torch.from_numpy(rows[index])",
-                'rows = np.load(self.path, mmap_mode="r")\n        return torch.from_numpy(rows[index].copy())',
-            ),
-        ),
-        made(
-            "searched_list",
-            _HEAD
-            + """\
-
-
-class Samples(Dataset):
-    def __init__(self):
-        self.ids = [f"sample-{number:06}" for number in range(60000)]
-        self.order = self.ids[::-187]
-
-    def __len__(self):
-        return len(self.order)
-
-    def __getitem__(self, index):
-        name = self.order[index]
-        row = self.ids.index(name)
-        return torch.tensor(row)
-""",
-            ("row = self.ids.index(name)", "row = self.row_of[name]"),
-            (
-                "self.order = self.ids[::-187]",
-                "self.order = self.ids[::-187]\n        self.row_of = {name: row for row, name in enumerate(self.ids)}",
-            ),
-        ),
-        made(
-            "searched_frame",
-            _HEAD.replace("import torch", "import numpy as np\nimport pandas as pd\nimport torch")
-            + """\
-
-
-class Samples(Dataset):
-    def __init__(self):
-        self.users = np.arange(320)
-        self.events = pd.DataFrame({"user": np.arange(320000) % 320, "value": np.arange(320000) * 0.5})
-
-    def __len__(self):
-        return len(self.users)
-
-    def __getitem__(self, index):
-        user = self.users[index]
-        mine = self.events[self.events["user"] == user]
-        return torch.tensor(mine["value"].to_numpy())
-""",
-            (
-                'mine = self.events[self.events["user"] == user]',
-                "mine = self.events.iloc[self.rows_of[user]]",
-            ),
-            ("* 0.5})", '* 0.5})\n        self.rows_of = self.events.groupby("user").indices'),
-        ),
-        made(
-            "column_made_each_time",
-            _HEAD.replace("import torch", "import numpy as np\nimport torch")
-            + """\
-
-
-class Samples(Dataset):
-    def __init__(self):
-        self.rows = [[float(n), n / 2] for n in range(30000)]
-
-    def __len__(self):
-        return 320
-
-    def __getitem__(self, index):
-        values = np.array(self.rows, dtype=np.float32)
-        return torch.from_numpy(values[index])
-""",
-            (
-                "        values = np.array(self.rows, dtype=np.float32)\n        return torch.from_numpy(values[",
-                "        return torch.from_numpy(self.values[",
-            ),
-            (
-                "range(30000)]",
-                "range(30000)]\n        self.values = np.array(self.rows, dtype=np.float32)",
-            ),
-        ),
         made(
             "collected_each_time",
             _HEAD.replace("import os", "import gc\nimport os")
@@ -682,56 +473,6 @@ class Samples(Dataset):
         return value
 """,
             ("        gc.collect()  # memory was short once\n", ""),
-        ),
-        made(
-            "element_loop",
-            _HEAD.replace("import torch", "import numpy as np\nimport torch")
-            + """\
-
-
-class Samples(Dataset):
-    def __init__(self):
-        self.values = np.arange(320 * 4000, dtype=np.float64).reshape(320, 4000)
-
-    def __len__(self):
-        return len(self.values)
-
-    def __getitem__(self, index):
-        row = self.values[index]
-        return torch.tensor([float(value) for value in row])
-""",
-            (
-                "torch.tensor([float(value) for value in row])",
-                "torch.tensor(row, dtype=torch.float32)",
-            ),
-        ),
-        made(
-            "picture_filtered_whole",
-            _HEAD.replace(
-                "import torch",
-                "import numpy as np\nimport torch\nfrom PIL import Image, ImageFilter",
-            )
-            + """\
-
-
-class Samples(Dataset):
-    def __init__(self):
-        values = np.random.default_rng(0).integers(0, 255, (600, 800, 3), dtype=np.uint8)
-        self.picture = Image.fromarray(values)
-
-    def __len__(self):
-        return 160
-
-    def __getitem__(self, index):
-        picture = self.picture.rotate(index % 4)
-        picture = picture.filter(ImageFilter.GaussianBlur(2))
-        picture = picture.resize((64, 64))
-        return torch.from_numpy(np.array(picture)).float()
-""",
-            (
-                "picture = picture.filter(ImageFilter.GaussianBlur(2))\n        picture = picture.resize((64, 64))",
-                "picture = picture.resize((64, 64))\n        picture = picture.filter(ImageFilter.GaussianBlur(2))",
-            ),
         ),
         made(
             "rows_one_by_one",
@@ -756,35 +497,6 @@ class Samples(Dataset):
                 "        rows = torch.as_tensor(indices)\n        return list(zip(self.x[rows], self.y[rows]))",
             ),
             pairs=True,
-        ),
-        Project(
-            "slow_collate",
-            {
-                "data.py": _HEAD.replace("import torch", "import numpy as np\nimport torch")
-                + """\
-
-
-class Samples(Dataset):
-    def __init__(self):
-        self.values = np.arange(640 * 2000, dtype=np.float32).reshape(640, 2000)
-
-    def __len__(self):
-        return len(self.values)
-
-    def __getitem__(self, index):
-        return self.values[index]
-""",
-                "train.py": "import torch\nfrom torch.utils.data import DataLoader\n\nimport data\n\n\ndef collate(samples):\n"
-                "    return torch.tensor([sample.tolist() for sample in samples])\n\n\n"
-                f"loader = DataLoader(data.Samples(), batch_size=16, collate_fn=collate)\n{LOOP}",
-            },
-            (
-                (
-                    "train.py",
-                    "torch.tensor([sample.tolist() for sample in samples])",
-                    "torch.stack([torch.from_numpy(sample) for sample in samples])",
-                ),
-            ),
         ),
     ]
 

@@ -15,7 +15,7 @@ from ..profiler.base.metadata import clean
 from ..profiler.store.making import Making
 from .edits import Argument, Edits, without_argument
 from .follow import Follower, Place
-from .nodes import Site, calls_of, import_of, is_literal, last_name, sets, site_of, spread_in
+from .nodes import Site, is_literal, last_name, sets, site_of, spread_in
 from .project import CannotPatch, Project
 
 # What timm's create_loader takes without keywords.
@@ -63,23 +63,6 @@ def arguments_of(
         for name, option in dialect.options.items()
     }
     return Arguments(project, edits, site, names, _OF_TIMM if framework == "timm" else ())
-
-
-def change_dispatching(project: Project, edits: Edits) -> None:
-    """Let each rank make its own batches: an option of Accelerator. Raises CannotPatch."""
-    called = "DataLoaderConfiguration"
-    if calls_of(project, called):
-        Arguments(project, edits, _options(project, called)).set("dispatch_batches", "False")
-        return
-    site = _options(project, "Accelerator")
-    arguments, value = Arguments(project, edits, site), f"{called}(dispatch_batches=False)"
-    if arguments.value("dataloader_config") is not None:
-        raise CannotPatch(
-            f"{site.source.place(site.call)} is given a dataloader_config: set it there"
-        )
-    if import_of(site.source, "accelerate.utils") is None:
-        edits.add(site.source, [site.source.imported("import accelerate.utils")])
-    arguments.replace("dataloader_config", f"accelerate.utils.{value}")
 
 
 def _options(project: Project, ends: str) -> Site:
@@ -130,14 +113,12 @@ class Arguments:
         if found is not None:
             self._put(follower.literal(Place(site.source, found, site)), value)
             return
-        to = site
         for spread in spread_in(site.call):
             entry = follower.entry(own, Place(site.source, spread, site))
-            if isinstance(entry, Place):
+            if entry is not None:
                 self._put(entry, value)
                 return
-            to = entry or to
-        self._edits.add_argument(to.source, to.call, own, value)
+        self._edits.add_argument(site.source, site.call, own, value)
 
     def replace(self, name: str, value: str) -> None:
         """Put this expression in the call, whatever stands there."""
@@ -152,7 +133,7 @@ class Arguments:
         found, own, site = self._find(name), self._names.get(name, name), self.site
         for spread in spread_in(site.call) if found is None else ():
             place = Place(site.source, spread, site)
-            if isinstance(Follower(self._project, own, "nothing").entry(own, place), Place):
+            if Follower(self._project, own, "nothing").entry(own, place) is not None:
                 raise CannotPatch(f"{own} comes from `{site.source.shown(spread)}`")
         if isinstance(found, ast.keyword):
             self._edits.add(site.source, [without_argument(site.source, site.call, found)])

@@ -25,10 +25,8 @@ class FileChange:
 
 @dataclass
 class Edits:
-    """Pieces of text by source, and arguments by call. `said`: what a change of lines does, as a
-    title."""
+    """Pieces of text by source, and arguments by call."""
 
-    said: str | None = None
     _pieces: dict[Source, list[Piece]] = field(default_factory=dict)
     _arguments: dict[tuple[Source, ast.Call], dict[str, str]] = field(default_factory=dict)
 

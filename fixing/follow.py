@@ -1,5 +1,5 @@
 """Follows an argument's value to the literal that decides it: through names, parameters, imports,
-data classes, dicts and command line options."""
+data classes, dicts that are written out, and options of argparse."""
 
 from __future__ import annotations
 
@@ -12,25 +12,21 @@ from .nodes import (
     Site,
     assigned_to,
     calls_of,
+    changed,
     defaults_of,
-    entries_set,
     entry_of,
     import_of,
     is_dict,
-    last_name,
-    passed_as,
     passed_for,
     sets,
     site_at,
     spread_in,
 )
-from .options import click_option, default_of, fields_named, in_configs, option_named
+from .options import default_of, fields_named, option_named
 from .project import CannotPatch, Project, Source
 
 MAX_STEPS = 24
 _CASTS = ("int", "bool", "float", "str")
-_OPTIONS = ("typer.Option", "Option", "Field", "pydantic.Field")
-_ENVIRONMENT = ("os.environ.get", "os.getenv", "environ.get", "getenv")
 # What may stand in a value that no option decides, besides numbers.
 _OF_THE_HOST = ("os", "multiprocessing", "psutil", "torch", "len", "min", "max", *_CASTS)
 
@@ -68,52 +64,26 @@ class Follower:
     def literal(self, place: Place) -> Place:
         """The literal that this expression comes from. Raises CannotPatch."""
         match place.node:
-            case ast.Call():
-                return self._of_call(place)
+            case ast.Call(ast.Name(cast), [value], []) if cast in _CASTS:
+                return self.literal(place.at(value))
             case ast.Name(name):
                 return self._of_name(name, place)
             case ast.Attribute(held, name):
                 return self._of_attribute(held, name, place)
-            case ast.Subscript(held, ast.Constant(str(key))):
+            case ast.Subscript(ast.Name() as held, ast.Constant(str(key))):
                 found = self.entry(key, place.at(held))
-                if isinstance(found, Place):
+                if found is not None:
                     return found
-                raise CannotPatch(f"{place.shown} has no entry {key!r} to change")
         return self._computed(place)
 
     def _computed(self, place: Place) -> Place:
         """A value that only numbers and the host decide is replaced as a whole."""
-        if names_of(place.node) <= {*_OF_THE_HOST}:
+        if names_of(place.node) <= {*_OF_THE_HOST} and "env" not in ast.unparse(place.node):
             return place
         raise CannotPatch(
             f"{self._name} is computed at {place.shown}: `{place.source.shown(place.node)}`; "
             f"it should come to {self._value}"
         )
-
-    def _of_call(self, place: Place) -> Place:
-        node = place.node
-        name = place.source.shown(node.func)
-        match [*node.args, *(each.value for each in node.keywords)]:
-            case [value] if name in _CASTS:
-                return self.literal(place.at(value))
-            case [held, ast.Constant(str(text))] if name == "getattr":
-                return self._of_attribute(held, text, place)
-            case [ast.Constant(str(text)), *_] if name in _ENVIRONMENT:
-                raise CannotPatch(
-                    f"{place.shown} takes it from the environment: set {text}={self._value}"
-                )
-            case [ast.Constant(str(text)), *default] if name.endswith(".get"):
-                found = self.entry(text, place.at(node.func.value))
-                if isinstance(found, Place):
-                    return found
-                if default:
-                    return self.literal(place.at(default[0]))
-            case [default, *_] if name in _OPTIONS:
-                return self.literal(place.at(default))
-        given = passed_as(node, "default")
-        if last_name(node.func) == "field" and given is not None:
-            return self.literal(place.at(given))
-        return self._computed(place)
 
     # Names.
 
@@ -142,17 +112,12 @@ class Follower:
 
     def _of_parameter(self, name: str, function: ast.FunctionDef, place: Place) -> Place:
         """What the caller passes, else the default. Raises CannotPatch."""
-        option = click_option(place.source, function, name)
-        if option is not None:
-            return place.at(default_of(self._project, option, self._value))
         for site in self._callers(function, place):
             value = passed_for(site.call, function, name)
             if value is not None:
                 return place.at(value, site.source, site)
-            for spread in spread_in(site.call):
-                found = self.entry(name, place.at(spread, site.source, site))
-                if isinstance(found, Place):
-                    return found
+            if spread_in(site.call):
+                raise CannotPatch(f"{site.source.place(site.call)} passes {name} in a dict")
         held = defaults_of(function)[name]
         if held is None:
             shown = f"{function.name} of {place.source.place(function)}"
@@ -193,7 +158,6 @@ class Follower:
         if len(fields) == 1:
             source, value = fields[0]
             return self.literal(place.at(value, source))
-        in_configs(self._project, name, self._value)
         raise CannotPatch(
             f"where {name} of {place.shown} comes from is not known; {self._name} should come to "
             f"{self._value}"
@@ -218,39 +182,15 @@ class Follower:
 
     # Dicts.
 
-    def entry(self, key: str, place: Place) -> Place | Site | None:
-        """The literal of this key in the dict that an expression stands for; None where the dict
-        lacks it, or the call that would pass it. Raises CannotPatch."""
-        if is_dict(place.node):
-            value = entry_of(place.node, key)
-            return self.literal(place.at(value)) if value is not None else None
-        match place.node:
-            case ast.Call(func, [held, *_]) if ast.unparse(func) in ("vars", "asdict"):
-                return self._of_attribute(held, key, place)
-            case ast.Subscript(ast.Name(name), ast.Constant(str(inner))):
-                where = self._bound_to(name, place)
-                value = entry_of(where.node, inner) if where is not None else None
-                if where is not None and value is not None:
-                    return self.entry(key, where.at(value))
-            case ast.Name(name):
-                for value in entries_set(place.source, name, key):
-                    return self.literal(place.at(value))
-                function = place.source.enclosing(place.node, ast.FunctionDef)
-                if function is not None and getattr(function.args.kwarg, "arg", None) == name:
-                    for site in self._callers(function, place):
-                        return self._passed(key, site, place)
-                where = self._bound_to(name, place)
-                if where is not None:
-                    return self.entry(key, where)
-        in_configs(self._project, key, self._value)
-        shown = place.source.shown(place.node)
-        raise CannotPatch(f"what `{shown}` of {place.shown} holds is not known")
-
-    def _passed(self, key: str, site: Site, place: Place) -> Place | Site | None:
-        """What a call passes by this name, which its function takes by `**`."""
-        passed = passed_as(site.call, key)
-        if passed is not None:
-            return self.literal(place.at(passed, site.source, site))
-        for spread in spread_in(site.call):
-            return self.entry(key, place.at(spread, site.source, site))
-        return site
+    def entry(self, key: str, place: Place) -> Place | None:
+        """The literal of this key in the dict that a name stands for, None where the dict lacks it.
+        Raises CannotPatch where it is not written out, or changed later."""
+        node, source = place.node, place.source
+        where = self._bound_to(node.id, place) if isinstance(node, ast.Name) else None
+        if where is not None and is_dict(where.node) and not changed(source, node.id):
+            value = entry_of(where.node, key)
+            return self.literal(where.at(value)) if value is not None else None
+        raise CannotPatch(
+            f"what `{source.shown(node)}` of {place.shown} holds is not known; {self._name} should "
+            f"come to {self._value}"
+        )

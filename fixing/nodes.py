@@ -4,7 +4,6 @@ call is on a recorded line."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..profiler.store.making import Line, Making
@@ -151,13 +150,14 @@ def assigned_to(source: Source, name: str, function: ast.FunctionDef | None) -> 
     ]
 
 
-def entries_set(source: Source, name: str, key: str) -> Iterator[ast.expr]:
-    """Values of `name["key"] = value`."""
-    for node in source.find(ast.Assign):
-        for target in node.targets:
-            match target:
-                case ast.Subscript(ast.Name(held), ast.Constant(at)) if (held, at) == (name, key):
-                    yield node.value
+def changed(source: Source, name: str) -> bool:
+    """Whether a method of what this name holds is called, or an entry of it set."""
+    parents = [next(source.parents(node)) for node in source.find(ast.Name) if node.id == name]
+    return any(
+        isinstance(each, ast.Attribute | ast.AugAssign)
+        or (isinstance(each, ast.Subscript) and not isinstance(each.ctx, ast.Load))
+        for each in parents
+    )
 
 
 def plain_names(function: ast.FunctionDef) -> list[str]:

@@ -11,17 +11,14 @@ from ..advisors.schema.report_model import LoaderReport, Recommendation, Report
 from ..profiler.base.errors import UsageError
 from ..profiler.store.making import read_sources
 from ..profiler.store.run.run import LoaderRun, Run
-from .deciding_call import arguments_of, change_arguments, change_dispatching
+from .deciding_call import arguments_of, change_arguments
 from .edits import Edits, FileChange, unified_diff
-from .lines import change_fetching, change_lines
+from .lines import change_fetching, leave_out
 from .pasting import BY_HAND, has_definitions, paste
 from .project import CannotPatch, Project
 
 # Advice whose batches may differ: what is promised of each patch is what `try` compares.
 OTHER_BATCHES = ("batch-size", "drop-last", "in-order", "distributed-sampler", "sampler")
-
-# Advice about lines of the user's own.
-OF_LINES = ("hot-function", "storage-format", "page-cache", "batched-getitems")
 
 
 @dataclass(frozen=True)
@@ -82,8 +79,6 @@ def with_diffs(report: Report, run: Run, root: Path) -> Report:
             patch = make_patch(run, project, loader, advice)
         except (CannotPatch, RecursionError):
             return advice
-        if patch.title != advice.title:
-            return advice
         return replace(advice, change=replace(advice.change, diff=patch.diff))
 
     loaders = (
@@ -110,9 +105,7 @@ def make_patch(run: Run, project: Project, loader: LoaderReport, advice: Recomme
     cells = {each.path for each in changes} & {name for name, _ in project.cells.values()}
     if cells and len(cells) < len(changes):
         raise CannotPatch("it would change a notebook and other files")
-    # A conversion is no change of the source: its lines are patched in its place.
-    title = edits.said if advice.effort == "a conversion" else None
-    return Patch(title or advice.title, place, changes, same, bool(cells))
+    return Patch(advice.title, place, changes, same, bool(cells))
 
 
 def _edit(
@@ -125,30 +118,19 @@ def _edit(
     """Whether the batches stay the same. Raises CannotPatch."""
     if advice.rule == "batched-getitems" and change_fetching(project, edits, recorded):
         return True
-    if advice.rule == "dispatch-batches":
-        change_dispatching(project, edits)
-        return False
+    if advice.rule == "hot-function" and leave_out(project, edits, advice):
+        return True
+    if advice.effort == "a conversion":
+        raise CannotPatch("it converts the data, once, which is no change of the source")
     evaluating = loader.config.get("phase") in EVALUATING
-    converts, stale = advice.effort == "a conversion", None
-    if advice.rule in OF_LINES:
-        try:
-            same = change_lines(project, edits, loader, recorded)
-            if same is not None:
-                return same
-        except CannotPatch as error:
-            stale = error
-    if not converts and has_definitions(advice.change.code):
-        try:
-            arguments = arguments_of(project, edits, recorded.made, evaluating)
-            paste(edits, arguments.site, arguments, advice.change.code)
-        except CannotPatch as error:
-            raise (stale or error) from None
+    if has_definitions(advice.change.code):
+        arguments = arguments_of(project, edits, recorded.made, evaluating)
+        paste(edits, arguments.site, arguments, advice.change.code)
     elif advice.change.params:
         wanted = {name: repr(value) for name, value in advice.change.params.items()}
         change_arguments(project, edits, recorded.made, wanted, evaluating)
     else:
-        no_source = "it converts the data, once, which is no change of the source"
-        raise stale or CannotPatch(no_source if converts else BY_HAND)
+        raise CannotPatch(BY_HAND)
     return advice.rule not in OTHER_BATCHES
 
 

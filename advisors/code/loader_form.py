@@ -88,11 +88,11 @@ class LoaderForm:
 
 
 def form_of(case: Case) -> LoaderForm:
-    """How this case's loader was made; for older runs, what the names of its samplers say."""
+    """How this case's loader was made; without more, what the names of its samplers say."""
     config, framework = case.config, framework_of(case)
     qualified, sampler = config_text(case, "loader"), config_text(case, "sampler")
     batch_sampler, made_by = config_text(case, "batch_sampler"), config_text(case, "made_by")
-    batching = config_text(case, "batching") or _batching(case, batch_sampler)
+    batching = config_text(case, "batching") or "batch_size"
     name = last_part(sampler or "")
     by_name = True if name == "RandomSampler" else False if name in _IN_ORDER else None
     shuffle, plain = config.get("shuffle"), config.get("sampler_plain")
@@ -206,14 +206,6 @@ def drawing_sampler(case: Case) -> str | None:
     return (
         f"RandomSampler(dataset{form.generator})" if form.shuffle else "SequentialSampler(dataset)"
     )
-
-
-def _batching(case: Case, batch_sampler: str | None) -> str:
-    """Of a run that did not note it: a loader given a batch sampler says nothing of its size."""
-    size = case.config.get("batch_size", 1)
-    if batch_sampler is not None and (size is None or batch_sampler not in _BATCH_SAMPLERS):
-        return "batch_sampler"
-    return "none" if size is None else "batch_size"
 
 
 def is_default_collate(qualified: str | None) -> bool:

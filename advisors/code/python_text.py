@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 Node = TypeVar("Node", bound=ast.AST)
@@ -83,18 +83,12 @@ class PythonText:
 
     def with_names(self, node: ast.AST, words: Mapping[str, str]) -> str:
         """The text of a node with other words for these names."""
-        start = self.span(node)[0]
-        return edited(self.of(node), self._renamed(ast.walk(node), words, start))
-
-    def _renamed(
-        self, nodes: Iterable[ast.AST], words: Mapping[str, str], start: int
-    ) -> list[Piece]:
-        found = []
-        for each in nodes:
+        start, found = self.span(node)[0], list[Piece]()
+        for each in ast.walk(node):
             if isinstance(each, ast.Name) and each.id in words:
                 begin, end, new = self.replaced(each, words[each.id])
                 found.append((begin - start, end - start, new))
-        return found
+        return edited(self.of(node), found)
 
     # Statements.
 
@@ -107,7 +101,7 @@ class PythonText:
         """Where a line ends, without its newline."""
         return self._starts[line - 1] + len(self._row(line).rstrip("\r\n"))
 
-    def rows(self, statement: Any, above: bool = True) -> tuple[int, int]:
+    def rows(self, statement: Any) -> tuple[int, int]:
         """The whole lines of a statement, with the comments above it. Raises CannotEdit where they
         hold something else."""
         first, last = first_line(statement), statement.end_lineno
@@ -117,7 +111,7 @@ class PythonText:
             raise CannotEdit
         if self.text[after:end].lstrip()[:1] not in ("", "#"):
             raise CannotEdit
-        while above and first > 1 and self._row(first - 1).lstrip().startswith("#"):
+        while first > 1 and self._row(first - 1).lstrip().startswith("#"):
             first -= 1
         return self._starts[first - 1], end
 
@@ -133,24 +127,8 @@ class PythonText:
             return begin, end, f"{self.margin(statement)}pass"
         return begin, self._starts[statement.end_lineno or 0], ""
 
-    def moved(self, body: Sequence[ast.stmt], words: Mapping[str, str]) -> str:
-        """The lines of these statements at the left margin, with other words for names. Raises
-        CannotEdit for texts of several lines, in which spaces count."""
-        nodes = [node for each in body for node in ast.walk(each)]
-        for node in nodes:
-            match node:
-                case ast.Constant(str() | bytes()) | ast.JoinedStr() if "\n" in self.of(node):
-                    raise CannotEdit
-        begin, end = self.rows(body[0])[0], self.rows(body[-1])[1]
-        renamed = self._renamed(nodes, words, begin)
-        return textwrap.dedent(edited(self.text[begin:end], renamed).replace("\r\n", "\n"))
-
-    def indented(self, text: str, margin: str) -> str:
-        """This text behind a margin, with the file's newlines."""
-        return textwrap.indent(text, margin).replace("\n", self.newline)
-
     def inserted(self, at: int, text: str, margin: str = "") -> Piece:
-        return at, at, self.indented(text, margin)
+        return at, at, textwrap.indent(text, margin).replace("\n", self.newline)
 
     def imported(self, text: str) -> Piece:
         """An import below those at the beginning of the file."""
@@ -166,11 +144,11 @@ class PythonText:
             end = self.line_end(each.end_lineno or 0)
         return self.inserted(end, f"{gap}{text}" if end else f"{text}\n")
 
-    def free_name(self, wanted: str, between: str = "", taken: Iterable[str] = ()) -> str:
+    def free_name(self, wanted: str) -> str:
         """The wanted name, or with a number where the file has it."""
-        held, number, found = {*re.findall(r"\w+", self.text), *taken}, 2, wanted
+        held, number, found = {*re.findall(r"\w+", self.text)}, 2, wanted
         while found in held:
-            found, number = f"{wanted}{between}{number}", number + 1
+            found, number = f"{wanted}{number}", number + 1
         return found
 
 

@@ -1,17 +1,10 @@
-"""Code for a line of a known shape: the method without its waste, or what to write by hand."""
+"""What shapes are asked about, and what to write by hand for a line of a known shape."""
 
 from __future__ import annotations
 
-import ast
-
 from ...profiler.base.metadata import clean
 from ...profiler.store.inspection import Part
-from ..case.case import Case
-from ..case.code_text import identifier
-from .inputs import reached
-from .loader_form import config_text, is_default_collate
 from .method import Method
-from .rewritten import rewritten
 from .shapes import DEQUE, MANY, METHOD, Shape, changing
 
 
@@ -30,25 +23,6 @@ def kinds_of(part: Part) -> dict[str, str]:
     }
 
 
-def shape_code(
-    case: Case, part: Part, source: tuple[str, ...], line: str, shape: Shape, at: str = ""
-) -> str:
-    """The method of this part's class without its waste, if it certainly gives the same samples;
-    else a comment. `source` is the method's, `at` where the line is (" (train.py:41)")."""
-    by_hand = f"# By hand{at}: {shape.do}\n#     {clean(line, 100)}\n"
-    path = next((path for other, path in reached(case.dataset or Part()) if other is part), None)
-    copies = is_default_collate(config_text(case, "collate_fn"))
-    method = rewritten(source, line, shape.key, kinds_of(part), copies)
-    if path is None or method is None:
-        return by_hand
-    if not method.name.startswith("__getitem") and method.args.args[0].arg != "self":
-        return by_hand  # a function of its module, not a method of the data set
-    name, owner = method.name, identifier(part.name, "the data set")
-    method.name, method.args.defaults = "without_waste", []  # the defaults are its own
-    taken = f"own.{name}"
-    return (
-        f"import types\n\n\n{ast.unparse(method)}\n\n\n"
-        f"own = type({path})\n"
-        f"{taken} = types.FunctionType(  # or write it into {owner}\n"
-        f'    without_waste.__code__, {taken}.__globals__, "{name}", {taken}.__defaults__\n)\n'
-    )
+def shape_code(line: str, shape: Shape, at: str = "") -> str:
+    """What to write in place of this line, as a comment; `at` is where it is (" (train.py:41)")."""
+    return f"# By hand{at}: {shape.do}\n#     {clean(line, 100)}\n"

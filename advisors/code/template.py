@@ -9,6 +9,12 @@ from pathlib import Path
 from ..case.code_text import free_names
 
 _FOLDER = Path(__file__).with_name("templates")
+_IMPORTS = {
+    "np": "import numpy as np",
+    "numpy": "import numpy",
+    "torch": "import torch",
+    "math": "import math",
+}
 
 Value = str | int | float
 
@@ -53,6 +59,15 @@ def whole(template: str, **values: Value) -> str:
     for node in reversed([tree.body[0], *others]):
         del lines[node.lineno - 1 : (node.end_lineno or 0) + 1]  # with the empty line below it
     return _filled("\n".join([*lines, ""]), tree, values)
+
+
+def with_imports_of(function: ast.FunctionDef) -> str | None:
+    """The code of a function below the imports it needs; None if it uses names of its module."""
+    used = free_names(ast.Module([function], []))
+    if not used <= _IMPORTS.keys():
+        return None
+    imports = [line for name, line in _IMPORTS.items() if name in used]
+    return "\n".join([*imports, *["\n"] * bool(imports), ast.unparse(function)])
 
 
 def _resolved(template: str, values: dict[str, Value]) -> tuple[list[str], ast.Module]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -14,9 +13,8 @@ from builders import RunBuilder, epoch_row, loop
 from dashboard_samples import REPORT, recommendation
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Change, Report
-from loaderscope.fixing.edits import Edits
 from loaderscope.fixing.patch import chosen, make_patch, open_project, with_diffs
-from loaderscope.fixing.project import CannotPatch, Project
+from loaderscope.fixing.project import CannotPatch
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
@@ -93,25 +91,3 @@ def test_which_advice_is_meant() -> None:
         chosen(several, 3)
     with pytest.raises(UsageError, match="recommends nothing to change"):
         chosen(replace(report, loaders=()), None)
-
-
-def test_lines_patched_in_place_of_a_conversion_have_a_title_of_their_own(
-    runs_dir, tmp_path, monkeypatch
-):
-    """What converts data is no change of the source: the title says what the patch does."""
-    run = in_a_file(runs_dir, tmp_path)
-
-    def opened_once(project: Project, edits: Edits, *of: object) -> bool:
-        source = project.source(str(tmp_path / "a.py"))
-        edits.replace(source, next(source.find(ast.Constant)), "2")
-        edits.said = "Open the file once"
-        return True
-
-    monkeypatch.setattr("loaderscope.fixing.patch.change_lines", opened_once)
-    few = recommendation("hot-function", "Parse it once", 1.1, 1.2, 1.3)
-    stored = recommendation("hot-function", "Store it", 1.1, 1.2, 1.3, effort="a conversion")
-    report, project = report_of(run, few, stored), open_project(run, tmp_path)
-    made = [make_patch(run, project, report.loaders[0], each) for each in (few, stored)]
-    assert [each.title for each in made] == ["Parse it once", "Open the file once"]
-    found = with_diffs(report, run, tmp_path).loaders[0].recommendations
-    assert [each.change.diff is not None for each in found] == [True, False]

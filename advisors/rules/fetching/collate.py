@@ -36,7 +36,7 @@ from ...case.code_text import Source
 from ...case.fetching import waited_on
 from ...code.better_calls import Better, better_call
 from ...code.by_hand import grows, make_cheaper
-from ...code.collating import done_per_sample, of_lists, tensor_of_list
+from ...code.collating import done_per_sample, of_arrays, tensor_of_list
 from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT
 from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.loader_code import DROP, loader_code
@@ -143,13 +143,13 @@ def examine(case: Case) -> Outcomes:
         return
     padding, name, lines = _padding(case), collate_name(case), _hot_lines(case)
     cause, hot = _per_sample(lines) or (None, None)
-    of_list = of_lists(part.call, case.loader.looks.fields) if cause is None else None
+    of_list = cause is None and of_arrays(part.call, case.loader.looks.fields)
     if cause is None:
         hot = _innermost(lines)
-        cause = _FROM_LIST if of_list is not None else _of_line(case, hot)
+        cause = _FROM_LIST if of_list else _of_line(case, hot)
     cause = cause or _cause("\n".join(part.call), padding, hot)
     caveat = f"Compare its batches with those of {name} once: keep whatever else {name} does."
-    where = f"in {name}" if of_list is not None or hot is None else f"at {hot.place}"
+    where = f"in {name}" if of_list or hot is None else f"at {hot.place}"
     if cause is None:
         yield _by_hand(case, collate)
         return
@@ -157,8 +157,7 @@ def examine(case: Case) -> Outcomes:
         code = _buckets(case)
         caveat = "Batches will have more shapes, and the order of samples is less random."
     else:
-        loader = loader_code(case, collate_fn=Source("stack_samples"))
-        code = f"{of_list}\n\n{loader}\n" if of_list else f"# By hand, {where}: {cause.by_hand}\n"
+        code = f"# By hand, {where}: {cause.by_hand}\n"
     yield case.change(code=code, collate=cause.left).advise(
         cause.title,
         f"{name} takes {percent(share)} of the time of making a batch. {cause.why}",

@@ -45,7 +45,6 @@ from typing import Any
 from ....profiler.base.metadata import clean
 from ...case.advice import Advice, Outcome, Outcomes, Unmeasured
 from ...case.case import Case
-from ...case.code_text import is_by_hand
 from ...case.fetching import (
     MAIN_PART,
     fetch_idle_share,
@@ -185,7 +184,7 @@ def _by_source(case: Case, sample_us: float) -> Outcomes:
             shape = shape_of(Method(part.getitem), line, held=kinds_of(part))
             if shape is not None and shape.costly:
                 text, at = clean(line.strip(), 80), f", in {clean(part.name, 60)}"
-                code = shape_code(case, part, part.getitem, line, shape, at)
+                code = shape_code(line, shape, at)
                 yield case.change(code=code, fetch=NOT_SEEN).advise(
                     f"{shape.title}: {text}",
                     f"`{text}` may take much of fetch{shape.why}.",
@@ -308,10 +307,10 @@ def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape, sample_us
     stays the same in every epoch need not be made again at all."""
     text, share = clean(line.text, 80), line.share
     at = f" ({line.place})" if line.place is not None else ""
-    code = shape_code(case, line.part, line.method.source, line.line, shape, at)
+    code = shape_code(line.line, shape, at)
     alone = shape.waste or shape.left
     # Who does a line's work otherwise changes what stands around it too (see code/by_hand.py).
-    least = 0.0 if is_by_hand(code) and not alone else 1 - share.high * (1 - shape.left)
+    least = 1 - share.high * (1 - shape.left) if alone else 0.0
     free, caveat, effort = (least, 1 - share.low * shape.saves), shape.caveat, None
     form = None if alone else _whole_samples(case)
     if form is not None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import json
 import tempfile
-import textwrap
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,17 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, Phase, assume, example, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.advice import Advice
-from loaderscope.advisors.code.collating import of_lists
-from loaderscope.advisors.code.method import Method
-from loaderscope.advisors.code.rewritten import rewritten
-from loaderscope.advisors.code.shapes import changing, shape_of
 from loaderscope.advisors.rules import all_rules
-from loaderscope.profiler.record.inspect.inspect_attributes import describe
 from loaderscope.profiler.record.inspect.inspect_samples import inspect_samples
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from storage_cases import looked, stored_case
@@ -53,119 +44,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value).__name__, [plain(each) for each in value]
     return type(value).__name__, repr(value)
-
-
-# What is made of `self` in a method, and how it is used.
-MADE = ways(
-    """
-    made = json.loads(self.text) | made = sorted(self.names) | made = [v for v in self.numbers] |
-    made = {name: n for n, name in enumerate(self.names)} | made = np.cumsum(self.numbers) |
-    made = torch.tensor(self.numbers) | made = self.text.split() | made = list(self.names) |
-    made = np.random.rand(3) | made = iter(self.numbers) | made = self.changing() |
-    made = [[v] for v in self.numbers] | made = open(self.path) |
-    made = bytearray(self.text, 'ascii') |
-    with open(self.path) as file:\n    made = file.readlines() |
-    with open(self.path) as file:\n    made = file.readlines()\nindex += file.closed |
-    file = open(self.path)\nfor _ in range(2):\n    made = file.readline() |
-    file = open(self.path)\nhead = file.readline()\nmade = file.readline() |
-    file = open(self.path)\nmade = file.readline() + file.readline() |
-    file = open(self.path)\nmade = file.readlines() | made = self.names.index(self.names[index]) |
-    made = self.numbers.index(self.numbers[index]) | made = self.names[index] in self.names |
-    made = index not in self.numbers | print(index, file=self.log) |
-    made = print(index, file=self.log) | if index:\n    print(index, file=self.log) |
-    made = self.array[:][index] | made = self.array[index][:] |
-    made = np.array(self.numbers)[:][index] | made = [self.array[:][index], index] |
-    made = json.loads(self.text)[index % 4] | made = sorted(self.names)[index] |
-    made = json.loads('[[1], [2]]')[index % 2] | made = np.tile(self.numbers, (2, 1))[index % 2] |
-    made = list(map(list, self.names))[index] |
-    made = torch.tensor([self.numbers, self.numbers])[index % 2]
-    """
-)
-USED = ways(
-    """
-    use = made | use = made[index % len(made)] | use = made[1:3] |
-    made.append(index)\nuse = len(made) | made[0] = index\nuse = made[0] | use = made + made |
-    row = made[0:2]\nrow += row\nuse = row | use = np.asarray(made) | use = list(made) |
-    use = next(made) | use = len(str(made)) | made += made\nuse = len(made) |
-    use = [made[0]]\nuse[0].append(index) | use = made.pop() | use = self.kept(made) |
-    for each in made:\n    use = each | use = made[0]\nuse *= 2 | use = 0 | use = made.mean() |
-    del made[0]\nuse = made | use = [*made] | use = made[::-1] | first, *use = made |
-    self.text = str(index)\nuse = made | use = lambda: made\nuse = use()
-    """
-)
-RETURNED = ("return use", "return index, use", "return {'use': use}", "return [use, self.array[0]]")
-NAMES = st.lists(st.text("abc", max_size=2), min_size=LENGTH, max_size=LENGTH)
-NUMBERS = st.lists(st.integers(-3, 3), min_size=LENGTH, max_size=LENGTH) | st.lists(
-    st.floats(-3, 3, width=32), min_size=LENGTH, max_size=LENGTH
-)
-
-
-class Base(Sized):
-    """What the generated methods use; `changing` gives something else each time."""
-
-    def __init__(self, names: list[str], numbers: list[Any], folder: Path) -> None:
-        super().__init__(LENGTH)
-        self.names, self.numbers, self.calls, self.held = names, numbers, 0, []  # type: ignore[var-annotated]
-        self.array, self.text = np.arange(LENGTH * 3.0).reshape(LENGTH, 3), "[1, 2, 3, 4]"
-        self.path, self.log = folder / "file.txt", (folder / "log").open("a")
-        self.path.write_text("one\ntwo\nthree\n")
-
-    def changing(self) -> list[int]:
-        self.calls += 1
-        return [self.calls] * 4
-
-    def kept(self, value: Any) -> int:
-        self.held.append(value)
-        return len(self.held)
-
-
-HELPERS = [
-    textwrap.dedent(inspect.getsource(each)).splitlines() for each in (Base.changing, Base.kept)
-]
-
-
-def asked(dataset: Any, order: list[int]) -> list[Any]:
-    """What the samples hold in two epochs, collated at once; an error is its place."""
-    torch.manual_seed(0)
-    np.random.seed(0)
-    found = []
-    for index in order * 2:
-        try:
-            found.append(plain(dataset[index]))
-        except Exception:  # a generated method may well be wrong
-            found.append(None)
-    return found
-
-
-@EXAMPLES
-@given(
-    st.sampled_from(MADE),
-    st.sampled_from(USED),
-    st.sampled_from(RETURNED),
-    NAMES,
-    NUMBERS,
-    st.permutations(range(LENGTH)),
-)
-def test_a_method_without_its_waste_gives_the_same_samples(
-    tmp_path: Path, made: str, used: str, returned: str, names: Any, numbers: Any, order: Any
-) -> None:
-    lines = "\n".join([made, used, returned]).split("\n")
-    source = ["def __getitem__(self, index):", *(f"    {line}" for line in lines)]
-    scope = {**globals(), "json": json}
-    exec("\n".join(source), scope)
-    old, new = (
-        type("Own", (Base,), {"__getitem__": scope["__getitem__"]})(names, numbers, tmp_path)
-        for _ in range(2)
-    )
-    kinds = {name: describe(value)["kind"] for name, value in vars(old).items()}
-    held = kinds | dict.fromkeys(changing(map(Method, [source, *HELPERS])), "")
-    for line in made.split("\n"):
-        shape = shape_of(Method(source), line.strip(), held=held)
-        method = shape and rewritten(source, line.strip(), shape.key, held, copies=True)
-        if method is not None:
-            exec(ast.unparse(method), scope)
-            type(new).__getitem__ = scope["__getitem__"]
-            assert asked(old, order) == asked(new, order), ast.unparse(method)
 
 
 def arrays(shape: tuple[int, ...], dtype: Any) -> Any:
@@ -216,46 +94,6 @@ def columns(draw: Any) -> list[Any]:
     if kind in odd:
         alike[draw(st.integers(0, LENGTH - 1))] = odd[kind]
     return alike
-
-
-COLLATES = (
-    "return torch.tensor([s.tolist() for s in samples])",
-    "return torch.tensor([s for s in samples])",
-    "return torch.tensor([s[0] for s in samples])",
-    "xs = [x for x, _ in samples]\nreturn torch.tensor(xs)",
-    "xs, ys = zip(*samples)\nreturn torch.tensor(xs), torch.tensor(ys)",
-    "xs, ys = zip(*samples)\nreturn torch.FloatTensor(xs), len(xs), ys",
-    "xs = []\nfor s in samples:\n    xs.append(s['x'].tolist())\nreturn {'x': torch.tensor(xs), 'n': len(samples)}",
-    "xs = [s['x'] for s in samples]\nreturn torch.as_tensor(xs, dtype=torch.float64) / 2",
-    "xs = [s['x'] for s in samples if s is not None]\nreturn torch.tensor(xs)",
-    "return torch.nn.utils.rnn.pad_sequence([torch.tensor(s) for s in samples])",
-    "xs = [s['x'].tolist() for s in samples]\nxs[0] = xs[-1]\nreturn torch.tensor(xs)",
-    "return torch.LongTensor([s['x'] for s in samples])",
-    "return torch.Tensor([s.tolist() for s in samples]).sum()",
-)
-
-
-@EXAMPLES
-@example(COLLATES[0], "one", [np.zeros(0, np.uint8)] * LENGTH, [0] * LENGTH)  # becomes float32
-@given(st.sampled_from(COLLATES), st.sampled_from(["one", "tuple", "dict"]), columns(), columns())
-def test_a_collate_function_without_lists_gives_the_same_batches(body, structure, xs, ys):
-    samples = {
-        "one": xs,
-        "tuple": [*zip(xs, ys, strict=True)],
-        "dict": [{"x": x, "y": y} for x, y in zip(xs, ys, strict=True)],
-    }[structure]
-    source = ["def join(samples):", *(f"    {line}" for line in body.split("\n"))]
-    code = of_lists(source, inspect_samples(list(samples)))
-    if not code:
-        return
-    scope: dict[str, Any] = {"torch": torch}
-    exec("\n".join([*source, code]), scope)
-    for batch in (samples[:4], samples[8:], samples):
-        try:
-            before = plain(scope["join"](list(batch)))
-        except (TypeError, ValueError):  # no batch would be recorded
-            return
-        assert plain(scope["stack_samples"](list(batch))) == before, code
 
 
 FORMS = ways(

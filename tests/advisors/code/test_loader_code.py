@@ -63,7 +63,6 @@ INNER = "BatchSampler(batch_sampler.sampler, batch_size=32, drop_last=False)"
             {"sampler": Source("sampler")},
             "batch_sampler=BatchSampler(sampler, batch_size=8, drop_last=False)",
         ),
-        ({**GIVEN, "batching": None, "batch_size": None}, {}, "batch_sampler=batch_sampler"),
         (
             {"batching": "none", "batch_size": None, "sampler_path": "sampler.sampler"},
             {},

@@ -429,16 +429,12 @@ def test_names_of_a_run_stay_in_their_comment(tmp_path: Path) -> None:
 
 
 def test_what_is_the_same_for_every_sample_is_made_once(tmp_path: Path) -> None:
-    made, dataset = case(tmp_path, Columned()), Columned()
+    made = case(tmp_path, Columned())
     line = "targets = torch.tensor(self.labels)"
     found = advice(NAME, seen(made, (f"Columned.__getitem__ {OWN}:41", 95), text=line))
     assert found.title == f"Do once what is the same for every sample: {line}"
     assert "takes 100 % of fetch, and depends only on `self`" in found.why
-    own = type("Own", (Columned,), {})()
-    exec(found.code, {"dataset": own})
-    assert [own[n] for n in (3, 1)] == [dataset[n] for n in (3, 1)]
-    assert own._targets_once.tolist() == dataset.labels
-    assert "not run" in (found.recommendation(NAME, "speed").caveat or "")
+    assert found.code.startswith("# By hand") and "make it once, in __init__" in found.code
 
 
 def test_steps_before_a_resize_come_after_it(tmp_path: Path) -> None:
