@@ -256,8 +256,7 @@ def _bytes(file: Path) -> bytes:
 
 
 def _stacks(root: Path, program: str | None) -> Found:
-    """Whether py-spy can say which functions the time goes to. It is tried, on a process started
-    for that."""
+    """Whether py-spy can say which functions the time goes to. It is tried on this process."""
     if program is None:
         found, _, fix = MISSING.partition(": ")
         return None, f"{found}: no shares of functions", fix
