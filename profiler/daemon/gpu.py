@@ -65,11 +65,11 @@ class Gpus:
 
     def facts(self) -> list[GpuFacts]:
         """What does not change, a device. Never raises."""
-        driver = _text(self._plain("nvmlSystemGetDriverVersion"))
+        driver = self._plain("nvmlSystemGetDriverVersion")
         found = []
         for gpu, handle in self.handles.items():
             memory = self._plain("nvmlDeviceGetMemoryInfo", handle)
-            name = _text(self._plain("nvmlDeviceGetName", handle))
+            name = self._plain("nvmlDeviceGetName", handle)
             total = None if memory is None else int(memory.total)
             found.append(GpuFacts(gpu, name or "GPU", total, driver))
         return found
@@ -122,7 +122,3 @@ class Gpus:
             return getattr(self._nvml, function)(*args)
         except Exception:
             return None
-
-
-def _text(value: str | bytes | None) -> str | None:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

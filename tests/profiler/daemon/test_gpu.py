@@ -29,7 +29,7 @@ class FakeNvml:
             "nvmlInit": lambda: None,
             "nvmlDeviceGetCount": lambda: 2,
             "nvmlDeviceGetHandleByIndex": lambda index: f"gpu{index}",
-            "nvmlSystemGetDriverVersion": lambda: b"999.1",
+            "nvmlSystemGetDriverVersion": lambda: "999.1",
             "nvmlDeviceGetName": lambda handle: "H200",
             "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(used=10, total=100),
             "nvmlDeviceGetPowerUsage": lambda handle: 70_000,
