@@ -52,7 +52,7 @@ def probe_storage_verb(
     format_: str,
     output: Path | None,
 ) -> int:
-    """Time how fast samples come from files as they are, LMDB, tar, Arrow, HDF5 and decoded arrays.
+    """Time how fast samples come from files as they are, LMDB, tar, Arrow and decoded arrays.
 
     DIR is a folder of data; RUN, a run that was seen to read files. A sample of the files is copied
     into a temporary folder on the same file system, stored in each layout, read cold and warm, and

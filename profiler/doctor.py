@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-import multiprocessing
 import os
 import platform
 import re
@@ -77,9 +76,6 @@ def checks(
         "memory": lambda: _memory(_mem_total(root), cgroup.find(root).mem_limit_bytes),
         "shared memory": lambda: _shared_memory(root),
         "open files": lambda: _open_files(*resource.getrlimit(resource.RLIMIT_NOFILE)),
-        "start method": lambda: _start(multiprocessing.get_start_method()),
-        "process counters": lambda: _process_counters(root),
-        "process memory": lambda: _process_memory(root),
         "stacks": lambda: _stacks(root, find_py_spy(environ)),
         "library threads": lambda: _threads(environ),
         "hot path": lambda: _hot_path(form.why_python),
@@ -182,22 +178,11 @@ def _nvml(root: Path, load: Load) -> Found:
     try:
         nvml.nvmlInit()
         count = int(nvml.nvmlDeviceGetCount())
-        divided = sum(_divided(nvml, gpu) for gpu in range(count))
         nvml.nvmlShutdown()
     except Exception as error:
         fix = "check that nvidia-smi works here; after an update of the driver, reboot or reload it"
         return False, f"NVML does not start: {error}", fix
-    if divided:
-        fix = "NVML reports memory and power of a GPU divided by MIG, but no utilisation"
-        return True, f"{count} GPUs, of which {divided} divided by MIG", fix
     return bool(count) or None, f"{count} GPU{'s' * (count != 1)} can be sampled", None
-
-
-def _divided(nvml: Any, gpu: int) -> bool:
-    try:
-        return bool(nvml.nvmlDeviceGetMigMode(nvml.nvmlDeviceGetHandleByIndex(gpu))[0] == 1)
-    except Exception:
-        return False  # devices without MIG do not know the question
 
 
 def _cpus(cores: int, quota: float | None) -> Found:
@@ -262,43 +247,6 @@ def _open_files(soft: int, hard: int) -> Found:
     return None, f"up to {soft} a process; each tensor on its way from a worker takes one", fix
 
 
-def _start(method: str) -> Found:
-    """How workers are started."""
-    what = {
-        "fork": "workers begin at once and share the dataset's memory until they write to it",
-        "spawn": "every worker imports the program anew and gets the dataset pickled",
-        "forkserver": "workers are forked from a clean server and get the dataset pickled",
-    }
-    return True, f"{method}: {what.get(method, 'of this platform')}", None
-
-
-def _process_counters(root: Path) -> Found:
-    """Whether page faults and bytes read can be counted for each process."""
-    files = {
-        "stat": "CPU time and page faults",
-        "status": "context switches",
-        "io": "bytes read",
-    }
-    own = root / "proc/self"
-    missing = [f"{what} (/proc/PID/{f})" for f, what in files.items() if not _bytes(own / f)]
-    if not missing:
-        what = "CPU time, page faults, context switches and bytes read"
-        return True, f"{what} can be read for each process", None
-    fix = "run on Linux with /proc mounted; bytes read need a kernel with CONFIG_TASK_IO_ACCOUNTING"
-    return None, f"cannot be read: {', '.join(missing)}", fix
-
-
-def _process_memory(root: Path) -> Found:
-    """Whether memory shared with others can be separated from a process's own."""
-    if b"Pss:" in _bytes(root / "proc/self/smaps_rollup"):
-        return True, "a process's own and shared memory can be separated (USS, PSS)", None
-    finding = (
-        "/proc/PID/smaps_rollup cannot be read: own and shared memory of a process cannot be "
-        "separated"
-    )
-    return None, finding, "it needs Linux 4.14 or later, and the user who trains"
-
-
 def _bytes(file: Path) -> bytes:
     """Empty where it cannot be read."""
     try:
@@ -308,8 +256,7 @@ def _bytes(file: Path) -> bytes:
 
 
 def _stacks(root: Path, program: str | None) -> Found:
-    """Whether py-spy can say which functions the time goes to. It is tried, on a process started
-    for that."""
+    """Whether py-spy can say which functions the time goes to. It is tried on this process."""
     if program is None:
         found, _, fix = MISSING.partition(": ")
         return None, f"{found}: no shares of functions", fix

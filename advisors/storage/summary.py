@@ -21,7 +21,7 @@ from ..stage_model.core_wait import core_wait_ratio, waiting_besides_core
 from ..stage_model.measured import low, mean, peak
 from ..stage_model.stages import cpu_shares, total
 from ..stage_model.wait_kinds import WaitKinds, wait_kinds
-from .disk_reads import reads_of, whole_epochs
+from .disk_reads import reads_of
 from .files import containers_of, dataset_bytes, is_stored
 
 OPEN_US = 12.0
@@ -94,7 +94,7 @@ def storage_of(
         kinds=_kinds(looks),
         mounts=mounts,
         containers=containers,
-        epochs=_epochs(loader, system),
+        epochs=_epochs(looks),
         dataset_bytes=whole,
         memory_bytes=memory,
         reading_share=reading,
@@ -200,22 +200,13 @@ def _kinds(looks: SampledFetches) -> tuple[FileKind, ...]:
     return tuple(sorted(found, key=lambda kind: (-kind.opens, kind.suffix)))
 
 
-def _epochs(loader: LoaderRun, system: SystemRun | None) -> tuple[EpochReads, ...]:
+def _epochs(looks: SampledFetches) -> tuple[EpochReads, ...]:
     found = []
-    for epoch in sorted(loader.looks.epochs, key=lambda each: each.epoch):
+    for epoch in sorted(looks.epochs, key=lambda each: each.epoch):
         if epoch.samples > 0:
             counts = epoch.read_bytes, epoch.disk_bytes, epoch.major_faults
             figures = (count / epoch.samples if count >= 0 else None for count in counts)
             found.append(EpochReads(epoch.epoch, epoch.samples, *figures))
-    if found:
-        return tuple(found)
-    numbers, samples = loader.batches["epoch"], loader.batches["samples"]
-    for number, begin, end in whole_epochs(loader)[:16]:
-        count = int(samples[(numbers == number) & (samples > 0)].sum())
-        reads = reads_of(system, loader, begin, end)
-        if count and reads:
-            disk = reads["disk_bytes"] / count if "disk_bytes" in reads else None
-            found.append(EpochReads(number, count, reads["read_bytes"] / count, disk, None))
     return tuple(found)
 
 

@@ -18,50 +18,33 @@ COLD_BELOW = 0.05
 
 def flush(paths: Sequence[Path]) -> None:
     """Flush the files to the storage: only clean pages can be dropped. Raises OSError."""
-    # First all begin to be written, so that one commit of the journal serves many.
-    for sync in (_drop, os.fsync):
-        for path in paths:
-            with path.open("rb") as file:
-                sync(file.fileno())
+    for path in paths:
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
 
 
 def make_cold(paths: Sequence[Path]) -> str | None:
     """Drop the pages of these files, which must be flushed and unmapped. None, or why it failed."""
-    share = 0.0
-    for _ in range(2):  # the first call may only move pages that were read a moment ago
-        try:
+    try:
+        for _ in range(2):  # the first call may only move pages that were read a moment ago
             for path in paths:
                 with path.open("rb") as file:
-                    _drop(file.fileno())
-            share = resident_share(paths[:: max(1, len(paths) // CHECKED_FILES)])
-        except OSError as error:
-            return f"the page cache cannot be dropped here ({error.strerror or error})"
-        if share <= COLD_BELOW:
-            return None
-    return f"after dropping, {share:.0%} of the pages were still in memory"
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        share = resident_share(paths[:: max(1, len(paths) // CHECKED_FILES)])
+    except OSError as error:
+        return f"the page cache cannot be dropped here ({error.strerror or error})"
+    return f"{share:.0%} of the pages stayed in memory" if share > COLD_BELOW else None
 
 
 def resident_share(paths: Sequence[Path]) -> float:
     """The part of the files' pages that are in the page cache. Raises OSError."""
-    mincore = ctypes.CDLL(None, use_errno=True).mincore
+    mincore = ctypes.CDLL(None).mincore
     mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p]
-    resident = pages = 0
+    pages = [np.zeros(0, np.uint8)]
     for path in paths:
-        with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if not size:
-                continue
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-                view = np.frombuffer(mapped, np.uint8)
-                found = np.zeros(-(-size // mmap.PAGESIZE), np.uint8)
-                failed = mincore(view.ctypes.data, size, found.ctypes.data)
-                del view  # a mapping cannot be closed while something looks at it
-            if failed:
-                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-            resident += int((found & 1).sum())
-            pages += len(found)
-    return resident / pages if pages else 0.0
-
-
-def _drop(handle: int) -> None:
-    os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        if size := path.stat().st_size:
+            view = np.memmap(path, np.uint8, "r")
+            pages.append(np.zeros(-(-size // mmap.PAGESIZE), np.uint8))
+            if mincore(view.ctypes.data, size, pages[-1].ctypes.data):
+                raise OSError("mincore fails")
+    return float((np.concatenate(pages) & 1).mean()) if len(pages) > 1 else 0.0

@@ -10,36 +10,26 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..schema.codec import dump
+from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import Range
 
-SCHEMA = 1
+SCHEMA = 2
 
 Form = Literal["encoded", "decoded"]
 Order = Literal["shuffled", "in sequence"]
 
 
 @dataclass(frozen=True)
-class Rate:
-    """Samples a second: the median of the passes, the slowest and the fastest of them."""
-
-    median: float
-    low: float
-    high: float
-    passes: int
-
-
-@dataclass(frozen=True)
 class LayoutTrial:
     """One layout of the same samples. `reason` says why it was not tried, or why it has no figures.
 
-    `read_*` is reading alone, `total_*` with decoding; of a decoded layout the two are the same.
-    "cold" means that the storage had to bring every page, "warm" that the page cache held them.
-    Factors are paired, round by round, with the files as they are: above 1 is faster; low and high
-    are the extremes of the rounds. "steady" is any epoch but the first: each side warm if the whole
-    data set fits in memory in that form, else cold (warm on both sides where cold could not be
-    measured). `whole_*` is for the whole data set, by extrapolation from bytes. `pays_after_*` is
-    the number of epochs after which converting has cost less time than it saved, None for never, or
-    where rates are missing.
+    `cold` and `warm` are samples a second, decoding included, the median of the rounds: "cold"
+    means that the storage had to bring every page, "warm" that the page cache held them. `gain` is
+    paired, round by round, with the files as they are, for any epoch but the first: above 1 is
+    faster, low and high are the extremes of the rounds. Each side is warm if the whole data set
+    fits in memory in that form, else cold (warm on both sides where cold could not be measured).
+    `whole_*` is for the whole data set, by extrapolation from bytes. `pays_after` is the number of
+    epochs after which converting has cost less time than it saved, None for never.
     """
 
     name: str
@@ -48,25 +38,15 @@ class LayoutTrial:
     order: Order
     reason: str | None = None
     samples: int = 0
-    bytes: int | None = None  # allocated on disk
-    whole_bytes: float | None = None
-    convert_s: float | None = (
+    whole_bytes: float | None = None  # allocated on disk
+    whole_convert_s: float | None = (
         None  # reading the original files, decoding where the form wants it, and writing
     )
-    whole_convert_s: float | None = None
     fits_memory: bool | None = None  # the whole data set in this layout
-    read_cold: Rate | None = None
-    read_warm: Rate | None = None
-    total_cold: Rate | None = None
-    total_warm: Rate | None = None
-    read_cold_factor: Range | None = None
-    read_warm_factor: Range | None = None
-    total_cold_factor: Range | None = None
-    total_warm_factor: Range | None = None
-    read_steady_factor: Range | None = None
-    total_steady_factor: Range | None = None
-    pays_after_reading: int | None = None
-    pays_after_total: int | None = None
+    cold: float | None = None
+    warm: float | None = None
+    gain: Range | None = None
+    pays_after: int | None = None
 
 
 @dataclass(frozen=True)
@@ -82,24 +62,29 @@ class StorageProbe:
     suffix: str  # of the files that were probed
     whole_files: int
     whole_bytes: int
-    whole_is_lower_bound: bool  # the walk was stopped before its end
+    whole_is_lower_bound: bool  # there may be more
     samples: int
     sample_bytes: int
-    decoder: str | None
     decode_us: float | None  # a sample
     reading_warm_share: float | None
     reading_cold_share: float | None
     cold_reason: str | None
-    memory_bytes: int | None  # the most that can hold the data set
+    memory_bytes: int  # the most that can hold the data set
     file_system: str | None  # of the temporary folder
     rounds: int
-    seconds: float
     layouts: tuple[LayoutTrial, ...]
+    decoder: str | None = None
+    seconds: float = 0.0
     verdict: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)  # why → how many of the chosen files
     schema: int = SCHEMA
 
-    def to_json(self, indent: int | None = 2) -> str:
+    def to_json(self) -> str:
         """JSON text; figures that were not measured are null."""
-        return dump(self, indent)
+        return dump(self, 2)
+
+
+def clear_gain(gain: Range) -> bool:
+    """Whether it is a gain in every round, and large enough to matter."""
+    return gain.low > 1.0 and gain.mid > LEAST_GAIN

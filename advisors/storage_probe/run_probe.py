@@ -2,42 +2,65 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import re
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
+from statistics import fmean, median
+from typing import Any, NamedTuple
 
 import psutil
 
 from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
+from ...profiler.base.mounts import Mounts
 from ...profiler.daemon import cgroup
 from ...profiler.store.run.run import Run
-from .convert import Samples, convert
+from ..schema.report_model import Range
 from .decoders import Decoder, decoder_for
-from .formats import FORMATS
-from .layout import Format, Layout
-from .probe_model import StorageProbe
-from .results import middle, trial_of
-from .scratch import file_system, place, room, scratch
+from .layouts import FORMATS, Layout
+from .page_cache import make_cold
+from .probe_model import LayoutTrial, StorageProbe, clear_gain
+from .scratch import place, room, scratch
 from .source import Data, File, find_data
-from .timing import PLANNED_ROUNDS, Timed, time_layouts
 from .verdict import sentences
 
-# The walk takes this part of the time, copying this part of the rest, and timing ends after this
-# part of all, as removing the copies takes time too.
-WALK_SHARE, COPY_SHARE, TIMING_UNTIL = 0.1, 0.4, 0.9
+# The parts of the time after which the walk, reading and decoding, converting, and timing end: the
+# copies must be removed too.
+WALKED, READ, CONVERTED, TIMED = 0.1, 0.25, 0.5, 0.9
 # Layouts take more than the samples' bytes: pages, headers, indices.
 OVERHEAD = 1.5
-OVERHEAD_A_FILE = 8192
-# Fewer rounds show too little of the spread, fewer samples too little of a data set.
-FEW_ROUNDS, FEW_SAMPLES = 3, 32
+# There are fewer rounds only if time ends. Fewer show too little of the spread.
+ROUNDS, FEW_ROUNDS = 5, 3
+# A pass reads at least this many samples. Fewer of all say too little of a data set.
+MIN_PASS_SAMPLES, FEW_SAMPLES = 8, 32
+
+
+class Bounds(NamedTuple):
+    """The most bytes of each layout, files, and seconds in all."""
+
+    max_bytes: int
+    max_files: int
+    max_seconds: float
+
+
+@dataclass
+class Samples:
+    """What was read, of the files at the beginning also decoded (as far as the bound on bytes
+    allows), and the seconds that each took."""
+
+    encoded: list[bytes] = field(default_factory=list)
+    decoded: list[Any] = field(default_factory=list)
+    read_s: list[float] = field(default_factory=list)
+    decode_s: list[float] = field(default_factory=list)
+    skipped: Counter[str] = field(default_factory=Counter)
 
 
 def probe_storage(
@@ -56,163 +79,227 @@ def probe_storage(
     file system of the data, which is always removed. `step` is called after choosing, copying and
     timing.
 
-    Raises UsageError (no files, no room, an invalid bound), RunNotFound and RunUnreadable.
+    Raises UsageError (no files, no room), RunNotFound and RunUnreadable.
     """
-    bounds.check()
-    begun = time.monotonic()
-    until = begun + TIMING_UNTIL * bounds.max_seconds
-    data, memory = find_data(source, WALK_SHARE * bounds.max_seconds), memory_bytes()
-    if memory is not None:  # samples are held in memory while they are converted
-        bounds = bounds._replace(max_bytes=min(bounds.max_bytes, memory // 8))
-    decoder, why_not = decoder_for(data.suffix)
+    begun, seconds = time.monotonic(), bounds.max_seconds
+    data, memory = find_data(source, WALKED * seconds), memory_bytes()
+    name, decoder, why_not = decoder_for(data.suffix)
     formats = [each for each in FORMATS if each.form == "encoded" or decoder is not None]
-    chosen, bounds, parent, notes = _sample(data, bounds, temp, seed, formats)
-    notes += filter(None, [why_not])
+    parent = place(data.folders, temp)
+    # Samples are held in memory while they are converted.
+    usable = min(memory // 8, round(room(parent) / len(formats) / OVERHEAD))
+    bounds = bounds._replace(max_bytes=min(bounds.max_bytes, usable))
+    chosen = choose(data.files, bounds, seed)
+    if not chosen:
+        raise UsageError(
+            f"no {data.suffix or 'file'} of {clean(data.shown, 200)} is within the bound of "
+            f"{bounds.max_bytes:,} bytes: raise --bytes, or name a roomier folder with --temp"
+        )
     step()
-    fits = data.bytes <= (memory or 0)
     with scratch(parent) as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of decoders and libraries
-        layouts = [Layout(each, folder / each.name, fits) for each in formats]
-        now = time.monotonic()
-        samples = convert(
-            chosen, layouts, decoder, bounds.max_bytes, now + COPY_SHARE * (until - now)
+        layouts = [Layout(each, folder / each.name) for each in formats]
+        samples = read_samples(chosen, decoder, bounds.max_bytes, begun + READ * seconds)
+        _convert(layouts, samples, data, begun + CONVERTED * seconds)
+        step()
+        cold_reason = time_layouts(
+            [each for each in layouts if each.reason is None], seed, begun + TIMED * seconds
         )
         step()
-        timed = time_layouts(layouts, decoder, len(samples.decode_s), seed, until)
-        step()
-        found = _result(data, layouts, timed, decoder, memory)
+        found = _result(data, samples, layouts, memory, cold_reason)
+        notes = _notes(data, layouts[0], parent)
         return replace(
             found,
+            decoder=name,
             seconds=time.monotonic() - begun,
-            notes=(*notes, *_notes(samples, timed, found)),
-            skipped=dict(samples.skipped),
+            notes=(*filter(None, [why_not]), *notes),
         )
 
 
 def _result(
-    data: Data,
-    layouts: Sequence[Layout],
-    timed: Timed,
-    decoder: Decoder | None,
-    memory: int | None,
+    data: Data, samples: Samples, layouts: Sequence[Layout], memory: int, cold_reason: str | None
 ) -> StorageProbe:
-    files, decode_s = layouts[0], middle(timed.decode_s)
-    found = tuple(trial_of(each, timed, data, memory) for each in layouts)
-    cold, warm = (_share(middle(each), decode_s) for each in (files.cold_s, files.warm_s))
-    cold_reason = timed.cold_reason if middle(files.cold_s) is None else None
-    if not timed.rounds:
-        cold_reason = cold_reason or "time was over before it could be measured"
+    files, decode_s = layouts[0], fmean(samples.decode_s) if samples.decode_s else None
+    found = tuple(
+        trial_of(each, files, len(data.files), decode_s or 0.0, memory) for each in layouts
+    )
+    mount = Mounts().of(os.path.realpath(files.folder))
+    warm, cold = (_share(each, decode_s) for each in (files.warm_s, files.cold_s))
     return StorageProbe(
         source=data.shown,
         suffix=data.suffix,
-        whole_files=data.count,
+        whole_files=len(data.files),
         whole_bytes=data.bytes,
         whole_is_lower_bound=data.partial,
         samples=files.count,
-        sample_bytes=files.source_bytes,
-        decoder=decoder.name if decoder is not None else None,
+        sample_bytes=sum(map(len, samples.encoded[: files.count])),
         decode_us=decode_s * 1e6 if decode_s is not None else None,
         reading_warm_share=warm,
         reading_cold_share=cold,
         cold_reason=cold_reason,
         memory_bytes=memory,
-        file_system=file_system(files.folder),
-        rounds=timed.rounds,
-        seconds=0.0,  # known at the end
+        file_system=mount and clean(mount.type, 40),
+        rounds=len(files.warm_s),
         layouts=found,
-        verdict=tuple(sentences(found, decoder, warm, cold, memory)),
+        verdict=tuple(sentences(found, warm, cold, memory)),
+        skipped=dict(samples.skipped),
     )
 
 
-def _sample(
-    data: Data, bounds: Bounds, temp: Path | None, seed: int, formats: Sequence[Format]
-) -> tuple[list[File], Bounds, Path, list[str]]:
-    """The sample, its bounds, the folder for the copies, and notes. With little room, bounds and
-    sample are made smaller."""
-    chosen = choose(data, bounds, seed)
-    if not chosen:
-        what = f"every {data.suffix or 'file'} of {clean(data.shown, 200)}"
-        raise UsageError(f"{what} is larger than the bound on bytes: raise --bytes")
-    needed = _needed(chosen, bounds, formats)
-    parent, notes = place(data.folders, temp, needed)
-    where, left = clean(parent, 200), room(parent)
-    if needed > left:
-        notes.append(f"{where} has little room: the sample was made smaller")
-    while _needed(chosen, bounds, formats) > left:
-        bounds = bounds._replace(max_bytes=bounds.max_bytes // 2)
-        chosen = choose(data, bounds, seed)
-        if not chosen:
-            raise UsageError(
-                f"there is no room for a probe in {where}: name a roomier folder with --temp"
-            )
-    too_large = sum(size > bounds.max_bytes for _, size in data.files)
-    if too_large:
-        notes.append(f"{too_large:,} files larger than the bound on bytes were left out")
-    return chosen, bounds, parent, [*notes, *data.notes]
-
-
-def choose(data: Data, bounds: Bounds, seed: int) -> list[File]:
-    """Files in random order within the bounds: a part of it is a fair sample too if copying has to
-    stop."""
-    order = [file for file in data.files if file[1] <= bounds.max_bytes]
-    random.Random(seed).shuffle(order)
-    total = accumulate(size for _, size in order)
-    number = sum(size <= bounds.max_bytes for size in total)
-    return order[: min(number, bounds.max_files)]
-
-
-def _needed(chosen: Sequence[File], bounds: Bounds, formats: Sequence[Format]) -> int:
-    """Bytes that all layouts may take."""
-    sample = sum(size for _, size in chosen)
-    data = sum(sample if each.form == "encoded" else bounds.max_bytes for each in formats)
-    return round(OVERHEAD * data + len(formats) * OVERHEAD_A_FILE * len(chosen))
-
-
-def _notes(samples: Samples, timed: Timed, found: StorageProbe) -> Iterator[str]:
-    if samples.stopped:
-        yield f"the sample is smaller than asked for: {samples.stopped}"
-    if timed.rounds and found.cold_reason and any(e.fits_memory is False for e in found.layouts):
+def _notes(data: Data, files: Layout, parent: Path) -> Iterator[str]:
+    if data.folders[0].stat().st_dev != parent.stat().st_dev:
         yield (
-            "not every layout of the whole data set fits in memory, and cold reading could not be "
-            "measured: factors are for warm reading, which later epochs may not have"
+            "the copies were on another file system than the data: the rates are of that one; "
+            "--temp names a folder to use"
         )
-    if 0 < timed.rounds < FEW_ROUNDS:
-        yield f"only {timed.rounds} of {PLANNED_ROUNDS} rounds could be timed: raise --seconds"
-    if found.samples < FEW_SAMPLES:
-        yield f"{found.samples:,} samples say little about a whole data set"
-    if timed.rounds and timed.cold_reason is None:
+    if len(files.warm_s) < FEW_ROUNDS:
+        yield f"only {len(files.warm_s)} of {ROUNDS} rounds could be timed: raise --seconds"
+    if files.count < FEW_SAMPLES:
+        yield f"{files.count:,} samples say little about a whole data set"
+    if files.cold_s:
         yield (
             "cold: the files' pages were dropped, but names and inodes stayed in memory, so "
             "opening many files for the first time costs more than this shows"
         )
 
 
-def _share(read_s: float | None, decode_s: float | None) -> float | None:
-    return None if read_s is None or decode_s is None else read_s / (read_s + decode_s)
+def choose(files: Sequence[File], bounds: Bounds, seed: int) -> list[File]:
+    """Files in random order within the bounds: a part of it is a fair sample too if reading has to
+    stop."""
+    order = [file for file in files if file[1] <= bounds.max_bytes]
+    random.Random(seed).shuffle(order)
+    total = accumulate(size for _, size in order)
+    number = sum(size <= bounds.max_bytes for size in total)
+    return order[: min(number, bounds.max_files)]
 
 
-def memory_bytes() -> int | None:
+def read_samples(
+    files: Sequence[File], decoder: Decoder | None, max_bytes: int, deadline: float
+) -> Samples:
+    """The samples of these files, until the deadline (one at least). What cannot be read or decoded
+    is counted. Raises UsageError if that is all."""
+    found, left = Samples(), max_bytes
+    for path, _ in files:
+        begun = time.monotonic()
+        if found.encoded and begun > deadline:
+            break
+        try:
+            data = Path(path).read_bytes()
+            read = time.monotonic()
+            if decoder is not None and left >= 0:
+                sample = decoder(data)
+                found.decode_s.append(time.monotonic() - read)
+                left -= getattr(sample, "nbytes", 0)
+                if left >= 0:
+                    found.decoded.append(sample)
+        except Exception as error:  # each library has its own
+            found.skipped[f"cannot be read or decoded ({type(error).__name__})"] += 1
+            continue
+        found.encoded.append(data)
+        found.read_s.append(read - begun)
+    for why, number in () if found.encoded else found.skipped.most_common(1):
+        raise UsageError(f"no file could be part of the sample: {number:,} of them {why}")
+    return found
+
+
+def _convert(layouts: Sequence[Layout], samples: Samples, data: Data, deadline: float) -> None:
+    """Write the samples into all layouts. One that cannot hold them gets its reason. Raises
+    UsageError where the files themselves, the first layout, cannot be copied."""
+    share_s = max(0.0, deadline - time.monotonic()) / len(layouts)
+    for layout in layouts:
+        encoded = layout.format.form == "encoded"
+        held = samples.encoded if encoded else samples.decoded
+        written_s = layout.fill(held, share_s)
+        # Alone, it would have taken reading and decoding too.
+        spent_s = [*samples.read_s[: layout.count], written_s]
+        if not encoded:
+            spent_s += samples.decode_s[: layout.count]
+        scale = data.bytes / max(1, sum(map(len, samples.encoded[: layout.count])))
+        layout.whole_bytes, layout.whole_convert_s = (
+            scale * each for each in (layout.disk_bytes(), sum(spent_s))
+        )
+    if layouts[0].reason is not None:
+        raise UsageError(f"the files cannot be copied: {layouts[0].reason}")
+
+
+def time_layouts(layouts: Sequence[Layout], seed: int, deadline: float) -> str | None:
+    """Rounds of two passes over each layout, one at least: nothing is in the page cache, then all
+    of it is. Other load on the machine affects all alike, as ratios are taken within a round.
+    Returns why nothing could be made cold."""
+    rng = random.Random(seed)
+    why = None
+    for number in range(ROUNDS):
+        begun = time.monotonic()
+        share_s = (deadline - begun) / (ROUNDS - number) / (2 * len(layouts))
+        if number and share_s < 0:
+            break
+        for layout in layouts:
+            order = list(range(layout.count))
+            if layout.format.order == "shuffled":
+                rng.shuffle(order)
+            why = why or make_cold(layout.files)
+            cold_s, read = _pass(layout, order, share_s)
+            layout.cold_s.append(cold_s)
+            layout.warm_s.append(_pass(layout, order[:read], math.inf)[0])
+    for layout in layouts if why is not None else ():
+        layout.cold_s.clear()
+    return why
+
+
+def _pass(layout: Layout, order: Sequence[int], share_s: float) -> tuple[float, int]:
+    """Seconds a sample, and how many were read in the share of time."""
+    begun, number = time.monotonic(), 0
+    for number, _ in enumerate(layout.format.read(layout, order), 1):
+        if number >= MIN_PASS_SAMPLES and time.monotonic() > begun + share_s:
+            break
+    return (time.monotonic() - begun) / number, number
+
+
+def trial_of(
+    layout: Layout, files: Layout, whole_files: int, decode_s: float, memory: int
+) -> LayoutTrial:
+    """The result of a layout, compared with the files as they are; `decode_s` is for a sample."""
+    kind = layout.format
+    trial = LayoutTrial(kind.name, kind.label, kind.form, kind.order, layout.reason)
+    if layout.reason is not None:
+        return trial
+    more_s = decode_s if kind.form == "encoded" else 0.0
+    trial = replace(
+        trial,
+        samples=layout.count,
+        whole_bytes=layout.whole_bytes,
+        fits_memory=layout.whole_bytes <= memory,
+        cold=1 / (median(layout.cold_s) + more_s) if layout.cold_s else None,
+        warm=1 / (median(layout.warm_s) + more_s),
+    )
+    if layout is files:
+        return trial
+    before = [each + decode_s for each in _steady(files, memory)]
+    after = [each + more_s for each in _steady(layout, memory)]
+    ratios = [b / a for b, a in zip(before, after, strict=True)]
+    gain = Range(min(ratios), median(ratios), max(ratios))
+    saved_s = whole_files * (median(before) - median(after))
+    pays = math.ceil(layout.whole_convert_s / saved_s) if clear_gain(gain) else None
+    return replace(trial, gain=gain, pays_after=pays, whole_convert_s=layout.whole_convert_s)
+
+
+def _steady(layout: Layout, memory: int) -> list[float]:
+    """Seconds a sample of any epoch but the first, by round."""
+    warm = layout.whole_bytes <= memory or not layout.cold_s
+    return layout.warm_s if warm else layout.cold_s
+
+
+def _share(read_s: Sequence[float], decode_s: float | None) -> float | None:
+    if not read_s or decode_s is None:
+        return None
+    return median(read_s) / (median(read_s) + decode_s)
+
+
+def memory_bytes() -> int:
     """The most that the page cache could hold: the available memory, within the container's
     limit."""
-    try:
-        available = psutil.virtual_memory().available
-    except (OSError, RuntimeError):
-        return None
-    limit = cgroup.find().mem_limit_bytes
-    return available if limit is None else min(available, limit)
-
-
-class Bounds(NamedTuple):
-    """The most bytes of each layout, files, and seconds in all."""
-
-    max_bytes: int
-    max_files: int
-    max_seconds: float
-
-    def check(self) -> None:
-        """Raises UsageError."""
-        if not (self.max_bytes > 0 < self.max_files and 0 < self.max_seconds < float("inf")):
-            raise UsageError("the probe needs a number of bytes, files and seconds above 0")
+    available = psutil.virtual_memory().available
+    return min(available, cgroup.find().mem_limit_bytes or available)
 
 
 def read_size(text: str) -> int:

@@ -8,24 +8,21 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from ...profiler.base.errors import UsageError
-from ...profiler.base.host import host_name
 from ...profiler.base.metadata import clean
-from ...profiler.store.run.run import LoaderRun, Run
+from ...profiler.store.run.run import Run
 from ...profiler.store.run.run_finder import find_run
 from ...profiler.store.run.run_reader import open_run
 from ..storage.files import SUFFIXES
 
 File = tuple[str, int]  # path, bytes
 
-# A walk keeps the path and size of each file: it stops after this many entries.
-MAX_ENTRIES = 200_000
+# A walk keeps the path and size of each file: it stops after this many.
+MAX_FILES = 200_000
 
 # Files that hold many samples, which are packed already.
 CONTAINERS = {
@@ -35,20 +32,18 @@ CONTAINERS = {
 
 @dataclass(frozen=True)
 class Data:
-    """Files of one suffix, in the order of paths. `count` and `bytes` are of the whole data set.
-
-    Nothing may be written to `folders`, which hold the files. `partial`: the walk was stopped
-    before its end.
-    """
+    """Files of one suffix, in the order of paths. Nothing may be written to `folders`, which hold
+    them. `partial`: there may be more."""
 
     shown: str
     suffix: str
     files: tuple[File, ...]
-    count: int
-    bytes: int
     folders: tuple[Path, ...]
     partial: bool
-    notes: tuple[str, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        return sum(size for _, size in self.files)
 
 
 def find_data(source: Run | str | os.PathLike[str], seconds: float) -> Data:
@@ -62,34 +57,17 @@ def find_data(source: Run | str | os.PathLike[str], seconds: float) -> Data:
         return _of_run(source, deadline)
     path = Path(source)
     if os.path.isdir(path) and not (path / "run.json").exists():  # noqa: PTH112 - it never raises
-        return _of_folder(path.absolute(), deadline)
-    if path.is_file():
-        raise UsageError(
-            f"{clean(source, 200)} is a file: name the folder that holds the data, or a run"
-        )
+        return _of_folders(clean(path), (path.absolute(),), deadline, deep=True)
     return _of_run(open_run(find_run(source)), deadline)
 
 
-def _of_folder(path: Path, deadline: float) -> Data:
-    shown, (found, stopped, unreadable) = clean(path, 200), _walk([path], deadline, deep=True)
-    numbers = Counter(suffix_of(name) for name, _ in found)
-    if not numbers:
-        why = f" ({unreadable} folders cannot be read)" if unreadable else ""
-        raise UsageError(f"there are no files in {shown}{why}")
-    suffix = _commonest(numbers, shown)
-    others = len(found) - numbers[suffix]
-    notes = [f"{others:,} files of other kinds were left out"] if others else []
-    if unreadable:
-        notes.append(f"{unreadable:,} folders cannot be read and were left out")
-    files = _of_suffix(found, suffix)
-    total = sum(size for _, size in files)
-    return Data(clean(path), suffix, files, len(files), total, (path,), stopped, tuple(notes))
-
-
 def _of_run(run: Run, deadline: float) -> Data:
-    loader = max(run.loaders, key=lambda each: sum(_opens(each).values()), default=None)
-    opens = _opens(loader) if loader is not None else {}
-    if loader is None or not opens:
+    looks = max(
+        (loader.looks for loader in run.loaders),
+        key=lambda each: sum(known.opens for known in each.suffixes.values()),
+        default=None,
+    )
+    if looks is None or not any(known.opens for known in looks.suffixes.values()):
         kinds = {clean(each.kind, 20) for other in run.loaders for each in other.looks.containers}
         if kinds:
             raise UsageError(
@@ -99,64 +77,43 @@ def _of_run(run: Run, deadline: float) -> Data:
         raise UsageError(
             f"run {run.id} was not seen to open any files: name the folder of the data instead"
         )
-    plain = {name: number for name, number in opens.items() if name not in CONTAINERS}
-    suffix = _commonest(plain or opens, f"run {run.id}")
-    recorded = [Path(name) for name in loader.looks.folders]
-    folders = tuple(path for path in recorded if path.is_absolute() and os.path.isdir(path))  # noqa: PTH112 - it never raises
-    if not folders:
-        some = f", such as {clean(recorded[0], 160)}," if recorded else ""
+    folders = tuple(Path(each) for each in looks.folders if Path(each).is_absolute())
+    here = tuple(path for path in folders if os.path.isdir(path))  # noqa: PTH112 - it never raises
+    if not here:
         raise UsageError(
-            f"the folders that run {run.id} read from{some} are not on this machine: name a folder "
+            f"the folders that run {run.id} read from are not on this machine: name a folder "
             "instead"
         )
-    found, stopped, _ = _walk(folders, deadline, deep=False)
-    files = _of_suffix(found, suffix)
-    if not files:
-        raise UsageError(
-            f"the folders that run {run.id} read from hold no {suffix or 'such'} files any more"
-        )
-    total, count, notes = sum(size for _, size in files), len(files), []
-    more = loader.looks.directories > len(folders)  # not all folders are known
-    length = _length(loader, suffix) if more else None
-    if length is not None and length > count:  # but the number of samples is
-        total, count, more = round(total * length / count), length, False
-        notes.append("the size of the whole data set is estimated from the mean file")
-    host = next((process.host for process in run.processes if loader in process.loaders), None)
-    if host is not None and host != host_name():
-        notes.append(
-            f"the run was recorded on {clean(host, 60)}; its folders were found on this machine too"
-        )
-    return Data(
-        f"run {run.id}", suffix, files, count, total, folders, stopped or more, tuple(notes)
-    )
+    return _of_folders(f"run {run.id}", here, deadline, more=looks.directories > len(here))
 
 
-def _of_suffix(found: Iterable[File], suffix: str) -> tuple[File, ...]:
-    return tuple(sorted({each for each in found if suffix_of(each[0]) == suffix}))
-
-
-def _opens(loader: LoaderRun) -> dict[str, int]:
-    """How often files of each suffix were seen opened."""
-    return {name: n.opens for name, n in loader.looks.suffixes.items() if n.opens > 0}
-
-
-def _commonest(numbers: Mapping[str, int], where: str) -> str:
-    """The suffix of most files. Raises UsageError for files that hold many samples each."""
+def _of_folders(
+    shown: str,
+    folders: tuple[Path, ...],
+    deadline: float,
+    *,
+    deep: bool = False,
+    more: bool = False,
+) -> Data:
+    """The files of the commonest suffix in these folders, or below them; `more`: there are others
+    elsewhere."""
+    found: list[File] = []
+    for file in _walk(folders, deep):
+        if len(found) == MAX_FILES or (found and time.monotonic() > deadline):
+            more = True
+            break
+        found.append(file)
+    numbers = Counter(suffix_of(name) for name, _ in found)
+    if not numbers:
+        raise UsageError(f"there are no files in {clean(shown, 200)}")
     suffix = min(numbers, key=lambda each: (-numbers[each], each))
     if suffix in CONTAINERS:
         raise UsageError(
-            f"the {numbers[suffix]:,} {suffix} files of {where} hold many samples each: they are "
-            "packed already"
+            f"the {numbers[suffix]:,} {suffix} files of {clean(shown, 200)} hold many samples "
+            "each: they are packed already"
         )
-    return suffix
-
-
-def _length(loader: LoaderRun, suffix: str) -> int | None:
-    """Files of the whole data set, from its length and the opens a sample."""
-    dataset, looks = loader.inspection.dataset, loader.looks
-    if dataset is None or not dataset.length or not looks.samples:
-        return None
-    return round(dataset.length * looks.suffixes[suffix].opens / looks.samples)
+    files = tuple(sorted(each for each in found if suffix_of(each[0]) == suffix))
+    return Data(shown, suffix, files, folders, more)
 
 
 def suffix_of(name: str) -> str:
@@ -164,31 +121,12 @@ def suffix_of(name: str) -> str:
     return os.path.splitext(name)[1].lower()  # noqa: PTH122 - a Path for each of many files costs more than the walk
 
 
-def _walk(roots: Iterable[Path], deadline: float, *, deep: bool) -> tuple[list[File], bool, int]:
-    """The regular files in these folders, or below them; whether the walk was stopped; how many
-    folders cannot be read. In the order of names, so that the same folder gives the same files."""
-    found: list[File] = []
-    seen = unreadable = 0
-    waiting = [os.fspath(root) for root in roots][::-1]
-    while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                some = sorted(islice(entries, MAX_ENTRIES + 1), key=lambda entry: entry.name)
-        except OSError:
-            unreadable += 1
-            continue
-        below = []
-        for entry in some:
-            seen += 1
-            if seen > MAX_ENTRIES or (found and time.monotonic() > deadline):
-                return found, True, unreadable
-            with suppress(OSError):  # gone meanwhile
-                if entry.name.startswith("."):
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    below.append(entry.path)
-                elif entry.is_file(follow_symlinks=False):
-                    found.append((entry.path, entry.stat(follow_symlinks=False).st_size))
-        if deep:
-            waiting += reversed(below)
-    return found, False, unreadable
+def _walk(roots: Sequence[Path], deep: bool) -> Iterator[File]:
+    """The regular files in these folders, or below them, as far as they can be read."""
+    for root in dict.fromkeys(roots):
+        for folder, below, names in os.walk(root):
+            below[:] = sorted(name for name in below if deep and not name.startswith("."))
+            for name in sorted(names):
+                path = os.path.join(folder, name)  # noqa: PTH118 - a Path costs more than the walk
+                if not name.startswith(".") and os.path.isfile(path) and not os.path.islink(path):  # noqa: PTH113, PTH114
+                    yield path, os.path.getsize(path)  # noqa: PTH202

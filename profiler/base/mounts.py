@@ -14,14 +14,11 @@ _OCTAL = re.compile(rb"\\([0-7]{3})")
 
 
 class Entry(NamedTuple):
-    """One line of the table: a mount point, and the type of its file system as the kernel names it.
-    `root` is the folder of the file system that is mounted there. `options` are the file
-    system's."""
+    """One line of the table: a mount point, and the type of its file system as the kernel names
+    it."""
 
     path: str
     type: str
-    root: str
-    options: tuple[str, ...]
 
 
 class Mounts:
@@ -61,11 +58,7 @@ def table(source: str | os.PathLike[str] = MOUNTINFO) -> Iterator[Entry]:
         return
     for line in lines:
         before, separator, after = line.partition(b" - ")
-        fields, system = before.split(b" "), after.split(b" ")
+        fields = before.split(b" ")
         if separator and len(fields) > 4:
-            options = system[2].decode("utf-8", "replace").split(",") if len(system) > 2 else []
-            yield Entry(_name(fields[4]), os.fsdecode(system[0]), _name(fields[3]), tuple(options))
-
-
-def _name(field: bytes) -> str:
-    return os.fsdecode(_OCTAL.sub(lambda match: bytes([int(match[1], 8) & 255]), field))
+            path = _OCTAL.sub(lambda match: bytes([int(match[1], 8) & 255]), fields[4])
+            yield Entry(os.fsdecode(path), os.fsdecode(after.split(b" ")[0]))

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..base.mounts import table
 from .procfs import read_all
 
 # Version 1 says "no limit" with a number near 2**63, rounded down to a page.
@@ -70,35 +69,26 @@ def find(root: Path = Path("/")) -> Cgroup:
 
 def _groups(name: str, root: Path) -> tuple[At, ...]:
     """The groups of this process for the controller `name`, from its own up to the root of what can
-    be seen; none where it is not in use or not mounted."""
-    process = root / "proc/self"
-    paths: dict[str, str] = {}
-    for line in _text(process / "cgroup").split("\n"):
+    be seen; none where it is not in use or not mounted where all systems mount it."""
+    base = root / "sys/fs/cgroup"
+    found: list[tuple[int, Path, str]] = []
+    for line in _text(root / "proc/self/cgroup").split("\n"):
         number, controllers, path = (*line.split(":", 2), "", "")[:3]
-        for key in controllers.split(",") if number != "0" else ["0"]:
-            paths[key] = path
-    # Controller ("0" for version 2) to (folder of the hierarchy that is mounted, mount point).
-    mounts: dict[str, tuple[str, str]] = {}
-    for entry in table(process / "mountinfo"):
-        keys = {"cgroup2": ("0",), "cgroup": entry.options}.get(entry.type, ())
-        for key in keys:
-            mounts.setdefault(key, (entry.root, entry.path))
-    for version, key in ((1, name), (2, "0")):
-        if key in paths and key in mounts:
-            mount_root, point = mounts[key]
-            folders = _walk(root / point.lstrip("/"), mount_root.rstrip("/"), paths[key])
-            if version == 1 or any(_offers(folder, name) for folder in folders):
-                return tuple((version, folder) for folder in folders)
+        if name in controllers.split(","):
+            found.append((1, base / name, path))
+        elif number == "0":
+            found += [(2, point, path) for point in (base, base / "unified")]
+    for version, point, path in sorted(found):
+        folders = _walk(point, path)
+        if (version == 1 and folders) or any(_offers(folder, name) for folder in folders):
+            return tuple((version, folder) for folder in folders)
     return ()
 
 
-def _walk(point: Path, mount_root: str, path: str) -> tuple[Path, ...]:
+def _walk(point: Path, path: str) -> tuple[Path, ...]:
     # Seen from inside a container the path may lie outside of what is mounted: then the mount is
     # the container's own.
-    inside = path[len(mount_root) :] if (path + "/").startswith(mount_root + "/") else ""
-    parts = [part for part in inside.split("/") if part]
-    if ".." in parts:
-        parts = []
+    parts = [part for part in path.split("/") if part] if ".." not in path else []
     folders = [point.joinpath(*parts[:depth]) for depth in range(len(parts), -1, -1)]
     return tuple(folder for folder in folders if folder.is_dir())
 

@@ -21,13 +21,7 @@ SHARE = 0.004
 NO_PCIE = "PCIe throughput is not sampled: the driver takes 40 ms for each measurement"
 
 # Errors after which a figure is not asked for again.
-NEVER = {
-    "NotSupported": "GPU {gpu} does not report it{divided}",
-    "NoPermission": "GPU {gpu} reports it to administrators only: run as root, or ask for access "
-    "to its counters",
-    "AttributeError": "the installed nvidia-ml-py does not know this figure: pip install -U "
-    "nvidia-ml-py",
-}
+NEVER = ("NotSupported", "NoPermission", "AttributeError")
 
 
 def driver_present(root: Path = Path("/")) -> bool:
@@ -71,11 +65,11 @@ class Gpus:
 
     def facts(self) -> list[GpuFacts]:
         """What does not change, a device. Never raises."""
-        driver = _text(self._plain("nvmlSystemGetDriverVersion"))
+        driver = self._plain("nvmlSystemGetDriverVersion")
         found = []
         for gpu, handle in self.handles.items():
             memory = self._plain("nvmlDeviceGetMemoryInfo", handle)
-            name = _text(self._plain("nvmlDeviceGetName", handle))
+            name = self._plain("nvmlDeviceGetName", handle)
             total = None if memory is None else int(memory.total)
             found.append(GpuFacts(gpu, name or "GPU", total, driver))
         return found
@@ -118,13 +112,9 @@ class Gpus:
             return getattr(self._nvml, function)(*args)
         except Exception as error:
             kind = type(error).__name__.removeprefix("NVMLError_")
-            sentence = f"NVML failed at least once for GPU {gpu} ({said(error)})"
             if kind in NEVER:
                 self._silent.add((gpu, metric))
-                mig = self._plain("nvmlDeviceGetMigMode", self.handles.get(gpu))
-                divided = " while it is divided by MIG" if mig is not None and mig[0] == 1 else ""
-                sentence = NEVER[kind].format(gpu=gpu, divided=divided)
-            self._reasons.add(sentence, metric)
+            self._reasons.add(f"NVML does not tell it of GPU {gpu} ({kind}: {said(error)})", metric)
             return None
 
     def _plain(self, function: str, *args: object) -> Any:
@@ -132,7 +122,3 @@ class Gpus:
             return getattr(self._nvml, function)(*args)
         except Exception:
             return None
-
-
-def _text(value: str | bytes | None) -> str | None:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

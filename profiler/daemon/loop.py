@@ -28,7 +28,7 @@ from .gpu import Gpus
 from .keeper import Keeper
 from .machine import Machine, facts
 from .pace import Allowance
-from .processes import Turns, Usage
+from .processes import LARGEST_BYTES, Turns, Usage
 from .processes import probe as open_probe
 from .reasons import Reasons
 from .registry import Registry, Worker
@@ -225,10 +225,10 @@ class Sampler:
         sizes = [(each.probe, used.rss_bytes) for _, _, each, used in rows.values()]
         chosen = self._turns.choose(sizes)
         for t_ns, owner, each, usage in rows.values():
-            probe, rss = each.probe, usage.rss_bytes
-            if self._turns.too_big(rss):
+            probe = each.probe
+            if usage.rss_bytes > LARGEST_BYTES:
                 self.reasons.add(TOO_BIG, "uss_bytes", "pss_bytes")
-            uss_pss = self._turns.read(probe, rss, probe.detail) if probe is chosen else (-1, -1)
+            uss_pss = self._turns.read(probe, probe.detail) if probe is chosen else (-1, -1)
             fds, cores = probe.slow() if slow else (-1, -1)
             *measured, delay, threads = usage
             self.process_lane.append(

@@ -7,8 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ...advisors.assemble.size import Need, Size
-from ...advisors.schema.report_model import Range
-from ...advisors.storage_probe.probe_model import LayoutTrial, Rate, StorageProbe
+from ...advisors.storage_probe.probe_model import LayoutTrial, StorageProbe
 from ..words.units import UNKNOWN, count, duration, factor, micros, percent, plural, rate, size
 from .blocks import (
     Block,
@@ -27,7 +26,6 @@ from .blocks import (
 LEAST_READ_BYTES = 64  # a sample; less is no data
 
 # From this width on, the spread of the passes has room next to the median.
-WIDE = 120
 
 
 def size_sections(found: Size) -> Iterator[Section]:
@@ -83,8 +81,6 @@ def _parts(probe: StorageProbe) -> Iterator[Part]:
     yield Part(sentences(_about(probe)))
     heading = "A sample, decoding included" if probe.decoder else "Reading a sample"
     yield Part([_totals(timed)], heading)
-    encoded = [each for each in timed if each.form == "encoded"]
-    yield Part([_readings(encoded)] if probe.decoder else [], "Reading alone")
     pays = "pays after: epochs until the conversion has paid for itself"
     ordered = "* read in sequence, as it is stored: shuffling needs a buffer, and is weaker"
     in_sequence = any(each.order == "in sequence" for each in timed)
@@ -116,39 +112,17 @@ def _totals(timed: Sequence[LayoutTrial]) -> Block:
     rows = [
         (
             _label(each, mark=True),
-            _rate(each.total_cold),
-            _rate(each.total_warm),
-            _mid(each.total_steady_factor),
+            rate(each.cold),
+            rate(each.warm),
+            factor(each.gain.mid if each.gain else None),
             size(each.whole_bytes),
             duration(each.whole_convert_s),
-            _epochs(each, each.pays_after_total),
+            _epochs(each),
         )
         for each in timed
     ]
-    return _table(rows, "cold", "warm", "gain", "size", "convert", "pays after")
-
-
-def _readings(timed: Sequence[LayoutTrial]) -> Block:
-    rows = [
-        (
-            _label(each, mark=True),
-            _rate(each.read_cold),
-            _spread(each.read_cold),
-            _rate(each.read_warm),
-            _spread(each.read_warm),
-            _mid(each.read_cold_factor),
-            _mid(each.read_warm_factor),
-            _epochs(each, each.pays_after_reading),
-        )
-        for each in timed
-    ]
-    return _table(rows, "cold", "", "warm", "", "gain cold", "gain warm", "pays after")
-
-
-def _table(rows: Sequence[tuple[str, ...]], *heads: str) -> Block:
-    """A column without a head is the spread of the one before."""
-    columns = [Column(head, "number", 0 if head else WIDE) for head in heads]
-    return Table([Column("samples/s", "name"), *columns], rows)
+    heads = "cold", "warm", "gain", "size", "convert", "pays after"
+    return Table([Column("samples/s", "name"), *(Column(head, "number") for head in heads)], rows)
 
 
 def _label(each: LayoutTrial, mark: bool = False) -> str:
@@ -156,19 +130,7 @@ def _label(each: LayoutTrial, mark: bool = False) -> str:
     return f"{each.label}{decoded}{' *' if mark and each.order == 'in sequence' else ''}"
 
 
-def _rate(value: Rate | None) -> str:
-    return rate(value.median if value else None)
-
-
-def _spread(value: Rate | None) -> str:
-    return f"({rate(value.low)}–{rate(value.high)})" if value else ""
-
-
-def _mid(value: Range | None) -> str:
-    return factor(value.mid if value else None)
-
-
-def _epochs(each: LayoutTrial, epochs: int | None) -> str:
-    if each.convert_s is None:
+def _epochs(each: LayoutTrial) -> str:
+    if each.gain is None:
         return UNKNOWN
-    return "never" if epochs is None else count(epochs)
+    return "never" if each.pays_after is None else count(each.pays_after)

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...base.ptrace import PR_SET_PTRACER
+from ...base.ptrace import allow
 from ..procfs import TICK_NS, read_stat
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -43,19 +43,6 @@ def find_py_spy(
 
 
 PATIENCE_S = 20.0
-
-# It permits its parent, whose child py-spy is, says that it runs, and ends with its input.
-_SUBJECT = """
-import ctypes, sys
-try:
-    prctl = ctypes.CDLL(None).prctl
-    prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
-    prctl({option}, {parent}, 0, 0, 0)
-except Exception:
-    pass
-print("here", flush=True)
-sys.stdin.read()
-"""
 
 # By ptrace_scope.
 NOT_PERMITTED = {
@@ -215,27 +202,18 @@ def ptrace_scope(root: Path = Path("/")) -> int | None:
 
 
 def try_stacks(program: str, root: Path = Path("/")) -> str | None:
-    """Why py-spy (`program`) cannot read a process of this user; None where it can. It is tried on
-    a process that permits it, as a training does. Takes about 0.2 s. Never raises."""
-    code = _SUBJECT.format(option=PR_SET_PTRACER, parent=os.getpid())
-    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    """Why py-spy (`program`) cannot read this process, which permits it as a training does; None
+    where it can. Never raises."""
+    allow(os.getpid())  # its children too, one of which py-spy is
     try:
-        with subprocess.Popen(
-            [sys.executable, "-S", "-c", code], stdin=pipe, stdout=pipe, stderr=nothing
-        ) as subject:
-            try:
-                assert subject.stdout is not None
-                subject.stdout.readline()
-                dump = subprocess.run(
-                    [program, "dump", "--nonblocking", f"--pid={subject.pid}"],
-                    stdin=nothing,
-                    capture_output=True,
-                    timeout=PATIENCE_S,
-                    check=False,
-                    env=ENVIRONMENT,
-                )
-            finally:
-                subject.kill()
+        dump = subprocess.run(
+            [program, "dump", "--nonblocking", f"--pid={os.getpid()}"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE_S,
+            check=False,
+            env=ENVIRONMENT,
+        )
     except subprocess.TimeoutExpired:
         return f"py-spy did not answer within {PATIENCE_S:g} s"
     except OSError as error:

@@ -106,8 +106,7 @@ def test_without_looks_the_samplers_counters_stand_in(tmp_path: Path) -> None:
     assert found.read_bytes_per_sample == pytest.approx(9 * 24_000 / 240)
     assert found.disk_bytes_per_sample == pytest.approx(9 * 12_000 / 240)
     assert found.reading_share == pytest.approx(0.8, abs=0.05)
-    (epoch,) = found.epochs
-    assert epoch.samples == 240 and epoch.read_bytes == pytest.approx(2 * (epoch.disk_bytes or 0))
+    assert found.epochs == ()
 
 
 def test_what_was_not_measured_has_a_reason(tmp_path: Path) -> None:

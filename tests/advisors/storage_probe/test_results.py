@@ -1,168 +1,166 @@
-"""Rates, factors, pay-offs and sentences, from made-up passes whose answer is known."""
+"""Rates, factors, pay-offs and sentences, from made-up passes whose answer is known; and passes that
+give the time to each layout."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from loaderscope.advisors.storage_probe.decoders import Decoder
-from loaderscope.advisors.storage_probe.formats import FORMATS
-from loaderscope.advisors.storage_probe.layout import Layout
+from loaderscope.advisors.storage_probe import run_probe
+from loaderscope.advisors.storage_probe.layouts import FORMATS, Format, Layout
 from loaderscope.advisors.storage_probe.probe_model import LayoutTrial
-from loaderscope.advisors.storage_probe.results import MAX_EPOCHS, pays_after, trial_of
-from loaderscope.advisors.storage_probe.source import Data
-from loaderscope.advisors.storage_probe.timing import Timed
+from loaderscope.advisors.storage_probe.run_probe import ROUNDS, time_layouts, trial_of
 from loaderscope.advisors.storage_probe.verdict import sentences
 
 MS = 1e-3
-Made = Callable[..., tuple[LayoutTrial, ...]]
-DATA = Data("/x", ".png", (), 1000, 10_000_000, (Path("/x"),), False)
-PICTURES = Decoder("PIL", "pictures", len)
 ROOMY, TIGHT = 10**12, 20_000_000
+Made = tuple[str, float, Sequence[float], Sequence[float]]  # name, bytes in all, cold, warm
+
+FILES: Made = ("files", 12_000_000, [2 * MS] * 3, [2 * MS] * 3)
 
 
-class Sized(NamedTuple):
-    """A layout as it is after converting a tenth of DATA: `bytes_` on disk."""
-
-    name: str
-    bytes_: int
-    convert_s: float = 0.0
-    reason: str | None = None
-
-    def made(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Layout:
-        kind = next(each for each in FORMATS if each.name == self.name)
-        layout = Layout(kind, folder, count=100, source_bytes=1_000_000, convert_s=self.convert_s)
-        layout.reason = self.reason
-        monkeypatch.setattr(layout, "disk_bytes", lambda: self.bytes_)
-        return layout
-
-
-FILES, LMDB = Sized("files", 1_200_000), Sized("lmdb", 1_100_000, 0.5)
-ARRAY = Sized("array", 14_000_000, 2.0)
-Passes = Sequence[float | None]
-
-
-@pytest.fixture
-def result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
-    """The results of layouts with these passes, (layout, cold, warm), and others without any."""
-
-    def made(
-        *lanes: tuple[Sized, Passes, Passes],
-        decode: Sequence[float] = (),
-        memory: int = ROOMY,
-        missing: Sequence[Sized] = (),
-    ) -> tuple[LayoutTrial, ...]:
-        layouts = [each[0].made(tmp_path, monkeypatch) for each in lanes]
-        for layout, (_, cold, warm) in zip(layouts, lanes, strict=True):
-            layout.cold_s, layout.warm_s = list(cold), list(warm)
-        others = [each.made(tmp_path, monkeypatch) for each in missing]
-        timed = Timed(layouts, list(decode), len(lanes[0][2]))
-        return tuple(trial_of(each, timed, DATA, memory) for each in (*layouts, *others))
-
+def layout_of(name: str, bytes_: float, cold: Sequence[float], warm: Sequence[float]) -> Layout:
+    kind = next(each for each in FORMATS if each.name == name)
+    made = Layout(kind, Path("/x"), count=100, whole_bytes=bytes_, whole_convert_s=5.0)
+    made.cold_s, made.warm_s = list(cold), list(warm)
     return made
 
 
-def test_rates_and_factors_are_medians_of_paired_rounds(result: Made) -> None:
+def result(*made: Made, decode_s: float = 0.0, memory: int = ROOMY) -> tuple[LayoutTrial, ...]:
+    layouts = [layout_of(*each) for each in made]
+    return tuple(trial_of(each, layouts[0], 1000, decode_s, memory) for each in layouts)
+
+
+def test_rates_are_medians_and_gains_are_paired_by_round() -> None:
     # A machine twice as slow in the last round: the rates differ, the ratios do not.
     files, lmdb = result(
-        (FILES, [4 * MS, 4 * MS, 8 * MS], [1 * MS, 1 * MS, 2 * MS]),
-        (LMDB, [2 * MS, None, 4 * MS], [0.25 * MS, 0.5 * MS, 0.5 * MS]),
-        decode=[3 * MS, 3 * MS, 6 * MS],
+        ("files", 12e6, [4 * MS, 4 * MS, 8 * MS], [1 * MS, 1 * MS, 2 * MS]),
+        ("lmdb", 11e6, [2 * MS, 2 * MS, 4 * MS], [0.25 * MS, 0.5 * MS, 0.5 * MS]),
     )
-    rate, factor = files.read_warm, lmdb.read_warm_factor
-    assert rate is not None and factor is not None
-    assert (rate.median, rate.low, rate.high) == pytest.approx((1000, 500, 1000))
-    assert files.total_warm is not None and files.total_warm.median == pytest.approx(250)
-    assert lmdb.read_cold is not None and lmdb.read_cold.passes == 2
-    assert (factor.low, factor.mid, factor.high) == pytest.approx((2, 4, 4))
-    assert lmdb.total_warm_factor is not None
-    assert lmdb.total_warm_factor.mid == pytest.approx(4 / 3.25)
-    assert (files.convert_s, files.read_warm_factor, files.pays_after_total) == (None, None, None)
+    assert (files.cold, files.warm) == pytest.approx((250, 1000))
+    assert lmdb.gain is not None
+    assert (lmdb.gain.low, lmdb.gain.mid, lmdb.gain.high) == pytest.approx((2, 4, 4))
+    assert (files.gain, files.whole_convert_s, files.pays_after) == (None, None, None)
+    assert result(FILES, decode_s=3 * MS)[0].warm == pytest.approx(200)  # decoding is included
 
 
-def test_the_whole_is_ten_times_the_sample_and_pays_when_it_does(result: Made) -> None:
-    lanes = (FILES, [2 * MS] * 3, [2 * MS] * 3), (LMDB, [1 * MS] * 3, [1 * MS] * 3)
-    _, lmdb = result(*lanes, decode=[6 * MS] * 3)
-    assert (lmdb.whole_bytes, lmdb.whole_convert_s) == (11_000_000, 5.0)
-    # An epoch of 1000 samples is one second shorter: 5 s are made good by the sixth.
-    assert lmdb.pays_after_reading == lmdb.pays_after_total == 6
+def test_it_pays_when_the_epochs_have_saved_what_converting_took() -> None:
+    # An epoch of 1000 samples is one second shorter: 5 s are made good by the fifth.
+    _, lmdb = result(FILES, ("lmdb", 11e6, [1 * MS] * 3, [1 * MS] * 3), decode_s=6 * MS)
+    assert (lmdb.whole_convert_s, lmdb.pays_after) == (5.0, 5)
 
 
-@pytest.mark.parametrize(
-    ("files", "lmdb", "cold"),
-    [
-        (([None] * 3, [2.0] * 3), ([None] * 3, [1.0, 1.0, 2.1]), None),
-        (([20.0] * 3, [1.0] * 3), ([1.0] * 3, [2.0] * 3), 20),  # a fast first epoch alone
-    ],
-)
-def test_a_gain_that_is_not_in_every_round_never_pays(result, files, lmdb, cold):
-    lanes = [[[t and t * MS for t in times] for times in each] for each in (files, lmdb)]
-    _, found = result((FILES, *lanes[0]), (LMDB, *lanes[1]))
-    assert found.pays_after_reading is None
-    assert (found.read_cold is None) is (cold is None)
-    factor = found.read_cold_factor
-    assert (factor and factor.mid) == (cold and pytest.approx(cold))
+def test_a_gain_that_is_not_in_every_round_never_pays() -> None:
+    _, lmdb = result(FILES, ("lmdb", 11e6, [], [1 * MS, 1 * MS, 2.1 * MS]))
+    assert (lmdb.cold, lmdb.pays_after) == (None, None)
 
 
-def test_what_does_not_fit_in_memory_is_judged_by_cold_reading(result: Made) -> None:
-    lanes = (FILES, [4 * MS] * 3, [1 * MS] * 3), (ARRAY, [3 * MS] * 3, [0.1 * MS] * 3)
-    files, array = result(*lanes, decode=[1 * MS] * 3, memory=TIGHT)
+def test_what_does_not_fit_in_memory_is_judged_by_cold_reading() -> None:
+    lanes = (
+        ("files", 12e6, [4 * MS] * 3, [1 * MS] * 3),
+        ("array", 140e6, [3 * MS] * 3, [0.1 * MS] * 3),
+    )
+    files, array = result(*lanes, decode_s=1 * MS, memory=TIGHT)
     assert (files.fits_memory, array.fits_memory) == (True, False)
     # Files 1 ms warm and 1 ms decoding against 3 ms cold: slower, however fast it would be in
     # memory.
-    assert array.total_steady_factor is not None and array.total_warm_factor is not None
-    assert array.total_steady_factor.mid == pytest.approx(2 / 3)
-    assert array.total_warm_factor.mid == pytest.approx(20)
-    text = list(sentences((files, array), PICTURES, 0.5, 0.8, TIGHT))
-    assert "does not fit in memory (20.0 MB at most)" in text[-1]
-    assert "140 MB" in text[-1]
+    assert array.gain is not None and array.gain.mid == pytest.approx(2 / 3)
+    assert (
+        "No layout of decoded samples is clearly faster"
+        in [*sentences((files, array), 0.5, 0.8, TIGHT)][-1]
+    )
+    lanes = lanes[0], ("array", 140e6, [0.5 * MS] * 3, [0.1 * MS] * 3)
+    found = result(*lanes, decode_s=1 * MS, memory=TIGHT)
+    assert "does not fit in memory (20.0 MB at most)" in [*sentences(found, 0.5, 0.8, TIGHT)][-1]
 
 
-def test_the_sentence_of_workload_c(result: Made) -> None:
-    warm = {FILES: 0.04, LMDB: 0.02, ARRAY: 0.02}
-    lanes = [(kind, [1 * MS] * 3, [ms * MS] * 3) for kind, ms in warm.items()]
-    found = result(*lanes, decode=[0.96 * MS] * 3)
-    text = list(sentences(found, PICTURES, 0.04, 0.51, ROOMY))
+def test_the_sentence_of_workload_c() -> None:
+    warm = {"files": 0.04, "lmdb": 0.02, "array": 0.02}
+    lanes = [(name, 1e6, [1 * MS] * 3, [ms * MS] * 3) for name, ms in warm.items()]
+    found = result(*lanes, decode_s=0.96 * MS)
+    text = list(sentences(found, 0.04, 0.51, ROOMY))
     assert "Reading from the page cache is 4.0 % of the time per sample" in text[0]
-    assert "decoding 96 %: no layout that keeps pictures encoded gains more than ×1.04" in text[0]
+    assert "decoding 96 %: no layout that keeps samples encoded gains more than ×1.04" in text[0]
     assert text[1].startswith(
         "No layout of the same bytes is clearly faster than the files: the closest is LMDB, ×1.02"
     )
-    # 20 s to convert; the first epoch saves 0.96 s, each later one 0.98 s.
-    for words in ("×50", "12 times the space", "pays after 21 epochs"):
+    # 5 s to convert; each epoch saves 0.98 s.
+    for words in ("×50", "1.00 MB in all", "pays after 6 epochs"):
         assert words in text[2]
 
 
-def test_missing_layouts_are_told(result: Made) -> None:
-    why = "samples decode to different shapes"
-    lane = (FILES, [None] * 2, [1 * MS] * 2)
-    files, array = result(lane, decode=[1 * MS] * 2, missing=[Sized("array", 0, reason=why)])
-    assert (array.reason, array.samples, array.bytes) == (why, 0, None)
-    text = list(sentences((files, array), PICTURES, 0.5, None, ROOMY))
-    assert text[1:] == [
-        "No other layout of the same bytes could be tried: see the reasons below.",
-        f"Decoded samples were not tried: {why}.",
+def test_missing_layouts_are_told() -> None:
+    files, array = (layout_of(name, 1e6, [], [1 * MS] * 2) for name in ("files", "array"))
+    array.reason = "the samples cannot be stored: they have different shapes"
+    found = [trial_of(each, files, 1000, 1 * MS, ROOMY) for each in (files, array)]
+    assert (found[1].reason, found[1].samples, found[1].whole_bytes) == (array.reason, 0, None)
+    assert list(sentences(found, 0.5, None, ROOMY))[1:] == [
+        "No layout of the same bytes could be tried: see the reasons below.",
+        "No layout of decoded samples could be tried: see the reasons below.",
     ]
-    without = list(sentences((replace(files, read_warm=None),), PICTURES, None, None, ROOMY))
-    assert without == ["Nothing could be timed: raise --seconds."]
+    alone = list(sentences(found, None, None, ROOMY))
+    assert alone[0].startswith("Files of this kind are not decoded here") and len(alone) == 2
 
 
-seconds = st.integers(0, 50).map(float)
+# Passes.
+
+COUNT = 50
 
 
-@given(seconds, st.tuples(seconds, seconds), st.tuples(seconds, seconds))
-def test_it_is_the_first_epoch_after_which_less_time_was_spent(convert, before, after):
-    old_s, new_s = ([first + n * later for n in range(200)] for first, later in (before, after))
-    counted = next((n for n in range(1, 200) if convert + new_s[n - 1] < old_s[n - 1]), None)
-    assert pays_after(convert, before, after) == counted
+def memory(name: str, delay_s: float = 0.0, order: Any = "shuffled") -> tuple[Layout, list[int]]:
+    """A layout of COUNT samples, each read after so long, and the order in which they were read."""
+    orders: list[int] = []
+
+    def read(layout: Layout, wanted: Sequence[int]) -> Iterator[bytes]:
+        for index in wanted:
+            orders.append(index)
+            time.sleep(delay_s)
+            yield b"x"
+
+    kind = Format(name, name, lambda layout, samples: None, read, order=order)
+    return Layout(kind, Path("/x"), count=COUNT), orders
 
 
-def test_what_would_pay_after_all_time_never_pays() -> None:
-    assert pays_after(1e9, (2, 2), (1, 1)) is None
-    assert pays_after(MAX_EPOCHS - 0.5, (2, 2), (1, 1)) == MAX_EPOCHS
+@pytest.mark.quiet  # how often a pass fits into a time
+def test_all_take_turns_and_the_times_are_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_probe, "make_cold", lambda paths: None)
+    made = [memory("memory"), memory("slow", 0.002), memory("tape", order="in sequence")]
+    layouts = [layout for layout, _ in made]
+    assert time_layouts(layouts, 0, time.monotonic() + 8) is None
+    fast, slow, _ = layouts
+    assert all(len(each.cold_s) == len(each.warm_s) == ROUNDS for each in layouts)
+    assert all(t >= 0.002 for t in slow.warm_s) and all(t < 0.002 for t in fast.warm_s)
+    cold_order, warm_order = made[0][1][-2 * COUNT : -COUNT], made[0][1][-COUNT:]
+    assert cold_order == warm_order  # what is warm in the second pass is what the first has read
+    assert cold_order != sorted(cold_order)
+    assert made[2][1][-COUNT:] == list(range(COUNT))
+
+
+@pytest.mark.quiet  # how often a pass fits into a time
+def test_the_time_is_divided_so_that_the_slow_do_not_starve_the_rest(monkeypatch) -> None:
+    monkeypatch.setattr(run_probe, "make_cold", lambda paths: None)
+    (fast, all_), (slow, some) = memory("memory"), memory("slower", 0.02)
+    begun = time.monotonic()
+    time_layouts([fast, slow], 0, begun + 6)
+    assert time.monotonic() - begun < 9
+    assert len(slow.warm_s) >= 3
+    assert len(some) < 2 * COUNT * len(slow.warm_s) <= len(all_)
+
+
+def test_without_time_there_is_one_round_of_few_samples() -> None:
+    layout, orders = memory("slow", 0.002)
+    time_layouts([layout], 0, time.monotonic() - 1)
+    assert (len(layout.warm_s), len(orders)) == (1, 2 * run_probe.MIN_PASS_SAMPLES)
+
+
+def test_what_cannot_be_made_cold_has_no_cold_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    why = iter([None, None, "it is a tmpfs"])
+    monkeypatch.setattr(run_probe, "make_cold", lambda paths: next(why))
+    layouts = [memory("one")[0], memory("other")[0]]
+    assert time_layouts(layouts, 0, time.monotonic() + 2) == "it is a tmpfs"
+    assert [each.cold_s for each in layouts] == [[], []]
+    assert all(len(each.warm_s) == ROUNDS for each in layouts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,12 +16,11 @@ import pytest
 
 from loaderscope.advisors.storage_probe import scratch as scratching
 from loaderscope.advisors.storage_probe.page_cache import flush, make_cold, resident_share
-from loaderscope.advisors.storage_probe.scratch import RESERVE_BYTES, file_system, place, room
+from loaderscope.advisors.storage_probe.scratch import RESERVE_BYTES, place, room
 from loaderscope.profiler.base.errors import UsageError
+from loaderscope.profiler.base.mounts import Mounts
 from made_projects import lay
 from started import here
-
-PLENTY = 1 << 50
 
 
 def leftovers(folder: Path) -> list[str]:
@@ -62,46 +62,26 @@ def test_the_folder_goes_when_the_process_is_ended(tmp_path: Path) -> None:
     assert returned in (129, -signal.SIGHUP)
 
 
-def test_handlers_are_as_they_were_and_somebody_elses_is_left_alone(tmp_path: Path) -> None:
-    def mine(number: int, frame: object) -> None:
-        raise AssertionError
-
+def test_handlers_are_as_they_were(tmp_path: Path) -> None:
     numbers = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
-    default = signal.signal(signal.SIGHUP, mine)
-    try:
-        before = [signal.getsignal(number) for number in numbers]
-        with scratching.scratch(tmp_path):
-            assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-            assert signal.getsignal(signal.SIGHUP) is mine
-        assert [signal.getsignal(number) for number in numbers] == before
-    finally:
-        signal.signal(signal.SIGHUP, default)
+    before = [signal.getsignal(number) for number in numbers]
+    with scratching.scratch(tmp_path):
+        assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    assert [signal.getsignal(number) for number in numbers] == before
 
 
-def test_the_place_is_on_the_datas_file_system_and_not_within_it(tmp_path, monkeypatch):
-    free = dict.fromkeys((tmp_path / "tmp", tmp_path), PLENTY)
-    monkeypatch.setattr(scratching, "free_bytes", lambda path: free.get(path, 0))
-    data, other = tmp_path / "data", tmp_path / "tmp"
+def test_the_place_is_above_the_data_and_not_within_it(tmp_path, monkeypatch):
+    data = tmp_path / "above/data"
     (data / "tmp").mkdir(parents=True)
-    other.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(other))
-    assert place([data], None, 0) == (other, [])
-    # The roomiest, where none has enough.
-    free |= {other: 10**9, tmp_path: 2 * 10**9}
-    assert place([data], None, 10**12)[0] == tmp_path
+    assert place([data], None) == data.parent
+    assert place([data / "a", data.parent], None) == tmp_path
     monkeypatch.setattr(tempfile, "tempdir", str(data / "tmp"))  # TMPDIR within the data
-    monkeypatch.chdir(data)
-    assert place([data], None, 0)[0] == tmp_path
+    monkeypatch.setattr(os, "access", lambda path, mode: path == data / "tmp")
+    with pytest.raises(UsageError, match="name one with --temp"):
+        place([data], None)
 
 
 with_shm = pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no second file system")
-
-
-@with_shm
-def test_another_file_system_is_said(tmp_path: Path) -> None:
-    _, notes = place([tmp_path], Path("/dev/shm"), 0)
-    if os.stat("/dev/shm").st_dev != os.stat(tmp_path).st_dev:
-        assert "another file system (tmpfs)" in notes[0]
 
 
 def test_a_folder_that_cannot_serve_is_refused(tmp_path: Path) -> None:
@@ -111,12 +91,13 @@ def test_a_folder_that_cannot_serve_is_refused(tmp_path: Path) -> None:
     names = ["data", "data/below", "link", "gone", *(["sealed"] if os.getuid() != 0 else [])]
     for name in names:
         with pytest.raises(UsageError, match="not a folder outside of the data"):
-            place([tmp_path / "data"], tmp_path / name, 0)
+            place([tmp_path / "data"], tmp_path / name)
 
 
 def test_others_keep_some_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for beyond, usable in ((0, 0), (1_100, 1_000)):
-        monkeypatch.setattr(scratching, "free_bytes", lambda path, n=beyond: RESERVE_BYTES + n)
+    for beyond, usable in ((-1, 0), (1_000, 1_000)):
+        free = shutil._ntuple_diskusage(0, 0, RESERVE_BYTES + beyond)
+        monkeypatch.setattr(shutil, "disk_usage", lambda path, free=free: free)
         assert room(tmp_path) == usable
 
 
@@ -135,7 +116,8 @@ def files(folder: Path, number: int) -> list[Path]:
 
 @of_linux
 def test_what_was_written_is_resident_and_after_dropping_it_is_not(tmp_path: Path) -> None:
-    if file_system(tmp_path) not in ("ext4", "xfs", "btrfs"):
+    mount = Mounts().of(str(tmp_path))
+    if mount is None or mount.type not in ("ext4", "xfs", "btrfs"):
         pytest.skip("a file system whose pages can be dropped is needed")
     (tmp_path / "empty").touch()
     paths = [*files(tmp_path, 100), tmp_path / "empty"]
@@ -153,7 +135,7 @@ def test_what_was_written_is_resident_and_after_dropping_it_is_not(tmp_path: Pat
 def test_where_files_live_in_memory_that_is_said() -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         reason = make_cold(files(Path(folder), 3))
-    assert reason is not None and "100% of the pages were still in memory" in reason
+    assert reason is not None and "100% of the pages stayed in memory" in reason
 
 
 @of_linux

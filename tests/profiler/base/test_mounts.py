@@ -39,15 +39,15 @@ def test_every_part_of_a_line(tmp_path):
         b"32 23 0:28 / /y rw - tmpfs\nbroken\n\n1 2 3 4 - x\n"
     )
     assert list(table(file)) == [
-        Entry("/sys/fs/cgroup/cpu", "cgroup", "/a b", ("rw", "cpu", "cpuacct")),
-        Entry("/x", "fuse.a", "/", ("b",)),
-        Entry("/y", "tmpfs", "/", ()),
+        Entry("/sys/fs/cgroup/cpu", "cgroup"),
+        Entry("/x", "fuse.a"),
+        Entry("/y", "tmpfs"),
     ]
     assert list(table(tmp_path / "missing")) == []
 
 
-@pytest.mark.parametrize(("written", "name"), [*NAMES.items()][4:6])
-def test_limits_of_groups_and_mounts_with_such_names(tmp_path, written, name):
+@pytest.mark.parametrize("name", [*NAMES.values()][4:6])
+def test_limits_of_groups_with_such_names(tmp_path, name):
     """A container started by a user whose name, and so whose group, is not ASCII."""
     group = b"/" + name.rsplit(b"/", 1)[1].replace(
         b"\n", b""
@@ -55,10 +55,9 @@ def test_limits_of_groups_and_mounts_with_such_names(tmp_path, written, name):
     root = os.fsencode(tmp_path)
     files = {
         b"proc/self/cgroup": b"0::/pod%s\n" % group,
-        b"proc/self/mountinfo": b"30 23 0:26 /pod %s rw - cgroup2 cgroup2 rw\n" % written,
-        name[1:] + group + b"/cpu.max": b"150000 100000\n",
-        name[1:] + group + b"/memory.max": b"1024\n",
-        name[1:] + b"/cgroup.controllers": b"cpu memory\n",
+        b"sys/fs/cgroup/pod" + group + b"/cpu.max": b"150000 100000\n",
+        b"sys/fs/cgroup/pod" + group + b"/memory.max": b"1024\n",
+        b"sys/fs/cgroup/cgroup.controllers": b"cpu memory\n",
     }
     for path, data in files.items():
         whole = os.path.join(root, path)

@@ -31,7 +31,6 @@ def test_version_2_takes_the_tightest_limit_on_the_way_to_the_root(tmp_path):
     }
     files = {
         "proc/self/cgroup": "0::/pod/box\n",
-        "proc/self/mountinfo": MOUNT.format("sys/fs/cgroup"),
         **{f"sys/fs/cgroup/{name}": text for name, text in group.items()},
     }
     found = cgroup.find(write(tmp_path, files))
@@ -42,13 +41,11 @@ def test_version_2_takes_the_tightest_limit_on_the_way_to_the_root(tmp_path):
 
 
 def test_version_1_with_the_container_s_own_part_mounted(tmp_path):
-    mount = "40 30 0:33 /docker/abc /sys/fs/cgroup/{0} ro - cgroup cgroup rw,{0}\n"
     files = {
         "proc/self/cgroup": "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n0::/docker/abc\n",
-        "proc/self/mountinfo": mount.format("cpu,cpuacct") + mount.format("memory"),
-        "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "200000\n",
-        "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000\n",
-        "sys/fs/cgroup/cpu,cpuacct/cpu.stat": "nr_throttled 2\nthrottled_time 12345\n",
+        "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "200000\n",
+        "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+        "sys/fs/cgroup/cpu/cpu.stat": "nr_throttled 2\nthrottled_time 12345\n",
         "sys/fs/cgroup/memory/memory.limit_in_bytes": f"{GIB}\n",
         "sys/fs/cgroup/memory/memory.usage_in_bytes": "99\n",
         "sys/fs/cgroup/memory/memory.stat": "inactive_file 1\ntotal_inactive_file 44\n",
@@ -59,15 +56,9 @@ def test_version_1_with_the_container_s_own_part_mounted(tmp_path):
     assert (found.memory_bytes(), found.cached_bytes()) == (99, 44)
 
 
-MOUNT = "1 0 0:3 / /{} rw - cgroup2 x rw\n"
-V1_MEMORY = "2 0 0:4 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
-
-
 def test_version_1_without_limits(tmp_path):
     files = {
         "proc/self/cgroup": "5:memory:/\n4:cpu:/\n",
-        "proc/self/mountinfo": "1 0 0:3 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
-        + V1_MEMORY,
         "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1\n",
         "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
         "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
@@ -81,8 +72,6 @@ def test_version_1_without_limits(tmp_path):
 def test_a_version_2_mount_without_the_controller_leaves_it_to_version_1(tmp_path):
     files = {
         "proc/self/cgroup": "4:memory:/job\n0::/\n",
-        "proc/self/mountinfo": "1 0 0:3 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
-        + V1_MEMORY,
         "sys/fs/cgroup/unified/cgroup.controllers": "\n",
         "sys/fs/cgroup/memory/job/memory.limit_in_bytes": "1000\n",
     }
@@ -94,9 +83,10 @@ def test_a_version_2_mount_without_the_controller_leaves_it_to_version_1(tmp_pat
     "files",
     [
         {},
-        {"proc/self/cgroup": "garbage\n::\n0:\n", "proc/self/mountinfo": "- - -\nx\n"},
-        {"proc/self/cgroup": "0::/gone\n", "proc/self/mountinfo": MOUNT.format("sys/fs/cgroup")},
-        {"proc/self/cgroup": "0::/../../x\n", "proc/self/mountinfo": MOUNT.format("nowhere")},
+        {"proc/self/cgroup": "garbage\n::\n0:\n"},
+        {"proc/self/cgroup": "0::/gone\n"},
+        {"proc/self/cgroup": "5:memory:/gone\n4:cpu:/\n"},
+        {"proc/self/cgroup": "0::/../../x\n"},
     ],
 )
 def test_nothing_to_be_found_is_no_error(tmp_path, files):

@@ -83,7 +83,6 @@ def test_a_container_s_limits_are_looked_up_again(tmp_path):
     (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
     for name, text in {
         "proc/self/cgroup": "0::/\n",
-        "proc/self/mountinfo": "1 0 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
         "sys/fs/cgroup/cpu.max": "250000 100000",
         "sys/fs/cgroup/cpu.stat": "nr_throttled 4\nthrottled_usec 3\n",
     }.items():

@@ -2,8 +2,7 @@ from contextlib import suppress
 from itertools import pairwise
 
 from loaderscope.profiler.daemon.pace import Allowance
-from loaderscope.profiler.daemon.processes import EVERY_NS, LONGEST_NS, NS_A_PAGE, SHARE, Turns
-from loaderscope.profiler.daemon.procfs import PAGE_BYTES
+from loaderscope.profiler.daemon.processes import EVERY_NS, LARGEST_BYTES, SHARE, Turns
 
 S = 1_000_000_000
 
@@ -46,7 +45,7 @@ def test_every_process_has_its_turn_and_none_twice_within_two_seconds():
     for _ in range(50):  # 10 s
         who = turns.choose([("a", 1 << 20), ("b", 1 << 20), ("c", 1 << 20)])
         if who is not None:
-            turns.read(who, 1 << 20, lambda: (1, 2))
+            turns.read(who, lambda: (1, 2))
             seen.append((clocks.wall, who))
         clocks.wall += S // 5
     for name in "abc":
@@ -70,19 +69,12 @@ def test_the_walks_of_all_processes_together_stay_within_their_share_failed_ones
         who = turns.choose([("a", rss), ("b", rss)])
         if who is not None:
             with suppress(OSError):
-                turns.read(who, rss, walk)
+                turns.read(who, walk)
         clocks.wall += S // 5 + 1
     assert 0.5 * SHARE < clocks.cpu / (clocks.wall - begun) <= SHARE * 1.1
 
 
-def test_a_walk_expected_to_be_long_is_left_out_until_walks_prove_cheaper():
-    clocks = Clocks()
-    turns = clocks.turns()
-    big = int(LONGEST_NS / NS_A_PAGE * PAGE_BYTES * 1.5)
-    assert turns.choose([("big", big)]) is None
-    for _ in range(20):  # huge pages: the walks cost a tenth of what was assumed
-        clocks.wall += 100 * S
-        assert turns.choose([("big", big), ("small", big // 10)]) in ("small", "big")
-        cost_ns = int(big / 10 / PAGE_BYTES * NS_A_PAGE / 10)
-        turns.read("small", big // 10, lambda cost_ns=cost_ns: clocks.spend(cost_ns) or (1, 2))
-    assert not turns.too_big(big)
+def test_the_largest_processes_are_left_out():
+    turns = Clocks().turns()
+    assert turns.choose([("big", LARGEST_BYTES + 1)]) is None
+    assert turns.choose([("big", LARGEST_BYTES + 1), ("small", 1)]) == "small"
