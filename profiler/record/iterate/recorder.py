@@ -18,6 +18,7 @@ from ...store.lanes.lane import Lane
 from ..inspect.inspect_loader import inspection_wanted
 from ..inspect.uses import Use, joined, library_of, use_now, users_frame
 from ..session import session as sessions
+from .calibrate import hook_ns
 from .first_looks import FirstLooks, look_at_parts
 
 if TYPE_CHECKING:
@@ -45,10 +46,7 @@ class Recorder:
         kind: str,
         config: dict[str, Any],
         reasons: dict[str, str],
-        overhead_of: Callable[[dict[str, Any]], dict[str, Any]] = lambda config: {},
     ) -> None:
-        """`overhead_of` returns the cost of recording a loader with such a config, see
-        `calibrate`."""
         self.name = name
         self.kind = kind
         self.config = config
@@ -59,7 +57,6 @@ class Recorder:
             "reasons": reasons,
             "notes": [],
         }
-        self._overhead_of = overhead_of
         self.instance = 0
         self.enabled = True
         self.signature = ""
@@ -149,7 +146,7 @@ class Recorder:
         session.loaders += 1
         self._epochs = session.lane(f"epochs{self.index}", EPOCH)
         self.begun = 0
-        self.facts["overhead"] = self._overhead_of(self.config)
+        self.facts["overhead"] = {"hook_ns": hook_ns(bool(self.config.get("num_workers")))}
         self._looked_at = self.index < LOOKED_AT_LOADERS
         if self._looked_at:
             look_at_parts(self)
