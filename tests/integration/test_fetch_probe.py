@@ -131,11 +131,11 @@ def test_containers(tmp_path: Path, kind: str, workers: int) -> None:
 
 
 def test_turned_off(pngs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOADERSCOPE_LOOKS", "0")
+    monkeypatch.setenv("LOADERSCOPE_INSPECT", "0")
     for workers in (0, 1):
         looks = looked(DataLoader(data.Files(pngs, data.read_png), 4, num_workers=workers))
         assert looks.batches == 0
-        assert looks.reasons == {"looks": "not looked at: LOADERSCOPE_LOOKS=0"}
+        assert looks.reasons == {"looks": "not looked at: LOADERSCOPE_INSPECT=0"}
 
 
 def test_other_iterables_say_why() -> None:

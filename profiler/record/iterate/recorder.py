@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import weakref
@@ -15,7 +14,7 @@ from ...guard.error_origin import is_ours
 from ...guard.helper_thread import in_helper_thread
 from ...store.gaps import Gap
 from ...store.lanes.lane import Lane
-from ..inspect.inspect_loader import inspection_wanted
+from ..inspect.inspect_loader import TURNED_OFF, inspection_wanted
 from ..inspect.uses import Use, joined, library_of, use_now, users_frame
 from ..session import session as sessions
 from .calibrate import hook_ns
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 
 # Repeated orders, and workers with the same stream, show in the first epochs.
 LOOKED_AT_EPOCHS = 16
-
-PROBE_VARIABLE = "LOADERSCOPE_LOOKS"  # 0: sample no fetches
-PROBE_TURNED_OFF = f"not looked at: {PROBE_VARIABLE}=0"
 
 # Of further loaders in a process only times are taken, since looking at one takes some 3 ms.
 # Programs that make thousands of loaders make small ones.
@@ -155,7 +151,6 @@ class Recorder:
         else:
             self.reasons["inspection"] = TOO_MANY
         self.fetch_probe = self._probe_of(session)
-        session.note_ranks(self.config)
         session.recorders.append(self)
         self.session = session
         self.write()
@@ -163,9 +158,8 @@ class Recorder:
     def _probe_of(self, session: sessions.Session) -> FetchProbe | None:
         if self.kind != "dataloader":
             return None
-        off = os.environ.get(PROBE_VARIABLE, "").strip() == "0"
-        if off or not self._looked_at:
-            self.reasons["looks"] = PROBE_TURNED_OFF if off else TOO_MANY
+        if not (self._looked_at and inspection_wanted()):
+            self.reasons["looks"] = TURNED_OFF if self._looked_at else TOO_MANY
             return None
         from ..fetch_probe.probe import FetchProbe  # here, and not in each worker forked later
 
