@@ -39,7 +39,6 @@ class Attribute(Struct, frozen=True):
     shape: tuple[Count, ...] | None = None
     dtype: Text | None = None
     nbytes: int | None = None
-    contiguous: bool | None = None
     device: Text | None = None
     length: int | None = None
     suffix: Text | None = None

@@ -228,8 +228,6 @@ class Recorder:
             "place": config.get("place") or use.place,
             "framework": config.get("framework") or framework,
         }
-        if use.variable and not config.get("place"):
-            known["variable"] = use.variable
         if use.dispatched:
             known["dispatched"] = True
         if any(config.get(name) != value for name, value in known.items()):
