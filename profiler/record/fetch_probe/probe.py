@@ -40,9 +40,7 @@ WRITE_EVERY_NS = 5_000_000_000
 
 NO_COUNTERS = "this platform does not count what a process reads"
 NO_HOOK = "opens are not seen: another audit hook keeps ours out"
-NO_COUNTERS_NO_HOOK = (
-    "opens are not seen: without counters of reading, the training process is left without a hook"
-)
+UNSEEN = "opens are not seen: that takes the compiled extension, and counters of what is read"
 
 # A process samples one fetch at a time: there is one hook for what is opened.
 _turn = threading.Lock()
@@ -230,10 +228,10 @@ class FetchProbe:
 
     def _install_hook(self, reads: bool, counted: bool) -> bool:
         """Whether the sample is lost for want of a hook, which is then added for the next one."""
-        if not counted and not self._in_worker:
-            self.totals.reasons["opens"] = NO_COUNTERS_NO_HOOK
-            return False
         if counted and not reads:
+            return False
+        if not counted or opens.native is None:
+            self.totals.reasons["opens"] = UNSEEN
             return False
         self._reading_batches += 1
         # The hook cannot be removed, and in the training process the first batch often only reads

@@ -36,18 +36,16 @@ from loaderscope.profiler.store.sampled_fetches import (
 )
 
 MS = 1_000_000
+compiled = pytest.mark.skipif(opens.native is None, reason="without the extension")
 
 
-@pytest.mark.parametrize("form", ["in use", "python"])
-def test_opens_of_this_thread_alone(tmp_path, monkeypatch, form):
+@compiled
+def test_opens_of_this_thread_alone(tmp_path):
     def elsewhere():
         thread = threading.Thread(target=file.read_bytes)
         thread.start()
         thread.join()
 
-    if form == "python" and opens.native is not None:
-        monkeypatch.setattr(opens, "native", None)
-        monkeypatch.setattr(opens, "_installed", False)
     file = tmp_path / "x.bin"
     file.write_bytes(b"abc")
     opens.install()
@@ -379,7 +377,7 @@ def test_a_child_forked_during_a_look_is_not_looked_at(one):
     one.abandon()
 
 
-def test_without_counters_the_training_process_gets_no_hook(tmp_path, host, one, monkeypatch):
+def test_without_counters_no_process_gets_a_hook(tmp_path, host, one, monkeypatch):
     host.counting = False
     installed = []
     monkeypatch.setattr(opens, "_installed", False)
@@ -389,7 +387,16 @@ def test_without_counters_the_training_process_gets_no_hook(tmp_path, host, one,
     assert {"reading", "opens"} == set(one.totals.reasons)
     assert one.totals.epochs[0][4:7] == [-1, -1, -1]
     batches(host, FetchProbe(tmp_path / "p" / "looks-0-w0.json", in_worker=True), 1)
-    assert installed
+    assert not installed
+
+
+def test_without_the_extension_opens_are_unknown(host, one, monkeypatch):
+    monkeypatch.setattr(opens, "native", None)
+    monkeypatch.setattr(opens, "_installed", False)
+    batches(host, one, 3)
+    assert "compiled extension" in one.totals.reasons["opens"]
+    assert one.totals.epochs[0][4] == -1
+    assert not opens.installed()
 
 
 def test_a_hook_kept_out_by_another_is_noticed(host, one, monkeypatch):
