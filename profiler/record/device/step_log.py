@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ...base import batch_record
 from ...guard.error_origin import is_ours
 from ...native.form import StepMarks
-from .accelerator import Accelerator
+from .accelerator import Accelerator, Event
 from .handed_over import HandedOver, elapsed_ns
 
 if TYPE_CHECKING:
@@ -79,7 +79,9 @@ class StepLog(StepMarks):
                     stall = min(elapsed_ns(before, handed), wait_ns)
                 # `left` is the next step's `before`.
                 self.pool.extend(event for event in (before, handed) if event is not None)
-            elif len(steps) - read <= MAX_PENDING:
+            elif len(steps) - read > MAX_PENDING:
+                stall = _stall_so_far(before, handed, wait_ns)
+            else:
                 break
             read += 1
             if looked is not None:
@@ -98,6 +100,16 @@ class StepLog(StepMarks):
                 self.pool.extend(batch.read())
             else:
                 self.copied.append(batch)
+
+
+def _stall_so_far(before: Event | None, handed: Event | None, wait_ns: int) -> int:
+    """The stall of an unfinished step, -1 if unknown. It is 0 if the device has not even finished
+    the step before: then it had work when the batch was handed over."""
+    if before is None or handed is None:
+        return -1
+    if handed.query():
+        return min(elapsed_ns(before, handed), wait_ns)
+    return -1 if before.query() else 0
 
 
 def keep_log(log: DeviceClock) -> None:

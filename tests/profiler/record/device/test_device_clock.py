@@ -144,7 +144,8 @@ def test_a_device_that_never_answers_holds_no_events_for_ever(device, clock, lan
     device.done_ms = -1
     steps(clock, lane, 2000)
     assert len(clock.log) <= step_log.MAX_PENDING + APART[1] + 1 <= LATE_ROWS
-    assert (records(lane)["stall_ns"] == -1).all()
+    # It had work of an earlier step at each hand-over: that is certain, whatever became of it.
+    assert (records(lane)["stall_ns"][: 2000 - len(clock.log) - 1] == 0).all()
 
 
 class Slow(Event):
