@@ -124,23 +124,6 @@ def test_what_is_summed_up(tmp_path, mounts, monkeypatch):
     assert paths.add(["/dev/shm/set/a.png", f"{ours}/looks-0-m.json"], 1) == 1
 
 
-@pytest.mark.parametrize(
-    ("names", "share"),
-    [
-        ([f"/d/i{i}.png" for i in range(50)], 1.0),
-        ([f"/d/i{i}.png" for i in reversed(range(50))], 0.02),
-        ([f"/d/{kind}/{i}.png" for i in range(50) for kind in ("masks", "images")], 0.99),
-        ([f"/d/{i:03}/x.png" for i in range(50)], 1.0),
-    ],
-)
-def test_order(mounts, names, share):
-    totals = ProbeTotals()
-    paths = PathSums(totals, mounts=mounts)
-    for start in range(0, len(names), 8):  # looks
-        paths.add(names[start : start + 8], 8)
-    assert totals.sequential / totals.opens == pytest.approx(share, abs=0.011)
-
-
 def test_what_is_remembered_is_bounded(mounts, monkeypatch):
     monkeypatch.setattr(opened_paths, "MAX_KNOWN", 100)
     monkeypatch.setattr(opened_paths, "MAX_DIRECTORIES", 50)
