@@ -193,8 +193,4 @@ def _of_library(value: Any) -> Facts | None:
         module, _, name = path.partition(".")
         if type(value) is loaded(module).get(name):
             return {"kind": kind, **(more(value) if more is not None else {})}
-    bases = [loaded("pyarrow").get(name) for name in ("Array", "ChunkedArray")]
-    of_arrow = class_name(type(value)).startswith("pyarrow.")
-    if of_arrow and any(inherits(type(value), base) for base in bases):
-        return {"kind": "arrow", "length": len(value), "dtype": str(value.type)[:200]}
     return None
