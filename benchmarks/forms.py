@@ -10,8 +10,8 @@ a form adds to a batch, beside the bare loop of its own process, and what Python
 result is the median over all turns.
 
 Beside that stands what the hooks cost alone, driven over iterators that do nothing
-(`profiler/record/iterate/calibrate.py`), each time in a fresh process: it tells the sides of a
-loader with workers apart, which loops with real ones cannot.
+(`profiler/record/iterate/calibrate.py`), each time in a fresh process: it tells the training
+process of a loader with workers apart, which loops with real ones cannot.
 
 With --wheel, only the hooks: those of this checkout, built from source, and those of a wheel that
 is installed in the environment of PYTHON.
@@ -43,12 +43,12 @@ FORMS = {"compiled": "0", "python": "1"}  # with LOADERSCOPE_PURE
 SIDES = {
     "single_ns": "no workers",
     "main_ns": "with workers, in main",
-    "worker_ns": "with workers, in each",
 }
 CALIBRATION = (
     "import json; from loaderscope.profiler.native import form; "
-    "from loaderscope.profiler.record.iterate.calibrate import calibration; "
-    "print(json.dumps({'compiled': form.native is not None, **calibration()}))"
+    "from loaderscope.profiler.record.iterate.calibrate import hook_ns; "
+    "costs = {'single_ns': hook_ns(False), 'main_ns': hook_ns(True)}; "
+    "print(json.dumps({'compiled': form.native is not None, **costs}))"
 )
 
 

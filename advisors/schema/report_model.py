@@ -390,7 +390,6 @@ class StorageSummary:
     disk_bytes_per_sample: Measured
     read_calls_per_sample: Measured
     wait_us_per_open: Measured  # waiting for I/O, an upper bound of the latency of one file
-    sequential_share: Measured  # of the opens, those next after the one before, by path
     directories: Counted
     kinds: tuple[FileKind, ...]
     mounts: tuple[Mount, ...]

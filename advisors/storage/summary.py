@@ -89,7 +89,6 @@ def storage_of(
         disk_bytes_per_sample=read["disk_bytes"],
         read_calls_per_sample=read["read_calls"],
         wait_us_per_open=waited,
-        sequential_share=looks.sequential / looks.opens if looks.opens else None,
         directories=looks.directories if looks.opens else None,
         kinds=_kinds(looks),
         mounts=mounts,
@@ -130,7 +129,7 @@ def _per_sample(
             reasons.setdefault(f"{name}_per_sample", why)
     if not looks.opens:
         why = _NO_OPEN if seen else reasons["opens_per_sample"]
-        for name in ("reopened_share", "sequential_share", "directories"):
+        for name in ("reopened_share", "directories"):
             reasons.setdefault(name, why)
     return found
 

@@ -51,9 +51,7 @@ class ProcessFacts(Facts, frozen=True, kw_only=True):
     local_rank: int | None = None
     world_size: int | None = None
     local_world_size: int | None = None
-    rank_source: Text | None = (
-        None  # who said the rank: "torch.distributed", "sampler", or a launcher
-    )
+    rank_source: Text | None = None  # who said the rank: "torch.distributed" or a launcher
     python: Text | None = None
     torch: Text | None = None
     start_method: Text | None = None

@@ -25,7 +25,7 @@ class Attribute(Struct, frozen=True):
     """One attribute of a data set.
 
     `kind`: "tensor", "ndarray", "memmap" (a memory-mapped ndarray), "dataframe" (pandas), "hdf5",
-    "arrow" (table or array of pyarrow), "hf" (datasets.Dataset), "lmdb", "zarr", "paths" (a
+    "arrow" (table of pyarrow), "hf" (datasets.Dataset), "lmdb", "zarr", "paths" (a
     sequence of texts that look like file names), "texts", "numbers" (a list or tuple of ints or
     floats), "list", "dict", "dataset", "callable", "text", "scalar", "none" or "other". Shapes,
     dtypes and bytes are those of arrays; `length` is of sequences and mappings; `suffix` is the
@@ -39,7 +39,6 @@ class Attribute(Struct, frozen=True):
     shape: tuple[Count, ...] | None = None
     dtype: Text | None = None
     nbytes: int | None = None
-    contiguous: bool | None = None
     device: Text | None = None
     length: int | None = None
     suffix: Text | None = None

@@ -53,7 +53,6 @@ SUMS = (
     "opens",
     "distinct",
     "reopened",
-    "sequential",
     "chain_fetch_ns",
 )
 Rows = dict[Any, list[int]]
@@ -65,7 +64,7 @@ class ProbeTotals:
 
     def __init__(self) -> None:
         self.batches = self.samples = self.fetch_ns = 0
-        self.opens = self.distinct = self.reopened = self.sequential = 0
+        self.opens = self.distinct = self.reopened = 0
         self.chain_fetch_ns = 0
         self.directories = 0  # the most any one process saw: workers share them
         self.folders = Counter[str]()  # → opens

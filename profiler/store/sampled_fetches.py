@@ -110,7 +110,6 @@ class SampledFetches(Struct, frozen=True):
     distinct: Count = 0  # paths, counted a process
     # Opens of a path the same process had opened before, during a sampled fetch.
     reopened: Count = 0
-    sequential: Count = 0  # opens that follow the one before in the order of paths
     directories: Count = 0
     suffixes: Mapping[str, SuffixTotals] = {}
     # The most used directories → opens.

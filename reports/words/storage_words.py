@@ -18,7 +18,6 @@ _WORDS = {
     "disk_bytes_per_sample": "bytes from disk",
     "read_calls_per_sample": "reads a sample",
     "wait_us_per_open": "waiting a file",
-    "sequential_share": "order of reading",
     "dataset_bytes": "size of the data set",
     "memory_bytes": "memory for the page cache",
     "reading_share": "share of reading",

@@ -118,7 +118,7 @@ def test_tasks_of_slurm(runs_dir: Path, grouped: bool) -> None:
     assert [task.wait(240) for task in tasks] == [0, 0]
     run = open_run("latest", runs_dir)
     assert ranks(run) == BOTH and len(runs_in(runs_dir)) == 1
-    assert {p.rank_source for p in run.processes} == {GROUP if grouped else "sampler"}
+    assert {p.rank_source for p in run.processes} == {GROUP if grouped else "SLURM"}
     assert ranks_told(build_report(run)) == {0, 1}
 
 

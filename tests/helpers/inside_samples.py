@@ -88,7 +88,6 @@ STORAGE = StorageSummary(
     disk_bytes_per_sample=131.0,
     read_calls_per_sample=3.0,
     wait_us_per_open=40.0,
-    sequential_share=0.01,
     directories=12,
     kinds=(FileKind(".png", 640, 13_000.0, 15_100), FileKind("", 2, None, None)),
     mounts=(Mount("/", "overlay", "overlay", 600), Mount("/data", "nfs4", "network", 40)),

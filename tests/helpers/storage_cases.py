@@ -48,7 +48,6 @@ def looks_of(
     disk: int | None = None,
     faults: int = 0,
     mount: str = "ext4",
-    sequential: int = 0,
     containers: tuple[tuple[str, str, int | None], ...] = (),
     **more: Any,
 ) -> SampledFetches:
@@ -78,7 +77,6 @@ def looks_of(
         "opens": opened,
         "distinct": different,
         "reopened": opened - different,
-        "sequential": sequential,
         "directories": 1,
         "suffixes": {suffix: SuffixTotals(opened, opened, mean_bytes * opened, mean_bytes)}
         if suffix

@@ -1,4 +1,4 @@
-"""Looks at real fetching: what was read, out of which files, and what each transform took."""
+"""Looks at real fetching: what was read, out of which files."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ import fetch_probe_data as data
 import loaderscope
 from closing import close_session
 from loaderscope.profiler.base.liveness import Liveness
+from loaderscope.profiler.record.fetch_probe import opens
 from loaderscope.profiler.record.fetch_probe.containers import held_containers
 from loaderscope.profiler.record.iterate.watch import loader_place
 from loaderscope.profiler.store.run.run_reader import read_run
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
 
-SLOW_NS = data.SLOW_S * 1e9
+compiled = pytest.mark.skipif(opens.native is None, reason="opens are seen by the extension alone")
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +60,7 @@ def looks_of(loader: Any) -> SampledFetches:
     return replace(looks, containers=own)
 
 
+@compiled
 @pytest.mark.parametrize(("workers", "context", "shuffle"), [(0, None, False), (2, "spawn", True)])
 def test_one_picture_a_sample(pngs, workers, context, shuffle):
     torch.manual_seed(1)
@@ -78,8 +80,6 @@ def test_one_picture_a_sample(pngs, workers, context, shuffle):
     assert png.max_bytes <= max(os.path.getsize(path) for path in pngs)
     assert sum(mount.opens for mount in looks.mounts) == looks.opens
     assert any(pngs[0].startswith(mount.path) and mount.type for mount in looks.mounts)
-    share = looks.sequential / looks.opens
-    assert (0.2 < share < 0.8) if shuffle else (share > 0.9)
     (epoch,) = looks.epochs
     assert (epoch.epoch, epoch.batches, epoch.samples) == (0, looks.batches, looks.samples)
     assert epoch.opens == looks.opens
@@ -90,6 +90,7 @@ def test_one_picture_a_sample(pngs, workers, context, shuffle):
     assert looks.containers == () and looks.reasons == {}
 
 
+@compiled
 @pytest.mark.parametrize(("workers", "persistent"), [(0, False), (2, False), (2, True)])
 def test_epochs_are_told_apart_and_files_known_again(pngs, workers, persistent):
     how: Any = {"num_workers": workers, "persistent_workers": persistent}
@@ -104,6 +105,7 @@ def test_epochs_are_told_apart_and_files_known_again(pngs, workers, persistent):
         assert looks.reopened == 0  # each process sees each file once
 
 
+@compiled
 @pytest.mark.parametrize("workers", [0, 2])
 def test_other_ways_of_fetching(pngs: list[str], workers: int) -> None:
     for loader in (
@@ -132,28 +134,12 @@ def test_containers(tmp_path: Path, kind: str, workers: int) -> None:
     assert looks.opens <= looks.samples / 4
 
 
-@pytest.mark.parametrize(("workers", "context"), [(0, None), (1, "fork")])
-def test_chains(workers: int, context: str | None) -> None:
-    dataset = data.Values(data.Compose([data.slow, data.Halve()]), 64)
-    looks = looked(DataLoader(dataset, 4, num_workers=workers, multiprocessing_context=context))
-    found = [(step.chain, step.position, step.name) for step in looks.chains]
-    assert found == [("dataset.transform", 0, "slow"), ("dataset.transform", 1, "Halve")]
-    assert looks.samples >= 12
-    assert looks.chain_fetch_ns == looks.fetch_ns
-    for step in looks.chains:
-        assert step.calls == looks.samples
-    slow, quick = (step.total_ns / step.calls for step in looks.chains)
-    assert slow >= SLOW_NS
-    assert 0 < quick < slow
-    assert sum(step.total_ns for step in looks.chains) <= looks.chain_fetch_ns
-
-
 def test_turned_off(pngs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOADERSCOPE_LOOKS", "0")
+    monkeypatch.setenv("LOADERSCOPE_INSPECT", "0")
     for workers in (0, 1):
         looks = looked(DataLoader(data.Files(pngs, data.read_png), 4, num_workers=workers))
         assert looks.batches == 0
-        assert looks.reasons == {"looks": "not looked at: LOADERSCOPE_LOOKS=0"}
+        assert looks.reasons == {"looks": "not looked at: LOADERSCOPE_INSPECT=0"}
 
 
 def test_other_iterables_say_why() -> None:
@@ -167,6 +153,7 @@ def test_other_iterables_say_why() -> None:
     assert "not a torch DataLoader" in loader.looks.reasons["looks"]
 
 
+@compiled
 def test_a_killed_worker_leaves_what_it_saw(pngs: list[str]) -> None:
     loader = loaderscope.watch(DataLoader(data.Deadly(pngs, data.read_png), 4, num_workers=1))
     # The second, if the worker dies while torch asks it for a batch's memory.

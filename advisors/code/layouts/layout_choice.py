@@ -19,8 +19,6 @@ from ..template import code_from
 from .place import copied, file_lists
 from .stored import stored_form
 
-# Opens that follow the one before: from here on, files are read in order.
-IN_ORDER = 0.7
 # Decoded samples may take so many times what the files take, if there is room for them in the page
 # cache.
 MOST_GROWTH = 4.0
@@ -53,7 +51,7 @@ class Layout:
 
 def chosen(case: Case, storage: StorageSummary, remote: bool) -> Layout:
     """The layout that fits. `remote`: the files are on a network or FUSE file system."""
-    in_order = case.meets("stream") or (storage.sequential_share or 0.0) >= IN_ORDER
+    in_order = case.meets("stream") or case.config.get("shuffle") is False
     # Orders and choices of the user's own would be lost.
     dealt = str(case.config.get("sampler")).endswith("DistributedSampler")
     return (

@@ -5,14 +5,12 @@ Work on other streams is not seen. If a backend's events carry no times, copies 
 and times stay None with a reason.
 
 Every step is timed. Copies are observed for a loop's first batches, and then for one batch in about
-64, at random distances, since observing one costs some microseconds. In slow loops more batches are
-observed, as long as that takes a thousandth of the time.
+64, at random distances, since observing one costs some microseconds.
 """
 
 from __future__ import annotations
 
 import random
-import sys
 import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
 
 # The distance between batches whose copies are observed, after the loop's first steps.
 APART = (32, 96)
-# Or sooner, once observing the last one was a thousandth of the time: its cost, and that per copy.
-LOOK_NS, COPY_NS, SPARED = 15_000, 5_000, 1_000
 # Batches that another thread of the program may copy after the loop has gone on.
 LATE = 4
 # In slow loops events are read more often than steps are observed, for live views.
@@ -77,9 +73,8 @@ class DeviceClock(StepLog):
         self._recent: deque[HandedOver] = deque()
         self._random = random.Random(0)
         self._one_by_one = 0 if DEVICE_STEPS in self.recorder.facts else FIRST + STEPS
-        # The batch to observe at the latest, and the time from which one is sooner.
+        # The next batch to observe.
         self._next = 0 if self._one_by_one else self._random.randint(1, APART[1])
-        self._next_ns = 0
         self.looking = self._next == 0
         self.watch: Watch | None = None  # while this loop's steps are observed
         if device.lacks is not None:
@@ -98,7 +93,6 @@ class DeviceClock(StepLog):
         if looked is not None:
             copies.leave(looked)
             looked.write_copies()
-            self._next_ns = self.t_entered + SPARED * (LOOK_NS + COPY_NS * looked.copies)
             watch = self.watch
             if watch is not None and watch.over():
                 self._end_watch()
@@ -109,14 +103,14 @@ class DeviceClock(StepLog):
         batch = self.batches
         while self._recent and self._recent[0].number + LATE <= batch + 1:
             copies.forget(self._recent.popleft())
-        self.looking = batch >= self._next or self.t_entered >= self._next_ns > 0
+        self.looking = batch >= self._next
         if self.looking:
             self._next = batch + (
                 1 if batch + 1 < self._one_by_one else self._random.randint(*APART)
             )
         until = batch + 1 if self.looking else self._next
         self.until = min(until, self._recent[0].number + LATE - 1) if self._recent else until
-        self.until_ns = min(self.t_entered + READ_EVERY_NS, self._next_ns or sys.maxsize)
+        self.until_ns = self.t_entered + READ_EVERY_NS
 
     def look(self, window: Window | None, at: int, data: Any) -> HandedOver:
         """Observe the copies of this batch."""

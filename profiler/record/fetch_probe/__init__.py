@@ -1,2 +1,2 @@
-"""Sampling of fetches: in some of them, chains of transforms, files opened, bytes read and from
+"""Sampling of fetches: in some of them, files opened, bytes read and from
 where."""

@@ -1,10 +1,8 @@
-"""Sums up what a process opened: suffixes, directories, file systems, repetitions and order. Keeps
-no path."""
+"""Sums up what a process opened: suffixes, directories, file systems and repetitions, no path."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import PosixPath
@@ -21,7 +19,6 @@ from .containers import kind_of, size_of, suffix_of
 # The most paths (by their hash) and directories that are known. Further ones are only counted.
 MAX_KNOWN = 4096
 MAX_DIRECTORIES = 1024
-MAX_ORDERS = 256
 # Limits on asking for sizes, per fetch: network file systems are slow.
 MAX_SIZED = 64
 MAX_SIZING_NS = 1_000_000
@@ -30,9 +27,6 @@ MAX_SIZING_NS = 1_000_000
 _NOT_DATA = (".py", ".pyc", ".so", ".pyd")
 _NOT_FILES = ("/proc/", "/sys/", "/dev/")
 _FILES_AFTER_ALL = "/dev/shm/"  # where data sets are copied to for speed
-_DIGITS = re.compile(r"(\d+)")
-
-Order = tuple[Any, ...]
 
 
 class PathSums:
@@ -48,8 +42,6 @@ class PathSums:
         self._known: set[int] = set()
         self._directories: set[int] = set()
         self._mount_of: dict[str, Entry | None] = {}
-        self._last: Order = ()
-        self._last_of: dict[tuple[str, str], Order] = {}
 
     def add(self, opened: Iterable[Any], samples: int) -> int:
         """Add what fetching one batch opened, in that order; returns the number of opens."""
@@ -80,9 +72,7 @@ class PathSums:
             self._known.add(number)
             totals.distinct += 1
         directory, name = os.path.split(path)
-        suffix = suffix_of(name)
-        self._put_in_order(directory, suffix, name)
-        totals.add_suffix(suffix, 1, 0, 0, 0)
+        totals.add_suffix(suffix_of(name), 1, 0, 0, 0)
         if len(self._directories) < MAX_KNOWN:
             self._directories.add(hash(directory))
         if directory in totals.folders or (
@@ -92,20 +82,6 @@ class PathSums:
         mount = self._mount(directory)
         if mount is not None:
             totals.add_mount(mount.path, mount.type, 1)
-
-    def _put_in_order(self, directory: str, suffix: str, name: str) -> None:
-        """A file follows the last of its kind in its directory, or else the last anywhere."""
-        order: Order = tuple(
-            int(p) if i % 2 else p for i, p in enumerate(_DIGITS.split(name[-64:]))
-        )
-        key = (directory, suffix)
-        before = self._last_of.get(key)
-        whole = (directory, *order)
-        follows = whole >= self._last if before is None else order >= before
-        if before is not None or len(self._last_of) < MAX_ORDERS:
-            self._last_of[key] = order
-        self._last = whole
-        self._totals.sequential += follows
 
     def _mount(self, directory: str) -> Entry | None:
         if directory not in self._mount_of:

@@ -14,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ...base import torch_parts
 from ...base.atomic_write import write_atomically
 from ...base.clock import now_ns
 from ...guard.error_origin import forgiving, is_ours
@@ -22,7 +21,6 @@ from ...store.probe_totals import ProbeTotals, read_fetches
 from ...store.sampled_fetches import MAX_EPOCHS, SampledFetches, combined_fields
 from ..inspect.inspect_samples import inspect_samples, tell_samples
 from . import opens
-from .chains import Chains, Step
 from .containers import held_containers, size_of
 from .opened_paths import PathSums
 from .positions import moved, positions
@@ -42,11 +40,9 @@ WRITE_EVERY_NS = 5_000_000_000
 
 NO_COUNTERS = "this platform does not count what a process reads"
 NO_HOOK = "opens are not seen: another audit hook keeps ours out"
-NO_COUNTERS_NO_HOOK = (
-    "opens are not seen: without counters of reading, the training process is left without a hook"
-)
+UNSEEN = "opens are not seen: that takes the compiled extension, and counters of what is read"
 
-# A process samples one fetch at a time, since a chain can be replaced only once.
+# A process samples one fetch at a time: there is one hook for what is opened.
 _turn = threading.Lock()
 _at_work: FetchProbe | None = None
 
@@ -79,7 +75,6 @@ class FetchProbe:
         self._unwritten = 0
         self._off = False
         self._undescribed = 0 if self._later else DESCRIBED
-        self._chains = Chains()
         self._sample: _Sample | None = None  # under way
         self._ended: _Sample | None = None
         self.begin_ns = 0  # the cost of beginning the last sample
@@ -126,15 +121,15 @@ class FetchProbe:
 
     def begin_fetch(self, fetcher: Any, samples: int) -> bool:
         """This fetcher is about to fetch a batch of so many samples. Whether that is sampled."""
-        if not self.wants() or not self.begin(torch_parts.dataset_of(fetcher)[0], samples):
+        if not self.wants() or not self.begin(samples):
             return False
         # Not where a profiler or tracer would list what describing calls.
         if self._undescribed and not _traced():
             tell_samples(fetcher, self._describe)
         return True
 
-    def begin(self, dataset: Any, samples: int) -> bool:
-        """A batch of this data set is about to be fetched; False if it cannot be sampled now."""
+    def begin(self, samples: int) -> bool:
+        """A batch is about to be fetched; False if it cannot be sampled now."""
         global _at_work
         if samples <= 0 or not _turn.acquire(blocking=False):
             return False
@@ -144,8 +139,7 @@ class FetchProbe:
             self._skip = EVERY - 1
             # In workers it is too late to look for shared positions.
             looks = not self._in_worker and (self._taken < AT_FIRST or self._taken + 1 in SCANS)
-            self._sample = _Sample(self._chains, samples, self._in_worker, looks)
-            self._sample.begin(dataset, self.epoch)
+            self._sample = _Sample(samples, self._in_worker, looks)
         self.begin_ns = self._own_ns - before
         return self._sample is not None
 
@@ -170,17 +164,11 @@ class FetchProbe:
             self._drop()
 
     def _drop(self) -> None:
-        try:
-            if self._sample is not None:
-                self._sample.drop()
-        except BaseException:  # a signal handler's, say, halfway
-            if self._sample is not None:
-                self._sample.drop()
-            raise
-        finally:
-            self._sample = None
-            if _at_work is self:
-                _let_go()
+        if self._sample is not None or _at_work is self:
+            opens.end()
+        self._sample = None
+        if _at_work is self:
+            _let_go()
 
     def settle(self) -> None:
         """Sum up the last sample, and write the sums if they are due."""
@@ -236,18 +224,14 @@ class FetchProbe:
         totals.samples += sample.samples
         totals.fetch_ns += sample.fetch_ns
         totals.add_epoch(self.epoch, values)
-        if sample.timed:
-            totals.chain_fetch_ns += sample.fetch_ns
-            for step in sample.steps:
-                totals.add_step(*step)
         self._unwritten += 1
 
     def _install_hook(self, reads: bool, counted: bool) -> bool:
         """Whether the sample is lost for want of a hook, which is then added for the next one."""
-        if not counted and not self._in_worker:
-            self.totals.reasons["opens"] = NO_COUNTERS_NO_HOOK
-            return False
         if counted and not reads:
+            return False
+        if not counted or opens.native is None:
+            self.totals.reasons["opens"] = UNSEEN
             return False
         self._reading_batches += 1
         # The hook cannot be removed, and in the training process the first batch often only reads
@@ -279,32 +263,23 @@ class _Sample:
     """One batch whose fetch is sampled, from its beginning on. `opened` includes our own open of
     the counters, which shows that the hook works."""
 
-    def __init__(self, chains: Chains, samples: int, whole_process: bool, looks: bool) -> None:
+    def __init__(self, samples: int, whole_process: bool, looks: bool) -> None:
         self.samples = samples
         self.hooked = opens.installed()
-        self._chains = chains
         self._whole_process = whole_process
         self._positions = positions() if looks else None
-        self.steps, self.moved, self.opened = list[Step](), set[str](), list[Any]()
-
-    def begin(self, dataset: Any, epoch: int) -> None:
-        self.timed = self._chains.start(dataset, epoch)
+        self.moved, self.opened = set[str](), list[Any]()
         if self.hooked:
-            opens.begin(self._whole_process)
-        self._counters = counters(self._whole_process)
+            opens.begin(whole_process)
+        self._counters = counters(whole_process)
 
     def end(self, fetch_ns: int, fetch_cpu_ns: int) -> None:
         self.fetch_ns, self.fetch_cpu_ns = fetch_ns, fetch_cpu_ns
         if self.hooked:
             self.opened = opens.end()
         self.reading = between(self._counters, counters(self._whole_process))
-        self.steps = self._chains.stop()
         if self._positions is not None:
             self.moved = moved(self._positions, positions())
-
-    def drop(self) -> None:
-        opens.end()
-        self._chains.stop()
 
 
 def _let_go() -> None:

@@ -130,7 +130,6 @@ def _items(values: Iterable[Any]) -> Facts:
     if len(known) == len(arrays):
         facts |= {name: known[0].get(name) for name in ("shape", "dtype", "device")}
         facts["nbytes"] = sum(array["nbytes"] for array in known)
-        facts["contiguous"] = all(array["contiguous"] for array in known)
     return facts
 
 
@@ -145,12 +144,10 @@ def _array(value: Any) -> Facts | None:
             "kind": "tensor" if own else "other",
             **memory_of(value.shape, value.dtype),
             "device": str(value.device),
-            "contiguous": value.layout is torch.strided and value.is_contiguous(),
         }
     for kind in ("memmap", "ndarray"):
         if type(value) is loaded("numpy").get(kind):
-            memory = memory_of(value.shape, value.dtype)
-            return {"kind": kind, **memory, "contiguous": bool(value.flags.c_contiguous)}
+            return {"kind": kind, **memory_of(value.shape, value.dtype)}
     return None
 
 
@@ -196,8 +193,4 @@ def _of_library(value: Any) -> Facts | None:
         module, _, name = path.partition(".")
         if type(value) is loaded(module).get(name):
             return {"kind": kind, **(more(value) if more is not None else {})}
-    bases = [loaded("pyarrow").get(name) for name in ("Array", "ChunkedArray")]
-    of_arrow = class_name(type(value)).startswith("pyarrow.")
-    if of_arrow and any(inherits(type(value), base) for base in bases):
-        return {"kind": "arrow", "length": len(value), "dtype": str(value.type)[:200]}
     return None

@@ -6,7 +6,6 @@ cannot be looked at are left out, and nothing here raises.
 
 from __future__ import annotations
 
-import json
 import os
 import types
 from contextlib import suppress
@@ -39,12 +38,9 @@ MAX_PARTS = 64
 MAX_BASES = 16
 FEW = 16  # searching so many takes no time
 MAX_HELPERS = 4  # functions that access methods call: room is left for the source of other parts
-# Of all parts together, and of the whole as JSON: readers of a loader's file stop at 1 MiB.
-MAX_ALL_ATTRIBUTES = 1024
-MAX_JSON_CHARACTERS = 600_000
+MAX_ALL_ATTRIBUTES = 1024  # of all parts together: readers of a loader's file stop at 1 MiB
 
 _ACCESS = {"getitem": "__getitem__", "getitems": "__getitems__", "iter": "__iter__"}
-_NEEDED = ("type", "name", "bases", "module_file", "qualname")
 _PLAIN = ("object", "typing.Generic", "typing.Protocol")
 
 
@@ -65,11 +61,6 @@ def inspect_loader(loader: Any) -> Facts:
                 with suppress(Exception):
                     is_function = name in ("collate", "worker_init")
                     found[name] = (inspector.function if is_function else inspector.part)(value)
-        if len(json.dumps(found)) > MAX_JSON_CHARACTERS:
-            found = {
-                name: {key: part[key] for key in _NEEDED if key in part}
-                for name, part in found.items()
-            }
     return found
 
 

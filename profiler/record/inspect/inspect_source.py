@@ -7,6 +7,7 @@ there.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import io
 import linecache
@@ -39,6 +40,7 @@ MAX_WRAPPED = 8
 
 _LOAD_GLOBAL = opmap["LOAD_GLOBAL"]
 _FLAGS = int(sys.version_info >= (3, 11))  # bits of its argument below the place of the name
+_SAYS_NOTHING = ("loader", "dataloader", "data_loader", "dl", "data", "iterable", "it")
 # Packages whose code is well known: class and function names are enough.
 _KNOWN = ("torch", "torchdata", "loaderscope", "typing", "abc", "collections", "functools")
 
@@ -150,6 +152,17 @@ def loop_at(name: str, line: int) -> tuple[str, ...]:
     if len(kept) > MAX_LINES or sum(map(len, kept)) > MAX_CHARACTERS:
         return ()
     return tuple(textwrap.dedent("".join(kept)).rstrip().split("\n"))
+
+
+def iterated(loop: tuple[str, ...]) -> str | None:
+    """The name that this loop iterates over, by itself or through a call such as `tqdm`; None for
+    another expression, and for a name that says no more than that it is a loader."""
+    statement: Any = ast.parse("\n".join(loop)).body[0]
+    over = statement.iter
+    if type(over) is ast.Call and len(over.args) == 1:
+        over = over.args[0]
+    name = getattr(over, "id", None) or getattr(over, "attr", None)
+    return name if name and name.lower() not in _SAYS_NOTHING else None
 
 
 def _margin(line: str) -> int:

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 from ...base.metadata import clean
@@ -23,10 +23,6 @@ from ...guard.users_code import of_user, package_of
 
 TRAINING, VALIDATION, TEST, PREDICTION = "training", "validation", "test", "prediction"
 SANITY_CHECK, EVALUATION = "sanity check", "evaluation"
-
-_SAYS_NOTHING = frozenset(
-    {"", "loader", "dataloader", "data_loader", "dl", "data", "iterable", "it"}
-)
 
 MAX_FRAMES = 200
 MAX_KEY = 40
@@ -87,7 +83,6 @@ class Use:
     place: str | None
     framework: str | None
     key: tuple[str, ...]
-    variable: str | None = None  # "train_loader": what the user's line iterates over by that name
     # Accelerate's dispatcher iterates and sends the other ranks their parts of each batch.
     dispatched: bool = False
 
@@ -102,7 +97,6 @@ def use_now(shuffle: bool | None = None) -> Use:
     random."""
     running: dict[str, set[str]] = {}
     place: str | None = None
-    variable: str | None = None
     key: list[str] = []
     dispatched, dispatcher = False, _dispatcher()
     for frame in frames(sys._getframe(1)):
@@ -118,35 +112,11 @@ def use_now(shuffle: bool | None = None) -> Use:
             key.append(f"{file}:{frame.f_lineno}")
             if place is None:
                 place = place_of(file, frame.f_lineno)
-                variable = _iterated(code, frame.f_lasti)
     framework = next((name for name in FRAMEWORKS if name in running), None)
     # In ignite, a handler of one engine may run another engine.
     phase = VALIDATION if key.count("ignite:run") > 1 else _phase(running)
     found = phase or _by_gradients(shuffle)
-    return Use(found, place, framework, tuple(key[:MAX_KEY]), variable, dispatched)
-
-
-@functools.lru_cache(maxsize=256)
-def _iterated(code: CodeType, at: int) -> str | None:
-    """The name that this instruction iterates over, by itself or through a call of one argument
-    such as `enumerate`; None for an expression, and for a name that says no more than that it is a
-    loader."""
-    import dis
-
-    before: dis.Instruction | None = None
-    for each in dis.get_instructions(code):
-        if each.offset >= at:
-            direct = each.opname == "GET_ITER" or (
-                each.opname.startswith(("CALL", "PRECALL")) and each.argval == 1
-            )
-            if each.offset > at or not direct or before is None:
-                return None
-            loads = before.opname.startswith("LOAD_") and before.opname != "LOAD_CONST"
-            name = before.argval if loads and isinstance(before.argval, str) else ""
-            return name if name.lower() not in _SAYS_NOTHING else None
-        if each.opname not in ("PRECALL", "CACHE"):
-            before = each
-    return None
+    return Use(found, place, framework, tuple(key[:MAX_KEY]), dispatched)
 
 
 def frames(frame: FrameType | None) -> Iterator[FrameType]:

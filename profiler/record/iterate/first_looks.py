@@ -17,7 +17,7 @@ from ...store.lanes.lane import Lane
 from ..inspect.digests import UNKNOWN, digest_of_batch, digest_of_indices, plain_indices
 from ..inspect.inspect_batch import inspect_batch
 from ..inspect.inspect_loader import TURNED_OFF, inspect_loader, inspection_wanted
-from ..inspect.inspect_source import loop_at
+from ..inspect.inspect_source import iterated, loop_at
 
 if TYPE_CHECKING:
     from .recorder import Recorder
@@ -40,6 +40,8 @@ def look_at_parts(recorder: Recorder) -> None:
         with suppress(Exception):
             if recorder.iterated_at is not None and (loop := loop_at(*recorder.iterated_at)):
                 found["loop"] = loop
+                if (name := iterated(loop)) is not None:
+                    recorder.config["variable"] = name
 
 
 class FirstLooks:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...base import torch_parts
 from ...guard.error_origin import returning_errors, without_own
@@ -20,7 +20,9 @@ from ...native.form import hooks
 from ..transit.envelope import Envelope, unwrap
 from ..transit.fetchers import copied, mark_collate, unmark_collate
 from .iteration import EXHAUSTED, FAILED, Iteration, begun
-from .recorder import Recorder
+
+if TYPE_CHECKING:
+    from .recorder import Recorder
 
 # Drawing times that are kept while no envelope takes them.
 MOST_DRAWN = 4096

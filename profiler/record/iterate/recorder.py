@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import weakref
@@ -15,9 +14,10 @@ from ...guard.error_origin import is_ours
 from ...guard.helper_thread import in_helper_thread
 from ...store.gaps import Gap
 from ...store.lanes.lane import Lane
-from ..inspect.inspect_loader import inspection_wanted
+from ..inspect.inspect_loader import TURNED_OFF, inspection_wanted
 from ..inspect.uses import Use, joined, library_of, use_now, users_frame
 from ..session import session as sessions
+from .calibrate import hook_ns
 from .first_looks import FirstLooks, look_at_parts
 
 if TYPE_CHECKING:
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 # Repeated orders, and workers with the same stream, show in the first epochs.
 LOOKED_AT_EPOCHS = 16
-
-PROBE_VARIABLE = "LOADERSCOPE_LOOKS"  # 0: sample no fetches
-PROBE_TURNED_OFF = f"not looked at: {PROBE_VARIABLE}=0"
 
 # Of further loaders in a process only times are taken, since looking at one takes some 3 ms.
 # Programs that make thousands of loaders make small ones.
@@ -45,10 +42,7 @@ class Recorder:
         kind: str,
         config: dict[str, Any],
         reasons: dict[str, str],
-        overhead_of: Callable[[dict[str, Any]], dict[str, Any]] = lambda config: {},
     ) -> None:
-        """`overhead_of` returns the cost of recording a loader with such a config, see
-        `calibrate`."""
         self.name = name
         self.kind = kind
         self.config = config
@@ -59,7 +53,6 @@ class Recorder:
             "reasons": reasons,
             "notes": [],
         }
-        self._overhead_of = overhead_of
         self.instance = 0
         self.enabled = True
         self.signature = ""
@@ -149,7 +142,7 @@ class Recorder:
         session.loaders += 1
         self._epochs = session.lane(f"epochs{self.index}", EPOCH)
         self.begun = 0
-        self.facts["overhead"] = self._overhead_of(self.config)
+        self.facts["overhead"] = {"hook_ns": hook_ns(bool(self.config.get("num_workers")))}
         self._looked_at = self.index < LOOKED_AT_LOADERS
         if self._looked_at:
             look_at_parts(self)
@@ -158,7 +151,6 @@ class Recorder:
         else:
             self.reasons["inspection"] = TOO_MANY
         self.fetch_probe = self._probe_of(session)
-        session.note_ranks(self.config)
         session.recorders.append(self)
         self.session = session
         self.write()
@@ -166,9 +158,8 @@ class Recorder:
     def _probe_of(self, session: sessions.Session) -> FetchProbe | None:
         if self.kind != "dataloader":
             return None
-        off = os.environ.get(PROBE_VARIABLE, "").strip() == "0"
-        if off or not self._looked_at:
-            self.reasons["looks"] = PROBE_TURNED_OFF if off else TOO_MANY
+        if not (self._looked_at and inspection_wanted()):
+            self.reasons["looks"] = TURNED_OFF if self._looked_at else TOO_MANY
             return None
         from ..fetch_probe.probe import FetchProbe  # here, and not in each worker forked later
 
@@ -237,8 +228,6 @@ class Recorder:
             "place": config.get("place") or use.place,
             "framework": config.get("framework") or framework,
         }
-        if use.variable and not config.get("place"):
-            known["variable"] = use.variable
         if use.dispatched:
             known["dispatched"] = True
         if any(config.get(name) != value for name, value in known.items()):

@@ -17,7 +17,6 @@ from ..inspect.describe import describe_loader, same_data
 from ..inspect.making_place import made_here, making_of
 from ..inspect.samplers import own_of
 from ..inspect.uses import Use, use_now
-from .calibrate import overhead_of
 from .recorder import Recorder
 
 _SUBSET, MAX_WRAPPERS = "torch.utils.data.dataset.Subset", 4  # which says nothing by itself
@@ -68,7 +67,7 @@ class Registry:
             recorder.instance += 1  # the same loader, built again
         else:
             name = name or self._fresh_name(loader)
-            recorder = Recorder(name, "dataloader", config, reasons, overhead_of)
+            recorder = Recorder(name, "dataloader", config, reasons)
             recorder.facts["made"] = making_of(loader) or {
                 **(made_here() if not iterating else {}),
                 "watched": not iterating,
@@ -91,7 +90,7 @@ class Registry:
         kind = class_name(type(iterable)).rpartition(".")[2]
         config = {"loader": kind, "made_by": package}
         name = name or self._fresh_name(iterable)
-        return Recorder(name, "iterable", config, dict.fromkeys(stages, why), overhead_of)
+        return Recorder(name, "iterable", config, dict.fromkeys(stages, why))
 
     def forget(self, chosen: Callable[[Watched], bool]) -> list[Recorder]:
         """Stop recording these loaders; returns their recorders."""

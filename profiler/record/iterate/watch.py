@@ -19,7 +19,6 @@ from ...native.form import hooks
 from ..inspect.making_place import note_makings
 from ..session import session as sessions
 from . import foreign
-from .calibrate import overhead_of
 from .iteration import Iteration, begun
 from .iterators import instrument_all_running, instrument_running, release
 from .loader_kinds import KINDS, LoaderKind, kind_that_makes
@@ -204,7 +203,7 @@ def _entry_of(loader: Any) -> Watched:
 def _orphans_recorder(iterator: Any) -> Recorder:
     """For a running iterator whose loader is unknown."""
     config = {"num_workers": iterator._num_workers}
-    return Recorder(short_name(iterator._dataset), "dataloader", config, {}, overhead_of)
+    return Recorder(short_name(iterator._dataset), "dataloader", config, {})
 
 
 # The hook.

@@ -1,8 +1,8 @@
 """Finds which rank of a job this process is.
 
-The best source is torch.distributed, then a sampler that hands out a rank's share, then the
-launcher's environment. The launcher's local rank and ranks on this host only count if it speaks of
-the same job: SLURM does not know the ranks that `mp.spawn` makes inside one of its tasks.
+The best source is torch.distributed, then the launcher's environment. The launcher's local rank and
+ranks on this host only count if it speaks of the same job: SLURM does not know the ranks that
+`mp.spawn` makes inside one of its tasks.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ...guard.static_access import loaded
 
-GROUP, SAMPLER = "torch.distributed", "sampler"
+GROUP = "torch.distributed"
 
 
 @dataclass(frozen=True)
@@ -45,18 +44,15 @@ _LAUNCHERS = {
 def ranks(
     environ: Mapping[str, str],
     group: tuple[int, int] | None = None,
-    sampler: tuple[int, int] | None = None,
 ) -> Ranks:
-    """The known ranks. `group` and `sampler` are (rank, world) of torch.distributed and of a
-    sampler."""
+    """The known ranks. `group` is (rank, world) of torch.distributed."""
     launched = _launched(environ)
-    told, source = (group, GROUP) if group is not None else (sampler, SAMPLER)
-    if told is None:
+    if group is None:
         return launched
-    rank, world = told
+    rank, world = group
     same_job = launched.world_size in (None, world) and launched.rank in (None, rank)
     base = launched if same_job else Ranks()
-    return replace(base, rank=rank, world_size=world, rank_source=source)
+    return replace(base, rank=rank, world_size=world, rank_source=GROUP)
 
 
 def group_of_process() -> tuple[int, int] | None:
@@ -65,18 +61,7 @@ def group_of_process() -> tuple[int, int] | None:
     distributed = loaded("torch.distributed")
     if distributed.get("is_initialized", bool)() is not True:
         return None
-    found = distributed["get_rank"](), distributed["get_world_size"]()
-    return found if _plausible(*found) else None
-
-
-def share_of_sampler(config: Mapping[str, Any]) -> tuple[int, int] | None:
-    """(rank, world) of the sampler of a loader with this configuration."""
-    rank, world = config.get("replica"), config.get("replicas")
-    return (rank, world) if _plausible(rank, world) and world > 1 else None  # type: ignore[operator, return-value]
-
-
-def _plausible(rank: Any, world: Any) -> bool:
-    return type(rank) is int and type(world) is int and 0 <= rank < world
+    return distributed["get_rank"](), distributed["get_world_size"]()
 
 
 def _launched(environ: Mapping[str, str]) -> Ranks:
@@ -86,8 +71,6 @@ def _launched(environ: Mapping[str, str]) -> Ranks:
 
     for source, names in _LAUNCHERS.items():
         rank, world, local, host = (number(name) for name in names)
-        if source == "environment" and rank is None and local is not None:
-            rank = _of_node(number("NODE_RANK"), local, host)  # Lightning's launcher sets no RANK
         if source == "SLURM":
             if world == 1:  # a step of one task, which may itself start the ranks
                 continue
@@ -97,14 +80,6 @@ def _launched(environ: Mapping[str, str]) -> Ranks:
         if source == "environment" and (local is not None or host is not None):
             return Ranks(None, world, local, host)
     return Ranks()
-
-
-def _of_node(node: int | None, local: int, ranks_here: int | None) -> int | None:
-    """The rank of this node's `local`-th process, None if the number per node is needed but
-    unknown."""
-    if node == 0:
-        return local
-    return node * ranks_here + local if node and ranks_here is not None else None
 
 
 def _tasks_here(environ: Mapping[str, str], node: int | None) -> int | None:

@@ -12,7 +12,6 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +30,7 @@ from ...store.summary import LEAST_RANKS, write_summary
 from ..inspect.source_hashes import hashes_of_sources, module_run
 from .begin_run import begin_run
 from .process_facts import process_facts
-from .ranks import GROUP, SAMPLER, group_of_process, ranks, share_of_sampler
+from .ranks import GROUP, group_of_process, ranks
 from .start_sampler import Started, start_sampler
 
 if TYPE_CHECKING:
@@ -130,15 +129,11 @@ class Session:
         """Record why something is not measured in this process."""
         self.update(reasons={**self.facts["reasons"], about: reason})
 
-    def note_ranks(self, config: Mapping[str, Any] | None = None) -> None:
+    def note_ranks(self) -> None:
         """Ask for this process's rank until torch.distributed knows it: its group is often made
-        after the first loader. `config` belongs to a loader that joins."""
-        if self.facts["rank_source"] == GROUP:
-            return
-        group = group_of_process()
-        sampler = share_of_sampler(config) if config is not None else None
-        if group is not None or (sampler is not None and self.facts["rank_source"] != SAMPLER):
-            self.update(**asdict(ranks(os.environ, group, sampler)))
+        after the first loader."""
+        if self.facts["rank_source"] != GROUP and (group := group_of_process()) is not None:
+            self.update(**asdict(ranks(os.environ, group)))
 
     def flush(self) -> None:
         """Write everything recorded so far to the files, before the keeper does."""

@@ -113,7 +113,7 @@ def test_what_was_not_measured_has_a_reason(tmp_path: Path) -> None:
     found = summary(tmp_path, None)
 
     a_sample = ("opens", "read_bytes", "disk_bytes", "read_calls")
-    shares = ("reopened", "sequential", "reading", "decoding", "other")
+    shares = ("reopened", "reading", "decoding", "other")
     whole = ("wait_us_per_open", "directories", "dataset_bytes", "memory_bytes")
     for name in (*(f"{n}_per_sample" for n in a_sample), *(f"{n}_share" for n in shares), *whole):
         assert getattr(found, name) is None and found.reasons[name], name

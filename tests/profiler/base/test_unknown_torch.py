@@ -189,7 +189,9 @@ def test_a_worker_that_fails_to_measure_stands_in_every_format(monkeypatch, capf
 
 
 def test_workers_that_say_nothing_are_noticed(monkeypatch):
-    monkeypatch.setenv("LOADERSCOPE_LOOKS", "0")  # the worker knows no place where it could say so
+    monkeypatch.setenv(
+        "LOADERSCOPE_INSPECT", "0"
+    )  # the worker knows no place where it could say so
     monkeypatch.setattr(
         "loaderscope.profiler.record.transit.worker._instrument", lambda *args: 1 / 0
     )

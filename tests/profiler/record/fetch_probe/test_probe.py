@@ -16,7 +16,6 @@ from loaderscope.profiler.record.fetch_probe import (
     probe,
     read_counters,
 )
-from loaderscope.profiler.record.fetch_probe.chains import Chains
 from loaderscope.profiler.record.fetch_probe.opened_paths import PathSums
 from loaderscope.profiler.record.fetch_probe.probe import FetchProbe
 from loaderscope.profiler.record.fetch_probe.read_counters import Counters, between
@@ -37,18 +36,16 @@ from loaderscope.profiler.store.sampled_fetches import (
 )
 
 MS = 1_000_000
+compiled = pytest.mark.skipif(opens.native is None, reason="without the extension")
 
 
-@pytest.mark.parametrize("form", ["in use", "python"])
-def test_opens_of_this_thread_alone(tmp_path, monkeypatch, form):
+@compiled
+def test_opens_of_this_thread_alone(tmp_path):
     def elsewhere():
         thread = threading.Thread(target=file.read_bytes)
         thread.start()
         thread.join()
 
-    if form == "python" and opens.native is not None:
-        monkeypatch.setattr(opens, "native", None)
-        monkeypatch.setattr(opens, "_installed", False)
     file = tmp_path / "x.bin"
     file.write_bytes(b"abc")
     opens.install()
@@ -125,23 +122,6 @@ def test_what_is_summed_up(tmp_path, mounts, monkeypatch):
     with (tmp_path / "mountinfo").open("a") as file:
         file.write("26 22 0:26 / /dev/shm rw - tmpfs s rw\n")
     assert paths.add(["/dev/shm/set/a.png", f"{ours}/looks-0-m.json"], 1) == 1
-
-
-@pytest.mark.parametrize(
-    ("names", "share"),
-    [
-        ([f"/d/i{i}.png" for i in range(50)], 1.0),
-        ([f"/d/i{i}.png" for i in reversed(range(50))], 0.02),
-        ([f"/d/{kind}/{i}.png" for i in range(50) for kind in ("masks", "images")], 0.99),
-        ([f"/d/{i:03}/x.png" for i in range(50)], 1.0),
-    ],
-)
-def test_order(mounts, names, share):
-    totals = ProbeTotals()
-    paths = PathSums(totals, mounts=mounts)
-    for start in range(0, len(names), 8):  # looks
-        paths.add(names[start : start + 8], 8)
-    assert totals.sequential / totals.opens == pytest.approx(share, abs=0.011)
 
 
 def test_what_is_remembered_is_bounded(mounts, monkeypatch):
@@ -304,7 +284,7 @@ def batches(host, one, number, read=100, fetch_ns=10 * MS):
     """Loop over so many batches looked at in detail; returns which were looked inside."""
     looked = []
     for i in range(number):
-        wanted = one.wants() and one.begin(None, 4)
+        wanted = one.wants() and one.begin(4)
         host.now += fetch_ns
         host.read += read
         if wanted:
@@ -332,70 +312,55 @@ def test_looks_take_a_thousandth_of_the_time_and_each_epoch_is_looked_at(host, o
 
 def test_one_look_at_a_time_and_one_given_up_counts_for_nothing(tmp_path, host, one):
     two = FetchProbe(tmp_path / "p" / "b.json")
-    assert one.begin(None, 4)
-    assert not two.begin(None, 4)
+    assert one.begin(4)
+    assert not two.begin(4)
     two.abandon()
-    assert not two.begin(None, 4)
+    assert not two.begin(4)
     one.abandon()
     one.end(5, 5)
     one.settle()
     assert one.totals.batches == 0
-    assert one.begin(None, 4)
+    assert one.begin(4)
     one.end(5, 5)
-    assert two.begin(None, 4)
+    assert two.begin(4)
     two.abandon()
 
 
-def test_a_failure_of_ours_ends_the_looking_and_says_why(tmp_path, host, one):
-    class Broken(Chains):
-        def start(self, dataset, epoch=0):
-            raise ZeroDivisionError("ours")
-
-    one._chains = Broken()
-    assert not one.begin(None, 4)
+def test_a_failure_of_ours_ends_the_looking_and_says_why(tmp_path, host, one, monkeypatch):
+    with monkeypatch.context() as broken:
+        broken.setattr(probe, "_Sample", lambda *given: 1 // 0)
+        assert not one.begin(4)
     assert not one.wants()
     one.close()
     reasons = read_sampled_fetches(tmp_path / "p", 0, "dataloader", {}).reasons
-    assert "ZeroDivisionError: ours" in reasons["looks"]
-    assert FetchProbe(tmp_path / "p" / "x.json").begin(None, 1)
+    assert "ZeroDivisionError: " in reasons["looks"]
+    assert FetchProbe(tmp_path / "p" / "x.json").begin(1)
     probe._let_go()
 
 
-class Owner:
-    def __init__(self):
-        self.steps = [abs, abs]
+def test_an_interrupt_leaves_nothing_behind(host, one, monkeypatch):
+    def interrupted(*given):
+        raise KeyboardInterrupt
 
-
-def test_an_interrupt_leaves_nothing_behind(host, one):
-    class Interrupted(Chains):
-        def start(self, dataset, epoch=0):
-            super().start(dataset, epoch)
-            raise KeyboardInterrupt
-
-    owner = Owner()
-    held = owner.steps
-    one._chains = Interrupted()
-    with pytest.raises(KeyboardInterrupt):
-        one.begin(owner, 4)
-    assert owner.steps is held
-    one._chains = Chains()
-    assert one.begin(None, 4)
+    with monkeypatch.context() as handler:
+        handler.setattr(probe, "_Sample", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            one.begin(4)
+    assert one.begin(4)
     one.abandon()
 
 
 def test_a_child_forked_during_a_look_is_not_looked_at(one):
-    owner = Owner()
-    assert one.begin(owner, 4)
+    assert one.begin(4)
     child = os.fork()
     if child == 0:
-        os._exit(0 if type(owner.steps) is list and not one.wants() else 1)
+        os._exit(0 if one._sample is None and not one.wants() else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert type(owner.steps) is not list
+    assert one._sample is not None
     one.abandon()
-    assert type(owner.steps) is list
 
 
-def test_without_counters_the_training_process_gets_no_hook(tmp_path, host, one, monkeypatch):
+def test_without_counters_no_process_gets_a_hook(tmp_path, host, one, monkeypatch):
     host.counting = False
     installed = []
     monkeypatch.setattr(opens, "_installed", False)
@@ -405,7 +370,16 @@ def test_without_counters_the_training_process_gets_no_hook(tmp_path, host, one,
     assert {"reading", "opens"} == set(one.totals.reasons)
     assert one.totals.epochs[0][4:7] == [-1, -1, -1]
     batches(host, FetchProbe(tmp_path / "p" / "looks-0-w0.json", in_worker=True), 1)
-    assert installed
+    assert not installed
+
+
+def test_without_the_extension_opens_are_unknown(host, one, monkeypatch):
+    monkeypatch.setattr(opens, "native", None)
+    monkeypatch.setattr(opens, "_installed", False)
+    batches(host, one, 3)
+    assert "compiled extension" in one.totals.reasons["opens"]
+    assert one.totals.epochs[0][4] == -1
+    assert not opens.installed()
 
 
 def test_a_hook_kept_out_by_another_is_noticed(host, one, monkeypatch):

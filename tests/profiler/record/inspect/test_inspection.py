@@ -17,7 +17,7 @@ from loaderscope.profiler.store.run.run_reader import open_run
 
 
 def test_everything_arrives(runs_dir):
-    tensor = {"name": "x", "kind": "tensor", "type": "T", "shape": [2, 3], "contiguous": True}
+    tensor = {"name": "x", "kind": "tensor", "type": "T", "shape": [2, 3]}
     dataset = {"type": "train.Pictures", "name": "Pictures", "file": "train.py", "line": 7}
     dataset |= {"bases": ["train.Pictures", "torch.utils.data.Dataset"], "length": 100}
     dataset |= {"getitem": ["def __getitem__(self, i):", "    return 1"], "names": ["open"]}
@@ -34,7 +34,7 @@ def test_everything_arrives(runs_dir):
     assert part.getitem == ("def __getitem__(self, i):", "    return 1")
     assert part.is_a("data.Dataset")
     assert not part.is_a("ataset")
-    assert part.attribute("x") == Attribute("x", "tensor", "T", shape=(2, 3), contiguous=True)
+    assert part.attribute("x") == Attribute("x", "tensor", "T", shape=(2, 3))
     assert part.attribute("y") is None
     assert part.children == (Part("torch.Subset", "Subset"),)
     assert found.leaves == (Leaf("[0]", "tensor", "float32", (4,), padding_share=0.25),)

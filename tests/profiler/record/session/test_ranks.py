@@ -7,12 +7,11 @@ import sys
 import pytest
 import torch.distributed as dist
 from torch.utils.data import DataLoader
-from torch.utils.data.distributed import DistributedSampler
 
 import loaderscope
 from closing import close_session
 from loaderscope.profiler.record.session import session as sessions
-from loaderscope.profiler.record.session.ranks import Ranks, ranks, share_of_sampler
+from loaderscope.profiler.record.session.ranks import Ranks, ranks
 from loaderscope.profiler.store.run.run_reader import open_run
 
 SLURM = {"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_LOCALID": "1"}
@@ -37,12 +36,7 @@ def torchs(**given):
             torchs(rank=3, world_size=8, local_rank=1, local_world_size=2),
             Ranks(3, 8, 1, 2, "environment"),
         ),
-        # Lightning's launcher.
-        (torchs(local_rank=1, node_rank=0, world_size=2), Ranks(1, 2, 1, None, "environment")),
-        (
-            torchs(local_rank=1, node_rank=2, world_size=12, local_world_size=4),
-            Ranks(9, 12, 1, 4, "environment"),
-        ),
+        # Lightning's launcher, which sets no rank.
         (torchs(local_rank=1, node_rank=2, world_size=12), Ranks(None, 12, 1, None)),
         (slurm("1", "4(x2)"), Ranks(5, 8, 1, 4, "SLURM")),
         (slurm("2", "4,2(x2)"), Ranks(5, 8, 1, 2, "SLURM")),
@@ -59,10 +53,9 @@ def test_what_launchers_leave_in_the_environment(environ, expected):
     assert ranks(environ) == expected
 
 
-def test_torch_distributed_knows_better_than_a_sampler_and_that_than_the_environment():
+def test_torch_distributed_knows_better_than_the_environment():
     told = torchs(rank=0, world_size=1, local_rank=0)
-    assert ranks(told, group=(2, 4), sampler=(1, 3)) == Ranks(2, 4, rank_source="torch.distributed")
-    assert ranks(told, sampler=(1, 3)) == Ranks(1, 3, rank_source="sampler")
+    assert ranks(told, group=(2, 4)) == Ranks(2, 4, rank_source="torch.distributed")
     # A launcher tells the host's part only of the same job.
     told = slurm("1", "4(x2)")
     assert ranks(told, group=(5, 8)) == Ranks(5, 8, 1, 4, "torch.distributed")
@@ -72,20 +65,10 @@ def test_torch_distributed_knows_better_than_a_sampler_and_that_than_the_environ
     assert ranks(node, group=(9, 12)) == Ranks(9, 12, 1, None, "torch.distributed")
 
 
-def test_the_share_of_a_sampler():
-    assert share_of_sampler({"replica": 1, "replicas": 4}) == (1, 4)
-    for told in ({}, {"replica": 0, "replicas": 1}, {"replica": 4, "replicas": 4}, {"replicas": 4}):
-        assert share_of_sampler(told) is None
-
-
 def train(say, store):
     """A loop before anybody knows a rank, and what may tell it later."""
     loader = loaderscope.watch(DataLoader(list(range(12)), batch_size=4))
     list(loader)
-    if "sampler" in say:
-        data = list(range(12))
-        sampler = DistributedSampler(data, 3, 1)
-        list(loaderscope.watch(DataLoader(data, 4, sampler=sampler)))
     if "group" in say:
         dist.init_process_group("gloo", init_method=f"file://{store}", rank=0, world_size=1)
         if "again" in say:
@@ -98,9 +81,8 @@ def train(say, store):
     ("say", "expected"),
     [
         ((), (None, None, None)),
-        (("sampler",), (1, 3, "sampler")),
         (("group",), (0, 1, "torch.distributed")),
-        (("sampler", "group", "again"), (0, 1, "torch.distributed")),
+        (("group", "again"), (0, 1, "torch.distributed")),
     ],
 )
 def test_a_rank_unknown_at_the_start_is_filled_in(tmp_path, runs_dir, say, expected):
