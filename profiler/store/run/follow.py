@@ -1,9 +1,8 @@
-"""Following a live run, or looking back at any moment of it, in bounded memory.
+"""Following a live run in bounded memory.
 
     follower = Follower(path)
     follower.poll()                       # True if there is anything new
-    run = follower.run(follower.places()[0])
-    run = follower.run(place, at_ns=...)  # as it was then
+    run = follower.run(place)
 
 The `Run` is like that of `open_run`, but has in detail only the newest records of each lane. Older
 batches of the chosen loader are in its totals; other loaders have no batches.
@@ -119,19 +118,15 @@ class Follower:
         total = sum(window.newest_seq for window in windows)
         return 1 - sum(window.pending for window in windows) / total if total else 1.0
 
-    def run(self, place: Place | None, at_ns: int | None = None) -> Run:
-        """The run now, or as it was at a moment of the chosen loader's process. Raises
-        RunUnreadable.
-
-        A run whose directory has gone is given as it was last seen.
-        """
+    def run(self, place: Place | None) -> Run:
+        """The run now; one whose directory has gone as it was last seen. Raises RunUnreadable."""
         self._choose(place)
 
         def read(directory: Path, name: str, schema_: Schema) -> LaneContent:
             chosen = self._chosen is not None and self._chosen.holds(directory, name)
             if schema_.name == "batch" and not chosen:
                 return LaneContent(Columns.empty(schema_))
-            return self._window(directory, name, schema_).content(at_ns)
+            return self._window(directory, name, schema_).content()
 
         try:
             self._last = read_run(self.path, self._liveness, read)
@@ -139,13 +134,6 @@ class Follower:
             if self._last is None:
                 raise
         return self._last
-
-    def span_ns(self, place: Place) -> tuple[int, int] | None:
-        """First and last moment of a loader that can be looked at; None before its first batch."""
-        windows = [w for (path, name), w in self._windows.items() if place.holds(path, name)]
-        begins = [t for w in windows if (t := w.begin_ns()) is not None]
-        ends = [t for w in windows if (t := w.end_ns()) is not None]
-        return (min(begins), max(ends)) if begins and ends else None
 
     def course(self, loader: LoaderRun) -> Course:
         """The chosen loader's whole course: what is in the totals, and the batches of `loader`."""
