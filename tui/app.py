@@ -172,12 +172,8 @@ class Dashboard(App[None]):
         self.notify(said, markup=False)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The command palette (Ctrl-P): the screens, every loader, and Textual's own."""
+        """The command palette (Ctrl-P): every loader, and Textual's own."""
         yield from super().get_system_commands(screen)
-        for number, name in enumerate(SCREENS):
-            yield SystemCommand(
-                f"Show {name}", f"Screen {number + 1}", lambda n=number: self.action_look(n)
-            )
         for choice in self.snapshot.choices:
             rank = f"rank {choice.rank}" if choice.rank is not None else f"process {choice.pid}"
             name = choice.name.replace("[", "(")  # the palette reads markup

@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ..advisors.stage_model.shares import waiting_share
 from ..advisors.stage_model.verdict import lost_time
 from ..profiler.store.lanes.columns import Columns
 from ..profiler.store.run.run import LoaderRun
 from ..reports.words.timeline import Slices, Window
+
+Floats = npt.NDArray[np.float64]
 
 # Newest batches drawn, at most; at 10,000 batches a second that is still more than a screen
 # resolves.
@@ -103,6 +106,35 @@ def _usage(samples: Columns | None, pid: int | None) -> tuple[float | None, tupl
 
 # "Now" is so long; long enough that a steady loop of one batch a second shows a steady figure.
 NOW_NS = 5_000_000_000
+
+
+# Equal steps of time that the newest batches are drawn in, at most, and the shortest of them.
+COURSE_STEPS, LEAST_STEP_NS = 128, 500_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Batches and samples a second over the newest batches, and the share of the time lost (NaN
+    where nothing was), in equal steps of time."""
+
+    batches: Floats
+    samples: Floats
+    lost: Floats
+
+
+def course(loader: LoaderRun) -> Course:
+    batches, lost = loader.batches, lost_time(loader)
+    passed = batches["t_ns"] + batches["wait_ns"].clip(0)
+    passed = passed - passed[:1].sum()
+    step = max(LEAST_STEP_NS, int(passed.max(initial=0)) // COURSE_STEPS)
+    where = passed.clip(0) // step
+    count, samples, gone, busy = (
+        # Without the newest step, which is not over yet.
+        np.bincount(where, weights=each)[: max(1, int(where.max(initial=0)))]
+        for each in (np.ones(len(where)), batches["samples"].clip(0), lost.lost, lost.step)
+    )
+    seconds = step / 1e9
+    return Course(count / seconds, samples / seconds, gone / np.where(busy > 0, busy, np.nan))
 
 
 @dataclass(frozen=True)

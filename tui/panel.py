@@ -120,10 +120,6 @@ class TopLine(Bar):
         gap = max(1, width - left.cell_length - len(right))
         return left.pad_right(gap) + Content.styled(right, "bold")
 
-    async def on_click(self, event: Click) -> None:
-        if event.x > self.size.width * 2 // 3:
-            await self.run_action("app.next('process')")
-
 
 def _loader(s: Snapshot, width: int) -> str:
     if not s.choice:

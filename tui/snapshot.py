@@ -12,11 +12,10 @@ from ..advisors.schema.report_model import LoaderReport
 from ..profiler.base.errors import LoaderscopeError
 from ..profiler.base.metadata import clean
 from ..profiler.store.run.follow import Follower, Place
-from ..profiler.store.run.history import Course
 from ..profiler.store.run.missing_figures import missing_figures
 from ..profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from ..profiler.store.run.tuning import Tuned
-from .facts import Lanes, Pace, lanes, pace
+from .facts import Course, Lanes, Pace, course, lanes, pace
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,7 @@ class SnapshotBuilder:
             report=report,
             loader=loader,
             pace=pace(loader, now_ns),
-            course=self.follower.course(loader),
+            course=course(loader),
             lanes=lanes(loader, host.process if host else None),
             caught_up=self.follower.caught_up(),
         )

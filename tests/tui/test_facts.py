@@ -14,7 +14,7 @@ from loaderscope.profiler.store.run.run import LoaderRun, Run
 from loaderscope.reports.document.stages import cause_of, slowest_rows
 from loaderscope.reports.words.curves import curves
 from loaderscope.tui.draw import overview
-from loaderscope.tui.facts import Lane, lanes, pace
+from loaderscope.tui.facts import LEAST_STEP_NS, Lane, course, lanes, pace
 from loaderscope.tui.snapshot import AdviceView, SnapshotBuilder, system_of
 
 
@@ -91,3 +91,14 @@ def test_the_slowest_batches_and_their_causes(runs_dir: Path) -> None:
 
 def test_unmeasured_batches_are_no_slow_ones() -> None:
     assert slowest_rows(np.full(30, -1)) == []
+
+
+def test_the_course_of_the_newest_batches_in_steps_of_time(runs_dir: Path) -> None:
+    slow, fast = loop(50, 50, 50), loop(1_001, 2, 8, start_ns=T0 + 5 * 10**9)
+    _, loader = recorded(runs_dir, slow + fast)
+    found = course(loader)
+    assert len(found.batches) == 15 * 10**9 // LEAST_STEP_NS - 1
+    assert found.batches[2] == pytest.approx(10) and found.batches[-2] == pytest.approx(100)
+    assert found.samples[-2] == pytest.approx(400)
+    assert found.lost[[2, -2]] == pytest.approx([0.5, 0.2])
+    assert len(course(recorded(runs_dir / "none", [])[1]).batches) == 0

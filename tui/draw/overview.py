@@ -3,7 +3,6 @@ to change."""
 
 from __future__ import annotations
 
-import numpy as np
 from textual.content import Content
 
 from ...advisors.schema.report_model import LoaderReport
@@ -61,18 +60,15 @@ def verdict(s: Snapshot, width: int, height: int) -> Content:
 def pace(v: LoaderView, width: int, height: int) -> Content:
     """Batches a second, samples a second and the stall share: now, and their course."""
     now, c = v.pace, v.course
-    seconds, newest = c.step_ns / 1e9, max(1, len(c.batches) - 1)  # whose step is not over yet
     share = "stall share" if v.report.basis.lost == "stall" else "wait share"
-    lost = c.lost_ns / np.where(c.busy_ns > 0, c.busy_ns, np.nan)
     room, found = (width, max(1, min(_MOST_LINES, height // 3))), []
-    for label, value, counts in (
+    for label, value, history in (
         ("batches/s", now.batches_s, c.batches),
         ("samples/s", now.samples_s, c.samples),
     ):
-        history = counts[:newest] / seconds
         most = f"{f'at most {rate(history.max(initial=0.0))}':>20}"
         found += graph(label, rate(value), [most], history, MARK, room)
-    found += graph(share, percent(now.lost_share), [], lost[:newest], BAD, room, 1.0)
+    found += graph(share, percent(now.lost_share), [], c.lost, BAD, room, 1.0)
     return lines(found[: max(1, height)])
 
 

@@ -6,13 +6,11 @@ A poll reads only what is new, so a lane of a million records costs as much as a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from ...base.errors import RunUnreadable
 from ...base.schema import LATE_ROWS, Schema
@@ -23,8 +21,6 @@ from .segment_file import segment_number, segment_path, segments
 
 PATCHED = ("batch", "epoch")  # records that may change after they were counted
 
-OnOlder = Callable[[Records, npt.NDArray[np.int64] | None], None]
-
 
 @dataclass(eq=False)
 class LaneWindow:
@@ -32,8 +28,6 @@ class LaneWindow:
     reads.
 
     At least the `keep_rows` newest records are in memory. Older ones are dropped without `totals`.
-    `on_older` gets every stretch of records that becomes totals, with
-    its compute times.
     """
 
     directory: Path
@@ -41,7 +35,6 @@ class LaneWindow:
     schema: Schema
     keep_rows: int
     totals: bool
-    on_older: OnOlder | None = None
     compacted: Compacted = field(default_factory=Compacted)
     version: int = 0  # grows whenever there is something new to see
     _behind: int = 0  # number of the segment to add to the totals next
@@ -172,8 +165,6 @@ class LaneWindow:
             joined = records if following is None else np.concatenate([records, following])
             compute = derive_compute(joined)[: len(records)]
         self.compacted.add(records, compute)
-        if self.on_older is not None:
-            self.on_older(records, compute)
 
     def _first_record(self, number: int) -> Records | None:
         """The first record of a segment, None where it cannot be read."""

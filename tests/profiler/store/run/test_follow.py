@@ -134,8 +134,6 @@ def test_it_agrees_with_the_whole_run(runs_dir: Path) -> None:
     assert found.loaders[0].count == whole.loaders[0].count == 25_500
     assert found.loaders[1].count == 0  # not chosen: its batches are not read
     assert found.state == whole.state
-    course = follower.course(found.loaders[0])
-    assert course.batches.sum() == 25_500
     assert follower.caught_up() == 1
 
 
