@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -21,14 +19,12 @@ from .output import PATH
     help="The new folder.",
     metavar="OUT",
 )
-@click.option("-y", "--yes", is_flag=True, help="Merge runs of different scripts, too.")
-def merge_verb(runs: tuple[str, ...], output: Path, yes: bool) -> int:
+def merge_verb(runs: tuple[str, ...], output: Path) -> int:
     """Merge the runs that the nodes of a job recorded separately into one.
 
     Nodes that share the folder they record into (--runs, LOADERSCOPE_DIR) need no merging: SLURM's
     steps, torchrun's
-    --rdzv-id and MPI's job ids bring them together there. DIR is a finished run's folder, its id,
-    or a location that fsspec knows (s3://...).
+    --rdzv-id and MPI's job ids bring them together there. DIR is a finished run's folder or its id.
 
     \b
     Example:
@@ -36,10 +32,6 @@ def merge_verb(runs: tuple[str, ...], output: Path, yes: bool) -> int:
     """
     from ..profiler.store.run.merge_runs import merge_runs
 
-    def sure(scripts: Sequence[str]) -> bool:
-        asked = f"These are runs of different scripts ({', '.join(scripts)}). Merge them?"
-        return yes or (sys.stdin.isatty() and click.confirm(asked, err=True))
-
-    made = merge_runs(runs, output, sure)
+    made = merge_runs(runs, output)
     click.echo(f"loaderscope report {made if made.is_absolute() else f'./{made}'}")
     return 0

@@ -10,7 +10,7 @@ from .output import live_or_named, need_terminal
 @click.command("top", short_help="Watch a run live, or look at one again, in the terminal.")
 @click.argument("run", required=False)
 def top_verb(run: str | None) -> int:
-    """Show a run in the terminal: live while it goes on, with a time line to look back.
+    """Show a run in the terminal, live while it goes on.
 
     RUN is an id as `loaderscope list` shows it, the beginning of one, "latest", or a path. Without
     it, the newest run that is live, else the newest. Nothing is asked of the training process: only

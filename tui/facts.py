@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from ..advisors.stage_model.shares import blocked_share, waiting_share
+from ..advisors.stage_model.shares import waiting_share
 from ..advisors.stage_model.verdict import lost_time
 from ..profiler.store.lanes.columns import Columns
 from ..profiler.store.run.run import LoaderRun
-from ..reports.words.timeline import Flags, Slices, Window
+from ..reports.words.timeline import Slices, Window
+
+Floats = npt.NDArray[np.float64]
 
 # Newest batches drawn, at most; at 10,000 batches a second that is still more than a screen
 # resolves.
@@ -22,8 +25,6 @@ BATCHES_SHOWN = 8
 # Steps that tell how long one takes.
 USUAL = 256
 
-# Not a stage: a wait at whose end a later batch was ready.
-BLOCKED = "blocked"
 # Its own memory where that was measured, else what comes next.
 _MEMORY = {"uss_bytes": "own", "pss_bytes": "shared out", "rss_bytes": "resident"}
 
@@ -44,15 +45,11 @@ class Lane:
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """The loop's lane first. `overtaken_share`: of the batches, those finished after one that was
-    asked for later. `blocked_share`: of all waiting, that at whose end a later batch was ready.
-    None without workers; `blocked_share` also with `in_order=False`."""
+    """The loop's lane first."""
 
     lanes: tuple[Lane, ...]
     end_ns: int
-    span_ns: int  # a good first choice of how much to show
-    overtaken_share: float | None
-    blocked_share: float | None
+    span_ns: int  # how much to show
 
 
 def lanes(loader: LoaderRun, samples: Columns | None) -> Lanes:
@@ -60,22 +57,18 @@ def lanes(loader: LoaderRun, samples: Columns | None) -> Lanes:
     host."""
     window = Window(loader, MAX_BATCHES)
     if len(window.rows) < 2:
-        return Lanes((), 0, 0, None, None)
+        return Lanes((), 0, 0)
     found: dict[str, dict[str, Slices]] = {}
     for track in window.tracks():
         if track.kind != "pin":
             lane = found.setdefault(track.name.removesuffix(" sending"), {})
             lane.update({each.stage: each for each in track.slices})
-    several, in_order = window.from_worker.any(), loader.config.get("in_order") is not False
-    ready = (loader.batches["ready"] > 0) & in_order
     step = float(np.mean((window.wait + window.lengths("compute").clip(0))[-USUAL:]))
     workers = len(np.unique(window.column("worker")[window.from_worker]))
     return Lanes(
-        tuple(_lane(name, spans, loader, ready, samples) for name, spans in found.items()),
+        tuple(_lane(name, spans, loader, samples) for name, spans in found.items()),
         window.end,
         max(1_000, round(step * max(1, workers) * BATCHES_SHOWN)),
-        _overtaken(window) if several else None,
-        blocked_share(loader.batches) if several and in_order else None,
     )
 
 
@@ -83,14 +76,11 @@ def _lane(
     name: str,
     spans: dict[str, Slices],
     loader: LoaderRun,
-    ready: Flags,
     samples: Columns | None,
 ) -> Lane:
     pid = busy = None
     if name.startswith("main"):
-        pid, wait = loader.pid, spans["wait"]
-        held = ready[wait.row]
-        spans[BLOCKED] = Slices(BLOCKED, wait.start_ns[held], wait.length_ns[held], wait.row[held])
+        pid = loader.pid
     else:
         begin = min(int(each.start_ns[0]) for each in spans.values())
         end = max(int(each.start_ns[-1] + each.length_ns[-1]) for each in spans.values())
@@ -100,17 +90,6 @@ def _lane(
             pid = max(0, int(loader.batches["worker_pid"][spans["fetch"].row[-1]]))
     short = name.replace("worker ", "w").removeprefix("device ")
     return Lane(short, pid, busy, *_usage(samples, pid), spans)
-
-
-def _overtaken(window: Window) -> float:
-    """Share of the workers' batches that were sent after one of the same epoch that was asked for
-    later."""
-    made, epoch = window.from_worker, window.column("epoch")
-    sent = (window.sent - window.sent.min()).astype(np.float64)
-    sent += epoch * (sent.max() + 1.0)  # batches of two epochs do not overtake each other
-    sent = sent[made][np.lexsort((window.column("task")[made], epoch[made]))]
-    soonest = np.minimum.accumulate(sent[::-1])[::-1]
-    return float(np.count_nonzero(sent[:-1] > soonest[1:]) / len(sent))
 
 
 def _usage(samples: Columns | None, pid: int | None) -> tuple[float | None, tuple[int, str] | None]:
@@ -127,6 +106,35 @@ def _usage(samples: Columns | None, pid: int | None) -> tuple[float | None, tupl
 
 # "Now" is so long; long enough that a steady loop of one batch a second shows a steady figure.
 NOW_NS = 5_000_000_000
+
+
+# Equal steps of time that the newest batches are drawn in, at most, and the shortest of them.
+COURSE_STEPS, LEAST_STEP_NS = 128, 500_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Batches and samples a second over the newest batches, and the share of the time lost (NaN
+    where nothing was), in equal steps of time."""
+
+    batches: Floats
+    samples: Floats
+    lost: Floats
+
+
+def course(loader: LoaderRun) -> Course:
+    batches, lost = loader.batches, lost_time(loader)
+    passed = batches["t_ns"] + batches["wait_ns"].clip(0)
+    passed = passed - passed[:1].sum()
+    step = max(LEAST_STEP_NS, int(passed.max(initial=0)) // COURSE_STEPS)
+    where = passed.clip(0) // step
+    count, samples, gone, busy = (
+        # Without the newest step, which is not over yet.
+        np.bincount(where, weights=each)[: max(1, int(where.max(initial=0)))]
+        for each in (np.ones(len(where)), batches["samples"].clip(0), lost.lost, lost.step)
+    )
+    seconds = step / 1e9
+    return Course(count / seconds, samples / seconds, gone / np.where(busy > 0, busy, np.nan))
 
 
 @dataclass(frozen=True)

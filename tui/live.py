@@ -17,7 +17,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
-from textual.events import MouseScrollDown, MouseScrollUp, Resize
+from textual.events import Resize
 from textual.message import Message
 from textual.widget import Widget
 
@@ -31,9 +31,6 @@ from .scrollback import Scrollback
 # would be lost with it.
 NEWEST_BYTES = 1 << 18
 
-# Beside the dashboard (0), alone (1), away (2).
-_LAYOUTS = ("", "-alone", "-away")
-
 
 class Wrote(Message):
     """The script has written something, or has ended."""
@@ -43,7 +40,7 @@ class Wrote(Message):
 
 
 class OutputPane(Widget):
-    """The newest lines of the script's output; the mouse wheel goes back."""
+    """The newest lines of the script's output."""
 
     DEFAULT_CSS = """
     OutputPane { height: 30%; min-height: 4; border-top: solid $primary; border-title-style: bold;
@@ -55,7 +52,6 @@ class OutputPane(Widget):
         self._script = script
         self._scrollback = scrollback
         self._lock = lock
-        self._back = 0
 
     def on_mount(self) -> None:
         self.update()
@@ -73,8 +69,7 @@ class OutputPane(Widget):
     def render(self) -> Content:
         height = self.content_size.height
         with self._lock:
-            self._back = max(0, min(self._back, self._scrollback.height - height))
-            found = self._scrollback.lines(height + 1, self._back)
+            found = self._scrollback.lines(height + 1)
         # The cursor's own line is mostly empty: it need not take the room of one that is not.
         if found and not found[-1].plain:
             found.pop()
@@ -82,14 +77,6 @@ class OutputPane(Widget):
 
     def on_resize(self, event: Resize) -> None:
         self._script.resize(self.content_size.height, self.content_size.width)
-
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        self._back += 3
-        self.refresh()
-
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        self._back -= 3
-        self.refresh()
 
 
 class LiveDashboard(Dashboard):
@@ -103,7 +90,6 @@ class LiveDashboard(Dashboard):
                             border-left: solid $primary; }
     #body.-alone #screens { display: none; }
     #body.-alone #output { height: 1fr; width: 1fr; }
-    #body.-away #output { display: none; }
     """
     )
 
@@ -118,7 +104,6 @@ class LiveDashboard(Dashboard):
         self._newest = b""
         self._scrollback = Scrollback()
         self._lock = threading.Lock()
-        self._layout = 0
         self._left = False
         self.pump = threading.Thread(target=self._pump, name="loaderscope-output", daemon=True)
 
@@ -133,9 +118,8 @@ class LiveDashboard(Dashboard):
         self.query_one(OutputPane).update()
 
     def action_output(self) -> None:
-        """The output beside the screens, alone, away."""
-        self._layout = (self._layout + 1) % len(_LAYOUTS)
-        self.query_one("#body", Container).set_classes(_LAYOUTS[self._layout])
+        """The output beside the screens, or alone."""
+        self.query_one("#body", Container).toggle_class("-alone")
 
     def action_interrupt(self) -> None:
         """Ctrl-C is the script's."""

@@ -1,18 +1,17 @@
 """Parts of the screen that are drawn from a snapshot in the room there is: panels, and the lines
-above and below them, which say which run, which screen, which moment."""
+above them, which say which run and which screen."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from textual.content import Content
-from textual.events import Click, MouseDown, MouseMove, MouseUp, Resize
+from textual.events import Click, Resize
 from textual.geometry import Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ..reports.words.units import duration
-from .draw.marks import DIM, FAIR, GOOD, MARK, STATES, fitted, line, text
+from .draw.marks import MARK, STATES, fitted, line, text
 from .snapshot import Snapshot
 
 # Of a snapshot in so many columns and rows.
@@ -121,10 +120,6 @@ class TopLine(Bar):
         gap = max(1, width - left.cell_length - len(right))
         return left.pad_right(gap) + Content.styled(right, "bold")
 
-    async def on_click(self, event: Click) -> None:
-        if event.x > self.size.width * 2 // 3:
-            await self.run_action("app.next('process')")
-
 
 def _loader(s: Snapshot, width: int) -> str:
     if not s.choice:
@@ -163,58 +158,6 @@ class Tabs(Bar):
             if 0 <= at < len(label):
                 await self.run_action(f"app.look({number})")
             at -= len(label)
-
-
-class Scrubber(Bar):
-    """The time line of the run: a click or a drag goes to that moment, the right end is the
-    newest."""
-
-    playing = reactive(False)
-
-    _LEFT = 12
-    _RIGHT = 28  # "  59 min 59 s of 59 min 59 s"
-
-    @property
-    def _track(self) -> int:
-        return max(2, self.content_size.width - self._LEFT - self._RIGHT)
-
-    def draw(self, s: Snapshot, width: int, height: int) -> Content:
-        times = s.times
-        if not times:
-            return Content("")
-        span = max(1, times.end_ns - times.begin_ns)
-        passed = (times.end_ns if times.at_ns is None else times.at_ns) - times.begin_ns
-        knob = round(min(1.0, max(0.0, passed / span)) * (self._track - 1))
-        if self.playing:
-            word, style = "▶ playing", GOOD
-        elif times.at_ns is not None:
-            word, style = "⏸ paused" if s.state == "live" else "◀ looking", FAIR
-        else:
-            word, style = f"{'●' if s.state == 'live' else '■'} {s.state}", STATES.get(s.state, "")
-        return line(
-            (f"{word:<{self._LEFT}}", f"bold {style}"),
-            ("━" * knob, MARK),
-            ("●", f"bold {MARK}"),
-            ("─" * (self._track - knob - 1), DIM),
-            f"  {duration(passed / 1e9)} of {duration(span / 1e9)}"[: self._RIGHT],
-        )
-
-    def watch_playing(self) -> None:
-        self.again()
-
-    async def _move_to(self, x: int) -> None:
-        await self.run_action(f"app.go({(x - 1 - self._LEFT) / (self._track - 1)})")
-
-    async def on_mouse_down(self, event: MouseDown) -> None:
-        self.capture_mouse()
-        await self._move_to(event.x)
-
-    async def on_mouse_move(self, event: MouseMove) -> None:
-        if event.button:
-            await self._move_to(event.x)
-
-    def on_mouse_up(self, event: MouseUp) -> None:
-        self.release_mouse()
 
 
 def _said(s: Snapshot) -> str:

@@ -16,7 +16,6 @@ from ..advisors.schema.report_model import Recommendation
 from .draw import advice, batches, machine, overview, trials, workers
 from .draw import code_screen as code
 from .panel import Panel
-from .reader import Taken
 from .snapshot import AdviceView, Snapshot
 
 # Rows from which the overview has room for a queue with its course, and columns for two panels
@@ -42,7 +41,7 @@ class Overview(View):
     Overview #changes { min-height: 3; max-height: 12; }
     Overview #verdict { height: 5; text-wrap: wrap; }
     Overview #middle { height: 1fr; min-height: 5; }
-    Overview #flow { height: 6; }
+    Overview #flow { max-height: 9; }
     Overview #pace { height: 1fr; }
     Overview #queue { height: 1; border: none; }
     Overview #waiting { display: none; }
@@ -50,13 +49,13 @@ class Overview(View):
 
     def compose(self) -> ComposeResult:
         yield Panel("Verdict", overview.verdict, id="verdict")
+        yield Panel("What to change", overview.advice, id="changes")
         with Horizontal(id="middle"):
             with Vertical(id="course"):
                 yield Panel("Pace", overview.pace, id="pace")
                 yield Panel("Queue", overview.queue, id="queue")
             yield Panel("Causes of waiting", overview.waiting, id="waiting")
-        yield Panel("Pipeline", overview.pipeline, id="flow")
-        yield Panel("What to change", overview.advice, id="changes")
+        yield Panel("Stages of a batch", overview.stages, auto=True, id="flow")
 
     def on_resize(self, event: Resize) -> None:
         """By the room of its own: a script's output may lie beside or below it."""
@@ -83,7 +82,6 @@ class Advice(View):
     def compose(self) -> ComposeResult:
         self._advice = AdviceView()
         self._targets: list[advice.Target] = []
-        self.patch: str | None = None  # of what is looked at
         with Horizontal():
             yield OptionList(id="entries")
             with VerticalScroll():
@@ -108,13 +106,7 @@ class Advice(View):
         number = self.query_one(OptionList).highlighted
         return self._targets[number] if number is not None else None
 
-    def say(self, target: advice.Target, patch: str | None) -> None:
-        """Show this patch below the recommendation, if that is still looked at; None: its code."""
-        self.patch = patch if target is self.target else None
-        self._detail()
-
     def on_option_list_option_highlighted(self) -> None:
-        self.patch = None
         self._detail()
         self.query_one(VerticalScroll).scroll_home(animate=False)
 
@@ -123,7 +115,7 @@ class Advice(View):
 
     def _detail(self) -> None:
         width = max(20, self.size.width - 38)
-        shown = advice.detail(self._advice, self.target, width, self.patch)
+        shown = advice.detail(self._advice, self.target, width)
         self.query_one("#detail", Static).update(shown)
 
 
@@ -132,38 +124,17 @@ def _rule(target: advice.Target) -> str | None:
 
 
 class Workers(View):
-    """A lane a worker, and the ranks of the job."""
+    """A lane a worker."""
 
     DEFAULT_CSS = """
-    Workers #orders { height: 3; }
     Workers #legend { height: 1; border: none; }
-    Workers #ranks { display: none; }
     Workers VerticalScroll { height: 1fr; }
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("plus,equals_sign", "zoom(1)", "Zoom", key_display="+ -"),
-        Binding("minus", "zoom(-1)", "Zoom out", show=False),
-    ]
-
-    zoom = workers.ZOOMS.index(1.0)
-
     def compose(self) -> ComposeResult:
-        yield Panel("Order", workers.summary, id="orders")
         with VerticalScroll():
-            yield Panel("Ranks: waiting for data", workers.heat_map, auto=True, id="ranks")
             yield Panel("Lanes: the newest batches", workers.timeline, auto=True, id="lanes")
         yield Panel("", workers.legend, id="legend")
-
-    def show(self, snapshot: Snapshot) -> None:
-        self.query_one("#ranks").display = bool(snapshot.ranks)
-        super().show(snapshot)
-
-    def action_zoom(self, step: int) -> None:
-        self.zoom = max(0, min(len(workers.ZOOMS) - 1, self.zoom + step))
-        self.query_one("#lanes", Panel).draw_with(
-            partial(workers.timeline, zoom=workers.ZOOMS[self.zoom])
-        )
 
 
 class System(View):
@@ -181,12 +152,10 @@ class System(View):
 
 
 class Batches(View):
-    """How times are spread, and the slowest batches."""
+    """Every stage with its percentiles, and the slowest batches."""
 
     DEFAULT_CSS = """
-    Batches #spreads { layout: grid; grid-size: 2 2; height: 2fr; min-height: 10; }
-    Batches #slowest { height: auto; }
-    Batches VerticalScroll { height: 3fr; }
+    Batches VerticalScroll { height: 1fr; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("s", "sort", "Sort")]
@@ -194,10 +163,8 @@ class Batches(View):
     by = 0
 
     def compose(self) -> ComposeResult:
-        with Container(id="spreads"):
-            for number, name in enumerate(batches.STAGES):
-                yield Panel(name.capitalize(), partial(batches.spread, number=number))
         with VerticalScroll():
+            yield Panel("Stages", batches.stages, auto=True)
             yield Panel(self._title(), batches.slowest, auto=True, id="slowest")
 
     def action_sort(self) -> None:
@@ -214,20 +181,14 @@ class Code(View):
     """Which functions and lines the time goes to."""
 
     DEFAULT_CSS = """
-    Code #stacks { height: 3; }
+    Code #stacks { height: 2; }
     Code VerticalScroll { height: 1fr; }
     """
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("s", "app.stacks", "Stacks")]
 
     def compose(self) -> ComposeResult:
         yield Panel("Stacks", code.status, id="stacks")
         with VerticalScroll():
             yield Panel("Inside the stages", code.inside, auto=True, id="inside")
-
-    def say(self, taken: Taken) -> None:
-        """How taking stacks goes, or went."""
-        self.query_one("#stacks", Panel).draw_with(partial(code.status, taken=taken))
 
 
 class Trials(View):
@@ -255,8 +216,6 @@ SIZES = """
 Overview.-roomy #queue { height: 6; border-top: solid $secondary; }
 Overview.-roomy.-broad #waiting { display: block; height: 1fr; width: 2fr; }
 Overview.-roomy.-broad #course { width: 3fr; }
-.-wide #spreads { grid-size: 4 1; }
-.-wide.-tall #spreads { grid-size: 2 2; }
 Overview.-broad #verdict { height: 3; }
 Overview.-roomy #changes { height: 12; }
 """

@@ -12,12 +12,10 @@ from ..advisors.schema.report_model import LoaderReport
 from ..profiler.base.errors import LoaderscopeError
 from ..profiler.base.metadata import clean
 from ..profiler.store.run.follow import Follower, Place
-from ..profiler.store.run.history import Course
 from ..profiler.store.run.missing_figures import missing_figures
-from ..profiler.store.run.rank_waits import RankWait, RankWaits
 from ..profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
 from ..profiler.store.run.tuning import Tuned
-from .facts import Lanes, Pace, lanes, pace
+from .facts import Course, Lanes, Pace, course, lanes, pace
 
 
 @dataclass(frozen=True)
@@ -30,20 +28,9 @@ class Choice:
     pid: int
 
 
-@dataclass(frozen=True)
-class Times:
-    """Where the scrubber stands. `at_ns` is None while the newest is shown; times are those of the
-    loader's process."""
-
-    begin_ns: int
-    end_ns: int
-    at_ns: int | None
-
-
 @dataclass(frozen=True, eq=False)
 class LoaderView:
-    """The chosen loader at the chosen moment. `caught_up` is the share of its batches behind the
-    figures."""
+    """The chosen loader. `caught_up` is the share of its batches behind the figures."""
 
     report: LoaderReport  # without advice
     loader: LoaderRun
@@ -81,11 +68,9 @@ class Snapshot:
     state: str
     choices: tuple[Choice, ...] = ()
     chosen: int = 0
-    times: Times | None = None
     loader: LoaderView | None = None
     system: SystemRun | str = ""  # of the host of this loader; why there is none
     advice: AdviceView = AdviceView()
-    ranks: tuple[RankWait, ...] = ()  # of the job whose loader this is, at the newest moment
     tuning: TuningView | None = None  # None: the loader's settings are not tried
     missing: tuple[str, ...] = ()  # what the torch of this run kept from being measured
     problem: str | None = None
@@ -96,28 +81,19 @@ class Snapshot:
         return self.choices[self.chosen] if self.chosen < len(self.choices) else None
 
 
-@dataclass(frozen=True)
-class ViewRequest:
-    """What to show. `place` None: the first loader; `at_ns` None: the newest."""
-
-    place: Place | None = None
-    at_ns: int | None = None
-
-
 class SnapshotBuilder:
     """Turns a follower's run into snapshots; not for two threads at a time."""
 
     def __init__(self, follower: Follower) -> None:
         self.follower = follower
         self._place: Place | None = None
-        self._waits = RankWaits(time.monotonic_ns)
 
-    def build(self, request: ViewRequest, advice: AdviceView) -> tuple[Snapshot, Run | None]:
-        """The snapshot, and the run it was made of (None where it cannot be read). Never raises for
-        a bad run."""
+    def build(self, asked: Place | None, advice: AdviceView) -> tuple[Snapshot, Run | None]:
+        """The snapshot of the loader asked for (None: the first), and the run it was made of (None
+        where it cannot be read). Never raises for a bad run."""
         follower = self.follower
         try:
-            run, place = self._read(request)
+            run, place = self._read(asked)
         except LoaderscopeError as error:
             state = follower.state if follower.state != "unknown" else "unreadable"
             return Snapshot(clean(follower.path.name), (), state, problem=str(error)), None
@@ -134,27 +110,23 @@ class SnapshotBuilder:
         )
         if not place or not process or not loader:
             return snapshot, run
-        span = follower.span_ns(place)
-        live = snapshot.state == "live" and request.at_ns is None
+        now_ns = time.monotonic_ns() if snapshot.state == "live" else None
         return replace(
             snapshot,
             chosen=list(found).index(place),
-            times=Times(*span, request.at_ns) if span else None,
-            loader=self._loader(run, process, loader, time.monotonic_ns() if live else None),
-            # Of an earlier moment of the other ranks nothing is read.
-            ranks=self._waits.of(run, process, loader) if request.at_ns is None else (),
+            loader=self._loader(run, process, loader, now_ns),
             tuning=_tuning(run, process, loader),
         ), run
 
-    def _read(self, request: ViewRequest) -> tuple[Run, Place | None]:
+    def _read(self, asked: Place | None) -> tuple[Run, Place | None]:
         """The run, and the loader to show: by default the first of the first process, as training
         comes before validation."""
-        place = request.place or self._place
-        run = self.follower.run(place, request.at_ns)
+        place = asked or self._place
+        run = self.follower.run(place)
         found = [_place(*each) for each in _loaders(run)]
         if found and place not in found:
             self._place = place = found[0]
-            run = self.follower.run(place, request.at_ns)
+            run = self.follower.run(place)
         return run, place
 
     def _loader(
@@ -169,7 +141,7 @@ class SnapshotBuilder:
             report=report,
             loader=loader,
             pace=pace(loader, now_ns),
-            course=self.follower.course(loader),
+            course=course(loader),
             lanes=lanes(loader, host.process if host else None),
             caught_up=self.follower.caught_up(),
         )

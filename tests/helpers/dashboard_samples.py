@@ -27,7 +27,6 @@ from loaderscope.tui.app import Dashboard, Fresh
 from loaderscope.tui.live import LiveDashboard
 from loaderscope.tui.reader import Reader
 from loaderscope.tui.snapshot import AdviceView
-from loaderscope.tui.themes import DARK
 from report_samples import pipeline
 
 App = TypeVar("App", bound=Dashboard)
@@ -200,7 +199,6 @@ def _told(app: App, path: Path) -> App:
     app.reader = Told(
         Follower(path), lambda snapshot: app.post_message(Fresh(snapshot)), advise=advise
     )
-    app.theme = DARK.name
     return app
 
 

@@ -13,7 +13,6 @@ import math
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +30,16 @@ from loaderscope.profiler.store.run.follow import Follower
 from loaderscope.tui.draw import advice, batches, machine, overview, workers
 from loaderscope.tui.draw import code_screen as code
 from loaderscope.tui.reader import Reader
-from loaderscope.tui.snapshot import Snapshot, ViewRequest
+from loaderscope.tui.snapshot import Snapshot
 
 RUNS, BLOCK = 160, 8
 ASKED = int(os.environ.get("LOADERSCOPE_FUZZ", "0"))
 ID = "20250131-091500-abc123"
 
 DRAWN = (
-    *(overview.verdict, overview.pace, overview.queue, overview.pipeline, overview.advice),
-    *(overview.waiting, workers.summary, workers.timeline, workers.legend, machine.cores),
-    *(machine.meters, batches.slowest, code.status, code.inside),
-    *(partial(batches.spread, number=number) for number in range(4)),
+    *(overview.verdict, overview.pace, overview.queue, overview.stages, overview.advice),
+    *(overview.waiting, workers.timeline, workers.legend, machine.cores),
+    *(machine.meters, batches.stages, batches.slowest, code.status, code.inside),
 )
 
 
@@ -129,31 +127,24 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str | None:
 
 
 def replayed(path: Path) -> None:
-    """What `loaderscope top` reads and draws: each loader, the newest and back in time, without its
-    threads."""
+    """What `loaderscope top` reads and draws: each loader, without its threads."""
     reader = Reader(Follower(path), lambda snapshot: None)
     snapshot = reader.step()
     assert snapshot is not None
-    for choice in (None, *snapshot.choices[:3]):
-        place = choice.place if choice is not None else None
-        reader.view(ViewRequest(place))
+    for choice in snapshot.choices[:3]:
+        reader.view(choice.place)
         shown = reader.step()
         reader.advisor.finish()
         drawn(shown)
         while reader._follower.catch_up(1.0):
             pass
-        times = shown.times if shown is not None else None
-        if times is not None:
-            reader.view(ViewRequest(place, (times.begin_ns + times.end_ns) // 2))
-            drawn(reader.step())
-    reader.advisor.forget()
     drawn(reader.step())
 
 
 def drawn(snapshot: Snapshot | None) -> None:
     assert snapshot is not None
     assert snapshot.advice.problem is None
-    narrow = [(30, overview.pipeline), (30, workers.timeline)]
+    narrow = [(30, overview.stages), (30, workers.timeline)]
     for width, draw in [*((80, each) for each in DRAWN), *narrow]:
         is_drawn(draw(snapshot, width, 12).plain)
     for id_, _ in advice.entries(snapshot.advice):

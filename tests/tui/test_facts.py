@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 
 from builders import MS, T0, loop, opened
-from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.profiler.store.run.follow import Follower
 from loaderscope.profiler.store.run.run import LoaderRun, Run
 from loaderscope.reports.document.stages import cause_of, slowest_rows
 from loaderscope.reports.words.curves import curves
 from loaderscope.tui.draw import overview
-from loaderscope.tui.draw.batches import histogram
-from loaderscope.tui.draw.overview import limiting, nodes
-from loaderscope.tui.facts import BLOCKED, Lane, lanes, pace
-from loaderscope.tui.snapshot import AdviceView, SnapshotBuilder, ViewRequest, system_of
+from loaderscope.tui.facts import LEAST_STEP_NS, Lane, course, lanes, pace
+from loaderscope.tui.snapshot import AdviceView, SnapshotBuilder, system_of
 
 
 def recorded(
@@ -26,36 +23,6 @@ def recorded(
 ) -> tuple[Run, LoaderRun]:
     run = opened(runs, rows, config=config, process={"reasons": {"system": "switched off"}})
     return run, run.loaders[0]
-
-
-@pytest.mark.parametrize(
-    ("rows", "stage"),
-    [
-        (loop(50, wait_ms=20, compute_ms=5, fetch_ns=18 * MS, collate_ns=MS), "fetch"),
-        (loop(50, wait_ms=0.1, compute_ms=20, fetch_ns=50_000, collate_ns=20_000), "compute"),
-        (loop(5), None),  # too short to say
-    ],
-)
-def test_the_limiting_stage_is_marked(runs_dir: Path, rows: Any, stage: str | None) -> None:
-    report = build_report(recorded(runs_dir, rows)[0], advice=False).loaders[0]
-    assert limiting(report, nodes(report)) == stage
-
-
-@pytest.mark.parametrize(
-    ("times", "name", "share", "used"),
-    [
-        ({"fetch_ns": 20 * MS}, "fetch", 2.0, 0.5),  # workers share their stage
-        # As busy as the busier of its two ends: the loop unpacks 7 of 10 ms; each worker packs 1 of 10.
-        ({"fetch_ns": MS, "pack_ns": 4 * MS, "unpack_ns": 7 * MS}, "hand-over", None, 0.7),
-    ],
-)
-def test_how_busy_a_stage_is(runs_dir, times, name, share, used):
-    waits = {"fetch": 2, "hand-over": 8}[name]
-    rows = loop(50, waits, 10 - waits, t_fetch_ns=lambda n, t, w: t - times["fetch_ns"], **times)
-    report = build_report(recorded(runs_dir, rows, {"num_workers": 4})[0], advice=False).loaders[0]
-    (found,) = (node for node in nodes(report) if node.name == name)
-    assert found.used_share == pytest.approx(used)
-    assert share is None or found.share == pytest.approx(share)
 
 
 def test_the_pace_is_that_of_the_last_moments_and_falls_when_nothing_comes(runs_dir: Path) -> None:
@@ -85,7 +52,7 @@ def test_the_queue_against_its_room(runs_dir, rows, config, drawn):
     assert system_of(run, None) == "switched off"  # its host was not sampled
     follower = Follower(run.path)
     follower.poll()
-    found, _ = SnapshotBuilder(follower).build(ViewRequest(), AdviceView())
+    found, _ = SnapshotBuilder(follower).build(None, AdviceView())
     assert " ".join(overview.queue(found, 80, 1).plain.split()).startswith(f"queue {drawn}")
 
 
@@ -94,36 +61,11 @@ def spent(lane: Lane, *kinds: str) -> list[int]:
     return [int(lane.spans[kind].length_ns.sum()) for kind in kinds]
 
 
-def two_workers(ahead_ms: int) -> list[dict[str, Any]]:
-    """Two batches: the first takes 30 ms in worker 0, the second is finished `ahead_ms` before it
-    in worker 1."""
-    both = {"collate_ns": 0, "pack_ns": 0, "t_fetch_ns": T0, "epoch": 0, "samples": 1}
-    first = {"t_ns": T0, "wait_ns": 31 * MS, "fetch_ns": 30 * MS, "ready": int(ahead_ms > 0)}
-    second = {"t_ns": T0 + 35 * MS, "wait_ns": MS, "fetch_ns": (30 - ahead_ms) * MS, "ready": 0}
-    return [
-        {**both, **first, "worker": 0, "worker_pid": 10, "task": 0},
-        {**both, **second, "worker": 1, "worker_pid": 11, "task": 1, "compute_ns": MS},
-    ]
-
-
-@pytest.mark.parametrize(("ahead_ms", "overtaken", "blocked"), [(20, 0.5, 31 / 32), (-2, 0, 0)])
-def test_waiting_after_which_a_later_batch_lay_ready_is_head_of_line(
-    runs_dir, ahead_ms, overtaken, blocked
-):
-    _, loader = recorded(runs_dir, two_workers(ahead_ms), {"num_workers": 2})
-    found = lanes(loader, None)
-    assert (found.overtaken_share, found.blocked_share) == (overtaken, pytest.approx(blocked))
-    if overtaken:
-        assert spent(found.lanes[0], BLOCKED, "wait", "compute") == [31 * MS, 32 * MS, 5 * MS]
-        assert [lane.name for lane in found.lanes] == ["main", "w0", "w1"]
-
-
 def test_without_workers_the_loop_does_everything(runs_dir: Path) -> None:
     _, loader = recorded(runs_dir, loop(10, wait_ms=5, compute_ms=5, fetch_ns=4 * MS))
     found = lanes(loader, None)
     (main,) = found.lanes
     assert spent(main, "fetch", "compute", "wait") == [40 * MS, 50 * MS, 50 * MS]
-    assert found.overtaken_share is None
 
 
 def test_time_the_hypervisor_took_has_a_meter_only_where_there_was_some(runs_dir: Path) -> None:
@@ -145,11 +87,18 @@ def test_the_slowest_batches_and_their_causes(runs_dir: Path) -> None:
     found = slowest_rows(wait)[:2]
     assert found == [150, 60]
     assert [cause_of(loader, row) for row in found] == ["fetch", "collate"]
-    counts, edges = histogram(wait)
-    assert counts.sum() == 200 and edges[-1] == 90 * MS
 
 
-def test_equal_times_are_one_column_and_unmeasured_ones_none() -> None:
-    counts, _ = histogram(np.full(30, MS))
-    assert np.count_nonzero(counts) == 1 and counts[len(counts) // 2] == 30
+def test_unmeasured_batches_are_no_slow_ones() -> None:
     assert slowest_rows(np.full(30, -1)) == []
+
+
+def test_the_course_of_the_newest_batches_in_steps_of_time(runs_dir: Path) -> None:
+    slow, fast = loop(50, 50, 50), loop(1_001, 2, 8, start_ns=T0 + 5 * 10**9)
+    _, loader = recorded(runs_dir, slow + fast)
+    found = course(loader)
+    assert len(found.batches) == 15 * 10**9 // LEAST_STEP_NS - 1
+    assert found.batches[2] == pytest.approx(10) and found.batches[-2] == pytest.approx(100)
+    assert found.samples[-2] == pytest.approx(400)
+    assert found.lost[[2, -2]] == pytest.approx([0.5, 0.2])
+    assert len(course(recorded(runs_dir / "none", [])[1]).batches) == 0

@@ -19,8 +19,7 @@ from loaderscope.profiler.store.run.follow import Follower, Place
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.tui.reader import Reader
-from loaderscope.tui.snapshot import AdviceView, Snapshot, ViewRequest, advice_of
-from loaderscope.tui.themes import DARK, LIGHT, fitting
+from loaderscope.tui.snapshot import AdviceView, Snapshot, advice_of
 
 
 def test_a_burst_of_ten_thousand_batches_a_second(runs_dir: Path) -> None:
@@ -79,7 +78,7 @@ def test_nothing_new_is_not_read_again(run: RunBuilder) -> None:
     advised = reader.step(asked=False)
     assert advised is not None and advised.advice == ADVICE
     assert reader.step(asked=False) is None
-    reader.view(ViewRequest(Place("p4000-0", 1)))
+    reader.view(Place("p4000-0", 1))
     other = reader.step()
     assert other is not None and other.choice is not None and other.choice.name == "Validation"
 
@@ -145,18 +144,3 @@ def test_the_dashboard_loads_no_torch(run: RunBuilder) -> None:
     call = [sys.executable, "-c", code, str(run.path)]
     result = subprocess.run(call, capture_output=True, text=True, check=True)
     assert result.stdout.split() == ["False", "False"]
-
-
-@pytest.mark.parametrize(
-    ("environ", "theme"),
-    [
-        ({"TERM": "xterm-256color"}, DARK.name),
-        ({"TERM": "xterm", "COLORTERM": "truecolor"}, DARK.name),
-        ({"TERM": "xterm-256color", "COLORFGBG": "0;15"}, LIGHT.name),
-        ({"TERM": "rxvt-unicode-256color", "COLORFGBG": "15;default;0"}, DARK.name),
-        ({"TERM": "linux"}, "ansi-dark"),
-        ({"TERM": "xterm", "COLORFGBG": "0;7"}, "ansi-light"),
-    ],
-)
-def test_the_theme_fits_the_terminal(environ: dict[str, str], theme: str) -> None:
-    assert fitting(environ) == theme

@@ -6,8 +6,8 @@ from __future__ import annotations
 from textual.content import Content
 
 from ...advisors.schema.report_model import LoaderReport, Recommendation
-from ...reports.document.advice import card, card_of, clean_code, without_code
-from ...reports.document.blocks import Block, Code, sentences
+from ...reports.document.advice import card, card_of
+from ...reports.document.blocks import Block, sentences
 from ...reports.words.advice_words import effect_text, plan_rows, plan_summary
 from ...reports.words.sentences import nothing_to_change
 from ...reports.words.units import factor
@@ -52,8 +52,8 @@ def entries(advice: AdviceView) -> list[tuple[Target, Content]]:
     return found
 
 
-def detail(advice: AdviceView, target: Target, width: int, patch: str | None = None) -> Content:
-    """Everything that is known of one entry; with a `patch`, that in place of its code."""
+def detail(advice: AdviceView, target: Target, width: int) -> Content:
+    """Everything that is known of one entry."""
     report = advice.report
     if not report:
         return no_advice(advice)
@@ -66,11 +66,7 @@ def detail(advice: AdviceView, target: Target, width: int, patch: str | None = N
     else:
         rule, row = target.rule, next((r for r in plan_rows(report) if r.advice is target), None)
         shown = card_of(target) if not row else card(row, full=True)
-        keys = "c copies the code, d shows it as a patch"
-        if patch is not None:
-            shown = without_code(shown, Code(clean_code(patch)))
-            keys = "The patch is not tried: loaderscope fix tries it. d shows the code again"
-        found = [shown, *sentences([f"{keys}."], "dim")]
+        found = [shown, *sentences(["c copies the code; loaderscope fix makes it a patch."], "dim")]
     return blocks(
         [*found, *sentences([f"loaderscope rules {rule} explains the rule."], "dim")], width
     )

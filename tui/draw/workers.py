@@ -1,10 +1,8 @@
-"""The third screen: a lane a worker, and the loop's own, over the newest batches; and the ranks of
-the job as a heat map."""
+"""The third screen: a lane a worker, and the loop's own, over the newest batches."""
 
 from __future__ import annotations
 
 from itertools import groupby
-from statistics import median
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +10,8 @@ from textual.content import Content
 
 from ...reports.words.timeline import Slices
 from ...reports.words.units import UNKNOWN, duration, percent, size
-from ..facts import BLOCKED, Lane
-from ..snapshot import LoaderView, Snapshot
+from ..facts import Lane
+from ..snapshot import LoaderView
 from .marks import BAD, DIM, FAIR, GOOD, MARK, SECOND, Piece, dim, fitted, line, lines, needs_loader
 
 # Stage → (mark, style, what it is). The marks differ in shape, so that none needs its colour.
@@ -25,47 +23,25 @@ KINDS = {
     "compute": ("█", GOOD, "compute"),
     "compute_device": ("█", GOOD, "compute"),
     "wait": ("░", BAD, "wait"),
-    BLOCKED: ("!", BAD, "head of line"),
     "h2d": ("▚", SECOND, "copy"),
     "stall": ("x", BAD, "no work"),
 }
 IDLE = ("·", DIM, "idle")
-_INSIDE_WAIT = ("fetch", "collate", "unpack", BLOCKED)
+_INSIDE_WAIT = ("fetch", "collate", "unpack")
 _OF_DEVICES = {"h2d", "stall"}
 
 # A cell is idle unless something filled at least this part of it; then the largest part names it.
 _LEAST = 0.25
-# From this share of the waiting on, the order of batches is worth a look.
-_NOTED = 0.1
-
-ZOOMS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-
 Floats = npt.NDArray[np.float64]
 
 
 @needs_loader
-def summary(v: LoaderView, width: int, height: int) -> Content:
-    """Out-of-order and head-of-line in a sentence each."""
-    found = v.lanes
-    if not found.lanes:
-        return dim("no batches yet")
-    if found.overtaken_share is None:
-        return dim("no workers: the loop does everything itself")
-    style = f"bold {BAD}" if (found.blocked_share or 0) >= _NOTED else "bold"
-    overtaken, blocked = percent(found.overtaken_share), percent(found.blocked_share)
-    late = " of batches finished after a later one"
-    held = " of the wait while a later batch was ready"
-    order = line(("out of order  ", DIM), (overtaken, "bold"), late)
-    return lines([order, line(("head of line  ", DIM), (blocked, style), held)])
-
-
-@needs_loader
-def timeline(v: LoaderView, width: int, height: int, zoom: float = 1.0) -> Content:
+def timeline(v: LoaderView, width: int, height: int) -> Content:
     """The lanes: who, how busy, CPU and memory, and what it did when."""
     found, wide = v.lanes, width >= 110
     head = 45 if wide else 32
     columns = max(8, width - head)
-    span = max(1_000, int(found.span_ns / zoom))
+    span = found.span_ns
     edges = np.linspace(found.end_ns - span, found.end_ns, columns + 1)
     titles = f"{'lane':<6}{'pid':>8}{'busy':>7}{'cpu':>6}" + (f"{'memory':>16}" if wide else "")
     axis = f"-{duration(span / 1e9)}"
@@ -123,48 +99,3 @@ def _covered(spans: Slices, edges: Floats) -> Floats:
         return np.zeros(len(edges) - 1)
     covered: Floats = np.diff(np.interp(edges, places, values))
     return covered
-
-
-# From which share of the step on: mark, style and what they mean. Marks differ in shape, so that
-# none needs its colour. Below 0 is what is not known.
-_HEAT: tuple[tuple[float, str, str, str], ...] = (
-    (0.5, "██", BAD, "from 50 %"),
-    (0.1, "▓▓", FAIR, "from 10 %"),
-    (0.05, "▒▒", GOOD, "from 5 %"),
-    (0.0, "░░", GOOD, "below 5 %"),
-    (-1.0, "··", DIM, "not known"),
-)
-_LOOKED_AT = ("◂", f"bold {MARK}")
-_CELL, _LABEL = 3, 7
-
-
-def heat_map(s: Snapshot, width: int, height: int) -> Content:
-    """Who waits longest, in a sentence; then the cells, a line for each few ranks, the one looked
-    at marked."""
-    known = [(each.share, -each.rank) for each in s.ranks if each.share is not None]
-    if not known:
-        return dim("no steps of the ranks yet")
-    share, rank = max(known)
-    head = line(
-        f"Rank {-rank} waits longest for data: ",
-        (percent(share), f"bold {_heat(share)[1]}"),
-        f" of its step time; median {percent(median(each for each, _ in known))}",
-    )
-    room = max(1, (width - _LABEL) // _CELL)
-    a_line = next((many for many in (64, 32, 16, 8) if many <= room), room)
-    looked_at = s.choice.rank if s.choice else None
-    rows = []
-    for start in range(0, len(s.ranks), a_line):
-        parts: list[str | Piece] = [(f"{s.ranks[start].rank:>{_LABEL - 2}}  ", DIM)]
-        for each in s.ranks[start : start + a_line]:
-            parts += [_heat(each.share), _LOOKED_AT if each.rank == looked_at else " "]
-        rows.append(line(*parts))
-    legend: list[str | Piece] = [" " * _LABEL]
-    for _, mark, style, meaning in _HEAT[::-1]:
-        legend += [(mark, style), f" {meaning}  "]
-    return lines([head, *rows, line(*legend, _LOOKED_AT, " looked at")])
-
-
-def _heat(share: float | None) -> Piece:
-    level = -1.0 if share is None else share
-    return next((mark, style) for least, mark, style, _ in _HEAT if level >= least)

@@ -1,5 +1,4 @@
-"""A lane that is followed while it grows: its newest records are in memory, older ones are totals,
-and any stretch can be read on demand.
+"""A lane that is followed while it grows: its newest records are in memory, older ones are totals.
 
 A poll reads only what is new, so a lane of a million records costs as much as a short one.
 `catch_up` adds older segments to the totals one at a time, in the order in which they were written.
@@ -7,26 +6,20 @@ A poll reads only what is new, so a lane of a million records costs as much as a
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from ...base.errors import RunUnreadable
 from ...base.schema import LATE_ROWS, Schema
 from .columns import ColumnsBuilder, LaneContent, derive_compute
 from .compacted import Compacted
-from .lane_reader import MAX_SEQ, Records, read_header, read_records, read_segment
+from .lane_reader import Records, read_header, read_records, read_segment
 from .segment_file import segment_number, segment_path, segments
 
 PATCHED = ("batch", "epoch")  # records that may change after they were counted
-
-OnOlder = Callable[[Records, npt.NDArray[np.int64] | None], None]
 
 
 @dataclass(eq=False)
@@ -35,8 +28,6 @@ class LaneWindow:
     reads.
 
     At least the `keep_rows` newest records are in memory. Older ones are dropped without `totals`.
-    `on_older` gets every stretch of records that becomes totals, with
-    its compute times.
     """
 
     directory: Path
@@ -44,7 +35,6 @@ class LaneWindow:
     schema: Schema
     keep_rows: int
     totals: bool
-    on_older: OnOlder | None = None
     compacted: Compacted = field(default_factory=Compacted)
     version: int = 0  # grows whenever there is something new to see
     _behind: int = 0  # number of the segment to add to the totals next
@@ -92,27 +82,12 @@ class LaneWindow:
             self.version += 1
         return True
 
-    def content(self, t_ns: int | None = None) -> LaneContent:
-        """The newest records with the totals of the others; with `t_ns`, those written until then,
-        without totals."""
-        parts = self._parts if t_ns is None else self._until(t_ns)
+    def content(self) -> LaneContent:
+        """The newest records with the totals of the others."""
         builder = ColumnsBuilder(self.schema)
-        for part in parts.values():
+        for part in self._parts.values():
             builder.add(part)
-        return LaneContent(builder.columns(), self.compacted if t_ns is None else Compacted())
-
-    def begin_ns(self) -> int | None:
-        """The time of the oldest record that can still be looked at."""
-        numbers = self._on_disk()
-        record = self._first_record(numbers[0]) if numbers else None
-        return self._time_of(self._edge(0) if record is None else record)
-
-    def end_ns(self) -> int | None:
-        """The time of the newest record."""
-        return self._time_of(self._edge(-1))
-
-    def _time_of(self, record: Records | None) -> int | None:
-        return None if record is None else int(record[self.schema.fields[1].name][0])
+        return LaneContent(builder.columns(), self.compacted)
 
     def _edge(self, at: int) -> Records | None:
         """The first (0) or last (-1) record in memory."""
@@ -127,35 +102,24 @@ class LaneWindow:
 
     def _attach(self) -> bool:
         """Begin with the newest segments, as many as the window needs."""
-        on_disk = self._on_disk()
-        self._parts = self._newest(on_disk)
-        if self._parts:
-            self._behind = on_disk[0]
-            self.version += 1
-        return bool(self._parts)
-
-    def _newest(self, numbers: list[int], t_ns: int | None = None) -> dict[int, Records]:
-        """Of these segments the newest, as many as make up `keep_rows` records; with `t_ns`, of
-        records until then."""
-        found: dict[int, Records] = {}
-        for number in reversed(numbers):
-            records = self._parts.get(number)
+        on_disk, found = self._on_disk(), dict[int, Records]()
+        for number in reversed(on_disk):
             try:
-                if records is None:
-                    read = read_segment if t_ns is None else _old_segment
-                    records, _ = read(self._path(number), self.schema)
+                records, _ = read_segment(self._path(number), self.schema)
             except RunUnreadable:
                 if found:
                     break
                 continue  # the newest may not be complete yet
-            if t_ns is not None:
-                records = records[records[self.schema.fields[1].name] <= t_ns]
             if found and records.dtype != next(iter(found.values())).dtype:
                 break
             found[number] = records
             if sum(map(len, found.values())) >= self.keep_rows:
                 break
-        return dict(reversed(found.items()))
+        self._parts = dict(reversed(found.items()))
+        if found:
+            self._behind = on_disk[0]
+            self.version += 1
+        return bool(found)
 
     def _grow(self) -> bool:
         """Read what is new in the newest segment, and what was patched into its last records. True
@@ -201,18 +165,6 @@ class LaneWindow:
             joined = records if following is None else np.concatenate([records, following])
             compute = derive_compute(joined)[: len(records)]
         self.compacted.add(records, compute)
-        if self.on_older is not None:
-            self.on_older(records, compute)
-
-    def _until(self, t_ns: int) -> dict[int, Records]:
-        """At least `keep_rows` records, as far as there are, up to the newest at this time."""
-
-        def begins_ns(number: int) -> int:
-            begun = self._time_of(self._first_record(number))
-            return MAX_SEQ if begun is None else begun
-
-        numbers = self._on_disk()
-        return self._newest(numbers[: bisect_right(numbers, t_ns, key=begins_ns)], t_ns)
 
     def _first_record(self, number: int) -> Records | None:
         """The first record of a segment, None where it cannot be read."""
@@ -224,6 +176,3 @@ class LaneWindow:
         except RunUnreadable:
             return None
         return records[:1] if len(records) else None
-
-
-_old_segment = lru_cache(maxsize=8)(read_segment)  # a moment looked at again is not read again

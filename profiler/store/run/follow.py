@@ -1,9 +1,8 @@
-"""Following a live run, or looking back at any moment of it, in bounded memory.
+"""Following a live run in bounded memory.
 
     follower = Follower(path)
     follower.poll()                       # True if there is anything new
-    run = follower.run(follower.places()[0])
-    run = follower.run(place, at_ns=...)  # as it was then
+    run = follower.run(place)
 
 The `Run` is like that of `open_run`, but has in detail only the newest records of each lane. Older
 batches of the chosen loader are in its totals; other loaders have no batches.
@@ -18,14 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...base.errors import RunUnreadable
-from ...base.facts import EndedProcess
 from ...base.liveness import Liveness
 from ...base.schema import Schema
-from ...base.tolerant import read_or_empty
 from ..lanes.columns import Columns, LaneContent
 from ..lanes.lane_window import LaneWindow
-from .history import Course, History
-from .run import LoaderRun, Run
+from .run import Run
 from .run_finder import run_ids
 from .run_reader import glance, read_run
 
@@ -53,10 +49,6 @@ class Place:
 
     process: str
     loader: int
-
-    def holds(self, directory: Path, lane: str) -> bool:
-        """Whether this lane is one of batches of this loader."""
-        return directory.name == self.process and lane.startswith(f"batches{self.loader}x")
 
 
 def newest_run(runs: Path) -> Path | None:
@@ -88,7 +80,6 @@ class Follower:
         self._seen: object = None
         self._windows: dict[tuple[Path, str], LaneWindow] = {}
         self._chosen: Place | None = None
-        self._history: History | None = None  # of its older batches
         self._last: Run | None = None
 
     def poll(self) -> bool:
@@ -119,19 +110,16 @@ class Follower:
         total = sum(window.newest_seq for window in windows)
         return 1 - sum(window.pending for window in windows) / total if total else 1.0
 
-    def run(self, place: Place | None, at_ns: int | None = None) -> Run:
-        """The run now, or as it was at a moment of the chosen loader's process. Raises
-        RunUnreadable.
-
-        A run whose directory has gone is given as it was last seen.
-        """
+    def run(self, place: Place | None) -> Run:
+        """The run now; one whose directory has gone as it was last seen. Raises RunUnreadable."""
         self._choose(place)
 
         def read(directory: Path, name: str, schema_: Schema) -> LaneContent:
-            chosen = self._chosen is not None and self._chosen.holds(directory, name)
+            lane = directory.name, name.partition("x")[0]
+            chosen = place and lane == (place.process, f"batches{place.loader}")
             if schema_.name == "batch" and not chosen:
                 return LaneContent(Columns.empty(schema_))
-            return self._window(directory, name, schema_).content(at_ns)
+            return self._window(directory, name, schema_).content()
 
         try:
             self._last = read_run(self.path, self._liveness, read)
@@ -139,18 +127,6 @@ class Follower:
             if self._last is None:
                 raise
         return self._last
-
-    def span_ns(self, place: Place) -> tuple[int, int] | None:
-        """First and last moment of a loader that can be looked at; None before its first batch."""
-        windows = [w for (path, name), w in self._windows.items() if place.holds(path, name)]
-        begins = [t for w in windows if (t := w.begin_ns()) is not None]
-        ends = [t for w in windows if (t := w.end_ns()) is not None]
-        return (min(begins), max(ends)) if begins and ends else None
-
-    def course(self, loader: LoaderRun) -> Course:
-        """The chosen loader's whole course: what is in the totals, and the batches of `loader`."""
-        history = self._history or History(0)
-        return history.course(loader.batches, loader.batches["compute_ns"])
 
     def _look(self) -> bool:
         """Whether processes, loaders or the state changed; looked at once a second."""
@@ -170,21 +146,14 @@ class Follower:
         if place == self._chosen:
             return
         self._chosen = place
-        self._history = None
         self._windows = {k: w for k, w in self._windows.items() if w.schema.name != "batch"}
 
     def _window(self, directory: Path, name: str, schema_: Schema) -> LaneWindow:
         window = self._windows.get((directory, name))
         if window is None:
-            batch = schema_.name == "batch"
-            if batch and self._history is None:
-                # From the host's start on where it is gone, or torn.
-                facts = read_or_empty(EndedProcess, directory / "process.json")
-                self._history = History(facts.clock_ns or 0)
-            on_older = self._history.add if batch and self._history is not None else None
-            window = self._windows[directory, name] = LaneWindow(
-                directory, name, schema_, ROWS[schema_.name], batch, on_older
-            )
+            rows, totals = ROWS[schema_.name], schema_.name == "batch"
+            window = LaneWindow(directory, name, schema_, rows, totals)
+            self._windows[directory, name] = window
             window.poll()
         return window
 

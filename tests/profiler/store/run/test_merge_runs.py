@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from builders import RunBuilder
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.cli import main
-from loaderscope.profiler.base.errors import LoaderscopeError, UsageError
+from loaderscope.profiler.base.errors import LoaderscopeError
 from loaderscope.profiler.store.run.merge_runs import merge_runs
 from loaderscope.profiler.store.run.run_reader import open_run
 from rank_cases import rank
@@ -50,17 +49,11 @@ def test_their_ranks_are_one_job(nodes, tmp_path, capsys):
     assert set(tmp_path.rglob("*")) - made == before
 
 
-def test_what_lies_elsewhere_is_brought_here(nodes: list[Path], tmp_path: Path) -> None:
-    out = merge_runs([nodes[0].as_uri(), nodes[1].as_uri() + "/"], tmp_path / "job")
-    assert [each.rank for each in open_run(out).processes] == [0, 1, 2, 3]
-
-
 @pytest.mark.parametrize(
     ("names", "said"),
     [
         (["{0}", "{0}"], "named twice"),
         (["{0}", "{0}x"], "no directory"),
-        (["{0}", "nowhere://x"], "cannot be read"),
         (["{0}", "{root}"], "no run.json"),
     ],
 )
@@ -74,20 +67,3 @@ def test_what_cannot_be_merged_is_one_sentence_and_nothing_is_written_over(
     with pytest.raises(LoaderscopeError, match="already there"):
         merge_runs([str(nodes[0])], nodes[1])
     assert open_run(nodes[1]).processes
-
-
-def test_runs_of_different_scripts_are_merged_only_if_asked(tmp_path: Path) -> None:
-    runs = [
-        RunBuilder(tmp_path / name, argv=[f"/job/{name}.py"]).path for name in ("train", "other")
-    ]
-    asked: list[list[str]] = []
-
-    def sure(scripts: Sequence[str]) -> bool:
-        asked.append(list(scripts))
-        return len(asked) > 1
-
-    with pytest.raises(UsageError, match=r"other\.py, train\.py.*--yes"):
-        merge_runs([str(run) for run in runs], tmp_path / "job", sure)
-    assert not (tmp_path / "job").exists()
-    assert merge_runs([str(run) for run in runs], tmp_path / "job", sure).is_dir()
-    assert asked == [["other.py", "train.py"]] * 2
