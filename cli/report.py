@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from ..reports.formats import Content
 
 _PATCHED = ("html", "json")  # these show advice as a patch too
-_WHOLE = ("perfetto", "speedscope", "parquet")
+_WHOLE = ("perfetto", "parquet")
 
 
 @click.command("report")
 @click.argument("run", default="latest")
-@format_option("json", "md", "html", "perfetto", "speedscope", "parquet")
+@format_option("json", "md", "html", "perfetto", "parquet")
 @output_option("Write to FILE (parquet: a folder).")
 @click.option(
     "--probe",
@@ -66,7 +66,6 @@ def report_verb(
       loaderscope report --format md --for-assistant   (for a coding assistant)
       loaderscope report --probe train:make_loader     (tries the advice)
       loaderscope report --format perfetto -o trace.json    (for ui.perfetto.dev)
-      loaderscope report --format speedscope -o s.json      (for speedscope.app)
       loaderscope report --format parquet -o tables         (for pandas, polars)
     """
     from ..reports.formats import FILE_ONLY, render_report
