@@ -38,11 +38,6 @@ _WHOLE = ("perfetto", "parquet")
     metavar="N",
     help="Text: recommendation N in full.",
 )
-@click.option(
-    "--for-assistant",
-    is_flag=True,
-    help="Markdown: what one needs to write the change, in at most 150 lines.",
-)
 def report_verb(
     run: str,
     format_: str,
@@ -50,7 +45,6 @@ def report_verb(
     probe: str | None,
     full: bool,
     number: int | None,
-    for_assistant: bool,
 ) -> int:
     """Show where the time of a recorded run went, and what to change.
 
@@ -63,7 +57,6 @@ def report_verb(
       loaderscope report --full
       loaderscope report --advice 1
       loaderscope report --format html -o report.html
-      loaderscope report --format md --for-assistant   (for a coding assistant)
       loaderscope report --probe train:make_loader     (tries the advice)
       loaderscope report --format perfetto -o trace.json    (for ui.perfetto.dev)
       loaderscope report --format parquet -o tables         (for pandas, polars)
@@ -72,8 +65,6 @@ def report_verb(
 
     if (full or number is not None) and format_ != "text":
         raise UsageError(f"--full and --advice are for text: {format_} has all of it")
-    if for_assistant and format_ != "md":
-        raise UsageError("--for-assistant is Markdown: say --format md")
     need_file(format_, output, FILE_ONLY.get(format_, ""))
     with steps("reading the run", "looking for causes", "drawing") as step:
         from ..advisors.assemble.build_report import build_report
@@ -87,14 +78,10 @@ def report_verb(
         if format_ in _PATCHED:
             report = _with_diffs(report, recorded)
         step()
-        if for_assistant:
-            from ..reports.markdown.draw import render_for_assistant
-
-            content: Content = render_for_assistant(report, recorded)
-        elif number is not None:
+        if number is not None:
             from ..reports.text.text import render_advice
 
-            content = fitted(render_advice, report, number, output=output)
+            content: Content = fitted(render_advice, report, number, output=output)
         else:
             # What was tried is in the evidence, which the brief report leaves out.
             render = partial(render_report, full=full or probe is not None)
