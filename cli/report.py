@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..profiler.base.errors import UsageError
-from .output import deliver, fitted, format_option, need_file, output_option, steps
+from .output import deliver, fitted, format_option, need_file, output_option, working
 
 if TYPE_CHECKING:
     from ..advisors.case.probe_result import ProbeResult
@@ -66,18 +66,16 @@ def report_verb(
     if (full or number is not None) and format_ != "text":
         raise UsageError(f"--full and --advice are for text: {format_} has all of it")
     need_file(format_, output, FILE_ONLY.get(format_, ""))
-    with steps("reading the run", "looking for causes", "drawing") as step:
+    with working("reading the run"):
         from ..advisors.assemble.build_report import build_report
         from ..advisors.assemble.job import open_job
         from ..profiler.store.run.run_reader import open_run
 
         # Traces and tables are of every batch of every rank; reports speak of few.
         recorded = (open_run if format_ in _WHOLE else open_job)(run)
-        step()
         report = build_report(recorded, probes=_probed(recorded, probe) if probe else None)
         if format_ in _PATCHED:
             report = _with_diffs(report, recorded)
-        step()
         if number is not None:
             from ..reports.text.text import render_advice
 

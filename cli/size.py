@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .output import deliver, format_option, output_option, show, steps
+from .output import deliver, format_option, output_option, show, working
 
 
 @click.command("size", short_help="Say how many CPUs, how much disk and memory a GPU needs.")
@@ -39,12 +39,11 @@ def size_verb(
       loaderscope size --speed 2.5
       loaderscope size 20250131-0915 --format json
     """
-    with steps("reading the run", "predicting") as step:
+    with working("reading the run"):
         from ..advisors.assemble.size import size_of
         from ..profiler.store.run.run_reader import open_run
 
         recorded = open_run(run)
-        step()
         found = size_of(recorded, loader, speeds or (1.0, 2.0, 4.0))
     if format_ == "json":
         deliver(found.to_json() + "\n", output)

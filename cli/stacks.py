@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ..profiler.base.errors import UsageError
-from .output import live_or_named, show, steps
+from .output import live_or_named, show, working
 
 
 @click.command("stacks", short_help="Say which functions the time goes to: now, or as recorded.")
@@ -37,7 +37,7 @@ def stacks_verb(run: str | None, native: bool, seconds: float | None) -> int:
     if recorded.state == "live":
         from ..profiler.store.run.take_stacks import take_stacks, with_burst_alone
 
-        with steps("taking stacks"):
+        with working("taking stacks"):
             burst = take_stacks(path, native, seconds)
         recorded = with_burst_alone(open_run(path), burst)
     elif native or seconds is not None:

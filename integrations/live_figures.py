@@ -22,19 +22,13 @@ from ..profiler.store.run.run_reader import read_run
 # Newest batches kept of each lane. If there are more between two readings, these count.
 KEPT_ROWS = 4096
 
-# Name → (unit, meaning).
+# Name → meaning.
 FIGURES = {
-    "wait_share": (
-        "1",
-        "Share of the loop's time spent waiting for data since the last reading; 0 is none",
-    ),
-    "batches_per_s": ("{batch}/s", "Batches a second of the loop since the last reading"),
-    "make_s": (
-        "s",
-        "Mean time to fetch and collate a batch, in the worker or process that made it",
-    ),
-    "headroom": ("1", "Factor on the loop's speed if loading were free"),
-    "slowest_rank": ("1", "The rank that waits for its data for the largest share of its time"),
+    "wait_share": "Share of the loop's time spent waiting for data since the last reading",
+    "batches_per_s": "Batches a second of the loop since the last reading",
+    "make_s": "Mean time to fetch and collate a batch, in the worker or process that made it",
+    "headroom": "Factor on the loop's speed if loading were free",
+    "slowest_rank": "The rank that waits for its data for the largest share of its time",
 }
 
 

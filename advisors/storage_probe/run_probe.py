@@ -7,7 +7,7 @@ import random
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
@@ -46,7 +46,6 @@ def probe_storage(
     *,
     temp: Path | None = None,
     seed: int = 0,
-    step: Callable[[], None] = lambda: None,
 ) -> StorageProbe:
     """Time the layouts on a sample of the files of `source`: a folder of data, or a run (value, id,
     path, "latest").
@@ -68,7 +67,6 @@ def probe_storage(
     formats = [each for each in FORMATS if each.form == "encoded" or decoder is not None]
     chosen, bounds, parent, notes = _sample(data, bounds, temp, seed, formats)
     notes += filter(None, [why_not])
-    step()
     fits = data.bytes <= (memory or 0)
     with scratch(parent) as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of decoders and libraries
@@ -77,9 +75,7 @@ def probe_storage(
         samples = convert(
             chosen, layouts, decoder, bounds.max_bytes, now + COPY_SHARE * (until - now)
         )
-        step()
         timed = time_layouts(layouts, decoder, len(samples.decode_s), seed, until)
-        step()
         found = _result(data, layouts, timed, decoder, memory)
         return replace(
             found,

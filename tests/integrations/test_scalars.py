@@ -17,7 +17,7 @@ from builders import MS, T0, RunBuilder, loop, values_of, write_lane
 from loaderscope.cli import main
 from loaderscope.integrations import scalars
 from loaderscope.integrations.live_figures import FIGURES, Figure, LiveFigures
-from loaderscope.integrations.scalars import MLflow, Prometheus, WandB, live
+from loaderscope.integrations.scalars import Prometheus, WandB, live
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.base.schema import BATCH
 from rule_rows import rows_of
@@ -108,19 +108,6 @@ def test_wandb_keeps_the_numbers_of_the_trainings_steps() -> None:
     values = {'loaderscope/Ima"ges\n/rank 1/wait_share': 0.25, "loaderscope/Rows/headroom": 1.5}
     values["loaderscope/batches"] = 40
     assert calls == [("loaderscope/*", "loaderscope/batches"), (values, False)]
-
-
-def test_mlflow_is_given_names_that_it_allows() -> None:
-    """By the documented interface of MlflowClient."""
-    calls: list[Any] = []
-    client = SimpleNamespace(log_metric=lambda *given, step: calls.append((*given, step)))
-    backend = MLflow("abc", client)
-    backend.write(SAMPLE)
-    backend.close()
-    assert calls == [
-        ("abc", "loaderscope/Ima_ges_/rank 1/wait_share", 0.25, 40),
-        ("abc", "loaderscope/Rows/headroom", 1.5, 7),
-    ]
 
 
 class Kept:
