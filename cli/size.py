@@ -22,7 +22,7 @@ from .output import deliver, format_option, output_option, show, working
 @click.option(
     "--loader", metavar="NAME", help="Which loader, by its name (default: the costliest)."
 )
-@format_option("json", "md")
+@format_option("json")
 @output_option()
 def size_verb(
     run: str, speeds: tuple[float, ...], loader: str | None, format_: str, output: Path | None
@@ -50,11 +50,5 @@ def size_verb(
         return 0
     from ..reports.document.machine import size_sections
 
-    sections = list(size_sections(found))
-    if format_ == "md":
-        from ..reports.markdown.draw import pieces
-
-        deliver("\n".join(pieces(sections)), output)
-    else:
-        show(sections, output=output)
+    show(size_sections(found), output=output)
     return 0

@@ -1,5 +1,5 @@
 """What a machine must have for a loader to be no limit, as a table; and what a probe of its storage
-found: two tables, what they come to in plain sentences, and what was not tried."""
+found: a table, what it comes to in plain sentences, and what was not tried."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ import math
 from collections.abc import Iterator, Sequence
 
 from ...advisors.assemble.size import Need, Size
-from ...advisors.schema.report_model import Range
 from ...advisors.storage_probe.probe_model import LayoutTrial, Rate, StorageProbe
 from ..words.units import UNKNOWN, count, duration, factor, micros, percent, plural, rate, size
 from .blocks import (
     Block,
     Bullets,
-    Column,
     Part,
     Section,
     Sentence,
-    Table,
     bullets,
     section,
     sentences,
@@ -25,9 +22,6 @@ from .blocks import (
 )
 
 LEAST_READ_BYTES = 64  # a sample; less is no data
-
-# From this width on, the spread of the passes has room next to the median.
-WIDE = 120
 
 
 def size_sections(found: Size) -> Iterator[Section]:
@@ -74,7 +68,7 @@ def _disk(found: Size) -> str | None:
 
 
 def probe_sections(probe: StorageProbe) -> list[Section]:
-    """The probe in two tables, and what they come to."""
+    """The probe as a table, and what it comes to."""
     return [Section(probe.source, list(_parts(probe)))]
 
 
@@ -82,9 +76,7 @@ def _parts(probe: StorageProbe) -> Iterator[Part]:
     timed = [each for each in probe.layouts if not each.reason]
     yield Part(sentences(_about(probe)))
     heading = "A sample, decoding included" if probe.decoder else "Reading a sample"
-    yield Part([_totals(timed)], heading)
-    encoded = [each for each in timed if each.form == "encoded"]
-    yield Part([_readings(encoded)] if probe.decoder else [], "Reading alone")
+    yield Part(_totals(timed), heading)
     pays = "pays after: epochs until the conversion has paid for itself"
     ordered = "* read in sequence, as it is stored: shuffling needs a buffer, and is weaker"
     in_sequence = any(each.order == "in sequence" for each in timed)
@@ -112,43 +104,21 @@ def _about(probe: StorageProbe) -> Iterator[str]:
     yield f"{decoding}one process, {rounds}, {duration(probe.seconds)} in all"
 
 
-def _totals(timed: Sequence[LayoutTrial]) -> Block:
+def _totals(timed: Sequence[LayoutTrial]) -> list[Block]:
+    heads = ("samples/s", "cold", "warm", "gain", "size", "convert", "pays after")
     rows = [
         (
             _label(each, mark=True),
             _rate(each.total_cold),
             _rate(each.total_warm),
-            _mid(each.total_steady_factor),
+            factor(each.total_steady_factor.mid if each.total_steady_factor else None),
             size(each.whole_bytes),
             duration(each.whole_convert_s),
-            _epochs(each, each.pays_after_total),
+            _epochs(each),
         )
         for each in timed
     ]
-    return _table(rows, "cold", "warm", "gain", "size", "convert", "pays after")
-
-
-def _readings(timed: Sequence[LayoutTrial]) -> Block:
-    rows = [
-        (
-            _label(each, mark=True),
-            _rate(each.read_cold),
-            _spread(each.read_cold),
-            _rate(each.read_warm),
-            _spread(each.read_warm),
-            _mid(each.read_cold_factor),
-            _mid(each.read_warm_factor),
-            _epochs(each, each.pays_after_reading),
-        )
-        for each in timed
-    ]
-    return _table(rows, "cold", "", "warm", "", "gain cold", "gain warm", "pays after")
-
-
-def _table(rows: Sequence[tuple[str, ...]], *heads: str) -> Block:
-    """A column without a head is the spread of the one before."""
-    columns = [Column(head, "number", 0 if head else WIDE) for head in heads]
-    return Table([Column("samples/s", "name"), *columns], rows)
+    return table(heads, rows, "wnnnnnn")
 
 
 def _label(each: LayoutTrial, mark: bool = False) -> str:
@@ -160,15 +130,7 @@ def _rate(value: Rate | None) -> str:
     return rate(value.median if value else None)
 
 
-def _spread(value: Rate | None) -> str:
-    return f"({rate(value.low)}–{rate(value.high)})" if value else ""
-
-
-def _mid(value: Range | None) -> str:
-    return factor(value.mid if value else None)
-
-
-def _epochs(each: LayoutTrial, epochs: int | None) -> str:
+def _epochs(each: LayoutTrial) -> str:
     if each.convert_s is None:
         return UNKNOWN
-    return "never" if epochs is None else count(epochs)
+    return "never" if each.pays_after_total is None else count(each.pays_after_total)

@@ -42,7 +42,6 @@ from .blocks import (
 )
 from .inside import inside_parts
 from .stages import (
-    capacities,
     not_judged,
     slowest_batches,
     stage_table,
@@ -121,7 +120,7 @@ def _loader_parts(loader: LoaderReport, key: str, columns: LoaderRun | None) -> 
     yield Part(bullets([*loader.notes[:MAX_NOTES], *inside_notes(loader)]), "Notes")
     config = [(name, clean(value, 200)) for name, value in loader.config.items()]
     folded = [Folded("Configuration", [Pairs(config, "Configuration")])] if config else []
-    yield Part([*capacities(loader), *folded])
+    yield Part(folded)
 
 
 def lead(loader: LoaderReport, limit: bool = True) -> list[Block]:
