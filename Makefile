@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast test-timed test-slow test-torch test-python test-lowest test-newest test-sanitize test-frameworks check format bench bench-advice
-.PHONY: screenshots docs wheels clean
+.PHONY: docs wheels clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
@@ -96,9 +96,6 @@ docs: $(READY) ## the site of the documentation, in build/site
 
 wheels: $(READY) ## sdist and wheels in dist/, checked, and used in an environment without a compiler
 	@$(BIN)/python .ci/wheels.py
-
-screenshots: $(READY) ## draw the pictures of the README anew, from a real run
-	@$(BIN)/python docs/screenshots.py
 
 clean: ## remove the environments, caches and builds
 	rm -rf $(VENV) $(VENV_FRAMEWORKS) .venv-wheels .venv-torch-* .venv-python-* .venv-lowest .venv-newest benchmarks/.env* build dist *.egg-info profiler/native/*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

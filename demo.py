@@ -3,11 +3,8 @@ DataLoader."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,25 +16,10 @@ if TYPE_CHECKING:
 
     from .advisors.schema.report_model import Report
 
-CACHE_VARIABLE = "LOADERSCOPE_CACHE"
 CLASSES = 4
 MOST_WORKERS = 4
-_COMPLETE = "complete"
-
-
-@dataclass(frozen=True)
-class Size:
-    """How much work a demonstration is."""
-
-    pictures: int
-    pixels: int  # width and height
-    batch: int
-    epochs: int
-    channels: int  # of the model: sets how long computing takes beside decoding
-
-
-FULL = Size(pictures=768, pixels=256, batch=16, epochs=3, channels=8)
-QUICK = Size(pictures=256, pixels=160, batch=8, epochs=4, channels=8)
+PICTURES, PIXELS, BATCH, EPOCHS = 256, 160, 8, 4
+CHANNELS = 8  # of the model: sets how long computing takes beside decoding
 
 
 class Pictures:
@@ -59,59 +41,16 @@ class Pictures:
         return torch.from_numpy(pixels).permute(2, 0, 1).contiguous(), index % CLASSES
 
 
-def cache_directory(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where pictures are kept: `LOADERSCOPE_CACHE`, or the platform's user cache folder."""
-    chosen = environ.get(CACHE_VARIABLE, "")
-    if chosen:
-        return Path(chosen).expanduser()
-    import platformdirs
-
-    return platformdirs.user_cache_path("loaderscope", appauthor=False)
-
-
-def _all(numbers: Iterable[int]) -> Iterable[int]:
-    return numbers
-
-
-def pictures(
-    cache: Path,
-    size: Size,
-    tell: Callable[[str], None] = lambda line: None,
-    track: Callable[[Iterable[int]], Iterable[int]] = _all,
-) -> Path:
-    """The folder of pictures of this size, made if it is not there in full; `track` may show how
-    far that is. Raises UsageError."""
-    folder = cache / f"pictures-{size.pictures}x{size.pixels}"
-    if (folder / _COMPLETE).exists() and sum(1 for _ in folder.glob("*.png")) == size.pictures:
-        return folder
+def make_pictures(folder: Path, number: int = PICTURES, pixels: int = PIXELS) -> None:
+    """Write so many PNG files. Raises UsageError where Pillow is missing."""
     try:
         import PIL  # noqa: F401
     except ImportError as error:
         raise UsageError(
             "the demo makes pictures with Pillow: pip install 'loaderscope[demo]'"
         ) from error
-    tell(f"Making {size.pictures} PNG files in {folder} (once)…")
-    made = None
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        made = Path(tempfile.mkdtemp(prefix=".pictures-", dir=cache))
-        for number in track(range(size.pictures)):
-            _draw(number, size.pixels).save(made / f"{number:05d}.png", compress_level=6)
-        (made / _COMPLETE).touch()
-        if folder.exists():
-            shutil.rmtree(folder, ignore_errors=True)
-        made.replace(folder)
-    except OSError as error:
-        if (folder / _COMPLETE).exists():  # another demo was faster
-            return folder
-        raise UsageError(
-            f"pictures cannot be kept in {cache} ({error.strerror}): set {CACHE_VARIABLE} to a "
-            "writable folder"
-        ) from error
-    finally:
-        if made is not None:
-            shutil.rmtree(made, ignore_errors=True)
-    return folder
+    for each in range(number):
+        _draw(each, pixels).save(folder / f"{each:05d}.png", compress_level=6)
 
 
 def _draw(number: int, pixels: int) -> Any:
@@ -133,71 +72,63 @@ def _draw(number: int, pixels: int) -> Any:
     return Image.fromarray(picture.clip(0, 255).astype(np.uint8))
 
 
-def run_demo(
-    quick: bool,
-    tell: Callable[[str], None],
-    cache: Path | None = None,
-    track: Callable[[Iterable[int]], Iterable[int]] = _all,
-) -> tuple[Report, Report]:
+def run_demo(tell: Callable[[str], None]) -> tuple[Report, Report]:
     """Train through both loaders; returns the reports of the bad and of the good one. Raises
     UsageError."""
     try:
         import torch
-        from torch.utils.data import DataLoader
     except ImportError as error:
         raise UsageError(f"the demo trains with PyTorch ({error}): pip install torch") from error
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # the cores are for the workers; and both loops get the same
+    try:
+        with tempfile.TemporaryDirectory(prefix="loaderscope-demo-") as folder:
+            tell(f"Making {PICTURES} PNG files…")
+            make_pictures(Path(folder))
+            dataset = Pictures(Path(folder))
+            workers = max(2, min(MOST_WORKERS, usable_cores()))
+            good = {"num_workers": workers, "persistent_workers": True, "prefetch_factor": 4}
+            return (
+                _trained(dataset, "without workers", {}, tell),
+                _trained(dataset, f"with {workers} workers that stay", good, tell),
+            )
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _trained(
+    dataset: Any, described: str, settings: dict[str, Any], tell: Callable[[str], None]
+) -> Report:
+    from torch.utils.data import DataLoader
 
     from .advisors.assemble.build_report import report
     from .profiler.record.iterate.watch import unwatch, watch
 
-    size = QUICK if quick else FULL
-    dataset: Any = Pictures(pictures(cache or cache_directory(), size, tell, track))
-    workers = max(2, min(MOST_WORKERS, usable_cores()))
-    loaders = (
-        ("without workers", DataLoader(dataset, size.batch, shuffle=True)),
-        (
-            f"with {workers} workers that stay",
-            DataLoader(
-                dataset,
-                size.batch,
-                shuffle=True,
-                num_workers=workers,
-                persistent_workers=True,
-                prefetch_factor=4,
-            ),
-        ),
-    )
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # the cores are for the workers; and both loops get the same
-    reports = []
-    try:
-        for described, loader in loaders:
-            tell(f"Training {size.epochs} epochs on {len(dataset)} pictures, {described}…")
-            watch(loader, name=f"pictures, {described}")
-            _train(loader, size)
-            reports.append(report(loader))
-            unwatch(loader)
-    finally:
-        torch.set_num_threads(threads)
-    return reports[0], reports[1]
+    tell(f"Training {EPOCHS} epochs on {PICTURES} pictures, {described}…")
+    loader: Any = DataLoader(dataset, BATCH, shuffle=True, **settings)
+    watch(loader, name=f"pictures, {described}")
+    _train(loader)
+    found = report(loader)
+    unwatch(loader)
+    return found
 
 
-def _train(loader: Any, size: Size) -> None:
+def _train(loader: Any) -> None:
     import torch
     from torch import nn
 
     torch.manual_seed(0)
     model = nn.Sequential(
-        nn.Conv2d(3, size.channels, 5, stride=2),
+        nn.Conv2d(3, CHANNELS, 5, stride=2),
         nn.ReLU(),
-        nn.Conv2d(size.channels, 2 * size.channels, 3, stride=2),
+        nn.Conv2d(CHANNELS, 2 * CHANNELS, 3, stride=2),
         nn.ReLU(),
         nn.AdaptiveAvgPool2d(1),
         nn.Flatten(),
-        nn.Linear(2 * size.channels, CLASSES),
+        nn.Linear(2 * CHANNELS, CLASSES),
     )
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
-    for _ in range(size.epochs):
+    for _ in range(EPOCHS):
         for images, labels in loader:
             optimizer.zero_grad()
             nn.functional.cross_entropy(model(images.float() / 255), labels).backward()

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ..profiler.base.errors import UsageError
-from .output import format_option, need_file, output_option, show, steps
+from .output import format_option, need_file, output_option, show, working
 
 FAILED = 1
 
@@ -38,16 +38,14 @@ def compare_verb(
       loaderscope compare main.run branch.run --fail-below 0.95
     """
     need_file(format_, output, "comparison.html")
-    with steps("reading the first run", "reading the second", "comparing") as step:
+    with working("reading the runs"):
         from ..advisors.assemble.build_report import build_report
         from ..profiler.store.run.run_reader import open_run
         from ..reports.compare.compare import compare, slowest_factor
         from ..reports.formats import render_comparison
 
         first = open_run(before)
-        step()
         second = open_run(after)
-        step()
         found = compare(build_report(first), first, build_report(second), second)
     show(render_comparison, format_, found, output=output)
     if fail_below is None:

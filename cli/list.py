@@ -2,115 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from .output import deliver, format_option, need_file, output_option, runs_option, show
+from .output import runs_option, show
 
 if TYPE_CHECKING:
+    from ..advisors.schema.report_model import LoaderReport
     from ..profiler.store.run.run_list import RunEntry
-    from ..reports.document.listings import Leading
-    from ..reports.export.fleet import FleetRow
-
-LIST_LIMIT = 20
 
 
 @click.command("list")
 @click.option(
-    "-n", "--number", type=click.IntRange(min=1), help=f"Max runs (as text: {LIST_LIMIT})."
+    "-n", "--number", type=click.IntRange(min=1), default=20, show_default=True, help="Max runs."
 )
 @runs_option("Folder of the runs.", is_folder=True)
-@format_option("json", "csv", "parquet")
-@click.option(
-    "--accuracy",
-    is_flag=True,
-    help="Compare predictions with what `tune` measured.",
-)
-@output_option()
-def list_verb(
-    number: int | None, runs: Path | None, format_: str, accuracy: bool, output: Path | None
-) -> int:
+def list_verb(number: int, runs: Path | None) -> int:
     """List the recorded runs, newest first, each with the loader that costs it most: the verdict,
     and what the first advice would gain.
 
-    Any format but text is a table for DuckDB, Polars or a spreadsheet: a row per loader and run
-    with its verdict, the cost of waiting, and the first recommendation with its predicted gain.
-
     \b
     Examples:
+      loaderscope list
       loaderscope list -n 5
-      loaderscope list --format parquet -o fleet.parquet
-      loaderscope list --accuracy
     """
     from ..profiler.store.run.run_list import list_runs
     from ..profiler.store.rundir import runs_directory
     from ..reports.document.listings import run_list
 
-    need_file(format_, output, "fleet.parquet")
     where = runs_directory() if runs is None else runs
-    if accuracy:
-        return _accuracy(where, number, format_, output)
-    entries = list_runs(where, number or (LIST_LIMIT if format_ == "text" else None))
-    if format_ != "text":
-        from ..reports.export.fleet import FleetRow
-        from ..reports.export.tables import render_table
-
-        deliver(render_table(format_, FleetRow, _rows(entries)), output)
-    elif entries:
-        show(run_list(entries, _leading(entries), str(where)), output=output)
+    entries = list_runs(where, number)
+    if entries:
+        show(run_list([(entry, _costliest(entry)) for entry in entries], str(where)))
     else:
         click.echo(f"No runs in {where} yet. Try: loaderscope run your_script.py")
     return 0
 
 
-def _accuracy(where: Path, number: int | None, format_: str, output: Path | None) -> int:
-    from ..advisors.whatif.past_trials import predicted_trials
-    from ..profiler.store.run.run_finder import run_ids
-    from ..reports.document.listings import AccuracyRow, accuracy_rows, unsure_trials
-    from ..reports.document.listings import accuracy as accuracy_sections
-    from ..reports.export.tables import render_table
-
-    newest = run_ids(where)[::-1][:number]
-    found = list(predicted_trials([where / name for name in newest]))
-    rows = accuracy_rows(each for each in found if each.sure)
-    unsure = sum(not each.sure for each in found)
-    if format_ != "text":
-        deliver(render_table(format_, AccuracyRow, rows), output)
-    elif rows:
-        show(accuracy_sections(rows, unsure), output=output)
-    elif unsure:
-        click.echo(f"In {where}: {unsure_trials(unsure)}.")
-    else:
-        click.echo(
-            f"No trial with a prediction in {where} yet. Try: loaderscope tune your_script.py"
-        )
-    return 0
-
-
-def _leading(entries: Iterable[RunEntry]) -> dict[str, Leading]:
-    """The loader of each run that loading cost most, by the run's id."""
-    from ..reports.document.listings import Leading
-
-    rows = sorted(_rows(entries), key=lambda row: row.lost_loop_hours or 0.0, reverse=True)
-    return {
-        row.run: Leading(row.variable or row.loader or "", row.verdict or "", row.predicted_mid)
-        for row in rows[::-1]  # of a run's loaders, the first is the last to be put in
-    }
-
-
-def _rows(entries: Iterable[RunEntry]) -> Iterator[FleetRow]:
-    """One run after the other: of thousands, no more than one is in memory."""
+def _costliest(entry: RunEntry) -> LoaderReport | None:
+    """The loader of the run that loading cost most."""
     from ..advisors.assemble.build_report import build_report
     from ..advisors.assemble.job import open_job
     from ..profiler.base.errors import LoaderscopeError
-    from ..reports.export.fleet import fleet_rows
 
-    for entry in entries:
-        try:
-            report = build_report(open_job(entry.path)) if entry.problem is None else entry.problem
-        except LoaderscopeError as error:
-            report = str(error)
-        yield from fleet_rows(entry, report)
+    if entry.problem is not None:
+        return None
+    try:
+        return next(iter(build_report(open_job(entry.path)).costliest), None)
+    except LoaderscopeError:
+        return None

@@ -142,19 +142,15 @@ def _unicode(stream: TextIO) -> bool:
 
 
 @contextmanager
-def steps(*names: str) -> Iterator[Callable[[], None]]:
-    """A progress bar on standard error if that is a terminal, for runs that take long to read. Each
-    call of what it yields ends a step."""
+def working(said: str) -> Iterator[None]:
+    """What is being done, on standard error if that is a terminal: some runs take long to read."""
     if not sys.stderr.isatty():
-        yield lambda: None
+        yield
         return
     from rich.console import Console
-    from rich.progress import Progress
 
-    left = iter(names[1:])
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(names[0], total=len(names))
-        yield lambda: progress.update(task, advance=1, description=next(left, names[-1]))
+    with Console(stderr=True).status(said):
+        yield
 
 
 def live_or_named(run: str | None) -> Path:

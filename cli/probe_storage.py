@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .output import PATH, deliver, format_option, output_option, show, steps
+from .output import PATH, deliver, format_option, output_option, show, working
 
 
 @click.command("probe-storage", short_help="Try other layouts of the data on a copy of a sample.")
@@ -66,8 +66,8 @@ def probe_storage_verb(
     from ..advisors.storage_probe.run_probe import Bounds, probe_storage, read_size
 
     bounds = Bounds(read_size(bytes_), files, seconds)
-    with steps("choosing files", "copying and converting", "timing") as step:
-        found = probe_storage(source, bounds, temp=temp, seed=seed, step=step)
+    with working("copying, converting and timing files"):
+        found = probe_storage(source, bounds, temp=temp, seed=seed)
     from ..reports.document.machine import probe_sections
 
     if format_ == "json":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..profiler.base.errors import UsageError
-from .output import deliver, fitted, format_option, need_file, output_option, steps
+from .output import deliver, fitted, format_option, need_file, output_option, working
 
 if TYPE_CHECKING:
     from ..advisors.case.probe_result import ProbeResult
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from ..reports.formats import Content
 
 _PATCHED = ("html", "json")  # these show advice as a patch too
-_WHOLE = ("perfetto", "speedscope", "parquet")
+_WHOLE = ("perfetto", "parquet")
 
 
 @click.command("report")
 @click.argument("run", default="latest")
-@format_option("json", "md", "html", "perfetto", "speedscope", "parquet")
+@format_option("json", "md", "html", "perfetto", "parquet")
 @output_option("Write to FILE (parquet: a folder).")
 @click.option(
     "--probe",
@@ -38,11 +38,6 @@ _WHOLE = ("perfetto", "speedscope", "parquet")
     metavar="N",
     help="Text: recommendation N in full.",
 )
-@click.option(
-    "--for-assistant",
-    is_flag=True,
-    help="Markdown: what one needs to write the change, in at most 150 lines.",
-)
 def report_verb(
     run: str,
     format_: str,
@@ -50,7 +45,6 @@ def report_verb(
     probe: str | None,
     full: bool,
     number: int | None,
-    for_assistant: bool,
 ) -> int:
     """Show where the time of a recorded run went, and what to change.
 
@@ -63,39 +57,29 @@ def report_verb(
       loaderscope report --full
       loaderscope report --advice 1
       loaderscope report --format html -o report.html
-      loaderscope report --format md --for-assistant   (for a coding assistant)
       loaderscope report --probe train:make_loader     (tries the advice)
       loaderscope report --format perfetto -o trace.json    (for ui.perfetto.dev)
-      loaderscope report --format speedscope -o s.json      (for speedscope.app)
       loaderscope report --format parquet -o tables         (for pandas, polars)
     """
     from ..reports.formats import FILE_ONLY, render_report
 
     if (full or number is not None) and format_ != "text":
         raise UsageError(f"--full and --advice are for text: {format_} has all of it")
-    if for_assistant and format_ != "md":
-        raise UsageError("--for-assistant is Markdown: say --format md")
     need_file(format_, output, FILE_ONLY.get(format_, ""))
-    with steps("reading the run", "looking for causes", "drawing") as step:
+    with working("reading the run"):
         from ..advisors.assemble.build_report import build_report
         from ..advisors.assemble.job import open_job
         from ..profiler.store.run.run_reader import open_run
 
         # Traces and tables are of every batch of every rank; reports speak of few.
         recorded = (open_run if format_ in _WHOLE else open_job)(run)
-        step()
         report = build_report(recorded, probes=_probed(recorded, probe) if probe else None)
         if format_ in _PATCHED:
             report = _with_diffs(report, recorded)
-        step()
-        if for_assistant:
-            from ..reports.markdown.draw import render_for_assistant
-
-            content: Content = render_for_assistant(report, recorded)
-        elif number is not None:
+        if number is not None:
             from ..reports.text.text import render_advice
 
-            content = fitted(render_advice, report, number, output=output)
+            content: Content = fitted(render_advice, report, number, output=output)
         else:
             # What was tried is in the evidence, which the brief report leaves out.
             render = partial(render_report, full=full or probe is not None)

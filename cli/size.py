@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .output import deliver, format_option, output_option, show, steps
+from .output import deliver, format_option, output_option, show, working
 
 
 @click.command("size", short_help="Say how many CPUs, how much disk and memory a GPU needs.")
@@ -22,7 +22,7 @@ from .output import deliver, format_option, output_option, show, steps
 @click.option(
     "--loader", metavar="NAME", help="Which loader, by its name (default: the costliest)."
 )
-@format_option("json", "md")
+@format_option("json")
 @output_option()
 def size_verb(
     run: str, speeds: tuple[float, ...], loader: str | None, format_: str, output: Path | None
@@ -39,23 +39,16 @@ def size_verb(
       loaderscope size --speed 2.5
       loaderscope size 20250131-0915 --format json
     """
-    with steps("reading the run", "predicting") as step:
+    with working("reading the run"):
         from ..advisors.assemble.size import size_of
         from ..profiler.store.run.run_reader import open_run
 
         recorded = open_run(run)
-        step()
         found = size_of(recorded, loader, speeds or (1.0, 2.0, 4.0))
     if format_ == "json":
         deliver(found.to_json() + "\n", output)
         return 0
     from ..reports.document.machine import size_sections
 
-    sections = list(size_sections(found))
-    if format_ == "md":
-        from ..reports.markdown.draw import pieces
-
-        deliver("\n".join(pieces(sections)), output)
-    else:
-        show(sections, output=output)
+    show(size_sections(found), output=output)
     return 0

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from ..profiler.base.errors import UsageError
-from .output import deliver, live_or_named, output_option, show, steps
+from .output import live_or_named, show, working
 
 
 @click.command("stacks", short_help="Say which functions the time goes to: now, or as recorded.")
@@ -18,8 +16,7 @@ from .output import deliver, live_or_named, output_option, show, steps
 @click.option(
     "--seconds", type=click.FloatRange(1, 30), metavar="S", help="Seconds to take stacks for."
 )
-@output_option("Write a speedscope file instead.")
-def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Path | None) -> int:
+def stacks_verb(run: str | None, native: bool, seconds: float | None) -> int:
     """Show the hottest functions of each stage, and which lines of yours led there.
 
     Stacks of a live run are taken now, by its system sampler. Of a finished run, the recorded
@@ -28,7 +25,7 @@ def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Pa
     \b
     Examples:
       loaderscope stacks
-      loaderscope stacks --seconds 5 -o stacks.json    (for speedscope.app)
+      loaderscope stacks --seconds 5
       loaderscope stacks 20250131-0915
     """
     path = live_or_named(run)
@@ -40,18 +37,12 @@ def stacks_verb(run: str | None, native: bool, seconds: float | None, output: Pa
     if recorded.state == "live":
         from ..profiler.store.run.take_stacks import take_stacks, with_burst_alone
 
-        with steps("taking stacks"):
+        with working("taking stacks"):
             burst = take_stacks(path, native, seconds)
         recorded = with_burst_alone(open_run(path), burst)
     elif native or seconds is not None:
         raise UsageError(
             f"the run {recorded.id} is {recorded.state}: stacks can be taken of a live run only"
         )
-    report = build_report(recorded, advice=False)
-    if output is None:
-        show(stack_sections(report, recorded))
-        return 0
-    from ..reports.export.speedscope import render_speedscope
-
-    deliver(render_speedscope(report, recorded), output)
+    show(stack_sections(build_report(recorded, advice=False), recorded))
     return 0

@@ -22,19 +22,12 @@ from ..profiler.store.run.run_reader import read_run
 # Newest batches kept of each lane. If there are more between two readings, these count.
 KEPT_ROWS = 4096
 
-# Name → (unit, meaning).
+# Name → meaning.
 FIGURES = {
-    "wait_share": (
-        "1",
-        "Share of the loop's time spent waiting for data since the last reading; 0 is none",
-    ),
-    "batches_per_s": ("{batch}/s", "Batches a second of the loop since the last reading"),
-    "make_s": (
-        "s",
-        "Mean time to fetch and collate a batch, in the worker or process that made it",
-    ),
-    "headroom": ("1", "Factor on the loop's speed if loading were free"),
-    "slowest_rank": ("1", "The rank that waits for its data for the largest share of its time"),
+    "wait_share": "Share of the loop's time spent waiting for data since the last reading",
+    "batches_per_s": "Batches a second of the loop since the last reading",
+    "make_s": "Mean time to fetch and collate a batch, in the worker or process that made it",
+    "headroom": "Factor on the loop's speed if loading were free",
 }
 
 
@@ -60,13 +53,12 @@ class LiveFigures:
     def read(self) -> list[Figure]:
         """New figures; none for a loader without new batches. Raises RunUnreadable."""
         run = read_run(self._path, Liveness(), self._lane)
-        figures = [
+        return [
             figure
             for process in run.processes
             for loader in process.loaders
             for figure in self._of((process.path.name, loader.index), loader)
         ]
-        return [*figures, *_slowest_ranks(figures)]
 
     def _lane(self, directory: Path, name: str, schema: Schema) -> LaneContent:
         if schema not in (BATCH, EPOCH):
@@ -98,14 +90,3 @@ class LiveFigures:
         for name, value in figures.items():
             if value is not None:
                 yield Figure(name, float(value), labels, int(batches["seq"].max()))
-
-
-def _slowest_ranks(figures: list[Figure]) -> Iterator[Figure]:
-    """The slowest rank of each loader that several ranks have."""
-    waits = [each for each in figures if each.name == "wait_share" and "rank" in each.labels]
-    for loader in dict.fromkeys(each.labels["loader"] for each in waits):
-        ranks = {each.labels["rank"]: each for each in waits if each.labels["loader"] == loader}
-        if len(ranks) > 1:
-            most = max(ranks.values(), key=lambda each: each.value)
-            rank = float(most.labels["rank"])
-            yield Figure("slowest_rank", rank, {"loader": loader}, most.batches)

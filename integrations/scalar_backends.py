@@ -4,10 +4,8 @@ raise; `scalars.Live` reports that in one line. A backend imports its library wh
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,8 +15,8 @@ from .live_figures import FIGURES, Figure
 
 PREFIX = "loaderscope"
 OF_THE_FILE = {
-    "live": ("1", "1 while the run goes on"),
-    "updated_seconds": ("s", "When this file was written, in seconds of Unix time"),
+    "live": "1 while the run goes on",
+    "updated_seconds": "When this file was written, in seconds of Unix time",
 }
 READABLE = 0o644  # node_exporter runs as a user of its own
 
@@ -28,14 +26,6 @@ class Backend(Protocol):
 
     def close(self) -> None:
         return  # most have nothing to close
-
-
-def _imported(module: str, package: str) -> Any:
-    """Raises UsageError if it is not installed."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise UsageError(f"{module} cannot be imported: pip install {package}") from error
 
 
 def name_of(figure: Figure) -> str:
@@ -51,8 +41,11 @@ class TensorBoard(Backend):
     def __init__(self, writer: Any) -> None:
         self._own = isinstance(writer, str | os.PathLike)
         if self._own:
-            board = _imported("torch.utils.tensorboard", "tensorboard")
-            writer = board.SummaryWriter(os.fspath(writer))
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError as error:
+                raise UsageError(f"{error}: pip install tensorboard") from error
+            writer = SummaryWriter(os.fspath(writer))
         self._writer = writer
 
     def write(self, figures: Sequence[Figure]) -> None:
@@ -82,20 +75,6 @@ class WandB(Backend):
             )
 
 
-class MLflow(Backend):
-    """Metrics of the MLflow run with this id, at the loader's count of batches. `client`: an
-    MlflowClient."""
-
-    def __init__(self, run_id: str, client: Any = None) -> None:
-        self._run_id = run_id
-        self._client = client or _imported("mlflow", "mlflow").MlflowClient()
-
-    def write(self, figures: Sequence[Figure]) -> None:
-        for figure in figures:
-            name = re.sub(r"[^\w\-. /]", "_", name_of(figure))  # what MLflow allows
-            self._client.log_metric(self._run_id, name, figure.value, step=figure.batches)
-
-
 class Prometheus(Backend):
     """A text file for node_exporter's textfile collector, replaced at each reading. No port is
     opened. A loader without new batches keeps its last figures. `loaderscope_live` is 0 after the
@@ -122,7 +101,7 @@ class Prometheus(Backend):
         self._latest |= {"live": {"": live}, "updated_seconds": {"": round(time.time(), 3)}}
         lines = []
         for name, values in self._latest.items():
-            _, meaning = OF_THE_FILE.get(name) or FIGURES[name]
+            meaning = OF_THE_FILE.get(name) or FIGURES[name]
             if values:
                 lines += [f"# HELP {PREFIX}_{name} {meaning}", f"# TYPE {PREFIX}_{name} gauge"]
             lines += [f"{PREFIX}_{name}{labels} {value!r}" for labels, value in values.items()]
@@ -133,20 +112,3 @@ def _labelled(labels: Mapping[str, str]) -> str:
     escapes = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
     named = (f'{name}="{value.translate(escapes)}"' for name, value in labels.items())
     return "{" + ",".join(named) + "}"
-
-
-class OpenTelemetry(Backend):
-    """Gauges of an OpenTelemetry meter, exported as the program's SDK is set up. `provider`: a
-    MeterProvider, by default the program's."""
-
-    def __init__(self, provider: Any = None) -> None:
-        metrics = _imported("opentelemetry.metrics", "opentelemetry-sdk")
-        meter = metrics.get_meter(PREFIX, meter_provider=provider)
-        self._gauges = {
-            name: meter.create_gauge(f"{PREFIX}.{name}", unit, meaning)
-            for name, (unit, meaning) in FIGURES.items()
-        }
-
-    def write(self, figures: Sequence[Figure]) -> None:
-        for figure in figures:
-            self._gauges[figure.name].set(figure.value, dict(figure.labels))

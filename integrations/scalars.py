@@ -1,4 +1,5 @@
-"""Sends a live run's figures to TensorBoard, Weights & Biases, MLflow, Prometheus or OpenTelemetry.
+"""Sends a live run's figures to TensorBoard, Weights & Biases, Prometheus, or any object with
+`write(figures)` and `close()`.
 
     from loaderscope.integrations.scalars import TensorBoard, live
 
@@ -26,8 +27,6 @@ from ..profiler.base.errors import RunUnreadable
 from ..profiler.record.iterate.watch import watch_all
 from ..profiler.record.session import session as sessions
 from .live_figures import LiveFigures
-from .scalar_backends import MLflow as MLflow
-from .scalar_backends import OpenTelemetry as OpenTelemetry
 from .scalar_backends import Prometheus as Prometheus
 from .scalar_backends import TensorBoard as TensorBoard
 from .scalar_backends import WandB as WandB

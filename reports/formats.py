@@ -13,7 +13,6 @@ from ..profiler.store.run.run import Run
 from .compare.compare_model import Comparison
 from .document.comparison import comparison_sections
 from .export.perfetto import render_perfetto
-from .export.speedscope import render_speedscope
 from .export.tables import render_parquet
 from .html.html_report import fill, render_html
 from .markdown.draw import pieces, render_markdown
@@ -23,7 +22,6 @@ FILE_ONLY = {
     "html": "report.html",
     "perfetto": "trace.json",
     "parquet": "tables",
-    "speedscope": "stacks.speedscope.json",
 }
 # Files are read by people too; a terminal's width says nothing about them.
 FILE_WIDTH = 100
@@ -33,7 +31,6 @@ Content = str | bytes | dict[str, bytes]
 _OF_A_RUN: dict[str, Callable[[Report, Run], Content]] = {
     "html": render_html,
     "perfetto": render_perfetto,
-    "speedscope": render_speedscope,
     "parquet": render_parquet,
 }
 

@@ -23,7 +23,7 @@ LOOPBACK = ("127.", "::1", "localhost")
 
 
 @pytest.fixture(autouse=True)
-def runs_dir(tmp_path, monkeypatch, tmp_path_factory):
+def runs_dir(tmp_path, monkeypatch):
     """Where this test's runs are recorded; nothing of the user's environment is touched."""
     for name in ("RUN", "HOME", "MAX_MB", "SYSTEM", "INSPECT", "STACKS", "LOOKS"):
         monkeypatch.delenv(f"LOADERSCOPE_{name}", raising=False)
@@ -31,8 +31,6 @@ def runs_dir(tmp_path, monkeypatch, tmp_path_factory):
         monkeypatch.delenv(name, raising=False)
     runs = tmp_path / "runs"
     monkeypatch.setenv("LOADERSCOPE_DIR", str(runs))
-    # The demo's pictures are made once for all tests.
-    monkeypatch.setenv("LOADERSCOPE_CACHE", str(tmp_path_factory.getbasetemp() / "cache"))
     return runs
 
 

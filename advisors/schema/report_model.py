@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
 
-from ...profiler.base.errors import UsageError
 from .codec import dump, load
 from .evidence import Figure
 from .ranges import Range as Range
@@ -540,12 +539,6 @@ class Overhead:
     reasons: Mapping[str, str] = field(default_factory=dict)
 
 
-def _shown(module: str, render: str, report: Report) -> Any:
-    """By a renderer of the reports. They lie above this room, so it is found by name when it is
-    needed."""
-    return getattr(import_module(f"...reports.{module}", __package__), render)(report)
-
-
 @dataclass(frozen=True)
 class Report:
     """What a run means. `schema` is the version of this format."""
@@ -573,19 +566,12 @@ class Report:
         return dump(self, indent)
 
     def __str__(self) -> str:
-        return str(_shown("text.text", "render_text", self))
+        # Renderers lie above this room: found by name when they are needed.
+        return str(import_module("...reports.text.text", __package__).render_text(self))
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """What IPython shows where it cannot show HTML."""
+        """What IPython shows."""
         printer.text(str(self))
-
-    def _repr_html_(self) -> str | None:
-        """What a notebook shows: the HTML report's first screen; None, thus the text, where jinja2
-        is missing."""
-        try:
-            return str(_shown("html.html_report", "render_first_screen", self))
-        except UsageError:
-            return None
 
     @classmethod
     def from_json(cls, text: str) -> Report:

@@ -9,7 +9,7 @@ import re
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
@@ -69,15 +69,13 @@ def probe_storage(
     *,
     temp: Path | None = None,
     seed: int = 0,
-    step: Callable[[], None] = lambda: None,
 ) -> StorageProbe:
     """Time the layouts on a sample of the files of `source`: a folder of data, or a run (value, id,
     path, "latest").
 
     The `bounds` are for each layout, the sample, and the probe. The same `seed` takes the same
     sample. The data is only read. The copies are in a new folder below `temp`, by default on the
-    file system of the data, which is always removed. `step` is called after choosing, copying and
-    timing.
+    file system of the data, which is always removed.
 
     Raises UsageError (no files, no room), RunNotFound and RunUnreadable.
     """
@@ -95,17 +93,14 @@ def probe_storage(
             f"no {data.suffix or 'file'} of {clean(data.shown, 200)} is within the bound of "
             f"{bounds.max_bytes:,} bytes: raise --bytes, or name a roomier folder with --temp"
         )
-    step()
     with scratch(parent) as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of decoders and libraries
         layouts = [Layout(each, folder / each.name) for each in formats]
         samples = read_samples(chosen, decoder, bounds.max_bytes, begun + READ * seconds)
         _convert(layouts, samples, data, begun + CONVERTED * seconds)
-        step()
         cold_reason = time_layouts(
             [each for each in layouts if each.reason is None], seed, begun + TIMED * seconds
         )
-        step()
         found = _result(data, samples, layouts, memory, cold_reason)
         notes = _notes(data, layouts[0], parent)
         return replace(

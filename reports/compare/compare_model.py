@@ -9,20 +9,21 @@ from typing import Literal
 from ...advisors.schema.codec import dump
 from ...advisors.schema.report_model import Range, Scalar, Verdict
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The throughput of both runs. `factor` is after over before, and lies in [low, high] but for
-    chance.
+    """One figure of both runs: batches or samples a second, a share of the time, or microseconds.
+    `change` is after over before for the throughput, else after less before; it lies in [low, high]
+    but for chance.
 
     `real` is None where it cannot be said, and `reason` says why.
     """
 
     before: float | None = None
     after: float | None = None
-    factor: float | None = None
+    change: float | None = None
     low: float | None = None
     high: float | None = None
     real: bool | None = None
@@ -30,40 +31,10 @@ class Difference:
 
     @property
     def range(self) -> Range | None:
-        """The factor with its ends; None where it cannot be said."""
-        if self.factor is None or self.low is None or self.high is None:
+        """The change with its ends; None where it cannot be said."""
+        if self.change is None or self.low is None or self.high is None:
             return None
-        return Range(self.low, self.factor, self.high)
-
-
-@dataclass(frozen=True)
-class ShareDifference:
-    """A share of the time in both runs; `change` is after less before, and lies in [low, high] but
-    for chance.
-
-    `real` is None where it cannot be said, and `reason` says why.
-    """
-
-    before: float | None
-    after: float | None
-    change: float | None = None
-    low: float | None = None
-    high: float | None = None
-    real: bool | None = None
-    reason: str | None = None
-
-
-@dataclass(frozen=True)
-class StageDifference:
-    """One stage's mean time, in microseconds a batch or a sample; `change_us` is after less
-    before."""
-
-    before_us: float | None
-    after_us: float | None
-    change_us: float | None = None
-    low_us: float | None = None
-    high_us: float | None = None
-    real: bool | None = None
+        return Range(self.low, self.change, self.high)
 
 
 @dataclass(frozen=True)
@@ -96,10 +67,10 @@ class LoaderComparison:
     per: Literal["batch", "sample"]
     unit: Literal["batches/s", "samples/s"]
     throughput: Difference
-    stall_share: ShareDifference
+    stall_share: Difference
     verdict_before: Verdict
     verdict_after: Verdict
-    stages: Mapping[str, StageDifference]
+    stages: Mapping[str, Difference]
     settings: tuple[Setting, ...]
     notes: tuple[str, ...]
     followed: tuple[Followed, ...] = ()

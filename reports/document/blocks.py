@@ -127,13 +127,6 @@ class Folded(Block):
 
 
 @dataclass(frozen=True)
-class Tiles(Block):
-    """(what it is, the figure, how to read it) of what one looks at first. HTML alone draws it."""
-
-    rows: Sequence[tuple[str, str, str]]
-
-
-@dataclass(frozen=True)
 class Plots(Block):
     """The place of plots that HTML makes by themselves."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ...profiler.base.metadata import clean
-from ..compare.compare_model import Comparison, LoaderComparison, Setting, StageDifference
+from ..compare.compare_model import Comparison, Difference, LoaderComparison, Setting
 from ..words.advice_words import predicted_text
 from ..words.glosses import label_of
 from ..words.units import UNKNOWN, micros, percent, rate
@@ -67,15 +67,14 @@ def _loader(loader: LoaderComparison) -> Iterator[Block]:
 
 
 def headline(loader: LoaderComparison) -> str:
-    """'Faster: 1.5 times the throughput (1.47 to 1.53, 19 times in 20).', or that there is no real
-    difference."""
+    """'Faster: 1.5 times the throughput (1.47 to 1.53, at least 19 times in 20).'"""
     found = loader.throughput
-    if found.factor is None:
+    if found.change is None:
         return f"The throughput cannot be compared: {found.reason}."
-    word = "Faster" if found.factor > 1 else "Slower"
+    word = "Faster" if found.change > 1 else "Slower"
     return (
-        f"{word if found.real else 'No real difference'}: {found.factor:.3g} times the throughput "
-        f"({found.low:.3g} to {found.high:.3g}, 19 times in 20)."
+        f"{word if found.real else 'No real difference'}: {found.change:.3g} times the throughput "
+        f"({found.low:.3g} to {found.high:.3g}, at least 19 times in 20)."
     )
 
 
@@ -95,13 +94,13 @@ def followed_lines(loader: LoaderComparison) -> Iterator[str]:
 def _rows(loader: LoaderComparison) -> Iterator[tuple[Cell, ...]]:
     """Throughput, lost share, verdict, then the stages."""
     found, stall = loader.throughput, loader.stall_share
-    points = _spread(_points, " points", stall.change, stall.low, stall.high)
+    points = _spread(_points, stall)
     yield (
         loader.unit,
         rate(found.before),
         rate(found.after),
         predicted_text(found.range) if found.range else UNKNOWN,
-        _judged(found.real, (found.factor or 1) > 1, "faster", "slower", found.reason),
+        _judged(found.real, (found.change or 1) > 1, "faster", "slower", found.reason),
     )
     yield (
         "lost to loading",
@@ -115,23 +114,25 @@ def _rows(loader: LoaderComparison) -> Iterator[tuple[Cell, ...]]:
     yield from (_stage_row(name, stage) for name, stage in loader.stages.items())
 
 
-def _stage_row(name: str, stage: StageDifference) -> tuple[Cell, ...]:
-    longer = (stage.change_us or 0) > 0
+def _stage_row(name: str, stage: Difference) -> tuple[Cell, ...]:
+    longer = (stage.change or 0) > 0
     judged = _judged(stage.real, not longer, reason="in one run only")
     if name == "queued" and stage.real:
         judged = Styled("ready earlier" if longer else "ready later", "")
-    change = _spread(_signed, "", stage.change_us, stage.low_us, stage.high_us)
-    return (label_of(name), micros(stage.before_us), micros(stage.after_us), change, judged)
+    change = _spread(_signed, stage)
+    return (label_of(name), micros(stage.before), micros(stage.after), change, judged)
 
 
-def _spread(shown: Callable[[float], str], unit: str, *values: float | None) -> str:
+def _spread(shown: Callable[[float], str], found: Difference) -> str:
     """'−12 µs (−14 µs to −10 µs)' of a change and its ends, where they are known."""
-    ends = [shown(value) for value in values if value is not None]
-    return "{} ({} to {})".format(f"{ends[0]}{unit}", *ends[1:]) if ends else UNKNOWN
+    known = found.range
+    if not known:
+        return UNKNOWN
+    return f"{shown(known.mid)} ({shown(known.low)} to {shown(known.high)})"
 
 
 def _points(share: float) -> str:
-    return f"{share * 100:+.1f}".replace("-", "−")
+    return f"{share * 100:+.1f} points".replace("-", "−")
 
 
 def _signed(value_us: float) -> str:

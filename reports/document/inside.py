@@ -10,7 +10,6 @@ from ...advisors.schema.report_model import (
     HotSpot,
     LoaderReport,
     Report,
-    StorageSummary,
 )
 from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
@@ -18,14 +17,13 @@ from ...profiler.record.inspect.uses import place_of
 from ...profiler.store.run.run import Run
 from ..words.inside import basis_text, code_stages, function_name, why_no_stacks
 from ..words.loaders import title_of
-from ..words.storage_words import mount_name, storage_rows
-from ..words.units import UNKNOWN, count, micros, percent, size, span
+from ..words.storage_words import storage_rows
+from ..words.units import count, micros, percent, span
 from .blocks import (
     Bar,
     Block,
     Cell,
     Column,
-    Folded,
     Pairs,
     Part,
     Plots,
@@ -75,8 +73,8 @@ def inside_parts(loader: LoaderReport, key: str) -> Iterator[Part]:
         heads = ("transform", "a call", "of fetch", "calls", "in")
         yield Part(table(heads, rows, "tnnnd"), "The transforms")
     pairs = storage_rows(loader.storage)
-    if loader.storage and pairs:
-        yield Part([Pairs(pairs), *_storage_tables(loader.storage)], "What is read")
+    if pairs:
+        yield Part([Pairs(pairs)], "What is read")
 
 
 def stage_blocks(name: str, code: Code, stage: CodeStage) -> list[Block]:
@@ -128,52 +126,6 @@ def _hot_row(spot: HotSpot, line: bool) -> tuple[Cell, ...]:
         place,
         Styled(", ".join(filter(None, ("yours", caller))), "own") if spot.own else caller,
     )
-
-
-def _storage_tables(s: StorageSummary) -> Iterator[Block]:
-    """What was read, in detail."""
-    kinds = sorted(s.kinds, key=lambda kind: -kind.opens)
-    epochs = [
-        (
-            f"{e.epoch}",
-            count(e.samples),
-            size(e.read_bytes),
-            size(e.disk_bytes),
-            f"{e.major_faults:.2g}" if e.major_faults is not None else UNKNOWN,
-        )
-        for e in s.epochs
-    ]
-    for title, heads, kind, rows in (
-        (
-            "Files opened, by suffix",
-            ("suffix", "opens", "size, mean", "largest"),
-            "tnnn",
-            [
-                (k.suffix or "no suffix", count(k.opens), size(k.mean_bytes), size(k.max_bytes))
-                for k in kinds
-            ],
-        ),
-        (
-            "File systems read from",
-            ("mounted at", "type", "opens"),
-            "ttn",
-            [(m.path, mount_name(m), count(m.opens)) for m in s.mounts],
-        ),
-        (
-            "Files that hold many samples",
-            ("kind", "file", "size"),
-            "ttn",
-            [(c.kind, c.path, size(c.bytes)) for c in s.containers],
-        ),
-        (
-            "Read a sample, epoch by epoch",
-            ("epoch", "samples looked at", "read", "of it from disk", "page faults"),
-            "nnnnn",
-            epochs,
-        ),
-    ):
-        if rows:
-            yield Folded(title, table(heads, rows[:MAX_ROWS], kind, title))
 
 
 def stack_sections(report: Report, run: Run) -> list[Section]:

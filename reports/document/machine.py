@@ -1,5 +1,5 @@
 """What a machine must have for a loader to be no limit, as a table; and what a probe of its storage
-found: two tables, what they come to in plain sentences, and what was not tried."""
+found: a table, what it comes to in plain sentences, and what was not tried."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from ..words.units import UNKNOWN, count, duration, factor, micros, percent, plu
 from .blocks import (
     Block,
     Bullets,
-    Column,
     Part,
     Section,
     Sentence,
-    Table,
     bullets,
     section,
     sentences,
@@ -24,8 +22,6 @@ from .blocks import (
 )
 
 LEAST_READ_BYTES = 64  # a sample; less is no data
-
-# From this width on, the spread of the passes has room next to the median.
 
 
 def size_sections(found: Size) -> Iterator[Section]:
@@ -72,7 +68,7 @@ def _disk(found: Size) -> str | None:
 
 
 def probe_sections(probe: StorageProbe) -> list[Section]:
-    """The probe in two tables, and what they come to."""
+    """The probe as a table, and what it comes to."""
     return [Section(probe.source, list(_parts(probe)))]
 
 
@@ -80,7 +76,7 @@ def _parts(probe: StorageProbe) -> Iterator[Part]:
     timed = [each for each in probe.layouts if not each.reason]
     yield Part(sentences(_about(probe)))
     heading = "A sample, decoding included" if probe.decoder else "Reading a sample"
-    yield Part([_totals(timed)], heading)
+    yield Part(_totals(timed), heading)
     pays = "pays after: epochs until the conversion has paid for itself"
     ordered = "* read in sequence, as it is stored: shuffling needs a buffer, and is weaker"
     in_sequence = any(each.order == "in sequence" for each in timed)
@@ -108,7 +104,8 @@ def _about(probe: StorageProbe) -> Iterator[str]:
     yield f"{decoding}one process, {rounds}, {duration(probe.seconds)} in all"
 
 
-def _totals(timed: Sequence[LayoutTrial]) -> Block:
+def _totals(timed: Sequence[LayoutTrial]) -> list[Block]:
+    heads = ("samples/s", "cold", "warm", "gain", "size", "convert", "pays after")
     rows = [
         (
             _label(each, mark=True),
@@ -121,8 +118,7 @@ def _totals(timed: Sequence[LayoutTrial]) -> Block:
         )
         for each in timed
     ]
-    heads = "cold", "warm", "gain", "size", "convert", "pays after"
-    return Table([Column("samples/s", "name"), *(Column(head, "number") for head in heads)], rows)
+    return table(heads, rows, "wnnnnnn")
 
 
 def _label(each: LayoutTrial, mark: bool = False) -> str:

@@ -21,7 +21,7 @@ from ..words.sentences import (
     throughput_line,
 )
 from ..words.system_words import system_rows
-from ..words.units import duration, factor, percent, plural, rate
+from ..words.units import duration, factor, percent, plural
 from .advice import advice_parts, tuned_blocks
 from .blocks import (
     Block,
@@ -34,7 +34,6 @@ from .blocks import (
     Sentence,
     Styled,
     Table,
-    Tiles,
     bullets,
     section,
     sentences,
@@ -42,7 +41,6 @@ from .blocks import (
 )
 from .inside import inside_parts
 from .stages import (
-    capacities,
     not_judged,
     slowest_batches,
     stage_table,
@@ -99,7 +97,7 @@ def rest(report: Report, groups: Sequence[Group], most: int) -> Section:
 
 def _loader_parts(loader: LoaderReport, key: str, columns: LoaderRun | None) -> Iterator[Part]:
     yield Part(tuned_blocks(loader))
-    yield Part([*lead(loader), *_ranks(loader), tiles(loader)])
+    yield Part([*lead(loader), *_ranks(loader)])
     yield from advice_parts(loader)
     costs = [finding_text(each) for each in loader.findings]
     yield Part(bullets(costs if len(costs) > 1 else []), "What costs")
@@ -121,7 +119,7 @@ def _loader_parts(loader: LoaderReport, key: str, columns: LoaderRun | None) -> 
     yield Part(bullets([*loader.notes[:MAX_NOTES], *inside_notes(loader)]), "Notes")
     config = [(name, clean(value, 200)) for name, value in loader.config.items()]
     folded = [Folded("Configuration", [Pairs(config, "Configuration")])] if config else []
-    yield Part([*capacities(loader), *folded])
+    yield Part(folded)
 
 
 def lead(loader: LoaderReport, limit: bool = True) -> list[Block]:
@@ -135,28 +133,6 @@ def lead(loader: LoaderReport, limit: bool = True) -> list[Block]:
 def _ranks(loader: LoaderReport) -> list[Block]:
     spread = table(RANK_HEAD, rank_rows(loader), "wnnn", "The ranks")
     return [*sentences(rank_sentences(loader)), *spread]
-
-
-def tiles(loader: LoaderReport) -> Tiles:
-    """What one looks at first."""
-    basis = loader.basis
-    rows = []
-    if loader.samples_per_s is not None:
-        more = f"{rate(loader.batches_per_s)} batches/s"
-        rows.append(("samples/s", rate(loader.samples_per_s), more))
-    elif loader.batches_per_s is not None:
-        rows.append(("batches/s", rate(loader.batches_per_s), ""))
-    if basis.stall_share is not None:
-        low, high = percent(basis.stall_share_low), percent(basis.stall_share_high)
-        spread = f"{low} to {high}, 19 times in 20"
-        lost = "lost to loading" if basis.lost == "stall" else "spent waiting for data"
-        rows.append((lost, percent(basis.stall_share), spread))
-    if loader.verdict != "too-short":
-        nothing = loader.headroom is None
-        free = "without loading, nothing would be left" if nothing else "if loading were free"
-        rows.append(("headroom", factor(loader.headroom), free))
-    rows.append(("confidence", basis.confidence, f"{basis.steady_batches:,} steady batches"))
-    return Tiles(rows)
 
 
 def run_rows(report: Report) -> list[tuple[str, str]]:

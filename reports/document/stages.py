@@ -1,4 +1,4 @@
-"""Where each batch's time goes, where waiting came from, and what each stage could sustain."""
+"""Where each batch's time goes, and where waiting came from."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.lanes.compacted import Compacted
 from ...profiler.store.run.run import LoaderRun
 from ..words.glosses import CAUSES, GLOSSES, GROUPS, label_of
-from ..words.sentences import CAPACITIES
-from ..words.units import UNKNOWN, by_reason, duration, micros, percent, plural, rate
-from .blocks import Bar, Block, Cell, Column, Folded, Styled, Table, sentences, table
+from ..words.units import UNKNOWN, by_reason, duration, micros, percent, plural
+from .blocks import Bar, Block, Cell, Column, Styled, Table, sentences, table
 
 # Widths of a terminal from which percentiles, bars and explanations have room.
 PERCENTILES_FROM, BARS_FROM, SHORT_GLOSSES_FROM, LONG_GLOSSES_FROM = 49, 58, 76, 126
@@ -182,21 +181,6 @@ def _waited_for(loader: LoaderReport) -> str:
     seen = fetch.doing if fetch else ()
     kind = next((each.kind for each in seen if each.kind not in ("compute", "core")), "")
     return WAITS_FOR.get(kind, "for I/O, locks and the like").removeprefix("for ")
-
-
-def capacities(loader: LoaderReport) -> list[Block]:
-    """What each stage could sustain, for formats that fold it away."""
-    rows = [
-        (
-            (CAPACITIES.get(name) or name) + (" (the limit)" * (name == loader.limit)),
-            f"{rate(each.batches_per_s)} batches/s" if each.batches_per_s is not None else UNKNOWN,
-            each.how,
-        )
-        for name, each in loader.capacities.items()
-    ]
-    title = "What each stage could sustain"
-    heads = ("stage", "at most", "if")
-    return [Folded(title, table(heads, rows, "tnd", title))] if rows else []
 
 
 def slowest_batches(loader: LoaderRun, by: str = "wait") -> list[Block]:

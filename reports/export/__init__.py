@@ -1,1 +1,1 @@
-"""Reports and runs for other programs: JSON, Parquet, Perfetto, speedscope."""
+"""Reports and runs for other programs: Parquet, Perfetto."""

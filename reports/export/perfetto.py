@@ -98,28 +98,16 @@ def _loader(
     title = (clean(loader.name, 80), use_of(loader), rank, f"process {loader.pid}")
     yield from _named("process", pid, 0, ", ".join(filter(None, title)))
     facts = _facts(loader, window)
-    # Row → thread, and its last nanosecond there: in its worker, and while the loop waited for it.
-    sent: dict[int, tuple[int, int]] = {}
-    waited: dict[int, tuple[int, int]] = {}
     for tid, track in enumerate(window.tracks(), 1):
         device = f" ({clean(process.device or 'unknown', 60)})" if track.kind == "device" else ""
         yield from _named("thread", pid, tid, f"{track.name}{device}")
         approximate = {} if track.exact else {"place": "likely: only the length was measured"}
         for slices in track.slices:
             stage = slices.stage
-            made = track.kind in ("worker", "sending")
-            ends = sent if made else waited if stage == "wait" else {}
             event = {"ph": "X", "pid": pid, "tid": tid, "name": label_of(stage), "cat": stage}
             for start, length, row in slices.each():
-                ends[row] = tid, start + max(0, length - 1)
                 args = {**facts[row], **approximate}
                 yield {**event, "ts": start + shift, "dur": length, "args": args}
-    for row in sorted(sent.keys() & waited.keys()):
-        # From the slice in which the worker made or sent the batch to the wait that it ended.
-        arrow = {"cat": "batch", "name": "hand-over", "id": f"{pid}.{row}", "pid": pid}
-        (begun_in, begin), (ended_in, end) = sent[row], waited[row]
-        yield {"ph": "s", "tid": begun_in, "ts": min(begin, end) + shift, **arrow}
-        yield {"ph": "f", "bp": "e", "tid": ended_in, "ts": end + shift, **arrow}
     for counter in ("ready", "outstanding"):
         values = window.column(counter)
         for at, value in zip(window.handed.tolist(), values.tolist(), strict=True):

@@ -13,33 +13,18 @@ from ..words.inside import code_stages, function_name
 from ..words.units import count, percent
 from .html_plot import Figure, Trace, plain
 
-# A node takes up to 160 bytes of the page, so that pages of many loaders have room for fewer.
-MAX_NODES = 400  # a stage
-PAGE_NODES, LEAST_PAGE_NODES, NODES_LESS_A_LOADER = 2_000, 250, 110
-MAX_STAGES = 8
+MAX_NODES, MAX_STAGES = 200, 8  # of a stage, of a loader; a node takes up to 160 bytes of the page
 
 _ROW_PX = 24
 _PATHBAR_PX = 30
 
 
-class Room:
-    """Nodes that the page has still room for."""
-
-    def __init__(self, loaders: int = 1) -> None:
-        self.nodes = max(LEAST_PAGE_NODES, PAGE_NODES - NODES_LESS_A_LOADER * loaders)
-
-    def take(self, wanted: int) -> int:
-        given = min(wanted, self.nodes)
-        self.nodes -= given
-        return given
-
-
-def flame_figure(key: str, code: Code | None, room: Room) -> Iterator[Figure]:
-    """A trace a stage; nothing where there is nothing to draw, or no room left."""
+def flame_figure(key: str, code: Code | None) -> Iterator[Figure]:
+    """A trace a stage; nothing where there is nothing to draw."""
     traces: list[Trace] = []
     said, deepest = [], 1
     for name, stage in code_stages(code)[:MAX_STAGES]:
-        nodes = kept(stage.flame, room.take(min(len(stage.flame), MAX_NODES)))
+        nodes = kept(stage.flame, MAX_NODES)
         if nodes:
             trace, depth = _trace(clean(name, 40), stage, nodes)
             deepest = max(deepest, depth)
@@ -62,10 +47,7 @@ def flame_figure(key: str, code: Code | None, room: Room) -> Iterator[Figure]:
 
 def kept(nodes: Sequence[FlameNode], limit: int) -> list[FlameNode]:
     """The `limit` nodes with most samples, with parents renumbered; what hangs below nothing known
-    is left out.
-
-    A node never has fewer samples than those below it together: they would not fit in.
-    """
+    is left out."""
     sound = [n for n, node in enumerate(nodes) if -1 <= node.parent < n and node.samples > 0]
     chosen = set(sorted(sound, key=lambda n: (-nodes[n].samples, n))[:limit])
     places: dict[int, int] = {-1: -1}
@@ -74,12 +56,6 @@ def kept(nodes: Sequence[FlameNode], limit: int) -> list[FlameNode]:
         if nodes[n].parent in places:
             places[n] = len(found)
             found.append(replace(nodes[n], parent=places[nodes[n].parent]))
-    below = [0] * len(found)
-    for n in range(len(found) - 1, -1, -1):
-        samples = max(found[n].samples, below[n])
-        found[n] = replace(found[n], samples=samples)
-        if found[n].parent >= 0:
-            below[found[n].parent] += samples
     return found
 
 

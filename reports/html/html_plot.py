@@ -4,8 +4,8 @@ data, without code or markup, which `templates/plots.js` draws in the browser.
 Its traces are bars where the layout names `rows`, boxes of a flame graph where a trace has
 `parents`, else curves. Of a trace's `hover`, `{name}`, `{x}` and `{y}` stand for its own values,
 `{0}` and `{1}` for the `facts` of the bar pointed at. A layout has the titles of the axes `x` and
-`y`, and may say that `x` is logarithmic (`log`) or shows a `range` first, that `y` ends at `top`,
-and that curves form an "area" or a "stack". Colours that depend on light or dark are those of
+`y`, and may say that `x` shows a `range` first, that `y` ends at `top`, and that curves form a
+"stack". Colours that depend on light or dark are those of
 `style.css`.
 """
 

@@ -1,6 +1,4 @@
 """The report as one HTML file that opens anywhere, offline: nothing is fetched, nothing is sent.
-And its first screen as a piece of somebody else's page, for notebooks: without scripts, its styles
-nested under one class, so that they reach nothing else of that page.
 
 The templates are filled with its text, style and scripts. Jinja escapes every text. As a second
 barrier, the page's Content-Security-Policy allows only the scripts whose hashes it names, and no
@@ -11,12 +9,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +24,7 @@ from ...profiler.base.metadata import clean
 from ...profiler.store.run.run import Run
 from ..document.blocks import Section
 from ..document.report import groups_of, report_sections, shown
-from .html_code import Room, flame_figure
+from .html_code import flame_figure
 from .html_loader import loader_figures
 from .html_plot import Figure, system_figures
 
@@ -38,10 +34,9 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 
 
-# Of the 1 MB that a file may have, a loader's plots take up to 100 kB, its tables some 30 kB.
-MAX_PLOTTED = 6
+# Of the 1 MB that a file may have, a loader's plots take up to 200 kB, its tables some 30 kB.
+MAX_PLOTTED = 4
 MAX_LOADERS = 16
-CLASS = "loaderscope-report"
 
 
 def fill(
@@ -105,7 +100,6 @@ def escaping() -> Environment:
 
 def render_html(report: Report, run: Run) -> str:
     """One self-contained page of at most 1 MB. Raises UsageError where jinja2 is not installed."""
-    room = Room(len(groups_of(report)))
     plots: dict[str, list[Figure]] = defaultdict(list)
     with np.errstate(all="ignore"):  # damaged columns may hold any number
         sections = list(report_sections(report, run, MAX_LOADERS))
@@ -113,8 +107,8 @@ def render_html(report: Report, run: Run) -> str:
         for number, ((loader, *_), columns) in enumerate(pairs[:MAX_LOADERS]):
             key = f"loader{number}"
             if number < MAX_PLOTTED:
-                plots[key] += loader_figures(key, loader, columns)
-            plots[f"{key}-flame"] += flame_figure(key, loader.code, room)
+                plots[key] += loader_figures(key, columns)
+                plots[f"{key}-flame"] += flame_figure(key, loader.code)
         plots["machine"] += system_figures(run)
     first = next((each for each in sections if each.verdict), None)
     return fill(
@@ -134,32 +128,3 @@ def _about(run: RunInfo) -> str:
         when = time.strftime("%Y-%m-%d %H:%M UTC", begun) if run.created_unix_ns else ""
     parts = (clean(" ".join(run.argv), 200), f"on {clean(run.host, 80)}" if run.host else "", when)
     return " · ".join(filter(None, parts))
-
-
-def render_first_screen(report: Report) -> str:
-    """The piece of HTML. Raises UsageError where jinja2 is not installed."""
-    return (
-        escaping()
-        .get_template("first_screen.html.j2")
-        .render(
-            css_class=CLASS,
-            style=_nested((TEMPLATES / "style.css").read_text(encoding="utf-8")),
-            sections=list(_sections(report)),
-            run=report.run.id,
-        )
-    )
-
-
-def _sections(report: Report) -> Iterator[Section]:
-    for each in report_sections(report, most=MAX_LOADERS):
-        if not each.key or each.verdict:
-            parts = [part for part in each.parts if part.title in ("", "What to change")]
-            yield replace(each, parts=parts)
-
-
-def _nested(style: str) -> str:
-    """The style sheet for what has the class alone: the page's root and body become the element
-    that has it."""
-    style = re.sub(r"(?m)^@page .*$\n", "", style)
-    style = re.sub(r"(?m)^(\s*)(?::root|body) \{", r"\1& {", style)
-    return f".{CLASS} {{\n{style}section:first-of-type h2 {{ margin-top: 0; border-top: 0; }}\n}}\n"

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...advisors.schema.report_model import Report
 from ...profiler.base.metadata import clean
-from ...profiler.store.run.run import Run
-from ..document.assistant import assistant_sections
 from ..document.blocks import (
     Bar,
     Block,
@@ -35,7 +33,6 @@ MARKS = {"lead": "**", "strong": "**", "warning": "**", "good": "**"}
 MAX_BYTES = 60_000
 SMALL = 1000
 LEFT_OUT = "\n> Some parts did not fit here: `loaderscope report --format html` has them all.\n"
-ASSISTANT_LINES = 150
 
 
 def escaped(text: str) -> str:
@@ -119,16 +116,6 @@ def _folded(title: str, body: str) -> str:
     """`body` behind a title that opens it; the title is HTML there, which Markdown leaves alone."""
     shown = "".join(ENTITIES.get(c, c) for c in clean(title))
     return f"<details><summary>{shown}</summary>\n\n{body}\n</details>\n"
-
-
-def render_for_assistant(report: Report, run: Run | None = None) -> str:
-    """What is needed to write a change, in at most ASSISTANT_LINES lines: what does not fit is left
-    out."""
-    kept: list[str] = []
-    for piece in pieces(assistant_sections(report, run)):
-        if "\n".join([*kept, piece]).count("\n") <= ASSISTANT_LINES:
-            kept.append(piece)
-    return "\n".join(kept)
 
 
 def render_markdown(report: Report) -> str:

@@ -62,7 +62,7 @@ def _files(s: StorageSummary) -> str:
         f"{kind.suffix or 'no suffix'}{f' {size(kind.mean_bytes)} each' if kind.mean_bytes else ''}"
         for kind in sorted(s.kinds, key=lambda kind: -kind.opens)
     )
-    mounts = _first(dict.fromkeys(map(mount_name, sorted(s.mounts, key=lambda m: -m.opens))))
+    mounts = _first(dict.fromkeys(map(_mount, sorted(s.mounts, key=lambda m: -m.opens))))
     again = reopened is not None and reopened >= 0.05
     return known(
         "",
@@ -74,7 +74,7 @@ def _files(s: StorageSummary) -> str:
     )
 
 
-def mount_name(mount: Mount) -> str:
+def _mount(mount: Mount) -> str:
     """'overlay', 'nfs4 (network)', 'ext4 (local)'."""
     name, words = mount.type, mount.kind
     return name if name.startswith(words) or words == "other" else f"{name} ({words})"

@@ -13,12 +13,11 @@ from started import LOADERSCOPE, here, ran
 
 VERBS = (
     "report {}",
-    *(f"report {{}} --format {each}" for each in ("json", "md", "html", "perfetto", "speedscope")),
+    *(f"report {{}} --format {each}" for each in ("json", "md", "html", "perfetto")),
     "report {} --format parquet -o tables",
     "report {} --probe train:make_loader",
     "top {}",
     "stacks {}",
-    "stacks {} -o s.json",
     *(f"compare {{}} {{}} --format {each}" for each in ("text", "html", "json")),
 )
 NO_RUNS = {

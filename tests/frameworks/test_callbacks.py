@@ -16,7 +16,6 @@ pytestmark = pytest.mark.timeout(600)
     [
         ("transformers", ("hf_trainer.py", "FOLDER")),
         ("lightning", ("lightning_fit.py", "1")),
-        ("ignite", ("ignite_engine.py",)),
     ],
 )
 def test_callback(package: str, command: tuple[str, ...]) -> None:

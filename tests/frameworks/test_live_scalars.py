@@ -22,9 +22,7 @@ pytestmark = pytest.mark.timeout(600)
 LIBRARIES = {
     "tensorboard": "tensorboard",
     "prometheus": "prometheus_client",
-    "opentelemetry": "opentelemetry.sdk.metrics",
     "wandb": "wandb",
-    "mlflow": "mlflow",
 }
 FIGURES = {"wait_share", "batches_per_s", "make_s", "headroom"}
 BATCHES = 48
@@ -39,7 +37,6 @@ def logged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         pytest.skip("none of the libraries is installed")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOADERSCOPE_DIR", str(folder / "runs"))
-        patch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
         patch.setenv("WANDB_MODE", "offline")
         said = output_of(*program("live_scalars.py"), str(folder), *names)
         assert "got no figures" not in said
@@ -57,20 +54,6 @@ def test_tensorboard_has_them(logged: Path) -> None:
     assert waits[-1].step == BATCHES and all(0 <= event.value <= 1 for event in waits)
     steps = [event.step for event in waits]
     assert steps == sorted(set(steps)) and len(steps) > 1
-
-
-def test_mlflow_has_them_beside_the_trainings_own(logged: Path) -> None:
-    needs("mlflow")
-    from mlflow import MlflowClient
-
-    client = MlflowClient(f"file://{logged}/mlruns")
-    (run,) = client.search_runs(["0"])
-    assert set(run.data.metrics) == {f"loaderscope/Rows/{name}" for name in FIGURES} | {"loss"}
-    own = client.get_metric_history(run.info.run_id, "loss")
-    assert [each.step for each in own] == [0, 1, 2, 3]
-    waits = client.get_metric_history(run.info.run_id, "loaderscope/Rows/wait_share")
-    assert len(waits) > 1 and waits[-1].step == BATCHES
-    assert all(0 <= each.value <= 1 for each in waits)
 
 
 def test_wandb_has_them_and_the_trainings_steps_keep_their_numbers(logged: Path) -> None:
@@ -119,19 +102,6 @@ def wandb_log(path: Path) -> tuple[list[dict[str, float]], list[tuple[str, str]]
         elif record.WhichOneof("record_type") == "metric":
             metrics.append((record.metric.glob_name, record.metric.step_metric))
     return rows, metrics
-
-
-def test_opentelemetry_exports_them(logged: Path) -> None:
-    needs("opentelemetry.sdk.metrics")
-    last = json.loads((logged / "otel.jsonl").read_text().splitlines()[-1])
-    ((scope,),) = (each["scope_metrics"] for each in last["resource_metrics"])
-    assert scope["scope"]["name"] == "loaderscope"
-    found = {each["name"]: each for each in scope["metrics"]}
-    assert found.keys() == {f"loaderscope.{name}" for name in FIGURES}
-    assert found["loaderscope.make_s"]["unit"] == "s"
-    for metric in found.values():
-        (point,) = metric["data"]["data_points"]
-        assert point["attributes"]["loader"] == "Rows" and point["value"] >= 0
 
 
 def test_prometheus_has_them(logged: Path) -> None:

@@ -17,7 +17,7 @@ from builders import MS, T0, RunBuilder, loop, values_of, write_lane
 from loaderscope.cli import main
 from loaderscope.integrations import scalars
 from loaderscope.integrations.live_figures import FIGURES, Figure, LiveFigures
-from loaderscope.integrations.scalars import MLflow, Prometheus, WandB, live
+from loaderscope.integrations.scalars import Prometheus, WandB, live
 from loaderscope.profiler.base.errors import UsageError
 from loaderscope.profiler.base.schema import BATCH
 from rule_rows import rows_of
@@ -50,8 +50,7 @@ def test_every_figure_of_every_rank(runs_dir: Path) -> None:
     assert told(figures, "batches_per_s") == {rank: pytest.approx(100) for rank in ("0", "1")}
     assert told(figures, "make_s") == {rank: pytest.approx(0.005) for rank in ("0", "1")}
     assert told(figures, "headroom") == {"0": pytest.approx(1 / 0.9), "1": pytest.approx(2.5)}
-    assert told(figures, "slowest_rank") == {None: 1.0}
-    assert {figure.labels.get("phase") for figure in figures} == {"training", None}
+    assert {figure.labels.get("phase") for figure in figures} == {"training"}
     assert {figure.name for figure in figures} == set(FIGURES)
     assert {figure.batches for figure in figures} == {40}
 
@@ -110,19 +109,6 @@ def test_wandb_keeps_the_numbers_of_the_trainings_steps() -> None:
     assert calls == [("loaderscope/*", "loaderscope/batches"), (values, False)]
 
 
-def test_mlflow_is_given_names_that_it_allows() -> None:
-    """By the documented interface of MlflowClient."""
-    calls: list[Any] = []
-    client = SimpleNamespace(log_metric=lambda *given, step: calls.append((*given, step)))
-    backend = MLflow("abc", client)
-    backend.write(SAMPLE)
-    backend.close()
-    assert calls == [
-        ("abc", "loaderscope/Ima_ges_/rank 1/wait_share", 0.25, 40),
-        ("abc", "loaderscope/Rows/headroom", 1.5, 7),
-    ]
-
-
 class Kept:
     """A backend that remembers, and fails where it is told to."""
 
@@ -147,7 +133,7 @@ def test_live_hands_on_what_the_loop_does_and_raises_nothing(capfd):
         for _ in range(2):
             assert sum(len(batch) for (batch,) in loader) == 300
     assert kept.closed.is_set() and failing.closed.is_set()
-    assert {figure.name for figure in kept.figures} == set(FIGURES) - {"slowest_rank"}
+    assert {figure.name for figure in kept.figures} == set(FIGURES)
     assert max(figure.batches for figure in kept.figures) == 60
     told = capfd.readouterr().err
     assert told.count("Kept got no figures: ConnectionError: the tracker is away") == 1

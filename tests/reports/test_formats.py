@@ -82,7 +82,6 @@ def test_progress_is_for_terminals_only(runs, capsys, monkeypatch):
         ),
         (("-o", "."), "cannot be written: Is a directory"),
         (("--format", "parquet"), "-o tables"),
-        (("--format", "speedscope"), "this run holds no stacks: "),
     ],
 )
 def test_what_cannot_be_written_is_one_sentence(runs, tmp_path, capsys, monkeypatch, options, says):

@@ -163,7 +163,7 @@ def checked(capsys: Any, check: Callable[[str], object], *arguments: str) -> Non
 
 
 def quick(capsys: Any, run: str, pristine: str) -> None:
-    checks = {"text": is_text, "md": is_text, "json": is_report, "speedscope": strict_json}
+    checks = {"text": is_text, "md": is_text, "json": is_report}
     for format_, check in checks.items():
         checked(capsys, check, "report", run, "--format", format_)
     checked(capsys, is_text, "stacks", run)

@@ -16,7 +16,7 @@ from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from loaderscope.profiler.store.run.tuning import Tried, Tuned, changed_words
-from loaderscope.reports.html.html_report import render_first_screen, render_html
+from loaderscope.reports.html.html_report import render_html
 from loaderscope.reports.markdown.draw import render_markdown
 from loaderscope.reports.text.text import MORE_LINES, MOST_LINES, render_brief, render_text
 from loaderscope.reports.words.advice_words import effect_text
@@ -152,9 +152,8 @@ def test_every_format_leads_with_what_was_proven(tmp_path: Path) -> None:
     markdown, html = render_markdown(report), render_html(report, run)
     lead = markdown.index("**Tuned: num\\_workers=8 is faster, and stays**")
     assert lead < markdown.index("Headroom") and "What else was tried" in markdown
-    for page in (html, render_first_screen(report)):
-        assert page.index("Tuned: num_workers=8 is faster, and stays") < page.index("Headroom")
-        assert "proved ×1.63 (1.55–1.70) in 14 s" in page and "DataLoader(…, num_workers=8)" in page
+    assert html.index("Tuned: num_workers=8 is faster, and stays") < html.index("Headroom")
+    assert "proved ×1.63 (1.55–1.70) in 14 s" in html and "DataLoader(…, num_workers=8)" in html
     assert "What else was tried" in html and "its workers may take 9 GB of memory" in html
     assert Report.from_json(report.to_json()) == report
     assert "Tuned:" not in render_brief(report, tuned=False)  # `loaderscope tune` has told it
@@ -167,8 +166,8 @@ def test_hostile_records_of_tuning_are_text(tmp_path: Path) -> None:
     said = "<script>alert(1)</script>\x1b[31m|`*x*`"
     trials = [trial({**OWN, "num_workers": 0}, outcome=said, why=said)]
     report = build_report(run := tuned_run(tmp_path, said=said, trials=trials))
-    for page in (render_html(report, run), render_first_screen(report)):
-        assert "<script>alert(1)" not in page and "&lt;script&gt;alert(1)" in page
+    page = render_html(report, run)
+    assert "<script>alert(1)" not in page and "&lt;script&gt;alert(1)" in page
     assert "\x1b" not in render_text(report) + render_markdown(report)
 
 

@@ -69,7 +69,7 @@ const Plots = (() => {
   // Bars with their places.
   function boxes(traces) {
     return traces.map((trace) => trace.x.map((length, at) => (
-      { from: trace.base[at], to: trace.base[at] + length, row: trace.y[at], at, size: trace.size || 0.8, text: trace.text[at] }
+      { from: trace.base[at], to: trace.base[at] + length, row: trace.y[at], at, size: trace.size || 0.8 }
     )));
   }
 
@@ -85,25 +85,22 @@ const Plots = (() => {
   }
 
   function axes(place, figure) {
-    const { data, layout } = figure, { rows, log } = layout, bars = Boolean(rows);
+    const { data, layout } = figure, { rows } = layout, bars = Boolean(rows);
     const all = bars ? boxes(data) : curves(data, layout.form);
     const { svg, width } = canvas(place, layout.height);
-    const scaleX = log ? Math.log10 : (value) => value;
     const xs = known(bars ? all.flat().flatMap((each) => [each.from, each.to]) : data.flatMap((trace) => trace.x));
     const whole = [Math.min(...xs), Math.max(...xs)];
     place.layout ||= { xaxis: { range: layout.range || whole, whole } };
-    const [low, high] = place.layout.xaxis.range.map(scaleX);
+    const [low, high] = place.layout.xaxis.range;
     const longest = rows ? Math.max(...rows.map((each) => each.length)) : 6;
     const room = { l: Math.min(width * 0.35, longest * CHARACTER + 14), r: 14, t: 22, b: 44 };
     const inner = { w: width - room.l - room.r, h: layout.height - room.t - room.b };
-    const x = (value) => room.l + ((scaleX(value) - low) / (high - low || 1)) * inner.w;
+    const x = (value) => room.l + ((value - low) / (high - low || 1)) * inner.w;
     const top = layout.top ?? (Math.max(0, ...known(rows ? [] : all.flatMap((each) => each.top))) * 1.05 || 1);
     const band = rows ? inner.h / rows.length : 0;
     const y = (value) => (rows ? room.t + rows.indexOf(value) * band : room.t + inner.h * (1 - value / top));
     const grid = add(svg, "g", { class: "grid" });
-    const decades = Array.from({ length: Math.max(0, Math.floor(high) - Math.ceil(low) + 1) }, (_, n) => 10 ** (Math.ceil(low) + n));
-    const at = log && decades.length > 1 ? decades : log ? [10 ** low, 10 ** high] : ticks(low, high, inner.w / 90);
-    for (const tick of at) {
+    for (const tick of ticks(low, high, inner.w / 90)) {
       add(grid, "line", { x1: x(tick), x2: x(tick), y1: room.t, y2: room.t + inner.h });
       add(grid, "text", { x: x(tick), y: layout.height - 26, "text-anchor": "middle" }, told(tick));
     }
@@ -125,7 +122,7 @@ const Plots = (() => {
       else drawCurve(group, trace, all[number], layout.form, { x, y });
     });
     hover(svg, figure, { bars, x, room, inner });
-    zoom(place, svg, figure, { low, high, log, room, inner });
+    zoom(place, svg, figure, { low, high, room, inner });
   }
 
   function drawBars(group, trace, places, { x, y, band, range }) {
@@ -134,14 +131,11 @@ const Plots = (() => {
       const left = x(one.from), wide = Math.max(0.5, x(one.to) - left), high = band * one.size;
       const path = add(group, "path", { d: `M${left.toFixed(2)},${(y(one.row) + (band - high) / 2).toFixed(2)}h${wide.toFixed(2)}v${high.toFixed(2)}h${(-wide).toFixed(2)}Z`, fill: trace.color });
       path.said = () => words(trace, one.at);
-      if (one.text && wide > one.text.length * CHARACTER) {
-        add(group, "text", { class: "inside", x: left + wide / 2, y: y(one.row) + band / 2 + 4, "text-anchor": "middle" }, one.text);
-      }
     }
   }
 
   // How each form is drawn: whether in steps, how thick, and how opaque what is below.
-  const FORMS = { area: [true, 1.8, 0.14], stack: [true, 0.8, 0.45] };
+  const FORMS = { stack: [true, 0.8, 0.45] };
 
   function drawCurve(group, trace, { top, floor }, form, { x, y }) {
     const [steps, thick, opacity] = FORMS[form] || [false, 1.6, 0];
@@ -186,11 +180,8 @@ const Plots = (() => {
     axes(place, figure);
   }
 
-  function zoom(place, svg, figure, { low, high, log, room, inner }) {
-    const value = (px) => {
-      const at = low + (Math.max(0, Math.min(inner.w, px - room.l)) / inner.w) * (high - low);
-      return log ? 10 ** at : at;
-    };
+  function zoom(place, svg, figure, { low, high, room, inner }) {
+    const value = (px) => low + (Math.max(0, Math.min(inner.w, px - room.l)) / inner.w) * (high - low);
     let from = null;
     const where = (event) => event.clientX - svg.getBoundingClientRect().left;
     svg.addEventListener("pointerdown", (event) => { if (event.pointerType === "mouse") from = where(event); });

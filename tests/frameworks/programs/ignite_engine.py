@@ -1,6 +1,3 @@
-import logging
-import sys
-
 import torch
 from ignite.engine import Engine, Events
 from small import BATCH, Rows, told
@@ -29,11 +26,5 @@ if __name__ == "__main__":
     def validate():
         evaluator.run(val)
 
-    if "callback" in sys.argv:
-        from loaderscope.integrations.ignite import LoaderscopeHandler
-
-        logging.basicConfig(level=logging.INFO)
-        LoaderscopeHandler().attach(trainer)
     trainer.run(DataLoader(Rows(), BATCH, shuffle=True), max_epochs=2)
     told(model.weight.sum())
-    print("LOGGED", sorted(name for name in trainer.state.metrics if "loaderscope" in name))

@@ -20,22 +20,6 @@ def prometheus():
     return scalars.Prometheus(os.path.join(FOLDER, "train.prom"))
 
 
-def opentelemetry():
-    from opentelemetry import metrics
-    from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.metrics.export import (
-        ConsoleMetricExporter,
-        PeriodicExportingMetricReader,
-    )
-
-    out = open(os.path.join(FOLDER, "otel.jsonl"), "w")  # noqa: SIM115 open until the provider's shutdown at exit
-    exporter = ConsoleMetricExporter(
-        out=out, formatter=lambda data: data.to_json(indent=None) + "\n"
-    )
-    metrics.set_meter_provider(MeterProvider([PeriodicExportingMetricReader(exporter, 200)]))
-    return scalars.OpenTelemetry()
-
-
 def wandb():
     import wandb
 
@@ -44,23 +28,12 @@ def wandb():
     )
 
 
-def mlflow():
-    import mlflow
-
-    mlflow.set_tracking_uri("file://" + FOLDER + "/mlruns")
-    return scalars.MLflow(mlflow.start_run().info.run_id)
-
-
 def log(epoch, loss):
     """The training's own, with steps of its own choice in the last epoch."""
     if "wandb" in NAMES:
         import wandb
 
         wandb.run.log({"loss": loss}, step=100) if epoch == 3 else wandb.run.log({"loss": loss})
-    if "mlflow" in NAMES:
-        import mlflow
-
-        mlflow.log_metric("loss", loss, step=epoch)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from loaderscope.advisors.rules import all_rules, rule
+from loaderscope.advisors.schema.report_model import Range
 from loaderscope.profiler.doctor import Check
 from loaderscope.profiler.store.run.run_list import RunEntry
 from loaderscope.reports.document import listings
@@ -30,13 +33,18 @@ ENTRIES = [
     ),
     RunEntry("20250131-091501-abc123", Path(), 1 << 62, (), "unreadable", 0, 0, 0, TORN),
 ]
-LEADING = {ENTRIES[0].id: listings.Leading("train_loader", "input-bound", 2.4)}
+COSTLIEST: Any = SimpleNamespace(
+    name="Rows",
+    config={"variable": "train_loader"},
+    verdict="input-bound",
+    recommendations=(SimpleNamespace(predicted=Range(2.0, 2.4, 2.8)),),
+)
 
 
 def drawn(kind: str, width: int = 80, **how: bool) -> str:
     made: dict[str, Callable[[], list[Section]]] = {
         "findings": lambda: listings.findings(CHECKS),
-        "runs": lambda: listings.run_list(ENTRIES, LEADING),
+        "runs": lambda: listings.run_list([(ENTRIES[0], COSTLIEST), (ENTRIES[1], None)], "runs"),
         "rules": lambda: listings.rule_list(all_rules()),
         "one rule": lambda: listings.one_rule(rule("num-workers")),
     }
@@ -77,7 +85,8 @@ def test_findings_say_how_to_fix() -> None:
 
 def test_names_of_runs_are_never_cut() -> None:
     assert "20250131-091500-abc123" in drawn("runs", 40)
-    head, live, torn = drawn("runs", 80).splitlines()
+    head, live, torn, where = drawn("runs", 80).splitlines()
+    assert where == "in runs"
     assert head.split() == ["run", "state", "script", "loader", "verdict", "gain"]
     assert drawn("runs", 130).split()[:4] == ["run", "state", "begun", "size"]
     assert live.startswith("20250131-091500-abc123") and " live " in live

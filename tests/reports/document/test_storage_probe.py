@@ -72,7 +72,7 @@ BARE = replace(
 
 @pytest.mark.parametrize(("name", "probe"), [("whole", PROBE), ("bare", BARE)])
 def test_golden(name: str, probe: StorageProbe) -> None:
-    """Every figure; without a decoder one table, and what was not measured a dash with its reason."""
+    """Every figure; what was not measured a dash with its reason."""
     check_golden(f"storage_probe_{name}.text", render_storage_probe(probe), "reports")
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from loaderscope.reports.compare.compare import compare
 from loaderscope.reports.formats import render_comparison
-from loaderscope.reports.html.html_report import render_first_screen, render_html
+from loaderscope.reports.html.html_report import render_html
 from report_samples import EVIL_CODE, advice, full_report, full_run, hostile_report
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -131,7 +131,7 @@ def test_every_plot_is_drawn(opened: tuple[Seen, str]) -> None:
         " place.querySelectorAll('.trace path, .slice rect').length, "
         "place.getBoundingClientRect().width])"
     )
-    assert len(drawn) == (0 if "compare" in uri else 11)
+    assert len(drawn) == (0 if "compare" in uri else 9)
     for name, paths, width in drawn:
         assert paths > (100 if "timeline" in name else 0), name
         assert width <= seen.page.viewport_size["width"]
@@ -270,7 +270,7 @@ def test_light_and_dark_follow_the_system(visit: Any) -> None:
     page = visit("report").page
     colors = (
         "[getComputedStyle(document.body).backgroundColor,"
-        " getComputedStyle(document.querySelector('#loader0-stages .grid text')).fill]"
+        " getComputedStyle(document.querySelector('#loader0-timeline .grid text')).fill]"
     )
     light = page.evaluate(colors)
     page.emulate_media(color_scheme="dark")
@@ -291,25 +291,3 @@ def test_on_paper_everything_is_open_and_light(visit: Any) -> None:
     assert len(page.pdf()) > 50_000
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert not page.evaluate("[...document.querySelectorAll('details')].some(d => d.open)")
-
-
-def test_a_notebook_shows_the_first_screen_in_its_own_styles(browser: Any, tmp_path: Path) -> None:
-    report = full_report(full_run(tmp_path))
-    around = "<h2 id='theirs'>A cell of theirs</h2><pre>1</pre>"
-    page = browser.new_context(**DESKTOP, offline=True).new_page()
-    page.set_content(around)
-    look = (
-        "['borderTopWidth', 'fontSize', 'color'].map(what => ['#theirs', 'pre'].map("
-        "each => getComputedStyle(document.querySelector(each))[what]))"
-    )
-    before = page.evaluate(look)
-    page.set_content(around + render_first_screen(report))
-    assert page.evaluate(look) == before
-    inside = (
-        "(name, what) => getComputedStyle(document.querySelector('.loaderscope-report ' + "
-        "name))[what]"
-    )
-    assert page.evaluate(f"({inside})('h2', 'fontWeight')") == "700"
-    assert page.evaluate(f"({inside})('.tiles', 'display')") == "grid"
-    assert page.locator(".loaderscope-report .tiles b").first.is_visible()
-    page.context.close()
