@@ -105,7 +105,7 @@ def is_trace(text: str) -> None:
 
 
 def are_tables(folder: Path) -> None:
-    for name in ("batches", "epochs", "machine", "process", "gpu", "functions"):
+    for name in ("batches", "epochs", "machine", "process", "gpu"):
         table = pyarrow.parquet.read_table(folder / f"{name}.parquet")
         strict_json(table.schema.metadata[b"loaderscope.report"].decode())
         for column in table.columns:
