@@ -19,7 +19,7 @@ from ..profiler.store.run.follow import Follower, Place
 from ..profiler.store.run.tuning import TuneCommand, ask
 from .panel import SCREENS, TRIALS, Banner, Bar, Tabs, TopLine
 from .reader import Reader
-from .screens import SIZES, VIEWS, Advice, View
+from .screens import VIEWS, Advice, View
 from .snapshot import Snapshot
 
 
@@ -40,18 +40,13 @@ class Dashboard(App[None]):
 
     TITLE = "Loaderscope"
     ENABLE_COMMAND_PALETTE = True
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 (as Textual declares it)
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (36, "-tall")]  # noqa: RUF012 (as Textual declares it)
 
-    CSS = (
-        SIZES
-        + """
+    CSS = """
     Screen { layout: vertical; overflow: hidden; }
     #body { height: 1fr; }
     #screens { height: 1fr; width: 1fr; }
     Footer { height: 1; }
     """
-    )
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(str(n), f"look({n - 1})", name, show=False) for n, name in enumerate(SCREENS, 1)),

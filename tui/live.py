@@ -85,9 +85,6 @@ class LiveDashboard(Dashboard):
     CSS = (
         Dashboard.CSS
         + """
-    .-wide.-short #body { layout: horizontal; }
-    .-wide.-short #output { width: 45%; height: 1fr; border-top: none;
-                            border-left: solid $primary; }
     #body.-alone #screens { display: none; }
     #body.-alone #output { height: 1fr; width: 1fr; }
     """

@@ -14,8 +14,8 @@ from textual.widget import Widget
 from .draw.marks import MARK, STATES, fitted, line, text
 from .snapshot import Snapshot
 
-# Of a snapshot in so many columns and rows.
-Draw = Callable[[Snapshot, int, int], Content]
+# Of a snapshot in so many columns.
+Draw = Callable[[Snapshot, int], Content]
 
 SCREENS = ("Overview", "Advice", "Workers", "System", "Batches", "Code", "Trials")
 TRIALS = len(SCREENS) - 1  # of a loader whose settings are tried alone
@@ -31,20 +31,15 @@ _ENDINGS = {
 
 
 class Drawn(Widget):
-    """Draws again only when there is another snapshot, another size or another way to draw; shows
-    only what changed.
+    """As high as what it draws. Draws again only when there is another snapshot, another size or
+    another way to draw; shows only what changed."""
 
-    With the class `auto`, it is as high as what it draws.
-    """
-
-    DEFAULT_CSS = "Drawn.auto { height: auto; }"
-
-    def __init__(self, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, id: str | None = None) -> None:
+        super().__init__(id=id)
         self._snapshot: Snapshot | None = None
         self._content = Content("")
 
-    def draw(self, s: Snapshot, width: int, height: int) -> Content:
+    def draw(self, s: Snapshot, width: int) -> Content:
         raise NotImplementedError
 
     def show(self, snapshot: Snapshot) -> None:
@@ -54,13 +49,13 @@ class Drawn(Widget):
 
     def again(self) -> None:
         """Draw what is shown in another way or another room."""
-        width, height = self.content_size
+        width = self.content_size.width
         if self._snapshot is None or width <= 0:
             return
-        before, self._content = self._content, self.draw(self._snapshot, width, height)
+        before, self._content = self._content, self.draw(self._snapshot, width)
         if not before.is_same(self._content):
             taller = self._content.plain.count("\n") != before.plain.count("\n")
-            self.refresh(layout=taller and self.has_class("auto"))
+            self.refresh(layout=taller)
 
     def on_resize(self, event: Resize) -> None:
         self.again()
@@ -79,16 +74,16 @@ class Panel(Drawn):
 
     DEFAULT_CSS = """
     Panel { border-top: solid $secondary; border-title-style: bold; border-title-color: $text;
-            padding: 0 1; height: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
+            padding: 0 1; height: auto; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
-    def __init__(self, title: str, draw: Draw, *, auto: bool = False, id: str = "") -> None:
-        super().__init__(id or None, "auto" if auto else None)
+    def __init__(self, title: str, draw: Draw, id: str | None = None) -> None:
+        super().__init__(id)
         self.border_title = Content(title)
         self._draw = draw
 
-    def draw(self, s: Snapshot, width: int, height: int) -> Content:
-        return self._draw(s, width, height)
+    def draw(self, s: Snapshot, width: int) -> Content:
+        return self._draw(s, width)
 
     def draw_with(self, draw: Draw) -> None:
         """Draw in another way from now on."""
@@ -107,7 +102,7 @@ class TopLine(Bar):
 
     DEFAULT_CSS = "TopLine { background: $panel; } TopLine:ansi { background: ansi_default; }"
 
-    def draw(self, s: Snapshot, width: int, height: int) -> Content:
+    def draw(self, s: Snapshot, width: int) -> Content:
         style, right = STATES.get(s.state, ""), _loader(s, width)
         command = text(" ".join(s.argv) or s.run_id)
         room = width - len(right) - 19 - len(s.state)
@@ -134,7 +129,7 @@ class Tabs(Bar):
 
     current = reactive(0)
 
-    def draw(self, s: Snapshot, width: int, height: int) -> Content:
+    def draw(self, s: Snapshot, width: int) -> Content:
         report = s.advice.report
         count = f" {len(report.recommendations)}" if report and report.recommendations else ""
         tuned = s.tuning or self.current == TRIALS
@@ -175,6 +170,6 @@ class Banner(Bar):
         self.display = bool(_said(snapshot))
         super().show(snapshot)
 
-    def draw(self, s: Snapshot, width: int, height: int) -> Content:
+    def draw(self, s: Snapshot, width: int) -> Content:
         style = STATES.get(s.state, "")
         return line(("■ ", style), (_said(s), f"bold {style}"))

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Horizontal, Vertical, VerticalScroll
-from textual.events import Resize
+from textual.containers import Container, Horizontal, VerticalScroll
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -17,10 +16,6 @@ from .draw import advice, batches, machine, overview, trials, workers
 from .draw import code_screen as code
 from .panel import Panel
 from .snapshot import AdviceView, Snapshot
-
-# Rows from which the overview has room for a queue with its course, and columns for two panels
-# beside each other.
-ROOMY_FROM, BROAD_FROM = 32, 116
 
 
 class View(Container):
@@ -37,30 +32,16 @@ class Overview(View):
     """Where the time goes, and what to change."""
 
     DEFAULT_CSS = """
-    Overview { overflow-y: auto; }
-    Overview #changes { min-height: 3; max-height: 12; }
+    Overview { overflow-y: scroll; }
     Overview #verdict { height: 5; text-wrap: wrap; }
-    Overview #middle { height: 1fr; min-height: 5; }
-    Overview #flow { max-height: 9; }
-    Overview #pace { height: 1fr; }
-    Overview #queue { height: 1; border: none; }
-    Overview #waiting { display: none; }
     """
 
     def compose(self) -> ComposeResult:
         yield Panel("Verdict", overview.verdict, id="verdict")
-        yield Panel("What to change", overview.advice, id="changes")
-        with Horizontal(id="middle"):
-            with Vertical(id="course"):
-                yield Panel("Pace", overview.pace, id="pace")
-                yield Panel("Queue", overview.queue, id="queue")
-            yield Panel("Causes of waiting", overview.waiting, id="waiting")
-        yield Panel("Stages of a batch", overview.stages, auto=True, id="flow")
-
-    def on_resize(self, event: Resize) -> None:
-        """By the room of its own: a script's output may lie beside or below it."""
-        self.set_class(event.size.height >= ROOMY_FROM, "-roomy")
-        self.set_class(event.size.width >= BROAD_FROM, "-broad")
+        yield Panel("What to change", overview.advice)
+        yield Panel("Pace", overview.pace, id="pace")
+        yield Panel("Causes of waiting", overview.waiting)
+        yield Panel("Stages of a batch", overview.stages)
 
 
 class Advice(View):
@@ -127,13 +108,13 @@ class Workers(View):
     """A lane a worker."""
 
     DEFAULT_CSS = """
-    Workers #legend { height: 1; border: none; }
+    Workers #legend { border: none; }
     Workers VerticalScroll { height: 1fr; }
     """
 
     def compose(self) -> ComposeResult:
         with VerticalScroll():
-            yield Panel("Lanes: the newest batches", workers.timeline, auto=True, id="lanes")
+            yield Panel("Lanes: the newest batches", workers.timeline, id="lanes")
         yield Panel("", workers.legend, id="legend")
 
 
@@ -141,14 +122,12 @@ class System(View):
     """The machine."""
 
     DEFAULT_CSS = """
-    System #cores { height: auto; }
     System VerticalScroll { height: 1fr; }
     """
 
     def compose(self) -> ComposeResult:
         with VerticalScroll():
-            yield Panel("Cores", machine.cores, auto=True, id="cores")
-            yield Panel("Machine", machine.meters, auto=True, id="meters")
+            yield Panel("Machine", machine.meters, id="meters")
 
 
 class Batches(View):
@@ -164,8 +143,8 @@ class Batches(View):
 
     def compose(self) -> ComposeResult:
         with VerticalScroll():
-            yield Panel("Stages", batches.stages, auto=True)
-            yield Panel(self._title(), batches.slowest, auto=True, id="slowest")
+            yield Panel("Stages", batches.stages)
+            yield Panel(self._title(), batches.slowest, id="slowest")
 
     def action_sort(self) -> None:
         self.by = (self.by + 1) % len(batches.STAGES)
@@ -181,21 +160,19 @@ class Code(View):
     """Which functions and lines the time goes to."""
 
     DEFAULT_CSS = """
-    Code #stacks { height: 2; }
     Code VerticalScroll { height: 1fr; }
     """
 
     def compose(self) -> ComposeResult:
         yield Panel("Stacks", code.status, id="stacks")
         with VerticalScroll():
-            yield Panel("Inside the stages", code.inside, auto=True, id="inside")
+            yield Panel("Inside the stages", code.inside, id="inside")
 
 
 class Trials(View):
     """The settings that are tried on the loader while it is at work."""
 
     DEFAULT_CSS = """
-    Trials #trying { height: 3; }
     Trials VerticalScroll { height: 1fr; }
     """
 
@@ -208,16 +185,7 @@ class Trials(View):
     def compose(self) -> ComposeResult:
         yield Panel("Tuning", trials.status, id="trying")
         with VerticalScroll():
-            yield Panel("Trials", trials.table, auto=True, id="tried")
+            yield Panel("Trials", trials.table, id="tried")
 
-
-# By the size of the terminal, whose classes are the screen's.
-SIZES = """
-Overview.-roomy #queue { height: 6; border-top: solid $secondary; }
-Overview.-roomy.-broad #waiting { display: block; height: 1fr; width: 2fr; }
-Overview.-roomy.-broad #course { width: 3fr; }
-Overview.-broad #verdict { height: 3; }
-Overview.-roomy #changes { height: 12; }
-"""
 
 VIEWS: tuple[type[View], ...] = (Overview, Advice, Workers, System, Batches, Code, Trials)

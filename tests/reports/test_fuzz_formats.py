@@ -37,8 +37,8 @@ ASKED = int(os.environ.get("LOADERSCOPE_FUZZ", "0"))
 ID = "20250131-091500-abc123"
 
 DRAWN = (
-    *(overview.verdict, overview.pace, overview.queue, overview.stages, overview.advice),
-    *(overview.waiting, workers.timeline, workers.legend, machine.cores),
+    *(overview.verdict, overview.pace, overview.stages, overview.advice),
+    *(overview.waiting, workers.timeline, workers.legend),
     *(machine.meters, batches.stages, batches.slowest, code.status, code.inside),
 )
 
@@ -146,7 +146,7 @@ def drawn(snapshot: Snapshot | None) -> None:
     assert snapshot.advice.problem is None
     narrow = [(30, overview.stages), (30, workers.timeline)]
     for width, draw in [*((80, each) for each in DRAWN), *narrow]:
-        is_drawn(draw(snapshot, width, 12).plain)
+        is_drawn(draw(snapshot, width).plain)
     for id_, _ in advice.entries(snapshot.advice):
         is_drawn(advice.detail(snapshot.advice, id_, 40).plain)
 

@@ -21,7 +21,7 @@ def snapshot(advice: AdviceView = ADVICE) -> Snapshot:
 
 @pytest.mark.parametrize("width", [1, 20, 40, 80, 200])
 def test_lines_are_no_wider_than_their_room_where_there_is_some(width: int) -> None:
-    drawn = code.inside(snapshot(), width, 20).plain
+    drawn = code.inside(snapshot(), width).plain
     assert width < 60 or all(len(row) <= width for row in drawn.split("\n"))
 
 
@@ -36,7 +36,7 @@ def test_lines_are_no_wider_than_their_room_where_there_is_some(width: int) -> N
     ],
 )
 def test_status(advice, said):
-    (row,) = code.status(snapshot(advice), 80, 1).plain.split("\n")
+    (row,) = code.status(snapshot(advice), 80).plain.split("\n")
     assert said in row
 
 
@@ -44,7 +44,7 @@ def test_nothing_known_is_said() -> None:
     stage = replace(CODE, stages={"fetch": replace(FETCH, samples=0)})
     for found in (None, stage):
         empty = snapshot(advised(code=found, transforms=(), storage=None))
-        said = code.inside(empty, 80, 20).plain
+        said = code.inside(empty, 80).plain
         assert said == "no functions, transforms or files were seen"
 
 
@@ -54,7 +54,7 @@ def test_hostile_texts_are_only_texts() -> None:
         transforms=hostile_transforms(HOSTILE),
         storage=hostile_storage(HOSTILE),
     )
-    drawn = code.inside(snapshot(advice), 120, 20)
+    drawn = code.inside(snapshot(advice), 120)
     assert "<script>[b]red" in drawn.plain and "\x1b" not in drawn.plain
 
 

@@ -53,7 +53,7 @@ def test_the_queue_against_its_room(runs_dir, rows, config, drawn):
     follower = Follower(run.path)
     follower.poll()
     found, _ = SnapshotBuilder(follower).build(None, AdviceView())
-    assert " ".join(overview.queue(found, 80, 1).plain.split()).startswith(f"queue {drawn}")
+    assert " ".join(overview.queue(found.loader, 80).plain.split()).startswith(f"queue {drawn}")
 
 
 def spent(lane: Lane, *kinds: str) -> list[int]:

@@ -53,7 +53,7 @@ async def overview_beside_output(path: Path, size: tuple[int, int]) -> tuple[str
 @pytest.mark.parametrize("size", [(80, 24), (130, 42), (200, 60)], ids="{0[0]}x{0[1]}".format)
 def test_pace_has_its_rows_beside_the_output_of_a_script(size, run):
     words, rows = asyncio.run(overview_beside_output(run.path, size))
-    labels = ["batches/s", "samples/s", "wait share"]
+    labels = ["batches/s", "samples/s", "wait share", "queue"]
     assert [row.split("  ")[0] for row in rows if row[:1].isalpha()] == labels
     assert "epoch 1" in words and all(label in words for label in labels)
     if size == (130, 42):

@@ -73,10 +73,10 @@ def test_hostile_numbers_do_no_harm() -> None:
     assert plain(fed(b"\x1b[38;5m\x1b[38;2;1m\x1b[;;;mok")) == ["ok"]
 
 
-def test_a_course_fills_its_height_from_below() -> None:
-    assert course([0, 1, 2, 4], 4, height=2, top=4) == ["   █", "▁▄██"]
+def test_a_course_is_drawn_in_eighths() -> None:
+    assert course([0, 1, 2, 4], 4, top=4) == "▁▂▄█"
     # What was not measured is a gap, and zero a floor.
-    assert course([None, 0.0, 5.0], 3) == [" ▁█"]
+    assert course([None, 0.0, 5.0], 3) == " ▁█"
 
 
 def test_more_values_than_room_become_means() -> None:

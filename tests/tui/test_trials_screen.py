@@ -72,23 +72,23 @@ def snapshot_of(run: RunBuilder, state: str = "live", **facts: Any) -> Snapshot:
 def test_it_fits_whatever_its_width(run: RunBuilder) -> None:
     s = snapshot_of(run)
     for width in (78, 98, 128, 200):
-        rows = trials.table(s, width, 20).plain.splitlines()
+        rows = trials.table(s, width).plain.splitlines()
         assert all(len(row) <= width for row in rows)
-    drawn = " ".join(trials.table(s, 128, 20).plain.split())
+    drawn = " ".join(trials.table(s, 128).plain.split())
     for words in ("not tried", "may take", "num_workers=7 to be tried"):
         assert words in drawn
 
 
 def test_ends_in_words(run: RunBuilder) -> None:
     done = snapshot_of(run, decided=True, said="num_workers=8 is faster, and stays", waiting=[])
-    said = trials.status(done, 78, 3).plain.splitlines()
+    said = trials.status(done, 78).plain.splitlines()
     assert said[0] == "num_workers=8 is faster, and stays"
     over = snapshot_of(run, state="crashed")
-    assert len(trials.status(over, 78, 3).plain.splitlines()) == 2
-    assert "not certain: ×1.8 (1.4–2.3)" in " ".join(trials.table(over, 98, 20).plain.split())
+    assert len(trials.status(over, 78).plain.splitlines()) == 2
+    assert "not certain: ×1.8 (1.4–2.3)" in " ".join(trials.table(over, 98).plain.split())
     own = snapshot_of(run, decided=True, chosen=OWN, trials=[], waiting=[], said="nothing to gain")
-    assert "the code's own settings" in trials.status(own, 78, 3).plain
-    assert trials.table(own, 78, 20).plain == "nothing was tried"
+    assert "the code's own settings" in trials.status(own, 78).plain
+    assert trials.table(own, 78).plain == "nothing was tried"
 
 
 def test_a_follower_shows_the_trials_of_the_rank_that_decides(runs_dir: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_follower_shows_the_trials_of_the_rank_that_decides(runs_dir: Path) ->
         s = app.snapshot
         assert s.choice is not None and s.choice.rank == 1 and s.tuning is not None
         assert s.tuning.place.process == "p4000-0" and len(s.tuning.tuned.trials) == 4
-        assert "decided by rank 0" in trials.status(s, 78, 3).plain
+        assert "decided by rank 0" in trials.status(s, 78).plain
 
     with_trials(built, act)
 
@@ -143,7 +143,7 @@ def test_advice_says_what_was_proved_beside_what_was_predicted() -> None:
     view = advised(recommendations=(tried,))
     both = "proved ×1.63 (1.55–1.70) in 14 s; predicted ×1.7 (1.4–1.8)"
     assert both in advice.detail(view, tried, 120).plain
-    rows = overview.advice(Snapshot("run", (), "live", advice=view), 78, 6).plain.splitlines()
+    rows = overview.advice(Snapshot("run", (), "live", advice=view), 78).plain.splitlines()
     assert "proved ×1.63 (1.55–1.70) in 14 s" in rows[0]
 
 
@@ -152,4 +152,4 @@ def test_what_costs_comes_before_what_to_change() -> None:
     found = Finding("fetch", "gc.collect()", "data.py:6", None, share, 0.9, free)
     shown = Snapshot("run", (), "live", advice=advised(findings=(found,)))
     first = "What costs: `gc.collect()` data.py:6, 95 % of fetch; without it ×9.0"
-    assert overview.advice(shown, 78, 6).plain.startswith(first)
+    assert overview.advice(shown, 78).plain.startswith(first)

@@ -12,13 +12,13 @@ STAGES = ("wait", "fetch", "collate", "compute")
 
 
 @needs_loader
-def stages(v: LoaderView, width: int, height: int) -> Content:
+def stages(v: LoaderView, width: int) -> Content:
     """Each stage: its mean and percentiles, and its share of a step."""
     return blocks(stage_table(v.report), width)
 
 
 @needs_loader
-def slowest(v: LoaderView, width: int, height: int, by: str = "wait") -> Content:
+def slowest(v: LoaderView, width: int, by: str = "wait") -> Content:
     """The slowest of the newest batches by one stage."""
     found = slowest_batches(v.loader, by)
     return blocks(found, width) if found else dim(f"no batch has a measured {by}")

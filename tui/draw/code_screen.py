@@ -11,7 +11,7 @@ from .marks import DIM, FAIR, dim, line, needs_advice, parts, text
 
 
 @needs_advice
-def status(report: LoaderReport, width: int, height: int) -> Content:
+def status(report: LoaderReport, width: int) -> Content:
     """What the figures rest on, or why there are none."""
     code = report.code
     basis = basis_text(code) if code and code_stages(code) else ""
@@ -21,7 +21,7 @@ def status(report: LoaderReport, width: int, height: int) -> Content:
 
 
 @needs_advice
-def inside(report: LoaderReport, width: int, height: int) -> Content:
+def inside(report: LoaderReport, width: int) -> Content:
     """Each stage with its hottest functions and lines, the transforms, and what is read."""
     found = list(inside_parts(report, ""))
     return parts(found, width) if found else dim("no functions, transforms or files were seen")

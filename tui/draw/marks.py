@@ -4,7 +4,6 @@ snapshot lacks. Every mark is a shape, so that none needs its colour."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -69,34 +68,20 @@ def dim(said: str) -> Content:
     return Content.styled(said, DIM)
 
 
-def course(values: Values, width: int, height: int = 1, top: float | None = None) -> list[str]:
-    """A course over time as columns of eighths, `height` lines high; a gap where nothing was
-    measured."""
+def course(values: Values, width: int, top: float | None = None) -> str:
+    """A course over time as columns of eighths; a gap where nothing was measured."""
     _, points = resampled(values, width)
     most = top or np.nan_to_num(points).max(initial=0.0) or 1.0
-    eighths = np.round((points / most).clip(0, 1) * height * 8)
-    rows = []
-    for row in reversed(range(height)):
-        least = row == 0  # a measured zero shows as a floor
-        full = np.nan_to_num((eighths - row * 8).clip(least, 8)).astype(int)
-        rows.append("".join(EIGHTHS_UP[n] for n in full).ljust(width))
-    return rows
+    eighths = np.round((points / most).clip(0, 1) * 8).clip(1)  # a measured zero shows as a floor
+    return "".join(EIGHTHS_UP[n] for n in np.nan_to_num(eighths).astype(int)).ljust(width)
 
 
 def graph(
-    label: str,
-    now: str,
-    notes: list[str],
-    history: Values,
-    style: str,
-    room: tuple[int, int],
-    top: float | None = None,
-) -> list[Content]:
-    """A course over time beside its name and its value now; below these, notes."""
-    first, *rest = course(history, room[0] - HEAD, room[1], top)
-    head = line(f"{label:<12}", (f"{now:>8}  ", "bold"), (first, style))
-    pairs = zip_longest(notes[: len(rest)], rest, fillvalue="")
-    return [head, *(line((f"{note:<{HEAD}}", DIM), (row, style)) for note, row in pairs)]
+    label: str, now: str, history: Values, style: str, width: int, top: float | None = None
+) -> Content:
+    """A course over time beside its name and its value now."""
+    drawn = course(history, width - HEAD, top)
+    return line(f"{label:<12}", (f"{now:>8}  ", "bold"), (drawn, style))
 
 
 def heat(share: float | None) -> str:

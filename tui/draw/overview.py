@@ -34,7 +34,6 @@ from .marks import (
 )
 
 WAITING = "Waiting for the first batch."
-_MOST_LINES = 8  # of one of the pace's graphs
 
 # The queue, by the share of it that is ready: below these it is empty, or nearly.
 _EMPTY, _LOW = 0.15, 0.4
@@ -42,7 +41,7 @@ _EMPTY, _LOW = 0.15, 0.4
 LEAST_SHARE = 0.01
 
 
-def verdict(s: Snapshot, width: int, height: int) -> Content:
+def verdict(s: Snapshot, width: int) -> Content:
     """The verdict in a sentence, how sure it is, and what free loading would gain."""
     if not s.loader:
         return line((text(s.problem) if s.problem else WAITING, "bold"))
@@ -57,37 +56,31 @@ def verdict(s: Snapshot, width: int, height: int) -> Content:
 
 
 @needs_loader
-def pace(v: LoaderView, width: int, height: int) -> Content:
-    """Batches a second, samples a second and the stall share: now, and their course."""
+def pace(v: LoaderView, width: int) -> Content:
+    """Batches a second, samples a second, the stall share and the queue: now, and their course."""
     now, c = v.pace, v.course
     share = "stall share" if v.report.basis.lost == "stall" else "wait share"
-    room, found = (width, max(1, min(_MOST_LINES, height // 3))), []
-    for label, value, history in (
-        ("batches/s", now.batches_s, c.batches),
-        ("samples/s", now.samples_s, c.samples),
-    ):
-        most = f"{f'at most {rate(history.max(initial=0.0))}':>20}"
-        found += graph(label, rate(value), [most], history, MARK, room)
-    found += graph(share, percent(now.lost_share), [], c.lost, BAD, room, 1.0)
-    return lines(found[: max(1, height)])
+    return lines(
+        [
+            graph("batches/s", rate(now.batches_s), c.batches, MARK, width),
+            graph("samples/s", rate(now.samples_s), c.samples, MARK, width),
+            graph(share, percent(now.lost_share), c.lost, BAD, width, 1.0),
+            queue(v, width),
+        ]
+    )
 
 
 @needs_advice
-def advice(report: LoaderReport, width: int, height: int) -> Content:
+def advice(report: LoaderReport, width: int) -> Content:
     """What costs, then the recommendations, best first, and what they come to."""
     rows = plan_rows(report)
     costs, said = sentences([what_costs(report)], "bad", True), conclusion(report)
-    room = max(1, height - len(costs))
-    shown, more = rows[:room], ""
-    if len(rows) > room:
-        shown = rows[: room - 1]
-        more = f"… and {len(rows) - len(shown)} more: press 2"
-    ending = sentences([more, "" if more else said], "strong" if rows else "dim", True)
-    return blocks([*costs, *map(card, shown), *ending], width)
+    ending = sentences([said], "strong" if rows else "dim", True)
+    return blocks([*costs, *map(card, rows), *ending], width)
 
 
 @needs_loader
-def waiting(v: LoaderView, width: int, height: int) -> Content:
+def waiting(v: LoaderView, width: int) -> Content:
     """Where the waiting came from, largest first."""
     found = v.report.waiting
     if not found or found.total_s <= 0:
@@ -95,8 +88,7 @@ def waiting(v: LoaderView, width: int, height: int) -> Content:
     return blocks(waiting_blocks(v.report), width)
 
 
-@needs_loader
-def queue(v: LoaderView, width: int, height: int) -> Content:
+def queue(v: LoaderView, width: int) -> Content:
     """Batches ready, of those that may be made ahead: an empty queue is a loop that waits for its
     workers."""
     ready, t = v.loader.batches["ready"], v.loader.batches["t_ns"]
@@ -108,12 +100,10 @@ def queue(v: LoaderView, width: int, height: int) -> Content:
     now = float(ready[t >= t[-1] - NOW_NS].mean())
     share = now / room if room else 1.0
     style = BAD if share < _EMPTY else FAIR if share < _LOW else GOOD
-    notes = ["ready of prefetched", "empty: the loop waits", "full: workers ahead"]
-    size = width, max(1, min(4, height))
-    return lines(graph("queue", f"{now:.1f} of {room or '?'}", notes, ready, style, size, room))
+    return graph("queue", f"{now:.1f} of {room or '?'}", ready, style, width, room)
 
 
 @needs_loader
-def stages(v: LoaderView, width: int, height: int) -> Content:
+def stages(v: LoaderView, width: int) -> Content:
     """Waiting, computing, and the stages that take their time."""
     return blocks(stage_table(v.report, LEAST_SHARE), width)

@@ -22,7 +22,7 @@ _OUTCOMES = {
 WIDE_FROM = 100  # columns from which the number of windows has room
 
 
-def status(s: Snapshot, width: int, height: int) -> Content:
+def status(s: Snapshot, width: int) -> Content:
     """What tuning is at, and the settings in use."""
     if not s.tuning:
         return dim("this loader is not being tuned (see loaderscope tune)")
@@ -41,7 +41,7 @@ def status(s: Snapshot, width: int, height: int) -> Content:
     return lines([first, line((f"{rank}in use: ", DIM), chosen)])
 
 
-def table(s: Snapshot, width: int, height: int) -> Content:
+def table(s: Snapshot, width: int) -> Content:
     """A row a trial: its result in words, its prediction."""
     tuned = s.tuning.tuned if s.tuning else None
     if not tuned or not (tuned.trials or tuned.waiting):

@@ -36,7 +36,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @needs_loader
-def timeline(v: LoaderView, width: int, height: int) -> Content:
+def timeline(v: LoaderView, width: int) -> Content:
     """The lanes: who, how busy, CPU and memory, and what it did when."""
     found, wide = v.lanes, width >= 110
     head = 45 if wide else 32
@@ -54,7 +54,7 @@ def timeline(v: LoaderView, width: int, height: int) -> Content:
 
 
 @needs_loader
-def legend(v: LoaderView, width: int, height: int) -> Content:
+def legend(v: LoaderView, width: int) -> Content:
     """What the marks mean."""
     device = any(lane.spans.keys() & _OF_DEVICES for lane in v.lanes.lanes)
     kinds = [kind for stage, kind in KINDS.items() if device or stage not in _OF_DEVICES]
