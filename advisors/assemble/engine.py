@@ -155,12 +155,11 @@ def _doubted(found: Recommendation) -> Range:
 
 def _besides(case: Case, advice: Advice) -> float:
     """The share of a step that the advice is about besides loading. It includes what the loop
-    computes only because batches come from workers, if these go, or because long loading comes
-    before it."""
+    computes only because batches come from workers, if these go."""
     if case.whatif is None:
         return advice.beside_loading
     without_workers = (advice.asked or {}).get("num_workers") == 0
-    passing = case.whatif.cold_share + without_workers * case.whatif.released_share
+    passing = without_workers * case.whatif.released_share
     # Of a loop that hardly computes, a small share of a step is most of what free loading would
     # leave.
     left = 1 / case.report.headroom if case.report.headroom else 1.0
