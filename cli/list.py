@@ -24,15 +24,8 @@ LIST_LIMIT = 20
 )
 @runs_option("Folder of the runs.", is_folder=True)
 @format_option("json", "csv", "parquet")
-@click.option(
-    "--accuracy",
-    is_flag=True,
-    help="Compare predictions with what `tune` measured.",
-)
 @output_option()
-def list_verb(
-    number: int | None, runs: Path | None, format_: str, accuracy: bool, output: Path | None
-) -> int:
+def list_verb(number: int | None, runs: Path | None, format_: str, output: Path | None) -> int:
     """List the recorded runs, newest first, each with the loader that costs it most: the verdict,
     and what the first advice would gain.
 
@@ -43,7 +36,6 @@ def list_verb(
     Examples:
       loaderscope list -n 5
       loaderscope list --format parquet -o fleet.parquet
-      loaderscope list --accuracy
     """
     from ..profiler.store.run.run_list import list_runs
     from ..profiler.store.rundir import runs_directory
@@ -51,8 +43,6 @@ def list_verb(
 
     need_file(format_, output, "fleet.parquet")
     where = runs_directory() if runs is None else runs
-    if accuracy:
-        return _accuracy(where, number, format_, output)
     entries = list_runs(where, number or (LIST_LIMIT if format_ == "text" else None))
     if format_ != "text":
         from ..reports.export.fleet import FleetRow
@@ -63,30 +53,6 @@ def list_verb(
         show(run_list(entries, _leading(entries), str(where)), output=output)
     else:
         click.echo(f"No runs in {where} yet. Try: loaderscope run your_script.py")
-    return 0
-
-
-def _accuracy(where: Path, number: int | None, format_: str, output: Path | None) -> int:
-    from ..advisors.whatif.past_trials import predicted_trials
-    from ..profiler.store.run.run_finder import run_ids
-    from ..reports.document.listings import AccuracyRow, accuracy_rows, unsure_trials
-    from ..reports.document.listings import accuracy as accuracy_sections
-    from ..reports.export.tables import render_table
-
-    newest = run_ids(where)[::-1][:number]
-    found = list(predicted_trials([where / name for name in newest]))
-    rows = accuracy_rows(each for each in found if each.sure)
-    unsure = sum(not each.sure for each in found)
-    if format_ != "text":
-        deliver(render_table(format_, AccuracyRow, rows), output)
-    elif rows:
-        show(accuracy_sections(rows, unsure), output=output)
-    elif unsure:
-        click.echo(f"In {where}: {unsure_trials(unsure)}.")
-    else:
-        click.echo(
-            f"No trial with a prediction in {where} yet. Try: loaderscope tune your_script.py"
-        )
     return 0
 
 

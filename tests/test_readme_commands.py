@@ -117,8 +117,6 @@ PRINTS = (
     (r"size", r"loading to be no limit|\"needs\""),
     (r"rules num-workers", r"What it looks for"),
     (r"rules", r"num-workers"),
-    (r"list --accuracy .*parquet", r"PAR1|No trial"),
-    (r"list --accuracy", r"No trial with a prediction|trials"),
     (r"list .*parquet", r"PAR1"),
     (r"list --format csv", OLDER),
     (r"list", OLDER[:13]),

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
-from statistics import median
 from typing import NamedTuple
 
 from ...advisors.rules import Rule
 from ...advisors.schema.gains import LEAST_GAIN
 from ...advisors.schema.report_model import Report
-from ...advisors.whatif.past_trials import Outcome
 from ...profiler.doctor import Check
 from ...profiler.store.run.run_list import RunEntry
 from ..words.advice_words import predicted_text
-from ..words.units import UNKNOWN, factor, percent, plural, rate, size
+from ..words.units import UNKNOWN, factor, percent, rate, size
 from .blocks import (
     Cell,
     Code,
@@ -42,8 +38,6 @@ _STATES = {
     "unreadable": "bad",
     "unknown": "dim",
 }
-
-ALL = "all"
 
 
 class Leading(NamedTuple):
@@ -137,70 +131,6 @@ def _when(unix_ns: int | None) -> str:
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(unix_ns / 1e9))
     except (OverflowError, OSError, ValueError):
         return UNKNOWN
-
-
-@dataclass(frozen=True)
-class AccuracyRow:
-    """The trials of one host that changed the same arguments; `changed` is "all" for those of a
-    host together.
-
-    `median_error` is of the predicted factor, whatever its sign; `median_bias` has it: 0.1 is a
-    tenth too much. `inside_share` lay in the predicted range, which should be 0.8.
-    """
-
-    host: str | None
-    changed: str
-    trials: int
-    median_error: float
-    median_bias: float
-    inside_share: float
-
-
-def accuracy_rows(outcomes: Iterable[Outcome]) -> list[AccuracyRow]:
-    """By host, and there by setting, the most tried first; then all of the host."""
-    found: dict[tuple[str, bool, str], list[Outcome]] = defaultdict(list)
-    for each in outcomes:
-        for changed in (", ".join(each.changed), ALL):
-            found[str(each.host), changed == ALL, changed].append(each)
-    order = sorted(found, key=lambda key: (*key[:2], -len(found[key]), key[2]))
-    return [_row(key[2], found[key]) for key in order]
-
-
-def _row(changed: str, found: Sequence[Outcome]) -> AccuracyRow:
-    return AccuracyRow(
-        found[0].host,
-        changed,
-        len(found),
-        median(abs(each.error) for each in found),
-        median(each.error for each in found),
-        sum(each.inside for each in found) / len(found),
-    )
-
-
-def unsure_trials(number: int) -> str:
-    """'2 trials with a prediction, too short to tell how good it was'."""
-    return f"{plural(number, 'trial')} with a prediction, too short to tell how good it was"
-
-
-def accuracy(rows: Sequence[AccuracyRow], unsure: int = 0) -> list[Section]:
-    """How good predictions were: a line per host and setting. `unsure`: how many further trials
-    were too short to tell."""
-    heads = ("host", "changed", "trials", "median error", "bias", "in the range")
-    cells = [
-        (
-            row.host or UNKNOWN,
-            Styled(row.changed, "strong" if row.changed == ALL else ""),
-            f"{row.trials:,}",
-            percent(row.median_error),
-            f"{row.median_bias * 100:+.0f} %",
-            percent(row.inside_share),
-        )
-        for row in rows
-    ]
-    explained = "Predictions against what tuning measured. Four in five should be in the range."
-    left_out = f"Left out: {unsure_trials(unsure)}." if unsure else None
-    said = sentences((explained, left_out), "dim")
-    return [section([*table(heads, cells, "ttnnnn"), *said])]
 
 
 def speedup(before: Report, after: Report) -> list[Section]:
