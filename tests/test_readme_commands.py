@@ -102,7 +102,6 @@ OPEN = {
 PRINTS = (
     (r"report .*-o (?P<file>\S+)", r"Rows|shared|traceEvents|schema"),
     (r"report --format (html|json|perfetto|speedscope|md)|\| gh ", r"Rows|traceEvents|shared"),
-    (r"report --probe", r"measured by the probe"),
     (r"stacks .*-o", r"speedscope"),
     (r"stacks", r"of the time|fetch|no stacks"),
     (r"report --advice", r"predicted ×|\[\w+-[\w-]+\]"),
@@ -178,7 +177,6 @@ def test_the_commands_are_found() -> None:
     assert pages == set(WITH_COMMANDS)
     verbs = {command.split()[1] for command in COMMANDS}
     assert verbs == set(cli.commands)
-    assert "loaderscope report --probe train:make_loader" in COMMANDS
     assert "loaderscope run torchrun --nproc-per-node 2 train.py" in COMMANDS
     assert "loaderscope run -m package.train" in COMMANDS
 

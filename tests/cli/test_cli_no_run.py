@@ -15,7 +15,6 @@ VERBS = (
     "report {}",
     *(f"report {{}} --format {each}" for each in ("json", "md", "html", "perfetto", "speedscope")),
     "report {} --format parquet -o tables",
-    "report {} --probe train:make_loader",
     "top {}",
     "stacks {}",
     "stacks {} -o s.json",
