@@ -65,7 +65,7 @@ def build_report(
             coded = loader.as_coded()
             found = loader_report(run, process, coded, system.effective_cpus)
             if ranks is not None:
-                found = with_ranks(found, coded, ranks)
+                found = with_ranks(found, ranks)
             if advice:
                 case = case_of(run, process, coded, found, system)
                 found = advise(case, others)

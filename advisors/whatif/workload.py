@@ -91,7 +91,7 @@ class Workload:
         self._epochs(seen, beside)
         # Of the cores, the share that other programs keep busy. Workers that are started anew with
         # each epoch are not seen to their ends.
-        self.others = 0.0 if workers else others_share(run, process, loader) or 0.0
+        self.others = 0.0 if workers else others_share(run.host_of(process), self.plan.cpus)
         self.sharing = sharing_of(
             wait_kinds(run, process, loader),
             workers,
