@@ -23,6 +23,7 @@ from .probe_storage import probe_storage_verb
 from .report import report_verb
 from .rules import rules_verb
 from .run import run_verb
+from .size import size_verb
 from .stacks import stacks_verb
 from .top import top_verb
 from .try_ import try_verb
@@ -40,6 +41,7 @@ VERBS = (
     stacks_verb,
     probe_storage_verb,
     compare_verb,
+    size_verb,
     list_verb,
     merge_verb,
     rules_verb,

@@ -113,6 +113,7 @@ PRINTS = (
     (r"top", r"Overview|batches"),
     (r"probe-storage", r"LMDB|lmdb"),
     (r"compare", r"throughput|batches/s|no difference"),
+    (r"size", r"loading to be no limit|\"needs\""),
     (r"rules num-workers", r"What it looks for"),
     (r"rules", r"num-workers"),
     (r"list .*parquet", r"PAR1"),

@@ -143,6 +143,10 @@ class WhatIf:
         w = self.workload
         return w.others * w.plan.cpus if w.others > OTHERS_FROM else 0.0
 
+    def free(self, **changes: Any) -> float:
+        """The factor on batches a second if loading cost nothing, and these changes were made."""
+        return self._free(plans(self.workload, changes, self._contention.fetch).middle) / OVER_FREE
+
     def stretched(self, found: Range, rule: str | None = None) -> Range:
         """A predicted range as wide as measured cases have shown to be needed: of this rule's, on
         such machines."""

@@ -153,7 +153,7 @@ def test_where_nothing_was_recorded(capsys, args, code, said):
 
 
 @pytest.mark.parametrize(
-    "verb", ["run", "report", "compare", "stacks", "try", "list", "rules", "demo", "doctor"]
+    "verb", ["run", "report", "compare", "size", "stacks", "try", "list", "rules", "demo", "doctor"]
 )
 def test_every_verb_has_help_with_an_example(verb: str) -> None:
     result = CliRunner().invoke(cli, [verb, "--help"])
