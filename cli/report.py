@@ -12,7 +12,6 @@ from ..profiler.base.errors import UsageError
 from .output import deliver, fitted, format_option, need_file, output_option, working
 
 if TYPE_CHECKING:
-    from ..advisors.case.probe_result import ProbeResult
     from ..advisors.schema.report_model import Report
     from ..profiler.store.run.run import Run
     from ..reports.formats import Content
@@ -25,11 +24,6 @@ _WHOLE = ("perfetto", "parquet")
 @click.argument("run", default="latest")
 @format_option("json", "md", "html", "perfetto", "parquet")
 @output_option("Write to FILE (parquet: a folder).")
-@click.option(
-    "--probe",
-    metavar="MODULE:NAME",
-    help="Function that returns the DataLoader: faster ways to fetch are tried and timed on it.",
-)
 @click.option("--full", is_flag=True, help="Text: the full report.")
 @click.option(
     "--advice",
@@ -42,7 +36,6 @@ def report_verb(
     run: str,
     format_: str,
     output: Path | None,
-    probe: str | None,
     full: bool,
     number: int | None,
 ) -> int:
@@ -57,7 +50,6 @@ def report_verb(
       loaderscope report --full
       loaderscope report --advice 1
       loaderscope report --format html -o report.html
-      loaderscope report --probe train:make_loader     (tries the advice)
       loaderscope report --format perfetto -o trace.json    (for ui.perfetto.dev)
       loaderscope report --format parquet -o tables         (for pandas, polars)
     """
@@ -73,7 +65,7 @@ def report_verb(
 
         # Traces and tables are of every batch of every rank; reports speak of few.
         recorded = (open_run if format_ in _WHOLE else open_job)(run)
-        report = build_report(recorded, probes=_probed(recorded, probe) if probe else None)
+        report = build_report(recorded)
         if format_ in _PATCHED:
             report = _with_diffs(report, recorded)
         if number is not None:
@@ -81,8 +73,7 @@ def report_verb(
 
             content: Content = fitted(render_advice, report, number, output=output)
         else:
-            # What was tried is in the evidence, which the brief report leaves out.
-            render = partial(render_report, full=full or probe is not None)
+            render = partial(render_report, full=full)
             content = fitted(render, format_, report, recorded, output=output)
     deliver(content, output)
     return 0
@@ -94,12 +85,3 @@ def _with_diffs(report: Report, recorded: Run) -> Report:
     from ..fixing.patch import with_diffs
 
     return with_diffs(report, recorded, project_folder(Path.cwd()))
-
-
-def _probed(run: Run, target: str) -> dict[tuple[str, int], ProbeResult]:
-    """What was tried on the loader that `target` stands for. Raises UsageError."""
-    from ..advisors.assemble.probe import probe_loader
-    from ..advisors.assemble.target import load_target, place_of
-
-    loader = load_target(target)
-    return {place_of(run, loader): probe_loader(loader)}

@@ -101,7 +101,6 @@ OPEN = {
 PRINTS = (
     (r"report .*-o (?P<file>\S+)", r"Rows|traceEvents|schema"),
     (r"report --format (html|json|perfetto|md)|\| gh ", r"Rows|traceEvents"),
-    (r"report --probe", r"measured by the probe"),
     (r"stacks", r"of the time|fetch|no stacks"),
     (r"report --advice", r"predicted ×|\[\w+-[\w-]+\]"),
     (r"fix", r"made at|no patch for|there is no advice|recommends nothing|say --yes to run it"),
@@ -174,7 +173,6 @@ def test_the_commands_are_found() -> None:
     assert pages == set(WITH_COMMANDS)
     verbs = {command.split()[1] for command in COMMANDS}
     assert verbs == set(cli.commands)
-    assert "loaderscope report --probe train:make_loader" in COMMANDS
     assert "loaderscope run torchrun --nproc-per-node 2 train.py" in COMMANDS
     assert "loaderscope run -m package.train" in COMMANDS
 

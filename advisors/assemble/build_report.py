@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -33,9 +33,6 @@ from .job import groups_of, open_job, with_ranks
 from .make_case import case_of
 from .tried import with_trials
 
-if TYPE_CHECKING:
-    from ..case.probe_result import ProbeResult
-
 Place = tuple[str, int]  # name of the process's folder, number of the loader in it
 
 # Of all CPU time. Enough to make workers late now and then; quiet shared hosts were seen below
@@ -49,15 +46,12 @@ def build_report(
     loader: Place | None = None,
     *,
     advice: bool = True,
-    probes: Mapping[Place, ProbeResult] | None = None,
 ) -> Report:
     """What the run means, a loader of several ranks as one section; with `pid`, sections of that
     process's loaders alone; with `loader` (process folder, index), of it alone.
 
-    Without `advice`, only what was measured. `probes` holds what was tried on loaders at hand, by
-    their place.
+    Without `advice`, only what was measured.
     """
-    tried = probes or {}
     # Garbage in a lane may be any number: sums that overflow are wrong, but no warning of ours may
     # stop a caller.
     with np.errstate(all="ignore"):
@@ -71,18 +65,17 @@ def build_report(
             coded = loader.as_coded()
             found = loader_report(run, process, coded, system.effective_cpus)
             if ranks is not None:
-                found = with_ranks(found, coded, ranks)
+                found = with_ranks(found, ranks)
             if advice:
-                case = case_of(run, process, coded, found, system, tried.get(_place(member)))
+                case = case_of(run, process, coded, found, system)
                 found = advise(case, others)
             return with_trials(found, loader.tuning) if loader.tuning is not None else found
 
         loaders: list[LoaderReport] = []
         for group in groups_of(run.processes):
             if pid is None and loader is None:
-                # Of the rank that was probed, else the foremost, with what all ranks show.
-                probed = [each for each in group.members if _place(each) in tried][:1]
-                first, *rest = probed or group.foremost
+                # Of the foremost rank, with what all ranks show.
+                first, *rest = group.foremost
                 others = [section(each, group.ranks) for each in rest]
                 loaders.append(section(first, group.ranks, others))
             else:
@@ -106,19 +99,15 @@ def _place(member: Member) -> Place:
     return member[0].path.name, member[1].index
 
 
-def report(target: Any = None, *, probe: bool = False) -> Report:
+def report(target: Any = None) -> Report:
     """What has been recorded so far.
 
     With no argument: all loaders of this process. With a watched loader: that one. With a `Run`, or
-    what `open_run` takes (an id, "latest", a path): that run. With `probe`, faster ways to fetch
-    are tried on the loaders at hand for a few seconds each, compared with the slow way sample by
-    sample, and timed. Of stacks that are being taken, those until now count: that may take 0.3 s.
-    Raises RunNotFound if nothing has been recorded, UsageError for a loader
-    that is not watched, or to probe a run whose loaders are not at hand.
+    what `open_run` takes (an id, "latest", a path): that run. Of stacks that are being taken, those
+    until now count: that may take 0.3 s. Raises RunNotFound if nothing has been recorded,
+    UsageError for a loader that is not watched.
     """
     if isinstance(target, Run | str | os.PathLike):
-        if probe:
-            raise UsageError("probe=True needs the loader itself: report(loader, probe=True)")
         return build_report(target if isinstance(target, Run) else open_job(target))
     from ...profiler.record.iterate import watch
 
@@ -131,14 +120,8 @@ def report(target: Any = None, *, probe: bool = False) -> Report:
             "this process has recorded nothing yet: watch() a loader and iterate over it first"
         )
     end_burst(directory)
-    probes = None
-    if probe:
-        from .probe import probe_loader
-
-        live = watch.live_loaders() if place is None else {place: target}
-        probes = {(path.name, index): probe_loader(each) for (path, index), each in live.items()}
     only = (place[0].name, place[1]) if place is not None else None
-    return build_report(open_run(directory), os.getpid(), only, probes=probes)
+    return build_report(open_run(directory), os.getpid(), only)
 
 
 def shared(cls: type[Any], source: object) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ..case.code_text import is_by_hand, told_by_hand
 from ..rules import all_rules
 from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import LoaderReport, Range, Recommendation
-from .findings import REST, findings_of
+from .findings import findings_of
 from .plan import Option, capped, plan_of
 from .tried import trial_for, why_not
 
@@ -23,8 +23,6 @@ RELEASED_FROM = 0.05
 SURE_GAIN, LIKELY_GAIN = 1.005, 1.15
 # A loop that computes for this part of its time gets no advice that gains less than a tenth.
 COMPUTING, WORTH = 0.85, 1.10
-# From this part of the wait on, what is waited for is the hand-over.
-HANDING_OVER_FROM = 0.5
 NOT_PREDICTED = "what a change would gain cannot be predicted, so little is advised"
 MORE_THAN_FREE = (
     "This can exceed the headroom: computing gets faster too where loading no longer takes its "
@@ -100,11 +98,9 @@ def judged(found: Recommendation, advice: Advice, case: Case) -> tuple[Recommend
     if case.report.verdict == "too-short":
         return None
     predicted, headroom = found.predicted, case.report.headroom or math.inf
-    if case.whatif is not None:
-        # Widths are learnt from code that was run: what is done by hand keeps the model's range.
-        if not is_by_hand(found.change.code):
-            predicted = case.whatif.stretched(predicted, found.rule)
-        predicted = _on_free_cores(case, predicted)
+    # Widths are learnt from code that was run: what is done by hand keeps the model's range.
+    if case.whatif is not None and not is_by_hand(found.change.code):
+        predicted = case.whatif.stretched(predicted, found.rule)
     predicted = capped(predicted, case.report, _besides(case, advice))
     found = replace(found, predicted=predicted)
     if predicted.high > headroom and not advice.beside_loading:
@@ -129,20 +125,6 @@ def judged(found: Recommendation, advice: Advice, case: Case) -> tuple[Recommend
     return (unsure, False) if predicted.mid > LEAST_GAIN else None
 
 
-def _on_free_cores(case: Case, predicted: Range) -> Range:
-    """The range, down to what the change gains if handing batches over takes less on free cores: no
-    less than the part of the cores that other programs leave. Where it is most of the wait."""
-    headroom, busy = case.report.headroom, case.system.others_cores
-    handing_over = case.waited_for(*REST["transfer"])
-    if not busy or not case.cpus or headroom is None or handing_over < HANDING_OVER_FROM:
-        return predicted
-    # Both loops, as they are and as they would be, are as fast without any wait.
-    kept = max(0.0, 1 - busy / case.cpus)
-    passes = handing_over * (1 - 1 / headroom) * (1 - kept)
-    low = max(min(1.0, predicted.low), predicted.low * (1 - passes))
-    return replace(predicted, low=low)
-
-
 def _doubted(found: Recommendation) -> Range:
     """What is left of a prediction where something speaks against it that the model does not know:
     no gain is certain, and of what would not help none is likely."""
@@ -155,12 +137,11 @@ def _doubted(found: Recommendation) -> Range:
 
 def _besides(case: Case, advice: Advice) -> float:
     """The share of a step that the advice is about besides loading. It includes what the loop
-    computes only because batches come from workers, if these go, or because long loading comes
-    before it."""
+    computes only because batches come from workers, if these go."""
     if case.whatif is None:
         return advice.beside_loading
     without_workers = (advice.asked or {}).get("num_workers") == 0
-    passing = case.whatif.cold_share + without_workers * case.whatif.released_share
+    passing = without_workers * case.whatif.released_share
     # Of a loop that hardly computes, a small share of a step is most of what free loading would
     # leave.
     left = 1 / case.report.headroom if case.report.headroom else 1.0

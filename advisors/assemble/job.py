@@ -5,25 +5,22 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...profiler.base.liveness import Liveness
 from ...profiler.base.metadata import Scalar
-from ...profiler.record.inspect.uses import place_of
-from ...profiler.store.inspection import Part
 from ...profiler.store.run.loader_summary import summary_of
-from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
+from ...profiler.store.run.run import ProcessRun, Run
 from ...profiler.store.run.run_finder import find_run
 from ...profiler.store.run.run_reader import read_run
 from ..schema.rank_model import Ranks, SlowestRank
-from ..schema.report_model import HotSpot, LoaderReport
+from ..schema.report_model import LoaderReport
 from ..stage_model.ranks import Member, ranks_of
 
 # What takes this part of a stage is the reason for it.
 MOST = 0.5
-_METHODS = ("__call__", "forward")  # what a transform's stack shows of it
 
 
 @dataclass(frozen=True)
@@ -79,43 +76,21 @@ def groups_of(processes: Iterable[ProcessRun]) -> list[Group]:
     return groups
 
 
-def with_ranks(section: LoaderReport, loader: LoaderRun, ranks: Ranks) -> LoaderReport:
+def with_ranks(section: LoaderReport, ranks: Ranks) -> LoaderReport:
     """The section of one rank with what all show, and for the slowest the code behind its cause."""
     slowest = ranks.slowest
     if slowest is not None and slowest.rank == section.rank and slowest.cause is not None:
-        ranks = replace(ranks, slowest=_with_code(slowest, slowest.cause, section, loader))
+        ranks = replace(ranks, slowest=_with_code(slowest, slowest.cause, section))
     return replace(section, ranks=ranks)
 
 
-def _with_code(
-    slowest: SlowestRank, cause: str, section: LoaderReport, loader: LoaderRun
-) -> SlowestRank:
+def _with_code(slowest: SlowestRank, cause: str, section: LoaderReport) -> SlowestRank:
+    """With the user's line that takes most of the stage, or the transform."""
     stage = section.code.stages.get(cause) if section.code is not None else None
-    spot = _innermost(stage.lines) if stage is not None else None
-    transform = None
-    if cause == "fetch":
-        timed = (each.name for each in section.transforms if (each.share or 0) >= MOST)
-        transform = next(timed, None)
-    if spot is None:
-        return replace(slowest, function=transform)
-    name = next(_qualified(spot, loader.inspection.parts), spot.function)
-    if spot.function in _METHODS and transform is not None:
-        name = f"{transform}.{spot.function}"
-    return replace(slowest, function=name, file=spot.file, line=spot.line)
-
-
-def _innermost(lines: Iterable[HotSpot]) -> HotSpot | None:
-    """Of the user's lines that take most of the stage, the one that calls no other of them."""
-    most = [spot for spot in lines if spot.total_share >= MOST]
-    callers = {spot.called_from for spot in most}
-    inner = [spot for spot in most if place_of(spot.file or "", spot.line or 0) not in callers]
-    return max(inner or most, key=lambda spot: spot.total_share, default=None)
-
-
-def _qualified(spot: HotSpot, parts: Iterable[Part]) -> Iterator[str]:
-    """With the class, if the line is known to be one of its source."""
-    for part in parts:
-        source = part.getitem or part.getitems or part.iter or part.call
-        after = (spot.line or 0) - (part.line or 0)
-        if part.file == spot.file and part.line and spot.line and 0 <= after < len(source):
-            yield f"{part.name}.{spot.function}"
+    most = [each for each in stage.lines if each.total_share >= MOST] if stage is not None else []
+    if most:
+        spot = most[-1]  # the innermost
+        return replace(slowest, function=spot.function, file=spot.file, line=spot.line)
+    timed = section.transforms if cause == "fetch" else ()
+    names = (each.name for each in timed if (each.share or 0) >= MOST)
+    return replace(slowest, function=next(names, None))

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ..case.case import Case
 from ..code.loader_code import loader_code
 from ..schema.report_model import LoaderReport, SystemSummary
 from ..whatif import TooLittle, WhatIf, workload_of
-
-if TYPE_CHECKING:
-    from ..case.probe_result import ProbeResult
 
 
 def case_of(
@@ -20,7 +15,6 @@ def case_of(
     loader: LoaderRun,
     report: LoaderReport,
     system: SystemSummary,
-    probe: ProbeResult | None = None,
 ) -> Case:
     """The case of this loader; `report` is its report without advice."""
     whatif, reason = None, None
@@ -47,5 +41,4 @@ def case_of(
         whatif=whatif,
         whatif_reason=reason,
         peers=tuple(peers),
-        probe=probe,
     )

@@ -174,9 +174,7 @@ class _Maker:
 
     def _besides(self, options: Sequence[Option]) -> float:
         """What goes with loading goes once, whatever makes that shorter."""
-        found = [each.beside_loading for each in options if each.beside_loading > 0]
-        cold = self._case.whatif.cold_share if self._case.whatif else 0.0
-        return sum(found) - cold * max(0, len(found) - 1)
+        return sum(each.beside_loading for each in options)
 
     def computing(self, steps: int) -> float | None:
         """The part of the time the loop computes after so many steps; None if that is not known."""

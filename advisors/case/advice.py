@@ -30,8 +30,7 @@ class Advice:
     help. `beside_loading` is the share of a step that the change is about besides loading, such as
     copies to the device: a loop that computes all the time may still gain that. A `kind` or
     `effort` of None is the rule's own. With `by_hand`, what costs is known and no remedy: the gain
-    may be anything in the range. `ran` is what became of its code where it was run on the loader's
-    own batches.
+    may be anything in the range.
     """
 
     title: str
@@ -47,7 +46,6 @@ class Advice:
     effort: Effort | None = None
     asked: Mapping[str, Any] | None = None
     by_hand: bool = False
-    ran: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "code", with_imports(self.code))
@@ -67,7 +65,7 @@ class Advice:
         return self.advise(title or f"{names} {WOULD_NOT_HELP}", why, evidence, rejected=True)
 
     def recommendation(self, rule: str, kind: Kind, effort: Effort | None = None) -> Recommendation:
-        ran = self.ran or (NOT_RUN if defines(self.code) and not self.rejected else None)
+        ran = NOT_RUN if defines(self.code) and not self.rejected else None
         return Recommendation(
             rule=rule,
             title=self.title,

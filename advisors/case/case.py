@@ -16,7 +16,6 @@ from .code_text import Source
 
 if TYPE_CHECKING:
     from ..whatif import WhatIf
-    from .probe_result import ProbeResult
 
 # Of the program's lines that copy, so many are named.
 MOST_LINES = 2
@@ -41,7 +40,6 @@ class Case:
     whatif: WhatIf | None  # None where too little was measured, see `whatif_reason`
     whatif_reason: str | None = None
     peers: tuple[tuple[ProcessRun, LoaderRun], ...] = ()  # the same loader in the run's other ranks
-    probe: ProbeResult | None = None
 
     @property
     def cpus(self) -> float | None:

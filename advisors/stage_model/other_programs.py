@@ -7,36 +7,21 @@ import numpy as np
 import numpy.typing as npt
 
 from ...profiler.store.lanes.columns import Columns
-from ...profiler.store.run.run import LoaderRun, ProcessRun, Run, SystemRun
+from ...profiler.store.run.run import SystemRun
 from .block_error import Floats
-from .core_wait import loop_span_ns
 
 # Over less time than this, shares are as coarse as the kernel's clock ticks.
 LEAST_NS = 0.5e9
 
 
-def others_share(run: Run, process: ProcessRun, loader: LoaderRun) -> float | None:
-    """Of the CPUs that this process may use, the share (0 to 1) that was busy with what this run
-    did not record, while this loader gave batches.
-
-    Others may use CPUs beyond a quota as much as they like. Time that the hypervisor took belongs
-    to no program. None without samples, if they span less than LEAST_NS, and if other ranks of the
-    host, which have CPUs of their own, are not in this run.
-    """
-    system = run.host_of(process)
-    here = sum(each.host == process.host for each in run.processes)
-    if system is None or not loader.batches.rows or not system.cores_logical:
-        return None
-    if (process.local_world_size or 1) > here:
-        return None
-    t_ns, (begin, end) = system.machine["t_ns"], loop_span_ns(loader)
-    cores, busy = _busy_cores(system, process)
-    rows = np.flatnonzero((t_ns >= begin) & (t_ns <= end) & np.isfinite(busy))
-    beside = _beside(system, t_ns[rows].astype(np.float64), busy[rows])
-    if beside is None:
-        return None
-    room = max(0.0, cores - system.cgroup_cpu_quota) if system.cgroup_cpu_quota else 0.0
-    return float(min(1.0, max(0.0, beside - room) / (cores - room)))
+def others_share(system: SystemRun | None, cpus: float | None) -> float:
+    """Of so many CPUs that one rank may use, the share (0 to 1) that programs beside this run kept
+    busy. They may use the others of the machine as much as they like."""
+    others = others_cores(system) if system is not None else None
+    if system is None or others is None or not cpus:
+        return 0.0
+    room = max(0.0, (system.cores_logical or cpus) - cpus)
+    return min(1.0, max(0.0, others - room) / cpus)
 
 
 def others_cores(system: SystemRun) -> float | None:
@@ -44,9 +29,16 @@ def others_cores(system: SystemRun) -> float | None:
     without samples of LEAST_NS."""
     if not system.cores_logical:
         return None
-    busy = used_pct(system.machine) / 100 * system.cores_logical
-    beside = _beside(system, system.machine["t_ns"].astype(np.float64), busy)
-    return max(0.0, beside) if beside is not None else None
+    machine, t_ns = system.machine, system.machine["t_ns"].astype(np.float64)
+    if not len(t_ns) or (span := t_ns[-1] - t_ns[0]) < LEAST_NS:
+        return None
+    # A sample's shares are of the time since the one before.
+    busy = used_pct(machine)[1:] / 100 * system.cores_logical
+    known = np.isfinite(busy)
+    if not known.any():
+        return None
+    taken = np.average(busy[known], weights=np.diff(t_ns)[known])
+    return max(0.0, float(taken - _used_ns(system, t_ns[0], t_ns[-1]) / span))
 
 
 def used_pct(machine: Columns) -> Floats:
@@ -60,33 +52,6 @@ def stolen(machine: Columns) -> Floats:
     not known."""
     left = 100 - used_pct(machine) - machine.floats("cpu_idle_pct")
     return np.clip(left - np.nan_to_num(machine.floats("cpu_iowait_pct")), 0, 100) / 100
-
-
-def _beside(system: SystemRun, t_ns: Floats, busy: Floats) -> float | None:
-    """Cores that this run and its sampler did not use, of those busy at these times."""
-    if not len(t_ns) or (span := t_ns[-1] - t_ns[0]) < LEAST_NS:
-        return None
-    # A sample's shares are of the time since the one before.
-    known = np.isfinite(busy[1:])
-    if not known.any():
-        return None
-    taken = np.average(busy[1:][known], weights=np.diff(t_ns)[known])
-    return float(taken - _used_ns(system, t_ns[0], t_ns[-1]) / span)
-
-
-def _busy_cores(system: SystemRun, process: ProcessRun) -> tuple[float, Floats]:
-    """(Cores this process may run on, how many of those were busy at each sample; NaN: unknown)."""
-    machine, core = system.machine, system.core
-    every = float(system.cores_logical or 1)
-    if not process.cpus or len(process.cpus) >= every:
-        return every, used_pct(machine) / 100 * every
-    cores, found = float(len(process.cpus)), np.full(machine.rows, np.nan)
-    if core.rows:
-        shares = core["busy_pct"].reshape(core.rows, -1)
-        mine = [cpu for cpu in sorted(process.cpus) if cpu < shares.shape[1]]
-        _, here, there = np.intersect1d(machine["t_ns"], core["t_ns"], return_indices=True)
-        found[here] = shares[there][:, mine].sum(axis=1) / 100 - stolen(machine)[here] * cores
-    return cores, found
 
 
 def _used_ns(system: SystemRun, begin: float, end: float) -> float:

@@ -82,7 +82,6 @@ def plans(workload: Workload, changes: Mapping[str, Any], idle_kept: float = 1.0
     """
     made = workload.plan
     factors: dict[str, Pair] = {}
-    constants: dict[str, Pair] = {}
     cpus = made.cpus, made.cpus
     for name, value in changes.items():
         stage = TIMES.get(name, name)
@@ -102,11 +101,9 @@ def plans(workload: Workload, changes: Mapping[str, Any], idle_kept: float = 1.0
         else:
             low, high = _pair(name, value)
             mean = _mean_ns(workload, stage, idle_kept) / 1e3 if name in TIMES else 1.0
-            if mean > 0:
+            if mean > 0:  # what takes no time cannot take less
                 before = factors.get(stage, (1.0, 1.0))
                 factors[stage] = (before[0] * low / mean, before[1] * high / mean)
-            else:
-                constants[stage] = (low * 1e3, high * 1e3)
     if made.together is not None and made.pin_memory != workload.plan.pin_memory:
         made = replace(made, together=made.together.pinned(made.pin_memory))
     if "draw" not in changes and "index" in changes:
@@ -115,7 +112,7 @@ def plans(workload: Workload, changes: Mapping[str, Any], idle_kept: float = 1.0
         factors["draw"] = costs.DRAWN_AS_ARRAY
     kinds = _kinds(workload.plan, made)
     scaled = (stage for stage, pair in factors.items() if pair != (1.0, 1.0))
-    if any(_takes_time(workload, made, s) for s in scaled) or any(map(any, constants.values())):
+    if any(_takes_time(workload, made, stage) for stage in scaled):
         kinds.add("stage")
     if cpus != (made.cpus, made.cpus):
         kinds.add("cpus")
@@ -124,7 +121,6 @@ def plans(workload: Workload, changes: Mapping[str, Any], idle_kept: float = 1.0
             made,
             cpus=cores,
             factors={stage: case(*pair) for stage, pair in factors.items()},
-            constants_ns={stage: case(*pair) for stage, pair in constants.items()},
         )
         for case, cores in ((min, cpus[1]), (_middle, sum(cpus) / 2), (max, cpus[0]))
     )

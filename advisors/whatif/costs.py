@@ -3,32 +3,16 @@ it.
 
 `benchmarks/handover.py` printed the constants on the reference machine (two cores of a shared AMD
 server, quiet, Linux, Python 3.11, torch 2.13, 2026-11-23). RESUME_NS, TASK_HOP_NS and the
-page-locked copies are estimates, as there was no device. `speed_of` scales them to the recording
-machine.
+page-locked copies are estimates, as there was no device.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 StartMethod = Literal["fork", "spawn", "forkserver"]
 START_METHODS: tuple[StartMethod, ...] = ("fork", "spawn", "forkserver")
-
-# Time of torch's own lines around a batch without workers on the reference machine: the lower
-# quartile of the time that no stage explains, over thousands of batches. The lines are the same
-# everywhere, so their time shows how fast a machine runs Python.
-REFERENCE_OTHER_NS = 9_000.0
-# Only the square root of the factor counts, within these bounds: handing over is wake-ups and
-# system calls more than Python. Within NEAR a machine counts as the reference: the loop's effect on
-# the caches is as large.
-SLOWEST, FASTEST = 2.0, 0.5
-NEAR = (0.6, 2.0)
-# Between longer steps than this, torch's lines find cold caches: with steps of 0.3 to 0.5 ms they
-# took 2 to 4 times as long on a server (Intel, 2026-11-22) on which handing over took as long as on
-# the reference.
-WARM_STEP_NS = 200_000.0
 
 # In the worker, CPU time: pickling the message, making each tensor's storage known to another
 # process (a file descriptor sent over a socket of its own), first touches of fresh shared memory,
@@ -59,19 +43,8 @@ PIPED_MOST_NS_PER_BYTE = 2.0
 SHARED_COLLATE_TENSOR_NS, SHARED_COLLATE_MOST = 65_000.0, 0.75
 # Between two batches a worker sleeps and its feeder thread packs. This part of the CPU time of
 # fetching, up to COLD_FETCH_MOST_NS, is due to that (16 rows of a DataFrame 366 µs against 298, 32
-# of a tensor 57 to 77 against 38). With fewer cores than processes, each finds the caches as
-# another left them (two workers and main on two cores: 40 small tensors 160 µs against 44, 94 of
-# them 244 against 100). Without workers, drawing in main shrinks too, to no less than AWAKE_INDEX.
-COLD_FETCH, CROWDED_COLD_FETCH, COLD_FETCH_MOST_NS, AWAKE_INDEX = 0.3, 0.5, 150_000.0, 0.3
-# Without workers, code between long batches finds cold caches, as torch's own lines do. The extra
-# time of those lines is added to drawing and to fetching too, and eight times that to computing,
-# which touches more. `benchmarks/cold_steps.py`, for seven small networks (2026-11-27): after 10 ms
-# and more of other work a step took 0.5 to 1.2 ms longer (median 0.7), 6 times what torch's lines
-# did (126 µs); after 2 ms, 0.36 ms; steps of 0.8 ms became 1.7 times as long. At least this part
-# of each remains. After 3 ms of other work, drawing 16 indices took 34 µs against 1, fetching 16
-# arrays 52 against 16.
-WARM_INDEX, WARM_FETCH, WARM_COMPUTE = 0.15, 0.55, 0.5
-COLD_COMPUTE, COLD_COMPUTE_OF_MAKING, COLD_COMPUTE_MOST_NS = 8.0, 0.15, 1_500_000.0
+# of a tensor 57 to 77 against 38).
+COLD_FETCH, COLD_FETCH_MOST_NS = 0.3, 150_000.0
 # From the task's sending to the worker's waking up.
 TASK_HOP_NS = 60_000.0
 # Beside fetch, collate and pin, without workers: torch's own lines around them.
@@ -110,38 +83,27 @@ class Handover:
     release_ns: float
 
 
-def handover(tensors: float, data_bytes: float, pickled_bytes: float, speed: float) -> Handover:
+def handover(tensors: float, data_bytes: float, pickled_bytes: float) -> Handover:
     """The cost of handing over batches; `pickled_bytes` are those outside tensors."""
     pack = PACK_BATCH_NS + PACK_TENSOR_NS * tensors + SHARED_PACK_NS_PER_BYTE * data_bytes
     total = data_bytes + pickled_bytes
     unpack = UNPACK_TENSOR_NS * tensors + SHARED_UNPACK_NS_PER_BYTE * data_bytes
     return Handover(
-        pack_ns=speed * (pack + PICKLED_PACK_NS_PER_BYTE * pickled_bytes),
-        unpack_ns=speed * (unpack + PICKLED_UNPACK_NS_PER_BYTE * pickled_bytes),
-        receive_ns=speed * RECEIVE_NS,
-        hop_ns=speed * TASK_HOP_NS,
-        pin_ns=speed * (PIN_TENSOR_NS * tensors + PIN_NS_PER_BYTE * data_bytes),
-        release_ns=speed * (AWAKE_NS + RELEASE_TENSOR_NS * tensors + RELEASE_NS_PER_BYTE * total),
+        pack_ns=(pack + PICKLED_PACK_NS_PER_BYTE * pickled_bytes),
+        unpack_ns=(unpack + PICKLED_UNPACK_NS_PER_BYTE * pickled_bytes),
+        receive_ns=RECEIVE_NS,
+        hop_ns=TASK_HOP_NS,
+        pin_ns=(PIN_TENSOR_NS * tensors + PIN_NS_PER_BYTE * data_bytes),
+        release_ns=(AWAKE_NS + RELEASE_TENSOR_NS * tensors + RELEASE_NS_PER_BYTE * total),
     )
 
 
-def start_ns(method: StartMethod, workers: int, cpus: float, speed: float) -> float:
+def start_ns(method: StartMethod, workers: int, cpus: float) -> float:
     """From `iter()` until the workers can begin: started one after another, then sharing the
     cores."""
     if not workers:
         return 0.0
-    return speed * (
-        START_MAIN_NS[method] * workers + START_WORKER_NS[method] * max(1.0, workers / cpus)
-    )
-
-
-def speed_of(other_ns: float | None) -> float:
-    """How many times as long as the reference the recording machine takes to hand over, by the time
-    of torch's own lines; 1 if that is not known."""
-    if not other_ns or other_ns <= 0:
-        return 1.0
-    factor = other_ns / REFERENCE_OTHER_NS
-    return 1.0 if NEAR[0] <= factor <= NEAR[1] else min(SLOWEST, max(FASTEST, math.sqrt(factor)))
+    return START_MAIN_NS[method] * workers + START_WORKER_NS[method] * max(1.0, workers / cpus)
 
 
 def method_of(recorded: object, python: str | None) -> StartMethod:

@@ -82,7 +82,7 @@ def device_work(loader: LoaderRun, steady: npt.NDArray[np.int64]) -> DeviceWork 
     waited = sum(wait.mean_ns * wait.a_step for wait in waits)
     calls, issue = host, c["compute_ns"] - waited
     if blocking:
-        free = (c["h2d_host_ns"] - c["h2d_ns"] - _behind(loader)[steady]).clip(0)
+        free = (c["h2d_host_ns"] - c["h2d_ns"]).clip(0)
         timed = (c["h2d_host_ns"] >= 0) & (c["h2d_ns"] >= 0)
         calls = np.full(len(host), np.quantile(free[timed], LEAST) if timed.any() else 0.0)
         issue = issue - (host - calls)
@@ -109,16 +109,3 @@ def _filled(values: Floats) -> Floats:
 
 def _share(values: Floats, copies: float) -> float:
     return float(values.clip(0).sum() / copies) if copies else 0.0
-
-
-def _behind(loader: LoaderRun) -> Floats:
-    """How much the device still had to do of earlier steps when each batch was handed over: it does
-    one after another, none before it was given. All batches count, as a device falls behind in
-    the first ones."""
-    t, wait, took = (
-        loader.batches[name].astype(np.float64) for name in ("t_ns", "wait_ns", "compute_device_ns")
-    )
-    handed = t + wait.clip(0)
-    before = np.concatenate(([0.0], np.cumsum(_filled(took))[:-1]))
-    behind: Floats = np.maximum.accumulate(handed - before) + before - handed
-    return behind

@@ -41,11 +41,11 @@ def start_ns(seen: Recorded) -> float:
     return max(0.0, float(np.median(found))) if found else 0.0
 
 
-def stop_ns(loader: LoaderRun, speed: float) -> float:
+def stop_ns(loader: LoaderRun) -> float:
     """Ending the workers: the time between two epochs, or the usual time if that is too long."""
     if not loader.num_workers or loader.config.get("persistent_workers") is True:
         return 0.0
-    usual = costs.STOP_NS * loader.num_workers * speed
+    usual = costs.STOP_NS * loader.num_workers
     ends, begins = loader.epochs["t_end_ns"][:-1], loader.epochs["t_iter_ns"][1:]
     whole = _as_coded(loader)
     gaps = (begins - ends)[(ends >= 0) & whole[1:] & whole[:-1]]

@@ -42,14 +42,6 @@ def receive_ns(seen: Recorded) -> float:
     return min(RECEIVE_MOST_NS + piped, max(0.0, found))
 
 
-def speed_of(seen: Recorded) -> float:
-    """`costs.speed_of` by torch's own lines around a batch; 1 with workers, and for loops that are
-    too slow to show it."""
-    if seen.loader.num_workers or float(np.median(seen.step_ns)) > costs.WARM_STEP_NS:
-        return 1.0
-    return costs.speed_of(float(np.quantile(_unexplained(seen), 0.25)))
-
-
 def _unexplained(seen: Recorded) -> Floats:
     """Without workers: the part of each wait that no stage explains."""
     names = ("index_ns", "fetch_ns", "collate_ns", "pin_ns")

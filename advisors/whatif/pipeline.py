@@ -13,8 +13,6 @@ from .sharing import Sharing
 from .simulate import Setting, Times, epoch
 from .workload import Plan, Workload
 
-# Where workers go, times are cut at this many medians, if no more than this share is longer.
-OUTLYING, FEW_OUTLYING = 3.0, 0.2
 # Batches in a simulation: enough for heavy tails to show, few enough for some ten milliseconds.
 BATCHES = 720
 SEED = 20_250_131
@@ -94,28 +92,20 @@ def run_plan(
 
 def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention, sharing: Sharing) -> Times:
     f = plan.factor
-    index = w.index_ns[rows] * f("index") + plan.constant_ns("index")
+    index = w.index_ns[rows] * f("index")
     fetch, collate = made_in_main(w, plan, rows)
     work_cpu = fetch * f("fetch") + collate * f("collate")
-    work_cpu = work_cpu + plan.constant_ns("fetch") + plan.constant_ns("collate")
     made = float(w.cpu_ns[rows].sum())
     left = min(1.0, float(work_cpu.sum()) / made) if made else 1.0
     idle = w.fetch_idle_ns[rows] * f("fetch") + w.collate_idle_ns[rows] * f("collate")
     work_idle = idle * contention.fetch
-    if not plan.num_workers:  # no feeder thread wants the interpreter any more
-        work_idle = work_idle * (1.0 - w.turn_share[rows])
+    if not plan.num_workers:  # no feeder thread packs, and wants the interpreter meanwhile
+        work_idle = (work_idle - w.pack_ns[rows]).clip(0)
     work_cpu = work_cpu + work_idle * sharing.computed
     work_idle = work_idle * max(0.0, 1 - sharing.computed - sharing.queued)
-    held_cpu, held_idle = work_cpu * max(sharing.held, sharing.held_cpu), work_idle * sharing.held
+    held_cpu, held_idle = work_cpu * sharing.held, work_idle * sharing.held
     if plan.num_workers < 2 or not (held_cpu.any() or held_idle.any()):
         held_cpu = held_idle = np.zeros(0)
-    cold = w.cold_lines_ns * _warm(w, plan, rows, float((work_cpu + work_idle).mean()))
-    if "index" not in plan.factors:
-        index = warmed(index, cold, costs.WARM_INDEX)
-        if w.num_workers and not plan.num_workers:
-            index = warmed(index, costs.AWAKE_NS * w.speed, costs.AWAKE_INDEX)
-    if "fetch" not in plan.factors:
-        work_cpu = work_cpu - fetch + warmed(fetch, cold, costs.WARM_FETCH)
     pin = send = unpack = np.zeros(len(rows))
     if plan.pin_memory:
         measured = w.plan.pin_memory and w.pin_ns.any()
@@ -125,11 +115,9 @@ def _times(w: Workload, plan: Plan, rows: Rows, contention: Contention, sharing:
         own, send, unpack, receive = _handed_over(w, plan, rows, left)
         work_cpu = work_cpu + own
     else:
-        receive = costs.SINGLE_OTHER_NS * w.speed
-        if not w.num_workers:  # measured, between steps as long as they were
-            receive = min(w.receive_ns, receive + w.cold_lines_ns - cold)
-            if w.on_device is None:
-                compute_cpu = warmed(compute_cpu, w.cold_compute_ns(cold), costs.WARM_COMPUTE)
+        receive = costs.SINGLE_OTHER_NS
+        if not w.num_workers:  # measured
+            receive = w.receive_ns
     in_pin_thread = unpack if plan.pin_memory else 0.0
     main, aside = index + receive + (unpack - in_pin_thread), pin + in_pin_thread
     every = [work_cpu, work_idle, send, main, aside, index, compute_cpu, compute_idle]
@@ -172,37 +160,11 @@ def made_in_main(w: Workload, plan: Plan, rows: Rows) -> tuple[Floats, Floats]:
     if plan.num_workers or not w.num_workers:
         return fetch, collate
     if "fetch" not in plan.factors:
-        fetch = typical(fetch)
-        cold = costs.COLD_FETCH if w.num_workers < w.plan.cpus else costs.CROWDED_COLD_FETCH
-        fetch = fetch - np.minimum(fetch * cold, costs.COLD_FETCH_MOST_NS * w.speed)
-    if "collate" not in plan.factors:
-        collate = typical(collate)
-        if w.shares_in_collate:
-            shared = costs.SHARED_COLLATE_TENSOR_NS * w.tensors * w.speed
-            collate = collate - np.minimum(collate * costs.SHARED_COLLATE_MOST, shared)
+        fetch = fetch - np.minimum(fetch * costs.COLD_FETCH, costs.COLD_FETCH_MOST_NS)
+    if "collate" not in plan.factors and w.shares_in_collate:
+        shared = costs.SHARED_COLLATE_TENSOR_NS * w.tensors
+        collate = collate - np.minimum(collate * costs.SHARED_COLLATE_MOST, shared)
     return fetch, collate
-
-
-def typical(values: Floats) -> Floats:
-    """The values with a few outliers cut: in a worker, fresh memory and other threads make some
-    batches many times as long."""
-    most = OUTLYING * float(np.median(values))
-    few = most > 0 and np.mean(values > most) <= FEW_OUTLYING
-    return np.minimum(values, most) if few else values
-
-
-def _warm(w: Workload, plan: Plan, rows: Rows, making_ns: float) -> float:
-    """How much of the effect of cold caches goes, from 0 to 1, as batches take less time to make.
-    It is exactly 0 where nothing changes."""
-    if plan.num_workers or w.num_workers:
-        return 0.0
-    made, computing = (w.cpu_ns + w.idle_ns)[rows].mean(), float(w.compute_ns[rows].mean())
-    return max(0.0, 1.0 - (making_ns + computing) / max(1.0, float(made) + computing))
-
-
-def warmed(values: Floats, cold_ns: float, least: float) -> Floats:
-    """Times without the effect of cold caches; at least this part remains."""
-    return np.maximum(values * least, values - cold_ns) if cold_ns > 0 else values
 
 
 def _compute(w: Workload, plan: Plan, rows: Rows, contention: Contention) -> tuple[Floats, Floats]:
@@ -260,7 +222,7 @@ def _setting(w: Workload, plan: Plan, more_tasks: bool) -> Setting:
         cold_ns=0.0
         if plan.persistent_workers or not workers
         else w.cold_ns * plan.factor("startup"),
-        hop_ns=costs.TASK_HOP_NS * w.speed * plan.factor("transfer"),
+        hop_ns=costs.TASK_HOP_NS * plan.factor("transfer"),
         more_tasks=more_tasks,
         device=plan.together,
     )
@@ -268,8 +230,8 @@ def _setting(w: Workload, plan: Plan, more_tasks: bool) -> Setting:
 
 def _modelled_start(w: Workload, plan: Plan) -> float:
     if plan.persistent_workers:
-        return costs.RESUME_NS * plan.num_workers * w.speed
-    return costs.start_ns(plan.multiprocessing_context, plan.num_workers, plan.cpus, w.speed)
+        return costs.RESUME_NS * plan.num_workers
+    return costs.start_ns(plan.multiprocessing_context, plan.num_workers, plan.cpus)
 
 
 def _stop_ns(w: Workload, plan: Plan) -> float:
@@ -277,4 +239,4 @@ def _stop_ns(w: Workload, plan: Plan) -> float:
         return 0.0
     if w.num_workers and not w.plan.persistent_workers:
         return w.stop_ns * plan.num_workers / w.num_workers
-    return costs.STOP_NS * plan.num_workers * w.speed
+    return costs.STOP_NS * plan.num_workers

@@ -17,7 +17,7 @@ from ..stage_model.block_error import Floats
 from . import costs
 from .accuracy import MISFIT_SHARE, less_sure, moved, ranged, ratio_error
 from .changes import Plans, plans
-from .pipeline import Contention, Outcome, drawn_rows, released, run_plan, warmed
+from .pipeline import Contention, Outcome, drawn_rows, released, run_plan
 from .recorded import TooLittle
 from .sharing import Sharing
 from .widths import CROWDED_FROM, stretched
@@ -160,25 +160,11 @@ class WhatIf:
         return (1.0 - kept) * self._computing_share
 
     @property
-    def cold_share(self) -> float:
-        """The share of a step that computing takes longer because loading has emptied the
-        caches."""
-        w = self.workload
-        if w.on_device is not None or not w.cold_lines_ns:
-            return 0.0
-        return self._of_step(self._computing_ns(warm=False) - self._computing_ns(warm=True))
-
-    @property
     def _computing_share(self) -> float:
         return self._of_step(self.workload.compute_ns)
 
     def _of_step(self, spent_ns: Floats) -> float:
         return float(spent_ns.mean()) / max(1.0, float(self.workload.step_ns.mean()))
-
-    def _computing_ns(self, *, warm: bool) -> Floats:
-        computing = self.workload.compute_ns * self.workload.own_cores
-        cold = self.workload.cold_compute_ns(self.workload.cold_lines_ns)
-        return warmed(computing, cold, costs.WARM_COMPUTE) if warm else computing
 
     def _factor(self, plan: Plan, changed: Outcome) -> float:
         now, then = self._unchanged.batch_ns, max(1e-3, changed.batch_ns)
@@ -244,9 +230,8 @@ class WhatIf:
         else:
             # Computing is averaged over all epochs, the measured time is not.
             measured = max(w.measured_batch_ns, w.measured_inner_ns)
-            computing = self._computing_ns(warm=not plan.num_workers)
             idle = w.compute_ns * w.compute_idle_share * self._contention.compute
-            free = float((computing + idle).mean())
+            free = float((w.compute_ns * w.own_cores + idle).mean())
             free -= float(w.h2d_ns.mean()) * max(0.0, 1 - plan.factor("h2d"))
             free *= plan.factor("compute") * released(w, plan)[0]
         return OVER_FREE * measured / free if free > 0 else math.inf

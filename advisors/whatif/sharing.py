@@ -1,15 +1,15 @@
 """What workers share, so that more of them do not bring more: a lock, other programs that work for
-them, the kernel.
+them.
 
 Waiting for a network, a disk or a timer overlaps with the waiting of other workers. Waiting for a
 lock does not: where several workers were seen waiting for the same one, the time it is held follows
-from how long they wait (a closed queue with a customer for each worker and one server, by mean
-value analysis: Reiser and Lavenberg, J. ACM 27, 1980). Waiting for the interpreter, or for threads
+from how long they wait. Waiting for the interpreter, or for threads
 and programs of one's own that compute, takes a core like computing.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from ..stage_model.wait_kinds import WaitKinds
@@ -17,32 +17,25 @@ from ..stage_model.wait_kinds import WaitKinds
 OVERLAPS = ("disk", "network", "sleep", "fault", "child waits", "server waits")
 COMPUTES = ("gil", "threads", "child")
 SERVES = ("server",)
-# In the kernel, from this part of CPU time on, it is not certain that workers do not hold each
-# other up: an SQLite file opened for each sample, 0.4.
-KERNEL_FROM = 0.3
 # Less of the idle time is no reason to be unsure.
 NOISE = 0.02
-_TRIES = 40
 
 
 @dataclass(frozen=True)
 class Sharing:
     """Parts of the idle time of fetching and collating, besides waiting for a core: `queued` was
     waiting for a lock that workers share, `computed` takes a core elsewhere, of `unknown` it is not
-    known what it waits for. `held` is the part of the rest of a batch's work, and at least
-    `held_cpu` of its CPU time, in which such a lock is held. `kernel` is the part of CPU time that
-    may be held up in the kernel."""
+    known what it waits for. `held` is the part of the rest of a batch's work in which such a lock
+    is held."""
 
     queued: float = 0.0
     computed: float = 0.0
     unknown: float = 0.0
     held: float = 0.0
-    held_cpu: float = 0.0
-    kernel: float = 0.0
 
     @property
     def certain(self) -> bool:
-        return not (self.unknown or self.kernel)
+        return not self.unknown
 
     def at_worst(self, workers: int, idle_share: float) -> Sharing:
         """All that is unknown is waiting for one lock, which these workers wait for already.
@@ -56,8 +49,6 @@ class Sharing:
             queued=queued,
             unknown=0.0,
             held=min(1.0, held / left) if left > 0 else 1.0,
-            held_cpu=self.kernel,
-            kernel=0.0,
         )
 
 
@@ -67,35 +58,26 @@ def sharing_of(
     step_ns: float,
     work_ns: float,
     idle_ns: float,
-    kernel: float,
 ) -> Sharing:
-    """Of batches that take `work_ns` to make, `idle_ns` of them idle, one each `step_ns`; `kernel`
-    is the part of CPU time spent in the kernel."""
-    kernel = kernel if workers < 2 and kernel >= KERNEL_FROM else 0.0
+    """Of batches that take `work_ns` to make, `idle_ns` of them idle, one each `step_ns`."""
     if kinds is None or not idle_ns:
-        return Sharing(unknown=float(idle_ns > 0), kernel=kernel)
+        return Sharing(unknown=float(idle_ns > 0))
     queued, computed, served = (kinds.share(*each) for each in (("shared lock",), COMPUTES, SERVES))
     unknown = 1 - queued - computed - served - kinds.share(*OVERLAPS)
     unknown = unknown if unknown > NOISE else 0.0
-    held_ns = _held(workers, workers * step_ns, kinds.shared_lock * work_ns) if queued else 0.0
+    held_ns = _held(workers, step_ns, kinds.shared_lock * work_ns)
     # A server answers one after another; workers that wait for it wait for each other too.
     own = 1 / max(1, workers)
     queued += served * (1 - own)
     held_ns += served * idle_ns * own
     held = min(1.0, held_ns / max(1.0, work_ns - queued * idle_ns))
-    return Sharing(queued, computed, unknown, held, 0.0, kernel)
+    return Sharing(queued, computed, unknown, held)
 
 
-def _held(workers: int, cycle_ns: float, waited_ns: float) -> float:
-    """How long a lock is held a batch, where each of these workers makes one in `cycle_ns` and
-    waits for the lock for `waited_ns` of that."""
-    low, high = 0.0, max(0.0, cycle_ns - waited_ns)
-    for _ in range(_TRIES):
-        held = (low + high) / 2
-        think, queue, waits = cycle_ns - waited_ns - held, 0.0, 0.0
-        for customers in range(1, workers + 1):
-            waits = held * queue
-            response = held + waits
-            queue = customers * response / max(1e-9, think + response)
-        low, high = (held, high) if waits < waited_ns else (low, held)
-    return (low + high) / 2
+def _held(workers: int, step_ns: float, waited_ns: float) -> float:
+    """How long a lock is held a batch, where each of these workers waits for it that long. It finds
+    the others there as often as they hold it or wait for it (Schweitzer's approximation)."""
+    if workers < 2 or not waited_ns:
+        return 0.0
+    others = 4 * workers * step_ns / ((workers - 1) * waited_ns)
+    return waited_ns / 2 * (math.sqrt(1 + others) - 1)

@@ -9,14 +9,14 @@ import numpy as np
 
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ..stage_model.block_error import Floats
-from ..stage_model.core_wait import core_wait_ratio, kernel_share, waiting_besides_core
+from ..stage_model.core_wait import core_wait_ratio, waiting_besides_core
 from ..stage_model.other_programs import others_share
 from ..stage_model.stages import cpu_share
 from ..stage_model.summary import effective_cpus
 from ..stage_model.wait_kinds import wait_kinds
 from . import costs, epoch_times
 from .device_work import DeviceWork, Together, device_work
-from .main_work import compute_cores, receive_ns, sizes, speed_of
+from .main_work import compute_cores, receive_ns, sizes
 from .recorded import Recorded, TooLittle
 from .sharing import sharing_of
 
@@ -28,7 +28,7 @@ SWITCH_NS = 5e6
 @dataclass(frozen=True)
 class Plan:
     """A loop to simulate: the DataLoader's arguments, a factor on each stage's time (1.0: as
-    measured), and for stages that took no time, a constant time in ns a batch."""
+    measured)."""
 
     num_workers: int
     prefetch_factor: int
@@ -39,13 +39,9 @@ class Plan:
     cpus: float  # effective cores
     together: Together | None = None  # None: no device that was timed
     factors: Mapping[str, float] = field(default_factory=dict)
-    constants_ns: Mapping[str, float] = field(default_factory=dict)
 
     def factor(self, stage: str) -> float:
         return self.factors.get(stage, 1.0)
-
-    def constant_ns(self, stage: str) -> float:
-        return self.constants_ns.get(stage, 0.0)
 
 
 class Workload:
@@ -67,13 +63,11 @@ class Workload:
         # adds main's waiting for a core beside its workers itself.
         self.core_wait = max(main_waits, worker_waits)
         beside = main_waits if workers else 0.0
-        # Times of this machine / times of the reference machine.
-        self.speed = speed_of(seen)
         self.tensors, data_bytes, self.pickled_bytes = sizes(seen)
         # Torch's own collate makes tensors in shared memory in a worker.
         collate = str(loader.config.get("collate_fn") or "default_collate")
         self.shares_in_collate = workers > 0 and collate.endswith("default_collate")
-        self.handover = costs.handover(self.tensors, data_bytes, self.pickled_bytes, self.speed)
+        self.handover = costs.handover(self.tensors, data_bytes, self.pickled_bytes)
         self.pack_ns, self.unpack_ns = seen.time("pack_ns"), seen.time("unpack_ns")
         self.pin_ns = seen.time("pin_ns")
         self.index_ns = seen.time("index_ns") * (1.0 - beside)
@@ -97,14 +91,13 @@ class Workload:
         self._epochs(seen, beside)
         # Of the cores, the share that other programs keep busy. Workers that are started anew with
         # each epoch are not seen to their ends.
-        self.others = 0.0 if workers else others_share(run, process, loader) or 0.0
+        self.others = 0.0 if workers else others_share(run.host_of(process), self.plan.cpus)
         self.sharing = sharing_of(
             wait_kinds(run, process, loader),
             workers,
             float(self.step_ns.mean()),
             float((self.cpu_ns + self.idle_ns).mean()),
             float(self.idle_ns.mean()),
-            kernel_share(run, process, loader, in_main=not workers) or 0.0,
         )
 
     def _epochs(self, seen: Recorded, beside: float) -> None:
@@ -112,7 +105,7 @@ class Workload:
         self.epoch_batches = epoch_times.epoch_batches(seen.loader)
         # iter() to the first fetch, and ending workers, of an epoch after the first.
         self.start_ns = epoch_times.start_ns(seen)
-        self.stop_ns = epoch_times.stop_ns(seen.loader, self.speed)
+        self.stop_ns = epoch_times.stop_ns(seen.loader)
         # Time a batch: of whole epochs after the first, and of steady batches alone. The program
         # may be far ahead of the device, which limits the loop then.
         self.measured_batch_ns, self.measured_inner_ns = (
@@ -138,7 +131,6 @@ class Workload:
             made.append((cpu, (wall - busy).clip(0)))
         (self.fetch_cpu_ns, fetch_idle), (self.collate_cpu_ns, collate_idle) = made
         self.cpu_ns = self.fetch_cpu_ns + self.collate_cpu_ns
-        before, turns = fetch_idle + collate_idle, np.zeros(seen.count)
         if self.num_workers:
             # A feeder thread packs one batch while the next is made. Both need the interpreter, so
             # some idle time is waiting for it; in the simulation packing blocks the worker instead.
@@ -147,29 +139,13 @@ class Workload:
             own = np.minimum(pack, self.cpu_ns + SWITCH_NS)
             collate_idle = (collate_idle - (own - fetch_idle).clip(0)).clip(0)
             fetch_idle = (fetch_idle - own).clip(0)
-            idle = fetch_idle + collate_idle
-            turns = (_beside_packing(seen)[seen.steady] - (before - idle)).clip(0)
-            turns = np.minimum(idle, turns) / np.maximum(idle, 1.0)
         self.fetch_idle_ns, self.collate_idle_ns = fetch_idle, collate_idle
         self.idle_ns = fetch_idle + collate_idle
-        self.turn_share = turns  # of idle time, spent while a worker's feeder thread packed
 
     @property
     def own_cores(self) -> float:
         """Cores that the loop's computing keeps busy, one at most."""
         return min(1.0, 1.0 if self.compute_cores is None else self.compute_cores)
-
-    @property
-    def cold_lines_ns(self) -> float:
-        """Without workers: the extra time of torch's own lines after long batches have emptied the
-        caches."""
-        usual = costs.SINGLE_OTHER_NS * self.speed
-        return 0.0 if self.num_workers else max(0.0, self.receive_ns - usual)
-
-    def cold_compute_ns(self, cold_lines_ns: float) -> float:
-        """The extra time of the loop's computing, by that of torch's own lines."""
-        making = costs.COLD_COMPUTE_OF_MAKING * float((self.cpu_ns + self.idle_ns).mean())
-        return min(costs.COLD_COMPUTE * cold_lines_ns, making, costs.COLD_COMPUTE_MOST_NS)
 
 
 def workload_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Workload:
@@ -213,19 +189,3 @@ def _cpu(wall: Floats, cpu: Floats) -> Floats:
     it if none was)."""
     share = cpu_share(wall, cpu)
     return np.minimum(np.where(cpu >= 0, cpu, wall * (1.0 if share is None else share)), wall)
-
-
-def _beside_packing(seen: Recorded) -> Floats:
-    """For each batch, how long the feeder thread packed the one before while this one was made.
-    Idle time in it was waiting for the interpreter, which no worker needs without a feeder
-    thread."""
-    begin, worker = seen.column("t_fetch_ns"), seen.column("worker")
-    end = begin + seen.work
-    packed = end + seen.column("pack_ns").clip(0)
-    found = np.zeros(len(end))
-    for number in np.unique(worker):
-        own = np.flatnonzero((worker == number) & (begin >= 0))
-        own = own[np.argsort(begin[own], kind="stable")]
-        this, last = own[1:], own[:-1]
-        found[this] = np.minimum(packed[last], end[this]) - np.maximum(end[last], begin[this])
-    return found.clip(0)

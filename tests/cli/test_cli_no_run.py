@@ -15,7 +15,6 @@ VERBS = (
     "report {}",
     *(f"report {{}} --format {each}" for each in ("json", "md", "html", "perfetto")),
     "report {} --format parquet -o tables",
-    "report {} --probe train:make_loader",
     "top {}",
     "stacks {}",
     *(f"compare {{}} {{}} --format {each}" for each in ("text", "html", "json")),

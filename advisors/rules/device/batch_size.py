@@ -21,12 +21,11 @@ When not to
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from ...case.advice import Outcomes, Unmeasured
 from ...case.case import Case
-from ...schema.evidence import Evidence, percent, us
+from ...schema.evidence import us
 from ...schema.report_model import Range
 
 EFFORT = "a few lines"  # the learning rate has to follow
@@ -47,7 +46,6 @@ GROWS = {
 # takes.
 ON_DEVICE = {"compute": (0.02, 0.5), "h2d": (0.02, 0.5)}
 SHORT_US = 500.0  # some kernels and a copy, each of which takes microseconds however little it does
-SIZES = (2, 4, 8, 16)  # times as large, in the table
 # Of fetching, a fixed time per batch at most and at least: the calls and the list around the
 # samples (in the same loops it grew by 0.44).
 FETCH_FIXED_US = (5.0, 1.0)
@@ -100,7 +98,6 @@ def examine(case: Case) -> Outcomes:
         {
             "fetch a batch": us(fetch),
             **{name: us(value or None) for name, value in parts.items()},
-            **_table(case, size, fetch, device),
         },
         beside_loading=float(case.has_device),  # fewer launches and copies, too
         caveat="This changes training: scale the learning rate, and check that the loss still "
@@ -119,18 +116,3 @@ def _in_samples(case: Case, fetch_us: float, times: int) -> Range:
     }
     found = case.predict(**changes)
     return Range(found.low * times, found.mid * times, found.high * times)
-
-
-def _table(case: Case, size: int, fetch_us: float, device_us: float | None) -> Evidence:
-    """Batch size against time per epoch and use of the device, by the what-if model."""
-    if case.dataset_len is None or case.whatif is None or device_us is None:
-        return {}
-    step_us = 1e6 / case.whatif.baseline_batches_per_s
-    found: dict[str, str] = {}
-    for times in (1, *SIZES):
-        faster = _in_samples(case, fetch_us, times).mid if times > 1 else 1.0
-        low, high = (1 + (times - 1) * part for part in ON_DEVICE["compute"])
-        busy = min(1.0, device_us * math.sqrt(low * high) / times * faster / step_us)
-        epoch = us(case.dataset_len / size * step_us / faster, "per epoch")
-        found[f"batches of {size * times}"] = f"{epoch}, device at work {percent(busy)}"
-    return found

@@ -115,23 +115,18 @@ from torch.utils.data import DataLoader
 # to_tensor): return its uint8 tensor as it is.
 {loader_code(case)}
 {after}"""
-    imported, filled = "", f"{place} = ({place} * 255).round_().to(torch.uint8)\n    return batch"
-    if "uple" in (case.inspection.structure or "") or leaf.path.count("[") > 1:
-        # What holds it may not be written to.
-        imported = "from torch.utils._pytree import tree_map\n"
-        filled = f"""\
-floats = {place}
-    return tree_map(
-        lambda each: (each * 255).round_().to(torch.uint8) if each is floats else each, batch
-    )"""
     return f"""\
 import torch
-{imported}from torch.utils.data import DataLoader
+from torch.utils._pytree import tree_map
+from torch.utils.data import DataLoader
 
 
 def as_bytes(samples):
     batch = {collate_name(case)}(samples)
-    {filled}
+    floats = {place}
+    return tree_map(
+        lambda each: (each * 255).round_().to(torch.uint8) if each is floats else each, batch
+    )
 
 
 {loader_code(case, collate_fn=Source("as_bytes"))}

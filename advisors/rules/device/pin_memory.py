@@ -1,10 +1,9 @@
-"""Page-locked memory for copies to the device: on, with non_blocking copies, or off.
+"""Page-locked memory for copies to the device, with non_blocking copies.
 
 What it looks for
-    On: copies to the device out of ordinary memory that take more than 5 % of the step
-    (COPY_SHARE), or workers whose batches are rebuilt inside next() (unpacking above 10 % of the
-    waiting, UNPACK_SHARE), which pin_memory moves to a thread. Off: pinning that the loop waits for
-    longer than the copies it speeds up. Without a device, the option does nothing.
+    Copies to the device out of ordinary memory that take more than 5 % of the step (COPY_SHARE), or
+    workers whose batches are rebuilt inside next() (unpacking above 10 % of the waiting,
+    UNPACK_SHARE), which pin_memory moves to a thread. Without a device, the option does nothing.
 
 Why it matters
     Copies from page-locked memory run two to four times as fast and can overlap with computing. But
@@ -12,8 +11,7 @@ Why it matters
     small altogether.
 
 What to change
-    pin_memory=True together with non_blocking=True where the batch is copied to the device; or
-    pin_memory=False.
+    pin_memory=True together with non_blocking=True where the batch is copied to the device.
 
 When not to
     Batches of a few kilobytes, and batches of a class of your own, which are pinned only if it has
@@ -35,15 +33,11 @@ EFFORT = "one argument"
 # Copies below this part of a step are not worth a change (docs/causes.md, "Pageable copies").
 COPY_SHARE = 0.05
 UNPACK_SHARE = 0.10
-PIN_SHARE = 0.05
 # Copies that came from page-locked memory, of all: above it there is nothing to pin.
 PINNED_ALREADY = 0.5
 # What is left of the time of pageable copies when they are pinned: they run two to four times as
 # fast, a little less on links that are slow compared with memory.
 PINNED_COPY = (0.25, 0.65)
-# Without pinning, a byte takes as much longer: what links do in a µs at most, and buffers of
-# drivers at least. A small copy takes most of its time for being one, page-locked or not.
-MORE_BYTES_A_US = (12e3, 1e3)
 # Pinning a smaller tensor costs more in calls than it saves in copying (docs/causes.md, "Pageable
 # copies").
 SMALL_BYTES = 64_000
@@ -61,8 +55,8 @@ def examine(case: Case) -> Outcomes:
             {"device": "none was seen"},
             title="pin_memory=True has no effect here",
         )
-    elif case.meets("device prediction"):
-        yield from _off(case) if on else _on(case)
+    elif not on and case.meets("device prediction"):
+        yield from _on(case)
 
 
 def _on(case: Case) -> Outcomes:
@@ -99,22 +93,6 @@ def _on(case: Case) -> Outcomes:
         beside_loading=copied if by_copies else 0.0,
         caveat="The thread that pins shares Python's lock with the training loop. Do not write to "
         "a batch's memory on the CPU after a non_blocking copy of it was started.",
-    )
-
-
-def _off(case: Case) -> Outcomes:
-    pin, copy = case.mean_us("pin"), case.mean_us("h2d")
-    waited = case.waited_for("pin") * (case.share("wait") or 0.0)
-    if pin is None or copy is None or waited < PIN_SHARE or pin <= copy:
-        return
-    low, high = (1 + (case.report.bytes_per_batch or 0.0) / rate / copy for rate in MORE_BYTES_A_US)
-    yield case.change(pin_memory=False, h2d=(low, high)).advise(
-        "Do not pin memory: it costs more than it gains",
-        f"Pinning takes {us(pin)} per batch and the copies it speeds up {us(copy)}; the loop waits "
-        f"for it {percent(waited)} of the time.",
-        _evidence(case),
-        caveat="With workers, batches are then rebuilt inside next() instead of in the pinning "
-        "thread.",
     )
 
 

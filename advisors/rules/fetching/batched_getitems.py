@@ -18,8 +18,7 @@ What to change
     with no workers. The code is written for this data set and gives the same batches, in the same
     order for the same seed. If the loader has a collate function of its own, a `__getitems__`
     that returns the list of samples is written instead. `loaderscope tune` tries it while training
-    goes on, and a gain it has proven is advised whatever the waiting. `report(loader, probe=True)`
-    compares both ways on the data itself and times them.
+    goes on, and a gain it has proven is advised whatever the waiting.
 
 When not to
     If a sample is decoded, parsed or read from a file, fetching many at once saves nothing: from
@@ -43,7 +42,6 @@ from ...case.fetching import (
     making_share,
     sample_time_us,
 )
-from ...case.probe_result import GETITEMS, SAMPLER
 from ...code.batched.batch_access import in_subsets
 from ...code.batched.batch_values import NotArrays
 from ...code.batched.drawn import own_collate, whole_epochs
@@ -69,9 +67,6 @@ CALL_US = 15.0
 # Kept samples are indexed with [], which costs more per leaf than index_select.
 HELD_LEAF_US = (1.0, 5.0)
 INDEX_US = (0.3, 3.0)
-# The probe's medians are of a quiet moment between two steps: training itself disturbs caches and
-# cores.
-PROBE_SPREAD = (0.8, 1.6)
 
 _TABLES = ("dataframe", "hdf5", "arrow", "hf", "zarr", "lmdb")
 Cost = tuple[float, float]
@@ -99,9 +94,6 @@ def examine(case: Case) -> Outcomes:
         # request for many rows is cheaper than many.
         if not case.compute_bound and sample_us > 2 * CALL_US and held(case, *_TABLES) is None:
             yield _rejected(case, sample_us, waits)
-        return
-    if case.probe is not None and case.probe.equal is False:
-        yield Unmeasured(f"the batched form was tried and is not advised: {case.probe.reason}")
         return
     try:
         form = batched_form(case)
@@ -146,21 +138,12 @@ def _estimated(cost: Cost) -> Evidence:
 
 def _left(case: Case, form: Batched) -> tuple[dict[str, Any], Evidence]:
     """(what is left of a batch's stages, evidence on the batched form)."""
-    access, probe, getitems = form.access, case.probe, not form.params
+    access, getitems = form.access, not form.params
     # With __getitems__, a row is still an object each.
     cost = _look_up_us(case, access.leaves, access.lists + access.leaves * getitems)
     figures = _estimated(cost)
     if getitems:
         return {"fetch_us": cost}, figures
-    if probe is not None and probe.equal and SAMPLER in probe.forms:
-        tried = probe.forms[SAMPLER]
-        cost = (tried * PROBE_SPREAD[0], tried * PROBE_SPREAD[1])
-        figures = {
-            "a batch at once": us(tried, "(measured by the probe)"),
-            "on fetch and collate, by the probe": times(probe.factor),
-            "a batch with __getitems__": us(probe.forms[GETITEMS]),
-            "equal batches": count(probe.checked_batches),
-        }
     return _at_once(case, cost), figures
 
 
@@ -195,9 +178,6 @@ def _advice(case: Case, form: Batched, sample_us: float, evidence: Evidence) -> 
         why,
         {**evidence, **figures},
         caveat=caveat,
-        ran=f"Tried on {case.probe.checked_batches} batches: same values."
-        if case.probe is not None and case.probe.equal
-        else None,
     )
 
 

@@ -44,16 +44,15 @@ SAME_EPOCHS = 3
 LEAST_BATCHES = 4
 
 _SET_EPOCH = (
+    "# at the start of each epoch, where the sampler is:\n#     loader.sampler.set_epoch(epoch)\n",
     "Call sampler.set_epoch(epoch) at the start of each epoch",
     "DistributedSampler draws the same order in every epoch unless set_epoch() is called.",
 )
 _SEEDED_ANEW = (
+    "# seed the generator once, before the first epoch, and hand the same one to the loader\n",
     "Reshuffle in each epoch",
     "The loader shuffles, but its generator is seeded again before each epoch: the order is always "
     "the same.",
-)
-_SEED_ONCE = (
-    "# seed the generator once, before the first epoch, and hand the same one to the loader\n"
 )
 
 
@@ -118,17 +117,6 @@ sampler = DistributedSampler(dataset, shuffle={bool(form.shuffle)}, drop_last={l
 """
 
 
-def _set_epoch(case: Case) -> str:
-    """By the way from the loader to its sampler, through what wraps it; Accelerate's loaders pass
-    it on themselves."""
-    path = case.config.get("sampler_path")
-    steps = path.split(".") if isinstance(path, str) else ["sampler"]
-    passed_on = case.config.get("made_by") in ("accelerate", "transformers")
-    if passed_on or not all(map(str.isidentifier, steps)):
-        steps = []
-    return f"# at the start of each epoch:\n#     {'.'.join(['loader', *steps])}.set_epoch(epoch)\n"
-
-
 def _first_digests(loader: LoaderRun) -> dict[int, int]:
     """Digest of the indices of the first batch, by epoch."""
     batches = loader.batches
@@ -155,9 +143,10 @@ def _same_order(case: Case, distributed: bool) -> Outcomes:
         return
     if distributed and _in_order(case, next(iter(digests.values()))):
         return
-    code, said = (_set_epoch(case), _SET_EPOCH) if distributed else (_SEED_ONCE, _SEEDED_ANEW)
+    code, title, why = _SET_EPOCH if distributed else _SEEDED_ANEW
     yield case.change(code=code).advise(
-        *said,
+        title,
+        why,
         {"epochs that begin with the same batch": count(len(digests), f"of {len(digests)}")},
         caveat="Training sees the data in another order then: results differ in their last digits.",
     )

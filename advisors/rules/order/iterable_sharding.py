@@ -3,9 +3,8 @@
 What it looks for
     An iterable data set with 2 workers or more whose first two batches are the same in different
     workers, in every epoch that shows them. If they cannot be compared: a source without
-    get_worker_info whose epochs give exactly as many samples as workers times the length of what it
-    iterates over, or whose first epoch has several workers at the same files (shards behind a
-    shuffle buffer, which gives each worker another order). A stream that goes through all samples
+    get_worker_info whose first epoch has several workers at the same files (shards behind a shuffle
+    buffer, which gives each worker another order). A stream that goes through all samples
     of another data set or generator, or makes them, and keeps every N-th.
 
 Why it matters
@@ -32,14 +31,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from ....profiler.base.metadata import clean
-from ....profiler.store.inspection import Attribute, Part
 from ...case.advice import Outcomes
 from ...case.case import Case
 from ...case.code_text import Source
 from ...case.fetching import fetch_share, names_used
-from ...code.batched.drawn import samples_an_epoch
 from ...code.hot.functions import STANDS_OUT
-from ...code.inputs import is_name
 from ...code.loader_code import dataset_class, loader_code
 from ...code.method import Method, bound_by, called, calls_in, names_of, yields
 from ...schema.evidence import Evidence, count, percent
@@ -56,7 +52,6 @@ _RAW = """\
 #     raw = raw[worker.id :: worker.num_workers]   # texts, paths or records
 # in the __iter__ that makes the samples, with worker = torch.utils.data.get_worker_info().
 """
-_LISTS = ("paths", "texts", "list", "numbers")
 
 
 def examine(case: Case) -> Outcomes:
@@ -70,9 +65,6 @@ def examine(case: Case) -> Outcomes:
     if alike:
         of_all = f"of {workers}, in {len(alike)} epochs"
         told = {"workers with the same first batches": count(repeats, of_all)}
-    elif length := _repeated_length(case):
-        repeats = workers
-        told = {"samples per epoch": count(length * workers, f"= {workers} × {length}")}
     if repeats < 2 and (shards := _shared_shards(case)):
         # A shuffle buffer gives each worker another order of the same.
         repeats, told = workers, {"files read by several workers": count(shards)}
@@ -81,11 +73,11 @@ def examine(case: Case) -> Outcomes:
     if repeats < 2:
         yield from _divided_late(case)
         return
-    shared, factor = _shared_list(case), float(repeats)
+    factor = float(repeats)
     # If only every N-th sample is kept, each worker still makes all: as slow as now, but each
     # sample once.
-    predicted = Range(factor if shared is not None else 1.0, factor, factor)
-    yield case.change(code=_code(case, shared), predicted=predicted).advise(
+    predicted = Range(1.0, factor, factor)
+    yield case.change(code=_code(case), predicted=predicted).advise(
         "Split the stream among the workers",
         f"{why or f'{repeats} workers yield the same samples'}: an epoch holds everything "
         f"{repeats} times. The factor is in different samples per second.",
@@ -164,19 +156,6 @@ def _alike(case: Case) -> list[int]:
     return [max(each.values()) for each in counts.values() if each.total() >= 2]
 
 
-def _repeated_length(case: Case) -> int:
-    """The length of a list the data set holds, if an epoch gives each item once per worker; else
-    0."""
-    names, drawn = names_used(case), samples_an_epoch(case)
-    if names and not names & _SHARDS and drawn is not None:
-        for part in case.inspection.parts:
-            for each in part.attributes:
-                length = each.length if each.length is not None else (each.shape or (0,))[0]
-                if length > 1 and each.name in part.names and drawn == length * case.num_workers:
-                    return length
-    return 0
-
-
 def _shared_shards(case: Case) -> int:
     """Files that several workers had open in the only epoch, where nothing in the source or in the
     loader divides them."""
@@ -185,25 +164,10 @@ def _shared_shards(case: Case) -> int:
     return 0 if divided or not names or case.loader.epochs.rows > 1 else case.loader.looks.shared
 
 
-def _shared_list(case: Case) -> Attribute | None:
-    """The one list its `__iter__` goes through; None if there is none, or more than one."""
-    part = case.dataset or Part()
-    found = [each for each in part.attributes if each.kind in _LISTS and each.name in part.names]
-    return found[0] if len(found) == 1 and is_name(found[0].name) else None
-
-
-def _code(case: Case, shared: Attribute | None) -> str:
+def _code(case: Case) -> str:
     name = f"Sharded{dataset_class(case, 'Stream')}"
-    imported = "from itertools import islice"
-    mine = "        return islice(self.source, worker.id, None, worker.num_workers)"
-    if shared is not None:
-        imported = "import copy"
-        mine = f"""\
-        mine = copy.copy(self.source)
-        mine.{shared.name} = self.source.{shared.name}[worker.id :: worker.num_workers]
-        return iter(mine)"""
     return f'''\
-{imported}
+from itertools import islice
 
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
@@ -218,7 +182,8 @@ class {name}(IterableDataset):
         worker = get_worker_info()
         if worker is None:
             return iter(self.source)
-{mine}
+        # Faster, if the source goes through a list: give each worker its part of that list.
+        return islice(self.source, worker.id, None, worker.num_workers)
 
 
 {loader_code(case, dataset=Source(f"{name}(dataset)"))}

@@ -3,7 +3,7 @@
 What it looks for
     Index drawing that takes at least 10 % of the step (INDEX_SHARE), or a shuffle of ten million
     samples or more (MANY_SAMPLES) whose permutation delays the first batch of each epoch. A sampler
-    that makes samples to draw their indices, or searches a list for each.
+    that makes samples to draw their indices.
 
 Why it matters
     A sampler yields one Python number per sample, in the training process, inside next(): workers
@@ -24,24 +24,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....profiler.base.metadata import clean
 from ...case.advice import Advice, Outcomes
 from ...case.case import Case
 from ...case.code_text import Source, identifier, last_part
 from ...case.fetching import per_sample
-from ...code.better_calls import better_call
-from ...code.by_hand import grows, line_costs, make_cheaper
 from ...code.hot.functions import FEW_SAMPLES, SAMPLES_MADE, outermost
-from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.loader_code import DROP, loader_code
 from ...code.loader_form import form_of
-from ...code.shape_code import kinds_of
-from ...code.shapes import shape_of
 from ...code.template import code_from, definitions
 from ...schema.evidence import count, percent, us
 from ...schema.report_model import CodeStage, Range
 from ...stacks.code_summary import wilson
-from ...stacks.source_lines import SourceLines
 from ...stage_model.verdict import first_of_epoch
 from ...whatif.costs import DRAWN_AS_ARRAY
 
@@ -78,18 +71,12 @@ def examine(case: Case) -> Outcomes:
     if share < INDEX_SHARE and not long:
         return
     name, own = _sampler(case)
-    stage, takes = case.code_stage("index"), ""
+    stage = case.code_stage("index")
     if own and stage is not None and stage.samples >= FEW_SAMPLES:
-        made, line = _made(stage), _hot_line(case, stage)
+        made = _made(stage)
         if made.mid >= MAKES_SAMPLES:
             yield _reads_samples(case, name, made)
             return
-        if line is not None:
-            wasted = _wasted(case, line)
-            if wasted is not None:
-                yield wasted
-                return
-            takes = f" {line_costs('it', line)}."
     # Of what takes longer still, no more is left.
     slow = max(1.0, (per_sample(case, mean) or 0.0) / OWN_US)
     drawn: dict[str, Any] = (
@@ -100,7 +87,7 @@ def examine(case: Case) -> Outcomes:
     yield case.change(code=_code(case, name), **drawn).advise(
         "Draw all indices of an epoch at once, as an array",
         f"{name} takes {us(mean)} to draw a batch's indices, {percent(share)} of the step. That "
-        f"happens in the training process, inside next(), where workers cannot help.{takes}",
+        f"happens in the training process, inside next(), where workers cannot help.",
         {
             "drawing a batch's indices": us(mean),
             "of the step": percent(share),
@@ -135,31 +122,6 @@ def _reads_samples(case: Case, name: str, made: Range) -> Advice:
         "__getitem__, in the training process, where workers cannot help. The workers make them "
         "again.",
         {"drawing a batch's indices": us(case.mean_us("index")), "of it": percent(made.mid)},
-    )
-
-
-def _hot_line(case: Case, stage: CodeStage) -> OwnLine | None:
-    """The line that takes most of drawing."""
-    parts = filter(None, (case.inspection.sampler, case.inspection.batch_sampler))
-    lines = own_lines(stage, parts, SourceLines(case.process, case.loader))
-    below = [each for each in reversed(lines) if each.share.mid >= MAKES_SAMPLES]
-    return min(below, key=lambda each: each.share.mid, default=None)
-
-
-def _wasted(case: Case, line: OwnLine) -> Advice | None:
-    """Advice about this line, if its source says that it need not be done so."""
-    shape = shape_of(line.method, line.line, held=kinds_of(line.part))
-    if shape is None or not shape.waste:
-        known = better_call(line.text, line.call) is not None
-        return make_cheaper(case, "index", line, {}, grows(case, "index")) if known else None
-    text, share = clean(line.text, 80), line.share
-    left = shape.left * share.high, 1 - share.low * shape.saves
-    code = f"# By hand ({line.place}): {shape.do}\n#     {text}\n"
-    return case.change(code=code, index=left).advise(
-        f"{shape.title}: {text}",
-        f"{line_costs('drawing indices', line)}{shape.why}.",
-        {"drawing a batch's indices": us(case.mean_us("index")), "of it": percent(share.mid)},
-        caveat=shape.caveat,
     )
 
 

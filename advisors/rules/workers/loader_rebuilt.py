@@ -21,6 +21,8 @@ When not to
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from ...case.advice import SAME, Advice, Outcomes
@@ -38,15 +40,9 @@ NEEDS = "DataLoader"
 LEAST_PASS = 5.0
 LEAST_PASSES = 20
 START_SHARE = 0.05
+# Of a pass without its start, at least.
+LEAST_LEFT = 0.02
 LEFT_EARLY = 0.5  # of the passes
-# A batch right after a start is made with cold caches, by new workers: a factor either way.
-ERROR = 1.2
-# Ending an iterator (its workers, its order of indices) is over before the step begins, and takes
-# this part of its start: measured 0.24 with two workers, 0.17 with a permutation of 300,000. The
-# step is at least a fifth of the rest.
-ENDING = (0.1, 0.25)
-LEAST_STEP = 0.2
-MOST_GAIN = 1000.0
 
 _USE = """\
 batches = endless(loader)  # once, before the training loop
@@ -90,7 +86,7 @@ def _one_iterator(case: Case, evidence: Evidence, begin_us: float, a_pass: float
     if str(case.config.get("sampler")).endswith("SequentialSampler"):
         order = "the same first samples come every time"
     code = "\n\n".join([f"{loader_code(case)}\n", definitions("samplers", "endless"), _USE])
-    return case.change(code=code, predicted=_kept(case, a_pass)).advise(
+    return case.change(code=code, predicted=_kept(case)).advise(
         "Keep the iterator instead of making one for every step",
         f"iter(loader) was called {evidence['iterators']} times for {count(case.loader.count)} "
         f"batches. Each call costs {us(begin_us)}, and restarts the data: {order}.",
@@ -102,33 +98,14 @@ def _one_iterator(case: Case, evidence: Evidence, begin_us: float, a_pass: float
     )
 
 
-def _kept(case: Case, a_pass: float) -> Range:
-    """Factor on batches per second with one iterator, from this run's own times.
-
-    At best the loop never waits. At worst each batch is waited for as long as making it takes, by
-    one worker or in the loop.
-    """
-    whole_us, rest_us = _pass_us(case)
-    making = case.making_us
-    if making is None or not 0 < rest_us < whole_us:
-        return SAME
-    # A pass is its start and, for its batches, computing and waiting. The start goes.
-    now, start_us = whole_us / a_pass, whole_us - rest_us
-    longest, shortest = (
-        max(LEAST_STEP * rest_us, rest_us - part * start_us) / a_pass for part in ENDING
-    )
-    worst = min(now, longest + making)
-    best = min(worst, max(shortest if case.num_workers else shortest + making, now / MOST_GAIN))
-    low, high = now / worst / ERROR, now / best * ERROR
-    return Range(max(1.0, low), max(1.0, (low * high) ** 0.5), max(1.0, high))
-
-
-def _pass_us(case: Case) -> tuple[float, float]:
-    """Medians over the passes in µs: from one iter() to the next, and of that after the first
-    batch. 0 without passes. A pause for evaluation or a busy machine does not move them."""
+def _kept(case: Case) -> Range:
+    """Factor on batches per second if a pass were no longer than what comes after its first batch:
+    at most, as the first batch was waited for while its workers started."""
     began, startup = case.loader.epochs["t_iter_ns"], startup_ns(case.loader)[:-1]
     known = (began[:-1] >= 0) & (began[1:] >= 0) & (startup >= 0)
+    if not known.any():
+        return SAME
     spans = np.diff(began)[known]
-    if not len(spans):
-        return 0.0, 0.0
-    return float(np.median(spans)) / 1e3, float(np.median(spans - startup[known])) / 1e3
+    whole, rest = float(np.median(spans)), float(np.median(spans - startup[known]))
+    most = whole / max(rest, LEAST_LEFT * whole)
+    return Range(1.0, max(1.0, math.sqrt(most)), max(1.0, most))

@@ -1,10 +1,9 @@
-"""How many batches each worker makes ahead: more against uneven batches, fewer to save memory.
+"""How many batches each worker makes ahead: more against uneven batches.
 
 What it looks for
     Fetch times that vary (p95/p50 above 3 or p99/p50 above 6) so that slow batches take longer than
     a step of the loop, while the workers have time left (busy less than 90 % of the time,
-    ALWAYS_BUSY) and the loop waits now and then. Also batches in flight that fill half of /dev/shm
-    or of the free memory (HELD_SHARE) without being needed.
+    ALWAYS_BUSY) and the loop waits now and then.
 
 Why it matters
     A queue evens out bad moments; it adds no capacity. If the workers are always busy, a longer
@@ -21,7 +20,6 @@ When not to
 
 from __future__ import annotations
 
-from ....profiler.base.torch_parts import DEFAULT_PREFETCH
 from ...case.advice import Outcomes, smallest
 from ...case.case import Case
 from ...case.workers import ALWAYS_BUSY, fetch_times, slow_batches, workers_busy
@@ -32,9 +30,6 @@ EFFORT = "one argument"
 NEEDS = "prediction workers"
 
 CANDIDATES = (4, 8, 16, 32)
-# Batches in flight above this part of /dev/shm or free memory are worth shrinking (shared-memory
-# warns at 80 %).
-HELD_SHARE = 0.5
 # Below this waiting the queue is deep enough.
 LEAST_WAITING = 0.02
 
@@ -73,28 +68,6 @@ def examine(case: Case) -> Outcomes:
                 f"{_memory(case, usual - now) or ''}".rstrip(),
                 evidence,
             )
-    yield from _fewer(case, now, evidence)
-
-
-def _fewer(case: Case, now: int, evidence: Evidence) -> Outcomes:
-    held = case.num_workers * now * (case.report.bytes_per_batch or 0.0)
-    rooms = (
-        (case.system.shm_total_bytes, "/dev/shm"),
-        (case.system.mem_available_min_bytes, "memory"),
-    )
-    room, where = min(((room, where) for room, where in rooms if room), default=(0, ""))
-    if now <= DEFAULT_PREFETCH or not room or held <= HELD_SHARE * room:
-        return
-    change = case.change(prefetch_factor=DEFAULT_PREFETCH)
-    if change.predicted.mid < 0.98:
-        return
-    yield change.advise(
-        f"Let each worker make {DEFAULT_PREFETCH} batches ahead instead of {now}",
-        f"Up to {size(held)} of batches lie in {where} ({percent(held / room)} of its "
-        f"{size(room)}). Training would be as fast with {size(held * DEFAULT_PREFETCH / now)}.",
-        {**evidence, "batches in flight": size(held)},
-        kind="safety",
-    )
 
 
 def _memory(case: Case, more: int) -> str | None:

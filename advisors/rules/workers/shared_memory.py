@@ -30,7 +30,6 @@ from ...case.case import Case
 from ...case.workers import per_batch
 from ...code.loader_code import loader_code
 from ...schema.evidence import count, percent, size
-from ...stage_model.measured import measured
 
 KIND = "safety"
 EFFORT = "one argument"
@@ -49,13 +48,6 @@ _SHARING = """\
 import torch
 
 torch.multiprocessing.set_sharing_strategy("file_system")"""
-_KEEP_COPIES = f"""\
-# keep copies, not what came from the worker:
-kept.append(batch.clone())  # of each tensor; or what is computed of it: loss.item()
-
-# or, if all of it must be kept:
-{_SHARING}
-"""
 
 
 def examine(case: Case) -> Outcomes:
@@ -110,7 +102,7 @@ def _descriptors(case: Case) -> Outcomes:
     limit = own if own > 0 else DESCRIPTORS
     if many is None or open_now <= FULL * limit:
         return
-    flight, grown = case.num_workers * case.loader.prefetch_factor * many, _grown(case)
+    flight = case.num_workers * case.loader.prefetch_factor * many
     allowed = f"{'It may hold' if own > 0 else 'The usual limit is'} {count(limit)}."
     evidence = {
         "open files": count(open_now),
@@ -127,22 +119,3 @@ def _descriptors(case: Case) -> Outcomes:
             caveat=f"{_LEFT_BEHIND} Packing the fields of a batch into a few tensors helps speed "
             "too.",
         )
-    elif many > 0 and grown >= LOADERS_SHARE * open_now:
-        yield case.change(code=_KEEP_COPIES).advise(
-            "Batches are kept, and each holds file descriptors",
-            f"The training process opened {count(grown)} more files while it looped, and holds "
-            f"{count(open_now)}. Each tensor that is kept (in a list, say) keeps one: "
-            f"{count(many)} per batch. {allowed}",
-            {**evidence, "of them since the loop began": count(grown)},
-            caveat=_LEFT_BEHIND,
-        )
-
-
-def _grown(case: Case) -> int:
-    """How many more files the training process held open at its most than when the loop began."""
-    if case.host is None or not case.loader.batches.rows:
-        return 0
-    process, began = case.host.process, int(case.loader.batches["t_ns"][0])
-    mine = (process["pid"] == case.process.pid) & (process["t_ns"] >= began)
-    fds = measured(process["fds"][mine])
-    return int(fds.max()) - int(fds[0]) if len(fds) else 0

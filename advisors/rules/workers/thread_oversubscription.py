@@ -23,13 +23,8 @@ When not to
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
 import numpy as np
 
-from ....profiler.base.metadata import clean
-from ....profiler.store.inspection import Part
 from ...case.advice import Outcomes
 from ...case.case import Case
 from ...case.code_text import Source
@@ -53,10 +48,6 @@ EXTRA_RATIO = 1.3
 LEAST_GAIN = 0.92
 WASTED = 1 / 3
 
-_SETS_THREADS = re.compile(
-    r"\b(?:set_num_threads|setNumThreads|threadpool_limits|set_num_interop_threads)\(\s*(?:\w+\s*=\s*)?(?P<number>[^),]*)"
-)
-
 
 def examine(case: Case) -> Outcomes:
     used, own = cores(case), case.share("fetch_cpu", "collate_cpu", "pack")
@@ -75,7 +66,13 @@ def examine(case: Case) -> Outcomes:
     # each other is.
     best = max(0.3, own / used.worker)
     worst = min(LEAST_GAIN, 1 - WASTED * extra / used.worker)
-    code, caveat = _limit(case)
+    own_init = arguments_of(case, form_of(case)).get("worker_init_fn")
+    code = whole(
+        "threads",
+        OWN_INIT=own_init or "",
+        LOADER=loader_code(case, worker_init_fn=Source("one_thread")),
+        DATASET=dataset_class(case, "your own"),
+    )
     yield case.change(code=code, fetch=(best, worst)).advise(
         "Give each worker one library thread",
         f"A worker has {count(threads)} threads and uses {figure(used.worker)} cores, "
@@ -89,40 +86,9 @@ def examine(case: Case) -> Outcomes:
             "training process": in_cores(used.main),
             "effective CPUs": in_cores(case.cpus),
         },
-        caveat=caveat,
+        caveat="A line of the data set or of worker_init_fn that sets the number of threads itself "
+        "has to go: it would undo the limit.",
     )
-
-
-def _limit(case: Case) -> tuple[str, str | None]:
-    """(code that limits the threads of each worker, caveat)."""
-    setting = list(_lines_that_set_threads(case))
-    if setting:
-        lines = (f"# in {owner}:\n#     {line}\n" for owner, line in setting)
-        return (
-            "# By hand: leave out what sets the number of threads at every sample, or give it 1\n"
-            + "".join(lines),
-            "A worker_init_fn would not help: these lines run after it.",
-        )
-    own_init = arguments_of(case, form_of(case)).get("worker_init_fn")
-    code = whole(
-        "threads",
-        OWN_INIT=own_init or "",
-        LOADER=loader_code(case, worker_init_fn=Source("one_thread")),
-        DATASET=dataset_class(case, "your own"),
-    )
-    return code, "It calls your own worker_init_fn as before." if own_init is not None else None
-
-
-def _lines_that_set_threads(case: Case) -> Iterator[tuple[str, str]]:
-    """(where, line) of each recorded line that asks for several threads, or for a number that is
-    only known when it runs."""
-    for part in (*case.inspection.parts, case.inspection.collate or Part()):
-        for method in ("getitem", "getitems", "iter", "call"):
-            owner = part.name if method == "call" else f"{part.name}.__{method}__"
-            for line in getattr(part, method):
-                found = _SETS_THREADS.search(line.partition("#")[0])
-                if found is not None and found["number"] not in ("0", "1"):
-                    yield clean(owner, 80), clean(line.strip(), 100)
 
 
 def _threads(case: Case) -> float:

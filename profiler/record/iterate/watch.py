@@ -137,14 +137,6 @@ def loader_place(loader: Any) -> tuple[Path, int] | None:
     return recorder.session.directory, recorder.index
 
 
-def live_loaders() -> dict[tuple[Path, int], Any]:
-    """The recorded DataLoaders that still exist, by their place."""
-    entries = list(registry.watched.values())
-    loaders = [each.loader() for each in entries if each.recorder.kind == "dataloader"]
-    places = [(loader_place(loader), loader) for loader in loaders if loader is not None]
-    return {place: loader for place, loader in places if place is not None}
-
-
 def current_run_directory() -> Path | None:
     """The run this process records into, None before the first batch of a watched loader."""
     session = sessions.current()

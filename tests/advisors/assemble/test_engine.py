@@ -12,7 +12,7 @@ from loaderscope.advisors.assemble.engine import MORE_THAN_FREE, NOT_PREDICTED, 
 from loaderscope.advisors.assemble.tried import why_not, with_trials
 from loaderscope.advisors.case.advice import SAME, Advice
 from loaderscope.advisors.case.case import Case
-from loaderscope.advisors.schema.report_model import Cause, PlanStep, Range, Recommendation, Waiting
+from loaderscope.advisors.schema.report_model import PlanStep, Range, Recommendation
 from loaderscope.profiler.store.run.tuning import Three, Tried, Tuned
 from loaderscope.reports.words.advice_words import effect_text, may_help
 from loaderscope.reports.words.sentences import nothing_to_change
@@ -139,25 +139,6 @@ def test_a_loop_of_which_nothing_can_be_predicted_says_why(found_case: Case) -> 
 
     assert said("too little is known", "input-bound") == [f"{NOT_PREDICTED}: too little is known"]
     assert not said("too little is known", "too-short") and not said(None, "input-bound")
-
-
-@pytest.mark.parametrize(
-    ("cause", "busy", "gain", "low"),
-    [
-        ("unpack", 1.5, 1.4, 1.0),  # on free cores, the wait of a half may be an eighth
-        ("unpack", 1.5, 4.0, 4.0 * 0.625),
-        ("unpack", 0.0, 1.4, 1.4),
-        ("fetch", 1.5, 1.4, 1.4),
-    ],
-)
-def test_a_hand_over_on_busy_cores_may_take_less_on_free_ones(found_case, cause, busy, gain, low):
-    waiting = Waiting(100, 1.0, {cause: Cause(1.0, 1.0)}, {}, None, None)
-    system = replace(found_case.system, effective_cpus=2.0, others_cores=busy)
-    report = replace(found_case.report, waiting=waiting)
-    case = replace(found_case, system=system, report=report)
-    made = judge(case, Range(gain, gain, gain), 2.0, beside_loading=0.4)
-    assert made is not None and made[0].predicted.low == pytest.approx(low)
-    assert made[1] is (low > 1)
 
 
 OWN = {"num_workers": 4, "prefetch_factor": 2, "pin_memory": False}

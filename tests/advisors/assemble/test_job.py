@@ -134,12 +134,10 @@ def test_advice_is_given_once_for_the_slowest(run: RunBuilder) -> None:
 
 def test_the_line_is_the_innermost_of_the_user_s_own(run: RunBuilder) -> None:
     job(run, slow=2)
-    opened = open_run(run.path)
     (section,) = sections(run)
-    loader = opened.processes[2].loaders[0]
     seen = type(section)(**{**vars(section), "code": CODE})
     assert seen.ranks is not None
-    slow = slowest(with_ranks(seen, loader, seen.ranks))
+    slow = slowest(with_ranks(seen, seen.ranks))
     most = [spot for spot in CODE.stages["fetch"].lines if spot.total_share >= 0.5]
     assert most and (slow.file, slow.line) in {(spot.file, spot.line) for spot in most}
     assert slow.function == most[-1].function

@@ -11,6 +11,7 @@ from builders import MS, T0, loop, opened
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.stage_model.core_wait import core_wait_ratio, waiting_besides_core
 from loaderscope.advisors.stage_model.other_programs import others_share
+from loaderscope.advisors.stage_model.summary import effective_cpus
 from loaderscope.advisors.whatif import WhatIf
 from loaderscope.advisors.whatif.workload import workload_of
 
@@ -103,8 +104,9 @@ def recorded(
     return opened(runs, rows, process=facts, system=host)
 
 
-def share(run: Any) -> float | None:
-    return others_share(run, run.processes[0], run.loaders[0])
+def share(run: Any) -> float:
+    host = run.host_of(run.processes[0])
+    return others_share(host, effective_cpus(run.processes, host))
 
 
 QUOTA = {"version": 2, "cpu_quota": 4.0, "mem_limit_bytes": None}
@@ -122,10 +124,10 @@ OTHERS = [100.0, 100.0, 0.0, 0.0, 100.0, 100.0, 100.0, 100.0]
         (87.5, {"cgroup": QUOTA}, 0.5),
         (12.5, {"machine": STOLEN}, 0.0),  # what the hypervisor took is nobody's
         (62.5, {"machine": STOLEN, "cores": [100.0] * 8, "cpus": "0-1"}, 0.0),  # and counts as busy
-        (50.0, {"seconds": 0.3}, None),
-        (50.0, {"ranks": 2}, None),
-        (50.0, {"cores": [], "cpus": "0-3"}, None),
-        (50.0, {"machine": {"cpu_user_pct": float("nan")}}, None),
+        (50.0, {"seconds": 0.3}, 0.0),
+        (50.0, {"ranks": 2}, 0.0),
+        (50.0, {"cores": [], "cpus": "0-3"}, 0.0),
+        (50.0, {"machine": {"cpu_user_pct": float("nan")}}, 0.0),
     ],
 )
 def test_busy_cores_beyond_its_own_are_others(runs_dir, busy_pct, how, others):

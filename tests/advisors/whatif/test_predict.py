@@ -111,26 +111,6 @@ def test_a_slow_hand_over_is_due_to_objects_if_there_are_some(tmp_path, pickled,
     assert found == pytest.approx(share, abs=0.03)
 
 
-@pytest.mark.parametrize(
-    ("fetch_ms", "lines_us", "compute_ms", "left_ms"),
-    [
-        (20.0, 8, 2.0, 2.0),  # torch's own lines take their usual time: caches are warm
-        (20.0, 108, 2.0, 1.28),  # eight times the 91 µs that go
-        (20.0, 108, 1.0, 0.5),  # at least half remains
-        (20.0, 508, 9.0, 7.65),  # no more than 1.5 ms
-        (2.0, 108, 2.0, 1.75),  # nor than 15 % of making a batch
-    ],
-)
-def test_without_long_loading_the_loop_computes_with_warm_caches(
-    tmp_path: Path, fetch_ms: float, lines_us: int, compute_ms: float, left_ms: float
-) -> None:
-    wait_ms = fetch_ms + lines_us / 1000
-    times = {"fetch_ns": round(fetch_ms * MS), "fetch_cpu_ns": round(fetch_ms * MS)}
-    rows = alone(wait_ms - 0.01, fetch_ms, compute_ms, **times)
-    found = WhatIf(workload(tmp_path, rows, main_cores=1)).predict(fetch=0.0).mid
-    assert found == pytest.approx((wait_ms + compute_ms) / (left_ms + 0.008), rel=0.02)
-
-
 def test_in_order_costs_where_slow_batches_block_ready_ones(tmp_path: Path) -> None:
     slow = lambda n, t, w: (60 if n % 10 == 0 else 2) * MS  # noqa: E731
     rows = starved(3, 9, 0, 3, fetch_ns=slow, fetch_cpu_ns=0, step_ms=6)
@@ -181,7 +161,7 @@ def test_waiting_hidden_behind_the_device_is_not_lost(tmp_path: Path) -> None:
         whatif(tmp_path, alone(8, 0, 2, stall_ns=ms * MS), device="cuda:0") for ms in (0, 8)
     )
     assert hidden.predict(num_workers=8).high < 2.2
-    taking = handover(1, 1000, 0, 1.0)
+    taking = handover(1, 1000, 0)
     step_ms = 2 + (taking.receive_ns + taking.unpack_ns) / MS
     assert felt.predict(num_workers=8).mid == pytest.approx(10 / step_ms, rel=0.05)
 
@@ -192,10 +172,9 @@ def test_stage_factors_scale_stages(tmp_path: Path) -> None:
         ({"fetch": 0.5}, 15 / 10),
         ({"fetch_us": 5000}, 15 / 10),
         ({"compute": 0.2}, 15 / 11),
-        ({"collate_us": 5000}, 15 / 20),  # it took no time before
     ):
         assert model.predict(**changes).mid == pytest.approx(factor, rel=0.01), changes
-    assert model.predict(collate_us=0) == SAME
+    assert model.predict(collate_us=5000) == SAME  # it took no time before
     pair = model.predict(fetch=(0.2, 0.8))
     assert pair.low < 15 / 13 < pair.mid < 15 / 7 < pair.high
     assert model.predict(fetch=(0.8, 0.2)) == pair

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loaderscope.advisors.stage_model.wait_kinds import WaitKinds
-from loaderscope.advisors.whatif import costs
-from loaderscope.advisors.whatif.costs import method_of, speed_of
+from loaderscope.advisors.whatif.costs import method_of
 from loaderscope.advisors.whatif.sharing import Sharing, sharing_of
 from loaderscope.advisors.whatif.simulate import Epoch, Setting, Times, epoch
 
@@ -144,7 +143,7 @@ def test_how_long_a_lock_is_held_follows_from_waiting_for_it(workers: int, held:
     work, step = total / batches, total / workers / batches
     shared = waited / total
     kinds = WaitKinds({"shared lock": 1.0}, shared)
-    found = sharing_of(kinds, workers, step, work, shared * work, 0.0)
+    found = sharing_of(kinds, workers, step, work, shared * work)
     assert found.queued == 1.0 and found.certain
     assert found.held == pytest.approx(held, abs=0.1)
 
@@ -165,19 +164,10 @@ def shares(**kinds: float) -> WaitKinds:
     ],
 )
 def test_what_waits_are_for_workers_that_do_not_exist_yet(kinds: Any, told: Sharing) -> None:
-    found = sharing_of(kinds, 0, 12.0, 10.0, 8.0, 0.1)
-    for name in ("queued", "computed", "unknown", "held", "kernel"):
+    found = sharing_of(kinds, 0, 12.0, 10.0, 8.0)
+    for name in ("queued", "computed", "unknown", "held"):
         assert getattr(found, name) == pytest.approx(getattr(told, name), abs=0.011), name
     assert found.certain == (told.unknown == 0)
-
-
-def test_the_kernel_is_in_doubt_only_where_it_is_much_and_not_measured_yet() -> None:
-    assert [
-        sharing_of(shares(sleep=1.0), workers, 12.0, 10.0, 8.0, kernel).kernel
-        for workers, kernel in ((0, 0.1), (0, 0.5), (1, 0.5), (2, 0.5))
-    ] == [0.0, 0.5, 0.5, 0.0]
-    worst = sharing_of(shares(sleep=1.0), 0, 12.0, 10.0, 8.0, 0.5).at_worst(0, 0.8)
-    assert (worst.held, worst.held_cpu, worst.kernel) == (0.0, 0.5, 0.0)
 
 
 def test_at_worst_the_unknown_is_one_lock_which_more_workers_only_wait_for() -> None:
@@ -187,18 +177,6 @@ def test_at_worst_the_unknown_is_one_lock_which_more_workers_only_wait_for() -> 
     idle_ms = 8.0 * (1 - worst.queued)
     now, more = (batch_ms(workers, idle_ms, held=worst.held) for workers in (4, 8))
     assert now == pytest.approx(2.0, rel=0.05) and more == pytest.approx(now, rel=0.05)
-
-
-INSIDE = (1.0, 1.0), (1.5, 1.0), (2.25, 1.5), (0.36, 0.6)
-UNKNOWN = (0.0, 1.0), (-3.0, 1.0), (None, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("factor", "speed"), [*INSIDE, *UNKNOWN, (50.0, costs.SLOWEST), (0.001, costs.FASTEST)]
-)
-def test_a_machine_is_as_slow_as_torchs_own_lines(factor: float | None, speed: float) -> None:
-    other_ns = None if factor is None else factor * costs.REFERENCE_OTHER_NS
-    assert speed_of(other_ns) == pytest.approx(speed)
 
 
 DEFAULTS = (None, "3.13.9", "fork"), (None, "3.14.0", "forkserver"), (None, None, "fork")

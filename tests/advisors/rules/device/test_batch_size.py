@@ -78,23 +78,5 @@ def test_drawing_by_a_sampler_of_ones_own_grows_with_the_samples(tmp_path, sampl
     assert (outcomes(NAME, seen) == []) is silent
 
 
-def test_a_device_gets_a_table_of_sizes(tmp_path: Path) -> None:
-    # As much of fetching as of the rest in the program; but the device's short step hardly grows,
-    # either.
-    columns: Any = {"compute_device_ns": 100 * US, "stall_ns": 10 * US}
-    times = {"fetch_us": 45.0, "collate_us": 25.0}
-    seen = case(tmp_path, process={"device": "cuda:0"}, **times, **columns)
-    seen = replace(seen, loader=replace(seen.loader, config={**seen.config, "dataset_len": 20_000}))
-    found = advice(NAME, seen)
-    assert found.beside_loading == 1.0  # fewer launches and copies come on top of loading
-    told = {name: str(value) for name, value in found.evidence.items()}
-    sizes = [name for name in told if name.startswith("batches of")]
-    assert sizes == [f"batches of {size}" for size in (2, 4, 8, 16, 32)]
-    # 10,000 batches at 100 a second; a quarter as fast, four times as large batches take as long.
-    for size in (2, 8):
-        assert told[f"batches of {size}"].startswith("1 min 40 s per epoch")
-    assert asked(seen)[1]["compute"] == pytest.approx((1.02, 1.5))  # after that of the advice
-
-
 def test_a_device_without_events_cannot_be_judged(tmp_path: Path) -> None:
     assert "device events" in unmeasured(NAME, case(tmp_path, process={"device": "cuda:0"}))

@@ -66,9 +66,3 @@ def test_where_no_copies_were_timed(tmp_path: Path) -> None:
     assert unmeasured(NAME, device_case(tmp_path / "a", h2d_ns=None))
     without_a_device = device_case(tmp_path / "b", pin=True, device=None, h2d_ns=None)
     assert rejection(NAME, without_a_device).predicted.mid == 1.0
-
-
-def test_off_where_pinning_is_waited_for(tmp_path: Path) -> None:
-    found = advice(NAME, device_case(tmp_path, pin=True, pin_ns=4 * MS, h2d_ns=MS))
-    assert found.params == {"pin_memory": False}
-    assert arguments(found.code).get("pin_memory", "False") == "False"

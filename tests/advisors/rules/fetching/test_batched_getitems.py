@@ -12,9 +12,7 @@ import torch
 from msgspec import structs
 from torch.utils.data import DataLoader, SequentialSampler, Subset, TensorDataset
 
-from loaderscope.advisors.assemble.probe import probe_loader
 from loaderscope.advisors.case.case import Case
-from loaderscope.advisors.case.probe_result import ProbeResult
 from loaderscope.profiler.store.inspection import Leaf
 from rule_cases import FakeWhatIf, advice, asked, case_of, rejection, unmeasured
 from rule_rows import US, rows_of
@@ -139,17 +137,6 @@ def test_cheap_samples_that_cannot_be_looked_up_at_once_are_kept(tmp_path: Path)
 def test_chance_is_never_kept(tmp_path: Path) -> None:
     reason = unmeasured(NAME, case(tmp_path, NOISY))
     assert "6.00 µs" in reason and "change from one epoch to the next" in reason
-
-
-def test_what_the_probe_measured_is_believed(tmp_path: Path) -> None:
-    dataset = Points()
-    seen = case(tmp_path, dataset, whatif=FakeWhatIf())
-    probe = probe_loader(DataLoader(dataset, batch_size=100), seconds=0.05)
-    found = advice(NAME, replace(seen, probe=probe))
-    assert "measured by the probe" in str(found.evidence["a batch at once"])
-    assert str(found.evidence["equal batches"])
-    refuted = ProbeResult(False, "the batched form gave other values")
-    assert "other values" in unmeasured(NAME, replace(seen, probe=refuted))
 
 
 def test_a_collate_function_of_the_users_own_keeps_its_samples(tmp_path: Path) -> None:

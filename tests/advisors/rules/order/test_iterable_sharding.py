@@ -87,20 +87,16 @@ def case(
     return case_of(tmp_path, rows, epochs=told, loader=loader, config=config)
 
 
-@pytest.mark.parametrize(
-    ("cls", "code", "low"),
-    [
-        (Numbers, "mine.items = self.source.items[worker.id :: worker.num_workers]", 2.0),
-        (Counting, "islice(self.source", 1.0),  # each worker still makes every sample
-    ],
-)
-def test_workers_with_the_same_batches_are_told_and_helped(tmp_path, cls, code, low):
+@pytest.mark.parametrize("cls", [Numbers, Counting])
+def test_workers_with_the_same_batches_are_told_and_helped(tmp_path, cls):
     def drawn(loader: Any) -> list[int]:
         return sorted(torch.cat(list(loader)).tolist())
 
     dataset = cls()
     found = advice(NAME, case(tmp_path, dataset))
-    assert code in found.code and (found.predicted.low, found.predicted.mid) == (low, 2.0)
+    # Each worker still makes every sample.
+    assert "islice(self.source" in found.code
+    assert (found.predicted.low, found.predicted.mid) == (1.0, 2.0)
     assert str(found.evidence["workers with the same first batches"]) == "2 of 2, in 2 epochs"
     before = drawn(DataLoader(dataset, batch_size=4, num_workers=2))
     loader = ran(found.code, dataset=dataset)["loader"]
@@ -192,11 +188,6 @@ def test_what_is_made_before_the_share_is_taken_counts_where_it_takes_the_time(
     if late is not None:
         assert found[0].title.startswith(f"Split the stream before samples are made: {late}")
         assert 0 < found[0].predicted.low <= found[0].predicted.high
-
-
-def test_without_digests_the_number_of_samples_tells(tmp_path: Path) -> None:
-    found = advice(NAME, case(tmp_path, Numbers(), ()))
-    assert str(found.evidence["samples per epoch"]) == "240 = 2 × 120"
 
 
 test_it_is_silent_one_step_away = silent(

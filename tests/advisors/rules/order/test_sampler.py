@@ -60,32 +60,6 @@ def test_a_sampler_that_makes_samples(tmp_path: Path, made: int, fires: bool) ->
     assert findings_of(sampled)[0].place == "patches.py:9"
 
 
-SEARCHES = """\
-class Priorities:
-    def __iter__(self):
-        for _ in range(self.count):
-            mark = random.random() * self.total
-            for place, priority in enumerate(self.priorities):
-                mark -= priority
-                if mark < 0:
-                    break
-            yield place
-"""
-
-
-@pytest.mark.parametrize("line", ["mark -= priority", "mark = random.random() * self.total"])
-def test_the_line_of_a_sampler_that_takes_the_time(tmp_path: Path, line: str) -> None:
-    part = {"name": "Priorities", "file": "patches.py", "line": 1}
-    source = SEARCHES.split("\n")[1:]
-    inspection = {"sampler": {**part, "iter": [each[4:] for each in source]}}
-    case = drawn(tmp_path, inspection=inspection)
-    sampled = seen(case, (f"Priorities.__iter__ {OWN_FILE}:7", 100), stage="index", text=line)
-    found = advice(NAME, sampled)
-    searched = line.startswith("mark -=")
-    assert found.title.startswith("Look this up instead of searching for it") == searched
-    assert f"`{line}`" in found.why
-
-
 def test_torchs_own_shuffle_has_less_to_gain(tmp_path: Path) -> None:
     whatif = FakeWhatIf(1.6)
     case = case_of(tmp_path, main_loop(100, compute_ms=0.05, index=0.02, fetch=0.02), whatif=whatif)

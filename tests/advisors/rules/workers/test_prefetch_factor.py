@@ -6,11 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from loaderscope.advisors.case.advice import Advice
 from rule_cases import FakeWhatIf, advice, arguments, case_of, outcomes, rejection, workers_config
-from rule_rows import host_samples, worker_loop
+from rule_rows import worker_loop
 
 NAME = "prefetch-factor"
 
@@ -43,13 +40,3 @@ def test_rejected_where_workers_are_always_busy(tmp_path: Path) -> None:
     assert rejected.title == "prefetch_factor=4 would not help"
     assert rejected.predicted is not None and rejected.predicted.mid == 1.0
     assert "4.00 MB more" in rejected.why
-
-
-@pytest.mark.parametrize(("factor", "lowered"), [(16, True), (2, False)])
-def test_lowered_for_memory(tmp_path: Path, factor: int, lowered: bool) -> None:
-    rows = worker_loop(100, wait_ms=0.1, compute_ms=30.0, fetch_ms=10.0, bytes=20_000_000)
-    system, config = host_samples(shm_total_bytes=10**9), workers_config(2, prefetch_factor=factor)
-    case = case_of(tmp_path, rows, whatif=FakeWhatIf(1.0), config=config, system=system)
-    assert [(a.kind, a.params) for a in outcomes(NAME, case) if isinstance(a, Advice)] == (
-        [("safety", {"prefetch_factor": 2})] if lowered else []
-    )

@@ -63,14 +63,6 @@ test_silent_one_step_away = silent(
 )
 
 
-def test_batches_that_are_kept(tmp_path: Path) -> None:
-    kept = held(tmp_path, total=16_000 * MB, fds=lambda second: 50 + 95 * second)
-    found = advice(NAME, kept)
-    assert found.title == "Batches are kept, and each holds file descriptors"
-    assert str(found.evidence["of them since the loop began"]) == "855"
-    assert "clone()" in found.code
-
-
 @pytest.mark.parametrize(
     ("fds", "limit", "speaks"),
     [*((900, limit, True) for limit in (None, 1024, 1100)), (230, 256, True)]

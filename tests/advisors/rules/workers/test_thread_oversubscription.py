@@ -8,14 +8,11 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-from torch.utils.data import DataLoader
 
 from loaderscope.advisors.case.case import Case
-from loaderscope.profiler.record.inspect.inspect_loader import inspect_loader
 from rule_cases import FakeWhatIf, advice, arguments, asked, case_of, ran, workers_config
 from rule_rows import host_samples, worker_loop
 from silence import silent
-from stored_sets import Sized
 
 NAME = "thread-oversubscription"
 
@@ -76,20 +73,3 @@ def test_an_existing_init_function_is_not_lost(tmp_path: Path) -> None:
     # It limits after what that one set.
     yours = found.code.index("(worker_id)  # yours")
     assert yours < found.code.index("torch.set_num_threads(1)")
-
-
-class Threaded(Sized):
-    def __getitem__(self, index: int) -> Any:
-        torch.set_num_threads(1)
-        torch.set_num_threads(4)  # as many as it likes
-        return torch.ones(200).sum()
-
-
-def test_what_the_data_set_sets_itself_is_changed_there(tmp_path: Path) -> None:
-    """Its own line runs after any worker_init_fn, and would undo it."""
-    seen = inspect_loader(DataLoader(Threaded(), num_workers=2))
-    code = advice(NAME, busy_case(tmp_path, inspection=seen)).code
-    assert code.startswith("# By hand") and "worker_init_fn" not in code
-    assert "Threaded.__getitem__" in code
-    assert "set_num_threads(4)" in code
-    assert "set_num_threads(1)" not in code
