@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from importlib import import_module
 from typing import Any, Literal
 
@@ -568,6 +569,10 @@ class Report:
     def __str__(self) -> str:
         # Renderers lie above this room: found by name when they are needed.
         return str(import_module("...reports.text.text", __package__).render_text(self))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """What IPython shows."""

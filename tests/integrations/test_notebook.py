@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from html import escape
 from typing import Any
 
 import pytest
@@ -79,6 +80,7 @@ def test_cells_with_the_magic_are_recorded_and_no_others(outputs):
     assert value.data["text/plain"] == str(float(sum(range(4000))))
     assert "Rows" in report.data["text/plain"] and "1,000" in report.data["text/plain"]
     assert "cell 2, line 5" in report.data["text/plain"]
+    assert report.data["text/html"] == f"<pre>{escape(report.data['text/plain'])}</pre>"
     assert shown(outputs["bare"], "text/plain") == ["'torch.utils.data.dataloader'"]
     (report,) = shown(outputs["again"], "text/plain")
     assert "1,000" in report and "2,000" not in report and "cell 4, line 2" in report
