@@ -11,9 +11,7 @@ What it looks for
     argument, a search through everything, one value after another, there and back again, made
     smaller afterwards, a copy of the rest, asked of another process, made in vain, computed in
     float64, or not needed at all; that it takes longer with each batch; or the library call that is
-    faster (`code/better_calls.py`). Chains of transforms that resize last. Of the loop's own time,
-    what goes by in methods of the loader's parts (LEAST_OF_ALL, 10 % of all time): a length counted
-    at each step, a shuffle between epochs.
+    faster (`code/better_calls.py`).
 
 Why it matters
     The part of fetch that a function takes limits what replacing it can gain. So the prediction
@@ -64,17 +62,15 @@ from ...code.hot.functions import (
     own_called,
     unknown,
 )
-from ...code.hot.in_loop import InLoop, in_loop
 from ...code.hot.in_source import called, in_source
 from ...code.hot.kind import Hot
-from ...code.hot.late_steps import late_step, on_tensors
 from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.layouts.container_access import findings
 from ...code.layouts.kept import opener_of
 from ...code.layouts.stored import StoredForm, stored_form
 from ...code.method import Method
 from ...code.shape_code import kinds_of, shape_code
-from ...code.shapes import ALL, CHANCE, FLOAT32, ONE_BY_ONE, Shape, shape_of
+from ...code.shapes import ALL, FLOAT32, ONE_BY_ONE, Shape, shape_of
 from ...schema.evidence import Evidence, count, percent, size, us
 from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage, Range
@@ -93,13 +89,8 @@ SEEN_PART = 0.2
 KNOWN_FROM = 0.2
 # Fetching that waits for this part of its time is overlapped by workers, not made cheaper.
 MOSTLY_WAITS = 0.5
-# The part of steps on all pixels that is saved if they run on small pictures: sides of a half to a
-# tenth.
-LATE_SAVES = (0.7, 0.98)
 # What is left of fetch without a line that is known to be slow, if its time was not measured.
 NOT_SEEN = (0.1, 0.9)
-# What of the loader's parts the loop runs need not be free.
-OUT_SAVES = 0.5
 # A line that takes this part of what its function takes is named in its place.
 MOST_OF = 0.8
 WAITS = " Fetching mostly waits: more workers, or threads inside __getitems__, overlap that."
@@ -115,9 +106,6 @@ _Shaped = tuple[OwnLine, Shape]
 
 
 def examine(case: Case) -> Outcomes:
-    found = in_loop(case)
-    if found is not None:
-        yield _out_of_loop(case, found)
     sample_us, part, stage = sample_time_us(case), fetch_share(case), case.code_stage("fetch")
     if case.compute_bound or sample_us is None:
         return
@@ -133,7 +121,7 @@ def examine(case: Case) -> Outcomes:
         if not seen or _advised(proven):
             yield from (each for each in proven if part >= MAIN_PART or _gains(each))
             return
-    for outcome in list(_late(case)) or seen:
+    for outcome in seen:
         # What is hardly waited for may still take the cores of what is. The prediction decides.
         if part >= SEEN_PART or _gains(outcome):
             yield outcome
@@ -149,26 +137,6 @@ def _gains(outcome: Outcome) -> bool:
     return isinstance(outcome, Advice) and (
         outcome.predicted.low > LEAST_GAIN
         or (outcome.by_hand and outcome.predicted.high > LITTLE_TO_GAIN)
-    )
-
-
-def _out_of_loop(case: Case, found: InLoop) -> Advice:
-    """What the loop runs of the data set's own code, outside `next()`."""
-    method, text, of_all = found.method, clean(found.text, 80), found.of_all.mid
-    do = "call it less often, or make it cheaper."
-    if method.name.endswith("__len__"):
-        do = "ask for it once, before the loop; or count once, in __init__."
-    elif CHANCE.search(found.text):
-        do = "draw an array (np.random.permutation), or let shuffle=True draw."
-    left = 1 - method.high, 1 - method.low * OUT_SAVES
-    at = f" ({found.place})" if found.place is not None else ""
-    return case.change(code=f"# By hand{at}: {do}\n#     {text}\n", compute=left).advise(
-        f"Take this out of the loop: {text}",
-        f"{method.name} takes {percent(of_all)} of all time, in the training process and outside "
-        f"next(), called from {found.caller or 'the loop'}: `{text}`{at}. Workers do not take that "
-        "over.",
-        {"of all time": percent(of_all), "line": found.place},
-        beside_loading=of_all,
     )
 
 
@@ -198,8 +166,6 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     """What stack samples show."""
     tensor = held(case, "tensor") is not None
     found = known(stage, file_suffix(case), tensor)
-    if on_tensors(case):
-        found = [hot for hot in found if hot.family.key != "transforms"]
     other = unknown(stage)
     line = _standing_out(stage, other)
     below = other.name if other is not None else ""
@@ -403,22 +369,6 @@ def _sampled(stage: CodeStage, share: Range) -> Evidence:
 
 def _stored(form: StoredForm | None) -> Evidence:
     return {"stored samples take": size(form.nbytes)} if form is not None else {}
-
-
-def _late(case: Case) -> Outcomes:
-    """Transforms of all pixels of pictures that are then made small."""
-    found = late_step(case)
-    if found is None or found.share < SEEN_PART:
-        return
-    least, most = (1 - found.share * each for each in LATE_SAVES)
-    names, late = ", ".join(each.name for each in found.before), found.late.name
-    yield case.change(code=found.code, fetch=(most, least)).advise(
-        f"Resize images before the other transforms: {late} first",
-        f"{names} take {percent(found.share)} of fetch, on all pixels of pictures that "
-        f"{late} makes small after them.",
-        {each.name: percent(each.share, "of fetch") for each in (*found.before, found.late)},
-        caveat="Values differ a little: a picture is resized otherwise than a tensor.",
-    )
 
 
 def _whole_samples(case: Case) -> StoredForm | None:

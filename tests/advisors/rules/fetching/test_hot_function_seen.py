@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader
 from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.code.hot.function_kinds import FUNCTION_KINDS
-from loaderscope.advisors.schema.report_model import Range, TransformTime
+from loaderscope.advisors.schema.report_model import Range
 from loaderscope.profiler.base.host import host_name
 from rule_cases import FakeWhatIf, advice, case_of, outcomes, unmeasured
 from rule_rows import fetched
@@ -435,29 +435,6 @@ def test_what_is_the_same_for_every_sample_is_made_once(tmp_path: Path) -> None:
     assert found.title == f"Do once what is the same for every sample: {line}"
     assert "takes 100 % of fetch, and depends only on `self`" in found.why
     assert found.code.startswith("# By hand") and "make it once, in __init__" in found.code
-
-
-def test_steps_before_a_resize_come_after_it(tmp_path: Path) -> None:
-    names = ["ToTensor", "Normalize", "Resize"]
-
-    def chained(*order: int) -> Case:
-        steps = tuple(
-            TransformTime("dataset.transform", place, names[n], 100, 100.0, (0.3, 0.2, 0.2)[n])
-            for place, n in enumerate(order)
-        )
-        made = case(tmp_path, Listed(".jpg"))
-        return replace(made, report=replace(made.report, transforms=steps))
-
-    made = chained(0, 1, 2)
-    found = advice(NAME, seen(made, (f"{GETITEM} > {SEEN['transforms'][0]}", 90)))
-    assert found.title == "Resize images before the other transforms: Resize first"
-    assert "Normalize take 20 % of fetch" in found.why  # of what a tensor's steps are
-    asked = cast("Any", made.whatif).asked[-1]
-    assert asked == {"fetch": pytest.approx((1 - 0.2 * 0.98, 1 - 0.2 * 0.7))}
-    dataset = type("Of", (), {"transform": type("Chain", (), {"transforms": [*names]})})
-    exec(found.code, {"dataset": dataset})
-    assert dataset.transform.transforms == ["ToTensor", "Resize", "Normalize"]
-    assert "Resize" not in str(outcomes(NAME, seen(chained(2, 0, 1), (GETITEM, 90))))
 
 
 @pytest.mark.parametrize(
