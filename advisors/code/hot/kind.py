@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from ...case.case import Case
 from ...schema.report_model import Effort
-from ..layouts.stored import MOST_LEFT
 
+MOST_LEFT = 0.98  # of a function: what leaves more is no remedy
 # Reading a stored result, µs a sample: a row of an array in memory, or of 60 kB in a mapped file.
 STORED_US = (1.0, 10.0)
 
@@ -33,7 +33,7 @@ class Kind:
 
     What goes away with it, at best: frames that match `around`; with `whole` or `stored` the
     rest of the own function that calls it. With `stored`, reading the stored result costs
-    something; with `once`, storing whole samples does as well.
+    something; with `once`, the data are converted.
 
     Where stacks show no text, names that the source uses tell: one of `called`, with all of its
     words (a word may be a suffix of the files), means that it takes most of a sample.
@@ -65,7 +65,7 @@ class Kind:
 
     @property
     def effort(self) -> Effort:
-        return "a conversion" if self.once or self.title.startswith("Store ") else "a few lines"
+        return "a conversion" if self.once else "a few lines"
 
     def is_called(self, used: frozenset[str]) -> bool:
         """Whether source that uses these names calls it for certain."""

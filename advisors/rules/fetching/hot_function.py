@@ -23,9 +23,7 @@ Why it matters
 
 What to change
     Convert once, before training or in `__init__`, or call the faster function; the code shows it
-    for this data set. Where the source is certain, the method is written anew. If samples stay the
-    same and memory holds them all, whole samples are stored, and the code makes the loader that
-    reads them; the prediction then covers all that goes away.
+    for this data set.
 
 When not to
     If samples are random, only the part before the random step can be stored. Stored arrays are
@@ -67,11 +65,10 @@ from ...code.hot.kind import Hot
 from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.layouts.container_access import findings
 from ...code.layouts.kept import opener_of
-from ...code.layouts.stored import StoredForm, stored_form
 from ...code.method import Method
 from ...code.shape_code import kinds_of, shape_code
 from ...code.shapes import ALL, FLOAT32, ONE_BY_ONE, Shape, shape_of
-from ...schema.evidence import Evidence, count, percent, size, us
+from ...schema.evidence import Evidence, count, percent, us
 from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage, Range
 from ...stacks.source_lines import SourceLines
@@ -95,7 +92,6 @@ NOT_SEEN = (0.1, 0.9)
 MOST_OF = 0.8
 WAITS = " Fetching mostly waits: more workers, or threads inside __getitems__, overlap that."
 NOT_MEASURED = "How much of fetch it takes was not measured: the range is wide."
-ONCE = "Never store what follows a random change."
 # Of a label that pandas looks up, get_loc takes a tenth of the time of the row.
 SEARCHED = (
     "Sort the index once, so that .loc finds rows instead of searching for them",
@@ -180,7 +176,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     inner = [each for each in shapes if not _around_another(stage, each, shapes)]
     worst = max(inner, key=lambda found: found[1].waste, default=None)
     if worst is not None and worst[1].waste:
-        yield _shaped(case, stage, *worst, sample_us)
+        yield _shaped(case, stage, *worst)
         return
     # A little waiting does not hide what computes.
     best = next((hot for hot in found if not hot.family.waits or hot.share >= KNOWN_FROM), None)
@@ -195,17 +191,18 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         yield advice
         unsure = advice.predicted.low <= LEAST_GAIN
         if line is not None and unsure and best.share < MAIN_PART * line.share.mid:
-            yield _of_line(case, stage, line, sample_us)  # most of it is something else
+            # Most of it is something else.
+            yield make_cheaper(case, "fetch", line, _sampled(stage, line.share))
     elif line is not None and (grown := grows(case, "fetch")) is not None:
         yield make_cheaper(case, "fetch", line, _sampled(stage, line.share), grown)
     elif worst is not None:
-        yield _shaped(case, stage, *worst, sample_us)
+        yield _shaped(case, stage, *worst)
     elif (line is None or (other is not None and line.text == other.name)) and (
         group := _better(lines)
     ):
         yield make_cheaper(case, "fetch", group, _sampled(stage, group.share), grows(case, "fetch"))
     elif line is not None:
-        advice = _of_line(case, stage, line, sample_us)
+        advice = make_cheaper(case, "fetch", line, _sampled(stage, line.share))
         waits = (fetch_idle_share(case) or 0.0) > MOSTLY_WAITS
         yield Unmeasured(advice.why + WAITS) if advice.by_hand and waits else advice
     elif other is not None:
@@ -268,34 +265,25 @@ def _is_opener(case: Case, line: OwnLine) -> bool:
     return fetch_share(case) >= MAIN_PART and any(findings(case, storage))
 
 
-def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape, sample_us: float) -> Advice:
-    """A line of which the source says what is wrong, and what is gained if that goes away. What
-    stays the same in every epoch need not be made again at all."""
+def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape) -> Advice:
+    """A line of which the source says what is wrong, and what is gained if that goes away."""
     text, share = clean(line.text, 80), line.share
     at = f" ({line.place})" if line.place is not None else ""
-    code = shape_code(line.line, shape, at)
     alone = shape.waste or shape.left
     # Who does a line's work otherwise changes what stands around it too (see code/by_hand.py).
     least = 1 - share.high * (1 - shape.left) if alone else 0.0
-    free, caveat, effort = (least, 1 - share.low * shape.saves), shape.caveat, None
-    form = None if alone else _whole_samples(case)
-    if form is not None:
-        code = f"{code}# or, as samples stay the same, each made once and stored:\n{form.code}"
-        free, caveat, effort = form.left(sample_us), ONCE, "a conversion"
-    return case.change(code=code, fetch=free).advise(
+    free = least, 1 - share.low * shape.saves
+    return case.change(code=shape_code(line.line, shape, at), fetch=free).advise(
         f"{shape.title}: {text}",
         f"{line_costs('fetch', line)}{shape.why}.",
-        {**_sampled(stage, share), "line": line.place, **_stored(form)},
-        caveat=caveat,
-        effort=effort,
+        {**_sampled(stage, share), "line": line.place},
+        caveat=shape.caveat,
     )
 
 
 def _known(case: Case, stage: CodeStage | None, hot: Hot, sample_us: float) -> Advice:
     kind = hot.family
-    form = _whole_samples(case) if kind.once else None
-    code = kind.code(case, hot) if form is None else form.code
-    change = case.change(code=code, fetch=(form or hot).left(sample_us))
+    change = case.change(code=kind.code(case, hot), fetch=hot.left(sample_us))
     title, why = kind.title, kind.why
     if (
         kind.key == "rows"
@@ -317,7 +305,6 @@ def _known(case: Case, stage: CodeStage | None, hot: Hot, sample_us: float) -> A
             **part,
             "function": hot.function and f"{hot.function}, {us(hot.share * sample_us)} per sample",
             "called from": f"line {hot.place}" if hot.place is not None else None,
-            **_stored(form),
         },
         caveat=caveat,
         effort=kind.effort,
@@ -335,21 +322,6 @@ def _standing_out(stage: CodeStage, other: Unknown | None) -> Part | None:
     return most if most is not None and enough and most.share.mid >= STANDS_OUT else None
 
 
-def _of_line(case: Case, stage: CodeStage, part: Part, sample_us: float) -> Advice:
-    """The line that takes most of fetch, no known function among what it calls."""
-    evidence, form = _sampled(stage, part.share), _whole_samples(case)
-    if form is None:
-        return make_cheaper(case, "fetch", part, evidence)
-    return case.change(code=form.code, fetch=form.left(sample_us)).advise(
-        f"Make each sample once, and store it: {clean(part.text or '', 80)}",
-        f"{line_costs('fetch', part)}, and makes the same in every epoch. Stored samples are only "
-        "read.",
-        {**evidence, "line": part.place, **_stored(form)},
-        caveat=ONCE,
-        effort="a conversion",
-    )
-
-
 def _line_of(stage: CodeStage, other: Unknown) -> Part:
     part = Part(other.name, other.place, None, Range(other.low, other.share, other.high))
     lines = {each.place: each for each in parts_of(stage)}
@@ -365,17 +337,6 @@ def _sampled(stage: CodeStage, share: Range) -> Evidence:
         "part of fetch": percent(share.mid, of_all),
         "seen in": count(stage.samples, "stack samples of fetch"),
     }
-
-
-def _stored(form: StoredForm | None) -> Evidence:
-    return {"stored samples take": size(form.nbytes)} if form is not None else {}
-
-
-def _whole_samples(case: Case) -> StoredForm | None:
-    """Code that stores whole samples, and runs as it is pasted: if they stay the same and memory
-    holds them."""
-    form, free = stored_form(case), case.system.mem_available_min_bytes
-    return form if form is not None and form.nbytes <= (free or 0) else None
 
 
 def _from(place: str | None) -> str:

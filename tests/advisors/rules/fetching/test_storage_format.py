@@ -16,7 +16,7 @@ from loaderscope.advisors.schema.report_model import Code, CodeStage
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from rule_cases import FakeWhatIf, advice, outcomes, rejection, unmeasured
 from silence import silent
-from storage_cases import looks_of, memory, stored_case
+from storage_cases import looks_of, stored_case
 from stored_sets import InDatabase, InTar, InZip, Listed, Rows, Store, Table
 
 NAME = "storage-format"
@@ -75,7 +75,7 @@ def test_waiting_that_is_not_for_files_is_said_not_to_be(tmp_path: Path) -> None
 def test_files_read_from_the_disk_are_packed_into_one(tmp_path: Path) -> None:
     whatif = FakeWhatIf()
     found = advice(NAME, case(tmp_path, Pictures(), looks_of(), whatif=whatif))
-    assert found.title == "Pack the files into one" and "packed.bin" in found.code
+    assert found.title == "Pack the files into one" and "mapped[begin:end]" in found.code
     assert whatif.asked[0]["fetch"] == pytest.approx((1 - 0.9 * 0.804, 1 - 0.1 * 0.804), abs=0.01)
     assert str(found.evidence["read from the disk"]) == "100 % of the bytes"
 
@@ -89,22 +89,8 @@ def test_files_from_the_page_cache_of_this_machine_are_left_as_they_are(tmp_path
 def test_read_in_order_from_a_network_they_go_into_tar_shards(tmp_path: Path) -> None:
     looks = looks_of(mount="fuse.gcsfuse")
     found = advice(NAME, case(tmp_path, Plain(), looks, shuffle=False))
-    assert "tar shards" in found.title and "into 4 tar files" in found.code
+    assert "tar shards" in found.title and "four for each worker and rank" in found.code
     assert "tar" not in advice(NAME, case(tmp_path / "b", Plain(), looks, shuffle=True)).title
-
-
-def test_samples_of_one_shape_become_an_array_where_memory_holds_it(tmp_path: Path) -> None:
-    looks = looks_of(".bin", 256)
-    whatif = FakeWhatIf()
-    found = advice(NAME, case(tmp_path, Plain(), looks, system=memory(), whatif=whatif))
-    assert "memory-mapped array" in found.title
-    assert str(found.evidence["the arrays take"]) == "256 kB"
-    # Reading is 0.80, decoding 0.20: both are saved.
-    assert whatif.asked[0]["fetch"] == pytest.approx((1 - 0.72 - 0.19, 1 - 0.08 - 0.1), abs=0.01)
-    much = case(tmp_path / "b", Plain(), looks, system=memory(), batch=torch.zeros(4, 64 * 5))
-    unknown = case(tmp_path / "c", Plain(), looks)
-    for other in (much, unknown):
-        assert advice(NAME, other).title.startswith("Pack")
 
 
 def inside(kind: str, size: int, **looks: Any) -> SampledFetches:
