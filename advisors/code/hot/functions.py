@@ -46,13 +46,9 @@ class Unknown:
 _Function = tuple[str, str | None]  # its name and its file
 
 
-def known(stage: CodeStage, suffix: str | None, tensor: bool) -> list[Hot]:
-    """The known functions of a stage, those with most to gain first.
-
-    `suffix` is that of the files, `tensor`: the data set holds one.
-    """
-    kinds = [kind for kind in FUNCTION_KINDS if tensor or not kind.tensor]
-    some = (_find(stage, kind, suffix) for kind in kinds)
+def known(stage: CodeStage, suffix: str | None) -> list[Hot]:
+    """The known functions of a stage, those with most to gain first; `suffix`: of the files."""
+    some = (_find(stage, kind, suffix) for kind in FUNCTION_KINDS)
     found = [hot for hot in some if hot is not None and hot.share >= LEAST_SHARE]
     less_exact = {key for hot in found for key in hot.family.instead_of}
     found = [hot for hot in found if hot.family.key not in less_exact]
@@ -85,7 +81,7 @@ def _find(stage: CodeStage, kind: Kind, suffix: str | None) -> Hot | None:
     functions = {(each.function, each.file) for each in callers}
     functions |= {(each.function, each.file) for each in lines}
     within = _within(stage, functions)
-    if kind.stored or kind.whole:
+    if kind.stored:
         wide += sum(line.share for line in within if line not in lines) * stage.samples
         # Samples with nothing below: what was made is freed when the own function returns.
         wide += stage.samples - _samples(node for node in stage.flame if node.parent < 0)

@@ -4,14 +4,12 @@ What it looks for
     Fetching that is at least a fifth of all waiting (SEEN_PART), and in the stack samples of it a
     function known to be slow: picture decoders, parsers of text (CSV, JSON, PLY, XML, YAML),
     archives, pickle, rows of a DataFrame, an HDF5 file or a Hugging Face data set, tokenising,
-    resampling, deep copies, locks. If no stacks were recorded, the source of `__getitem__` shows
-    some of these, if fetching is the main part of waiting
-    (MAIN_PART, 50 %). Of an unknown function that takes 40 % of fetch (STANDS_OUT), the line that
-    calls it is named, with what its source says: the same for every sample or for each value of an
-    argument, a search through everything, one value after another, there and back again, made
-    smaller afterwards, a copy of the rest, asked of another process, made in vain, computed in
-    float64, or not needed at all; that it takes longer with each batch; or the library call that is
-    faster (`code/better_calls.py`).
+    resampling, deep copies, locks. Of an unknown function that takes 40 % of fetch (STANDS_OUT),
+    the line that calls it is named, with what its source says: the same for every sample or for
+    each value of an argument, a search through everything, one value after another, there and back
+    again, made smaller afterwards, a copy of the rest, asked of another process, made in vain,
+    computed in float64, or not needed at all; that it takes longer with each batch; or the library
+    call that is faster (`code/better_calls.py`).
 
 Why it matters
     The part of fetch that a function takes limits what replacing it can gain. So the prediction
@@ -46,13 +44,11 @@ from ...case.fetching import (
     fetch_idle_share,
     fetch_share,
     file_suffix,
-    held,
     sample_time_us,
 )
 from ...code.better_calls import better_call
 from ...code.by_hand import grows, line_costs, make_cheaper
 from ...code.hot.functions import (
-    FEW_SAMPLES,
     LEAST_SAMPLES,
     STANDS_OUT,
     Unknown,
@@ -60,12 +56,10 @@ from ...code.hot.functions import (
     own_called,
     unknown,
 )
-from ...code.hot.in_source import called, in_source
 from ...code.hot.kind import Hot
 from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.layouts.container_access import findings
 from ...code.layouts.kept import opener_of
-from ...code.method import Method
 from ...code.shape_code import kinds_of, shape_code
 from ...code.shapes import ALL, FLOAT32, ONE_BY_ONE, Shape, shape_of
 from ...schema.evidence import Evidence, count, percent, us
@@ -77,8 +71,8 @@ from ...stage_model.verdict import LITTLE_TO_GAIN
 
 NEEDS = "prediction"
 
-# Below this a sample is only looked up, not made: other rules judge that.
-LEAST_SAMPLE_US = 20.0
+# From here on, the time of a sample is worth a look, whatever takes it.
+UNKNOWN_FROM_US = 200.0
 # Stacks show what takes the time, also in short samples and where fetching is not the main part.
 LEAST_SEEN_US = 5.0
 SEEN_PART = 0.2
@@ -86,12 +80,9 @@ SEEN_PART = 0.2
 KNOWN_FROM = 0.2
 # Fetching that waits for this part of its time is overlapped by workers, not made cheaper.
 MOSTLY_WAITS = 0.5
-# What is left of fetch without a line that is known to be slow, if its time was not measured.
-NOT_SEEN = (0.1, 0.9)
 # A line that takes this part of what its function takes is named in its place.
 MOST_OF = 0.8
 WAITS = " Fetching mostly waits: more workers, or threads inside __getitems__, overlap that."
-NOT_MEASURED = "How much of fetch it takes was not measured: the range is wide."
 # Of a label that pandas looks up, get_loc takes a tenth of the time of the row.
 SEARCHED = (
     "Sort the index once, so that .loc finds rows instead of searching for them",
@@ -105,27 +96,31 @@ def examine(case: Case) -> Outcomes:
     sample_us, part, stage = sample_time_us(case), fetch_share(case), case.code_stage("fetch")
     if case.compute_bound or sample_us is None:
         return
-    samples, seen = 0, list[Outcome]()
-    if stage is not None:
-        samples = stage.samples
-        if sample_us >= LEAST_SEEN_US:
-            seen = list(_seen(case, stage, sample_us))
-    least_us = LEAST_SAMPLE_US if samples < FEW_SAMPLES else LEAST_SEEN_US
-    # A few samples that name nothing known do not refute what the source proves.
-    if samples < LEAST_SAMPLES and sample_us >= least_us and not _advised(seen):
-        proven = list(_by_source(case, sample_us))
-        if not seen or _advised(proven):
-            yield from (each for each in proven if part >= MAIN_PART or _gains(each))
-            return
-    for outcome in seen:
+    seen = _seen(case, stage, sample_us) if stage and sample_us >= LEAST_SEEN_US else ()
+    outcomes = [*seen]
+    samples, idle = stage.samples if stage is not None else 0, fetch_idle_share(case) or 0.0
+    makes = part >= MAIN_PART and sample_us >= UNKNOWN_FROM_US and idle <= MOSTLY_WAITS
+    if makes and not outcomes and samples < LEAST_SAMPLES:
+        yield Unmeasured(_no_stacks(case, samples, sample_us))
+    for outcome in outcomes:
         # What is hardly waited for may still take the cores of what is. The prediction decides.
         if part >= SEEN_PART or _gains(outcome):
             yield outcome
 
 
-def _advised(outcomes: list[Outcome]) -> bool:
-    """Whether a remedy is known."""
-    return any(isinstance(each, Advice) and not each.by_hand for each in outcomes)
+def _no_stacks(case: Case, samples: int, sample_us: float) -> str:
+    if samples:
+        of_fetch = "samples of fetch are" if samples > 1 else "sample of fetch is"
+        return (
+            f"{samples} stack {of_fetch} too few to tell what takes {us(sample_us)} a sample: "
+            "record for longer, or run `loaderscope stacks` while it trains"
+        )
+    reason = case.report.code.reason if case.report.code is not None else None
+    return (
+        f"stacks were not recorded{f' ({reason})' if reason else ''}, so what takes the "
+        f"{us(sample_us)} a sample inside fetch is not known: run `loaderscope stacks` while it "
+        "trains, or record a run of a few seconds with LOADERSCOPE_STACKS=eager"
+    )
 
 
 def _gains(outcome: Outcome) -> bool:
@@ -136,32 +131,9 @@ def _gains(outcome: Outcome) -> bool:
     )
 
 
-def _by_source(case: Case, sample_us: float) -> Outcomes:
-    """What the recorded source proves, where stacks do not show it."""
-    hot = called(case)
-    if hot is not None:
-        yield _known(case, None, hot, sample_us)
-        return
-    yield from in_source(case, sample_us)
-    for part in case.inspection.parts:
-        for line in part.getitem:
-            shape = shape_of(Method(part.getitem), line, held=kinds_of(part))
-            if shape is not None and shape.costly:
-                text, at = clean(line.strip(), 80), f", in {clean(part.name, 60)}"
-                code = shape_code(line, shape, at)
-                yield case.change(code=code, fetch=NOT_SEEN).advise(
-                    f"{shape.title}: {text}",
-                    f"`{text}` may take much of fetch{shape.why}.",
-                    {"fetch a sample": us(sample_us)},
-                    caveat=NOT_MEASURED,
-                )
-                return
-
-
 def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     """What stack samples show."""
-    tensor = held(case, "tensor") is not None
-    found = known(stage, file_suffix(case), tensor)
+    found = known(stage, file_suffix(case))
     other = unknown(stage)
     line = _standing_out(stage, other)
     below = other.name if other is not None else ""
@@ -281,32 +253,26 @@ def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape) -> Advice
     )
 
 
-def _known(case: Case, stage: CodeStage | None, hot: Hot, sample_us: float) -> Advice:
+def _known(case: Case, stage: CodeStage, hot: Hot, sample_us: float) -> Advice:
     kind = hot.family
     change = case.change(code=kind.code(case, hot), fetch=hot.left(sample_us))
     title, why = kind.title, kind.why
-    if (
-        kind.key == "rows"
-        and stage is not None
-        and any(e.function.endswith(".get_loc") and e.share >= MAIN_PART for e in stage.hot)
-    ):
+    searched = (
+        each.function.endswith(".get_loc") and each.share >= MAIN_PART for each in stage.hot
+    )
+    if kind.key == "rows" and any(searched):
         title, why = SEARCHED
-    takes, caveat = "may take much of fetch: its source does it", f"{NOT_MEASURED} {kind.caveat}"
-    part: Evidence = {"part of fetch": "not measured: called in the source of the data set"}
-    if stage is not None:
-        takes, caveat = f"takes {percent(hot.share)} of fetch{_from(hot.place)}", kind.caveat
-        part = _sampled(stage, Range(hot.low, hot.share, hot.high))
     return change.advise(
         title,
-        f"{_capital(kind.name)} {takes}. {why}",
+        f"{_capital(kind.name)} takes {percent(hot.share)} of fetch{_from(hot.place)}. {why}",
         {
             "fetch a sample": us(sample_us),
             "share of waiting": percent(fetch_share(case)),
-            **part,
+            **_sampled(stage, Range(hot.low, hot.share, hot.high)),
             "function": hot.function and f"{hot.function}, {us(hot.share * sample_us)} per sample",
             "called from": f"line {hot.place}" if hot.place is not None else None,
         },
-        caveat=caveat,
+        caveat=kind.caveat,
         effort=kind.effort,
     )
 
