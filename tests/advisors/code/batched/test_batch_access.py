@@ -19,7 +19,7 @@ from torch.utils.data import (
     TensorDataset,
 )
 
-from loaderscope.advisors.code.batched.access import MAX_LINES, leaves, read_access
+from loaderscope.advisors.code.batched.access import leaves, read_access
 from loaderscope.advisors.code.batched.batch_access import batch_access
 from loaderscope.advisors.code.batched.batch_values import NotArrays, Value
 from loaderscope.advisors.code.batched.getitems_code import Batched, batched_form
@@ -230,10 +230,9 @@ def test_what_is_more_than_a_look_up_is_left_alone(body: str, reason: str) -> No
         ("@cache", "def __getitem__(self, i):", "    return self.x[i]"),
         ("x = (" * 90,),
         ("def __getitem__(self, i):", "    return " + "(" * 500 + "self.x[i]" + ")" * 500),
-        ("def __getitem__(self, i):", "    return " + "[" * 60 + "self.x[i]" + "]" * 60),
         ("def __getitem__(self, i):\0", "    return self.x[i]"),
-        ("def __getitem__(self, i):", *["    x = self.x[i]"] * MAX_LINES, "    return x"),
-        ("def __getitem__(self, i):", "    return " + ", ".join(["self.x[i]"] * 1000)),
+        ("def __getitem__(self, i):", "    return self.x[i" + " + 1" * 4000 + "]"),
+        ("def __getitem__(self, i):", *["    x = self.x[i]"] * 2000, "    return x"),
     ],
 )
 def test_hostile_or_torn_source_is_refused(lines: tuple[str, ...]) -> None:
