@@ -75,7 +75,7 @@ def test_waiting_that_is_not_for_files_is_said_not_to_be(tmp_path: Path) -> None
 def test_files_read_from_the_disk_are_packed_into_one(tmp_path: Path) -> None:
     whatif = FakeWhatIf()
     found = advice(NAME, case(tmp_path, Pictures(), looks_of(), whatif=whatif))
-    assert found.title == "Pack the files into one" and "mapped[begin:end]" in found.code
+    assert found.title == "Pack the files into one" and "packed.bin" in found.code
     assert whatif.asked[0]["fetch"] == pytest.approx((1 - 0.9 * 0.804, 1 - 0.1 * 0.804), abs=0.01)
     assert str(found.evidence["read from the disk"]) == "100 % of the bytes"
 
