@@ -6,7 +6,7 @@ A change without an option is described, with the place where it can be made.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ..case.case import Case
@@ -34,14 +34,13 @@ NAMES = {
 @dataclass(frozen=True)
 class Options:
     """A framework that makes the loader of options. `call` holds them, with "{}" in their place;
-    `head` is what comes above. `elsewhere` and `otherwise` say what to change for an argument of
-    DataLoader that is no option."""
+    `head` is what comes above. `otherwise` says what to change for an argument of DataLoader that
+    is no option."""
 
     call: str
     options: Mapping[str, str]
     otherwise: str
     head: str = ""
-    elsewhere: Mapping[str, str] = field(default_factory=dict)
 
 
 _THERE = "# besides the arguments you give it today"
@@ -66,12 +65,6 @@ DIALECTS = {
             },
             "batch_size": "per_device_train_batch_size",
         },
-        elsewhere={
-            "dataset": "Trainer(train_dataset={})",
-            "collate_fn": "Trainer(data_collator={})",
-            "sampler": "override Trainer._get_train_sampler() to return {}",
-            "batch_sampler": "override Trainer.get_train_dataloader() for batch_sampler={}",
-        },
         otherwise="override Trainer.get_train_dataloader() for",
     ),
     "timm": Options(
@@ -95,7 +88,6 @@ DIALECTS = {
         head=f"{_THERE}; Ultralytics takes no more workers than CPUs a device\n",
         call="model.train({})",
         options={"num_workers": "workers", "batch_size": "batch"},
-        elsewhere={"dataset": "override DetectionTrainer.build_dataset() to return {}"},
         otherwise="Ultralytics has no option for it: override DetectionTrainer.get_dataloader() "
         "for",
     ),
@@ -117,11 +109,10 @@ EVALUATING = ("validation", "evaluation", "test", "prediction")
 _AROUND = {
     "accelerate": "loader = accelerator.prepare({call})",
     "ray": "import ray.train.torch\n\nloader = ray.train.torch.prepare_data_loader({call})",
-    "lightning": "# where your module's or DataModule's {hook}_dataloader() returns it, or where "
-    "fit() is given it\nloader = {call}",
+    "lightning": "# where your module or DataModule returns it, or where fit() is given it\n"
+    "loader = {call}",
     "ignite": "# the loader that engine.run() is given\nloader = {call}",
 }
-_HOOKS = {"validation": "val", "sanity check": "val", "test": "test", "prediction": "predict"}
 
 
 def in_options(case: Case, changes: Mapping[str, Any], drop: Any) -> str | None:
@@ -147,8 +138,7 @@ def in_options(case: Case, changes: Mapping[str, Any], drop: Any) -> str | None:
         elif option:
             found[option] = literal(value)
         else:
-            otherwise = f"{dialect.otherwise} {name}={{}}"
-            by_hand.append(named(dialect.elsewhere.get(name, otherwise)).format(literal(value)))
+            by_hand.append(f"{named(dialect.otherwise)} {name}={literal(value)}")
     lines = []
     if found:
         arguments = ", ".join(f"{name}={value}" for name, value in found.items())
@@ -159,5 +149,4 @@ def in_options(case: Case, changes: Mapping[str, Any], drop: Any) -> str | None:
 
 def around(case: Case, call: str) -> str:
     """A call of DataLoader, as it is written in the code of the framework's users."""
-    hook = _HOOKS.get(config_text(case, "phase") or "", "train")
-    return _AROUND.get(framework_of(case) or "", "loader = {call}").format(call=call, hook=hook)
+    return _AROUND.get(framework_of(case) or "", "loader = {call}").format(call=call)

@@ -29,8 +29,6 @@ NEEDS_WORKERS = (
     "timeout",
     "in_order",
 )
-# Samplers torch itself makes: they are not written, or are written as `shuffle=True`.
-_IN_ORDER = ("SequentialSampler", "_InfiniteConstantSampler")
 _SHARDS = ("BatchSamplerShard, BatchSampler", "BatchSamplerShard")
 _BATCH_SAMPLERS = (
     "torch.utils.data.sampler.BatchSampler",
@@ -88,18 +86,14 @@ class LoaderForm:
 
 
 def form_of(case: Case) -> LoaderForm:
-    """How this case's loader was made; without more, what the names of its samplers say."""
+    """How this case's loader was made."""
     config, framework = case.config, framework_of(case)
     qualified, sampler = config_text(case, "loader"), config_text(case, "sampler")
     batch_sampler, made_by = config_text(case, "batch_sampler"), config_text(case, "made_by")
     batching = config_text(case, "batching") or "batch_size"
     name = last_part(sampler or "")
-    by_name = True if name == "RandomSampler" else False if name in _IN_ORDER else None
-    shuffle, plain = config.get("shuffle"), config.get("sampler_plain")
-    if not isinstance(shuffle, bool):
-        shuffle = by_name
-    if not isinstance(plain, bool):
-        plain = sampler is None or by_name is not None
+    shuffle, plain = config.get("shuffle"), config.get("sampler_plain") is True
+    shuffle = shuffle if isinstance(shuffle, bool) else None
     cls, imports = identifier(qualified, "DataLoader"), _CLASSES.get(qualified or "")
     if framework in ("lightning", "ray") and name in _SHARED_OUT and shuffle is not None:
         plain = True  # the framework shares out what the user's call draws

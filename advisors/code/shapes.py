@@ -100,8 +100,7 @@ _SMALL = (
 class Shape:
     """What is wrong with a line, as advice: a title, a continuation of "`line` takes 90 % of
     fetch", and what to do. `saves` is the part of the line's time that surely goes, `left` what
-    surely stays. A line that is `costly` takes long wherever it stands. Of one that is `waste`,
-    none of it need be done."""
+    surely stays. Of a line that is `waste`, none of it need be done."""
 
     key: str
     title: str
@@ -109,7 +108,6 @@ class Shape:
     do: str
     saves: float
     caveat: str | None = None
-    costly: bool = False
     waste: bool = True
     left: float = 0.0
 
@@ -138,7 +136,6 @@ _SEARCHED = Shape(
     ", and searches through everything for one sample",
     "make a dict, a set, a sorted index or cumulative sums once, and look there (np.searchsorted).",
     0.9,
-    costly=True,
 )
 ALL = "all for one"
 _ALL = Shape(
@@ -351,7 +348,7 @@ def _needless(text: str) -> Shape | None:
     """Of a line that calls what training does without."""
     tree = parsed(text)
     if any(ast.unparse(each.func) in NOT_NEEDED for each in calls_in(tree)):
-        return replace(_NOT_NEEDED, costly=True)
+        return _NOT_NEEDED
     match tree:
         case ast.Module([ast.Expr(ast.Call() as call)]) if called(call) in _TOLD:
             return _NOT_NEEDED

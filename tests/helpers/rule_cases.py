@@ -49,6 +49,9 @@ class FakeWhatIf:
         return found
 
 
+SHUFFLED = {"shuffle": True, "sampler_plain": True}
+
+
 def case_of(
     path: Path,
     *lanes: Rows,
@@ -68,7 +71,7 @@ def case_of(
     run.process(**(process or {})).loader(
         [row for rows in lanes for row in rows],
         epochs=[epoch_row(rows) for rows in lanes] if epochs is None else epochs,
-        config={**(describe_loader(loader) if loader is not None else {}), **(config or {})},
+        config={**(SHUFFLED if loader is None else describe_loader(loader)), **(config or {})},
         inspection={**(inspect_loader(loader) if loader is not None else {}), **(inspection or {})},
     )
     if system is not None:

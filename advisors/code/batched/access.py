@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ....profiler.base.metadata import clean
@@ -28,11 +29,6 @@ from .batch_values import (
     pick_from,
 )
 from .source_literals import OPERATORS, constant_key, constant_subscripts, named_dtype, number_text
-
-# The recorder stores no longer source.
-MAX_LINES = 200
-MAX_NODES = 2_000
-MAX_DEPTH = 48
 
 # Names that a batch method uses: like those of builtins, they are no names for its locals.
 _RESERVED = ("source", "indices", "rows", "row", "torch", "np", "default_collate", "Dataset")
@@ -70,26 +66,19 @@ def read_access(lines: tuple[str, ...], attributes: Iterable[Attribute]) -> Plan
 
     Raises NotArrays with the reason if there is none, whatever the lines hold.
     """
-    tree = parsed(lines)
-    if tree is None:
-        raise NotArrays("its source could not be parsed")
-    level: list[ast.AST] = [tree]
-    nodes = depth = 0
-    while level:
-        nodes, depth = nodes + len(level), depth + 1
-        level = [inner for node in level for inner in ast.iter_child_nodes(node)]
-    if len(lines) > MAX_LINES or nodes > MAX_NODES or depth > MAX_DEPTH:
-        raise NotArrays("its source is too long to be read")
-    match tree.body:
-        case [
-            ast.FunctionDef(
-                _,
-                ast.arguments([], [ast.arg(own), ast.arg(index)], None, [], [], None, []),
-                body,
-                [],
-            )
-        ]:
-            return _Reader({a.name: a for a in attributes}, own, index).plan(body)
+    match parsed(lines):
+        case ast.Module(
+            [
+                ast.FunctionDef(
+                    _,
+                    ast.arguments([], [ast.arg(own), ast.arg(index)], None, [], [], None, []),
+                    body,
+                    [],
+                )
+            ]
+        ):
+            with suppress(RecursionError):
+                return _Reader({a.name: a for a in attributes}, own, index).plan(body)
     raise NotArrays("its source is no plain method with an index")
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from ....profiler.store.inspection import Attribute, Part
 from ...case.code_text import identifier, with_imports
 from ..template import code_from
-from .access import Plan, Sample, items, leaves, read_access
-from .batch_values import ROWS, NotArrays, Value, look_up
+from .access import Plan, Sample, leaves, read_access
+from .batch_values import ROWS, Value, look_up
 
 _TORCH = "torch.utils.data.dataset."
 
@@ -22,12 +22,12 @@ _TORCH = "torch.utils.data.dataset."
 class Access:
     """A whole batch of one data set.
 
-    `expression` is code for what takes a tensor of indices, `classes` the definitions it needs,
-    `plan` how a batch is made of each data set inside.
+    `expression` is code for what takes a tensor of indices, `definition` the class it needs, `plan`
+    how a batch is made.
     """
 
     expression: str
-    classes: tuple[str, ...]
+    definition: str
     plan: Plan
 
     @property
@@ -40,22 +40,12 @@ class Access:
         """Leaves that are read value by value."""
         return sum(leaf.form == "list" for leaf in leaves(self.plan.result))
 
-    @property
-    def kind(self) -> str | None:
-        """The structure that comes out, if it holds tensors of the CPU and nothing else."""
-        sample = self.plan.result
-        if not all(isinstance(leaf, Value) and leaf.plain for leaf in items(sample) or [sample]):
-            return None
-        return (
-            "value" if isinstance(sample, Value) else "dict" if isinstance(sample, dict) else "list"
-        )
-
     def batches(self, dataset: Any) -> Any:
         """What the code makes of this data set, which must be the one that was looked at: its code
         is run."""
         names: dict[str, Any] = {"dataset": dataset}
-        then = "\n\n".join([*self.classes, f"batches = {self.expression}\n"])
-        exec(with_imports(code_from("batches", then=then, KIND=self.kind or "")), names)
+        then = f"{self.definition}\n\nbatches = {self.expression}\n"
+        exec(with_imports(code_from("batches", then=then)), names)
         return names["batches"]
 
 
@@ -74,12 +64,6 @@ def batch_access(part: Part, expression: str = "dataset") -> Access:
         child = batch_access(part.children[0], f"{expression}.dataset")
         chosen = f"Selected({child.expression}, {expression}.indices)"
         return replace(child, expression=chosen)
-    if part.type == _TORCH + "ConcatDataset" and part.children:
-        return _joined(part, expression)
-    return _own(part, expression)
-
-
-def _own(part: Part, expression: str) -> Access:
     held = part.attribute("tensors") if part.type == _TORCH + "TensorDataset" else None
     if held is not None and held.length:
         names = [f"tensors[{number}]" for number in range(held.length)]
@@ -88,26 +72,8 @@ def _own(part: Part, expression: str) -> Access:
     else:
         plan = read_access(part.getitem, part.attributes)
     name = f"{identifier(part.name, 'MyDataset')}Batches"
-    classes = (view_class(name, identifier(part.name, "data set"), plan),)
-    return Access(f"{name}({expression})", classes, plan)
-
-
-def _joined(part: Part, expression: str) -> Access:
-    held = part.attribute("datasets")
-    if held is not None and held.length not in (None, len(part.children)):
-        raise NotArrays("it joins more data sets than were recorded")
-    children = [batch_access(child, "part") for child in part.children]
-    first = children[0]
-    if first.kind is None or len({(c.kind, c.leaves) for c in children}) > 1:
-        raise NotArrays("the data sets it joins differ in what a sample is")
-    classes = tuple(dict.fromkeys(text for child in children for text in child.classes))
-    if len({text.partition("(")[0] for text in classes}) != len(classes):
-        raise NotArrays("the data sets it joins have classes of the same name")
-    parts = f"{first.expression} for part in {expression}.datasets"
-    if any(child.expression != first.expression for child in children):
-        own = (batch_access(c, f"{expression}.datasets[{n}]") for n, c in enumerate(part.children))
-        parts = ", ".join(child.expression for child in own)
-    return Access(f"Joined([{parts}])", classes, first.plan)
+    definition = view_class(name, identifier(part.name, "data set"), plan)
+    return Access(f"{name}({expression})", definition, plan)
 
 
 def view_class(name: str, of: str, plan: Plan) -> str:

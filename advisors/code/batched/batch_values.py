@@ -34,7 +34,7 @@ class Value:
     `text` is code over `source` (the data set) and `rows` (a tensor of indices). `form` is its
     type: a tensor, a NumPy array, or a list with one value per sample. `ndim` and `dtype` are those
     of one sample. `python` marks a plain number of a sample, which is a tensor in the batch,
-    `texts` a list of strings. `cpu`: it is not on a device.
+    `texts` a list of strings.
     """
 
     text: str
@@ -43,16 +43,10 @@ class Value:
     dtype: str | None = None
     python: bool = False
     texts: bool = False
-    cpu: bool = True
 
     def then(self, more: str) -> Value:
         """The same value with an attribute, a call or a subscript behind it."""
         return replace(self, text=f"{self.text}{more}")
-
-    @property
-    def plain(self) -> bool:
-        """Whether it becomes a tensor on the CPU."""
-        return self.form != "list" and self.cpu
 
     @property
     def in_order(self) -> Value:
@@ -98,7 +92,7 @@ def look_up(attribute: Attribute, inner: Value, rest: list[ast.expr]) -> Value:
     if len(rest) > ndim or (form == "array" and dtype in (None, "uint64")):
         raise NotArrays
     cpu = attribute.device in (None, "cpu")
-    found = Value(f"source.{name}", form, ndim - _dimensions(rest), dtype, cpu=cpu)
+    found = Value(f"source.{name}", form, ndim - _dimensions(rest), dtype)
     rows = _rows(inner, form)
     if rest:
         return found.then(f"[{rows}, {_text(rest)}]").in_order

@@ -19,15 +19,14 @@ from ..template import code_from
 def batches_code(
     case: Case,
     dataset: str,
-    *classes: str,
-    kind: str = "",
+    definition: str = "",
     sampler: str | None = None,
     **changes: Any,
 ) -> str:
     """The loader that gives `dataset` the indices of whole batches, as it draws them today.
 
-    `classes` are definitions that `dataset` needs besides those of the template, where `kind` is
-    the structure of a batch. With `sampler`, BatchSampler makes batches of what it draws.
+    `definition` is a class that `dataset` needs besides those of the template. With `sampler`,
+    BatchSampler makes batches of what it draws.
     """
     form, size = form_of(case), case.batch_size or 1
     last = case.config.get("drop_last") is True
@@ -47,8 +46,8 @@ def batches_code(
             notes = [f"# `sampler` is the one this loader has today ({name})."]
     changes |= {"batch_size": None, "batch_sampler": DROP, "drop_last": DROP}
     call = loader_code(case, dataset=Source(dataset), sampler=Source(drawn), **changes)
-    text = "\n\n".join([*classes, "\n".join([*notes, call, ""])])
-    return with_imports(code_from("batches", then=text, KIND=kind))
+    text = "\n".join([*([definition, ""] if definition else []), *notes, call, ""])
+    return with_imports(code_from("batches", then=text))
 
 
 def own_collate(case: Case) -> bool:

@@ -44,8 +44,7 @@ def _whole_batches(case: Case, access: Access) -> Batched:
     code = batches_code(
         case,
         access.expression,
-        *access.classes,
-        kind=access.kind or "",
+        access.definition,
         collate_fn=Source("as_is"),
         shuffle=DROP,
         num_workers=0,

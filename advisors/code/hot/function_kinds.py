@@ -11,7 +11,7 @@ input (µs): PNG of 256² 3,400 against 4 to 85 as an array; JPEG of 2000² made
 8,100 (draft) or 3,000 (small files), its resize 40,000 against 5,300; csv 880 against 1.5 to 70;
 zlib 565 against 14; ast.literal_eval 690 against 24 (json); minidom 2,190 against 160
 (ElementTree); deepcopy 110 against 15 (pickle); YAML 199 against 28 (C loader); a generator 7.7
-against 0.3; tensor elements 223 against 14 (NumPy) or 4 (one call); HDF5 rows 1,176 against 28;
+against 0.3; HDF5 rows 1,176 against 28;
 rows of `datasets` 588 against 69 to 159.
 """
 
@@ -43,8 +43,8 @@ FUNCTION_KINDS = (
         needs=(_PIL_RESIZE, _JPEG),
         suffixes=(".jpg", ".jpeg"),
         stored=True,
+        once=True,
         instead_of=("jpeg", "picture"),
-        called=("Image open resize", "Image open thumbnail"),
         title="Store the JPEG pictures at the size that is used",
         why="Most of what it decodes is thrown away by the resizing that follows.",
         caveat="Made small once, pictures are compressed twice; pixels differ a little. draft() "
@@ -66,7 +66,6 @@ FUNCTION_KINDS = (
         needs=(r"PIL/PngImagePlugin\.py:.*",),
         suffixes=(".png",),
         instead_of=("picture",),
-        called=("Image open",),
         title="Decode the PNG pictures once, and store the arrays",
         why="PNG is decompressed byte by byte in one thread, whoever does it; stored arrays are "
         "only read.",
@@ -81,7 +80,6 @@ FUNCTION_KINDS = (
         needs=(_JPEG,),
         suffixes=(".jpg", ".jpeg"),
         instead_of=("picture",),
-        called=("Image open",),
         title="Decode JPEG with a faster decoder",
         why="libjpeg-turbo without PIL's copies was measured 1.3 to 1.55 times as fast.",
         caveat="Decoders differ in the last bit of some pixels. Needs torchvision; simplejpeg does "
@@ -98,7 +96,6 @@ FUNCTION_KINDS = (
         (0.002, 0.5),
         frames=_PIL_DECODE,
         around=_PIL_REST,
-        called=("Image open",),
         title="Decode the pictures once, and store the arrays",
         code=stored_code("pictures"),
     ),
@@ -128,7 +125,6 @@ FUNCTION_KINDS = (
         "OpenCV's picture decoder",
         (0.005, 0.6),
         text=r"\bcv2\.(?:imread|imdecode)\(",
-        called=("cv2 imread", "cv2 imdecode"),
         title="Decode the pictures once, or smaller (OpenCV)",
         why=ONCE + " cv2.IMREAD_REDUCED_COLOR_2 decodes half the size.",
         code=stored_code("pictures"),
@@ -154,7 +150,6 @@ FUNCTION_KINDS = (
         "parsing PLY files (plyfile)",
         (0.001, 0.1),  # "Parsers written in Python"
         frames=r"plyfile(?:/.*)?(?:\.py)?:.*",
-        called=("PlyData", "plyfile"),
         title="Convert the PLY files once",
         code=joined_code("points"),
     ),
@@ -164,7 +159,6 @@ FUNCTION_KINDS = (
         (0.001, 0.2),
         frames=r"python/csv\.py:.*",
         text=r"\bcsv\.(?:reader|DictReader)\(|\bDictReader\(",
-        called=("DictReader", "csv reader"),
         title="Parse the CSV text once, not at every access",
         code=stored_code("tables"),
     ),
@@ -173,7 +167,6 @@ FUNCTION_KINDS = (
         "numpy.loadtxt or genfromtxt",
         (0.001, 0.15),
         frames=_NUMPY_FILES + ":(?:loadtxt|genfromtxt|fromregex)",
-        called=("loadtxt", "genfromtxt", "fromregex"),
         title="Parse the text files once (numpy.loadtxt)",
         code=stored_code("tables"),
     ),
@@ -183,7 +176,6 @@ FUNCTION_KINDS = (
         (0.001, 0.15),
         frames="pandas/io/.*",
         around="pandas/.*",
-        called=("read_csv",),
         title="Read the CSV files once (pandas.read_csv)",
         code=stored_code("tables"),
     ),
@@ -211,7 +203,6 @@ FUNCTION_KINDS = (
         (0.002, 0.5),
         frames=r"python/json/.*",
         text=r"\bjson\.loads?\(",
-        called=("json",),
         title="Parse the JSON text once, not at every access",
         code=words(
             "# once, before training: the fields that are used of all records, as arrays. "
@@ -226,7 +217,6 @@ FUNCTION_KINDS = (
         (0.002, 0.2),
         frames=r"python/ast\.py:.*",
         text=r"\bliteral_eval\(",
-        called=("literal_eval",),
         title="Do not parse Python literals at every access (ast.literal_eval)",
         why="It compiles each text as a program. " + ONCE,
         caveat=KEPT_CAVEAT
@@ -239,7 +229,6 @@ FUNCTION_KINDS = (
         (0.001, 0.25),
         frames=r"(?:yaml|ruamel)(?:/.*|\..*)",
         text=r"\byaml\.\w*load\w*\(",
-        called=("yaml",),
         title="Parse the YAML once",
         why="It is parsed in Python, letter by letter. " + ONCE,
         code=words(
@@ -254,7 +243,6 @@ FUNCTION_KINDS = (
         (0.002, 0.35),
         frames=r"python/xml/.*|lxml/.*|xmltodict.*",
         text=r"\b(?:ET|ElementTree|etree|minidom)\.\w+\(",
-        called=("ElementTree", "minidom", "etree", "ET fromstring", "ET parse"),
         title="Parse the XML once",
         code=joined_code("annotations"),
     ),
@@ -266,7 +254,6 @@ FUNCTION_KINDS = (
         needs=(_NUMPY_FILES + ":(?:__getitem__|zipfile_factory)",),
         suffixes=(".npz",),
         instead_of=("npy", "compressed"),
-        called=("load .npz",),
         title="Store the arrays uncompressed, and map them into memory",
         why="An .npz archive is read and decompressed as a whole, whatever is used of it.",
         caveat="Uncompressed files are larger: on a slow disk, or beyond the page cache, reading "
@@ -278,7 +265,6 @@ FUNCTION_KINDS = (
         "opening an .npy file for each sample",
         (0.02, 0.7),
         frames=_NUMPY_FILES + r":load|numpy/lib/_?format(?:_impl)?\.py:.*",
-        called=("np load", "numpy load"),
         title="Store all arrays in one memory-mapped file",
         why="Opening a file and reading its header costs tens of microseconds each.",
         code=stored_code("arrays"),
@@ -301,7 +287,6 @@ FUNCTION_KINDS = (
         (0.002, 0.5),
         frames=r"python/pickle\.py:.*|(?:dill|cloudpickle|joblib)/.*",
         text=r"\b(?:c?[pP]ickle|dill|cloudpickle|joblib)\.loads?\(",
-        called=("pickle load", "pickle loads", "joblib load"),
         title="Store arrays instead of pickled objects",
         why="Unpickling creates every Python object again, one at a time.",
         code=joined_code("records"),
@@ -314,7 +299,6 @@ FUNCTION_KINDS = (
         r"|python/os\.py:_?walk",
         text=r"\b(?:listdir|scandir|i?glob\.i?glob|os\.walk)\(|\.(?:iterdir|r?glob)\(",
         around=r"python/pathlib(?:/.*|\.py):.*",
-        called=("listdir", "scandir", "glob", "iglob", "iterdir", "rglob"),
         title="List the folder once, not for every sample",
         why="Each listing reads the whole folder, and sorting or filtering grows with it; the list "
         "can be kept.",
@@ -331,7 +315,6 @@ FUNCTION_KINDS = (
         "torch.load",
         (0.01, 0.4),
         frames=r"torch/(?:serialization|_weights_only_unpickler)\.py:.*",
-        called=("torch load",),
         title="Store the tensors in one memory-mapped file",
         why="torch.load opens a zip archive and unpickles each time.",
         code=stored_code("tensors"),
@@ -377,6 +360,7 @@ FUNCTION_KINDS = (
         "reading zarr chunks",
         (0.01, 0.7),
         frames="(?:zarr|numcodecs)/.*",
+        once=True,
         title="Store the zarr data in chunks of the size that is read",
         why="A chunk is decompressed as a whole even for one row.",
         caveat="Small chunks make many files: use shards or a zip store.",
@@ -462,26 +446,6 @@ FUNCTION_KINDS = (
         ),
     ),
     Kind(
-        "elements",
-        "reading a tensor element by element",
-        (0.003, 0.35),  # "Tensor elements one by one"
-        text=r"\[[^\]]*\]\.(?:item|tolist)\(\)|\b(?:float|int|bool)\([\w.]+\[[^\]]+\]\)",
-        tensor=True,
-        whole=True,
-        title="Do not read a tensor or an array element by element",
-        why="Each read makes a tensor or a NumPy number, which is many times as slow as an element "
-        "of a list.",
-        caveat="The numbers are the same. Where a loop is left, one operation on the whole row, if "
-        "there is one, is faster still.",
-        code=words(
-            "# in {dataset}, read the row once, before the loop, and compute with the whole "
-            "of it:\n"
-            "#     row = self.values[index]\n"
-            "# or, if numbers are needed one by one, row = row.tolist(), in place of\n"
-            "#     {here}\n"
-        ),
-    ),
-    Kind(
         "lock",
         "waiting for a lock",
         (0.0, 0.5),
@@ -526,8 +490,3 @@ FUNCTION_KINDS = (
         waits=True,
     ),
 )
-
-
-def kind_of(key: str) -> Kind:
-    """The row of this key."""
-    return next(kind for kind in FUNCTION_KINDS if kind.key == key)

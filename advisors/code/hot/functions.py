@@ -46,13 +46,9 @@ class Unknown:
 _Function = tuple[str, str | None]  # its name and its file
 
 
-def known(stage: CodeStage, suffix: str | None, tensor: bool) -> list[Hot]:
-    """The known functions of a stage, those with most to gain first.
-
-    `suffix` is that of the files, `tensor`: the data set holds one.
-    """
-    kinds = [kind for kind in FUNCTION_KINDS if tensor or not kind.tensor]
-    some = (_find(stage, kind, suffix) for kind in kinds)
+def known(stage: CodeStage, suffix: str | None) -> list[Hot]:
+    """The known functions of a stage, those with most to gain first; `suffix`: of the files."""
+    some = (_find(stage, kind, suffix) for kind in FUNCTION_KINDS)
     found = [hot for hot in some if hot is not None and hot.share >= LEAST_SHARE]
     less_exact = {key for hot in found for key in hot.family.instead_of}
     found = [hot for hot in found if hot.family.key not in less_exact]
@@ -81,11 +77,11 @@ def _find(stage: CodeStage, kind: Kind, suffix: str | None) -> Hot | None:
         return None
     around = _samples(_tops(stage, kind.around))
     wide = max(samples, all_of_lines, around + samples - inside)
-    callers = [own for node in tops if (own := own_above(stage, node)) is not None]
+    callers = [own for node in tops if (own := _own_above(stage, node)) is not None]
     functions = {(each.function, each.file) for each in callers}
     functions |= {(each.function, each.file) for each in lines}
     within = _within(stage, functions)
-    if kind.stored or kind.whole:
+    if kind.stored:
         wide += sum(line.share for line in within if line not in lines) * stage.samples
         # Samples with nothing below: what was made is freed when the own function returns.
         wide += stage.samples - _samples(node for node in stage.flame if node.parent < 0)
@@ -172,7 +168,7 @@ def _callers(stage: CodeStage, node: FlameNode) -> Iterator[FlameNode]:
         yield node
 
 
-def own_above(stage: CodeStage, node: FlameNode) -> FlameNode | None:
+def _own_above(stage: CodeStage, node: FlameNode) -> FlameNode | None:
     return next((each for each in _callers(stage, node) if each.own), None)
 
 
@@ -223,11 +219,7 @@ def unknown(stage: CodeStage) -> Unknown | None:
     chosen = max(
         standing or total, key=lambda key: (deepest[key][0] if standing else 0, total[key])
     )
-    return as_unknown(stage, deepest[chosen][1], total[chosen])
-
-
-def as_unknown(stage: CodeStage, node: FlameNode, samples: int) -> Unknown | None:
-    """This function, which takes so many samples of the stage; None where these are too few."""
+    node, samples = deepest[chosen][1], total[chosen]
     low, high = _interval(stage, samples)
     if not _enough(stage, low):
         return None
@@ -237,7 +229,7 @@ def as_unknown(stage: CodeStage, node: FlameNode, samples: int) -> Unknown | Non
 
 def _place(stage: CodeStage, node: FlameNode) -> str | None:
     """The hottest own line of an own function, or the own line that calls a library's."""
-    holder = node if node.own else own_above(stage, node)
+    holder = node if node.own else _own_above(stage, node)
     if holder is None:
         return None
     hottest = max(

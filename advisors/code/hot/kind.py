@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from ...case.case import Case
 from ...schema.report_model import Effort
-from ..layouts.stored import MOST_LEFT
 
+MOST_LEFT = 0.98  # of a function: what leaves more is no remedy
 # Reading a stored result, µs a sample: a row of an array in memory, or of 60 kB in a mapped file.
 STORED_US = (1.0, 10.0)
 
@@ -28,15 +28,12 @@ class Kind:
     in a line of the user's from which compiled code runs. `needs`: each must be seen too; the
     files' `suffixes` may stand for the last. Frames below those of another kind count for that one,
     except below a `wrapper`, which counts only what no other kind explains. `instead_of`: less
-    exact kinds that are left out where it is seen. `tensor`: the data set must hold one. `waits`:
-    it does no work, and no code helps. `unless`: it is well done where the line matches this.
+    exact kinds that are left out where it is seen. `waits`: it does no work, and no code helps.
+    `unless`: it is well done where the line matches this.
 
-    What goes away with it, at best: frames that match `around`; with `whole` or `stored` the
-    rest of the own function that calls it. With `stored`, reading the stored result costs
-    something; with `once`, storing whole samples does as well.
-
-    Where stacks show no text, names that the source uses tell: one of `called`, with all of its
-    words (a word may be a suffix of the files), means that it takes most of a sample.
+    What goes away with it, at best: frames that match `around`; with `stored` the rest of the own
+    function that calls it. With `stored`, reading the stored result costs something; with `once`,
+    the data are converted.
 
     `title`, `why` and `caveat` say what to do, and `code` writes it for a case.
     """
@@ -51,12 +48,9 @@ class Kind:
     needs: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
     stored: bool = False
-    whole: bool = False
     wrapper: bool = False
-    tensor: bool = False
     waits: bool = False
     instead_of: tuple[str, ...] = ()
-    called: tuple[str, ...] = ()
     title: str = ""
     why: str = ONCE
     caveat: str = KEPT_CAVEAT
@@ -65,11 +59,7 @@ class Kind:
 
     @property
     def effort(self) -> Effort:
-        return "a conversion" if self.once or self.title.startswith("Store ") else "a few lines"
-
-    def is_called(self, used: frozenset[str]) -> bool:
-        """Whether source that uses these names calls it for certain."""
-        return any(used.issuperset(call.split()) for call in self.called)
+        return "a conversion" if self.once else "a few lines"
 
 
 @dataclass(frozen=True)

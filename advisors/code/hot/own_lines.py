@@ -38,9 +38,7 @@ class OwnLine(NamedTuple):
         return self._replace(share=Range(low, mid, high), alike=len(others))
 
 
-def own_lines(
-    stage: CodeStage, parts: Iterable[Part], lines: SourceLines | None = None
-) -> list[OwnLine]:
+def own_lines(stage: CodeStage, parts: Iterable[Part], lines: SourceLines) -> list[OwnLine]:
     """Lines of the methods that give these parts' samples, and of functions that are called below
     them (`lines` finds what was not recorded), the largest share first."""
     parts = [*parts]
@@ -49,13 +47,8 @@ def own_lines(
     for spot in stage.lines:
         owner = spot.function.rpartition(".")[0]
         # A method of another class is recorded without the attributes of its object.
-        if (
-            lines is None
-            or not spot.own
-            or (
-                owner in owners
-                and any(_statement_of(spot, Method(source)) for _, source in sources)
-            )
+        if not spot.own or (
+            owner in owners and any(_statement_of(spot, Method(source)) for _, source in sources)
         ):
             continue
         owners.add(owner)

@@ -20,10 +20,8 @@ from ...schema.report_model import StorageSummary
 from ...storage.files import SUFFIXES, few_files, length_of, main_suffix
 from .kept import kept_code, opener_of
 
-# Read at least so many times what a sample uses: docs/causes.md, "LMDB read-ahead" and "HDF5 and
-# Zarr chunks".
+# Read at least so many times what a sample uses: docs/causes.md, "HDF5 and Zarr chunks".
 OVER_READ = 4.0
-READ_AHEAD = 3.0
 # Less than this a sample is no matter of storage, however many times what is used.
 LEAST_OVER_READ_BYTES = 64e3
 SIEVE = 1 << 16
@@ -67,15 +65,11 @@ _REGROUP = """\
 # By hand: write the file once in small groups, and read the new one
 #     pq.write_table(pq.read_table(path), target, row_group_size=64)
 """
-_NO_READAHEAD = """\
-# By hand: where the file is opened
-#     lmdb.open(path, readonly=True, lock=False, readahead=False, meminit=False)
-"""
 
 
 def findings(case: Case, storage: StorageSummary) -> Iterator[Advice]:
     """What to change in how containers are read, the costliest first."""
-    finders = (_reopened, _chunks, _row_groups, _readahead)
+    finders = (_reopened, _chunks, _row_groups)
     yield from filter(None, (find(case, storage) for find in finders))
 
 
@@ -149,31 +143,6 @@ def _row_groups(case: Case, storage: StorageSummary) -> Advice | None:
         over.evidence,
         caveat="Small groups make reading all of it slower. Where memory holds the columns, "
         "reading them once into arrays is faster still.",
-    )
-
-
-def _readahead(case: Case, storage: StorageSummary) -> Advice | None:
-    """docs/causes.md, "LMDB read-ahead". Where reading ahead is of use, it is left alone."""
-    files = [each.bytes or 0 for each in storage.containers if each.kind == "lmdb"]
-    length, disk = length_of(case.loader), storage.disk_bytes_per_sample
-    remote = any(mount.kind in ("network", "fuse") for mount in storage.mounts)
-    if not files or not length or disk is None or remote:
-        return None
-    stored = sum(files) / length or sample_bytes(case)
-    reading = storage.reading_share or 0.0
-    if not stored or disk < max(READ_AHEAD * stored, 4096) or not reading:
-        return None
-    left = (1 - reading * (1 - stored / disk), 1 - 0.2 * reading)
-    return case.change(code=_NO_READAHEAD, fetch=left).advise(
-        "Open the LMDB file without reading ahead",
-        f"Random reads bring {figure(disk / stored)} times the bytes of a sample from the disk: "
-        "the kernel reads ahead what is not asked for, and throws out what would have been.",
-        {
-            "from the disk a sample": size(disk),
-            "stored a sample": size(stored),
-            "reading": percent(reading),
-        },
-        caveat="On NFS and Lustre readahead=True is faster.",
     )
 
 

@@ -1,6 +1,5 @@
 """Code that advice pastes, as modules that the linter and the type checker read. `template.py`
 takes text from them.
 
-They are never imported. What they import from `placeholders` is put in, or is the user's own. An
-`if` about one of those is decided when the text is made: only what it chooses is pasted.
+They are never imported. What they import from `placeholders` is put in when the text is made.
 """

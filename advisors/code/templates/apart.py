@@ -12,8 +12,7 @@ from .placeholders import LOADER, OWN_INIT
 def read_apart(worker_id):
     """Files opened for reading before this worker was forked are opened again: it shares no
     position in them."""
-    if OWN_INIT:
-        OWN_INIT(worker_id)  # yours, as before
+    OWN_INIT(worker_id)  # yours, as before
     for fd in map(int, os.listdir("/proc/self/fd")):
         try:
             what, flags = os.fstat(fd), fcntl.fcntl(fd, fcntl.F_GETFL)

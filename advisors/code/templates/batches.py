@@ -1,9 +1,7 @@
 """Data sets that give whole batches, and what draws these."""
 
 import torch
-from torch.utils.data import Dataset, Sampler, default_collate
-
-from .placeholders import KIND
+from torch.utils.data import Dataset, Sampler
 
 
 class Selected(Dataset):
@@ -17,55 +15,6 @@ class Selected(Dataset):
 
     def __getitem__(self, rows):
         return self.source[self.indices[torch.as_tensor(rows)]]
-
-
-class Joined(Dataset):
-    """Data sets that take whole batches, one after another, as ConcatDataset is of single
-    samples."""
-
-    def __init__(self, parts):
-        self.parts = parts
-        self.ends = torch.tensor([len(part) for part in parts]).cumsum(0)
-        self.begins = [0, *self.ends[:-1].tolist()]
-
-    def __len__(self):
-        return int(self.ends[-1])
-
-    def __getitem__(self, indices):
-        rows = torch.as_tensor(indices)
-        part = torch.bucketize(rows, self.ends, right=True)
-        order = part.argsort()
-        groups = rows[order].split(part.bincount(minlength=len(self.parts)).tolist())
-        pieces = [p[g - begin] for p, begin, g in zip(self.parts, self.begins, groups) if len(g)]
-        back = order.argsort()
-        if KIND == "value":
-            return torch.cat(pieces).index_select(0, back)
-        elif KIND == "list":
-            return [torch.cat(column).index_select(0, back) for column in zip(*pieces)]
-        else:
-            return {
-                key: torch.cat([piece[key] for piece in pieces]).index_select(0, back)
-                for key in pieces[0]
-            }
-
-
-class Held(Dataset):
-    """The samples of a data set, made once and kept as one tensor a field."""
-
-    def __init__(self, source):
-        self.length = len(source)
-        self.fields = default_collate([source[index] for index in range(self.length)])
-
-    def __len__(self):
-        return self.length
-
-    def __getitem__(self, rows):
-        if KIND == "Tensor":
-            return self.fields[rows]
-        elif KIND == "list":
-            return [field[rows] for field in self.fields]
-        else:
-            return {name: field[rows] for name, field in self.fields.items()}
 
 
 class BatchIndices(Sampler):

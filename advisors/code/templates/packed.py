@@ -24,8 +24,14 @@ class PackedFile(io.BytesIO):
         return self.getvalue().decode(encoding, errors or "strict")
 
 
+def folder_of(paths):
+    """The innermost folder that holds them all."""
+    return Path(os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths]))
+
+
 def pack(paths, target):
     """Once: the files one after another in `target`, and where each ends in `target`.npy."""
+    target.parent.mkdir(exist_ok=True)
     part, ends = Path(f"{target}.part"), [0]
     with part.open("wb") as out:
         for path in paths:

@@ -62,22 +62,6 @@ def draw(epoch, seed=0):
     return ORDER
 
 
-class EvenCosts(Sampler):
-    """Indices of one rank: samples of alike cost are dealt out in turn, so that batches cost every
-    rank the same."""
-
-    def __init__(self, costs, rank, ranks):
-        order = sorted(range(len(costs)), key=costs.__getitem__)
-        whole = len(order) - len(order) % ranks  # the same number for each
-        self.own = order[:whole][rank::ranks]
-
-    def __len__(self):
-        return len(self.own)
-
-    def __iter__(self):
-        return iter(self.own)
-
-
 def endless(loader):
     """Every batch of every pass, over one iterator a pass."""
     while True:

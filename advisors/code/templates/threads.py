@@ -17,7 +17,7 @@ for name in (
 import torch
 from torch.utils.data import DataLoader
 
-from .placeholders import DATASET, LOADER, OWN_INIT
+from .placeholders import LOADER, OWN_INIT
 
 try:
     from threadpoolctl import (
@@ -28,8 +28,7 @@ except ImportError:
 
 
 def one_thread(worker_id):
-    if OWN_INIT:
-        OWN_INIT(worker_id)  # yours, as before
+    OWN_INIT(worker_id)  # yours, as before
     torch.set_num_threads(1)
     if threadpool_limits is not None:
         threadpool_limits(1)
@@ -37,4 +36,4 @@ def one_thread(worker_id):
         sys.modules["cv2"].setNumThreads(0)
 
 
-LOADER  # data set: DATASET
+LOADER

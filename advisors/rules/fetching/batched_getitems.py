@@ -5,7 +5,7 @@ What it looks for
     200 µs if its source shows nothing but array lookups, LOOK_UP_US), fetched and collated one by
     one, if that causes at least half of all waiting (MAIN_PART). The source of `__getitem__` is
     read, not run: every use of the index must be a lookup in a tensor, an array or a list that the
-    data set holds. Samples that are small and cheap but made otherwise may be made once and kept.
+    data set holds.
 
 Why it matters
     A batch of 100 samples costs 100 calls of `dataset[i]`, 100 small tensors, and a
@@ -31,7 +31,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....profiler.store.inspection import Part
-from ...case.advice import Advice, Outcome, Outcomes, Unmeasured
+from ...case.advice import Advice, Outcomes, Unmeasured
 from ...case.case import Case
 from ...case.fetching import (
     FETCH_WAITS,
@@ -46,12 +46,11 @@ from ...code.batched.batch_access import in_subsets
 from ...code.batched.batch_values import NotArrays
 from ...code.batched.drawn import own_collate, whole_epochs
 from ...code.batched.getitems_code import Batched, batched_form
-from ...code.batched.held_code import held_form
 from ...code.batched.hugging_face import hugging_face_code, is_hugging_face
 from ...code.batched.look_up_cost import COLLATED_US, look_up_us
 from ...code.loader_code import dataset_class
 from ...code.loader_form import form_of
-from ...schema.evidence import Evidence, count, percent, size, times, us
+from ...schema.evidence import Evidence, count, percent, times, us
 
 NEEDS = "DataLoader map prediction"
 
@@ -64,12 +63,9 @@ DECODING_US = 500.0
 # The most that calling `dataset[i]` and stacking one more tensor costs per sample, µs.
 CALL_US = 15.0
 
-# Kept samples are indexed with [], which costs more per leaf than index_select.
-HELD_LEAF_US = (1.0, 5.0)
 INDEX_US = (0.3, 3.0)
 
 _TABLES = ("dataframe", "hdf5", "arrow", "hf", "zarr", "lmdb")
-Cost = tuple[float, float]
 
 
 def examine(case: Case) -> Outcomes:
@@ -100,7 +96,11 @@ def examine(case: Case) -> Outcomes:
     except NotArrays as reason:
         # Rows of a DataFrame have a remedy of their own: see hot-function.
         if sample_us < SAMPLE_US and held(case, "dataframe") is None:
-            yield _held_or_why_not(case, sample_us, evidence, reason)
+            yield Unmeasured(
+                f"a sample of {dataset_class(case, 'the data set')} takes only {us(sample_us)}, so "
+                f"fetching whole batches would pay, but no code could be written: {reason}. Write "
+                "a __getitem__ that takes a tensor of indices, with batch_size=None"
+            )
         return
     if sample_us < LOOK_UP_US or proven:
         yield _advice(case, form, sample_us, evidence)
@@ -123,43 +123,26 @@ def _fetched_one_by_one(case: Case) -> bool:
     return not inner.getitems and not (inner is dataset and config.get("getitems"))
 
 
-def _look_up_us(case: Case, leaves: int, lists: int = 0) -> Cost:
-    """(low, high) µs of looking up a batch at once, from its rows, leaves and bytes."""
-    return look_up_us(_rows(case), leaves, case.report.bytes_per_batch, case.dataset_len, lists)
-
-
 def _rows(case: Case) -> float:
     return (case.report.samples or 0) / max(1, case.report.batches)
 
 
-def _estimated(cost: Cost) -> Evidence:
-    return {"a batch at once": us(cost[0], "(estimated)", high=cost[1])}
-
-
-def _left(case: Case, form: Batched) -> tuple[dict[str, Any], Evidence]:
-    """(what is left of a batch's stages, evidence on the batched form)."""
+def _advice(case: Case, form: Batched, sample_us: float, evidence: Evidence) -> Advice:
     access, getitems = form.access, not form.params
     # With __getitems__, a row is still an object each.
-    cost = _look_up_us(case, access.leaves, access.lists + access.leaves * getitems)
-    figures = _estimated(cost)
-    if getitems:
-        return {"fetch_us": cost}, figures
-    return _at_once(case, cost), figures
-
-
-def _at_once(case: Case, cost: Cost) -> dict[str, Any]:
-    """What is left of the stages. A sampler of the user's own goes on drawing as it does."""
-    drawn = {"index_us": INDEX_US} if whole_epochs(case) else {}
-    return {"fetch_us": cost, "collate_us": COLLATED_US, **drawn}
-
-
-def _advice(case: Case, form: Batched, sample_us: float, evidence: Evidence) -> Advice:
-    left, figures = _left(case, form)
-    rows, name = count(_rows(case)), dataset_class(case, "the data set")
+    lists = access.lists + access.leaves * getitems
+    rows, nbytes = _rows(case), case.report.bytes_per_batch
+    low, high = look_up_us(rows, access.leaves, nbytes, case.dataset_len, lists)
+    left: dict[str, Any] = {"fetch_us": (low, high)}
+    if not getitems:
+        left["collate_us"] = COLLATED_US
+        if whole_epochs(case):  # a sampler of the user's own goes on drawing as it does
+            left["index_us"] = INDEX_US
+    each, name = count(rows), dataset_class(case, "the data set")
     why = (
         f"{name} only looks its samples up in memory, {us(sample_us)} each, but a batch asks for "
-        f"{rows} of them one by one and then stacks {rows} small tensors. One lookup with all "
-        f"{rows} indices gives the same batch."
+        f"{each} of them one by one and then stacks {each} small tensors. One lookup with all "
+        f"{each} indices gives the same batch."
     )
     caveat = "The batches are the same, and in the same order for the same seed."
     if "generator=generator" in form.code:
@@ -167,7 +150,7 @@ def _advice(case: Case, form: Batched, sample_us: float, evidence: Evidence) -> 
             "The batches are the same; with the same generator, those of the first epoch come in "
             "the same order."
         )
-    if not form.params:
+    if getitems:
         caveat = (
             "Every loader over this class uses __getitems__ from then on; the samples are the same."
         )
@@ -176,36 +159,8 @@ def _advice(case: Case, form: Batched, sample_us: float, evidence: Evidence) -> 
     return case.change(code=form.code, **form.params, **left).advise(
         "Fetch each batch with one lookup, not sample by sample",
         why,
-        {**evidence, **figures},
+        {**evidence, "a batch at once": us(low, "(estimated)", high=high)},
         caveat=caveat,
-    )
-
-
-def _held_or_why_not(
-    case: Case, sample_us: float, evidence: Evidence, reason: NotArrays
-) -> Outcome:
-    """If the source is more than lookups: keep the samples if that is safe, else say what stands
-    in the way."""
-    name = dataset_class(case, "the data set")
-    try:
-        code, nbytes = held_form(case)
-    except NotArrays as other:
-        return Unmeasured(
-            f"a sample of {name} takes only {us(sample_us)}, so fetching whole batches would pay, "
-            f"but no code could be written: {reason}, and {other}. Write a __getitem__ that takes "
-            "a tensor of indices, with batch_size=None"
-        )
-    leaves = len(case.inspection.leaves)
-    low, high = _look_up_us(case, leaves)
-    cost = (low + leaves * HELD_LEAF_US[0], high + leaves * HELD_LEAF_US[1])
-    left = _at_once(case, cost)
-    return case.change(code=code, batch_size=None, num_workers=0, **left).advise(
-        "Make all samples once, then fetch whole batches",
-        f"A sample of {name} takes only {us(sample_us)}, but is asked for one by one in every "
-        f"epoch. All {count(case.dataset_len or 0)} take {size(nbytes)}: kept as tensors, a "
-        f"batch is one lookup. (Its __getitem__ could not be turned into one: {reason}.)",
-        {**evidence, "memory to keep them": size(nbytes), **_estimated(cost)},
-        caveat="Every epoch then sees the same values: not if samples change from epoch to epoch.",
     )
 
 

@@ -2,11 +2,11 @@
 
 What it looks for
     A collate_fn of your own that takes at least 20 % of the time of making a batch (MAKING_SHARE)
-    and that the loop waits for (WAITING_SHARE of the waiting). Its source tells why: a tensor built
-    from a list of arrays, padding to the longest sample of a batch, Python loops over values. Stack
-    samples name the line that takes most, in it or in a function that it calls. Of default_collate:
-    samples that hold lists of numbers, which become a tensor for each place (MANY_NUMBERS), and
-    batches so large that copying them is what takes the time (COPIED).
+    and that the loop waits for (WAITING_SHARE of the waiting). Its source tells why: padding to the
+    longest sample of a batch, Python loops over values. Stack samples name the line that takes
+    most, in it or in a function that it calls: a tensor built from a list of arrays, for example.
+    Of default_collate: samples that hold lists of numbers, which become a tensor for each place
+    (MANY_NUMBERS), and batches so large that copying them is what takes the time (COPIED).
 
 Why it matters
     torch.tensor([array, array, …]) looks at every number by itself: torch warns of it, and stacking
@@ -36,7 +36,7 @@ from ...case.code_text import Source
 from ...case.fetching import waited_on
 from ...code.better_calls import Better, better_call
 from ...code.by_hand import grows, make_cheaper
-from ...code.collating import done_per_sample, of_arrays, tensor_of_list
+from ...code.collating import done_per_sample, tensor_of_list
 from ...code.hot.functions import LEAST_SAMPLES, STANDS_OUT
 from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.loader_code import DROP, loader_code
@@ -143,13 +143,11 @@ def examine(case: Case) -> Outcomes:
         return
     padding, name, lines = _padding(case), collate_name(case), _hot_lines(case)
     cause, hot = _per_sample(lines) or (None, None)
-    of_list = cause is None and of_arrays(part.call, case.loader.looks.fields)
     if cause is None:
         hot = _innermost(lines)
-        cause = _FROM_LIST if of_list else _of_line(case, hot)
-    cause = cause or _cause("\n".join(part.call), padding, hot)
+        cause = _of_line(case, hot) or _cause("\n".join(part.call), padding, hot)
     caveat = f"Compare its batches with those of {name} once: keep whatever else {name} does."
-    where = f"in {name}" if of_list or hot is None else f"at {hot.place}"
+    where = f"in {name}" if hot is None else f"at {hot.place}"
     if cause is None:
         yield _by_hand(case, collate)
         return
@@ -251,10 +249,10 @@ def _per_sample(lines: list[OwnLine]) -> tuple[_Cause, OwnLine] | None:
 def _of_line(case: Case, hot: OwnLine | None) -> _Cause | None:
     """What the line that takes most says, in collate_fn or in a function that it calls."""
     fields = case.loader.looks.fields
-    arrays = bool(fields) and all(each.kind == "ndarray" for each in fields)
+    kinds = {each.kind for each in fields}
     if hot is None:
         return None
-    if arrays and tensor_of_list(hot.line):
+    if "ndarray" in kinds <= {"ndarray", "number"} and tensor_of_list(hot.line):
         return _FROM_LIST
     numbers = sum(each.kind == "number" for each in fields) >= MANY_NUMBERS
     if "default_collate(" in hot.line and numbers:

@@ -4,16 +4,12 @@ What it looks for
     Fetching that is at least a fifth of all waiting (SEEN_PART), and in the stack samples of it a
     function known to be slow: picture decoders, parsers of text (CSV, JSON, PLY, XML, YAML),
     archives, pickle, rows of a DataFrame, an HDF5 file or a Hugging Face data set, tokenising,
-    resampling, deep copies, locks. If no stacks were recorded, the source of `__getitem__` shows
-    some of these, if fetching is the main part of waiting
-    (MAIN_PART, 50 %). Of an unknown function that takes 40 % of fetch (STANDS_OUT), the line that
-    calls it is named, with what its source says: the same for every sample or for each value of an
-    argument, a search through everything, one value after another, there and back again, made
-    smaller afterwards, a copy of the rest, asked of another process, made in vain, computed in
-    float64, or not needed at all; that it takes longer with each batch; or the library call that is
-    faster (`code/better_calls.py`). Chains of transforms that resize last. Of the loop's own time,
-    what goes by in methods of the loader's parts (LEAST_OF_ALL, 10 % of all time): a length counted
-    at each step, a shuffle between epochs.
+    resampling, deep copies, locks. Of an unknown function that takes 40 % of fetch (STANDS_OUT),
+    the line that calls it is named, with what its source says: the same for every sample or for
+    each value of an argument, a search through everything, one value after another, there and back
+    again, made smaller afterwards, a copy of the rest, asked of another process, made in vain,
+    computed in float64, or not needed at all; that it takes longer with each batch; or the library
+    call that is faster (`code/better_calls.py`).
 
 Why it matters
     The part of fetch that a function takes limits what replacing it can gain. So the prediction
@@ -25,9 +21,7 @@ Why it matters
 
 What to change
     Convert once, before training or in `__init__`, or call the faster function; the code shows it
-    for this data set. Where the source is certain, the method is written anew. If samples stay the
-    same and memory holds them all, whole samples are stored, and the code makes the loader that
-    reads them; the prediction then covers all that goes away.
+    for this data set.
 
 When not to
     If samples are random, only the part before the random step can be stored. Stored arrays are
@@ -50,13 +44,11 @@ from ...case.fetching import (
     fetch_idle_share,
     fetch_share,
     file_suffix,
-    held,
     sample_time_us,
 )
 from ...code.better_calls import better_call
 from ...code.by_hand import grows, line_costs, make_cheaper
 from ...code.hot.functions import (
-    FEW_SAMPLES,
     LEAST_SAMPLES,
     STANDS_OUT,
     Unknown,
@@ -64,18 +56,13 @@ from ...code.hot.functions import (
     own_called,
     unknown,
 )
-from ...code.hot.in_loop import InLoop, in_loop
-from ...code.hot.in_source import called, in_source
 from ...code.hot.kind import Hot
-from ...code.hot.late_steps import late_step, on_tensors
 from ...code.hot.own_lines import OwnLine, own_lines
 from ...code.layouts.container_access import findings
 from ...code.layouts.kept import opener_of
-from ...code.layouts.stored import StoredForm, stored_form
-from ...code.method import Method
 from ...code.shape_code import kinds_of, shape_code
-from ...code.shapes import ALL, CHANCE, FLOAT32, ONE_BY_ONE, Shape, shape_of
-from ...schema.evidence import Evidence, count, percent, size, us
+from ...code.shapes import ALL, FLOAT32, ONE_BY_ONE, Shape, shape_of
+from ...schema.evidence import Evidence, count, percent, us
 from ...schema.gains import LEAST_GAIN
 from ...schema.report_model import CodeStage, Range
 from ...stacks.source_lines import SourceLines
@@ -84,8 +71,8 @@ from ...stage_model.verdict import LITTLE_TO_GAIN
 
 NEEDS = "prediction"
 
-# Below this a sample is only looked up, not made: other rules judge that.
-LEAST_SAMPLE_US = 20.0
+# From here on, the time of a sample is worth a look, whatever takes it.
+UNKNOWN_FROM_US = 200.0
 # Stacks show what takes the time, also in short samples and where fetching is not the main part.
 LEAST_SEEN_US = 5.0
 SEEN_PART = 0.2
@@ -93,18 +80,9 @@ SEEN_PART = 0.2
 KNOWN_FROM = 0.2
 # Fetching that waits for this part of its time is overlapped by workers, not made cheaper.
 MOSTLY_WAITS = 0.5
-# The part of steps on all pixels that is saved if they run on small pictures: sides of a half to a
-# tenth.
-LATE_SAVES = (0.7, 0.98)
-# What is left of fetch without a line that is known to be slow, if its time was not measured.
-NOT_SEEN = (0.1, 0.9)
-# What of the loader's parts the loop runs need not be free.
-OUT_SAVES = 0.5
 # A line that takes this part of what its function takes is named in its place.
 MOST_OF = 0.8
 WAITS = " Fetching mostly waits: more workers, or threads inside __getitems__, overlap that."
-NOT_MEASURED = "How much of fetch it takes was not measured: the range is wide."
-ONCE = "Never store what follows a random change."
 # Of a label that pandas looks up, get_loc takes a tenth of the time of the row.
 SEARCHED = (
     "Sort the index once, so that .loc finds rows instead of searching for them",
@@ -115,33 +93,34 @@ _Shaped = tuple[OwnLine, Shape]
 
 
 def examine(case: Case) -> Outcomes:
-    found = in_loop(case)
-    if found is not None:
-        yield _out_of_loop(case, found)
     sample_us, part, stage = sample_time_us(case), fetch_share(case), case.code_stage("fetch")
     if case.compute_bound or sample_us is None:
         return
-    samples, seen = 0, list[Outcome]()
-    if stage is not None:
-        samples = stage.samples
-        if sample_us >= LEAST_SEEN_US:
-            seen = list(_seen(case, stage, sample_us))
-    least_us = LEAST_SAMPLE_US if samples < FEW_SAMPLES else LEAST_SEEN_US
-    # A few samples that name nothing known do not refute what the source proves.
-    if samples < LEAST_SAMPLES and sample_us >= least_us and not _advised(seen):
-        proven = list(_by_source(case, sample_us))
-        if not seen or _advised(proven):
-            yield from (each for each in proven if part >= MAIN_PART or _gains(each))
-            return
-    for outcome in list(_late(case)) or seen:
+    seen = _seen(case, stage, sample_us) if stage and sample_us >= LEAST_SEEN_US else ()
+    outcomes = [*seen]
+    samples, idle = stage.samples if stage is not None else 0, fetch_idle_share(case) or 0.0
+    makes = part >= MAIN_PART and sample_us >= UNKNOWN_FROM_US and idle <= MOSTLY_WAITS
+    if makes and not outcomes and samples < LEAST_SAMPLES:
+        yield Unmeasured(_no_stacks(case, samples, sample_us))
+    for outcome in outcomes:
         # What is hardly waited for may still take the cores of what is. The prediction decides.
         if part >= SEEN_PART or _gains(outcome):
             yield outcome
 
 
-def _advised(outcomes: list[Outcome]) -> bool:
-    """Whether a remedy is known."""
-    return any(isinstance(each, Advice) and not each.by_hand for each in outcomes)
+def _no_stacks(case: Case, samples: int, sample_us: float) -> str:
+    if samples:
+        of_fetch = "samples of fetch are" if samples > 1 else "sample of fetch is"
+        return (
+            f"{samples} stack {of_fetch} too few to tell what takes {us(sample_us)} a sample: "
+            "record for longer, or run `loaderscope stacks` while it trains"
+        )
+    reason = case.report.code.reason if case.report.code is not None else None
+    return (
+        f"stacks were not recorded{f' ({reason})' if reason else ''}, so what takes the "
+        f"{us(sample_us)} a sample inside fetch is not known: run `loaderscope stacks` while it "
+        "trains, or record a run of a few seconds with LOADERSCOPE_STACKS=eager"
+    )
 
 
 def _gains(outcome: Outcome) -> bool:
@@ -152,54 +131,9 @@ def _gains(outcome: Outcome) -> bool:
     )
 
 
-def _out_of_loop(case: Case, found: InLoop) -> Advice:
-    """What the loop runs of the data set's own code, outside `next()`."""
-    method, text, of_all = found.method, clean(found.text, 80), found.of_all.mid
-    do = "call it less often, or make it cheaper."
-    if method.name.endswith("__len__"):
-        do = "ask for it once, before the loop; or count once, in __init__."
-    elif CHANCE.search(found.text):
-        do = "draw an array (np.random.permutation), or let shuffle=True draw."
-    left = 1 - method.high, 1 - method.low * OUT_SAVES
-    at = f" ({found.place})" if found.place is not None else ""
-    return case.change(code=f"# By hand{at}: {do}\n#     {text}\n", compute=left).advise(
-        f"Take this out of the loop: {text}",
-        f"{method.name} takes {percent(of_all)} of all time, in the training process and outside "
-        f"next(), called from {found.caller or 'the loop'}: `{text}`{at}. Workers do not take that "
-        "over.",
-        {"of all time": percent(of_all), "line": found.place},
-        beside_loading=of_all,
-    )
-
-
-def _by_source(case: Case, sample_us: float) -> Outcomes:
-    """What the recorded source proves, where stacks do not show it."""
-    hot = called(case)
-    if hot is not None:
-        yield _known(case, None, hot, sample_us)
-        return
-    yield from in_source(case, sample_us)
-    for part in case.inspection.parts:
-        for line in part.getitem:
-            shape = shape_of(Method(part.getitem), line, held=kinds_of(part))
-            if shape is not None and shape.costly:
-                text, at = clean(line.strip(), 80), f", in {clean(part.name, 60)}"
-                code = shape_code(line, shape, at)
-                yield case.change(code=code, fetch=NOT_SEEN).advise(
-                    f"{shape.title}: {text}",
-                    f"`{text}` may take much of fetch{shape.why}.",
-                    {"fetch a sample": us(sample_us)},
-                    caveat=NOT_MEASURED,
-                )
-                return
-
-
 def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     """What stack samples show."""
-    tensor = held(case, "tensor") is not None
-    found = known(stage, file_suffix(case), tensor)
-    if on_tensors(case):
-        found = [hot for hot in found if hot.family.key != "transforms"]
+    found = known(stage, file_suffix(case))
     other = unknown(stage)
     line = _standing_out(stage, other)
     below = other.name if other is not None else ""
@@ -214,7 +148,7 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
     inner = [each for each in shapes if not _around_another(stage, each, shapes)]
     worst = max(inner, key=lambda found: found[1].waste, default=None)
     if worst is not None and worst[1].waste:
-        yield _shaped(case, stage, *worst, sample_us)
+        yield _shaped(case, stage, *worst)
         return
     # A little waiting does not hide what computes.
     best = next((hot for hot in found if not hot.family.waits or hot.share >= KNOWN_FROM), None)
@@ -229,17 +163,18 @@ def _seen(case: Case, stage: CodeStage, sample_us: float) -> Outcomes:
         yield advice
         unsure = advice.predicted.low <= LEAST_GAIN
         if line is not None and unsure and best.share < MAIN_PART * line.share.mid:
-            yield _of_line(case, stage, line, sample_us)  # most of it is something else
+            # Most of it is something else.
+            yield make_cheaper(case, "fetch", line, _sampled(stage, line.share))
     elif line is not None and (grown := grows(case, "fetch")) is not None:
         yield make_cheaper(case, "fetch", line, _sampled(stage, line.share), grown)
     elif worst is not None:
-        yield _shaped(case, stage, *worst, sample_us)
+        yield _shaped(case, stage, *worst)
     elif (line is None or (other is not None and line.text == other.name)) and (
         group := _better(lines)
     ):
         yield make_cheaper(case, "fetch", group, _sampled(stage, group.share), grows(case, "fetch"))
     elif line is not None:
-        advice = _of_line(case, stage, line, sample_us)
+        advice = make_cheaper(case, "fetch", line, _sampled(stage, line.share))
         waits = (fetch_idle_share(case) or 0.0) > MOSTLY_WAITS
         yield Unmeasured(advice.why + WAITS) if advice.by_hand and waits else advice
     elif other is not None:
@@ -302,58 +237,42 @@ def _is_opener(case: Case, line: OwnLine) -> bool:
     return fetch_share(case) >= MAIN_PART and any(findings(case, storage))
 
 
-def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape, sample_us: float) -> Advice:
-    """A line of which the source says what is wrong, and what is gained if that goes away. What
-    stays the same in every epoch need not be made again at all."""
+def _shaped(case: Case, stage: CodeStage, line: OwnLine, shape: Shape) -> Advice:
+    """A line of which the source says what is wrong, and what is gained if that goes away."""
     text, share = clean(line.text, 80), line.share
     at = f" ({line.place})" if line.place is not None else ""
-    code = shape_code(line.line, shape, at)
     alone = shape.waste or shape.left
     # Who does a line's work otherwise changes what stands around it too (see code/by_hand.py).
     least = 1 - share.high * (1 - shape.left) if alone else 0.0
-    free, caveat, effort = (least, 1 - share.low * shape.saves), shape.caveat, None
-    form = None if alone else _whole_samples(case)
-    if form is not None:
-        code = f"{code}# or, as samples stay the same, each made once and stored:\n{form.code}"
-        free, caveat, effort = form.left(sample_us), ONCE, "a conversion"
-    return case.change(code=code, fetch=free).advise(
+    free = least, 1 - share.low * shape.saves
+    return case.change(code=shape_code(line.line, shape, at), fetch=free).advise(
         f"{shape.title}: {text}",
         f"{line_costs('fetch', line)}{shape.why}.",
-        {**_sampled(stage, share), "line": line.place, **_stored(form)},
-        caveat=caveat,
-        effort=effort,
+        {**_sampled(stage, share), "line": line.place},
+        caveat=shape.caveat,
     )
 
 
-def _known(case: Case, stage: CodeStage | None, hot: Hot, sample_us: float) -> Advice:
+def _known(case: Case, stage: CodeStage, hot: Hot, sample_us: float) -> Advice:
     kind = hot.family
-    form = _whole_samples(case) if kind.once else None
-    code = kind.code(case, hot) if form is None else form.code
-    change = case.change(code=code, fetch=(form or hot).left(sample_us))
+    change = case.change(code=kind.code(case, hot), fetch=hot.left(sample_us))
     title, why = kind.title, kind.why
-    if (
-        kind.key == "rows"
-        and stage is not None
-        and any(e.function.endswith(".get_loc") and e.share >= MAIN_PART for e in stage.hot)
-    ):
+    searched = (
+        each.function.endswith(".get_loc") and each.share >= MAIN_PART for each in stage.hot
+    )
+    if kind.key == "rows" and any(searched):
         title, why = SEARCHED
-    takes, caveat = "may take much of fetch: its source does it", f"{NOT_MEASURED} {kind.caveat}"
-    part: Evidence = {"part of fetch": "not measured: called in the source of the data set"}
-    if stage is not None:
-        takes, caveat = f"takes {percent(hot.share)} of fetch{_from(hot.place)}", kind.caveat
-        part = _sampled(stage, Range(hot.low, hot.share, hot.high))
     return change.advise(
         title,
-        f"{_capital(kind.name)} {takes}. {why}",
+        f"{_capital(kind.name)} takes {percent(hot.share)} of fetch{_from(hot.place)}. {why}",
         {
             "fetch a sample": us(sample_us),
             "share of waiting": percent(fetch_share(case)),
-            **part,
+            **_sampled(stage, Range(hot.low, hot.share, hot.high)),
             "function": hot.function and f"{hot.function}, {us(hot.share * sample_us)} per sample",
             "called from": f"line {hot.place}" if hot.place is not None else None,
-            **_stored(form),
         },
-        caveat=caveat,
+        caveat=kind.caveat,
         effort=kind.effort,
     )
 
@@ -367,21 +286,6 @@ def _standing_out(stage: CodeStage, other: Unknown | None) -> Part | None:
     most = max(lines, key=lambda each: each.share.mid, default=None)
     enough = stage.samples >= LEAST_SAMPLES
     return most if most is not None and enough and most.share.mid >= STANDS_OUT else None
-
-
-def _of_line(case: Case, stage: CodeStage, part: Part, sample_us: float) -> Advice:
-    """The line that takes most of fetch, no known function among what it calls."""
-    evidence, form = _sampled(stage, part.share), _whole_samples(case)
-    if form is None:
-        return make_cheaper(case, "fetch", part, evidence)
-    return case.change(code=form.code, fetch=form.left(sample_us)).advise(
-        f"Make each sample once, and store it: {clean(part.text or '', 80)}",
-        f"{line_costs('fetch', part)}, and makes the same in every epoch. Stored samples are only "
-        "read.",
-        {**evidence, "line": part.place, **_stored(form)},
-        caveat=ONCE,
-        effort="a conversion",
-    )
 
 
 def _line_of(stage: CodeStage, other: Unknown) -> Part:
@@ -399,33 +303,6 @@ def _sampled(stage: CodeStage, share: Range) -> Evidence:
         "part of fetch": percent(share.mid, of_all),
         "seen in": count(stage.samples, "stack samples of fetch"),
     }
-
-
-def _stored(form: StoredForm | None) -> Evidence:
-    return {"stored samples take": size(form.nbytes)} if form is not None else {}
-
-
-def _late(case: Case) -> Outcomes:
-    """Transforms of all pixels of pictures that are then made small."""
-    found = late_step(case)
-    if found is None or found.share < SEEN_PART:
-        return
-    least, most = (1 - found.share * each for each in LATE_SAVES)
-    names, late = ", ".join(each.name for each in found.before), found.late.name
-    yield case.change(code=found.code, fetch=(most, least)).advise(
-        f"Resize images before the other transforms: {late} first",
-        f"{names} take {percent(found.share)} of fetch, on all pixels of pictures that "
-        f"{late} makes small after them.",
-        {each.name: percent(each.share, "of fetch") for each in (*found.before, found.late)},
-        caveat="Values differ a little: a picture is resized otherwise than a tensor.",
-    )
-
-
-def _whole_samples(case: Case) -> StoredForm | None:
-    """Code that stores whole samples, and runs as it is pasted: if they stay the same and memory
-    holds them."""
-    form, free = stored_form(case), case.system.mem_available_min_bytes
-    return form if form is not None and form.nbytes <= (free or 0) else None
 
 
 def _from(place: str | None) -> str:

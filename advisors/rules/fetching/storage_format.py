@@ -15,9 +15,8 @@ Why it matters
     so beforehand.
 
 What to change
-    The layout that fits: one packed file with an index, tar shards if files are read in order from
-    a network, a memory-mapped array if samples have one shape and do not change. The code converts
-    the files and makes a loader that reads them.
+    The layout that fits: one packed file with an index, or tar shards if files are read in order
+    from a network. The code packs the files and makes a loader that reads them.
 
 When not to
     On a local NVMe disk reported gains are 0.92 to 1.03, and from the page cache there are none:
@@ -32,7 +31,8 @@ from ...case.advice import Advice, Outcomes, Unmeasured
 from ...case.case import Case
 from ...case.fetching import MAIN_PART, core_wait_share, fetch_share, file_suffix
 from ...code.layouts.container_access import findings
-from ...code.layouts.layout_choice import chosen
+from ...code.layouts.packed import packed_code
+from ...code.loader_form import form_of
 from ...schema.evidence import Evidence, count, figure, percent, size, times, us
 from ...schema.report_model import StorageSummary
 from ...storage.files import few_files, listed
@@ -52,11 +52,29 @@ NAMED_CORE_WAIT = 0.05
 # gcsfuse 2.0× at 4 workers, 1.23× at 8; local NVMe 0.92 to 1.03, so that there it may be nearly
 # all.
 REMOTE_STAYS, LOCAL_STAYS = (0.05, 0.5), (0.1, 0.9)
-# Of decoding, what is saved if decoded samples are stored: taking a row out of a memory map still
-# costs some.
-DECODED_SAVES = (0.5, 0.95)
 
 NO_PACKING = "Packing the files into another format would not help"
+_TRY = (
+    "loaderscope probe-storage tries this on a sample of the files before any day is spent "
+    "converting."
+)
+_ONE_FILE = (
+    "Pack the files into one",
+    "One large file, read through a memory map, needs no search and no opening.",
+    "# By hand: write all files one after another into one, keep where each begins in an array, "
+    "and read\n# mapped[begin:end] of a memory map, opened at first use in each worker, where a "
+    "file is opened now.\n",
+    "It gains at most what reading takes now: little on a local NVMe disk, most on a network file "
+    f"system. {_TRY}",
+)
+_SHARDS = (
+    "Pack the files into tar shards",
+    "They are read in order from a network: tar shards are read as one stream each.",
+    "# By hand: write the files into tar files, four for each worker and rank, and read them from "
+    "end to\n# end, for example with webdataset: each worker and rank its own share\n",
+    "Shards are read from end to end: shuffling is of shards and within a buffer only, the number "
+    "of batches of an epoch may differ by one a worker, and len(loader) is not known. " + _TRY,
+)
 _KEEP = "# keep the files as they are: make decoding cheaper, or decode in more workers\n"
 
 
@@ -118,15 +136,19 @@ def _by_shares(case: Case, storage: StorageSummary, reading: float) -> Advice:
             title="Packing files that are read from memory gains little",
         )
     low, high = REMOTE_STAYS if remote else LOCAL_STAYS
-    layout = chosen(case, storage, remote)
-    least, saved = (layout.decoded * decoding / worked * each for each in DECODED_SAVES)
-    left = (1 - part * (1 - low) - saved, 1 - part * (1 - high) - least)
-    return case.change(code=layout.code, fetch=left).advise(
-        layout.title,
+    left = (1 - part * (1 - low), 1 - part * (1 - high))
+    in_order = case.meets("stream") or case.config.get("shuffle") is False
+    # Orders and choices of the user's own would be lost.
+    dealt = str(case.config.get("sampler")).endswith("DistributedSampler")
+    shards = remote and in_order and (form_of(case).plain or dealt)
+    title, why, words, caveat = _SHARDS if shards else _ONE_FILE
+    code = None if shards else packed_code(case)
+    return case.change(code=code or words, fetch=left).advise(
+        title,
         f"Each sample opens {figure(storage.opens_per_sample or 0.0)} files. Reading them is "
-        f"{percent(reading)}, decoding {percent(decoding)} {of}. {layout.why}",
-        {**evidence, **layout.evidence},
-        caveat=layout.caveat,
+        f"{percent(reading)}, decoding {percent(decoding)} {of}. {why}",
+        evidence,
+        caveat=caveat,
     )
 
 

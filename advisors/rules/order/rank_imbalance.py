@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from ...case.advice import Outcomes
 from ...case.case import Case
-from ...code.template import code_from
 from ...schema.evidence import Evidence, figure, us
 
 NEEDS = "prediction"
@@ -32,9 +31,9 @@ _MAKING = ("fetch", "collate")
 # Between the ranks' cost per batch: docs/causes.md, "Ranks of unlike cost".
 SPREAD = 1.3
 
-_USE = """\
-# sampler = EvenCosts([len(text) for text in dataset.texts], rank, world_size)
-# shuffle groups of batches, the same way in each rank, to keep training random
+_CODE = """\
+# By hand: sort the samples by what each costs, give each rank every so manyth of them (as many as
+# there are ranks), and shuffle groups of batches, the same way in each rank.
 """
 
 
@@ -60,8 +59,7 @@ def examine(case: Case) -> Outcomes:
     # All at the mean at best; workers of other hosts may differ in speed, too.
     balanced = (usual / own, (1 + usual / own) / 2)
     longer = slow.lost_us - slow.others_lost_us
-    code = code_from("samplers", "EvenCosts", then=_USE)
-    yield case.change(code=code, fetch=balanced, collate=balanced).advise(
+    yield case.change(code=_CODE, fetch=balanced, collate=balanced).advise(
         "Spread the costly samples evenly over the ranks",
         f"{why} They wait for it inside their steps, {us(longer)} each time.",
         {
@@ -69,6 +67,6 @@ def examine(case: Case) -> Outcomes:
             "spread": figure(own / others, "times"),
             "waiting more than the others": us(longer, "per step"),
         },
-        caveat="Check first that this rank's host is no slower than the others'. `costs` is what "
-        "you know of each sample: its length, its size on disk.",
+        caveat="Check first that this rank's host is no slower than the others'. What a sample "
+        "costs follows from its length, or its size on disk.",
     )

@@ -29,7 +29,7 @@ from ...case.advice import Outcomes
 from ...case.case import Case
 from ...case.code_text import Source
 from ...case.workers import contended, cores, start_method, worker_rows
-from ...code.loader_code import dataset_class, loader_code
+from ...code.loader_code import loader_code
 from ...code.loader_form import arguments_of, form_of
 from ...code.template import whole
 from ...schema.evidence import count, figure, in_cores
@@ -71,7 +71,6 @@ def examine(case: Case) -> Outcomes:
         "threads",
         OWN_INIT=own_init or "",
         LOADER=loader_code(case, worker_init_fn=Source("one_thread")),
-        DATASET=dataset_class(case, "your own"),
     )
     yield case.change(code=code, fetch=(best, worst)).advise(
         "Give each worker one library thread",

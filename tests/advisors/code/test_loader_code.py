@@ -223,8 +223,11 @@ TWO, EIGHT = {"num_workers": 2}, {"num_workers": 8}
         ),
         (HF_TRAINS, {"batch_size": 8}, "args = TrainingArguments(per_device_train_batch_size=8)"),
         (HF_TESTS, {"batch_size": 8}, "args = TrainingArguments(per_device_eval_batch_size=8)"),
-        (HF_TESTS, {"dataset": Source("packed")}, "# By hand: Trainer(eval_dataset=packed)"),
-        (HF, {"collate_fn": Source("stack")}, "# By hand: Trainer(data_collator=stack)"),
+        (
+            HF_TESTS,
+            {"dataset": Source("packed")},
+            "# By hand: override Trainer.get_eval_dataloader() for dataset=packed",
+        ),
         (HF, {"worker_init_fn": DROP}, "# By hand: leave out worker_init_fn"),
         (
             HF,
@@ -269,7 +272,7 @@ def test_in_its_words(tmp_path, config, changes, line):
     ("config", "words"),
     [
         (HF, "from transformers import TrainingArguments"),
-        ({"framework": "lightning", "phase": "validation"}, "val_dataloader() returns it"),
+        ({"framework": "lightning", "phase": "validation"}, "DataModule returns it"),
         ({"framework": "ray", **SHARED_OUT}, "import ray.train.torch"),
         (GEOMETRIC, "from torch_geometric.loader import DataLoader"),
         (MONAI, "from monai.data import DataLoader"),

@@ -62,16 +62,8 @@ def slow_case(
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_tensor_from_a_list(tmp_path: Path, workers: int) -> None:
-    case = slow_case(tmp_path, FROM_LIST, workers=workers)
-    found = advice(NAME, case)
-    assert "Stack" in found.title and found.why.startswith("join takes")
-    assert found.code.startswith("# By hand, in join")  # its samples were not described
-    assert asked(case) == [{"collate": (0.03, 0.2)}]
-
-
-def test_loops_over_values_are_found_in_the_source(tmp_path: Path) -> None:
-    found = advice(NAME, slow_case(tmp_path, LOOP))
+def test_loops_over_values_are_found_in_the_source(tmp_path: Path, workers: int) -> None:
+    found = advice(NAME, slow_case(tmp_path, LOOP, workers=workers))
     assert "loops" in found.title and found.code.startswith("# By hand")
 
 
@@ -90,35 +82,6 @@ def test_no_guess_without_a_cause(tmp_path, source, leaves, samples):
 
 
 ARRAY = np.ones(3, np.float32)
-FORMS = {
-    "lists": join("return torch.tensor([s.tolist() for s in samples])"),
-    "unpacked": join("xs, ys = zip(*samples)", "return torch.tensor(xs), torch.tensor(ys)"),
-    "keyed": join(
-        "xs = []", "for s in samples:", "    xs.append(s['x'].tolist())", "return torch.tensor(xs)"
-    ),
-}
-
-
-@pytest.mark.parametrize(
-    ("form", "samples", "stacks"),
-    [
-        ("lists", [ARRAY, ARRAY], True),
-        ("unpacked", [(ARRAY, 1), (ARRAY, 1)], True),
-        ("keyed", [{"x": ARRAY}, {"x": ARRAY}], True),
-        ("lists", [ARRAY, ARRAY[:2]], False),  # ragged
-        ("lists", [ARRAY[0], ARRAY[1]], False),  # numbers
-        ("unpacked", [(ARRAY, 1), (None, 2)], False),
-        ("keyed", [{"x": [1, 2]}, {"x": [1, 2]}], False),
-    ],
-)
-def test_arrays_that_are_alike_are_to_be_stacked(tmp_path, form, samples, stacks):
-    found = outcomes(NAME, described(slow_case(tmp_path, FORMS[form]), samples))
-    assert stacks is any("Stack" in getattr(each, "title", "") for each in found)
-    assert (
-        not stacks
-        or "np.stack(arrays)"
-        in advice(NAME, described(slow_case(tmp_path / "b", FORMS[form]), samples)).code
-    )
 
 
 def described(case: Case, samples: Any) -> Case:
@@ -156,19 +119,36 @@ def test_stacks_name_what_the_source_does_not_tell(tmp_path: Path) -> None:
     assert "profile it alone" in unmeasured(NAME, few)
 
 
+@pytest.mark.parametrize(
+    ("samples", "stacks"),
+    [
+        ([ARRAY, ARRAY], True),
+        ([(ARRAY, 1), (ARRAY, 1)], True),
+        ([ARRAY[0], ARRAY[1]], False),  # numbers
+        ([[1, 2], [1, 2]], False),
+        ([(ARRAY, "a"), (ARRAY, "b")], False),
+    ],
+)
+def test_arrays_are_to_be_stacked(tmp_path: Path, samples: Any, stacks: bool) -> None:
+    case = described(slow_case(tmp_path, FROM_LIST), samples)
+    line = "return torch.tensor(xs)"
+    found = advice(NAME, seen(case, ("join /home/u/train.py:3", 90), stage="collate", text=line))
+    assert ("Stack the arrays" in found.title) is stacks
+    if stacks:
+        assert found.why.startswith("join takes") and "np.stack(arrays)" in found.code
+        assert asked(case) == [{"collate": (0.03, 0.2)}]
+
+
 def test_a_function_below_it_makes_a_tensor_of_arrays(tmp_path: Path) -> None:
     file, line = tmp_path / "train.py", "return torch.tensor(parts)"
     source = ["def made(parts):", f"    {line}", "", "", *join("return made([s for s in samples])")]
     file.write_text("\n".join(source))
     case = slow_case(tmp_path / "run", source[4:])
     here = replace(case.process, host=host_name(), unix_ns=time.time_ns() + 10**9)
-    cases = (
-        described(replace(case, process=here), samples) for samples in ([ARRAY, ARRAY], [[1, 2]])
-    )
     stack = f"join {file}:6 > made {file}:2", 90
-    arrays, lists = (advice(NAME, seen(each, stack, text=line, stage="collate")) for each in cases)
-    assert "Stack" in arrays.title and arrays.code.startswith("# By hand, at train.py:2: where all")
-    assert "Stack" not in lists.title
+    arrays = described(replace(case, process=here), [ARRAY, ARRAY])
+    found = advice(NAME, seen(arrays, stack, text=line, stage="collate"))
+    assert "Stack" in found.title and found.code.startswith("# By hand, at train.py:2: where all")
 
 
 @pytest.mark.parametrize(
@@ -197,7 +177,7 @@ def test_hostile_names_stay_out_of_the_code(tmp_path: Path) -> None:
         whatif=FakeWhatIf(),
         config={"collate_fn": evil, "dataset": evil, "sampler": evil},
         inspection={
-            "collate": {"type": evil, "name": evil, "call": FROM_LIST},
+            "collate": {"type": evil, "name": evil, "call": LOOP},
             "leaves": [{"path": "['a'); import os #']", "kind": "tensor", "dtype": evil}],
         },
     )

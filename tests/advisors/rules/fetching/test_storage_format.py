@@ -16,8 +16,8 @@ from loaderscope.advisors.schema.report_model import Code, CodeStage
 from loaderscope.profiler.store.sampled_fetches import SampledFetches
 from rule_cases import FakeWhatIf, advice, outcomes, rejection, unmeasured
 from silence import silent
-from storage_cases import looks_of, memory, stored_case
-from stored_sets import InDatabase, InTar, InZip, Listed, Rows, Store, Table
+from storage_cases import looks_of, stored_case
+from stored_sets import InDatabase, InTar, InZip, Listed, Rows, Table
 
 NAME = "storage-format"
 ROWS = torch.zeros(4, 64)
@@ -89,22 +89,8 @@ def test_files_from_the_page_cache_of_this_machine_are_left_as_they_are(tmp_path
 def test_read_in_order_from_a_network_they_go_into_tar_shards(tmp_path: Path) -> None:
     looks = looks_of(mount="fuse.gcsfuse")
     found = advice(NAME, case(tmp_path, Plain(), looks, shuffle=False))
-    assert "tar shards" in found.title and "into 4 tar files" in found.code
+    assert "tar shards" in found.title and "four for each worker and rank" in found.code
     assert "tar" not in advice(NAME, case(tmp_path / "b", Plain(), looks, shuffle=True)).title
-
-
-def test_samples_of_one_shape_become_an_array_where_memory_holds_it(tmp_path: Path) -> None:
-    looks = looks_of(".bin", 256)
-    whatif = FakeWhatIf()
-    found = advice(NAME, case(tmp_path, Plain(), looks, system=memory(), whatif=whatif))
-    assert "memory-mapped array" in found.title
-    assert str(found.evidence["the arrays take"]) == "256 kB"
-    # Reading is 0.80, decoding 0.20: both are saved.
-    assert whatif.asked[0]["fetch"] == pytest.approx((1 - 0.72 - 0.19, 1 - 0.08 - 0.1), abs=0.01)
-    much = case(tmp_path / "b", Plain(), looks, system=memory(), batch=torch.zeros(4, 64 * 5))
-    unknown = case(tmp_path / "c", Plain(), looks)
-    for other in (much, unknown):
-        assert advice(NAME, other).title.startswith("Pack")
 
 
 def inside(kind: str, size: int, **looks: Any) -> SampledFetches:
@@ -114,7 +100,7 @@ def inside(kind: str, size: int, **looks: Any) -> SampledFetches:
     return looks_of(suffix, size, **{"distinct": distinct, "containers": known, **looks})
 
 
-ZIP, LMDB = inside("zip", 4_000_000, idle=0.1), inside("lmdb", 4_000_000, read=0, disk=130_000)
+ZIP = inside("zip", 4_000_000, idle=0.1)
 TAR = inside("tar", 10**6, opens=1600, idle=0.1)
 HDF5 = inside("hdf5", 10**7, read=2_000_000, disk=0, idle=0.0)
 PARQUET = inside("parquet", 10**7, read=500_000, disk=0, idle=0.0)
@@ -129,7 +115,6 @@ OPENED = "opened for each sample: sqlite3.connect, seen in the source\n"
         (InDatabase(), looks_of(None, read=4000, idle=0.1), 0.1, "", "", OPENED),
         (Rows(), HDF5, 0.0, "chunk", "chunks=(1, *rows.shape[1:])", "read a sample: 2.00 MB\n"),
         (Table(), PARQUET, 0.0, "small row groups", "row_group_size=64", "row group"),
-        (Store(), LMDB, 0.8, "", "readahead=False", "stored a sample: 4.00 kB\n"),
     ],
 )
 def test_containers_are_read_otherwise(tmp_path, dataset, looks, idle, title, code, said):
@@ -145,8 +130,6 @@ test_it_is_silent_of_containers_read_as_they_should_be = silent(
     {"dataset": Rows(), "looks": inside("hdf5", 10**6, read=60_000)},  # little in all
     {"dataset": Rows(), "looks": inside("hdf5", 10**7, read=131_072)},  # two of 64 KiB: no chunks
     {"dataset": Table(), "looks": inside("parquet", 10**6, read=300)},
-    {"dataset": Store(), "looks": inside("lmdb", 300_000, read=300, disk=700)},
-    {"dataset": Store(), "looks": inside("lmdb", 4_000_000, read=0, disk=9000)},
 )
 
 

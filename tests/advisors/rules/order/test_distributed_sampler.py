@@ -38,8 +38,9 @@ def case(
     """Epochs of 60 batches of 4; `digests` are those of the first batch of each, `peer` another
     rank's."""
     rows, told = with_digests(epochs, batches, digests)
-    config = {"sampler": sampler, "dataset_len": length, "dataset_kind": kind}
-    config["dataset"] = "train.Texts"
+    config: dict[str, Any] = {"sampler": sampler, "dataset_len": length, "dataset_kind": kind}
+    config |= {"dataset": "train.Texts", "shuffle": sampler == RANDOM}
+    config["sampler_plain"] = sampler != DISTRIBUTED
     process = {"world_size": world, "rank": rank}
     own = case_of(tmp_path, rows, epochs=told, config=config, process=process)
     if peer:

@@ -19,7 +19,7 @@ from stack_cases import OWN as OWN_FILE
 from stack_cases import seen
 
 NAME = "sampler"
-OWN = {"sampler": "train.Balanced", "dataset_len": 1000}
+OWN = {"sampler": "train.Balanced", "dataset_len": 1000, "sampler_plain": False, "shuffle": None}
 
 
 def drawn(path: Path, index: float = 5.0, config: Any = OWN, **facts: Any) -> Case:
@@ -84,7 +84,7 @@ def test_a_long_permutation(tmp_path: Path, length: int, fires: bool) -> None:
     ("sampler", "shuffled"), [("torch.x.RandomSampler", True), ("torch.x.SequentialSampler", False)]
 )
 def test_the_code_draws_every_sample_once(tmp_path: Path, sampler: str, shuffled: bool) -> None:
-    case = drawn(tmp_path, config={"sampler": sampler})
+    case = drawn(tmp_path, config={"sampler": sampler, "shuffle": shuffled})
     space = ran(advice(NAME, case).code, dataset=torch.arange(103))
     epochs = [torch.cat(list(space["loader"])) for _ in range(2)]
     assert len(space["loader"]) == 26

@@ -1,13 +1,11 @@
-"""Layouts: the code they write is pasted and run on real files, and gives the same samples."""
+"""Packed files: the code is pasted and run on real files, and gives the same samples."""
 
 from __future__ import annotations
 
 import io
 import os
-import zipfile
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,14 +13,9 @@ import torch
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
-from loaderscope.advisors.code.layouts.kept import kept_code, opener_of
-from loaderscope.advisors.code.layouts.layout_choice import packed_code
-from loaderscope.advisors.code.layouts.stored import stored_form
-from rule_cases import FakeWhatIf, advice
-from stack_cases import seen
+from loaderscope.advisors.code.layouts.packed import packed_code
 from storage_cases import equal, pasted, same_batches, stored_case
-from stored_sets import InDatabase, InTar, InZip, Listed, OneFile, Sized
-from written_sets import with_getitem
+from stored_sets import Listed
 
 COUNT = 10
 
@@ -47,12 +40,6 @@ class Texts(Listed):
     def __getitem__(self, index: int) -> int:
         with open(self.files[index], encoding="utf-8") as file:
             return int(file.read()[8:])
-
-
-class Archives(Listed):
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        with np.load(self.files[index]) as archive:
-            return {"x": torch.from_numpy(archive["x"]), "y": int(archive["y"])}
 
 
 class Named(Listed):
@@ -226,112 +213,6 @@ def test_where_a_path_is_more_than_a_file_the_code_says_what_to_write(tmp_path, 
     assert read == [Path(path).read_bytes() for path in pictures]
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_stored_samples_are_the_samples(tmp_path: Path, workers: int) -> None:
-    paths = [str(tmp_path / f"{n}.npz") for n in range(COUNT)]
-    for n, path in enumerate(paths):
-        np.savez_compressed(path, x=np.full((3, 2), n, np.float32), y=n)
-    dataset = Archives(paths)
-    form = stored_form(stored_case(tmp_path, plain(dataset, num_workers=workers)))
-    assert form is not None
-
-    assert form.nbytes == COUNT * (3 * 2 * 4 + 8)
-    assert same_batches(plain(dataset), pasted(form.code, dataset))
-    for path in paths:
-        Path(path).unlink()
-    code = form.code.replace("len(source)", str(COUNT)).replace("list(source[0])", "['x', 'y']")
-    assert torch.equal(next(iter(pasted(code, dataset)))["y"], torch.arange(4))
-
-
-PICTURE = "super(type(self), self).__getitem__(i)"
-
-
-@pytest.mark.parametrize(
-    ("body", "stored"),
-    [
-        # Colours first, as networks want them: `permute` has nothing to do with chance.
-        (f"return {PICTURE}.permute(2, 0, 1).float().div(255)", True),
-        (f"return self.transform({PICTURE})", False),
-        # What held steps do is not known.
-        (
-            "made = torch.tensor([i])\nfor step in self.steps:\n    made = step(made)\nreturn made",
-            False,
-        ),
-    ],
-)
-def test_samples_that_may_change_are_not_stored(tmp_path, pictures, body, stored):
-    dataset = with_getitem(Pictures, body, torch=torch)(pictures)
-    vars(dataset).update({} if stored else {"transform": torch.clone, "steps": (torch.clone,)})
-    form = stored_form(stored_case(tmp_path, plain(dataset)))
-
-    assert (form is not None) is stored
-    assert form is None or same_batches(plain(dataset), pasted(form.code, dataset))
-
-
-InFile = with_getitem(
-    OneFile,
-    "with open(self.path, 'rb') as file:\n"
-    "    file.seek(8 * i, 1)\n    return torch.tensor(list(file.read(8)))",
-    torch=torch,
-)
-
-
-class Elsewhere(OneFile):
-    archive: Any = None
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        archive = self.opened(self.path)
-        return torch.tensor(list(archive.read(f"{index}.bin")))
-
-    def opened(self, path: str) -> zipfile.ZipFile:
-        return zipfile.ZipFile(path)
-
-
-READ = 'return torch.tensor(list(self.archive.read(f"{i}.bin")))'
-# What is opened once, and a file of the sample's own: nothing to be done.
-LAZY, OR_LAZY, LAZY_ELSEWHERE, OWN = (
-    with_getitem(Elsewhere, body, zipfile=zipfile, torch=torch)
-    for body in (
-        f"if self.archive is None:\n    self.archive = zipfile.ZipFile(self.path)\n{READ}",
-        f"self.archive = self.archive or zipfile.ZipFile(self.path)\n{READ}",
-        f"if self.archive is None:\n    self.archive = self.opened(self.path)\n{READ}",
-        'with open(f"{self.path}/{i}", "rb") as file:\n    return torch.tensor(list(file.read()))',
-    )
-)
-
-
-@pytest.mark.parametrize(
-    ("cls", "opener"),
-    [
-        (InTar, "tarfile.open"),
-        (InZip, "zipfile.ZipFile"),
-        (InDatabase, "sqlite3.connect"),
-        (InFile, "open"),
-    ],
-)
-def test_what_opens_a_container_is_found_and_told_to_be_kept(tmp_path, cls, opener):
-    case = stored_case(tmp_path, plain(cls("x", COUNT)), batch=torch.zeros(4, 8))
-    found = opener_of(case.dataset)
-
-    assert found is not None and found.text == opener
-    assert f"self.handle = {opener}(…)" in kept_code(case, found)
-
-
-def test_what_a_function_of_its_own_opens_is_opened_for_each_sample(tmp_path: Path) -> None:
-    case = stored_case(tmp_path, plain(Elsewhere("x", COUNT)), batch=torch.zeros(4, 8))
-    found = opener_of(case.dataset)
-    assert found is not None and found.text == "zipfile.ZipFile"
-    assert found.names == {"archive"} and found.used_by("x = archive.read(name)")
-    assert found.used_by("return zipfile.ZipFile(path)") and not found.used_by("x = read(name)")
-
-
-@pytest.mark.parametrize("cls", [LAZY, OR_LAZY, LAZY_ELSEWHERE, OWN])
-def test_what_is_opened_once_or_is_the_samples_own_is_left_alone(tmp_path: Path, cls: Any) -> None:
-    case = stored_case(tmp_path, plain(cls("x", COUNT)), batch=torch.zeros(4, 8))
-
-    assert opener_of(case.dataset) is None
-
-
 def test_names_of_a_run_never_become_code(tmp_path: Path, pictures: list[str]) -> None:
     dataset = Pictures(pictures)
     vars(dataset)["files); import os  #"] = vars(dataset).pop("files")
@@ -339,43 +220,6 @@ def test_names_of_a_run_never_become_code(tmp_path: Path, pictures: list[str]) -
     loader = DataLoader(dataset, batch_size=4, sampler=range(8))
     for case in (
         stored_case(tmp_path, plain(range(8))),  # lists no files at all
-        evil := stored_case(tmp_path / "b", loader, batch=torch.zeros(4)),
+        stored_case(tmp_path / "b", loader, batch=torch.zeros(4)),
     ):
         assert packed_code(case) is None
-    compile(kept_code(evil, None), "code", "exec")
-
-
-def test_samples_that_do_change_are_not_stored(tmp_path: Path) -> None:
-    class Counting(Sized):
-        asked: ClassVar = [0]
-
-        def __getitem__(self, index: int) -> torch.Tensor:
-            self.asked[0] += 1
-            return torch.tensor([index, self.asked[0]])
-
-    form = stored_form(stored_case(tmp_path, plain(Counting(COUNT))))
-    assert form is not None
-
-    with pytest.raises(ValueError, match="sample 0 is another at each access"):
-        pasted(form.code, Counting(COUNT))
-
-
-@pytest.mark.parametrize("free", [10**9, 10**3])
-def test_a_slow_decoder_is_run_once_where_memory_holds_what_it_makes(tmp_path, pictures, free):
-    whatif = FakeWhatIf()
-    case = stored_case(tmp_path, plain(Pictures(pictures)), whatif=whatif)
-    case = replace(case, system=replace(case.system, mem_available_min_bytes=free))
-    getitem = "Pictures.__getitem__ /home/u/patches.py:41"
-    stacks = ((f"{getitem} > load site/PIL/ImageFile.py:425", 160), (getitem, 40))
-
-    found = advice("hot-function", seen(case, *stacks))
-
-    assert ("loader = DataLoader(" in found.code) == (free == 10**9)
-    if free == 10**9:
-        assert str(found.evidence["stored samples take"]) == "1.92 kB"
-        best, worst = whatif.asked[-1]["fetch"]  # of 5,000 µs a sample
-        assert (best, worst) == pytest.approx((2.016 / 5000, 20.096 / 5000), rel=1e-3)
-        assert same_batches(plain(Pictures(pictures)), pasted(found.code, Pictures(pictures)))
-    else:
-        assert "store(make_pictures, len(dataset)" in found.code
-        assert "stored samples take" not in found.evidence
