@@ -86,8 +86,6 @@ def _tried(run: Run, patch: Patch, root: Path, budget: float, yes: bool) -> tupl
     from ..experiment.words import tried_lines
     from ..fixing.trial import holds, try_patch
 
-    if patch.cells:
-        return "not tried: it is a notebook's", True
     with asking(root, yes) as how:
         found = try_patch(run, patch, root, options=Options(budget_s=budget), **how)
     if found.error is not None:

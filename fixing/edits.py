@@ -84,18 +84,13 @@ def arguments_of(call: ast.Call) -> list[Argument]:
 
 
 def added_arguments(text: PythonText, call: ast.Call, new: Mapping[str, str]) -> list[Piece]:
-    """More keywords at the end of a call, before any `**`."""
+    """More keywords at the end of a call that has no `**`."""
     given, close = arguments_of(call), text.span(call)[1] - 1
-    spread = [each for each in given if isinstance(each, ast.keyword) and each.arg is None]
-    named = [each for each in given if isinstance(each, ast.keyword) and each.arg]
-    equal = re.findall(r"^\w+(\s*=\s*)", text.of(named[-1])) if named else ["="]
+    equal = re.findall(r"^\w+(\s*=\s*)", text.of(call.keywords[-1])) if call.keywords else ["="]
     written = [f"{name}{equal[0]}{value}" for name, value in new.items()]
     if not given:
         return [(close, close, ", ".join(written))]
     between = _between(text, call, given)
-    if spread:
-        at = text.span(spread[0])[0]
-        return [(at, at, "".join(f"{each}{between}" for each in written))]
     end = _end(text, given[-1], close)
     comma, comment = re.match(  # type: ignore[union-attr]
         r"(\s*,)?[ \t]*(#[^\r\n]*)?", text.text[end:close]

@@ -1,5 +1,5 @@
 """Follows an argument's value to the literal that decides it: through names, parameters, imports,
-data classes, dicts that are written out, and options of argparse."""
+data classes, and options of argparse."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ from .nodes import (
     Site,
     assigned_to,
     calls_of,
-    changed,
     defaults_of,
-    entry_of,
     import_of,
-    is_dict,
     passed_for,
     sets,
     site_at,
@@ -70,10 +67,6 @@ class Follower:
                 return self._of_name(name, place)
             case ast.Attribute(held, name):
                 return self._of_attribute(held, name, place)
-            case ast.Subscript(ast.Name() as held, ast.Constant(str(key))):
-                found = self.entry(key, place.at(held))
-                if found is not None:
-                    return found
         return self._computed(place)
 
     def _computed(self, place: Place) -> Place:
@@ -179,18 +172,3 @@ class Follower:
                     return self._of_parameter(name, each, place.at(each))
         held = (getattr(each, "value", None) for each in owner.body if sets(each, name))
         return next((place.at(value) for value in held if value is not None), None)
-
-    # Dicts.
-
-    def entry(self, key: str, place: Place) -> Place | None:
-        """The literal of this key in the dict that a name stands for, None where the dict lacks it.
-        Raises CannotPatch where it is not written out, or changed later."""
-        node, source = place.node, place.source
-        where = self._bound_to(node.id, place) if isinstance(node, ast.Name) else None
-        if where is not None and is_dict(where.node) and not changed(source, node.id):
-            value = entry_of(where.node, key)
-            return self.literal(where.at(value)) if value is not None else None
-        raise CannotPatch(
-            f"what `{source.shown(node)}` of {place.shown} holds is not known; {self._name} should "
-            f"come to {self._value}"
-        )

@@ -24,21 +24,16 @@ OTHER_BATCHES = ("batch-size", "drop-last", "in-order", "distributed-sampler", "
 @dataclass(frozen=True)
 class Patch:
     """A change of code. `same_batches`: whether the loop must be handed what it was before.
-    `place`: where the loader is made. `cells`: the changes are of a notebook's cells."""
+    `place`: where the loader is made."""
 
     title: str
     place: str
     changes: tuple[FileChange, ...]
     same_batches: bool = True
-    cells: bool = False
 
     @property
     def diff(self) -> str:
-        """For `patch -p1` in the project's root; of a notebook, the new text of its cells."""
-        if self.cells:
-            texts = (each.after.decode("utf-8", "replace") for each in self.changes)
-            names = (f"# {each.path}" for each in self.changes)
-            return "\n".join(f"{name}\n{text}" for name, text in zip(names, texts, strict=True))
+        """For `patch -p1` in the project's root."""
         return unified_diff(self.changes)
 
 
@@ -47,13 +42,7 @@ def open_project(run: Run, root: Path) -> Project:
     hashes: dict[str, str] = {}
     for process in run.processes:
         hashes.update(read_sources(process.path).files)
-    cells = {
-        line.file: (f"cell {line.cell}", "\n".join(line.text))
-        for loader in run.loaders
-        for line in loader.made.lines
-        if line.cell is not None and line.text
-    }
-    return Project(root, hashes, run.argv, cells)
+    return Project(root, hashes, run.argv)
 
 
 def chosen(report: Report, number: int | None) -> tuple[LoaderReport, Recommendation]:
@@ -102,10 +91,7 @@ def make_patch(run: Run, project: Project, loader: LoaderReport, advice: Recomme
     if not changes:
         raise CannotPatch("the source says this already")
     place = recorded.made.place or "where it is watched"
-    cells = {each.path for each in changes} & {name for name, _ in project.cells.values()}
-    if cells and len(cells) < len(changes):
-        raise CannotPatch("it would change a notebook and other files")
-    return Patch(advice.title, place, changes, same, bool(cells))
+    return Patch(advice.title, place, changes, same)
 
 
 def _edit(
