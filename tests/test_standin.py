@@ -167,22 +167,6 @@ def test_the_queue_is_bounded(standin_on: Any, clock: SetClock) -> None:
     assert clock.t_ns - began == 2 * MS  # the fifth waits for the first, the sixth for the second
 
 
-def test_memory_and_utilisation(standin_on: Any, clock: SetClock) -> None:
-    device = standin_on(standin.Spec(memory_bytes=16 * MS), clock)
-    before = device.memory_allocated()
-    x = torch.ones(2 * MS, device="standin")
-    parts = x.split(MS)
-    assert device.memory_allocated() - before == 8 * MS
-    with pytest.raises(torch.OutOfMemoryError):
-        torch.ones(3 * MS, device="standin")
-    del x, parts
-    assert device.memory_allocated() == before
-    clock.t_ns += 1000 * MS
-    device.spin(250)
-    clock.t_ns += 500 * MS
-    assert device.utilization() == 25
-
-
 def test_loaders_pin(device: Any) -> None:
     for workers in (0, 1):
         loader = DataLoader(torch.ones(8, 4), batch_size=4, pin_memory=True, num_workers=workers)
