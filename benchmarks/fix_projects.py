@@ -444,27 +444,6 @@ def _sets() -> list[Project]:
 
     return [
         made(
-            "collected_each_time",
-            _HEAD.replace("import os", "import gc\nimport os")
-            + """\
-
-
-class Samples(Dataset):
-    def __init__(self):
-        self.values = torch.arange(320)
-        self.held = [{"n": n} for n in range(50000)]
-
-    def __len__(self):
-        return len(self.values)
-
-    def __getitem__(self, index):
-        value = self.values[index] + 1
-        gc.collect()  # memory was short once
-        return value
-""",
-            ("        gc.collect()  # memory was short once\n", ""),
-        ),
-        made(
             "rows_one_by_one",
             _HEAD
             + """\

@@ -1,5 +1,5 @@
 """Edits of a project's files, gathered and then made at once: what is not edited stays byte for
-byte. Arguments are written into a call as its others are: spaced, broken and commented."""
+byte. Arguments are written into a call as its others are: spaced and broken."""
 
 from __future__ import annotations
 
@@ -92,16 +92,7 @@ def added_arguments(text: PythonText, call: ast.Call, new: Mapping[str, str]) ->
         return [(close, close, ", ".join(written))]
     between = _between(text, call, given)
     end = _end(text, given[-1], close)
-    comma, comment = re.match(  # type: ignore[union-attr]
-        r"(\s*,)?[ \t]*(#[^\r\n]*)?", text.text[end:close]
-    ).groups()
-    if comment is None:
-        return [(end, end, "".join(f"{between}{each}" for each in written))]
-    # The comment is about the argument before.
-    line = between[1:] if "\n" in between else f"{text.newline}{text.margin(call)}{text.indent}"
-    at = text.text.index(comment, end) + len(comment)
-    lines = ",".join(f"{line}{each}" for each in written)
-    return [(end, end, "" if comma else ","), (at, at, f"{lines}{',' if comma else ''}")]
+    return [(end, end, "".join(f"{between}{each}" for each in written))]
 
 
 def without_argument(text: PythonText, call: ast.Call, argument: Argument) -> Piece:

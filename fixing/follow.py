@@ -22,7 +22,6 @@ from .nodes import (
 from .options import default_of, fields_named, option_named
 from .project import CannotPatch, Project, Source
 
-MAX_STEPS = 24
 _CASTS = ("int", "bool", "float", "str")
 # What may stand in a value that no option decides, besides numbers.
 _OF_THE_HOST = ("os", "multiprocessing", "psutil", "torch", "len", "min", "max", *_CASTS)
@@ -35,15 +34,12 @@ class Place:
     source: Source
     node: Any
     site: Site | None = None
-    steps: int = 0
 
     def at(self, node: ast.AST, source: Source | None = None, site: Site | None = None) -> Place:
         """The next step, where only another source has another `site`."""
-        if self.steps >= MAX_STEPS:
-            raise CannotPatch("the value is passed on too often to be followed")
         if source in (None, self.source):
             site = site or self.site
-        return Place(source or self.source, node, site, self.steps + 1)
+        return Place(source or self.source, node, site)
 
     @property
     def shown(self) -> str:

@@ -13,7 +13,7 @@ from ..profiler.store.making import read_sources
 from ..profiler.store.run.run import LoaderRun, Run
 from .deciding_call import arguments_of, change_arguments
 from .edits import Edits, FileChange, unified_diff
-from .lines import change_fetching, leave_out
+from .lines import change_fetching
 from .pasting import BY_HAND, has_definitions, paste
 from .project import CannotPatch, Project
 
@@ -66,7 +66,7 @@ def with_diffs(report: Report, run: Run, root: Path) -> Report:
     def with_diff(loader: LoaderReport, advice: Recommendation) -> Recommendation:
         try:
             patch = make_patch(run, project, loader, advice)
-        except (CannotPatch, RecursionError):
+        except CannotPatch:
             return advice
         return replace(advice, change=replace(advice.change, diff=patch.diff))
 
@@ -86,7 +86,7 @@ def make_patch(run: Run, project: Project, loader: LoaderReport, advice: Recomme
     try:
         same = _edit(project, edits, loader, advice, recorded)
         changes = edits.changes()
-    except CannotEdit as error:
+    except (CannotEdit, RecursionError) as error:
         raise CannotPatch("its exact place in the source is not known") from error
     if not changes:
         raise CannotPatch("the source says this already")
@@ -103,8 +103,6 @@ def _edit(
 ) -> bool:
     """Whether the batches stay the same. Raises CannotPatch."""
     if advice.rule == "batched-getitems" and change_fetching(project, edits, recorded):
-        return True
-    if advice.rule == "hot-function" and leave_out(project, edits, advice):
         return True
     if advice.effort == "a conversion":
         raise CannotPatch("it converts the data, once, which is no change of the source")
