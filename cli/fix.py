@@ -26,18 +26,20 @@ DOES_NOT_HOLD = 1
     metavar="N",
     help="Recommendation N, as `report --advice` counts; by default the plan's first step.",
 )
+@click.option("--write", is_flag=True, help="Write the change to the files.")
 @click.option("--no-check", is_flag=True, help="Do not try it first.")
 @click.option(
     "--root",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     metavar="DIR",
-    help="The project: nothing outside of it is read.  [default: git's, or this folder]",
+    help="The project: nothing outside of it is read or written.  [default: git's, or this folder]",
 )
 @budget_option
 @yes_option
 def fix_verb(
     run: str,
     number: int | None,
+    write: bool,
     no_check: bool,
     root: Path | None,
     budget: float,
@@ -53,13 +55,14 @@ def fix_verb(
     Examples:
       loaderscope fix
       loaderscope fix | patch -p1
-      loaderscope fix --advice 2 | patch -p1
+      loaderscope fix --advice 2 --write
       loaderscope fix 20250131-0915 --no-check
     """
     from ..advisors.assemble.build_report import build_report
     from ..advisors.assemble.job import open_job
     from ..experiment.git import project_folder
     from ..fixing.patch import chosen, make_patch, open_project
+    from ..fixing.write import write_changes
 
     recorded = open_job(run)
     folder = root.resolve() if root is not None else project_folder(Path.cwd())
@@ -76,6 +79,10 @@ def fix_verb(
         click.echo("The patch is not shown: it does not hold.", err=True)
         return DOES_NOT_HOLD
     click.echo(patch.diff.encode("utf-8", "surrogateescape"), nl=False)
+    if write:
+        write_changes(folder, patch.changes)
+        files = ", ".join(each.path for each in patch.changes)
+        click.echo(f"written: {files}", err=True)
     return 0
 
 

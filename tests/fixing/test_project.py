@@ -1,14 +1,20 @@
-"""Only sources that are what the run recorded, below the project's root, are read for a patch."""
+"""Only sources that are what the run recorded, below the project's root, are read for a patch. It is
+written whole, in place, below the root, or not at all: whatever a run directory or a project says."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from loaderscope.fixing import write
+from loaderscope.fixing.edits import FileChange
 from loaderscope.fixing.project import CannotPatch, Project
+from loaderscope.fixing.write import write_changes
+from loaderscope.profiler.base.errors import UsageError
 from made_projects import lay
 
 SOURCE = "import torch\nx = 1\n"
@@ -65,3 +71,108 @@ def test_files_that_lie_elsewhere_are_refused(tmp_path: Path) -> None:
         with pytest.raises(CannotPatch, match=says):
             project.source(str(file))
     assert [each.path for each in project.sources()] == ["a.py"]
+
+
+OLD, NEW = b"x = 1\n", b"x = 2\n"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A project with a file in a folder, and something beside it that must never change."""
+    names = ("project/package/a.py", "project/b.py", "secret.py", "other/a.py")
+    lay(tmp_path, dict.fromkeys(names, OLD.decode()))
+    return tmp_path / "project"
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    found = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def test_files_are_replaced_and_keep_their_mode(root: Path) -> None:
+    (root / "b.py").chmod(0o754)
+    write_changes(root, [FileChange("package/a.py", OLD, NEW), FileChange("b.py", OLD, NEW)])
+    assert files(root) == {"package/a.py": NEW, "b.py": NEW}
+    assert (root / "b.py").stat().st_mode & 0o777 == 0o754
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret.py", "package/../../secret.py", "/etc/hostname", "", ".", "package"]
+)
+def test_paths_that_lead_elsewhere_are_refused(path: str, root: Path) -> None:
+    before = files(root.parent)
+    with pytest.raises(UsageError, match="nothing was written"):
+        write_changes(root, [FileChange("b.py", OLD, NEW), FileChange(path, OLD, NEW)])
+    assert files(root.parent) == before
+
+
+@pytest.mark.parametrize(
+    ("link", "target", "path"),
+    [("b.py", "secret.py", "b.py"), ("package", "other", "package/a.py")],
+)
+def test_links_are_not_followed(link, target, path, root):
+    (root / link).rename(root.parent / "moved")
+    (root / link).symlink_to(root.parent / target)
+    before = files(root.parent)
+    with pytest.raises(UsageError, match="nothing was written"):
+        write_changes(root, [FileChange(path, OLD, NEW)])
+    assert files(root.parent) == before
+
+
+def test_a_pipe_in_place_of_a_file_is_refused(root: Path) -> None:
+    (root / "b.py").unlink()
+    os.mkfifo(root / "b.py")
+    with pytest.raises(UsageError, match="no plain file"):
+        write_changes(root, [FileChange("b.py", OLD, NEW)])
+
+
+def test_a_file_that_was_edited_meanwhile_stays(root: Path) -> None:
+    (root / "package/a.py").write_bytes(b"x = 3\n")
+    with pytest.raises(UsageError, match=r"a\.py was changed meanwhile"):
+        write_changes(root, [FileChange("b.py", OLD, NEW), FileChange("package/a.py", OLD, NEW)])
+    assert files(root) == {"package/a.py": b"x = 3\n", "b.py": OLD}
+
+
+def test_a_file_that_is_swapped_during_the_writing_stays(root, monkeypatch):
+    """Right before the first file is replaced, another becomes a link to what lies outside."""
+    checked: list[str] = []
+    check = write._check
+
+    def swapping(folder: int, name: str, change: FileChange) -> Any:
+        checked.append(name)
+        if len(checked) == 3:  # all have been looked at once
+            (root / "b.py").unlink()
+            (root / "b.py").symlink_to(root.parent / "secret.py")
+        return check(folder, name, change)
+
+    monkeypatch.setattr(write, "_check", swapping)
+    with pytest.raises(UsageError, match=r"b\.py is no plain file"):
+        write_changes(root, [FileChange("package/a.py", OLD, NEW), FileChange("b.py", OLD, NEW)])
+    assert files(root.parent) == dict.fromkeys(
+        ("secret.py", "other/a.py", "project/package/a.py"), OLD
+    )
+
+
+def test_a_folder_that_becomes_a_link_is_still_the_folder(root, monkeypatch):
+    """It is open by then: what replaces it on the way is not looked at."""
+    replace = os.replace
+
+    def swapping(*args: Any, **options: Any) -> None:
+        (root / "package").rename(root.parent / "moved")
+        (root / "package").symlink_to(root.parent / "other")
+        replace(*args, **options)
+
+    monkeypatch.setattr(os, "replace", swapping)
+    write_changes(root, [FileChange("package/a.py", OLD, NEW)])
+    assert (root.parent / "other/a.py").read_bytes() == OLD
+    assert (root.parent / "moved/a.py").read_bytes() == NEW
+
+
+def test_nothing_is_left_where_there_is_no_room(root, monkeypatch):
+    def full(fd: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UsageError, match="No space left on device; nothing was written"):
+        write_changes(root, [FileChange("b.py", OLD, NEW)])
+    assert files(root) == {"package/a.py": OLD, "b.py": OLD}

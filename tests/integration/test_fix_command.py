@@ -1,4 +1,4 @@
-"""`loaderscope fix` on a recorded run: the patch is shown, and applies."""
+"""`loaderscope fix` on a recorded run: the patch is shown, applies, is written."""
 
 from __future__ import annotations
 
@@ -66,10 +66,19 @@ def test_the_patch_is_shown_for_patch(project: Path, run: Path, capsys: Capture)
     assert (project / "data.py").read_text() == ROWS.files["data.py"]
     ran(["patch", "-p1"], input=captured.out, check=True)
     assert "def __getitems__" in (project / "data.py").read_text()
+
+
+def test_the_patch_is_written(project: Path, run: Path, capsys: Capture) -> None:
+    inode = (project / "data.py").stat().st_ino
+    assert main(["fix", str(run), "--no-check", "--root", str(project), "--write"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == expected() and captured.err.endswith("written: data.py\n")
+    assert "def __getitems__" in (project / "data.py").read_text()
+    assert (project / "data.py").stat().st_ino != inode  # in one step
+    assert sorted(path.name for path in project.glob("*.*")) == ["data.py", "train.py"]
     # What the run recorded is another source now.
-    assert "data.py was changed since the run" in fails(
-        capsys, str(run), "--no-check", "--root", "."
-    )
+    says = fails(capsys, str(run), "--no-check", "--root", ".")
+    assert "data.py was changed since the run" in says
 
 
 def test_a_patch_is_tried_before_it_is_shown(project: Path, run: Path, capsys: Capture) -> None:
@@ -89,16 +98,16 @@ def test_a_patch_that_does_not_hold_is_not_shown(project, run, capsys, monkeypat
 
     other = TryResult(False, 64, Difference(3, "values of [0]"))
     monkeypatch.setattr(trial, "try_change", lambda *_, **__: other)
-    assert main(["fix", str(run), "--root", ".", "--yes"]) == 1
+    assert main(["fix", str(run), "--root", ".", "--yes", "--write"]) == 1
     captured = capsys.readouterr()
     assert captured.out == "" and "different from batch 3 on: values of [0]" in captured.err
     assert "The patch is not shown" in captured.err
     assert (project / "data.py").read_text() == ROWS.files["data.py"]
 
 
-def test_other_folders_are_not_read(project, run, capsys, tmp_path):
+def test_other_folders_are_not_touched(project, run, capsys, tmp_path):
     (tmp_path / "other").mkdir()
-    says = fails(capsys, str(run), "--no-check", "--root", str(tmp_path / "other"))
+    says = fails(capsys, str(run), "--no-check", "--write", "--root", str(tmp_path / "other"))
     assert "no patch for" in says
 
 
@@ -128,8 +137,9 @@ def test_a_run_cannot_name_another_file(project, run, capsys, tmp_path):
         (loader,) = run.glob("p*/loader0.json")
         text = loader.read_text().replace(str(project / "data.py"), str(path))
         loader.write_text(text)
-        main(["fix", str(run), "--no-check", "--root", str(project)])
-        assert "secret" not in capsys.readouterr().out, path
+        main(["fix", str(run), "--no-check", "--write", "--root", str(project)])
+        capsys.readouterr()
+        assert (secret / "data.py").read_text() == ROWS.files["data.py"], path
         loader.write_text(text.replace(str(path), str(project / "data.py")))
     (project / "linked").unlink()
 
@@ -137,5 +147,5 @@ def test_a_run_cannot_name_another_file(project, run, capsys, tmp_path):
 @pytest.mark.parametrize("files", [{}, {"data.py": "0"}, {"/etc/passwd": "0" * 64}])
 def test_hashes_that_fit_nothing_patch_nothing(files, project, run, capsys):
     tampered(run, "sources.json", {"files": files})
-    fails(capsys, str(run), "--no-check", "--root", ".")
+    fails(capsys, str(run), "--no-check", "--write", "--root", ".")
     assert (project / "data.py").read_text() == ROWS.files["data.py"]
