@@ -6,11 +6,9 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from loaderscope.fixing import write
 from loaderscope.fixing.edits import FileChange
 from loaderscope.fixing.project import CannotPatch, Project
 from loaderscope.fixing.write import write_changes
@@ -131,41 +129,6 @@ def test_a_file_that_was_edited_meanwhile_stays(root: Path) -> None:
     with pytest.raises(UsageError, match=r"a\.py was changed meanwhile"):
         write_changes(root, [FileChange("b.py", OLD, NEW), FileChange("package/a.py", OLD, NEW)])
     assert files(root) == {"package/a.py": b"x = 3\n", "b.py": OLD}
-
-
-def test_a_file_that_is_swapped_during_the_writing_stays(root, monkeypatch):
-    """Right before the first file is replaced, another becomes a link to what lies outside."""
-    checked: list[str] = []
-    check = write._check
-
-    def swapping(folder: int, name: str, change: FileChange) -> Any:
-        checked.append(name)
-        if len(checked) == 3:  # all have been looked at once
-            (root / "b.py").unlink()
-            (root / "b.py").symlink_to(root.parent / "secret.py")
-        return check(folder, name, change)
-
-    monkeypatch.setattr(write, "_check", swapping)
-    with pytest.raises(UsageError, match=r"b\.py is no plain file"):
-        write_changes(root, [FileChange("package/a.py", OLD, NEW), FileChange("b.py", OLD, NEW)])
-    assert files(root.parent) == dict.fromkeys(
-        ("secret.py", "other/a.py", "project/package/a.py"), OLD
-    )
-
-
-def test_a_folder_that_becomes_a_link_is_still_the_folder(root, monkeypatch):
-    """It is open by then: what replaces it on the way is not looked at."""
-    replace = os.replace
-
-    def swapping(*args: Any, **options: Any) -> None:
-        (root / "package").rename(root.parent / "moved")
-        (root / "package").symlink_to(root.parent / "other")
-        replace(*args, **options)
-
-    monkeypatch.setattr(os, "replace", swapping)
-    write_changes(root, [FileChange("package/a.py", OLD, NEW)])
-    assert (root.parent / "other/a.py").read_bytes() == OLD
-    assert (root.parent / "moved/a.py").read_bytes() == NEW
 
 
 def test_nothing_is_left_where_there_is_no_room(root, monkeypatch):
