@@ -13,23 +13,11 @@ import torch
 from torch.utils.data import DataLoader
 
 import standin_device as standin
+from standin_device import SetClock
 
 MS = 1_000_000
 FREE = {"kernel_us": 0.0, "device_gb_s": 1e9, "pin_us": 0.0}
 GB_S = standin.Spec(link_gb_s=1.0, pageable_gb_s=0.5, copy_us=10.0, **FREE)
-
-
-class SetClock:
-    """Moves on by itself only when somebody waits."""
-
-    def __init__(self) -> None:
-        self.t_ns = 1_000 * MS
-
-    def now_ns(self) -> int:
-        return self.t_ns
-
-    def sleep_until(self, t_ns: int) -> None:
-        self.t_ns = max(self.t_ns, t_ns)
 
 
 @pytest.fixture
