@@ -35,9 +35,8 @@ test-timed: $(READY) ## loops judged by their times (5 minutes; keep the machine
 test-slow: test-timed ## all that `make test` leaves out: those, and more variants of its tests
 	@$(BIN)/python -m pytest -m slow $(AT_ONCE) $(AGAIN)
 
-test-sanitize: $(READY) ## the compiled form under AddressSanitizer and UBSan, then on a debug Python (an hour)
-	@$(BIN)/python tests/sanitize.py memory
-	@$(BIN)/python tests/sanitize.py references
+test-sanitize: $(READY) ## the compiled form under AddressSanitizer and UBSan (half an hour)
+	@$(BIN)/python tests/sanitize.py
 
 # `make test-torch VERSION=2.15.0`, or `make test-torch 2.15.0`; TEST_ENV=folder uses an environment that is there.
 ifneq ($(filter $(firstword $(MAKECMDGOALS)),test-torch test-python),)

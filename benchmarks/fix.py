@@ -33,7 +33,7 @@ from loaderscope.fixing.patch import Patch, chosen, make_patch, open_project
 from loaderscope.fixing.trial import holds, try_patch
 from loaderscope.profiler.base.errors import UsageError
 
-LEAST_PATCHED, LEAST_GAIN = 0.85, 0.9
+LEAST_PATCHED, LEAST_GAIN = 0.8, 0.9
 # Where a busy machine lets no rule speak, the patch is still made: of this change.
 WORKERS = {"num_workers": 8, "persistent_workers": True}
 

@@ -117,18 +117,7 @@ def _calls() -> list[Project]:
                 ("train.py", '"num_workers": 0', '"num_workers": 8'),
                 ("train.py", "data.Slow(), ", "data.Slow(), persistent_workers=True, "),
             ),
-        ),
-        Project(
-            "kwargs_call",
-            {
-                "data.py": SLOW,
-                "train.py": f"{imports}options = dict(batch_size=16, num_workers=0)\n"
-                f"loader = DataLoader(data.Slow(), **options)\n{LOOP}",
-            },
-            (
-                ("train.py", "num_workers=0", "num_workers=8"),
-                ("train.py", "data.Slow(), ", "data.Slow(), persistent_workers=True, "),
-            ),
+            refused="what `options` of",
         ),
         Project(
             "partial",
@@ -138,7 +127,7 @@ def _calls() -> list[Project]:
                 + imports
                 + f"make = partial(DataLoader, batch_size=16, {WORKERS})\nloader = make(data.Slow())\n{LOOP}",
             },
-            (("train.py", WORKERS, MORE),),
+            (("train.py", "make(data.Slow())", f"make(data.Slow(), {MORE})"),),
         ),
         Project(
             "subclass",
@@ -303,6 +292,7 @@ def _values() -> list[Project]:
             "from types import SimpleNamespace\n\nhp = SimpleNamespace(lr=0.1, workers=0)",
             "hp.workers",
             ("train.py", "workers=0)", "workers=8)"),
+            refused="where workers of",
         ),
         made("cast", 'WORKERS = "0"', "int(WORKERS)", ("train.py", '"0"', '"8"')),
         made(
@@ -453,27 +443,6 @@ def _sets() -> list[Project]:
         )  # type: ignore[arg-type]
 
     return [
-        made(
-            "collected_each_time",
-            _HEAD.replace("import os", "import gc\nimport os")
-            + """\
-
-
-class Samples(Dataset):
-    def __init__(self):
-        self.values = torch.arange(320)
-        self.held = [{"n": n} for n in range(50000)]
-
-    def __len__(self):
-        return len(self.values)
-
-    def __getitem__(self, index):
-        value = self.values[index] + 1
-        gc.collect()  # memory was short once
-        return value
-""",
-            ("        gc.collect()  # memory was short once\n", ""),
-        ),
         made(
             "rows_one_by_one",
             _HEAD

@@ -71,8 +71,6 @@ def fix_verb(
         patch = make_patch(recorded, open_project(recorded, folder), loader, advice)
     except UsageError as error:
         raise UsageError(f"no patch for “{advice.title}”: {error}") from error
-    if write and patch.cells:
-        raise UsageError("cells of a notebook are not written: paste the new text")
     said, holds = ("not tried", True)
     if not no_check:
         said, holds = _tried(recorded, patch, folder, budget, yes)
@@ -95,8 +93,6 @@ def _tried(run: Run, patch: Patch, root: Path, budget: float, yes: bool) -> tupl
     from ..experiment.words import tried_lines
     from ..fixing.trial import holds, try_patch
 
-    if patch.cells:
-        return "not tried: it is a notebook's", True
     with asking(root, yes) as how:
         found = try_patch(run, patch, root, options=Options(budget_s=budget), **how)
     if found.error is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile
 
 from ..advisors.code.dialects import DIALECTS
@@ -15,7 +14,7 @@ from ..profiler.base.metadata import clean
 from ..profiler.store.making import Making
 from .edits import Argument, Edits, without_argument
 from .follow import Follower, Place
-from .nodes import Site, is_literal, last_name, sets, site_of, spread_in
+from .nodes import Site, is_literal, site_of, spread_in
 from .project import CannotPatch, Project
 
 # What timm's create_loader takes without keywords.
@@ -96,7 +95,7 @@ class Arguments:
     ) -> None:
         self._project, self._edits, self._names = project, edits, names or {}
         self._positions = positions
-        self.site = _through_partial(site)
+        self.site = site
         self._replaced: set[ast.AST] = set()
 
     def value(self, name: str) -> ast.expr | None:
@@ -113,11 +112,7 @@ class Arguments:
         if found is not None:
             self._put(follower.literal(Place(site.source, found, site)), value)
             return
-        for spread in spread_in(site.call):
-            entry = follower.entry(own, Place(site.source, spread, site))
-            if entry is not None:
-                self._put(entry, value)
-                return
+        self._not_spread(own, value)
         self._edits.add_argument(site.source, site.call, own, value)
 
     def replace(self, name: str, value: str) -> None:
@@ -126,19 +121,27 @@ class Arguments:
         if found is not None:
             self._edits.replace(source, found, value)
         else:
+            self._not_spread(own, value)
             self._edits.add_argument(source, self.site.call, own, value)
 
     def remove(self, name: str) -> None:
         """Leave this argument out, if it is given."""
         found, own, site = self._find(name), self._names.get(name, name), self.site
-        for spread in spread_in(site.call) if found is None else ():
-            place = Place(site.source, spread, site)
-            if Follower(self._project, own, "nothing").entry(own, place) is not None:
-                raise CannotPatch(f"{own} comes from `{site.source.shown(spread)}`")
+        if found is None:
+            self._not_spread(own, "nothing")
         if isinstance(found, ast.keyword):
             self._edits.add(site.source, [without_argument(site.source, site.call, found)])
         elif found is not None:
             raise CannotPatch(f"{own} is given without its name: name the arguments first")
+
+    def _not_spread(self, own: str, value: str) -> None:
+        """Raises CannotPatch where the argument may be among those of a `**`."""
+        for spread in spread_in(self.site.call):
+            source = self.site.source
+            raise CannotPatch(
+                f"what `{source.shown(spread)}` of {source.place(spread)} holds is not known; "
+                f"{own} should come to {value}"
+            )
 
     def _with_workers_alone(self, value: str) -> str:
         """The value of an option of workers, in a call whose number of workers others decide: torch
@@ -167,13 +170,3 @@ class Arguments:
         texts = held and not value.startswith(("'", '"'))
         self._edits.replace(literal.source, literal.node, f'"{value}"' if texts else value)
         self._replaced.add(literal.node)
-
-
-def _through_partial(site: Site) -> Site:
-    """Of `make(…)` with `make = partial(DataLoader, …)`: the partial, whose arguments they are."""
-    for node in site.source.find(ast.Assign):
-        match node.value:
-            case ast.Call(func) as made if last_name(func) == "partial":
-                if sets(node, ast.unparse(site.call.func)):
-                    return replace(site, call=made)
-    return site

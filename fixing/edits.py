@@ -1,5 +1,5 @@
 """Edits of a project's files, gathered and then made at once: what is not edited stays byte for
-byte. Arguments are written into a call as its others are: spaced, broken and commented."""
+byte. Arguments are written into a call as its others are: spaced and broken."""
 
 from __future__ import annotations
 
@@ -84,29 +84,15 @@ def arguments_of(call: ast.Call) -> list[Argument]:
 
 
 def added_arguments(text: PythonText, call: ast.Call, new: Mapping[str, str]) -> list[Piece]:
-    """More keywords at the end of a call, before any `**`."""
+    """More keywords at the end of a call that has no `**`."""
     given, close = arguments_of(call), text.span(call)[1] - 1
-    spread = [each for each in given if isinstance(each, ast.keyword) and each.arg is None]
-    named = [each for each in given if isinstance(each, ast.keyword) and each.arg]
-    equal = re.findall(r"^\w+(\s*=\s*)", text.of(named[-1])) if named else ["="]
+    equal = re.findall(r"^\w+(\s*=\s*)", text.of(call.keywords[-1])) if call.keywords else ["="]
     written = [f"{name}{equal[0]}{value}" for name, value in new.items()]
     if not given:
         return [(close, close, ", ".join(written))]
     between = _between(text, call, given)
-    if spread:
-        at = text.span(spread[0])[0]
-        return [(at, at, "".join(f"{each}{between}" for each in written))]
     end = _end(text, given[-1], close)
-    comma, comment = re.match(  # type: ignore[union-attr]
-        r"(\s*,)?[ \t]*(#[^\r\n]*)?", text.text[end:close]
-    ).groups()
-    if comment is None:
-        return [(end, end, "".join(f"{between}{each}" for each in written))]
-    # The comment is about the argument before.
-    line = between[1:] if "\n" in between else f"{text.newline}{text.margin(call)}{text.indent}"
-    at = text.text.index(comment, end) + len(comment)
-    lines = ",".join(f"{line}{each}" for each in written)
-    return [(end, end, "" if comma else ","), (at, at, f"{lines}{',' if comma else ''}")]
+    return [(end, end, "".join(f"{between}{each}" for each in written))]
 
 
 def without_argument(text: PythonText, call: ast.Call, argument: Argument) -> Piece:

@@ -1,5 +1,5 @@
 """Follows an argument's value to the literal that decides it: through names, parameters, imports,
-data classes, dicts that are written out, and options of argparse."""
+data classes, and options of argparse."""
 
 from __future__ import annotations
 
@@ -12,11 +12,8 @@ from .nodes import (
     Site,
     assigned_to,
     calls_of,
-    changed,
     defaults_of,
-    entry_of,
     import_of,
-    is_dict,
     passed_for,
     sets,
     site_at,
@@ -25,7 +22,6 @@ from .nodes import (
 from .options import default_of, fields_named, option_named
 from .project import CannotPatch, Project, Source
 
-MAX_STEPS = 24
 _CASTS = ("int", "bool", "float", "str")
 # What may stand in a value that no option decides, besides numbers.
 _OF_THE_HOST = ("os", "multiprocessing", "psutil", "torch", "len", "min", "max", *_CASTS)
@@ -38,15 +34,12 @@ class Place:
     source: Source
     node: Any
     site: Site | None = None
-    steps: int = 0
 
     def at(self, node: ast.AST, source: Source | None = None, site: Site | None = None) -> Place:
         """The next step, where only another source has another `site`."""
-        if self.steps >= MAX_STEPS:
-            raise CannotPatch("the value is passed on too often to be followed")
         if source in (None, self.source):
             site = site or self.site
-        return Place(source or self.source, node, site, self.steps + 1)
+        return Place(source or self.source, node, site)
 
     @property
     def shown(self) -> str:
@@ -70,10 +63,6 @@ class Follower:
                 return self._of_name(name, place)
             case ast.Attribute(held, name):
                 return self._of_attribute(held, name, place)
-            case ast.Subscript(ast.Name() as held, ast.Constant(str(key))):
-                found = self.entry(key, place.at(held))
-                if found is not None:
-                    return found
         return self._computed(place)
 
     def _computed(self, place: Place) -> Place:
@@ -179,18 +168,3 @@ class Follower:
                     return self._of_parameter(name, each, place.at(each))
         held = (getattr(each, "value", None) for each in owner.body if sets(each, name))
         return next((place.at(value) for value in held if value is not None), None)
-
-    # Dicts.
-
-    def entry(self, key: str, place: Place) -> Place | None:
-        """The literal of this key in the dict that a name stands for, None where the dict lacks it.
-        Raises CannotPatch where it is not written out, or changed later."""
-        node, source = place.node, place.source
-        where = self._bound_to(node.id, place) if isinstance(node, ast.Name) else None
-        if where is not None and is_dict(where.node) and not changed(source, node.id):
-            value = entry_of(where.node, key)
-            return self.literal(where.at(value)) if value is not None else None
-        raise CannotPatch(
-            f"what `{source.shown(node)}` of {place.shown} holds is not known; {self._name} should "
-            f"come to {self._value}"
-        )

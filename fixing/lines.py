@@ -1,37 +1,18 @@
-"""Patches of a data set's own class: a needless call goes, whole batches are fetched at once."""
+"""A patch of a data set's own class: whole batches are fetched at once."""
 
 from __future__ import annotations
 
 import ast
 import re
-from pathlib import PurePosixPath
 
 from ..advisors.code.batched.access import read_access
 from ..advisors.code.batched.batch_values import NotArrays
 from ..advisors.code.batched.getitems_code import getitems_function
 from ..advisors.code.python_text import first_line
-from ..advisors.code.shapes import NOT_NEEDED
-from ..advisors.schema.report_model import Recommendation
 from ..profiler.store.run.run import LoaderRun
 from .edits import Edits
 from .nodes import import_of
 from .project import Project, Source
-
-
-def leave_out(project: Project, edits: Edits, advice: Recommendation) -> bool:
-    """The call that this advice names, which training does without, goes with its line. Raises
-    CannotPatch."""
-    name, _, line = str(advice.evidence.get("line")).rpartition(":")
-    if not any(f"{each}(" in advice.title for each in NOT_NEEDED):
-        return False
-    for file in project.files:
-        source = project.source(file) if PurePosixPath(file).name == name else None
-        for node in source.find(ast.Expr) if source is not None else ():
-            call = isinstance(node.value, ast.Call) and ast.unparse(node.value.func)
-            if source is not None and call in NOT_NEEDED and str(node.lineno) == line:
-                edits.add(source, [source.without(node)])
-                return True
-    return False
 
 
 def change_fetching(project: Project, edits: Edits, recorded: LoaderRun) -> bool:

@@ -91,23 +91,6 @@ def text_of(node: ast.AST | None) -> str | None:
     return None
 
 
-def entry_of(node: ast.AST, key: str) -> ast.expr | None:
-    """The value of this key in a dict that is written out, as `{…}` or `dict(…)`."""
-    match node:
-        case ast.Dict(keys, values):
-            return dict(zip(map(text_of, keys), values, strict=True)).get(key)
-        case ast.Call(ast.Name("dict")):
-            return passed_as(node, key)
-    return None
-
-
-def is_dict(node: ast.AST) -> bool:
-    match node:
-        case ast.Dict() | ast.Call(ast.Name("dict")):
-            return True
-    return False
-
-
 def passed_as(call: ast.Call, name: str | None) -> ast.expr | None:
     """The value of this keyword in a call."""
     return next((each.value for each in call.keywords if each.arg == name), None)
@@ -148,16 +131,6 @@ def assigned_to(source: Source, name: str, function: ast.FunctionDef | None) -> 
         if function is not None or source.enclosing(node, ast.ClassDef) is None
         if node.value is not None
     ]
-
-
-def changed(source: Source, name: str) -> bool:
-    """Whether a method of what this name holds is called, or an entry of it set."""
-    parents = [next(source.parents(node)) for node in source.find(ast.Name) if node.id == name]
-    return any(
-        isinstance(each, ast.Attribute | ast.AugAssign)
-        or (isinstance(each, ast.Subscript) and not isinstance(each.ctx, ast.Load))
-        for each in parents
-    )
 
 
 def plain_names(function: ast.FunctionDef) -> list[str]:

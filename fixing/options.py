@@ -43,8 +43,7 @@ def default_of(project: Project, option: Site, value: str) -> ast.expr:
 
 
 def fields_named(project: Project, name: str) -> list[tuple[Source, ast.expr]]:
-    """What a field of a data class, or of a namespace, is given: where it is made, else its
-    defaults."""
+    """What a field of a data class is given: where it is made, else its defaults."""
     fields = [
         (source, owner, node.value)
         for source in project.sources()
@@ -52,7 +51,7 @@ def fields_named(project: Project, name: str) -> list[tuple[Source, ast.expr]]:
         for node in owner.body
         if isinstance(node, ast.AnnAssign) and sets(node, name)
     ]
-    makers = {owner.name for _, owner, _ in fields} or {"SimpleNamespace", "Namespace"}
+    makers = {owner.name for _, owner, _ in fields}
     given = [
         (each.source, value)
         for each in calls_of(project, *makers)

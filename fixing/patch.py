@@ -13,7 +13,7 @@ from ..profiler.store.making import read_sources
 from ..profiler.store.run.run import LoaderRun, Run
 from .deciding_call import arguments_of, change_arguments
 from .edits import Edits, FileChange, unified_diff
-from .lines import change_fetching, leave_out
+from .lines import change_fetching
 from .pasting import BY_HAND, has_definitions, paste
 from .project import CannotPatch, Project
 
@@ -24,21 +24,16 @@ OTHER_BATCHES = ("batch-size", "drop-last", "in-order", "distributed-sampler", "
 @dataclass(frozen=True)
 class Patch:
     """A change of code. `same_batches`: whether the loop must be handed what it was before.
-    `place`: where the loader is made. `cells`: the changes are of a notebook's cells."""
+    `place`: where the loader is made."""
 
     title: str
     place: str
     changes: tuple[FileChange, ...]
     same_batches: bool = True
-    cells: bool = False
 
     @property
     def diff(self) -> str:
-        """For `patch -p1` in the project's root; of a notebook, the new text of its cells."""
-        if self.cells:
-            texts = (each.after.decode("utf-8", "replace") for each in self.changes)
-            names = (f"# {each.path}" for each in self.changes)
-            return "\n".join(f"{name}\n{text}" for name, text in zip(names, texts, strict=True))
+        """For `patch -p1` in the project's root."""
         return unified_diff(self.changes)
 
 
@@ -47,13 +42,7 @@ def open_project(run: Run, root: Path) -> Project:
     hashes: dict[str, str] = {}
     for process in run.processes:
         hashes.update(read_sources(process.path).files)
-    cells = {
-        line.file: (f"cell {line.cell}", "\n".join(line.text))
-        for loader in run.loaders
-        for line in loader.made.lines
-        if line.cell is not None and line.text
-    }
-    return Project(root, hashes, run.argv, cells)
+    return Project(root, hashes, run.argv)
 
 
 def chosen(report: Report, number: int | None) -> tuple[LoaderReport, Recommendation]:
@@ -77,7 +66,7 @@ def with_diffs(report: Report, run: Run, root: Path) -> Report:
     def with_diff(loader: LoaderReport, advice: Recommendation) -> Recommendation:
         try:
             patch = make_patch(run, project, loader, advice)
-        except (CannotPatch, RecursionError):
+        except CannotPatch:
             return advice
         return replace(advice, change=replace(advice.change, diff=patch.diff))
 
@@ -97,15 +86,12 @@ def make_patch(run: Run, project: Project, loader: LoaderReport, advice: Recomme
     try:
         same = _edit(project, edits, loader, advice, recorded)
         changes = edits.changes()
-    except CannotEdit as error:
+    except (CannotEdit, RecursionError) as error:
         raise CannotPatch("its exact place in the source is not known") from error
     if not changes:
         raise CannotPatch("the source says this already")
     place = recorded.made.place or "where it is watched"
-    cells = {each.path for each in changes} & {name for name, _ in project.cells.values()}
-    if cells and len(cells) < len(changes):
-        raise CannotPatch("it would change a notebook and other files")
-    return Patch(advice.title, place, changes, same, bool(cells))
+    return Patch(advice.title, place, changes, same)
 
 
 def _edit(
@@ -117,8 +103,6 @@ def _edit(
 ) -> bool:
     """Whether the batches stay the same. Raises CannotPatch."""
     if advice.rule == "batched-getitems" and change_fetching(project, edits, recorded):
-        return True
-    if advice.rule == "hot-function" and leave_out(project, edits, advice):
         return True
     if advice.effort == "a conversion":
         raise CannotPatch("it converts the data, once, which is no change of the source")

@@ -1,13 +1,11 @@
-"""Build the compiled form with checks in it and run the tests that record on it. `make
-test-sanitize` calls this.
+"""Build the compiled form with AddressSanitizer and UBSan in it, and run the tests that record on it: every
+read and write of ours. `make test-sanitize` calls this.
 
-    python tests/sanitize.py memory        AddressSanitizer and UBSan: every read and write of ours
-    python tests/sanitize.py references    a debug Python (Debian's python3.11-dbg): every reference of ours
+    python tests/sanitize.py [PYTEST ARGS]      where they name no test, TESTS are run
 
-Each works on a copy of the checkout with extensions of its own, in build/, so that those in use
-stay as they are. Child processes (workers, samplers) run the same copy and are checked too: what
-they find stands in files, and any such file fails the run, whatever became of the process. Further
-arguments go to pytest; where they name no test, TESTS are run.
+It works on a copy of the checkout with extensions of its own, in build/, so that those in use stay as they are. Child
+processes (workers, samplers) run the same copy and are checked too: what they find stands in files, and any such file
+fails the run, whatever became of the process.
 """
 
 from __future__ import annotations
@@ -31,15 +29,15 @@ TESTS = (
     "tests/profiler/record/device/test_device_clock.py",
     "tests/profiler/record/fetch_probe/test_probe.py",
 )
-# Tests may ask which check they run under: AddressSanitizer reserves terabytes of addresses, so a
+# Tests may ask for it: AddressSanitizer reserves terabytes of addresses, so a
 # limit on them (RLIMIT_AS) cannot be tried there.
 VARIABLE = "LOADERSCOPE_SANITIZED"
 
 EXTENSIONS = {"_native": "native.c", "_audit": "audit.c", "_spawn": "spawn.c"}
 WARN = ("-Wall", "-Wextra", "-Wno-cast-function-type")
-COMPILE = ("-std=c11", *WARN, "-g", "-O1", "-fPIC", "-shared")
-PYTEST = ("-m", "pytest", "-p", "no:cacheprovider")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+COMPILE = ("-std=c11", *WARN, "-g", "-O1", "-fPIC", "-shared", *SANITIZE)
+PYTEST = ("-m", "pytest", "-p", "no:cacheprovider")
 
 
 def copied(to: Path) -> Path:
@@ -52,13 +50,6 @@ def copied(to: Path) -> Path:
             (package / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, package / name)
     return package
-
-
-def compile_extensions(package: Path, suffix: str, include: str, flags: tuple[str, ...]) -> None:
-    native = package / "profiler" / "native"
-    for name, source in EXTENSIONS.items():
-        files = (native / "src" / source, "-o", native / f"{name}{suffix}")
-        subprocess.run(["gcc", *COMPILE, *flags, f"-I{include}", *map(str, files)], check=True)
 
 
 def output(*command: str) -> str:
@@ -80,15 +71,14 @@ def tests(package: Path, chosen: list[str]) -> list[str]:
     return chosen if named else [*chosen, *(name for name in TESTS if (package / name).exists())]
 
 
-def in_copy(package: Path, environment: dict[str, str], *command: str) -> int:
-    return subprocess.run(command, env=environment, cwd=package, check=False).returncode
-
-
-def check_memory(chosen: list[str]) -> int:
+def main(chosen: list[str]) -> int:
     home = ROOT / "build" / "sanitize-memory"
     package = copied(home)
     suffix, include = sysconfig.get_config_var("EXT_SUFFIX"), sysconfig.get_paths()["include"]
-    compile_extensions(package, suffix, include, SANITIZE)
+    native = package / "profiler" / "native"
+    for name, source in EXTENSIONS.items():
+        files = (native / "src" / source, "-o", native / f"{name}{suffix}")
+        subprocess.run(["gcc", *COMPILE, f"-I{include}", *map(str, files)], check=True)
     found = home / "found"
     shutil.rmtree(found, ignore_errors=True)
     found.mkdir()
@@ -104,7 +94,7 @@ def check_memory(chosen: list[str]) -> int:
         "PYTHONMALLOC": "malloc",
         # Seen with gcc 12: a forked worker, bare too, that waits for ever; rarer with fewer threads.
         "OMP_NUM_THREADS": "1",
-        VARIABLE: "memory",
+        VARIABLE: "1",
     }
     says_so = (
         "from loaderscope.profiler.native import form; import ctypes; assert "
@@ -112,7 +102,8 @@ def check_memory(chosen: list[str]) -> int:
         "ctypes.CDLL(None).__asan_region_is_poisoned"
     )
     subprocess.run([sys.executable, "-c", says_so], env=environment, check=True)
-    code = in_copy(package, environment, sys.executable, *PYTEST, *tests(package, chosen))
+    command = [sys.executable, *PYTEST, *tests(package, chosen)]
+    code = subprocess.run(command, env=environment, cwd=package, check=False).returncode
     reports = sorted(found.iterdir())
     for report in reports:
         print(f"\n{report}\n{report.read_text(errors='replace')[:4000]}", file=sys.stderr)
@@ -121,34 +112,5 @@ def check_memory(chosen: list[str]) -> int:
     return 1 if reports else code
 
 
-def check_references(chosen: list[str]) -> int:
-    name = "python{}.{}-dbg".format(*sys.version_info)
-    python = shutil.which(name)
-    if python is None:
-        sys.exit(f"sanitize: there is no {name}: apt-get install {name}")
-    ask = "import sysconfig as s; print(s.get_config_var('EXT_SUFFIX'), s.get_paths()['include'])"
-    suffix, include = output(python, "-c", ask).split()
-    home = ROOT / "build" / "sanitize-references"
-    package = copied(home)
-    compile_extensions(package, suffix, include, ())
-    # A debug Python takes what was compiled for the other: torch and numpy are .venv's own.
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join((str(home), sysconfig.get_paths()["purelib"])),
-        VARIABLE: "references",
-    }
-    told = in_copy(package, environment, python, str(package / "tests" / "references.py"))
-    code = in_copy(package, environment, python, *PYTEST, *tests(package, chosen))
-    print(
-        f"sanitize: references ended with {told}, pytest on a debug Python with {code}",
-        file=sys.stderr,
-    )
-    return told or code
-
-
-CHECKS = {"memory": check_memory, "references": check_references}
-
 if __name__ == "__main__":
-    if len(sys.argv) < 2 or sys.argv[1] not in CHECKS:
-        sys.exit(__doc__)
-    sys.exit(CHECKS[sys.argv[1]](sys.argv[2:]))
+    sys.exit(main(sys.argv[1:]))

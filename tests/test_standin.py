@@ -13,23 +13,11 @@ import torch
 from torch.utils.data import DataLoader
 
 import standin_device as standin
+from standin_device import SetClock
 
 MS = 1_000_000
 FREE = {"kernel_us": 0.0, "device_gb_s": 1e9, "pin_us": 0.0}
 GB_S = standin.Spec(link_gb_s=1.0, pageable_gb_s=0.5, copy_us=10.0, **FREE)
-
-
-class SetClock:
-    """Moves on by itself only when somebody waits."""
-
-    def __init__(self) -> None:
-        self.t_ns = 1_000 * MS
-
-    def now_ns(self) -> int:
-        return self.t_ns
-
-    def sleep_until(self, t_ns: int) -> None:
-        self.t_ns = max(self.t_ns, t_ns)
 
 
 @pytest.fixture
@@ -165,22 +153,6 @@ def test_the_queue_is_bounded(standin_on: Any, clock: SetClock) -> None:
     for _ in range(6):
         device.spin(1)
     assert clock.t_ns - began == 2 * MS  # the fifth waits for the first, the sixth for the second
-
-
-def test_memory_and_utilisation(standin_on: Any, clock: SetClock) -> None:
-    device = standin_on(standin.Spec(memory_bytes=16 * MS), clock)
-    before = device.memory_allocated()
-    x = torch.ones(2 * MS, device="standin")
-    parts = x.split(MS)
-    assert device.memory_allocated() - before == 8 * MS
-    with pytest.raises(torch.OutOfMemoryError):
-        torch.ones(3 * MS, device="standin")
-    del x, parts
-    assert device.memory_allocated() == before
-    clock.t_ns += 1000 * MS
-    device.spin(250)
-    clock.t_ns += 500 * MS
-    assert device.utilization() == 25
 
 
 def test_loaders_pin(device: Any) -> None:

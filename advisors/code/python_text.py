@@ -118,15 +118,6 @@ class PythonText:
     def _row(self, line: int) -> str:
         return self.text[self._starts[line - 1] : self._starts[line]]
 
-    def without(self, statement: ast.stmt) -> Piece:
-        """Its lines go; a block that would be empty passes."""
-        begin, end = self.rows(statement)
-        outer = self._outer[statement]
-        blocks = (getattr(outer, name, None) for name in ("body", "orelse", "finalbody"))
-        if [statement] in blocks:
-            return begin, end, f"{self.margin(statement)}pass"
-        return begin, self._starts[statement.end_lineno or 0], ""
-
     def inserted(self, at: int, text: str, margin: str = "") -> Piece:
         return at, at, textwrap.indent(text, margin).replace("\n", self.newline)
 

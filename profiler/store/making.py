@@ -14,14 +14,12 @@ from ..base.tolerant import Count, read_or_empty
 
 MAX_LINES = 8
 MAX_FILES = 512
-MAX_CELL_LINES, MAX_CELL_LINE = 400, 400
 SOURCES = "sources.json"
 
 
 class Line(Struct, frozen=True):
     """A line of the user's own that ran a call. `end_line`, `column` and `end_column` (in bytes of
-    UTF-8, from 0) delimit the call, from Python 3.11 on. `cell` is a notebook cell's number, `text`
-    its lines."""
+    UTF-8, from 0) delimit the call, from Python 3.11 on. `cell` is a notebook cell's number."""
 
     file: str = ""
     line: Count = 0
@@ -30,7 +28,6 @@ class Line(Struct, frozen=True):
     column: Count | None = None
     end_column: Count | None = None
     cell: Count | None = None
-    text: Annotated[tuple[str, ...], Meta(max_length=MAX_CELL_LINES)] = ()
 
     @property
     def place(self) -> str:

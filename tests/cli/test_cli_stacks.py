@@ -1,5 +1,5 @@
 """`loaderscope stacks` on runs that have ended: what was recorded, or one sentence. Live runs:
-tests/integration."""
+tests/test_readme_commands.py, tests/integration/test_stacks.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which advice is patched, and a notebook's cell."""
+"""Which advice is patched."""
 
 from __future__ import annotations
 
@@ -45,16 +45,6 @@ def in_a_file(runs: Path, folder: Path) -> Run:
     """A run whose loader is made in `a.py` of this folder."""
     line = {**LINE, "file": str(folder / "a.py")}
     return recorded(runs, {"lines": [line]}, lay(folder, {"a.py": CELL}))
-
-
-def test_a_cell_of_a_notebook_is_given_anew(runs_dir: Path, tmp_path: Path) -> None:
-    line = {**LINE, "file": "/tmp/ipykernel_1/2.py", "cell": 7, "text": CELL.split("\n")}
-    run = recorded(runs_dir, {"lines": [line]})
-    report = report_of(run, WORKERS)
-    assert report.loaders[0].made_at == "cell 7, line 2"
-    patch = make_patch(run, open_project(run, tmp_path), report.loaders[0], WORKERS)
-    assert patch.cells
-    assert patch.diff == "# cell 7\nx = 1\nloader = DataLoader(rows, batch_size=4, num_workers=4)\n"
 
 
 def test_reports_take_the_patches_that_can_be_made(runs_dir: Path, tmp_path: Path) -> None:

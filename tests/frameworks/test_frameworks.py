@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from loaderscope.fixing.edits import Edits, unified_diff
 from loaderscope.fixing.patch import open_project
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.reports.words.loaders import use_of
-from running import PROGRAMS, bare, needs, program, recorded
+from running import PROGRAMS, bare, needs, output_of, program, recorded, result
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -121,16 +122,6 @@ FRAMEWORKS = {
         ((None, 2, 24, None),),
         "wds.WebLoader(",
     ),
-    "StatefulDataLoader": Framework(
-        ("torchdata",),
-        ("stateful.py",),
-        "torchdata",
-        (("training", 2, 24, 96),),
-        "StatefulDataLoader(",
-    ),
-    "torchdata.nodes": Framework(
-        ("torchdata",), ("nodes.py",), None, ((None, 2, 24, None),), "", "iterable"
-    ),
     "Grain, MapDataset": Framework(
         ("grain",), ("grain_loops.py",), None, ((None, 2, 24, None),) * 2, "", "iterable"
     ),
@@ -148,14 +139,8 @@ FRAMEWORKS = {
 }
 
 
-# What torchdata brings is in the environment of `make test` too, where every stage of it is tested.
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[pytest.mark.slow] if "torchdata" in each.packages else [])
-        for name, each in FRAMEWORKS.items()
-    ],
-)
+# What torchdata brings is in the environment of `make test`, where every stage of it is tested.
+@pytest.mark.parametrize("name", FRAMEWORKS)
 def test_framework(name: str, runs_dir: Path) -> None:
     framework = FRAMEWORKS[name]
     needs(*framework.packages)
@@ -219,3 +204,21 @@ def test_the_options_that_are_advised_are_those_it_has(name: str) -> None:
     needs(name, *(["accelerate"] if name == "transformers" else []))
     module, options = OPTIONS[name]
     assert set(DIALECTS[name].options.values()) <= options(importlib.import_module(module))
+
+
+@pytest.mark.parametrize(
+    ("package", "command"),
+    [
+        ("transformers", ("hf_trainer.py", "FOLDER")),
+        ("lightning", ("lightning_fit.py", "1")),
+    ],
+)
+def test_callback(package: str, command: tuple[str, ...]) -> None:
+    needs(package)
+    said = output_of(*program(*command, "callback"))
+    assert re.search(r"loaderscope: \w+( 2)? \(training\): input-bound", said)
+    logged = said.partition("LOGGED ")[2].splitlines()[0]
+    assert all(f"/{figure}'" in logged for figure in ("wait_share", "batches_per_s", "headroom"))
+    without = output_of(*program(*command))
+    assert "loaderscope:" not in without and "LOGGED []" in without
+    assert result(said) == result(without) != []

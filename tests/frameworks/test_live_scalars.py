@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
-import socket
 import struct
-import subprocess
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,45 +104,6 @@ def test_prometheus_has_them(logged: Path) -> None:
     from prometheus_client.parser import text_string_to_metric_families
 
     check_families((logged / "train.prom").read_text(), text_string_to_metric_families)
-
-
-def test_node_exporter_serves_them(logged: Path) -> None:
-    """The collector that the file is for, on a port of this host alone."""
-    needs("prometheus_client")
-    from prometheus_client.parser import text_string_to_metric_families
-
-    exporter = shutil.which("prometheus-node-exporter") or shutil.which("node_exporter")
-    if exporter is None:
-        pytest.skip("node_exporter is not installed")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        at = f"127.0.0.1:{probe.getsockname()[1]}"
-    options = [
-        "--collector.disable-defaults",
-        "--collector.textfile",
-        f"--collector.textfile.directory={logged}",
-    ]
-    served = subprocess.Popen(
-        [exporter, f"--web.listen-address={at}", *options], stderr=subprocess.DEVNULL
-    )
-    try:
-        text = fetched(f"http://{at}/metrics")
-    finally:
-        served.terminate()
-        served.wait()
-    assert "node_textfile_scrape_error 0" in text
-    check_families(text, text_string_to_metric_families)
-
-
-def fetched(address: str) -> str:
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    for _ in range(100):
-        try:
-            with direct.open(address, timeout=10) as answer:
-                return str(answer.read().decode())
-        except OSError:
-            time.sleep(0.1)
-    raise AssertionError(f"nothing answers at {address}")
 
 
 def check_families(text: str, parsed: object) -> None:

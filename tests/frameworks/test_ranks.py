@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,7 @@ from loaderscope.advisors.schema.report_model import Report
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 from running import needs, program, recorded, runs_in, slurm_task
-from slurm_cluster import NODES, cluster
-from started import LOADERSCOPE, ran
+from started import ran
 
 pytestmark = pytest.mark.timeout(600)
 GROUP = "torch.distributed"
@@ -120,25 +118,6 @@ def test_tasks_of_slurm(runs_dir: Path, grouped: bool) -> None:
     assert ranks(run) == BOTH and len(runs_in(runs_dir)) == 1
     assert {p.rank_source for p in run.processes} == {GROUP if grouped else "SLURM"}
     assert ranks_told(build_report(run)) == {0, 1}
-
-
-def test_srun_of_two_nodes(runs_dir: Path) -> None:
-    """A real Slurm, whose nodes have host names of their own and share the folder of runs."""
-    with tempfile.TemporaryDirectory(prefix="slurm-") as folder, cluster(Path(folder)) as found:
-        env = {**os.environ, **found, "SLOW_RANK": "1", "GLOO_SOCKET_IFNAME": "lo"}
-        command = [*LOADERSCOPE, "run", "--runs", runs_dir, *program("ddp.py", "FILE", "task")]
-        done = ran(["srun", "-N2", "-n2", *command], env=env)
-    assert done.returncode == 0, done.stderr
-    run = open_run("latest", runs_dir)
-    assert len(runs_in(runs_dir)) == 1 and run.state == "finished"
-    assert ranks(run) == [(0, 2, 0, 1), (1, 2, 0, 1)]
-    assert {p.host for p in run.processes} == set(NODES)
-    (section,) = (each for each in build_report(run).loaders if each.ranks is not None)
-    assert section.ranks is not None and section.ranks.hosts == 2
-    assert section.ranks.slowest is not None and section.ranks.slowest.rank == 1
-    assert done.stderr.count("2 ranks, figures of rank 1") == 1, (
-        "of the two tasks, one tells of the job"
-    )
 
 
 @pytest.mark.parametrize("mpirun", ["mpirun.openmpi", "mpirun.mpich"])

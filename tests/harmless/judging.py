@@ -14,7 +14,7 @@ from .stage import Seen
 MORE_MAPS = 30
 MORE_DESCRIPTORS = 0
 # Looked at by itself.
-_ASIDE = ("folder", "used", "cannot be run here")
+_ASIDE = ("folder", "cannot be run here")
 
 
 def differences(program: Program, bare: list[Seen], watched: Seen) -> list[str]:

@@ -4,7 +4,6 @@ back."""
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -115,8 +114,6 @@ class Stage:
         finally:
             with self._lock:
                 self._free.append(zygote)
-        if os.environ.get("HARMLESS_TIMES"):
-            print(f"{program.name} {way} {number}: {ended}", file=sys.stderr)
         return _read(folder, ended)
 
     def close(self) -> None:
@@ -142,7 +139,6 @@ def _read(folder: Path, ended: dict[str, Any]) -> Seen:
     number."""
     seen: Seen = {
         "folder": str(folder),
-        "used": {name: ended.pop(name) for name in ("wall_s", "cpu_s", "rss_kb")},
         **ended,
         "stdout": (folder / "stdout").read_text(errors="backslashreplace"),
         "stderr": (folder / "stderr").read_text(errors="backslashreplace"),

@@ -16,19 +16,15 @@ def seen_by_modes() -> Iterator[list[Any]]:
     """What a function mode and a dispatch mode are told of in this block, in order."""
     seen: list[Any] = []
 
+    def told(self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        seen.append(func)
+        return func(*args, **(kwargs or {}))
+
     class Functions(TorchFunctionMode):
-        def __torch_function__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            seen.append(func)
-            return func(*args, **(kwargs or {}))
+        __torch_function__ = told
 
     class Dispatched(TorchDispatchMode):
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            seen.append(func)
-            return func(*args, **(kwargs or {}))
+        __torch_dispatch__ = told
 
     with Functions(), Dispatched():
         yield seen

@@ -7,7 +7,6 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ import loaderscope
 
 PATIENCE_S = 90.0
 ROWS = 200_000
-SIDE = 256
 
 
 class Rows(Dataset):
@@ -35,9 +33,6 @@ class Rows(Dataset):
     def __getitem__(self, index: int) -> Any:
         return torch.from_numpy(self.rows[self.order[index]])
 
-    def set_epoch(self, epoch: int) -> None:
-        self.epoch = epoch
-
 
 class Counted(Rows):
     def __len__(self) -> int:
@@ -52,20 +47,6 @@ class Trains(Rows):
             train_step(batch)
             if over():
                 break
-
-
-class Carries(Rows):
-    """Each sample has an object with it that the loop does not use."""
-
-    trees = tuple({node: [node + tree] * 3 for node in range(5000)} for tree in range(16))
-
-    def __getitem__(self, index: int) -> Any:
-        return {"x": super().__getitem__(index), "tree": self.trees[index % 16]}
-
-
-def carried(samples: list[Any]) -> Any:
-    xs = torch.stack([each["x"] for each in samples])
-    return {"x": xs, "tree": [each["tree"] for each in samples]}
 
 
 class Lists(Dataset):
@@ -93,32 +74,6 @@ class Lists(Dataset):
         return torch.from_numpy(self.opened()["x"][near])
 
 
-def bright(crop: Any) -> bool:
-    return bool(np.percentile(crop, 50) > 85)
-
-
-def bright_crop(image: Any) -> Any:
-    while True:
-        y, x = random.randint(0, 160), random.randint(0, 160)
-        crop = np.ascontiguousarray(image[y : y + 96, x : x + 96]).astype(np.float32)
-        if bright(crop):
-            break
-    return crop
-
-
-class Images(Dataset):
-    def __init__(self) -> None:
-        ramp = np.linspace(0, 1, SIDE)[:, None]
-        noise = np.random.default_rng(0).integers(0, 256, (32, SIDE, SIDE, 3))
-        self.images = (noise * ramp).astype(np.uint8)
-
-    def __len__(self) -> int:
-        return 2000
-
-    def __getitem__(self, index: int) -> Any:
-        return torch.from_numpy(bright_crop(self.images[index % 32]))
-
-
 class Net(torch.nn.Module):
     """The loop's own computing, in the file of the data sets."""
 
@@ -143,9 +98,7 @@ def train_step(batch: Any) -> None:
 def dataset_of(kind: str, folder: str) -> Any:
     if kind == "lists":
         return Lists(folder)
-    if kind == "rejects":
-        return Images()
-    return {"counted": Counted, "trains": Trains, "carries": Carries}.get(kind, Rows)()
+    return {"counted": Counted, "trains": Trains}[kind]()
 
 
 def over() -> bool:
@@ -154,30 +107,15 @@ def over() -> bool:
     return took > PATIENCE_S or bool(list(runs.glob("2*/system-*/stacks-0.json")))
 
 
-def epochs() -> Iterator[int]:
-    epoch = 0
-    while not over():
-        yield epoch
-        epoch += 1
-
-
 if __name__ == "__main__":
     kind, begun = sys.argv[1], time.monotonic()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         dataset = dataset_of(kind, folder)
-        sent = {"num_workers": 2, "collate_fn": carried} if kind == "carries" else {}
-        loader = loaderscope.watch(DataLoader(dataset, batch_size=8, **sent))
+        loader = loaderscope.watch(DataLoader(dataset, batch_size=8))
         if kind == "trains":
             dataset.train()
-        if kind == "carries":
-            for batch in loader:
-                train_step(batch["x"])
-                if over():
-                    break
-        for epoch in epochs():
-            if kind == "plain":
-                dataset.set_epoch(epoch)
+        while not over():
             for number, batch in enumerate(loader):
                 train_step(batch)
                 done = number / len(loader)

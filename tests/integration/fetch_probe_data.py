@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -106,9 +104,8 @@ class Values(Dataset):
 class Held(Dataset):
     """Samples out of one container that each process opens when it first needs it."""
 
-    def __init__(self, path: str, kind: str) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
-        self.kind = kind
         self.source: Any = None
 
     def __len__(self) -> int:
@@ -117,8 +114,8 @@ class Held(Dataset):
     def __getitem__(self, index: int) -> Any:
         time.sleep(3e-4)
         if self.source is None:
-            self.source = open_container(self.path, self.kind)
-        return torch.as_tensor(np.array(read_sample(self.source, self.kind, index)))
+            self.source = np.memmap(self.path, dtype=np.float32, mode="r", shape=(N, 64))
+        return torch.as_tensor(np.array(self.source[index]))
 
 
 class Deadly(Files):
@@ -135,29 +132,8 @@ def read_png(path: str) -> torch.Tensor:
         return torch.from_numpy(np.array(picture)).float()
 
 
-def make_container(folder: Path, kind: str) -> str:
-    """A container of N samples of 64 float32."""
-    values = np.arange(N * 64, dtype=np.float32).reshape(N, 64)
-    path = folder / f"all.{kind}"
-    if kind == "memmap":
-        values.tofile(path)
-        return str(path)
-    rows = [(i, row.tobytes()) for i, row in enumerate(values)]
-    with closing(sqlite3.connect(path)) as base:
-        base.execute("create table samples (number integer primary key, value blob)")
-        base.executemany("insert into samples values (?, ?)", rows)
-        base.commit()
+def make_container(folder: Path) -> str:
+    """A file of N samples of 64 float32."""
+    path = folder / "all.memmap"
+    np.arange(N * 64, dtype=np.float32).tofile(path)
     return str(path)
-
-
-def open_container(path: str, kind: str) -> Any:
-    if kind == "memmap":
-        return np.memmap(path, dtype=np.float32, mode="r", shape=(N, 64))
-    return sqlite3.connect(path)
-
-
-def read_sample(source: Any, kind: str, index: int) -> Any:
-    if kind == "sqlite":
-        (blob,) = source.execute("select value from samples where number = ?", (index,)).fetchone()
-        return np.frombuffer(blob, np.float32)
-    return source[index]

@@ -15,6 +15,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 import loaderscope
+import standin_device
 from closing import close_session
 from loaderscope.profiler.record.iterate.watch import loader_place
 
@@ -139,21 +140,9 @@ def test_a_slow_loader_stalls_the_device(device: Device) -> None:
     assert 0.7 < ratio <= 1.0
 
 
-class Still:
-    """A clock that stands still until somebody waits."""
-
-    t_ns = 1_000_000_000
-
-    def now_ns(self) -> int:
-        return self.t_ns
-
-    def sleep_until(self, t_ns: int) -> None:
-        self.t_ns = max(self.t_ns, t_ns)
-
-
 def test_a_program_far_ahead_of_the_device_is_bound_by_it(standin_on: Any) -> None:
     """Almost all of its time is next()'s, and when that is over the device has done nothing yet."""
-    module = standin_on(clock=Still())
+    module = standin_on(clock=standin_device.SetClock())
     module.init()
     loader = loaderscope.watch(DataLoader(Rows(rows=400), batch_size=None))
     for _ in loader:
@@ -277,8 +266,6 @@ def test_figures_are_those_of_the_account(standin: Device) -> None:
 
 
 def test_a_backend_whose_events_carry_no_times(standin_on: Any, tmp_path: Path) -> None:
-    import standin_device
-
     module = standin_on(standin_device.Spec(timed_events=False))
     module.init()
     loader = watched()

@@ -120,14 +120,11 @@ def test_other_ways_of_fetching(pngs: list[str], workers: int) -> None:
         assert looks.opens == looks.samples
 
 
-@pytest.mark.parametrize(("kind", "workers"), [("memmap", 1), ("sqlite", 0)])
-def test_containers(tmp_path: Path, kind: str, workers: int) -> None:
-    path = data.make_container(tmp_path, kind)
-    dataset = data.Held(path, kind)
-    looks = looked(DataLoader(dataset, 8, num_workers=workers))
-    if hasattr(dataset.source, "close"):
-        dataset.source.close()
-    assert [c.kind for c in looks.containers] == [kind]
+@pytest.mark.parametrize("workers", [0, 1])
+def test_containers(tmp_path: Path, workers: int) -> None:
+    path = data.make_container(tmp_path)
+    looks = looked(DataLoader(data.Held(path), 8, num_workers=workers))
+    assert [c.kind for c in looks.containers] == ["memmap"]
     (container,) = looks.containers
     assert container.path.startswith(path)
     assert container.bytes == os.path.getsize(container.path)

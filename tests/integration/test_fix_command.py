@@ -14,7 +14,7 @@ from loaderscope.cli import main
 from made_projects import PROJECTS, lay
 from started import LOADERSCOPE, ran
 
-COLLECTED = PROJECTS["collected_each_time"]
+ROWS = PROJECTS["rows_one_by_one"]
 Capture = pytest.CaptureFixture[str]
 
 
@@ -22,7 +22,7 @@ Capture = pytest.CaptureFixture[str]
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project and its run, recorded once."""
     folder = tmp_path_factory.mktemp("fix")
-    lay(folder / "project", COLLECTED.files)
+    lay(folder / "project", ROWS.files)
     command = [*LOADERSCOPE, "run", "--runs", folder / "runs", "train.py"]
     done = ran(command, cwd=folder / "project")
     assert done.returncode == 0, done.stderr
@@ -36,7 +36,7 @@ def project(recorded: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(folder)
     yield folder
     shutil.rmtree(folder)
-    lay(folder, COLLECTED.files)
+    lay(folder, ROWS.files)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def run(recorded: Path, tmp_path: Path) -> Path:
 
 
 def expected() -> str:
-    return (Path(__file__).parents[1] / "fixing/golden/collected_each_time.diff").read_text()
+    return (Path(__file__).parents[1] / "fixing/golden/rows_one_by_one.diff").read_text()
 
 
 def fails(capsys: Capture, *args: str) -> str:
@@ -63,9 +63,9 @@ def test_the_patch_is_shown_for_patch(project: Path, run: Path, capsys: Capture)
     captured = capsys.readouterr()
     assert captured.out == expected()
     assert "not tried" in captured.err and "(made at train.py:4)" in captured.err
-    assert (project / "data.py").read_text() == COLLECTED.files["data.py"]
+    assert (project / "data.py").read_text() == ROWS.files["data.py"]
     ran(["patch", "-p1"], input=captured.out, check=True)
-    assert "gc.collect()" not in (project / "data.py").read_text()
+    assert "def __getitems__" in (project / "data.py").read_text()
 
 
 def test_the_patch_is_written(project: Path, run: Path, capsys: Capture) -> None:
@@ -73,7 +73,7 @@ def test_the_patch_is_written(project: Path, run: Path, capsys: Capture) -> None
     assert main(["fix", str(run), "--no-check", "--root", str(project), "--write"]) == 0
     captured = capsys.readouterr()
     assert captured.out == expected() and captured.err.endswith("written: data.py\n")
-    assert "gc.collect()" not in (project / "data.py").read_text()
+    assert "def __getitems__" in (project / "data.py").read_text()
     assert (project / "data.py").stat().st_ino != inode  # in one step
     assert sorted(path.name for path in project.glob("*.*")) == ["data.py", "train.py"]
     # What the run recorded is another source now.
@@ -102,7 +102,7 @@ def test_a_patch_that_does_not_hold_is_not_shown(project, run, capsys, monkeypat
     captured = capsys.readouterr()
     assert captured.out == "" and "different from batch 3 on: values of [0]" in captured.err
     assert "The patch is not shown" in captured.err
-    assert (project / "data.py").read_text() == COLLECTED.files["data.py"]
+    assert (project / "data.py").read_text() == ROWS.files["data.py"]
 
 
 def test_other_folders_are_not_touched(project, run, capsys, tmp_path):
@@ -125,7 +125,7 @@ def tampered(run: Path, name: str, change: dict[str, object]) -> None:
 def test_a_run_cannot_name_another_file(project, run, capsys, tmp_path):
     """Its hashes and lines name a file outside of the project: directly, by `..`, through a link."""
     secret = tmp_path / "secret"
-    hashes = lay(secret, COLLECTED.files)
+    hashes = lay(secret, ROWS.files)
     os.symlink(secret, project / "linked")
     digest = hashes[str(secret / "data.py")]
     for path in (
@@ -139,7 +139,7 @@ def test_a_run_cannot_name_another_file(project, run, capsys, tmp_path):
         loader.write_text(text)
         main(["fix", str(run), "--no-check", "--write", "--root", str(project)])
         capsys.readouterr()
-        assert (secret / "data.py").read_text() == COLLECTED.files["data.py"], path
+        assert (secret / "data.py").read_text() == ROWS.files["data.py"], path
         loader.write_text(text.replace(str(path), str(project / "data.py")))
     (project / "linked").unlink()
 
@@ -148,4 +148,4 @@ def test_a_run_cannot_name_another_file(project, run, capsys, tmp_path):
 def test_hashes_that_fit_nothing_patch_nothing(files, project, run, capsys):
     tampered(run, "sources.json", {"files": files})
     fails(capsys, str(run), "--no-check", "--write", "--root", ".")
-    assert (project / "data.py").read_text() == COLLECTED.files["data.py"]
+    assert (project / "data.py").read_text() == ROWS.files["data.py"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -247,34 +246,3 @@ def test_run_live_leaves_nothing_when_its_window_is_closed(terminal: Terminal, t
 def interrupted(terminal: Terminal) -> None:
     screen = terminal.until("CODE=")
     assert "KeyboardInterrupt" in screen and ("CODE=1" in screen or "CODE=130" in screen)
-
-
-def rgb(codes: str) -> list[tuple[str, ...]]:
-    """The true colours among escape codes."""
-    return re.findall(r"[34]8;2;(\d+);(\d+);(\d+)", codes)
-
-
-def coloured(codes: str) -> bool:
-    return any(len(set(each)) > 1 for each in rgb(codes))
-
-
-@pytest.mark.skipif(shutil.which("script") is None, reason="script (util-linux) is not installed")
-@pytest.mark.parametrize(
-    ("environ", "right"),
-    [
-        ("NO_COLOR=1 TERM=xterm-256color", lambda codes: not coloured(codes)),
-        ("TERM=linux", lambda codes: not rgb(codes) and "38;5" not in codes),
-        ("TERM=xterm-256color COLORTERM=truecolor", coloured),
-    ],
-    ids=["no-color", "ansi-16", "truecolor"],
-)
-def test_colours_are_those_the_terminal_has(terminal, runs_dir, tmp_path, environ, right):
-    run = RunBuilder(runs_dir)
-    train_run(run)
-    written = tmp_path / "written"
-    script = f"env -u COLORTERM {environ} {top()}"
-    terminal.start(f"script -q -c '{script}' {written}")
-    terminal.until("input-bound")
-    terminal.press("q")
-    terminal.until("CODE=0")
-    assert right(written.read_text(errors="replace"))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from .backend import missing, switch_off, switch_on
-from .clocks import Clock, OwnTime, WallClock
+from .clocks import Clock, OwnTime, SetClock, WallClock
 from .engine import Engine, Spec, Work
 
 __all__ = [
     "Clock",
     "Engine",
     "OwnTime",
+    "SetClock",
     "Spec",
     "WallClock",
     "Work",

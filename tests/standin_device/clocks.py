@@ -27,6 +27,18 @@ class WallClock:
             time.sleep(max(0, left_ns - 200_000) / 1e9)
 
 
+class SetClock:
+    """Stands still until somebody waits."""
+
+    t_ns = 1_000_000_000
+
+    def now_ns(self) -> int:
+        return self.t_ns
+
+    def sleep_until(self, t_ns: int) -> None:
+        self.t_ns = max(self.t_ns, t_ns)
+
+
 class OwnTime:
     """CPU time of one thread, what it slept, and what it says it computed. Of the stand-in's own,
     `call_us` a call counts; what torch needs to call Python, up to `dispatch_ns`, does not."""

@@ -21,7 +21,6 @@ class Spec:
     kernel_us: float = 5.0  # what any kernel takes
     device_gb_s: float = 1000.0  # and what it takes for the bytes it touches
     queue: int = 1024  # kernels and copies that may be under way; whoever issues more waits
-    memory_bytes: int = 8 << 30
     pin_us: float = 20.0  # page-locked memory out of the cache: a copy, on the CPU
     pin_gb_s: float = 6.0
     lock_us: float = 0.0  # and what locking anew takes, where the cache has no such block
@@ -116,17 +115,12 @@ class Engine:
 
     # The account.
 
-    def busy_ns(self, begin_ns, end_ns, kinds=("h2d", "d2h", "kernel")):
-        """For how long of this time it did anything of these kinds."""
-        spans = [(work.start_ns, work.end_ns) for work in self.account if work.kind in kinds]
+    def busy_ns(self, begin_ns, end_ns):
+        """For how long of this time it did anything."""
+        spans = [(work.start_ns, work.end_ns) for work in self.account]
         busy = reached = 0
         for start, end in sorted((max(a, begin_ns), min(b, end_ns)) for a, b in spans):
             if end > max(start, reached):
                 busy += end - max(start, reached)
                 reached = end
         return busy
-
-    def utilisation(self, window_ns: int = 1_000_000_000) -> float:
-        """Share of the last second in which a kernel ran, as drivers tell it."""
-        now_ns = self.clock.now_ns()
-        return self.busy_ns(now_ns - window_ns, now_ns, ("kernel",)) / window_ns

@@ -39,8 +39,6 @@ _VIEWS = (
     "_reshape_alias",
     "diagonal",
 )
-# Allocations up to this size are granted without looking at what is free.
-LARGE = 1 << 20
 _OTHERWISE_NAMED = {"convolution_overrideable": "convolution"}
 
 
@@ -109,7 +107,7 @@ class Kernels:
                 return value
             mine = known.get(id(value))
             if mine is None:
-                return self._new(value)
+                return self._memory.wrapped(value)
             if mine.shape != value.shape:  # a result that was made empty, to be filled
                 mine.data = self._memory.wrapped(value)
             return mine
@@ -122,17 +120,10 @@ class Kernels:
                 engine.wait(engine.reached_ns(stream), "item")
         return _each(outside, result)
 
-    def _new(self, value: torch.Tensor) -> torch.Tensor:
-        if value.nbytes > LARGE and value.nbytes > self._module.mem_get_info()[0]:
-            raise torch.OutOfMemoryError(
-                f"{TYPE} out of memory: {value.nbytes} bytes were asked for"
-            )
-        return self._memory.wrapped(value)
-
     def empty(self, size: Any, stride: Any, *, dtype: Any = None, **kwargs: Any) -> torch.Tensor:
         """`empty_strided`: what copies are made into."""
         self._module.init()
-        made = self._new(torch.empty_strided(size, stride, dtype=dtype))
+        made = self._memory.wrapped(torch.empty_strided(size, stride, dtype=dtype))
         self._memory.untouched.add(made.untyped_storage()._cdata)
         return made
 

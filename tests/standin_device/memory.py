@@ -53,12 +53,6 @@ class Memory:
         self._held[key] = (self._held[key][0], source.detach())
         return True
 
-    def allocated(self) -> int:
-        """Bytes behind the tensors that are still there; views share theirs."""
-        self._forget()
-        storages = [held.untyped_storage() for _, held in self._held.values()]
-        return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
-
     def _forget(self) -> None:
         for key, (weak, _) in list(self._held.items()):
             if torch.UntypedStorage._expired(weak):

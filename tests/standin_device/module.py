@@ -78,9 +78,6 @@ class Module:
     def current_stream(self, device: Any = None) -> Stream:
         return Stream(self, self.stream_number())
 
-    def default_stream(self, device: Any = None) -> Stream:
-        return Stream(self, 0)
-
     def stream_number(self) -> int:
         return int(getattr(self._current, "number", 0))
 
@@ -96,23 +93,13 @@ class Module:
         self.init()
         self.engine.wait(self.engine.all_done_ns(), "device")
 
-    # Work of a given length, memory, utilisation.
+    # Work of a given length.
 
     def spin(self, milliseconds: float) -> None:
         """A kernel that takes so long, on the current stream."""
         self.init()
         with self.engine.working():
             self.engine.kernel(self.stream_number(), milliseconds * 1e6, "spin")
-
-    def memory_allocated(self, device: Any = None) -> int:
-        return self.memory.allocated()
-
-    def mem_get_info(self, device: Any = None) -> tuple[int, int]:
-        total = self.engine.spec.memory_bytes
-        return total - self.memory.allocated(), total
-
-    def utilization(self, device: Any = None) -> int:
-        return round(100 * self.engine.utilisation())
 
 
 class Stream:
@@ -132,22 +119,6 @@ class Stream:
         engine = self._module.engine
         engine.hold(self.number, engine.reached_ns(other.number))
 
-    def wait_event(self, event: Event) -> None:
-        self._module.engine.hold(self.number, event.at_ns)
-
-    def record_event(self, event: Event | None = None) -> Event:
-        event = Event(self._module, True) if event is None else event
-        event.record(self)
-        return event
-
-    def query(self) -> bool:
-        engine = self._module.engine
-        return engine.reached_ns(self.number) <= engine.clock.now_ns()
-
-    def synchronize(self) -> None:
-        engine = self._module.engine
-        engine.wait(engine.reached_ns(self.number), "stream")
-
 
 class Event:
     """Stamped when what its stream was given before is done; never done until recorded."""
@@ -166,10 +137,6 @@ class Event:
 
     def query(self) -> bool:
         return self.at_ns <= self._module.engine.clock.now_ns()
-
-    def wait(self, stream: Stream | None = None) -> None:
-        number = self._module.stream_number() if stream is None else stream.number
-        self._module.engine.hold(number, self.at_ns)
 
     def synchronize(self) -> None:
         self._module.engine.wait(self.at_ns, "event")

@@ -18,9 +18,7 @@ from typing import Any
 from ...guard.error_origin import forgiving
 from ...guard.static_access import instance_vars
 from ...guard.users_code import of_user, package_of
-from ...store.making import MAX_CELL_LINE, MAX_CELL_LINES, MAX_LINES
-from .inspect_loader import inspection_wanted
-from .inspect_source import cached
+from ...store.making import MAX_LINES
 from .uses import cell_of, frames
 
 MAX_NOTED = 1024
@@ -128,18 +126,9 @@ def _line(frame: FrameType) -> dict[str, Any]:
     }
     if cell is not None:
         found["cell"] = cell
-        if inspection_wanted():
-            found["text"] = _cell(code.co_filename)
     positions = getattr(code, "co_positions", None)  # from Python 3.11 on
     if positions is not None:
         at = next(itertools.islice(positions(), frame.f_lasti // 2, None), None)
         if at is not None and None not in at and at[0] == line:
             found["end_line"], found["column"], found["end_column"] = at[1], at[2], at[3]
     return found
-
-
-def _cell(name: str) -> list[str]:
-    """The lines of a notebook's cell, [] where they cannot be recorded as they are."""
-    lines = "".join(cached(name)).split("\n")
-    whole = all(each.isprintable() and len(each) <= MAX_CELL_LINE for each in lines)
-    return lines if whole and len(lines) <= MAX_CELL_LINES else []

@@ -6,14 +6,16 @@ import gc
 import json
 import os
 import resource
+import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 import torch
 from torch.utils.data import DataLoader, default_collate
 
 from ..catalogue import Watch, program, say
-from ..data import Rows, digest
+from ..data import KINDS, Rows, digest
 
 MORE_MAPS = 200
 MORE_MB = 20
@@ -136,6 +138,37 @@ def many_epochs_that_start_workers(watch: Watch) -> None:
     held = Held()
     run(60)
     held.judge(cpu_s=60, more_maps=10)
+
+
+class Fails(Rows):
+    def __getitem__(self, index: int) -> Any:
+        if index == 200:
+            raise ValueError("a bad sample")
+        return super().__getitem__(index)
+
+
+@program("many/batches", watched=("watch", "all-pure"), alone=True, limit_s=400)
+def three_thousand_batches_of_each_kind(watch: Watch) -> None:
+    """Whole epochs, epochs that are left and those that fail leave no object behind with a batch."""
+
+    def through(loader: Any, epochs: int) -> None:
+        for epoch in range(epochs):
+            with suppress(ValueError):
+                for count, _ in enumerate(loader):
+                    if epoch % 2 and count == 50:
+                        break
+
+    loaders = {name: KINDS[name](Rows(400)) for name in ("map", "whole", "stream", "single", "own")}
+    loaders["failing"] = KINDS["whole"](Fails(400))
+    loaders["workers"] = KINDS["persistent"](Rows(400), num_workers=1)
+    for name, bare in loaders.items():
+        loader = watch(bare)
+        through(loader, 10)
+        gc.collect()
+        before = sys.getallocatedblocks()
+        through(loader, 40)
+        gc.collect()
+        say(f"objects left by {name}", sys.getallocatedblocks() - before > 1500)
 
 
 @program("many/collections", alone=True, limit_s=400)

@@ -157,7 +157,7 @@ def test_containers_open_or_mapped(tmp_path):
     process, run = tmp_path / "process", tmp_path / "run"
     (process / "fd").mkdir(parents=True)
     opened = ["/d/set.h5", "/d/log.txt", "socket:[1]", "/d/gone.h5 (deleted)", f"{run}/x.tar"]
-    for number, target in enumerate([*opened, "/d/small.npy"]):
+    for number, target in enumerate([*opened, "/d/small.npy", "/d/rows.sqlite"]):
         (process / "fd" / str(number)).symlink_to(target)
     maps = f"""\
 r--p /usr/lib/libc.so.6
@@ -178,6 +178,7 @@ rw-p
     (process / "maps").write_text("".join(lines))
     assert containers.held_containers(str(run), str(process)) == {
         "/d/set.h5": "hdf5",
+        "/d/rows.sqlite": "sqlite",
         "/d/store/data.mdb": "lmdb",
         "/d/all.npy": "npy",
         "/d/with space.bin": "memmap",
