@@ -465,7 +465,6 @@ class GpuSummary:
     mem_peak_bytes: Counted
     mem_total_bytes: Counted
     power_mean_w: Measured
-    pcie_rx_mean_bytes_s: Measured
 
 
 @dataclass(frozen=True)

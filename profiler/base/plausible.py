@@ -23,7 +23,6 @@ _BY_LIMIT: tuple[tuple[float, tuple[str, ...]], ...] = (
     (1 << 16, ("cpu_quota", "cgroup_cpu_quota", "cores_logical", "affinity")),
     (1e6, ("rate_hz",)),
     (1 << 20, ("torch_threads", "prefetch_factor")),
-    (1e7, ("load_1m",)),
     (1 << 24, ("rank", "local_rank", "world_size", "local_world_size", "instance", "index")),
     (1e8, ("power_mw",)),
     (1e9, ("hook_ns",)),

@@ -19,7 +19,6 @@ NO_LIMIT_BYTES = 1 << 60
 
 # File and line of a figure in version 1, and in version 2.
 THROTTLED_TIME = "cpu.stat throttled_time", "cpu.stat throttled_usec"
-THROTTLED = ("cpu.stat nr_throttled",) * 2
 MEM_LIMIT = "memory.limit_in_bytes", "memory.max"
 MEM_USED = "memory.usage_in_bytes", "memory.current"
 MEM_CACHED = "memory.stat total_inactive_file", "memory.stat inactive_file"
@@ -38,11 +37,11 @@ class Cgroup:
     cpu: At | None = None
     memory: At | None = None
 
-    def throttled(self) -> tuple[int, int]:
-        """(ns throttled, periods throttled) since the group was made; -1 each where unknown."""
+    def throttled_ns(self) -> int:
+        """Time throttled since the group was made; -1 where unknown."""
         time = _figure(self.cpu, THROTTLED_TIME)
         micros = self.cpu is not None and self.cpu[0] == 2
-        return time * 1000 if micros and time > 0 else time, _figure(self.cpu, THROTTLED)
+        return time * 1000 if micros and time > 0 else time
 
     def memory_bytes(self) -> int:
         """Memory charged to the group, page cache included; -1 where unknown."""

@@ -95,8 +95,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 class Sampler:
-    """Owns the system directory: `sampler.json`, `host.json`, the lanes machine, core, process and
-    gpu, and bursts."""
+    """Owns the system directory: `sampler.json`, `host.json`, lanes, and bursts."""
 
     def __init__(self, run: Path, system: Path, interval_s: float, keeper_fd: int = -1) -> None:
         """Writes both JSON files. Raises OSError where it cannot."""
@@ -122,8 +121,8 @@ class Sampler:
         self.bursts = Bursts(run, system, self.reasons, cores)
         self._tell_host()
         self.budget = Budget(LANES_BYTES)
-        kinds = schema.MACHINE, schema.core_schema(self.machine.cores), schema.PROCESS, schema.GPU
-        self.lanes = self.machine_lane, self.core_lane, self.process_lane, self.gpu_lane = tuple(
+        kinds = schema.MACHINE, schema.PROCESS, schema.GPU
+        self.lanes = self.machine_lane, self.process_lane, self.gpu_lane = tuple(
             # A lane that stops ends the sampler.
             Lane(system, kind.name, kind, self.budget, lambda why: None, trimmed=True)
             for kind in kinds
@@ -170,9 +169,7 @@ class Sampler:
         for folder in self.registry.newly_ended():
             self.keeper.drop(folder)
         self.bursts.tick(now, self.registry.living)
-        machine, busy = self.machine.sample(now)
-        self.machine_lane.append(now, *machine)
-        self.core_lane.append(now, *busy)
+        self.machine_lane.append(now, *self.machine.sample(now))
         for row in self.gpus.rows(now):
             self.gpu_lane.append(now_ns(), *row)
         if self.reasons.changed:
@@ -229,7 +226,6 @@ class Sampler:
             if usage.rss_bytes > LARGEST_BYTES:
                 self.reasons.add(TOO_BIG, "uss_bytes", "pss_bytes")
             uss_pss = self._turns.read(probe, probe.detail) if probe is chosen else (-1, -1)
-            fds, cores = probe.slow() if slow else (-1, -1)
             *measured, delay, threads = usage
             self.process_lane.append(
                 t_ns,
@@ -242,8 +238,7 @@ class Sampler:
                 each.worker,
                 each.loader,
                 threads,
-                fds,
-                cores,
+                probe.fds() if slow else -1,
                 delay,
             )
 

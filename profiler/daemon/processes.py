@@ -36,10 +36,7 @@ class Usage(NamedTuple):
     cpu_user_ns: int
     cpu_system_ns: int
     rss_bytes: int
-    minor_faults: int
     major_faults: int
-    ctx_voluntary: int
-    ctx_involuntary: int
     read_disk_bytes: int
     read_all_bytes: int
     run_delay_ns: int
@@ -73,12 +70,6 @@ class Probe:
             return None
         if stat.start != self._start or stat.state in ENDED:
             return None
-        status = self._numbers(
-            ("ctx_voluntary", "ctx_involuntary"),
-            "status",
-            b"\nvoluntary_ctxt_switches:",
-            b"\nnonvoluntary_ctxt_switches:",
-        )
         io = self._numbers(("read_disk_bytes", "read_all_bytes"), "io", b"\nread_bytes:", b"rchar:")
         delay = self._read(
             lambda: int(read(self._folder + "schedstat").split()[1]),
@@ -87,15 +78,11 @@ class Probe:
             "run_delay_ns",
         )
         used = stat.user * TICK_NS, stat.system * TICK_NS, stat.rss_pages * PAGE_BYTES
-        faults = stat.minor_faults, stat.major_faults
-        return Usage._make((*used, *faults, *status, *io, delay, stat.threads))
+        return Usage._make((*used, stat.major_faults, *io, delay, stat.threads))
 
-    def slow(self) -> tuple[int, int]:
-        """(open descriptors, cores it may run on), -1 for what is not known. Never raises."""
-        return (
-            self._read(lambda: len(os.listdir(self._folder + "fd")), -1, "fd", "fds"),
-            self._read(lambda: len(os.sched_getaffinity(self.pid)), -1, "affinity", "affinity"),
-        )
+    def fds(self) -> int:
+        """Open descriptors, -1 where not known. Never raises."""
+        return self._read(lambda: len(os.listdir(self._folder + "fd")), -1, "fd", "fds")
 
     def detail(self) -> tuple[int, int]:
         """(USS, PSS) in bytes, -1 for what is not known. Never raises."""

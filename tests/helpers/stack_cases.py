@@ -91,7 +91,6 @@ def seen(
     path = case.run.path
     assert not case.run.systems
     lanes = {"machine": schema.MACHINE, "process": schema.PROCESS, "gpu": schema.GPU}
-    lanes["core"] = schema.core_schema(1)
     known: dict[str, Any] = {name: Columns.empty(each) for name, each in lanes.items()}
     known |= {"path": path, "gpus": (), "reasons": {}, "notes": (), "bursts": (made,)}
     host = SystemRun(**{**dict.fromkeys(SystemRun.__dataclass_fields__), **known})

@@ -36,7 +36,7 @@ def test_version_2_takes_the_tightest_limit_on_the_way_to_the_root(tmp_path):
     found = cgroup.find(write(tmp_path, files))
     assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (2, 1.5, 2 * GIB)
     assert found.cached_bytes() == 300
-    assert found.throttled() == (6000, 7)  # told where the limit is, in the pod
+    assert found.throttled_ns() == 6000  # told where the limit is, in the pod
     assert found.memory_bytes() == GIB
 
 
@@ -52,7 +52,7 @@ def test_version_1_with_the_container_s_own_part_mounted(tmp_path):
     }
     found = cgroup.find(write(tmp_path, files))
     assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (1, 2.0, GIB)
-    assert found.throttled() == (12345, 2)
+    assert found.throttled_ns() == 12345
     assert (found.memory_bytes(), found.cached_bytes()) == (99, 44)
 
 
@@ -92,5 +92,5 @@ def test_a_version_2_mount_without_the_controller_leaves_it_to_version_1(tmp_pat
 def test_nothing_to_be_found_is_no_error(tmp_path, files):
     found = cgroup.find(write(tmp_path, files))
     assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (None, None, None)
-    assert found.throttled() == (-1, -1)
+    assert found.throttled_ns() == -1
     assert found.memory_bytes() == -1
