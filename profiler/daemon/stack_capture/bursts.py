@@ -262,7 +262,6 @@ class Bursts:
                 number=self._next_number(),
                 t_begin_ns=now,
                 t_end_ns=now,
-                native=asked.native,
                 why="asked",
                 nonce=asked.nonce,
                 reason=reason,
