@@ -27,8 +27,8 @@ from ..store.lanes.lane import Budget, Lane
 from .gpu import Gpus
 from .keeper import Keeper
 from .machine import Machine, facts
-from .pace import Allowance
-from .processes import LARGEST_BYTES, Turns, Usage
+from .pace import Allowance, Pace
+from .processes import LARGEST_BYTES, Probe, Usage
 from .processes import probe as open_probe
 from .reasons import Reasons
 from .registry import Registry, Worker
@@ -45,6 +45,8 @@ NICENESS = 5
 LANES_BYTES = 24_000_000
 CPU_SHARE = 0.014  # of one core; the promise is 0.015
 CPU_BURST_NS = 400_000_000
+# How often the memory of a process is read in detail, and what share of one core that may cost.
+DETAIL_NS, DETAIL_SHARE = 2_000_000_000, 0.003
 LONGEST_NS = 3_000_000_000  # the end of the training is noticed by then, at any cost of a tick
 TOO_BIG = "a process is so large that walking its page tables would slow the training down"
 
@@ -127,7 +129,7 @@ class Sampler:
             Lane(system, kind.name, kind, self.budget, lambda why: None, trimmed=True)
             for kind in kinds
         )
-        self._turns = Turns(now_ns, time.thread_time_ns)
+        self._detail_pace = Pace(DETAIL_SHARE)
         self._slow_due_ns = 0
         self._scan_due_ns = 0
 
@@ -219,18 +221,23 @@ class Sampler:
                 else:
                     self.registry.drop(main)
                     break
-        sizes = [(each.probe, used.rss_bytes) for _, _, each, used in rows.values()]
-        chosen = self._turns.choose(sizes)
+        details = self._details(
+            now,
+            [
+                each.probe
+                for _, _, each, used in rows.values()
+                if used.rss_bytes <= LARGEST_BYTES and now - each.probe.detailed_ns >= DETAIL_NS
+            ],
+        )
         for t_ns, owner, each, usage in rows.values():
             probe = each.probe
             if usage.rss_bytes > LARGEST_BYTES:
                 self.reasons.add(TOO_BIG, "uss_bytes", "pss_bytes")
-            uss_pss = self._turns.read(probe, probe.detail) if probe is chosen else (-1, -1)
             *measured, delay, threads = usage
             self.process_lane.append(
                 t_ns,
                 *measured[:3],
-                *uss_pss,
+                *details.get(probe.pid, (-1, -1)),
                 *measured[3:],
                 probe.pid,
                 owner,
@@ -241,6 +248,17 @@ class Sampler:
                 probe.fds() if slow else -1,
                 delay,
             )
+
+    def _details(self, now: int, probes: Sequence[Probe]) -> dict[int, tuple[int, int]]:
+        """(USS, PSS) of the process that has waited longest, by its id; none where it is too early.
+        The kernel walks the page tables for it, which is expensive."""
+        if not probes or not self._detail_pace.due(now):
+            return {}
+        probe = min(probes, key=lambda each: each.detailed_ns)
+        begun, probe.detailed_ns = time.thread_time_ns(), now
+        found = probe.detail()
+        self._detail_pace.paid(now, time.thread_time_ns() - begun)
+        return {probe.pid: found}
 
     def _tell(self, name: str, facts: dict[str, object]) -> None:
         write_atomically(self.system / name, json.dumps(facts, indent=1))
