@@ -25,7 +25,6 @@ _STANDARD = re.compile(
 _SHARED_FOLDERS = ("google", "nvidia", "azure")
 # Code that a person gave as text; other such names are of code that libraries write.
 _TYPED = ("<string>", "<stdin>", "<ipython-input", "<python-input", "<cell", "<console>")
-_GENERATED = {"<__array_function__": "numpy", "<eval_with_key": "torch"}
 # Functions that the standard library generates for named tuples and data classes.
 _WRITTEN = re.compile(r"(?:.*\.)?(?:__\w+__|_replace|_asdict|_make)", re.DOTALL)
 
@@ -54,7 +53,7 @@ def owner_of(file: str, function: str = "") -> Owner:
     if (found := _STANDARD.fullmatch(path)) and (module := _module(found[1])):
         return Owner(module, f"python/{found[1]}")
     if path.startswith("<") and not path.startswith(_TYPED):
-        return Owner(_GENERATED.get(re.split("[ >]", path)[0], PYTHON), path)
+        return Owner(PYTHON, path)
     if (
         path == "<string>"
         and _WRITTEN.fullmatch(function)

@@ -41,8 +41,6 @@ QUICK_STEP_NS = 3_500_000
 # A burst ends after this long if the steps of its loop take so much longer than before.
 COST_SEEN_NS = 2 * S
 COSTLY = 1.1
-# One that ended so with fewer samples is taken again, at half the rate: down to a quarter.
-FEW_SAMPLES, SLOWEST = 100, 4.0
 COST_STEPS = 100  # on both sides, for a mean that can be compared
 
 OFF = (
@@ -79,7 +77,6 @@ class Bursts:
         self._uncosted: tuple[Watcher, Loop, float, int] | None = None
         self._waiting: StackRequest | None = None
         self._number = self._cut = 0
-        self._slower = 1.0
         self._succeeded = False
         self._look_due_ns = 0
         self._begun_ns = now_ns()
@@ -137,9 +134,6 @@ class Bursts:
         """End it with what it has. A loop that goes on for long enough gets another."""
         burst.close()
         self._finish(burst)
-        self._again(burst)
-
-    def _again(self, burst: StackCapture) -> None:
         directory = burst.main.directory
         watcher, times = self._watchers.get(directory), self._taken[directory]
         if watcher is not None and times and self._cut < MAX_CUT:
@@ -224,11 +218,11 @@ class Bursts:
 
     def _begin(self, now: int, main: Main, loop: Loop | None, asked: StackRequest | None) -> None:
         assert self._program is not None
-        slower, loader = self._slower, None
+        slower, loader = 1.0, None
         if loop is not None:
             loader = loop.loader
             if main.workers and loop.step_mean_ns:
-                slower *= max(1.0, QUICK_STEP_NS / loop.step_mean_ns)
+                slower = max(1.0, QUICK_STEP_NS / loop.step_mean_ns)
         self._burst = StackCapture(
             self._next_number(),
             main,
@@ -244,10 +238,6 @@ class Bursts:
     def _finish(self, burst: StackCapture) -> None:
         self._burst = self._uncosted = None
         self._write(burst.file())
-        if burst.early:
-            self._slower *= 2
-            if burst.samples < FEW_SAMPLES and self._slower <= SLOWEST:
-                self._again(burst)
         if burst.reason is None:
             self._succeeded = True
             self._reasons.drop("stacks")

@@ -318,7 +318,6 @@ def test_a_line_is_divided_where_a_piece_of_it_takes_most(tmp_path, stacks, expe
         ("/usr/lib/python3.11/json/decoder.py", "json", "python/json/decoder.py"),
         ("/v/3.13.0/lib/python3.13t/zipfile/__init__.py", "zipfile", "python/zipfile/__init__.py"),
         ("<frozen importlib._bootstrap>", "python", "<frozen importlib._bootstrap>"),
-        ("<__array_function__ internals>", "numpy", "<__array_function__ internals>"),
         ("<class 'x.argmap'> compilation 3", "python", "<class 'x.argmap'> compilation 3"),
     ],
 )

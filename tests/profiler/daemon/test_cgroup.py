@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,22 @@ def test_nothing_to_be_found_is_no_error(tmp_path, files):
     assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (None, None, None)
     assert found.throttled_ns() == -1
     assert found.memory_bytes() == -1
+
+
+@pytest.mark.parametrize("group", ["/Bücher-数据".encode(), b"/B\xfccher"])
+def test_limits_of_groups_with_such_names(tmp_path, group):
+    """A container started by a user whose name, and so whose group, is not ASCII."""
+    root = os.fsencode(tmp_path)
+    files = {
+        b"proc/self/cgroup": b"0::/pod%s\n" % group,
+        b"sys/fs/cgroup/pod" + group + b"/cpu.max": b"150000 100000\n",
+        b"sys/fs/cgroup/pod" + group + b"/memory.max": b"1024\n",
+        b"sys/fs/cgroup/cgroup.controllers": b"cpu memory\n",
+    }
+    for path, data in files.items():
+        whole = os.path.join(root, path)
+        os.makedirs(os.path.dirname(whole), exist_ok=True)
+        with open(whole, "wb") as file:
+            file.write(data)
+    found = cgroup.find(tmp_path)
+    assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (2, 1.5, 1024)

@@ -166,7 +166,7 @@ def test_of_a_process_that_has_ended_nothing_is_known() -> None:
     ended.wait()
     with pytest.raises(FileNotFoundError):
         ThreadWaits().look(ended.pid)
-    assert peer_of(ended.pid, "socket:[1]") in (Peer("unknown"), Peer("process"))
+    assert peer_of(ended.pid, 1, "socket:[1]") in (Peer("unknown"), Peer("process"))
     readings = Readings()
     readings.watch(ended.pid)
     assert readings.reason is not None and readings.pairs(ended.pid, 1, "") is None
