@@ -15,14 +15,11 @@ from typing import Any
 
 from .base import torch_parts
 from .daemon.gpu import driver_present
-from .daemon.procfs import number_after
 from .daemon.stack_capture.py_spy import MISSING, find_py_spy, ptrace_scope, try_stacks
 from .native import form
 from .record.session.start_sampler import why_not_kept
 from .store.rundir import runs_directory
 
-SHM_LEAST_BYTES = 1 << 30
-SHM_LEAST_SHARE = 0.05  # of memory; a bare Linux gives 0.5, Docker 64 MiB whatever the machine
 # With which the tests passed: `make test-python`, benchmarks/results/python.
 TRIED_PYTHONS = ("3.11", "3.13", "3.14")
 
@@ -60,7 +57,6 @@ def checks(
         "torch": lambda: _torch_version(load),
         "device": lambda: _device(load("torch")),
         "nvml": lambda: _nvml(root, load),
-        "shared memory": lambda: _shared_memory(root),
         "stacks": lambda: _stacks(root, find_py_spy(environ)),
         "hot path": lambda: _hot_path(form.why_python),
     }
@@ -169,38 +165,6 @@ def _nvml(root: Path, load: Load) -> Found:
     return bool(count) or None, f"{count} GPU{'s' * (count != 1)} can be sampled", None
 
 
-def _shared_memory(root: Path) -> Found:
-    """Whether /dev/shm, through which workers hand over batches, is large enough."""
-    try:
-        shm = os.statvfs(root / "dev/shm")
-    except OSError:
-        return None, "there is no /dev/shm: workers hand batches over in files", None
-    size, free = shm.f_blocks * shm.f_frsize, shm.f_bavail * shm.f_frsize
-    return shared_memory_of(size, free, _mem_total(root))
-
-
-def shared_memory_of(size: int, free: int, total: int | None) -> Found:
-    """The verdict on a /dev/shm of `size` bytes, `free` of them, on a machine with `total` bytes of
-    memory."""
-    finding = f"/dev/shm holds {_size(size)}, {_size(free)} free"
-    fix = "docker run --shm-size=8g (or --ipc=host); Kubernetes: an emptyDir of medium Memory there"
-    if size < SHM_LEAST_BYTES:
-        return False, f"{finding}: too little for large batches and several workers", fix
-    if free < SHM_LEAST_BYTES:
-        return False, f"{finding}: almost full", "remove what finished programs left in /dev/shm"
-    if total is not None and size < SHM_LEAST_SHARE * total:
-        return None, f"{finding}: little for {_size(total)} of memory", fix
-    return True, finding, None
-
-
-def _bytes(file: Path) -> bytes:
-    """Empty where it cannot be read."""
-    try:
-        return file.read_bytes()
-    except OSError:
-        return b""
-
-
 def _stacks(root: Path, program: str | None) -> Found:
     """Whether py-spy can say which functions the time goes to. It is tried on this process."""
     if program is None:
@@ -224,12 +188,3 @@ def _hot_path(why_python: str) -> Found:
         "there is a C compiler"
     )
     return None, f"in Python: {why_python}", fix
-
-
-def _mem_total(root: Path) -> int | None:
-    kib = number_after(_bytes(root / "proc/meminfo"), b"MemTotal:")
-    return kib * 1024 if kib >= 0 else None
-
-
-def _size(size: int) -> str:
-    return f"{size / (1 << 30):.1f} GiB" if size >= 1 << 30 else f"{size / (1 << 20):.0f} MiB"

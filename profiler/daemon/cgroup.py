@@ -28,10 +28,8 @@ At = tuple[int, Path]  # the version and the folder of a group
 
 @dataclass(frozen=True)
 class Cgroup:
-    """Limits that bind this process, and where to read its use. `version` is None where there is no
-    cgroup."""
+    """Limits that bind this process, and where to read its use."""
 
-    version: int | None = None
     cpu_quota: float | None = None
     mem_limit_bytes: int | None = None
     cpu: At | None = None
@@ -58,7 +56,6 @@ def find(root: Path = Path("/")) -> Cgroup:
     quota, cpu_at = _tightest(cpu, _cpu_quota)
     limit, memory_at = _tightest(memory, _mem_limit)
     return Cgroup(
-        min((version for version, _ in (*cpu, *memory)), default=None),
         quota,
         None if limit is None else int(limit),
         cpu_at,

@@ -61,13 +61,12 @@ class Gpus:
 
     def facts(self) -> list[GpuFacts]:
         """What does not change, a device. Never raises."""
-        driver = self._plain("nvmlSystemGetDriverVersion")
         found = []
         for gpu, handle in self.handles.items():
             memory = self._plain("nvmlDeviceGetMemoryInfo", handle)
             name = self._plain("nvmlDeviceGetName", handle)
             total = None if memory is None else int(memory.total)
-            found.append(GpuFacts(gpu, name or "GPU", total, driver))
+            found.append(GpuFacts(gpu, name or "GPU", total))
         return found
 
     def rows(self, now_ns: int) -> list[tuple[int, ...]]:

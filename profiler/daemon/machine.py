@@ -183,7 +183,6 @@ def facts(container: cgroup.Cgroup, gpus: list[GpuFacts]) -> HostFacts:
         mem_total_bytes=memory.total if memory else None,
         shm_total_bytes=shm.f_blocks * shm.f_frsize if shm else None,
         cgroup=CgroupFacts(
-            version=container.version,
             cpu_quota=container.cpu_quota,
             mem_limit_bytes=container.mem_limit_bytes,
         ),

@@ -35,7 +35,7 @@ def test_version_2_takes_the_tightest_limit_on_the_way_to_the_root(tmp_path):
         **{f"sys/fs/cgroup/{name}": text for name, text in group.items()},
     }
     found = cgroup.find(write(tmp_path, files))
-    assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (2, 1.5, 2 * GIB)
+    assert (found.cpu_quota, found.mem_limit_bytes) == (1.5, 2 * GIB)
     assert found.cached_bytes() == 300
     assert found.throttled_ns() == 6000  # told where the limit is, in the pod
     assert found.memory_bytes() == GIB
@@ -52,7 +52,7 @@ def test_version_1_with_the_container_s_own_part_mounted(tmp_path):
         "sys/fs/cgroup/memory/memory.stat": "inactive_file 1\ntotal_inactive_file 44\n",
     }
     found = cgroup.find(write(tmp_path, files))
-    assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (1, 2.0, GIB)
+    assert (found.cpu_quota, found.mem_limit_bytes) == (2.0, GIB)
     assert found.throttled_ns() == 12345
     assert (found.memory_bytes(), found.cached_bytes()) == (99, 44)
 
@@ -66,7 +66,7 @@ def test_version_1_without_limits(tmp_path):
         "sys/fs/cgroup/memory/memory.usage_in_bytes": "5\n",
     }
     found = cgroup.find(write(tmp_path, files))
-    assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (1, None, None)
+    assert (found.cpu_quota, found.mem_limit_bytes) == (None, None)
     assert found.memory_bytes() == 5
 
 
@@ -77,7 +77,7 @@ def test_a_version_2_mount_without_the_controller_leaves_it_to_version_1(tmp_pat
         "sys/fs/cgroup/memory/job/memory.limit_in_bytes": "1000\n",
     }
     found = cgroup.find(write(tmp_path, files))
-    assert (found.version, found.cpu, found.mem_limit_bytes) == (1, None, 1000)
+    assert (found.cpu, found.mem_limit_bytes) == (None, 1000)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_version_2_mount_without_the_controller_leaves_it_to_version_1(tmp_pat
 )
 def test_nothing_to_be_found_is_no_error(tmp_path, files):
     found = cgroup.find(write(tmp_path, files))
-    assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (None, None, None)
+    assert (found.cpu_quota, found.mem_limit_bytes) == (None, None)
     assert found.throttled_ns() == -1
     assert found.memory_bytes() == -1
 
@@ -113,4 +113,4 @@ def test_limits_of_groups_with_such_names(tmp_path, group):
         with open(whole, "wb") as file:
             file.write(data)
     found = cgroup.find(tmp_path)
-    assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (2, 1.5, 1024)
+    assert (found.cpu_quota, found.mem_limit_bytes) == (1.5, 1024)

@@ -29,7 +29,6 @@ class FakeNvml:
             "nvmlInit": lambda: None,
             "nvmlDeviceGetCount": lambda: 2,
             "nvmlDeviceGetHandleByIndex": lambda index: f"gpu{index}",
-            "nvmlSystemGetDriverVersion": lambda: "999.1",
             "nvmlDeviceGetName": lambda handle: "H200",
             "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(used=10, total=100),
             "nvmlDeviceGetPowerUsage": lambda handle: 70_000,
@@ -68,7 +67,7 @@ def named(row: tuple[int, ...]) -> dict[str, int]:
 
 def test_facts_and_a_row_in_the_schema_s_order_and_units(tmp_path):
     gpus = gpus_of(tmp_path, FakeNvml())
-    assert gpus.facts()[1] == GpuFacts(1, "H200", 100, "999.1")
+    assert gpus.facts()[1] == GpuFacts(1, "H200", 100)
     assert named(gpus.rows(0)[1]) == {
         "mem_used_bytes": 10,
         "mem_total_bytes": 100,

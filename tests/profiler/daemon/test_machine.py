@@ -106,7 +106,7 @@ def test_odd_readings_of_cpu_times():
 def test_reasons_tell_no_limit_from_no_cgroup():
     none, unlimited = Reasons(), Reasons()
     explain(cgroup.Cgroup(), none)
-    explain(cgroup.Cgroup(2, None, None, (2, Path("/x")), (2, Path("/x"))), unlimited)
+    explain(cgroup.Cgroup(None, None, (2, Path("/x")), (2, Path("/x"))), unlimited)
     assert none.sentences["cgroup_cpu_quota"] != unlimited.sentences["cgroup_cpu_quota"]
     assert "cgroup_mem_bytes" in none.sentences and "cgroup_mem_bytes" not in unlimited.sentences
 
