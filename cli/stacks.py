@@ -11,12 +11,9 @@ from .output import live_or_named, show, working
 @click.command("stacks", short_help="Say which functions the time goes to: now, or as recorded.")
 @click.argument("run", required=False)
 @click.option(
-    "--native", is_flag=True, help="Include compiled functions (pauses the processes briefly)."
-)
-@click.option(
     "--seconds", type=click.FloatRange(1, 30), metavar="S", help="Seconds to take stacks for."
 )
-def stacks_verb(run: str | None, native: bool, seconds: float | None) -> int:
+def stacks_verb(run: str | None, seconds: float | None) -> int:
     """Show the hottest functions of each stage, and which lines of yours led there.
 
     Stacks of a live run are taken now, by its system sampler. Of a finished run, the recorded
@@ -38,9 +35,9 @@ def stacks_verb(run: str | None, native: bool, seconds: float | None) -> int:
         from ..profiler.store.run.take_stacks import take_stacks, with_burst_alone
 
         with working("taking stacks"):
-            burst = take_stacks(path, native, seconds)
+            burst = take_stacks(path, seconds)
         recorded = with_burst_alone(open_run(path), burst)
-    elif native or seconds is not None:
+    elif seconds is not None:
         raise UsageError(
             f"the run {recorded.id} is {recorded.state}: stacks can be taken of a live run only"
         )

@@ -7,7 +7,6 @@ import importlib.metadata
 import os
 import platform
 import re
-import resource
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,28 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from .base import torch_parts
-from .base.host import usable_cores
-from .daemon import cgroup
 from .daemon.gpu import driver_present
-from .daemon.procfs import number_after
 from .daemon.stack_capture.py_spy import MISSING, find_py_spy, ptrace_scope, try_stacks
 from .native import form
 from .record.session.start_sampler import why_not_kept
 from .store.rundir import runs_directory
 
-SHM_LEAST_BYTES = 1 << 30
-SHM_LEAST_SHARE = 0.05  # of memory; a bare Linux gives 0.5, Docker 64 MiB whatever the machine
-DESCRIPTORS_LEAST = 4096
 # With which the tests passed: `make test-python`, benchmarks/results/python.
 TRIED_PYTHONS = ("3.11", "3.13", "3.14")
-
-# What sets the number of library threads, of which every worker starts as many.
-THREAD_VARIABLES = (
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-)
 
 
 @dataclass(frozen=True)
@@ -72,12 +57,7 @@ def checks(
         "torch": lambda: _torch_version(load),
         "device": lambda: _device(load("torch")),
         "nvml": lambda: _nvml(root, load),
-        "cpus": lambda: _cpus(usable_cores(), cgroup.find(root).cpu_quota),
-        "memory": lambda: _memory(_mem_total(root), cgroup.find(root).mem_limit_bytes),
-        "shared memory": lambda: _shared_memory(root),
-        "open files": lambda: _open_files(*resource.getrlimit(resource.RLIMIT_NOFILE)),
         "stacks": lambda: _stacks(root, find_py_spy(environ)),
-        "library threads": lambda: _threads(environ),
         "hot path": lambda: _hot_path(form.why_python),
     }
     found = []
@@ -185,76 +165,6 @@ def _nvml(root: Path, load: Load) -> Found:
     return bool(count) or None, f"{count} GPU{'s' * (count != 1)} can be sampled", None
 
 
-def _cpus(cores: int, quota: float | None) -> Found:
-    """How many cores this process really has."""
-    if quota is None:
-        return True, f"{cores} cores by affinity, no CPU quota", None
-    effective = f"{min(float(cores), quota):g} effective cores"
-    finding = f"{effective}: {cores} by affinity, a CPU quota of {quota:g}"
-    if quota >= cores:
-        return True, finding, None
-    fix = (
-        f"workers and library threads should fit {quota:g} cores; raise the container's CPU limit "
-        "for more"
-    )
-    return None, finding, fix
-
-
-def _memory(total: int | None, limit: int | None) -> Found:
-    """The memory this process may use, page cache included."""
-    size = "unknown" if total is None else _size(total)
-    if limit is None or (total is not None and limit >= total):
-        return True if total else None, f"{size} in this machine, no memory limit below it", None
-    fix = (
-        "the page cache counts as well: a data set larger than the limit is read from disk in "
-        "every epoch"
-    )
-    return None, f"a memory limit of {_size(limit)} (the machine has {size})", fix
-
-
-def _shared_memory(root: Path) -> Found:
-    """Whether /dev/shm, through which workers hand over batches, is large enough."""
-    try:
-        shm = os.statvfs(root / "dev/shm")
-    except OSError:
-        return None, "there is no /dev/shm: workers hand batches over in files", None
-    size, free = shm.f_blocks * shm.f_frsize, shm.f_bavail * shm.f_frsize
-    return shared_memory_of(size, free, _mem_total(root))
-
-
-def shared_memory_of(size: int, free: int, total: int | None) -> Found:
-    """The verdict on a /dev/shm of `size` bytes, `free` of them, on a machine with `total` bytes of
-    memory."""
-    finding = f"/dev/shm holds {_size(size)}, {_size(free)} free"
-    fix = "docker run --shm-size=8g (or --ipc=host); Kubernetes: an emptyDir of medium Memory there"
-    if size < SHM_LEAST_BYTES:
-        return False, f"{finding}: too little for large batches and several workers", fix
-    if free < SHM_LEAST_BYTES:
-        return False, f"{finding}: almost full", "remove what finished programs left in /dev/shm"
-    if total is not None and size < SHM_LEAST_SHARE * total:
-        return None, f"{finding}: little for {_size(total)} of memory", fix
-    return True, finding, None
-
-
-def _open_files(soft: int, hard: int) -> Found:
-    """Whether the limit of open files (-1: none) leaves room for batches passed as descriptors."""
-    if soft < 0 or soft >= DESCRIPTORS_LEAST:
-        return True, "no limit" if soft < 0 else f"up to {soft} a process", None
-    room = f"ulimit -n {hard if hard > soft else 65536}"
-    if 0 <= hard <= soft:
-        room = "raise the hard limit"
-    fix = f'{room}, or torch.multiprocessing.set_sharing_strategy("file_system")'
-    return None, f"up to {soft} a process; each tensor on its way from a worker takes one", fix
-
-
-def _bytes(file: Path) -> bytes:
-    """Empty where it cannot be read."""
-    try:
-        return file.read_bytes()
-    except OSError:
-        return b""
-
-
 def _stacks(root: Path, program: str | None) -> Found:
     """Whether py-spy can say which functions the time goes to. It is tried on this process."""
     if program is None:
@@ -269,24 +179,6 @@ def _stacks(root: Path, program: str | None) -> Found:
     return None, f"py-spy cannot read stacks: {found}", fix
 
 
-def _threads(environ: Mapping[str, str]) -> Found:
-    """The variables that decide how many threads libraries start in every worker."""
-    names = (*THREAD_VARIABLES, "TOKENIZERS_PARALLELISM")
-    said = ", ".join(f"{key}={environ[key]}" for key in names if environ.get(key))
-    mends = []
-    if not any(environ.get(key) for key in THREAD_VARIABLES):
-        mends.append(
-            "torch limits itself to one thread a worker; OpenCV and BLAS do not: OMP_NUM_THREADS=1 "
-            "if they are used"
-        )
-    if environ.get("TOKENIZERS_PARALLELISM", "").lower() in ("1", "true", "yes", "on"):
-        mends.append(
-            "TOKENIZERS_PARALLELISM=false when workers tokenise: each would start a thread a core"
-        )
-    finding = said or "no variable limits library threads"
-    return None if mends else True, finding, "; ".join(mends) or None
-
-
 def _hot_path(why_python: str) -> Found:
     """Which form of the code that runs once a batch is in use."""
     if not why_python:
@@ -296,12 +188,3 @@ def _hot_path(why_python: str) -> Found:
         "there is a C compiler"
     )
     return None, f"in Python: {why_python}", fix
-
-
-def _mem_total(root: Path) -> int | None:
-    kib = number_after(_bytes(root / "proc/meminfo"), b"MemTotal:")
-    return kib * 1024 if kib >= 0 else None
-
-
-def _size(size: int) -> str:
-    return f"{size / (1 << 30):.1f} GiB" if size >= 1 << 30 else f"{size / (1 << 20):.0f} MiB"

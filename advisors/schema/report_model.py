@@ -252,8 +252,7 @@ class HotSpot:
     interval). `library` is the distribution or package the code belongs to ("PIL",
     "numpy"), None for the user's own code, which `own` marks. `called_from` is the innermost line
     of the user's own that led there most often ("patches.py:41"). `text` is the source of an
-    own line, where it could be had. An own line's `share` includes the compiled code that it calls,
-    whether frames of that were seen or not.
+    own line, where it could be had. An own line's `share` includes the compiled code that it calls.
     """
 
     # Types are written out: the columns of a Parquet table follow them.
@@ -262,7 +261,6 @@ class HotSpot:
     line: int | None
     library: str | None
     own: bool
-    native: bool
     share: float
     total_share: float
     low: float
@@ -281,7 +279,6 @@ class FlameNode:
     file: str | None
     line: Counted
     own: bool
-    native: bool
     parent: int
     samples: int  # in which it was on the stack, inner frames included
 
@@ -313,7 +310,6 @@ class Code:
     samples: int
     seconds: float
     rate_hz: Measured
-    native: bool  # whether frames of compiled code were seen
     stages: Mapping[str, CodeStage]
     reason: str | None = None
 
@@ -466,7 +462,6 @@ class GpuSummary:
     mem_peak_bytes: Counted
     mem_total_bytes: Counted
     power_mean_w: Measured
-    pcie_rx_mean_bytes_s: Measured
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,9 @@ Samples of main inside and outside `next()` count for every loader that was in u
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from functools import cache
-from itertools import pairwise
 
 import numpy as np
 from msgspec.structs import replace
@@ -19,15 +16,11 @@ from msgspec.structs import replace
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.stacks.stack_samples import Frame, StackCapture, Wait
 from .libraries import Owner, owner_of
-from .source_lines import SourceLines
 
 _WORKER_STAGES = frozenset({"fetch", "collate", "pack"})
 _MAIN_STAGES = frozenset({"index", "pin", "wait", "compute"})
 _INLINE_STAGES = frozenset({"fetch", "collate"})  # of main, where there are no workers
 _ACCESS = ("__getitem__", "__getitems__", "__iter__", "__next__")
-# Python 3.12 runs comprehensions inside their function; before, they are shown as part of it too.
-_COMPREHENSION = re.compile(r"(?:(.+?)(?:\.<locals>)?\.)?<(?:list|dict|set)comp>", re.DOTALL)
-
 Frames = tuple[Frame, ...]
 
 
@@ -45,9 +38,9 @@ class Samples:
     waits: dict[str, dict[Frames, Counter[Wait]]] = field(default_factory=dict)
 
 
-def samples_of(run: Run, process: ProcessRun, loader: LoaderRun, lines: SourceLines) -> Samples:
+def samples_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Samples:
     """The loader's samples in all bursts of its host."""
-    found, tidied = Samples(), cache(lambda frames: _untorn(_tidy(frames), lines))
+    found = Samples()
     for burst in (burst for system in run.samplers_of(process) for burst in system.bursts):
         in_use = [each for each in process.loaders if _iterated(each, burst)] or [*process.loaders]
         workers, seen = _workers(process, burst), False
@@ -67,7 +60,7 @@ def samples_of(run: Run, process: ProcessRun, loader: LoaderRun, lines: SourceLi
                 owners = [each.index for each in in_use]
             if loader.index not in owners:
                 continue
-            seen, frames = True, tidied(frames)
+            seen, frames = True, _tidy(frames)
             found.stacks.setdefault(stack.stage, Counter())[frames] += stack.samples
             found.waits.setdefault(stack.stage, defaultdict(Counter))[frames].update(stack.waits)
             if len(owners) > 1 and stack.stage in _INLINE_STAGES:
@@ -113,36 +106,14 @@ def _iterated(loader: LoaderRun, burst: StackCapture) -> bool:
     return bool(np.any((begins <= burst.t_end_ns) & ((ends < 0) | (ends >= burst.t_begin_ns))))
 
 
-def _untorn(frames: Frames, lines: SourceLines) -> Frames:
-    """The stack with each line of the user's that does not call the frame below it, where one other
-    line of its function does, replaced by that line.
-
-    py-spy reads a stack from the innermost frame outwards and does not stop the program: an outer
-    frame may be at its next line already.
-    """
-    found = list(frames)
-    for place, (frame, below) in enumerate(pairwise(frames)):
-        if not (frame.native or below.native) and owner(frame).own and owner(below).own:
-            line = lines.call_elsewhere(frame.file, frame.line, below.function)
-            found[place] = replace(frame, line=line) if line else frame
-    return tuple(found)
-
-
 def owner(frame: Frame) -> Owner:
-    return owner_of(frame.file, frame.function, frame.native)
+    return owner_of(frame.file, frame.function)
 
 
 def _tidy(frames: Frames) -> Frames:
-    """Merge frames of comprehensions into the function around them."""
+    """Frames of comprehensions merged into the function around them, as Python 3.12 runs them."""
     kept: list[Frame] = []
-    for each in frames:
-        frame = each
-        if found := _COMPREHENSION.fullmatch(each.function):
-            before = kept[-1] if kept else None
-            inside = before is not None and before.file == each.file and not before.native
-            if before is not None and inside and found[1] in (None, before.function):
-                frame = replace(kept.pop(), line=each.line)
-            elif found[1]:
-                frame = replace(each, function=found[1])
-        kept.append(frame)
+    for frame in frames:
+        inside = kept and frame.function.endswith("comp>")
+        kept.append(replace(kept.pop(), line=frame.line) if inside else frame)
     return tuple(kept)

@@ -25,7 +25,7 @@ _SHARED = (
 )
 
 _Waits = Mapping[Frames, Counter[Wait]]
-_Key = tuple[str, str, bool] | tuple[str, int]  # a function: compiled or not; or a line
+_Key = tuple[str, str | int]  # a file, and a function or a line
 
 
 def code_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Code | None:
@@ -34,10 +34,10 @@ def code_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Code | None:
     None for a run of an older version, which neither recorded nor refused stacks.
     """
     lines = SourceLines(process, loader)
-    found = samples_of(run, process, loader, lines)
+    found = samples_of(run, process, loader)
     if not found.stacks:
         reason = _why_none(run, process)
-        return Code(0, 0, 0.0, None, False, {}, reason) if reason is not None else None
+        return Code(0, 0, 0.0, None, {}, reason) if reason is not None else None
     stages = {}
     for name in STAGES:
         if name in found.stacks:
@@ -53,7 +53,6 @@ def code_of(run: Run, process: ProcessRun, loader: LoaderRun) -> Code | None:
         samples=samples,
         seconds=sum(max(0, each.t_end_ns - each.t_begin_ns) / 1e9 for each in found.bursts),
         rate_hz=found.bursts[-1].rate_hz,
-        native=any(frame.native for each in found.bursts for frame in each.frames),
         stages=stages,
         reason=reason,
     )
@@ -93,7 +92,7 @@ def _spots(
     stacks: Mapping[Frames, int], samples: int, lines: SourceLines, waits: _Waits | None = None
 ) -> tuple[HotSpot, ...]:
     """Functions by how often they were innermost, or (given `waits`) lines of the user's code by
-    how often they were on the stack. A native frame belongs to the line that calls it."""
+    how often they were on the stack."""
     by_line = waits is not None
     did: dict[_Key, Counter[Wait]] = defaultdict(Counter)  # below a line, but no other own line
     inner: Counter[_Key] = Counter()
@@ -105,12 +104,9 @@ def _spots(
         seen: dict[_Key, str | None] = {}  # recursion counts once a stack
         caller = innermost = None
         for frame in frames:
-            if by_line and frame.native:
-                continue
             own, innermost = owner(frame).own, None
             if own or not by_line:
-                function = frame.file, frame.function, frame.native
-                key: _Key = (frame.file, frame.line) if by_line else function
+                key = frame.file, frame.line if by_line else frame.function
                 first.setdefault(key, frame)
                 seen.setdefault(key, caller)
                 innermost = key, frame.line
@@ -136,7 +132,6 @@ def _spots(
             line=line or None,
             library=whose.library,
             own=whose.own,
-            native=frame.native,
             share=inner[key] / samples,
             total_share=total[key] / samples,
             low=low,

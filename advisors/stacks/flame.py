@@ -17,13 +17,13 @@ MAX_NODES = 600
 def flame_of(stacks: Mapping[Frames, int]) -> tuple[FlameNode, ...]:
     """Nodes of at least LEAST_SHARE of the samples, the MAX_NODES largest, each after its
     parent."""
-    tree: dict[tuple[int, str, str, bool], int] = {}  # parent, function → node, parents first
+    tree: dict[tuple[int, str, str], int] = {}  # parent, function → node, parents first
     samples: Counter[int] = Counter()
     lines: dict[int, Counter[int]] = defaultdict(Counter)
     for frames, count in stacks.items():
         node = -1
         for frame in frames:
-            key = node, frame.function, frame.file, frame.native
+            key = node, frame.function, frame.file
             node = tree.setdefault(key, len(tree))
             samples[node] += count
             lines[node][frame.line] += count
@@ -40,10 +40,8 @@ def flame_of(stacks: Mapping[Frames, int]) -> tuple[FlameNode, ...]:
     while waiting:  # the largest first; no recursion: stacks may be as deep as Python allows
         node, parent = waiting.pop()
         waiting += [(child, len(nodes)) for child in below[node]]
-        _, function, file, native = keys[node]
+        _, function, file = keys[node]
         line = lines[node].most_common(1)[0][0]
-        own = owner_of(file, function, native).own
-        nodes.append(
-            FlameNode(function, file or None, line or None, own, native, parent, samples[node])
-        )
+        own = owner_of(file, function).own
+        nodes.append(FlameNode(function, file or None, line or None, own, parent, samples[node]))
     return tuple(nodes)

@@ -1,8 +1,8 @@
-"""The owner of a frame: the user's code, a library, the standard library, or compiled code.
+"""The owner of a frame: the user's code, a library, or the standard library.
 
 Only paths are used, as a run may have been recorded on another machine. A library is named by its
 folder below `site-packages` ("PIL", "numpy"), a module of the standard library by its first name
-("json", "zipfile"), other compiled code by its file ("libjpeg").
+("json", "zipfile").
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import sys
 from dataclasses import dataclass
 from functools import lru_cache
 
-# Compiled code whose file has no telling name.
-COMPILED = "compiled code"
 PYTHON = "python"
 
 _INSTALLED = re.compile(r".*/(?:site|dist)-packages/(?:[^/]+\.egg/)?(.+)", re.DOTALL)
@@ -23,22 +21,10 @@ _STANDARD = re.compile(
     r"(?:.*/lib(?:32|64)?/(?:python|pypy)3\.\d{1,3}t?/|.*/(?i:python)[^/]*/(?:.*/)?Lib/|.*/python3\d{1,3}\.zip/)(.+)",
     re.DOTALL,
 )
-_SHARED = re.compile(
-    r"(lib)?([\w+]+?)(?:-[0-9a-f]{6,})?(?:[.-][\w.-]*)?\.(?:so|dylib|dll|pyd)(?:\.[\d.]+)?",
-    re.IGNORECASE,
-)
-_INTERPRETER = re.compile(
-    r"python(?:3(?:\.\d+)?t?)?(?:\.exe)?|libpython3.*|python3\d+\.dll", re.IGNORECASE
-)
-_INTERPRETER_SOURCE = re.compile(
-    r"(?:.*/)?(?:Objects|Python|Modules|Parser|Include)/\w[^/]*\.[ch]", re.DOTALL
-)
-_CYTHON = re.compile(r"(\w+)/(?:.+/)?[^/]+\.(?:pyx|pxd|pxi)")
 # Folders that hold packages of several projects, which the second name distinguishes.
 _SHARED_FOLDERS = ("google", "nvidia", "azure")
 # Code that a person gave as text; other such names are of code that libraries write.
 _TYPED = ("<string>", "<stdin>", "<ipython-input", "<python-input", "<cell", "<console>")
-_GENERATED = {"<__array_function__": "numpy", "<eval_with_key": "torch"}
 # Functions that the standard library generates for named tuples and data classes.
 _WRITTEN = re.compile(r"(?:.*\.)?(?:__\w+__|_replace|_asdict|_make)", re.DOTALL)
 
@@ -58,7 +44,7 @@ class Owner:
 
 
 @lru_cache(maxsize=8192)
-def owner_of(file: str, function: str = "", native: bool = False) -> Owner:
+def owner_of(file: str, function: str = "") -> Owner:
     """The owner of this file. `function` distinguishes the user's code from generated code if the
     file is "<string>"."""
     path = file.replace("\\", "/")
@@ -67,49 +53,27 @@ def owner_of(file: str, function: str = "", native: bool = False) -> Owner:
     if (found := _STANDARD.fullmatch(path)) and (module := _module(found[1])):
         return Owner(module, f"python/{found[1]}")
     if path.startswith("<") and not path.startswith(_TYPED):
-        return Owner(_GENERATED.get(re.split("[ >]", path)[0], PYTHON), path)
+        return Owner(PYTHON, path)
     if (
         path == "<string>"
         and _WRITTEN.fullmatch(function)
         and not function.endswith(("__getitem__", "__getitems__"))
     ):
         return Owner(PYTHON, path)
-    return Owner(_compiled(path), path) if native else Owner(None, path)
+    return Owner(None, path)
 
 
 def _package(tail: str) -> str:
     parts = tail.split("/")
     if len(parts) > 2 and parts[0] in _SHARED_FOLDERS:
         return f"{parts[0]}.{parts[1]}"
-    if parts[0].endswith(".libs") and len(parts) > 1:  # libraries that a wheel brings along
-        return _compiled(tail)
-    if len(parts) > 1:
-        return parts[0]
-    return _shared(parts[0], prefix="") or parts[0].partition(".")[0] or COMPILED
+    return parts[0].partition(".")[0] if len(parts) == 1 else parts[0]
 
 
 def _module(tail: str) -> str | None:
     """The standard module, None for a folder of the user's that is only named like it."""
     first = re.split(r"[/.]", tail, maxsplit=1)[0]
-    if first == "lib-dynload":
-        first = re.split(r"[/.]", tail, maxsplit=2)[1]
     if first not in sys.stdlib_module_names:
         return None
     public = first.lstrip("_")
     return public if public in sys.stdlib_module_names else first
-
-
-def _compiled(path: str) -> str:
-    name = path.rpartition("/")[2]
-    if _INTERPRETER.fullmatch(name) or _INTERPRETER_SOURCE.fullmatch(path):
-        return PYTHON
-    if found := _CYTHON.fullmatch(path):
-        return found[1]
-    return _shared(name, prefix="lib") or COMPILED
-
-
-def _shared(name: str, prefix: str) -> str | None:
-    """'libjpeg' of 'libjpeg-0a1b2c3d.so.62.4.0', '_cffi_backend' of
-    '_cffi_backend.cpython-311-x86_64-linux-gnu.so'."""
-    found = _SHARED.fullmatch(name)
-    return ((found[1] and prefix) or "") + found[2] if found else None

@@ -61,13 +61,6 @@ class SourceLines:
         """The function around a line; None if it is not available."""
         return self._recorded_around(file, line) or _function_around(self._lines(file), line)
 
-    def call_elsewhere(self, file: str, line: int, function: str) -> int | None:
-        """The line that calls this function ("Parser.parse"), if it is the only one around `line`
-        and `line` does not name the function."""
-        first, source = self.function(file, line) or (1, ())
-        found = _call_elsewhere(source, line - first + 1, function.rpartition(".")[2])
-        return found and found + first - 1
-
     def part(self, file: str | None, line: int | None) -> Part | None:
         """The function around a line of the user's, with the other methods of its class, as
         helpers of a part that is nothing else, and attributes of which `__init__` tells the kind;
@@ -158,16 +151,6 @@ def _made(init: ast.AST) -> Iterator[Attribute]:
 def _definitions(lines: Lines) -> list[Any]:
     """The functions and classes in these lines. Each line of a stack asks for those around it."""
     return [node for node in ast.walk(_tree(lines)) if isinstance(node, _DEFINITIONS)]
-
-
-@lru_cache(maxsize=4096)
-def _call_elsewhere(source: Lines, line: int, name: str) -> int | None:
-    """Lines are counted from 1. Methods like `__getitem__` are also called without their name."""
-    nodes = [*ast.walk(_tree(_dedented(source)))] if not name.startswith("__") else []
-    named = [each for each in nodes if name in (getattr(each, "id", ""), getattr(each, "attr", ""))]
-    calls = [each.func for each in nodes if isinstance(each, ast.Call)]
-    lines = {each.lineno for each in calls if each in named}
-    return lines.pop() if len(lines) == 1 and line not in lines and {*named} <= {*calls} else None
 
 
 def _source(lines: Lines, found: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:

@@ -234,7 +234,6 @@ def _gpus(system: SystemRun) -> tuple[GpuSummary, ...]:
             mem_peak_bytes=peak(own["mem_used_bytes"]),
             mem_total_bytes=peak(own["mem_total_bytes"]),
             power_mean_w=_over(own.floats("power_mw") / 1000),
-            pcie_rx_mean_bytes_s=_over(own.floats("pcie_rx_bytes_s")),
         )
         for index, own in [*_groups(system.gpu, "gpu")][:MAX_GPUS]
     )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import pickle
-import shutil
 import tarfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ...profiler.base.errors import UsageError
 from ...profiler.base.metadata import clean
 from .page_cache import flush
 from .probe_model import Form, Order
@@ -24,8 +21,6 @@ from .probe_model import Form, Order
 FILES_A_FOLDER = 1000
 # Address space, not memory.
 LMDB_BYTES = 1 << 40
-# With less than this left, an error is attributed to the disk.
-FULL_BELOW_BYTES = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -57,17 +52,14 @@ class Layout:
     folder: Path  # its own
     count: int = 0
     whole_bytes: float = 0.0  # of the whole data set
-    whole_convert_s: float = 0.0
     reason: str | None = None  # why it has no figures
     files: tuple[Path, ...] = ()
     cold_s: list[float] = field(default_factory=list)
     warm_s: list[float] = field(default_factory=list)
 
-    def fill(self, samples: Sequence[Any], seconds: float) -> float:
-        """Store samples for this long (one at least), and flush them. Returns the seconds it took.
-
-        What fails is the layout's reason. Raises UsageError where the disk is full.
-        """
+    def fill(self, samples: Sequence[Any], seconds: float) -> None:
+        """Store samples for this long (one at least), and flush them. What fails is the layout's
+        reason."""
         try:
             if self.format.module is not None:
                 import_module(self.format.module)
@@ -75,22 +67,15 @@ class Layout:
             self.format.write(self, self._taken(samples, seconds))
             self.files = tuple(sorted(path for path in self.folder.rglob("*") if path.is_file()))
             flush(self.files)
-            return time.monotonic() - self._begun
         except ImportError:
             self.reason = f'needs {self.format.module}: pip install "loaderscope[storage]"'
-        except Exception as error:  # LMDB calls a full disk an I/O error
-            if shutil.disk_usage(self.folder.parent).free < FULL_BELOW_BYTES:
-                raise UsageError(
-                    "the disk became full: lower --bytes, or name a roomier folder with --temp"
-                ) from error
+        except Exception as error:
             self.reason = f"the samples cannot be stored: {clean(error, 160)}"
-        return 0.0
 
     def _taken(self, samples: Iterable[Any], seconds: float) -> Iterator[Any]:
-        # Opening a file takes as long for a larger data set: it is no part of converting.
-        self._begun = time.monotonic()
+        begun = time.monotonic()
         for sample in samples:
-            if self.count and time.monotonic() > self._begun + seconds:
+            if self.count and time.monotonic() > begun + seconds:
                 return
             array = isinstance(sample, np.ndarray) and not sample.dtype.hasobject
             if self.format.form == "decoded" and not array:
@@ -117,20 +102,17 @@ def _read_files(layout: Layout, order: Sequence[int]) -> Iterator[bytes]:
             yield file.read()
 
 
-def _write_lmdb(layout: Layout, samples: Iterable[Any]) -> None:
-    """Key: the sample's number; value: the file's bytes, or the pickled array."""
-    encoded = layout.format.form == "encoded"
+def _write_lmdb(layout: Layout, samples: Iterable[bytes]) -> None:
+    """Key: the sample's number; value: the file's bytes."""
     with (
         import_module("lmdb").open(str(layout.folder), map_size=LMDB_BYTES, sync=False) as opened,
         opened.begin(write=True) as transaction,
     ):
         for number, sample in enumerate(samples):
-            value = sample if encoded else pickle.dumps(sample, 5)
-            transaction.put(b"%08d" % number, value, append=True)
+            transaction.put(b"%08d" % number, sample, append=True)
 
 
-def _read_lmdb(layout: Layout, order: Sequence[int]) -> Iterator[Any]:
-    sample_of: Any = bytes if layout.format.form == "encoded" else pickle.loads
+def _read_lmdb(layout: Layout, order: Sequence[int]) -> Iterator[bytes]:
     with (
         import_module("lmdb").open(
             str(layout.folder), readonly=True, lock=False, readahead=False
@@ -138,12 +120,11 @@ def _read_lmdb(layout: Layout, order: Sequence[int]) -> Iterator[Any]:
         opened.begin(buffers=True) as transaction,
     ):
         for index in order:
-            yield sample_of(transaction.get(b"%08d" % index))
+            yield bytes(transaction.get(b"%08d" % index))
 
 
 def _write_arrow(layout: Layout, samples: Iterable[bytes]) -> None:
     pyarrow, ipc = import_module("pyarrow"), import_module("pyarrow.ipc")
-    pyarrow.array([b""])  # the first array makes pyarrow look for pandas: no part of converting
     rows = pyarrow.table({"data": pyarrow.array(samples, pyarrow.large_binary())})
     with ipc.new_file(str(layout.folder / "data.arrow"), rows.schema) as sink:
         sink.write_table(rows)
@@ -187,12 +168,10 @@ def _read_array(layout: Layout, order: Sequence[int]) -> Iterator[Any]:
     return (rows[index].copy() for index in order)
 
 
-_LMDB = _write_lmdb, _read_lmdb
 FORMATS = (
     Format("files", "files as they are", _write_files, _read_files),
-    Format("lmdb", "LMDB", *_LMDB, module="lmdb"),
+    Format("lmdb", "LMDB", _write_lmdb, _read_lmdb, module="lmdb"),
     Format("arrow", "Arrow", _write_arrow, _read_arrow, module="pyarrow"),
     Format("tar", "tar", _write_tar, _read_tar, order="in sequence"),
     Format("array", "mapped array", _write_array, _read_array, "decoded"),
-    Format("lmdb-decoded", "LMDB", *_LMDB, "decoded", module="lmdb"),
 )

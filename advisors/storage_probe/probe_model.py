@@ -5,15 +5,14 @@ Rates are of one process that only loads. A figure that was not measured is None
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from ..schema.codec import dump
 from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import Range
 
-SCHEMA = 2
+SCHEMA = 3
 
 Form = Literal["encoded", "decoded"]
 Order = Literal["shuffled", "in sequence"]
@@ -28,8 +27,7 @@ class LayoutTrial:
     paired, round by round, with the files as they are, for any epoch but the first: above 1 is
     faster, low and high are the extremes of the rounds. Each side is warm if the whole data set
     fits in memory in that form, else cold (warm on both sides where cold could not be measured).
-    `whole_*` is for the whole data set, by extrapolation from bytes. `pays_after` is the number of
-    epochs after which converting has cost less time than it saved, None for never.
+    `whole_bytes` is for the whole data set, by extrapolation from bytes.
     """
 
     name: str
@@ -39,14 +37,10 @@ class LayoutTrial:
     reason: str | None = None
     samples: int = 0
     whole_bytes: float | None = None  # allocated on disk
-    whole_convert_s: float | None = (
-        None  # reading the original files, decoding where the form wants it, and writing
-    )
     fits_memory: bool | None = None  # the whole data set in this layout
     cold: float | None = None
     warm: float | None = None
     gain: Range | None = None
-    pays_after: int | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +71,6 @@ class StorageProbe:
     seconds: float = 0.0
     verdict: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    skipped: Mapping[str, int] = field(default_factory=dict)  # why → how many of the chosen files
     schema: int = SCHEMA
 
     def to_json(self) -> str:

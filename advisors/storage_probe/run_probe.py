@@ -8,7 +8,6 @@ import random
 import re
 import time
 import warnings
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -27,7 +26,7 @@ from ..schema.report_model import Range
 from .decoders import Decoder, decoder_for
 from .layouts import FORMATS, Layout
 from .page_cache import make_cold
-from .probe_model import LayoutTrial, StorageProbe, clear_gain
+from .probe_model import LayoutTrial, StorageProbe
 from .scratch import place, room, scratch
 from .source import Data, File, find_data
 from .verdict import sentences
@@ -37,8 +36,8 @@ from .verdict import sentences
 WALKED, READ, CONVERTED, TIMED = 0.1, 0.25, 0.5, 0.9
 # Layouts take more than the samples' bytes: pages, headers, indices.
 OVERHEAD = 1.5
-# There are fewer rounds only if time ends. Fewer show too little of the spread.
-ROUNDS, FEW_ROUNDS = 5, 3
+# There are fewer rounds only if time ends.
+ROUNDS = 5
 # A pass reads at least this many samples. Fewer of all say too little of a data set.
 MIN_PASS_SAMPLES, FEW_SAMPLES = 8, 32
 
@@ -54,13 +53,12 @@ class Bounds(NamedTuple):
 @dataclass
 class Samples:
     """What was read, of the files at the beginning also decoded (as far as the bound on bytes
-    allows), and the seconds that each took."""
+    allows), and the seconds that each decoding took."""
 
     encoded: list[bytes] = field(default_factory=list)
     decoded: list[Any] = field(default_factory=list)
-    read_s: list[float] = field(default_factory=list)
     decode_s: list[float] = field(default_factory=list)
-    skipped: Counter[str] = field(default_factory=Counter)
+    skipped: int = 0
 
 
 def probe_storage(
@@ -102,7 +100,7 @@ def probe_storage(
             [each for each in layouts if each.reason is None], seed, begun + TIMED * seconds
         )
         found = _result(data, samples, layouts, memory, cold_reason)
-        notes = _notes(data, layouts[0], parent)
+        notes = _notes(data, layouts[0], samples.skipped, parent)
         return replace(
             found,
             decoder=name,
@@ -115,9 +113,7 @@ def _result(
     data: Data, samples: Samples, layouts: Sequence[Layout], memory: int, cold_reason: str | None
 ) -> StorageProbe:
     files, decode_s = layouts[0], fmean(samples.decode_s) if samples.decode_s else None
-    found = tuple(
-        trial_of(each, files, len(data.files), decode_s or 0.0, memory) for each in layouts
-    )
+    found = tuple(trial_of(each, files, decode_s or 0.0, memory) for each in layouts)
     mount = Mounts().of(os.path.realpath(files.folder))
     warm, cold = (_share(each, decode_s) for each in (files.warm_s, files.cold_s))
     return StorageProbe(
@@ -137,18 +133,17 @@ def _result(
         rounds=len(files.warm_s),
         layouts=found,
         verdict=tuple(sentences(found, warm, cold, memory)),
-        skipped=dict(samples.skipped),
     )
 
 
-def _notes(data: Data, files: Layout, parent: Path) -> Iterator[str]:
+def _notes(data: Data, files: Layout, skipped: int, parent: Path) -> Iterator[str]:
     if data.folders[0].stat().st_dev != parent.stat().st_dev:
         yield (
             "the copies were on another file system than the data: the rates are of that one; "
             "--temp names a folder to use"
         )
-    if len(files.warm_s) < FEW_ROUNDS:
-        yield f"only {len(files.warm_s)} of {ROUNDS} rounds could be timed: raise --seconds"
+    if skipped:
+        yield f"{skipped:,} files were left out: they cannot be read or decoded"
     if files.count < FEW_SAMPLES:
         yield f"{files.count:,} samples say little about a whole data set"
     if files.cold_s:
@@ -174,26 +169,29 @@ def read_samples(
     """The samples of these files, until the deadline (one at least). What cannot be read or decoded
     is counted. Raises UsageError if that is all."""
     found, left = Samples(), max_bytes
+    why: Exception | None = None
     for path, _ in files:
-        begun = time.monotonic()
-        if found.encoded and begun > deadline:
+        if found.encoded and time.monotonic() > deadline:
             break
         try:
             data = Path(path).read_bytes()
-            read = time.monotonic()
             if decoder is not None and left >= 0:
+                begun = time.monotonic()
                 sample = decoder(data)
-                found.decode_s.append(time.monotonic() - read)
+                found.decode_s.append(time.monotonic() - begun)
                 left -= getattr(sample, "nbytes", 0)
                 if left >= 0:
                     found.decoded.append(sample)
         except Exception as error:  # each library has its own
-            found.skipped[f"cannot be read or decoded ({type(error).__name__})"] += 1
+            found.skipped, why = found.skipped + 1, error
             continue
         found.encoded.append(data)
-        found.read_s.append(read - begun)
-    for why, number in () if found.encoded else found.skipped.most_common(1):
-        raise UsageError(f"no file could be part of the sample: {number:,} of them {why}")
+    if not found.encoded:
+        kind = type(why).__name__
+        raise UsageError(
+            f"no file could be part of the sample: {found.skipped:,} of them cannot be read or "
+            f"decoded ({kind})"
+        )
     return found
 
 
@@ -203,16 +201,9 @@ def _convert(layouts: Sequence[Layout], samples: Samples, data: Data, deadline: 
     share_s = max(0.0, deadline - time.monotonic()) / len(layouts)
     for layout in layouts:
         encoded = layout.format.form == "encoded"
-        held = samples.encoded if encoded else samples.decoded
-        written_s = layout.fill(held, share_s)
-        # Alone, it would have taken reading and decoding too.
-        spent_s = [*samples.read_s[: layout.count], written_s]
-        if not encoded:
-            spent_s += samples.decode_s[: layout.count]
+        layout.fill(samples.encoded if encoded else samples.decoded, share_s)
         scale = data.bytes / max(1, sum(map(len, samples.encoded[: layout.count])))
-        layout.whole_bytes, layout.whole_convert_s = (
-            scale * each for each in (layout.disk_bytes(), sum(spent_s))
-        )
+        layout.whole_bytes = scale * layout.disk_bytes()
     if layouts[0].reason is not None:
         raise UsageError(f"the files cannot be copied: {layouts[0].reason}")
 
@@ -250,9 +241,7 @@ def _pass(layout: Layout, order: Sequence[int], share_s: float) -> tuple[float, 
     return (time.monotonic() - begun) / number, number
 
 
-def trial_of(
-    layout: Layout, files: Layout, whole_files: int, decode_s: float, memory: int
-) -> LayoutTrial:
+def trial_of(layout: Layout, files: Layout, decode_s: float, memory: int) -> LayoutTrial:
     """The result of a layout, compared with the files as they are; `decode_s` is for a sample."""
     kind = layout.format
     trial = LayoutTrial(kind.name, kind.label, kind.form, kind.order, layout.reason)
@@ -272,10 +261,7 @@ def trial_of(
     before = [each + decode_s for each in _steady(files, memory)]
     after = [each + more_s for each in _steady(layout, memory)]
     ratios = [b / a for b, a in zip(before, after, strict=True)]
-    gain = Range(min(ratios), median(ratios), max(ratios))
-    saved_s = whole_files * (median(before) - median(after))
-    pays = math.ceil(layout.whole_convert_s / saved_s) if clear_gain(gain) else None
-    return replace(trial, gain=gain, pays_after=pays, whole_convert_s=layout.whole_convert_s)
+    return replace(trial, gain=Range(min(ratios), median(ratios), max(ratios)))
 
 
 def _steady(layout: Layout, memory: int) -> list[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ..schema.figures import count, percent, size, times, us
+from ..schema.figures import percent, size, times
 from .probe_model import Form, LayoutTrial, clear_gain
 
 
@@ -35,7 +35,7 @@ def sentences(
 
 
 def _best(layouts: Sequence[LayoutTrial], form: Form, memory_bytes: int = 0) -> str:
-    """The layout of this form that gains most, its size, and when converting pays."""
+    """The layout of this form that gains most, and its size."""
     what = "of the same bytes" if form == "encoded" else "of decoded samples"
     known = [(each, each.gain) for each in layouts[1:] if each.form == form and each.gain]
     if not known:
@@ -45,10 +45,6 @@ def _best(layouts: Sequence[LayoutTrial], form: Form, memory_bytes: int = 0) -> 
     if not clear_gain(gain):
         return f"No layout {what} is clearly faster than the files: the closest is {name}."
     text = f"The best layout {what} is {name}, {size(best.whole_bytes or 0.0)} in all"
-    if best.whole_convert_s is not None:
-        text += f"; converting takes about {us(best.whole_convert_s * 1e6)}"
-    if best.pays_after is not None:
-        text += f" and pays after {count(best.pays_after)} epochs"
     if form == "decoded" and not best.fits_memory:
         text += f". It does not fit in memory ({size(memory_bytes)} at most)"
     return f"{text}."

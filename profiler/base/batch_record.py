@@ -28,7 +28,7 @@ class Part:
         self._at = schema.offset(first)
         self._struct = struct.Struct("@" + "".join(field.code for field in fields))
         end = schema.offset(fields[-1].name) + struct.calcsize("@" + fields[-1].code)
-        if self._at + self._struct.size != end or any(field.count > 1 for field in fields):
+        if self._at + self._struct.size != end:
             raise ValueError(
                 f"{first} to {last} of a {schema.name} record do not lie as one struct does"
             )

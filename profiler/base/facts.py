@@ -87,13 +87,11 @@ class GpuFacts(Struct, frozen=True):
     index: int = 0
     name: Text = "GPU"
     mem_total_bytes: int | None = None
-    driver: Text | None = None
 
 
 class CgroupFacts(Struct, frozen=True, kw_only=True):
     """The limits that bind the sampled processes; `cpu_quota` in cores."""
 
-    version: int | None = None
     cpu_quota: float | None = None
     mem_limit_bytes: int | None = None
 

@@ -1,32 +1,23 @@
-"""The kernel's table of mounts, and which file system a directory lies on. The only reader of that
-table."""
+"""Which file system a directory lies on."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator
 from typing import NamedTuple
-
-MOUNTINFO = "/proc/self/mountinfo"
-MAX_BYTES = 4 << 20
-_OCTAL = re.compile(rb"\\([0-7]{3})")
 
 
 class Entry(NamedTuple):
-    """One line of the table: a mount point, and the type of its file system as the kernel names
-    it."""
+    """A mount point, and the type of its file system as the kernel names it."""
 
     path: str
     type: str
 
 
 class Mounts:
-    """The mounts of this process. The table is read at the first question, and again if a later
-    mount must be missing."""
+    """The mounts of this process. They are read at the first question, and again if a later mount
+    must be missing."""
 
-    def __init__(self, source: str = MOUNTINFO) -> None:
-        self._source = source
+    def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
 
     def of(self, directory: str) -> Entry | None:
@@ -34,7 +25,7 @@ class Mounts:
         found = self._look_up(directory)
         if found is None or found.type == "autofs":  # mounted at its first use
             # Later mounts cover earlier ones.
-            self._entries = {entry.path: entry for entry in table(self._source)}
+            self._entries = {entry.path: entry for entry in _table()}
             found = self._look_up(directory)
         return found
 
@@ -44,21 +35,11 @@ class Mounts:
         return self._entries.get(path)
 
 
-def table(source: str | os.PathLike[str] = MOUNTINFO) -> Iterator[Entry]:
-    """The mounts in a mountinfo file, in its order. None if there is no such file.
+def _table() -> list[Entry]:
+    """In the kernel's order; empty where there is none."""
+    import psutil
 
-    The kernel writes blanks, newlines and backslashes in names as octal numbers, and all other
-    bytes as they are. Names are decoded by `os.fsdecode`.
-    """
     try:
-        with open(source, "rb") as file:
-            # `splitlines` would end a name at a carriage return.
-            lines = file.read(MAX_BYTES).split(b"\n")
-    except OSError:
-        return
-    for line in lines:
-        before, separator, after = line.partition(b" - ")
-        fields = before.split(b" ")
-        if separator and len(fields) > 4:
-            path = _OCTAL.sub(lambda match: bytes([int(match[1], 8) & 255]), fields[4])
-            yield Entry(os.fsdecode(path), os.fsdecode(after.split(b" ")[0]))
+        return [Entry(each.mountpoint, each.fstype) for each in psutil.disk_partitions(all=True)]
+    except (psutil.Error, OSError, ValueError):
+        return []

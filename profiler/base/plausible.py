@@ -17,29 +17,17 @@ if TYPE_CHECKING:
 _MOST_OF_ANY = 1 << 62
 
 # Columns and JSON keys by the largest number that they can hold.
-_BY_LIMIT: tuple[tuple[float, tuple[str, ...]], ...] = (
-    (1, ("padding_share",)),
-    (1 << 15, ("num_workers",)),
-    (1 << 16, ("cpu_quota", "cgroup_cpu_quota", "cores_logical", "affinity")),
-    (1e6, ("rate_hz",)),
-    (1 << 20, ("torch_threads", "prefetch_factor")),
-    (1e7, ("load_1m",)),
-    (1 << 24, ("rank", "local_rank", "world_size", "local_world_size", "instance", "index")),
-    (1e8, ("power_mw",)),
-    (1e9, ("hook_ns",)),
-    ((1 << 31) - 1, ("pid", "owner", "worker_pid", "owner_pid")),
-    (1 << 31, ("batch_size",)),
-    (1e11, ("create_time",)),
-    (1e12, ("own_ns",)),
-    (1 << 50, ("batches", "samples")),
-    (1 << 53, ("dataset_len", "length")),
-    (1 << 62, ("created_unix_ns", "unix_ns")),  # the calendar reaches it in 2116
+_BY_LIMIT: tuple[tuple[float, str], ...] = (
+    (1 << 17, "cpu_quota cgroup_cpu_quota cores_logical affinity torch_threads num_workers"),
+    (1 << 17, "prefetch_factor rank local_rank world_size local_world_size instance index"),
+    ((1 << 31) - 1, "pid owner worker_pid owner_pid batch_size power_mw rate_hz hook_ns own_ns"),
+    (1 << 53, "batches samples dataset_len length create_time"),
     # CPU times of all cores since a process or machine began: 146 years of one core.
-    (1 << 62, ("cpu_user_ns", "cpu_system_ns", "run_delay_ns", "cgroup_throttled_ns")),
-    (1 << 62, ("sampler_cpu_ns",)),
-    (math.inf, ("digest",)),
+    (1 << 62, "cpu_user_ns cpu_system_ns run_delay_ns cgroup_throttled_ns sampler_cpu_ns"),
+    (1 << 62, "created_unix_ns unix_ns"),  # the calendar reaches it in 2116
+    (math.inf, "digest"),
 )
-_NAMED = {name: most for most, names in _BY_LIMIT for name in names}
+_NAMED = {name: most for most, names in _BY_LIMIT for name in names.split()}
 
 
 @cache

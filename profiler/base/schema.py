@@ -16,13 +16,11 @@ from functools import cached_property
 
 @dataclass(frozen=True)
 class Field:
-    """One column of a lane. `code` is a struct code, `count` > 1 makes it an array of that
-    length."""
+    """One column of a lane. `code` is a struct code."""
 
     name: str
     code: str
     doc: str
-    count: int = 1
 
 
 @dataclass(frozen=True)
@@ -52,23 +50,21 @@ class Schema:
     @cached_property
     def blank(self) -> bytes:
         """A record with every field unmeasured."""
-        values: list[float] = []
-        for field in self.fields:
-            values += [math.nan if field.code in "fd" else -1] * field.count
+        values = [math.nan if field.code in "fd" else -1 for field in self.fields]
         return struct.pack(self.format, *values).ljust(self.size, b"\0")
 
     @cached_property
     def described(self) -> bytes:
-        """The schema as JSON, for a segment's header: [name, code, count, offset] a field."""
-        fields = [[f.name, f.code, f.count, self.offset(f.name)] for f in self.fields]
+        """The schema as JSON, for a segment's header: [name, code, 1, offset] a field."""
+        fields = [[f.name, f.code, 1, self.offset(f.name)] for f in self.fields]
         return json.dumps([self.name, self.version, fields], separators=(",", ":")).encode()
 
 
 def _format(fields: tuple[Field, ...]) -> str:
-    return "@" + "".join(f"{f.count}{f.code}" if f.count > 1 else f.code for f in fields)
+    return "@" + "".join(f.code for f in fields)
 
 
-def _schema(name: str, *rows: tuple[str, str, str] | tuple[str, str, str, int]) -> Schema:
+def _schema(name: str, *rows: tuple[str, str, str]) -> Schema:
     """Version 1 of a record, a row a field."""
     return Schema(name, 1, tuple(Field(*row) for row in rows))
 
@@ -189,7 +185,6 @@ MACHINE = _schema(
     *_SAMPLE,
     ("mem_total_bytes", "q", "memory of the machine"),
     ("mem_available_bytes", "q", "memory that can be had without swapping"),
-    ("swap_used_bytes", "q", "swap in use"),
     ("page_cache_bytes", "q", "page cache"),
     ("disk_read_bytes", "q", "read from disks since boot"),
     ("disk_write_bytes", "q", "written to disks since boot"),
@@ -200,8 +195,6 @@ MACHINE = _schema(
     ("cgroup_mem_limit_bytes", "q", "memory limit of the container"),
     ("cgroup_mem_bytes", "q", "memory charged to the container"),
     ("cgroup_throttled_ns", "q", "time the container was throttled, since it began"),
-    ("cgroup_nr_throttled", "q", "periods in which it was throttled, since it began"),
-    ("context_switches", "q", "context switches since boot"),
     (
         "sampler_cpu_ns",
         "q",
@@ -217,21 +210,7 @@ MACHINE = _schema(
     ),
     ("cpu_idle_pct", "f", "idle since the last sample, 100 = all cores"),
     ("cgroup_cpu_quota", "f", "cores the container may use"),
-    ("load_1m", "f", "runnable and waiting tasks, one-minute average"),
 )
-
-MAX_CORES = 256
-
-
-def core_schema(cores: int) -> Schema:
-    """Busy share a core; `cores` is clipped to MAX_CORES."""
-    count = max(1, min(cores, MAX_CORES))
-    return _schema(
-        "core",
-        *_SAMPLE,
-        ("busy_pct", "f", "busy since the last sample, a core", count),
-    )
-
 
 PROCESS = _schema(
     "process",
@@ -241,18 +220,7 @@ PROCESS = _schema(
     ("rss_bytes", "q", "resident memory, shared pages included"),
     ("uss_bytes", "q", "memory only this process holds"),
     ("pss_bytes", "q", "memory with shared pages divided among their users"),
-    ("minor_faults", "q", "page faults served without I/O, since the process began"),
     ("major_faults", "q", "page faults that needed I/O, since the process began"),
-    (
-        "ctx_voluntary",
-        "q",
-        "voluntary context switches (waiting); on Linux, of the main thread",
-    ),
-    (
-        "ctx_involuntary",
-        "q",
-        "involuntary context switches (lost the core); on Linux, of the main thread",
-    ),
     (
         "read_disk_bytes",
         "q",
@@ -266,7 +234,6 @@ PROCESS = _schema(
     ("loader", "i", "number of the loader in its process"),
     ("threads", "i", "threads"),
     ("fds", "i", "open file descriptors"),
-    ("affinity", "i", "cores it may run on"),
     (
         "run_delay_ns",
         "q",
@@ -280,16 +247,12 @@ GPU = _schema(
     *_SAMPLE,
     ("mem_used_bytes", "q", "device memory in use, all processes"),
     ("mem_total_bytes", "q", "device memory"),
-    ("pcie_rx_bytes_s", "q", "received over PCIe, bytes a second"),
-    ("pcie_tx_bytes_s", "q", "sent over PCIe, bytes a second"),
     ("power_mw", "i", "power draw, milliwatts"),
     ("sm_clock_mhz", "i", "SM clock"),
-    ("mem_clock_mhz", "i", "memory clock"),
     (
         "util_pct",
         "i",
         "share of the time in which any kernel ran; 100 does not mean well used",
     ),
-    ("mem_util_pct", "i", "share of the time in which memory was read or written"),
     ("gpu", "i", "NVML index of the device"),
 )

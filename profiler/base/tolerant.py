@@ -2,15 +2,14 @@
 
 A run directory may be torn by a crash, come from another version or machine, or be written to harm
 its reader. So no file is refused as a whole. A field that is missing or does not fit its type gets
-its default. An item that does not fit is left out, and what is longer than `max_length` is cut. A
-list of numbers must fit as a whole, since each position has a meaning.
+its default. A text or list that is longer than `max_length` is cut. Of a list of Structs, an item
+that does not fit is left out.
 """
 
 from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
@@ -18,7 +17,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, ValidationError, convert, structs
 
 from .errors import RunUnreadable
-from .metadata import clean, read_json
+from .metadata import read_json
 
 S = TypeVar("S")
 
@@ -54,34 +53,16 @@ def _fit(value: Any, kind: Any) -> Any:
     except (ValidationError, ValueError, TypeError):
         pass
     origin, args = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        return _fit_bounded(value, args[0], args[1].max_length)
+    if origin is Annotated:  # longer than it may be, or a number out of bounds
+        most = args[1].max_length
+        return _fit(value[:most], args[0]) if most and isinstance(value, str | list) else UNSET
     if origin in (typing.Union, types.UnionType):
         return next((found for each in args if (found := _fit(value, each)) is not UNSET), UNSET)
-    if isinstance(kind, type) and issubclass(kind, Struct):
+    if _is_struct(kind):
         return _fit_struct(value, kind)
-    many = origin is tuple and args[1:] == (...,)
-    if many and isinstance(value, list) and not _is_number(args[0]):
+    if origin is tuple and _is_struct(args[0]) and isinstance(value, list):
         return tuple(found for each in value if (found := _fit(each, args[0])) is not UNSET)
-    if origin in (dict, Mapping) and isinstance(value, dict):
-        return {
-            name: found
-            for name, each in value.items()
-            if (found := _fit(each, args[1])) is not UNSET
-        }
     return UNSET
-
-
-def _fit_bounded(value: Any, kind: Any, most: int | None) -> Any:
-    if most is None:  # a number out of bounds
-        return UNSET
-    if isinstance(value, str):
-        value = clean(value, most)
-    elif isinstance(value, list):
-        value = value[:most]
-    elif isinstance(value, dict):
-        value = dict(list(value.items())[:most])
-    return _fit(value, kind)
 
 
 def _fit_struct(value: Any, kind: type[Struct]) -> Any:
@@ -97,9 +78,8 @@ def _fit_struct(value: Any, kind: type[Struct]) -> Any:
         return UNSET
 
 
-def _is_number(kind: Any) -> bool:
-    kind = get_args(kind)[0] if get_origin(kind) is Annotated else kind
-    return kind in (int, float)
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Struct)
 
 
 def as_json(value: Struct) -> dict[str, Any]:

@@ -19,7 +19,6 @@ NO_LIMIT_BYTES = 1 << 60
 
 # File and line of a figure in version 1, and in version 2.
 THROTTLED_TIME = "cpu.stat throttled_time", "cpu.stat throttled_usec"
-THROTTLED = ("cpu.stat nr_throttled",) * 2
 MEM_LIMIT = "memory.limit_in_bytes", "memory.max"
 MEM_USED = "memory.usage_in_bytes", "memory.current"
 MEM_CACHED = "memory.stat total_inactive_file", "memory.stat inactive_file"
@@ -29,20 +28,18 @@ At = tuple[int, Path]  # the version and the folder of a group
 
 @dataclass(frozen=True)
 class Cgroup:
-    """Limits that bind this process, and where to read its use. `version` is None where there is no
-    cgroup."""
+    """Limits that bind this process, and where to read its use."""
 
-    version: int | None = None
     cpu_quota: float | None = None
     mem_limit_bytes: int | None = None
     cpu: At | None = None
     memory: At | None = None
 
-    def throttled(self) -> tuple[int, int]:
-        """(ns throttled, periods throttled) since the group was made; -1 each where unknown."""
+    def throttled_ns(self) -> int:
+        """Time throttled since the group was made; -1 where unknown."""
         time = _figure(self.cpu, THROTTLED_TIME)
         micros = self.cpu is not None and self.cpu[0] == 2
-        return time * 1000 if micros and time > 0 else time, _figure(self.cpu, THROTTLED)
+        return time * 1000 if micros and time > 0 else time
 
     def memory_bytes(self) -> int:
         """Memory charged to the group, page cache included; -1 where unknown."""
@@ -59,7 +56,6 @@ def find(root: Path = Path("/")) -> Cgroup:
     quota, cpu_at = _tightest(cpu, _cpu_quota)
     limit, memory_at = _tightest(memory, _mem_limit)
     return Cgroup(
-        min((version for version, _ in (*cpu, *memory)), default=None),
         quota,
         None if limit is None else int(limit),
         cpu_at,

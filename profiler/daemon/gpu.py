@@ -13,13 +13,10 @@ from ..base.facts import GpuFacts
 from .pace import Pace
 from .reasons import Reasons, said
 
-CLOCK_SM, CLOCK_MEM = 1, 2  # nvmlClockType_t
+CLOCK_SM = 1  # nvmlClockType_t
 # Of a core. A reading is cheap on most machines and expensive on some (many devices, no persistence
 # mode).
 SHARE = 0.004
-# The driver blocks for 20 ms a direction (NVML API reference, nvmlDeviceGetPcieThroughput).
-NO_PCIE = "PCIe throughput is not sampled: the driver takes 40 ms for each measurement"
-
 # Errors after which a figure is not asked for again.
 NEVER = ("NotSupported", "NoPermission", "AttributeError")
 
@@ -48,7 +45,6 @@ class Gpus:
                 )
             self._nvml = load("pynvml")
             self._nvml.nvmlInit()
-            reasons.add(NO_PCIE, "pcie_rx_bytes_s", "pcie_tx_bytes_s")
             for gpu in range(int(self._nvml.nvmlDeviceGetCount())):
                 handle = self._ask(gpu, "gpu", "nvmlDeviceGetHandleByIndex", gpu)
                 if handle is not None:
@@ -65,13 +61,12 @@ class Gpus:
 
     def facts(self) -> list[GpuFacts]:
         """What does not change, a device. Never raises."""
-        driver = self._plain("nvmlSystemGetDriverVersion")
         found = []
         for gpu, handle in self.handles.items():
             memory = self._plain("nvmlDeviceGetMemoryInfo", handle)
             name = self._plain("nvmlDeviceGetName", handle)
             total = None if memory is None else int(memory.total)
-            found.append(GpuFacts(gpu, name or "GPU", total, driver))
+            found.append(GpuFacts(gpu, name or "GPU", total))
         return found
 
     def rows(self, now_ns: int) -> list[tuple[int, ...]]:
@@ -85,21 +80,19 @@ class Gpus:
         return rows
 
     def _row(self, gpu: int, handle: Any) -> tuple[int, ...]:
-        memory, power, use, sm, mem = (
+        memory, power, use, clock = (
             self._ask(gpu, metric, f"nvmlDeviceGet{what}", handle, *which)
             for metric, what, *which in (
                 ("mem_used_bytes", "MemoryInfo"),
                 ("power_mw", "PowerUsage"),
                 ("util_pct", "UtilizationRates"),
                 ("sm_clock_mhz", "ClockInfo", CLOCK_SM),
-                ("mem_clock_mhz", "ClockInfo", CLOCK_MEM),
             )
         )
         return (
             *((-1, -1) if memory is None else (int(memory.used), int(memory.total))),
-            *(-1, -1),  # PCIe throughput
-            *(-1 if value is None else int(value) for value in (power, sm, mem)),
-            *((-1, -1) if use is None else (int(use.gpu), int(use.memory))),
+            *(-1 if value is None else int(value) for value in (power, clock)),
+            -1 if use is None else int(use.gpu),
             gpu,
         )
 

@@ -27,8 +27,8 @@ from ..store.lanes.lane import Budget, Lane
 from .gpu import Gpus
 from .keeper import Keeper
 from .machine import Machine, facts
-from .pace import Allowance
-from .processes import LARGEST_BYTES, Turns, Usage
+from .pace import Allowance, Pace
+from .processes import LARGEST_BYTES, Probe, Usage
 from .processes import probe as open_probe
 from .reasons import Reasons
 from .registry import Registry, Worker
@@ -45,6 +45,8 @@ NICENESS = 5
 LANES_BYTES = 24_000_000
 CPU_SHARE = 0.014  # of one core; the promise is 0.015
 CPU_BURST_NS = 400_000_000
+# How often the memory of a process is read in detail, and what share of one core that may cost.
+DETAIL_NS, DETAIL_SHARE = 2_000_000_000, 0.003
 LONGEST_NS = 3_000_000_000  # the end of the training is noticed by then, at any cost of a tick
 TOO_BIG = "a process is so large that walking its page tables would slow the training down"
 
@@ -95,8 +97,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 class Sampler:
-    """Owns the system directory: `sampler.json`, `host.json`, the lanes machine, core, process and
-    gpu, and bursts."""
+    """Owns the system directory: `sampler.json`, `host.json`, lanes, and bursts."""
 
     def __init__(self, run: Path, system: Path, interval_s: float, keeper_fd: int = -1) -> None:
         """Writes both JSON files. Raises OSError where it cannot."""
@@ -122,13 +123,13 @@ class Sampler:
         self.bursts = Bursts(run, system, self.reasons, cores)
         self._tell_host()
         self.budget = Budget(LANES_BYTES)
-        kinds = schema.MACHINE, schema.core_schema(self.machine.cores), schema.PROCESS, schema.GPU
-        self.lanes = self.machine_lane, self.core_lane, self.process_lane, self.gpu_lane = tuple(
+        kinds = schema.MACHINE, schema.PROCESS, schema.GPU
+        self.lanes = self.machine_lane, self.process_lane, self.gpu_lane = tuple(
             # A lane that stops ends the sampler.
             Lane(system, kind.name, kind, self.budget, lambda why: None, trimmed=True)
             for kind in kinds
         )
-        self._turns = Turns(now_ns, time.thread_time_ns)
+        self._detail_pace = Pace(DETAIL_SHARE)
         self._slow_due_ns = 0
         self._scan_due_ns = 0
 
@@ -170,9 +171,7 @@ class Sampler:
         for folder in self.registry.newly_ended():
             self.keeper.drop(folder)
         self.bursts.tick(now, self.registry.living)
-        machine, busy = self.machine.sample(now)
-        self.machine_lane.append(now, *machine)
-        self.core_lane.append(now, *busy)
+        self.machine_lane.append(now, *self.machine.sample(now))
         for row in self.gpus.rows(now):
             self.gpu_lane.append(now_ns(), *row)
         if self.reasons.changed:
@@ -222,19 +221,23 @@ class Sampler:
                 else:
                     self.registry.drop(main)
                     break
-        sizes = [(each.probe, used.rss_bytes) for _, _, each, used in rows.values()]
-        chosen = self._turns.choose(sizes)
+        details = self._details(
+            now,
+            [
+                each.probe
+                for _, _, each, used in rows.values()
+                if used.rss_bytes <= LARGEST_BYTES and now - each.probe.detailed_ns >= DETAIL_NS
+            ],
+        )
         for t_ns, owner, each, usage in rows.values():
             probe = each.probe
             if usage.rss_bytes > LARGEST_BYTES:
                 self.reasons.add(TOO_BIG, "uss_bytes", "pss_bytes")
-            uss_pss = self._turns.read(probe, probe.detail) if probe is chosen else (-1, -1)
-            fds, cores = probe.slow() if slow else (-1, -1)
             *measured, delay, threads = usage
             self.process_lane.append(
                 t_ns,
                 *measured[:3],
-                *uss_pss,
+                *details.get(probe.pid, (-1, -1)),
                 *measured[3:],
                 probe.pid,
                 owner,
@@ -242,10 +245,20 @@ class Sampler:
                 each.worker,
                 each.loader,
                 threads,
-                fds,
-                cores,
+                probe.fds() if slow else -1,
                 delay,
             )
+
+    def _details(self, now: int, probes: Sequence[Probe]) -> dict[int, tuple[int, int]]:
+        """(USS, PSS) of the process that has waited longest, by its id; none where it is too early.
+        The kernel walks the page tables for it, which is expensive."""
+        if not probes or not self._detail_pace.due(now):
+            return {}
+        probe = min(probes, key=lambda each: each.detailed_ns)
+        begun, probe.detailed_ns = time.thread_time_ns(), now
+        found = probe.detail()
+        self._detail_pace.paid(now, time.thread_time_ns() - begun)
+        return {probe.pid: found}
 
     def _tell(self, name: str, facts: dict[str, object]) -> None:
         write_atomically(self.system / name, json.dumps(facts, indent=1))

@@ -15,7 +15,7 @@ import psutil
 
 from ..base.facts import FORMAT, CgroupFacts, GpuFacts, HostFacts
 from ..base.host import allowed_cores, boot_id, both_clocks, host_name
-from ..base.schema import MACHINE, MAX_CORES
+from ..base.schema import MACHINE
 from . import cgroup
 from .procfs import PAGE_BYTES, number_after, read, read_all
 from .reasons import Reasons, said
@@ -38,30 +38,25 @@ class Machine:
         self._proc = str(root / "proc")
         self._reasons = reasons
         self._look_up(0)
-        self._times: dict[int, tuple[int, ...]] = {}  # -1 is all cores together
+        self._times: tuple[int, ...] = ()
         self._counted: dict[str, bool] = {}  # disks and interfaces: whether they are hardware
-        times, _ = self._read(lambda: parse_cpu(read_all(self._proc + "/stat")), (self._times, -1))
-        self.cores = min(MAX_CORES, max(times, default=-1) + 1 or os.cpu_count() or 1)
 
-    def sample(self, now_ns: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """(fields of `machine` after t_ns, busy share a core in percent). Never raises."""
+    def sample(self, now_ns: int) -> tuple[float, ...]:
+        """The fields of `machine` after t_ns. Never raises."""
         measured: list[float] = []
         for part, what, count in (
-            (self._memory, "memory", 4),
+            (self._memory, "memory", 3),
             (self._disks, "disk counters", 2),
             (self._network, "network counters", 2),
             (self._shm, "/dev/shm", 2),
-            (lambda: self._cgroup(now_ns), "the cgroup", 4),
+            (lambda: self._cgroup(now_ns), "the cgroup", 3),
         ):
             metrics = METRICS[len(measured) : len(measured) + count]
             measured += self._read(part, (-1,) * count, what, metrics)
-        unknown = UNKNOWN, (NAN,) * self.cores, -1
-        cpu_metrics = "cpu_user_pct", "busy_pct"
-        parts, busy, switches = self._read(self._cpu, unknown, "CPU times", cpu_metrics)
-        quota, load = self.container.cpu_quota, self._read(lambda: os.getloadavg()[0], NAN)
+        parts = self._read(self._cpu, UNKNOWN, "CPU times", ("cpu_user_pct",))
         rss = self._read(lambda: int(read("/proc/self/statm").split()[1]) * PAGE_BYTES, -1)
-        quota = NAN if quota is None else quota
-        return (*measured, switches, _own_cpu_ns(), rss, *parts, quota, load), busy
+        quota = self.container.cpu_quota
+        return (*measured, _own_cpu_ns(), rss, *parts, NAN if quota is None else quota)
 
     def _look_up(self, now_ns: int) -> None:
         self._container_due_ns = now_ns + CGROUP_EVERY_NS
@@ -78,32 +73,18 @@ class Machine:
             self._reasons.add(f"{what} cannot be read ({said(error)})", *metrics)
             return unknown
 
-    def _cpu(self) -> tuple[tuple[float, ...], tuple[float, ...], int]:
-        times, switches = parse_cpu(read_all(self._proc + "/stat"))
-        before, self._times = self._times, times
-        busy = [NAN] * self.cores
-        for core, now in times.items():
-            if 0 <= core < self.cores:
-                share = shares(before.get(core), now)
-                busy[core] = 100.0 - share[2] - share[3]
-        return shares(before.get(-1), times.get(-1)), tuple(busy), switches
+    def _cpu(self) -> tuple[float, ...]:
+        before, self._times = self._times, parse_cpu(read(self._proc + "/stat"))
+        return shares(before, self._times)
 
     def _memory(self) -> tuple[int, ...]:
         # By hand: psutil counts shared memory, such as batches in /dev/shm, among the page cache.
         text = read_all(self._proc + "/meminfo")
-        total, available, swap, free, cached, shared = (
+        total, available, cached, shared = (
             number_after(text, key)
-            for key in (
-                b"MemTotal:",
-                b"\nMemAvailable:",
-                b"\nSwapTotal:",
-                b"\nSwapFree:",
-                b"\nCached:",
-                b"\nShmem:",
-            )
+            for key in (b"MemTotal:", b"\nMemAvailable:", b"\nCached:", b"\nShmem:")
         )
-        cache = cached - max(0, shared)
-        return total << 10, available << 10, max(0, swap - free) << 10, max(0, cache) << 10
+        return total << 10, available << 10, max(0, cached - max(0, shared)) << 10
 
     def _disks(self) -> tuple[int, ...]:
         # Only hardware: partitions, RAID and LVM would count the same bytes again, loop devices
@@ -140,7 +121,7 @@ class Machine:
         if now_ns >= self._container_due_ns:  # limits can be changed while it runs
             self._look_up(now_ns)
         here, limit = self.container, self.container.mem_limit_bytes
-        return -1 if limit is None else limit, here.memory_bytes(), *here.throttled()
+        return -1 if limit is None else limit, here.memory_bytes(), here.throttled_ns()
 
 
 def explain(container: cgroup.Cgroup, reasons: Reasons) -> None:
@@ -157,34 +138,26 @@ def explain(container: cgroup.Cgroup, reasons: Reasons) -> None:
         else:
             reasons.drop(metric)
     if container.cpu is None:
-        reasons.add(none, "cgroup_throttled_ns", "cgroup_nr_throttled")
+        reasons.add(none, "cgroup_throttled_ns")
     if container.memory is None:
         reasons.add(none, "cgroup_mem_bytes")
 
 
-def parse_cpu(data: bytes) -> tuple[dict[int, tuple[int, ...]], int]:
-    """/proc/stat as (core to (user, system, iowait, idle, other) in ticks, context switches since
-    boot).
+def parse_cpu(data: bytes) -> tuple[int, ...]:
+    """/proc/stat as (user, system, iowait, idle, other) of all cores, in ticks.
 
-    Core -1 is all of them together. Time stolen by the hypervisor is `other`: it is neither used
-    nor to be had.
+    Time stolen by the hypervisor is `other`: it is neither used nor to be had.
     """
-    times: dict[int, tuple[int, ...]] = {}
-    for line in data.splitlines():
-        if not line.startswith(b"cpu"):
-            break
-        name, user, nice, system, idle, *rest = line.split()
-        iowait, irq, soft, steal = (int(value) for value in (rest + [b"0"] * 4)[:4])
-        core = int(name[3:]) if len(name) > 3 else -1
-        times[core] = (int(user) + int(nice), int(system) + irq + soft, iowait, int(idle), steal)
-    return times, number_after(data, b"\nctxt")
+    _, user, nice, system, idle, *rest = data.split(b"\n", 1)[0].split()
+    iowait, irq, soft, steal = (int(value) for value in (rest + [b"0"] * 4)[:4])
+    return int(user) + int(nice), int(system) + irq + soft, iowait, int(idle), steal
 
 
-def shares(before: tuple[int, ...] | None, now: tuple[int, ...] | None) -> tuple[float, ...]:
+def shares(before: tuple[int, ...], now: tuple[int, ...]) -> tuple[float, ...]:
     """(user, system, iowait, idle) in percent of the time between two readings; NaN where there is
     none."""
     # The kernel's idle and iowait may step back by a tick or two.
-    gone = [max(0, new - old) for new, old in zip(now or (), before or (), strict=False)]
+    gone = [max(0, new - old) for new, old in zip(now, before, strict=False)]
     whole = sum(gone)
     return tuple(100 * part / whole for part in gone[:4]) if whole else UNKNOWN
 
@@ -210,7 +183,6 @@ def facts(container: cgroup.Cgroup, gpus: list[GpuFacts]) -> HostFacts:
         mem_total_bytes=memory.total if memory else None,
         shm_total_bytes=shm.f_blocks * shm.f_frsize if shm else None,
         cgroup=CgroupFacts(
-            version=container.version,
             cpu_quota=container.cpu_quota,
             mem_limit_bytes=container.mem_limit_bytes,
         ),

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 import psutil
 
-from .pace import Pace
 from .procfs import PAGE_BYTES, TICK_NS, number_after, read, read_stat
 from .reasons import Reasons, said
 
@@ -21,10 +20,8 @@ REMEDY = {
     "fd": ": run as the user who trains",
     "smaps_rollup": ": it needs Linux 4.14 and the user who trains",
 }
-# Of memory in detail: how often it is read, what share of a core that may cost, and of how large a
-# process: measured at 30 to 50 ns a 4 KiB page, the walk takes a quarter of a second at most.
-EVERY_NS = 2_000_000_000
-SHARE = 0.003
+# Memory in detail is not read of a larger process: the kernel holds the process's memory map for 30
+# to 50 ns a 4 KiB page, a quarter of a second at most.
 LARGEST_BYTES = 20_000_000_000
 T = TypeVar("T")
 
@@ -36,10 +33,7 @@ class Usage(NamedTuple):
     cpu_user_ns: int
     cpu_system_ns: int
     rss_bytes: int
-    minor_faults: int
     major_faults: int
-    ctx_voluntary: int
-    ctx_involuntary: int
     read_disk_bytes: int
     read_all_bytes: int
     run_delay_ns: int
@@ -64,6 +58,7 @@ class Probe:
         suspended_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
         self.start_ns = stat.start * TICK_NS - suspended_ns  # on the run's clock
         self._silent: set[str] = set()  # files that do not tell of this process
+        self.detailed_ns = 0  # when its memory was last read in detail
 
     def usage(self) -> Usage | None:
         """None once the process is gone, a zombie, or another one. Never raises."""
@@ -73,12 +68,6 @@ class Probe:
             return None
         if stat.start != self._start or stat.state in ENDED:
             return None
-        status = self._numbers(
-            ("ctx_voluntary", "ctx_involuntary"),
-            "status",
-            b"\nvoluntary_ctxt_switches:",
-            b"\nnonvoluntary_ctxt_switches:",
-        )
         io = self._numbers(("read_disk_bytes", "read_all_bytes"), "io", b"\nread_bytes:", b"rchar:")
         delay = self._read(
             lambda: int(read(self._folder + "schedstat").split()[1]),
@@ -87,15 +76,11 @@ class Probe:
             "run_delay_ns",
         )
         used = stat.user * TICK_NS, stat.system * TICK_NS, stat.rss_pages * PAGE_BYTES
-        faults = stat.minor_faults, stat.major_faults
-        return Usage._make((*used, *faults, *status, *io, delay, stat.threads))
+        return Usage._make((*used, stat.major_faults, *io, delay, stat.threads))
 
-    def slow(self) -> tuple[int, int]:
-        """(open descriptors, cores it may run on), -1 for what is not known. Never raises."""
-        return (
-            self._read(lambda: len(os.listdir(self._folder + "fd")), -1, "fd", "fds"),
-            self._read(lambda: len(os.sched_getaffinity(self.pid)), -1, "affinity", "affinity"),
-        )
+    def fds(self) -> int:
+        """Open descriptors, -1 where not known. Never raises."""
+        return self._read(lambda: len(os.listdir(self._folder + "fd")), -1, "fd", "fds")
 
     def detail(self) -> tuple[int, int]:
         """(USS, PSS) in bytes, -1 for what is not known. Never raises."""
@@ -135,41 +120,3 @@ def probe(pid: int, reasons: Reasons) -> Probe | None:
         return Probe(pid, reasons)
     except (*NOT_READABLE, psutil.Error):
         return None
-
-
-class Turns:
-    """Decides whose memory in detail (USS, PSS) is read next: the more that costs, the less often.
-    A process may be any hashable value.
-
-    The kernel walks the page tables for it and holds the process's memory map meanwhile. On a
-    process of many GB that would cost the sampler its share of a core, and could delay the
-    training. So at most one process is read a tick, each at most every 2 s, all together below
-    0.3 % of a core, and none that is larger than LARGEST_BYTES.
-    """
-
-    def __init__(self, wall_ns: Callable[[], int], cost_ns: Callable[[], int]) -> None:
-        self._wall_ns = wall_ns
-        self._cost_ns = cost_ns
-        self._all = Pace(SHARE)
-        self._last: dict[object, int] = {}
-
-    def choose(self, candidates: Sequence[tuple[object, int]]) -> object | None:
-        """Of [(process, resident bytes)] the one that has waited longest and may be read now; None
-        for none."""
-        now, last = self._wall_ns(), {who: self._last.get(who, 0) for who, _ in candidates}
-        if not self._all.due(now):
-            return None
-        self._last = last
-        fit = (who for who, rss_bytes in candidates if rss_bytes <= LARGEST_BYTES)
-        waiting = (who for who in fit if now - last[who] >= EVERY_NS)
-        return min(waiting, key=last.__getitem__, default=None)
-
-    def read(self, who: object, walk: Callable[[], tuple[int, int]]) -> tuple[int, int]:
-        """(USS, PSS) in bytes from `walk()`, charged to `who`; what it raises passes through,
-        charged as well."""
-        begun, cost = self._wall_ns(), self._cost_ns()
-        try:
-            return walk()
-        finally:
-            self._last[who] = begun
-            self._all.paid(begun, self._cost_ns() - cost)

@@ -36,7 +36,6 @@ class Stat(NamedTuple):
 
     state: bytes
     ppid: int
-    minor_faults: int
     major_faults: int
     user: int
     system: int
@@ -50,7 +49,7 @@ def read_stat(pid: int) -> Stat:
     data = read(f"/proc/{pid}/stat")
     # The name in parentheses may hold any character.
     f = data[data.rindex(b")") + 2 :].split()
-    return Stat._make((f[0], *(int(f[at]) for at in (1, 7, 9, 11, 12, 17, 19, 21))))
+    return Stat._make((f[0], *(int(f[at]) for at in (1, 9, 11, 12, 17, 19, 21))))
 
 
 def number_after(data: bytes, key: bytes) -> int:

@@ -77,15 +77,13 @@ def _parts(probe: StorageProbe) -> Iterator[Part]:
     yield Part(sentences(_about(probe)))
     heading = "A sample, decoding included" if probe.decoder else "Reading a sample"
     yield Part(_totals(timed), heading)
-    pays = "pays after: epochs until the conversion has paid for itself"
     ordered = "* read in sequence, as it is stored: shuffling needs a buffer, and is weaker"
     in_sequence = any(each.order == "in sequence" for each in timed)
-    yield Part(sentences((pays, ordered if in_sequence else None), "dim"))
+    yield Part(sentences((ordered if in_sequence else None,), "dim"))
     yield Part([Bullets(probe.verdict)], "What this means")
     not_tried = [f"{_label(each)}: {each.reason}" for each in probe.layouts if each.reason]
-    skipped = (f"{plural(n, 'file')} left out: {why}" for why, n in probe.skipped.items())
     cold = [f"cold not measured, because {probe.cold_reason}"] if probe.cold_reason else []
-    for title, lines in (("Not tried", not_tried), ("Notes", [*cold, *skipped, *probe.notes])):
+    for title, lines in (("Not tried", not_tried), ("Notes", [*cold, *probe.notes])):
         yield Part(bullets(lines), title)
 
 
@@ -105,7 +103,7 @@ def _about(probe: StorageProbe) -> Iterator[str]:
 
 
 def _totals(timed: Sequence[LayoutTrial]) -> list[Block]:
-    heads = ("samples/s", "cold", "warm", "gain", "size", "convert", "pays after")
+    heads = ("samples/s", "cold", "warm", "gain", "size")
     rows = [
         (
             _label(each, mark=True),
@@ -113,20 +111,12 @@ def _totals(timed: Sequence[LayoutTrial]) -> list[Block]:
             rate(each.warm),
             factor(each.gain.mid if each.gain else None),
             size(each.whole_bytes),
-            duration(each.whole_convert_s),
-            _epochs(each),
         )
         for each in timed
     ]
-    return table(heads, rows, "wnnnnnn")
+    return table(heads, rows, "wnnnn")
 
 
 def _label(each: LayoutTrial, mark: bool = False) -> str:
     decoded = ", decoded" if each.form == "decoded" else ""
     return f"{each.label}{decoded}{' *' if mark and each.order == 'in sequence' else ''}"
-
-
-def _epochs(each: LayoutTrial) -> str:
-    if each.gain is None:
-        return UNKNOWN
-    return "never" if each.pays_after is None else count(each.pays_after)

@@ -68,7 +68,7 @@ def _trace(name: str, stage: CodeStage, nodes: list[FlameNode]) -> tuple[Trace, 
     for node in nodes:
         parents.append(node.parent + 1)
         depth.append(1 + depth[node.parent + 1])
-        kind = "yours" if node.own else "compiled" if node.native else "library"
+        kind = "yours" if node.own else "library"
         where = plain(place_of(node.file, node.line) if node.file else "")
         facts.append((where, percent(node.samples / whole), count(node.samples), kind))
     trace = {

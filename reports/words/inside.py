@@ -101,7 +101,7 @@ def basis_text(code: Code, stage: CodeStage | None = None) -> str:
         text += f"; the GIL was held in {percent(stage.gil_share)} of them"
     elif not stage and code.rate_hz:
         text += f", {rate(code.rate_hz)} a second"
-    return text + ("; with compiled frames" if not stage and code.native else "")
+    return text
 
 
 def inside_notes(loader: LoaderReport) -> list[str]:

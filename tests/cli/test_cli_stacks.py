@@ -24,7 +24,6 @@ ENDED = f"the run {RUN_ID} is finished: stacks can be taken of a live run only"
     [
         ("", "this run holds no stacks: "),
         (RUN_ID, "this run holds no stacks: "),
-        ("--native", ENDED),
         ("--seconds 2", ENDED),
         ("nope", ""),
         ("--seconds 0", ""),

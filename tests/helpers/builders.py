@@ -28,9 +28,8 @@ def values_of(schema_: Schema, row: Mapping[str, Any]) -> list[float]:
     for field in schema_.fields[1:]:
         given = row.get(field.name)
         if given is None:
-            values += [math.nan if field.code == "f" else -1] * field.count
-        else:
-            values += list(given) if field.count > 1 else [given]
+            given = math.nan if field.code == "f" else -1
+        values.append(given)
     return values
 
 
@@ -109,7 +108,6 @@ class RunBuilder:
         machine: Iterable[Mapping[str, Any]] = (),
         process: Iterable[Mapping[str, Any]] = (),
         gpu: Iterable[Mapping[str, Any]] = (),
-        core: Iterable[Mapping[str, Any]] = (),
         **facts: Any,
     ) -> Path:
         path = self.path / "system-elsewhere-0"
@@ -128,12 +126,10 @@ class RunBuilder:
             **facts,
         }
         (path / "host.json").write_text(json.dumps(host))
-        cores = [dict(row) for row in core]
         for name, schema_, rows in (
             ("machine", schema.MACHINE, machine),
             ("process", schema.PROCESS, process),
             ("gpu", schema.GPU, gpu),
-            ("core", schema.core_schema(len(cores[0]["busy_pct"]) if cores else 8), cores),
         ):
             write_lane(path, name, schema_, rows)
         return path

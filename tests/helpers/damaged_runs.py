@@ -33,7 +33,6 @@ STACKS = {
     "t_begin_ns": T0,
     "t_end_ns": T0 + 10**9,
     "rate_hz": 100.0,
-    "native": False,
     "why": "steady",
     "package": None,
     "reason": None,

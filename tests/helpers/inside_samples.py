@@ -32,7 +32,7 @@ OPENED: dict[str, Any] = {
 
 
 def spot(function: str, file: str, line: int, share: float, total: float, **more: Any) -> HotSpot:
-    unknown = {"library": None, "own": False, "native": False}
+    unknown = {"library": None, "own": False}
     given = {**unknown, "low": total - 0.05, "high": min(1.0, total + 0.04), **more}
     return HotSpot(function, file, line, share=share, total_share=total, **given)
 
@@ -42,7 +42,7 @@ FETCH = CodeStage(
     gil_share=0.31,
     hot=(
         spot("ImageFile.load", IMAGE_FILE, 425, 0.70, 0.71, **FROM_PIL),
-        spot("inflate", LIBZ, 0, 0.11, 0.12, **{**FROM_PIL, "library": "libz", "native": True}),
+        spot("inflate", LIBZ, 0, 0.11, 0.12, **{**FROM_PIL, "library": "libz"}),
         spot("Patches.__getitem__", OWN, 41, 0.08, 0.98, own=True, text="    image.load()"),
         spot("normalise", OWN, 52, 0.07, 0.09, own=True, text="    x = (x - MEAN) / STD"),
         spot("Image.open", IMAGE, 3500, 0.03, 0.06, **OPENED),
@@ -55,11 +55,11 @@ FETCH = CodeStage(
     ),
     libraries={"PIL": 0.73, "libz": 0.11, "": 0.16},
     flame=(
-        FlameNode("Patches.__getitem__", OWN, 41, True, False, -1, 1_180),
-        FlameNode("ImageFile.load", IMAGE_FILE, 425, False, False, 0, 855),
-        FlameNode("inflate", LIBZ, 0, False, True, 1, 140),
-        FlameNode("Image.open", IMAGE, 3500, False, False, 0, 72),
-        FlameNode("normalise", OWN, 52, True, False, 0, 110),
+        FlameNode("Patches.__getitem__", OWN, 41, True, -1, 1_180),
+        FlameNode("ImageFile.load", IMAGE_FILE, 425, False, 0, 855),
+        FlameNode("inflate", LIBZ, 0, False, 1, 140),
+        FlameNode("Image.open", IMAGE, 3500, False, 0, 72),
+        FlameNode("normalise", OWN, 52, True, 0, 110),
     ),
 )
 TORCH = f"{SITE}/torch/utils/data/_utils/collate.py"
@@ -69,10 +69,10 @@ COLLATE = CodeStage(
     hot=(spot("collate_tensor_fn", TORCH, 285, 0.9, 0.9, library="torch"),),
     lines=(),
     libraries={"torch": 0.9},
-    flame=(FlameNode("default_collate", TORCH, 398, False, False, -1, 90),),
+    flame=(FlameNode("default_collate", TORCH, 398, False, -1, 90),),
 )
-CODE = Code(2, 2_410, 16.0, 25.0, native=True, stages={"collate": COLLATE, "fetch": FETCH})
-NO_CODE = Code(0, 0, 0.0, None, False, {}, reason="py-spy is not installed: pip install py-spy")
+CODE = Code(2, 2_410, 16.0, 25.0, stages={"collate": COLLATE, "fetch": FETCH})
+NO_CODE = Code(0, 0, 0.0, None, {}, reason="py-spy is not installed: pip install py-spy")
 
 TRANSFORMS = (
     TransformTime("dataset.transform", 0, "RandomCrop", 640, 41.0, 0.02),

@@ -23,15 +23,13 @@ OWN = "/home/u/patches.py"
 
 
 def frame(told: str) -> Frame:
-    """One frame of "function file:line"; "site/" and "std/" stand for the usual folders, "native "
-    marks compiled."""
-    native = told.startswith("native ")
-    function, _, place = told.removeprefix("native ").rpartition(" ")
+    """One frame of "function file:line"; "site/" and "std/" stand for the usual folders."""
+    function, _, place = told.rpartition(" ")
     file, _, line = place.rpartition(":")
     for short, long in (("site/", SITE), ("std/", STANDARD)):
         if file.startswith(short):
             file = long + file.removeprefix(short)
-    return Frame(function, file, int(line), native)
+    return Frame(function, file, int(line))
 
 
 def burst(
@@ -51,7 +49,6 @@ def burst(
         "t_begin_ns": T0,
         "t_end_ns": T0 + 8_000 * MS,
         "rate_hz": 25.0,
-        "native": False,
         "why": "steady",
         **facts,
     }
@@ -91,7 +88,6 @@ def seen(
     path = case.run.path
     assert not case.run.systems
     lanes = {"machine": schema.MACHINE, "process": schema.PROCESS, "gpu": schema.GPU}
-    lanes["core"] = schema.core_schema(1)
     known: dict[str, Any] = {name: Columns.empty(each) for name, each in lanes.items()}
     known |= {"path": path, "gpus": (), "reasons": {}, "notes": (), "bursts": (made,)}
     host = SystemRun(**{**dict.fromkeys(SystemRun.__dataclass_fields__), **known})

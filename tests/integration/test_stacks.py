@@ -92,7 +92,7 @@ def test_time_is_found_where_it_goes(tmp_path: Path, kind: str, workers: int) ->
     assert len(loading) == (workers or 1) and all(burst.samples[pid] >= 30 for pid in loading), (
         burst.samples
     )
-    assert burst.why == "steady" and not burst.native and burst.reason is None
+    assert burst.why == "steady" and burst.reason is None
     fetch, collate = functions(burst, "fetch", loading), functions(burst, "collate", loading)
     compute = functions(burst, "compute", {main})
     entry = "__iter__" if kind == "iterable" else "__getitem__"
@@ -147,18 +147,6 @@ def test_it_can_be_switched_off_and_asked_for(tmp_path: Path) -> None:
     assert burst is not None and burst.why == "asked" and burst.reason is None
     assert len(burst.samples) == 3 and functions(burst, "fetch")["fetch_work"] > 5
     assert open_run(path).systems[0].bursts == (burst,)
-
-
-def test_native_frames_leave_no_process_stopped(tmp_path: Path) -> None:
-    with start(tmp_path, "off", "1", "burst") as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        path = at_work(tmp_path)
-        burst = wait_for_burst(path, request_burst(path, native=True, seconds=1), PATIENCE_S)
-        out, _ = process.communicate(timeout=200)
-    assert burst is not None and burst.native and any(frame.native for frame in burst.frames), burst
-    assert functions(burst, "fetch")["fetch_work"] > 0
-    assert process.returncode == 0 and json.loads(out.splitlines()[-1])["state"] == "R"
 
 
 @pytest.mark.slow

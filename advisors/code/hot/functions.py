@@ -151,12 +151,12 @@ def _samples(nodes: Iterable[FlameNode]) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def _matches(pattern: str, node: FlameNode) -> bool:
-    place = owner_of(node.file or "", node.function, node.native).place
+    place = owner_of(node.file or "", node.function).place
     return bool(re.fullmatch(pattern, f"{place}:{node.function.rpartition('.')[2]}"))
 
 
 def _entry(node: FlameNode) -> str:
-    library = owner_of(node.file or "", node.function, node.native).library
+    library = owner_of(node.file or "", node.function).library
     function = clean(node.function, 80)
     return f"{clean(library, 40)}'s {function}" if library else function
 

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -31,7 +30,6 @@ from .py_spy import MISSING, find_py_spy
 
 MAX_AUTOMATIC = 8  # in a run
 MAX_CUT = 8  # bursts of a run that a reader ended, and that are taken again
-AGAIN_NS = 300 * S
 # (age of the run, how often it is looked at until then).
 LOOK_EVERY_NS = ((10 * S, S // 4), (60 * S, S), (math.inf, 5 * S))
 # Quick workers map and unmap shared memory all the time, which a reading holds up: at a step of
@@ -41,8 +39,6 @@ QUICK_STEP_NS = 3_500_000
 # A burst ends after this long if the steps of its loop take so much longer than before.
 COST_SEEN_NS = 2 * S
 COSTLY = 1.1
-# One that ended so with fewer samples is taken again, at half the rate: down to a quarter.
-FEW_SAMPLES, SLOWEST = 100, 4.0
 COST_STEPS = 100  # on both sides, for a mean that can be compared
 
 OFF = (
@@ -72,14 +68,12 @@ class Bursts:
         self._cores = max(1.0, cores)
         self._program = find_py_spy()
         self._watchers: dict[Path, Watcher] = {}
-        # When the automatic bursts of each training process were taken.
-        self._taken: dict[Path, list[int]] = defaultdict(list)
+        self._taken: set[Path] = set()  # training processes with an automatic burst
         self._burst: StackCapture | None = None
         # The loop whose burst may slow it down, its mean step before, and when to compare.
         self._uncosted: tuple[Watcher, Loop, float, int] | None = None
         self._waiting: StackRequest | None = None
         self._number = self._cut = 0
-        self._slower = 1.0
         self._succeeded = False
         self._look_due_ns = 0
         self._begun_ns = now_ns()
@@ -137,23 +131,19 @@ class Bursts:
         """End it with what it has. A loop that goes on for long enough gets another."""
         burst.close()
         self._finish(burst)
-        self._again(burst)
-
-    def _again(self, burst: StackCapture) -> None:
         directory = burst.main.directory
-        watcher, times = self._watchers.get(directory), self._taken[directory]
-        if watcher is not None and times and self._cut < MAX_CUT:
+        watcher = self._watchers.get(directory)
+        if watcher is not None and directory in self._taken and self._cut < MAX_CUT:
             watcher.look()
             watcher.forget()
             self._cut += 1
-            times.pop()
+            self._taken.remove(directory)
 
     # When.
 
     def _look(self, now: int, living: Sequence[Main]) -> None:
         """Whether a burst of a training process is due."""
-        taken = sum(map(len, self._taken.values()))
-        if not living or now < self._look_due_ns or taken >= MAX_AUTOMATIC:
+        if not living or now < self._look_due_ns or len(self._taken) >= MAX_AUTOMATIC:
             return
         age_ns = now - self._begun_ns
         every_ns = next(every for until, every in LOOK_EVERY_NS if age_ns < until)
@@ -163,23 +153,22 @@ class Bursts:
         due: list[tuple[Watcher, Main, Loop]] = []
         wanted = [main for main in living if main.stacks != "off"]
         for main in wanted:
-            eager, times = main.stacks == "eager", self._taken[main.directory]
-            if times and (eager or len(times) >= 2 or now - times[-1] < AGAIN_NS):
+            if main.directory in self._taken:
                 continue
-            watcher = self._watcher(main)
+            eager, watcher = main.stacks == "eager", self._watcher(main)
             for loop in watcher.steady(eager):
                 computing = True
                 if loop.waiting_share >= WAITING_SHARE or eager:
                     due.append((watcher, main, loop))
         if due:  # of several ranks the one that holds the others up
             watcher, main, loop = max(due, key=lambda each: each[2].waiting_share)
-            self._taken[main.directory].append(now)
+            self._taken.add(main.directory)
             step_ns = loop.step_mean_ns
             if step_ns is not None and main.stacks != "eager" and loop.batches >= COST_STEPS:
                 self._uncosted = watcher, loop, step_ns, now + COST_SEEN_NS
             self._begin(now, main, loop, None)
             watcher.forget()
-        elif not taken:
+        elif not self._taken:
             self._say(OFF if not wanted else COMPUTING if computing else YOUNG)
 
     def _watcher(self, main: Main) -> Watcher:
@@ -224,11 +213,11 @@ class Bursts:
 
     def _begin(self, now: int, main: Main, loop: Loop | None, asked: StackRequest | None) -> None:
         assert self._program is not None
-        slower, loader = self._slower, None
+        slower, loader = 1.0, None
         if loop is not None:
             loader = loop.loader
             if main.workers and loop.step_mean_ns:
-                slower *= max(1.0, QUICK_STEP_NS / loop.step_mean_ns)
+                slower = max(1.0, QUICK_STEP_NS / loop.step_mean_ns)
         self._burst = StackCapture(
             self._next_number(),
             main,
@@ -244,10 +233,6 @@ class Bursts:
     def _finish(self, burst: StackCapture) -> None:
         self._burst = self._uncosted = None
         self._write(burst.file())
-        if burst.early:
-            self._slower *= 2
-            if burst.samples < FEW_SAMPLES and self._slower <= SLOWEST:
-                self._again(burst)
         if burst.reason is None:
             self._succeeded = True
             self._reasons.drop("stacks")
@@ -262,7 +247,6 @@ class Bursts:
                 number=self._next_number(),
                 t_begin_ns=now,
                 t_end_ns=now,
-                native=asked.native,
                 why="asked",
                 nonce=asked.nonce,
                 reason=reason,

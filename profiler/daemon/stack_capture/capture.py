@@ -10,14 +10,12 @@ shorter, who holds the GIL. Nothing here waits: each tick handles what is new.
 from __future__ import annotations
 
 import os
-import signal
 import time
 from contextlib import suppress
 from pathlib import Path
 
 from ...base.clock import now_ns
 from ...store.stacks.stack_samples import FORMAT, BurstFile, ProcessRow, StackRequest
-from ..procfs import read_stat
 from ..registry import Main
 from .merge_stacks import Merged
 from .py_spy import ENDED, Outcome, Recording, why_failed
@@ -32,10 +30,9 @@ S = 1_000_000_000
 SECONDS, GIL_SECONDS = 10, 2
 LEAST_HZ, MOST_HZ = 5, 25
 EAGER_SECONDS, EAGER_GIL_SECONDS, EAGER_HZ = 3, 1, 50
-NATIVE_SECONDS, NATIVE_HZ, NATIVE_WORKERS = 2, 10, 1
 MAX_TARGETS = 64
 RELIEF_NS = 2 * S  # for less of a burst than this, the workers of a new epoch are not read
-HUNG_NS, NATIVE_HUNG_NS = 10 * S, 30 * S
+HUNG_NS = 10 * S
 LEAVING_S = 1.5  # how long a burst may write its data when the training has ended
 
 
@@ -50,8 +47,6 @@ def plan(
     gil_seconds = EAGER_GIL_SECONDS if eager else GIL_SECONDS
     if asked is not None:
         seconds = int(asked.seconds or seconds)
-        if asked.native:
-            seconds, rate, gil_seconds = min(seconds, NATIVE_SECONDS), NATIVE_HZ, 0
     limit_s = CPU_SHARE * cores * seconds * (3 if eager else 1)
     limit_ns = int(limit_s * S) + processes * CPU_START_NS
     return max(LEAST_HZ, round(rate)), seconds, gil_seconds, limit_ns
@@ -75,28 +70,23 @@ class StackCapture:
         """`program` is py-spy, whose files go to `folder`."""
         self.number = number
         self.asked = asked
-        self.native = asked is not None and asked.native
         self.early = False
         self.main = main
         self._loader = loader
         self._program = program
         self._folder = folder
         self._targets = {main.probe.pid: ProcessRow(main.probe.pid, main.probe.pid)}
-        self._targets |= self._new_workers(NATIVE_WORKERS if self.native else MAX_WORKERS)
+        self._targets |= self._new_workers(MAX_WORKERS)
         self._workers = len(self._targets) - 1  # how many are read at a time
         self._rate_hz, self._seconds, self._gil_seconds, self._cpu_limit_ns = plan(
             cores, len(self._targets), asked, main.stacks == "eager", slower
         )
         self._t_begin_ns, self._t_end_ns = now, 0
-        hung_ns = NATIVE_HUNG_NS if self.native else HUNG_NS
-        self._deadline_ns = now + self._seconds * S + hung_ns
+        self._deadline_ns = now + self._seconds * S + HUNG_NS
         self._merged = Merged()
         self.readings = Readings()
         self._failures: set[str] = set()
         self._ended: set[int] = set()  # processes that ended before their recording did
-        # Native frames stop a process while it is read. These were stopped before.
-        stopped = (pid for pid in self._targets if state_of(pid) in (b"T", b"t"))
-        self._stopped = set(stopped if self.native else ())
         self._recordings: list[Recording] = []
         for pid in self._targets:
             self._read(pid, self._seconds, self._rate_hz, gil=False)
@@ -119,7 +109,7 @@ class StackCapture:
 
     def go_on(self, now: int) -> bool:
         """Whether it is over."""
-        if not self.native and not self.early:
+        if not self.early:
             self._relieve(now)
         if not self._over:
             self._restrain(now)
@@ -151,7 +141,6 @@ class StackCapture:
             for one in self._recordings:
                 one.kill()
                 one.clear()
-            self._wake()
         self.readings.close()
 
     def file(self) -> BurstFile:
@@ -166,7 +155,6 @@ class StackCapture:
             t_begin_ns=self._t_begin_ns,
             t_end_ns=self._t_end_ns or now_ns(),
             rate_hz=self._rate_hz,
-            native=self.native,
             why="steady" if self.asked is None else "asked",
             nonce=None if self.asked is None else self.asked.nonce,
             reason=self.reason,
@@ -197,13 +185,12 @@ class StackCapture:
 
     def _read(self, pid: int, seconds: int, rate_hz: int, gil: bool) -> None:
         worker = self._targets[pid].worker
-        # With native frames threads are listed several times a reading. With workers, the training
-        # process waits for those.
-        if not (gil or self.native or (self._workers and worker is None)):
+        # With workers, the training process waits for those.
+        if not (gil or (self._workers and worker is None)):
             self.readings.watch(pid)
-        command = self._program, pid, self._folder, rate_hz, seconds
         try:
-            self._recordings.append(Recording(*command, native=self.native, gil=gil))
+            recording = Recording(self._program, pid, self._folder, rate_hz, seconds, gil)
+            self._recordings.append(recording)
         except OSError as error:
             self._failures.add(f"py-spy cannot be started: {error.strerror or error}")
 
@@ -213,9 +200,7 @@ class StackCapture:
             self._failures.add("py-spy did not end in time and was stopped")
             for one in self._recordings:
                 one.kill()
-        elif not (self.native or self.early) and self._cpu_limit_ns < sum(
-            one.cpu_ns() for one in self._recordings
-        ):
+        elif not self.early and self._cpu_limit_ns < sum(one.cpu_ns() for one in self._recordings):
             self.end_early()
 
     def _relieve(self, now: int) -> None:
@@ -254,7 +239,6 @@ class StackCapture:
                 share = min(1.0, outcome.samples / readings) if readings > 0 else None
                 self._targets[one.pid].gil = share
             one.clear()
-        self._wake()
         self._recordings = []
 
     def _take_stacks(self, one: Recording, outcome: Outcome) -> None:
@@ -266,25 +250,9 @@ class StackCapture:
                 place,
                 one.pid,
                 one.output,
-                self.native,
                 lambda samples: self.readings.pairs(one.pid, samples, outcome.message),
             )
         except ValueError as error:
             self._failures.add(str(error))
         except (OSError, KeyError, TypeError, IndexError, AttributeError) as error:
             self._failures.add(f"what py-spy wrote cannot be read: {type(error).__name__}")
-
-    def _wake(self) -> None:
-        """Continue a process that py-spy left stopped, unless it was stopped before."""
-        for pid in self._targets if self.native else ():
-            if pid not in self._stopped and state_of(pid) == b"T":
-                with suppress(OSError):
-                    os.kill(pid, signal.SIGCONT)
-
-
-def state_of(pid: int) -> bytes | None:
-    """The letter of a process's state; None where there is no such process."""
-    try:
-        return read_stat(pid).state
-    except (OSError, ValueError, IndexError):
-        return None

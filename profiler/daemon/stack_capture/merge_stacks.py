@@ -19,7 +19,6 @@ MAX_OUTPUT_CHARACTERS = 2_000_000
 MAX_TEXT = 1_000
 
 _THREAD = re.compile(r'Thread (\S+) "(.*)"', re.DOTALL)
-_PYTHON = (".py", ".pyw", ".pyi")
 
 
 _Key = tuple[int, str, tuple[int, ...]]
@@ -39,7 +38,6 @@ class Merged:
         process: int,
         pid: int,
         path: Path,
-        native: bool,
         pairs: Callable[[int], list[Seen | None] | None],
     ) -> int:
         """Add what py-spy wrote of one process; returns how many samples it took. `pairs(n)` is
@@ -51,7 +49,7 @@ class Merged:
         if os.stat(path).st_size > MAX_INPUT_BYTES:
             raise ValueError("it has too many threads, or too deep stacks, to be taken in")
         data = json.loads(path.read_bytes())
-        known = [self._frame(frame, native) for frame in data["shared"]["frames"]]
+        known = [self._frame(frame) for frame in data["shared"]["frames"]]
         for profile in data["profiles"]:
             match = _THREAD.search(profile["name"])
             tid, name = match.groups() if match else ("", profile["name"])
@@ -68,10 +66,9 @@ class Merged:
                     self.waits[key][seen] += 1
         return max((len(profile["samples"]) for profile in data["profiles"]), default=0)
 
-    def _frame(self, frame: dict[str, Any], native: bool) -> int:
+    def _frame(self, frame: dict[str, Any]) -> int:
         file = str(frame.get("file") or "")[:MAX_TEXT]
-        compiled = native and not file.endswith(_PYTHON) and not file.startswith("<")
-        found = Frame(str(frame["name"])[:MAX_TEXT], file, int(frame.get("line") or 0), compiled)
+        found = Frame(str(frame["name"])[:MAX_TEXT], file, int(frame.get("line") or 0))
         return self.frames.setdefault(found, len(self.frames))
 
     def kept(

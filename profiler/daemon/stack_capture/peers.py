@@ -8,12 +8,11 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from ..procfs import read, read_all
+import psutil
 
-if TYPE_CHECKING:
-    from ipaddress import IPv4Address, IPv6Address
+from ..procfs import read
 
 # linux/netlink.h, linux/sock_diag.h, linux/unix_diag.h
 NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST = 4, 20, 1
@@ -30,24 +29,26 @@ class Peer(NamedTuple):
     pid: int | None = None
 
 
-def peer_of(pid: int, target: str) -> Peer:
+def peer_of(pid: int, number: int, target: str) -> Peer:
     """The other end of a descriptor of this process, which links to `target`: "pipe:[91]",
     "socket:[92]". Never raises."""
     if target.startswith("pipe:"):
         owner = _owner(iter(children(pid)), target)
         return Peer("child", _name(owner), owner) if owner is not None else Peer("pipe")
-    with suppress(OSError, ValueError, IndexError, struct.error):
-        inode = int(target[len("socket:[") : -1])
-        rows = _rows(pid)
-        if inode in rows:
-            address = rows[inode][1]
-            found = _ip_address(address)
-            if not found.is_loopback:
-                host = f"[{found}]" if found.version == 6 else str(found)
-                return Peer("network", f"{host}:{address[1]}")
-            other = next((each for each, ends in rows.items() if ends == rows[inode][::-1]), None)
-            return _server(pid, other, f"{found}:{address[1]}")
-        return _server(pid, _unix_peer(inode), "")
+    with suppress(OSError, ValueError, IndexError, struct.error, psutil.Error):
+        every = psutil.net_connections("inet")
+        here = next((each for each in every if (each.pid, each.fd) == (pid, number)), None)
+        if here is None:
+            return _server(_local_peer(pid, int(target[len("socket:[") : -1])), "")
+        if not here.raddr:
+            return Peer("network")
+        host = here.raddr.ip.removeprefix("::ffff:")
+        if not host.startswith("127.") and host != "::1":
+            host = f"[{host}]" if ":" in host else host
+            return Peer("network", f"{host}:{here.raddr.port}")
+        ends = here.raddr, here.laddr
+        other = next((each.pid for each in every if (each.laddr, each.raddr) == ends), None)
+        return _server(other, f"{host}:{here.raddr.port}")
     return Peer("unknown")
 
 
@@ -58,12 +59,19 @@ def children(pid: int) -> list[int]:
     return []
 
 
-def _server(pid: int, inode: int | None, what: str) -> Peer:
-    every = (int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != pid)
-    owner = _owner(every, f"socket:[{inode}]") if inode else None
-    if owner is None:
-        return Peer("process", what)
-    return Peer("server", f"{_name(owner)} {what}".strip(), owner)
+def _server(pid: int | None, what: str) -> Peer:
+    return (
+        Peer("process", what)
+        if pid is None
+        else Peer("server", f"{_name(pid)} {what}".strip(), pid)
+    )
+
+
+def _local_peer(pid: int, inode: int) -> int | None:
+    """The process at the other end of a local socket."""
+    peer = _unix_peer(inode)
+    every = (each for each in psutil.pids() if each != pid)
+    return _owner(every, f"socket:[{peer}]") if peer else None
 
 
 def _owner(pids: Iterator[int], target: str) -> int | None:
@@ -85,31 +93,6 @@ def _name(pid: int) -> str:
     with suppress(OSError):
         return read(f"/proc/{pid}/comm").decode("utf-8", "replace").strip()
     return ""
-
-
-Address = tuple[str, int]
-
-
-def _rows(pid: int) -> dict[int, tuple[Address, Address]]:
-    """By inode: the local and the remote address of the TCP and UDP sockets that it could have."""
-    found: dict[int, tuple[Address, Address]] = {}
-    for table in ("tcp", "tcp6", "udp", "udp6"):
-        with suppress(OSError):
-            for line in read_all(f"/proc/{pid}/net/{table}").splitlines()[1:]:
-                fields = line.decode().split()
-                ends = [fields[at].partition(":") for at in (1, 2)]
-                local, remote = ((host, int(port, 16)) for host, _, port in ends)
-                found[int(fields[9])] = local, remote
-    return found
-
-
-def _ip_address(address: Address) -> IPv4Address | IPv6Address:
-    """'0100007F' is 127.0.0.1: words of four bytes in the order of the machine."""
-    from ipaddress import ip_address  # seldom needed
-
-    words = struct.unpack(f">{len(address[0]) // 8}I", bytes.fromhex(address[0]))
-    found = ip_address(struct.pack(f"={len(words)}I", *words))
-    return getattr(found, "ipv4_mapped", None) or found
 
 
 def _unix_peer(inode: int) -> int | None:

@@ -75,8 +75,7 @@ class Recording:
         folder: Path,
         rate_hz: int,
         seconds: int,
-        native: bool = False,
-        gil: bool = False,
+        gil: bool,
     ) -> None:
         """Raises OSError where it cannot be started."""
         self.pid = pid
@@ -91,9 +90,7 @@ class Recording:
             "--full-filenames",
             "--format=speedscope",
             "--gil" if gil else "--idle",
-            # Without --nonblocking py-spy stops the process while it reads it: only native frames
-            # need that.
-            "--native" if native else "--nonblocking",
+            "--nonblocking",  # else py-spy stops the process while it reads it
             f"--pid={pid}",
             f"--rate={rate_hz}",
             f"--duration={seconds}",
@@ -108,12 +105,8 @@ class Recording:
                 stderr=fd,
                 cwd="/",
                 env=ENVIRONMENT,
-                # A py-spy that stops a process must be let finish, or it may leave that process
-                # stopped. The sampler's one other thread only calls NVML, of which the child needs
-                # nothing.
-                preexec_fn=_ends_with_parent(  # noqa: PLW1509
-                    os.getpid(), signal.SIGINT if native else signal.SIGKILL
-                ),
+                # The sampler's one other thread only calls NVML, of which the child needs nothing.
+                preexec_fn=_ends_with_parent(os.getpid()),  # noqa: PLW1509
             )
         except BaseException:
             self._said.unlink(missing_ok=True)
@@ -161,7 +154,7 @@ class Recording:
                 os.unlink(path)
 
 
-def _ends_with_parent(parent: int, number: int) -> Callable[[], Any]:
+def _ends_with_parent(parent: int) -> Callable[[], Any]:
     """What the child does before it becomes py-spy: end with the sampler, and hear SIGINT, unlike
     the sampler."""
     import ctypes
@@ -171,7 +164,7 @@ def _ends_with_parent(parent: int, number: int) -> Callable[[], Any]:
 
     def prepare() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
 

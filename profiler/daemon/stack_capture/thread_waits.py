@@ -188,7 +188,7 @@ class ThreadWaits:
         if target.startswith(("socket:", "pipe:")):
             peer = self._peers.get((pid, target))
             if peer is None:
-                peer = peer_of(pid, target)
+                peer = peer_of(pid, number, target)
                 self._missed[pid, target] += peer.pid is None
                 # A server may not have accepted yet, a child may not have begun.
                 if peer.pid is not None or self._missed[pid, target] >= MISSES:

@@ -187,10 +187,9 @@ def derive_compute(
     return compute
 
 
-def _unmeasured(f: Field, rows: int, count: int) -> Array:
-    shape: tuple[int, ...] = (rows, count) if f.count > 1 else (rows,)
+def _unmeasured(f: Field, rows: int) -> Array:
     value = np.array(np.nan if f.code == "f" else -1, dtype=TYPES[f.code])
-    return np.broadcast_to(value, shape)
+    return np.broadcast_to(value, rows)
 
 
 class ColumnsBuilder:
@@ -201,19 +200,12 @@ class ColumnsBuilder:
         self.schema = schema
         self.rows = 0
         self.parts: dict[str, list[Array]] = {f.name: [] for f in schema.fields}
-        # Arrays a field (a core's share) are as long as the file says: it was recorded on another
-        # machine.
-        self.counts = {f.name: f.count for f in schema.fields}
 
     def add(self, records: Array) -> int:
         names = records.dtype.names or ()
         for f in self.schema.fields:
             found = records[f.name] if f.name in names else np.empty(0)
-            if f.count > 1:
-                found = found[:, None] if found.ndim == 1 else found
-                if not self.rows:
-                    self.counts[f.name] = found.shape[1]
-            values = _unmeasured(f, len(records), self.counts[f.name])
+            values = _unmeasured(f, len(records))
             # One that was recorded as something else is not what this field means.
             if (found.dtype, found.shape) == (values.dtype, values.shape) and np.any(found >= 0):
                 values = found.copy()
@@ -224,7 +216,7 @@ class ColumnsBuilder:
     def columns(self) -> Columns:
         """All rows that were added. The builder is empty afterwards."""
         arrays = {
-            f.name: joined(self.parts.pop(f.name) or [_unmeasured(f, 0, self.counts[f.name])])
+            f.name: joined(self.parts.pop(f.name) or [_unmeasured(f, 0)])
             for f in self.schema.fields
         }
         return Columns(arrays, self.rows)
@@ -235,7 +227,5 @@ def joined(parts: list[Array]) -> Array:
     memory."""
     if all(part.strides[0] == 0 for part in parts):
         rows = sum(map(len, parts))
-        return np.broadcast_to(
-            next((p[:1] for p in parts if len(p)), parts[0]), (rows, *parts[0].shape[1:])
-        )
+        return np.broadcast_to(next((p[:1] for p in parts if len(p)), parts[0]), rows)
     return np.concatenate(parts)

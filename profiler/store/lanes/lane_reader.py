@@ -28,7 +28,7 @@ TYPES: dict[str, np.dtype[Any]] = {
     "f": np.dtype("<f4"),
 }
 
-# A record is at most this large: a bound against absurd headers, far above MAX_CORES floats.
+# A record is at most this large: a bound against absurd headers, far above what lanes have.
 MAX_RECORD_BYTES = 1 << 16
 MAX_SEGMENT_BYTES = 64 << 20
 MAX_SEQ = 1 << 62  # no lane gets beyond this record

@@ -32,7 +32,6 @@ ROWS = {
     "epoch": 1024,
     "worker": 4096,
     "machine": 1024,
-    "core": 1024,
     "gpu": 4096,
     "process": 8192,
 }

@@ -144,7 +144,7 @@ class ProcessRun(Recorded):
 
 @dataclass(frozen=True)
 class SystemRun(Recorded):
-    """What the sampler of one host saw. Columns as in `profiler.base.schema`: machine, core,
+    """What the sampler of one host saw. Columns as in `profiler.base.schema`: machine,
     process, gpu."""
 
     cores_logical: int | None
@@ -156,7 +156,6 @@ class SystemRun(Recorded):
     gpus: tuple[GpuFacts, ...]
     reasons: Mapping[str, str]
     machine: Columns = field(repr=False)
-    core: Columns = field(repr=False)
     process: Columns = field(repr=False)
     gpu: Columns = field(repr=False)
     bursts: tuple[StackCapture, ...] = field(default=(), repr=False)

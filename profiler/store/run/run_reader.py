@@ -322,7 +322,7 @@ def _read_system(path: Path, read: LaneSource, collates: Collates) -> SystemRun:
     notes += unreadable
     starting = not (path / "host.json").exists()  # the sampler begins a moment after the run
     data = HostFacts() if starting else _optional(HostFacts, path / "host.json", notes)
-    kinds = schema.MACHINE, schema.core_schema(schema.MAX_CORES), schema.PROCESS, schema.GPU
+    kinds = schema.MACHINE, schema.PROCESS, schema.GPU
     lanes: dict[str, Any] = {kind.name: _lane(read, path, kind.name, kind, notes) for kind in kinds}
     return SystemRun(
         **_shared(data, SystemRun) | {"affinity": core_count(data.affinity)},

@@ -20,8 +20,8 @@ WAIT_S = 40.0
 LOOK_EVERY_S = 2.0  # how often to look whether the run lives, and how long to wait after its end
 
 
-def take_stacks(path: Path, native: bool = False, seconds: float | None = None) -> StackCapture:
-    """A burst taken now of the run in this directory, which has stacks. `native` and `seconds` as
+def take_stacks(path: Path, seconds: float | None = None) -> StackCapture:
+    """A burst taken now of the run in this directory, which has stacks. `seconds` as
     `request_burst` has.
 
     Raises UsageError, with the reason in a sentence, where the run is not live, its directory
@@ -30,7 +30,7 @@ def take_stacks(path: Path, native: bool = False, seconds: float | None = None) 
     if state_of(path, Liveness()) != "live":
         raise UsageError("stacks can be taken of a live run only")
     try:
-        nonce = request_burst(path, native, seconds)
+        nonce = request_burst(path, seconds)
     except OSError as error:
         raise UsageError(
             f"{clean(path)} cannot be written: {clean(error.strerror or error)}"

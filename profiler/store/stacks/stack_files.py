@@ -36,7 +36,6 @@ Collates = tuple[tuple[int, int, Collate], ...]
 _NAME = re.compile(r"stacks-(\d{1,4})\.json")
 # The extension where it is loaded from a checkout, and its source where debug information names
 # that.
-_COMPILED = re.compile(r"(?:^|/)profiler/(?:native/|_hot\.|compiled/)")
 # The command was one file once: runs recorded then are still read.
 _OWN_PARTS = ("profiler/", "tuning/", "cli/", "cli.py", "__main__.py")
 
@@ -98,7 +97,6 @@ def _read(path: Path, stamp: tuple[int, int, int], collates: Collates) -> StackC
         t_begin_ns=file.t_begin_ns,
         t_end_ns=file.t_end_ns,
         rate_hz=file.rate_hz,
-        native=file.native,
         why=file.why,
         frames=frames,
         stacks=tuple(_stacks(file, frames, processes, collates)),
@@ -161,15 +159,12 @@ def _known(wait: Wait) -> Wait:
 
 
 def _ours(package: str | None) -> Callable[[Frame], bool]:
-    """Whether a frame is of Loaderscope's recording, its compiled part included, or of a command
-    that runs a script."""
+    """Whether a frame is of Loaderscope's recording, or of a command that runs a script."""
     parts = tuple(f"{package.rstrip('/')}/{part}" for part in _OWN_PARTS) if package else ()
 
     def ours(frame: Frame) -> bool:
-        return (
-            frame.file.startswith(parts)
-            or any(f"/loaderscope/{room}/" in frame.file for room in ("profiler", "tuning"))
-            or (frame.native and _COMPILED.search(frame.file) is not None)
+        return frame.file.startswith(parts) or any(
+            f"/loaderscope/{room}/" in frame.file for room in ("profiler", "tuning")
         )
 
     return ours

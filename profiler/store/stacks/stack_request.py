@@ -19,15 +19,14 @@ AT_WORK = "system-*/.stacks-*.txt"
 SO_FAR_S, SO_FAR_POLL_S = 0.3, 0.01
 
 
-def request_burst(run_path: Path, native: bool = False, seconds: float | None = None) -> str:
+def request_burst(run_path: Path, seconds: float | None = None) -> str:
     """Ask the samplers of a live run for a burst now; returns the name (nonce) of the answer.
 
-    `native`: with frames of compiled code, for which the processes are stopped for moments (at most
-    2 s long); without it nothing is ever stopped. `seconds`: how long, 1 to 30; None for the usual
+    `seconds`: how long, 1 to 30; None for the usual
     length. Raises OSError where the run directory cannot be written. Nobody answers for a run that
     has ended.
     """
-    asked = StackRequest(secrets.token_hex(8), native, seconds)
+    asked = StackRequest(secrets.token_hex(8), seconds)
     write_atomically(run_path / REQUEST, json.dumps(as_json(asked)))
     return asked.nonce
 

@@ -29,13 +29,11 @@ STAGES = ("index", "fetch", "collate", "pack", "pin", "wait", "compute", "idle",
 
 
 class Frame(Struct, frozen=True, array_like=True):
-    """One frame. `line` is the one being executed, 0 if unknown; of compiled code, `file` is its
-    source or library."""
+    """One Python frame. `line` is the one being executed, 0 if unknown."""
 
     function: Text = "unknown"
     file: str = ""
     line: Annotated[int, Meta(ge=0, lt=1 << 31)] = 0
-    native: bool = False
 
 
 # What a thread does at a moment.
@@ -109,7 +107,6 @@ class StackCapture:
     t_begin_ns: int
     t_end_ns: int
     rate_hz: float
-    native: bool
     why: str  # "steady" or "asked"
     frames: tuple[Frame, ...] = field(repr=False)
     stacks: tuple[Stack, ...] = field(repr=False)
@@ -153,7 +150,6 @@ class BurstFile(Struct, frozen=True, kw_only=True):
     t_begin_ns: Count = 0
     t_end_ns: Count = 0
     rate_hz: Annotated[float, Meta(ge=0)] = 0.0
-    native: bool = False
     why: Literal["steady", "asked"] = "steady"
     nonce: str | None = None
     reason: Text | None = None
@@ -173,7 +169,6 @@ class StackRequest(Struct, frozen=True):
     to end, with what it has."""
 
     nonce: Annotated[str, Meta(pattern=r"^[0-9a-zA-Z_-]{8,64}$")] = ""
-    native: bool = False
     seconds: float | None = None
     so_far: bool = False
 
@@ -185,4 +180,4 @@ def read_request(path: Path) -> StackRequest | None:
     if not asked.nonce:
         return None
     bounded = None if asked.seconds is None else max(1.0, min(MAX_SECONDS, asked.seconds))
-    return StackRequest(asked.nonce, asked.native, bounded and math.ceil(bounded), asked.so_far)
+    return StackRequest(asked.nonce, bounded and math.ceil(bounded), asked.so_far)

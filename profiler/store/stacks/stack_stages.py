@@ -101,7 +101,7 @@ def place(
     `collating`: fetcher frames known to be at the line that collates (see `collating_frames`).
     Compiled frames say nothing about the stage; those below what is cut off are kept.
     """
-    telling = [at for at, frame in enumerate(frames) if not frame.native and not ours(frame)]
+    telling = [at for at, frame in enumerate(frames) if not ours(frame)]
     stack = _Stack([frames[at] for at in telling], collates, collating)
     found = stack.placed(thread, worker)
     if not found.kept and found.stage in ("idle", "wait"):

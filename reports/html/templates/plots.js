@@ -212,7 +212,7 @@ const Plots = (() => {
   }
 
   // Kinds of boxes differ in shape too; style.css has their colours, which keep 4.5:1 to the text over them.
-  const PATTERNS = { yours: "M0,7L7,0", compiled: "M3,3h1v1h-1Z" };
+  const PATTERNS = { yours: "M0,7L7,0" };
 
   function flame(place, figure) {
     const trace = figure.data[place.chosen], { parents, labels, values } = trace;

@@ -83,7 +83,6 @@ def recorded(
     *,
     seconds: float = 10.0,
     machine: dict[str, Any] | None = None,
-    cores: list[float] | None = None,
     cpus: str | None = None,
     ranks: int | None = None,
     **host: Any,
@@ -98,8 +97,6 @@ def recorded(
     main |= {"cpu_system_ns": 0, "run_delay_ns": 0}
     host["machine"] = [{"t_ns": t, **every} for t in times]
     host["process"] = [{"t_ns": t, "cpu_user_ns": t - T0, **main} for t in times]
-    busy = cores or [busy_pct] * 8
-    host["core"] = [{"t_ns": t, "busy_pct": busy} for t in times if cores != []]
     rows = loop(200, 40, 10, fetch_ns=40 * MS, fetch_cpu_ns=40 * MS)
     return opened(runs, rows, process=facts, system=host)
 
@@ -111,7 +108,6 @@ def share(run: Any) -> float:
 
 QUOTA = {"version": 2, "cpu_quota": 4.0, "mem_limit_bytes": None}
 STOLEN = {"cpu_user_pct": 12.5, "cpu_system_pct": 0.0, "cpu_idle_pct": 37.5}
-OTHERS = [100.0, 100.0, 0.0, 0.0, 100.0, 100.0, 100.0, 100.0]
 
 
 @pytest.mark.parametrize(
@@ -119,14 +115,13 @@ OTHERS = [100.0, 100.0, 0.0, 0.0, 100.0, 100.0, 100.0, 100.0]
     [
         (12.5, {}, 0.0),  # what the run itself uses
         (62.5, {}, 0.5),
-        (75.0, {"cores": OTHERS, "cpus": "0-3"}, 0.25),  # only the cores it may use count
+        (75.0, {"cpus": "0-3"}, 0.25),  # only the cores it may use count
         (62.5, {"cgroup": QUOTA}, 0.0),  # others may use what a quota leaves
         (87.5, {"cgroup": QUOTA}, 0.5),
         (12.5, {"machine": STOLEN}, 0.0),  # what the hypervisor took is nobody's
-        (62.5, {"machine": STOLEN, "cores": [100.0] * 8, "cpus": "0-1"}, 0.0),  # and counts as busy
+        (62.5, {"machine": STOLEN, "cpus": "0-1"}, 0.0),  # and counts as busy
         (50.0, {"seconds": 0.3}, 0.0),
         (50.0, {"ranks": 2}, 0.0),
-        (50.0, {"cores": [], "cpus": "0-3"}, 0.0),
         (50.0, {"machine": {"cpu_user_pct": float("nan")}}, 0.0),
     ],
 )

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 from msgspec.structs import replace
 from torch.utils.data import DataLoader, Dataset
@@ -155,13 +157,13 @@ def test_kinds_and_mounts(tmp_path: Path) -> None:
     [b"/srv/\xc3\xa9t\xc3\xa9/donn\xc3\xa9es", b"/srv/donn\xe9es", b"/srv/data set"],
     ids=["UTF-8", "Latin-1", "blank"],
 )
-def test_a_network_mount_of_any_name_is_one_everywhere(tmp_path: Path, name: bytes) -> None:
-    table = tmp_path / "mountinfo"
-    written = name.replace(b" ", b"\\040")
-    table.write_bytes(
-        b"22 27 0:21 / / rw - ext4 /dev/x rw\n23 22 0:22 / %s rw - nfs4 host:/y rw\n" % written
-    )
-    totals, mounts = ProbeTotals(), Mounts(str(table))
+def test_a_network_mount_of_any_name_is_one_everywhere(tmp_path, name, monkeypatch) -> None:
+    table = [
+        SimpleNamespace(mountpoint=path, fstype=kind)
+        for path, kind in (("/", "ext4"), (os.fsdecode(name), "nfs4"))
+    ]
+    monkeypatch.setattr(psutil, "disk_partitions", lambda all: table)
+    totals, mounts = ProbeTotals(), Mounts()
     assert PathSums(totals, mounts=mounts).add([os.path.join(name, b"a.png")] * 3, 3) == 3
     (tmp_path / "p").mkdir()
     (tmp_path / "p" / "looks-0-m.json").write_text(totals.to_json())

@@ -22,7 +22,6 @@ import pytest
 from loaderscope.advisors.storage_probe.decoders import decoder_for
 from loaderscope.advisors.storage_probe.layouts import FORMATS, Format, Layout
 from loaderscope.advisors.storage_probe.run_probe import read_samples
-from loaderscope.profiler.base.errors import UsageError
 
 BY_NAME = {each.name: each for each in FORMATS}
 COUNT = 40
@@ -98,14 +97,6 @@ def test_one_array_needs_one_shape_and_says_which_differ(other, says, tmp_path):
     assert layout.reason is not None and says in layout.reason
 
 
-def test_lmdb_keeps_arrays_of_any_shape(tmp_path: Path) -> None:
-    turned = np.arange(6).reshape(1, 2, 3)[:, ::-1]
-    samples = [np.array(3.0), np.zeros((0, 4), np.int64), turned]
-    layout = filled(BY_NAME["lmdb-decoded"], tmp_path, samples)
-    for got, sample in zip(read(layout, range(3)), samples, strict=True):
-        np.testing.assert_array_equal(got, sample, strict=True)
-
-
 @each_decoded
 def test_arrays_of_objects_are_never_stored(kind: Format, tmp_path: Path) -> None:
     layout = filled(kind, tmp_path, [np.zeros(1), np.array([print], dtype=object)])
@@ -138,11 +129,7 @@ def test_broken_files_are_left_out_and_counted(tmp_path: Path) -> None:
     found = read_samples(laid(tmp_path, b"[1,2]", b"broken", b"[3,4]"), row, 99, math.inf)
     assert found.encoded == [b"[1,2]", b"[3,4]"]
     assert [each.tolist() for each in found.decoded] == [[1, 2], [3, 4]]
-    assert found.skipped == {
-        "cannot be read or decoded (JSONDecodeError)": 1,
-        "cannot be read or decoded (FileNotFoundError)": 1,
-    }
-    assert len(found.read_s) == len(found.decode_s) == 2
+    assert found.skipped == len(found.decode_s) == 2
 
 
 def test_decoding_stops_at_the_bound_and_reading_goes_on(tmp_path: Path) -> None:
@@ -174,9 +161,9 @@ def test_a_library_that_fails_is_that_layouts_reason(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [FILES, LMDB], ids=lambda kind: kind.name)
-def test_a_disk_that_becomes_full_ends_the_probe_with_one_sentence(kind, small):
-    with pytest.raises(UsageError, match="disk became full"):
-        filled(kind, small, [os.urandom(300_000) for _ in range(100)])
+def test_a_disk_that_becomes_full_is_the_layouts_reason(kind, small):
+    layout = filled(kind, small, [os.urandom(300_000) for _ in range(100)])
+    assert (layout.reason or "").startswith("the samples cannot be stored: ")
 
 
 def decoded(suffix: str, data: bytes) -> Any:

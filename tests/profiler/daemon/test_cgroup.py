@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,9 @@ def test_version_2_takes_the_tightest_limit_on_the_way_to_the_root(tmp_path):
         **{f"sys/fs/cgroup/{name}": text for name, text in group.items()},
     }
     found = cgroup.find(write(tmp_path, files))
-    assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (2, 1.5, 2 * GIB)
+    assert (found.cpu_quota, found.mem_limit_bytes) == (1.5, 2 * GIB)
     assert found.cached_bytes() == 300
-    assert found.throttled() == (6000, 7)  # told where the limit is, in the pod
+    assert found.throttled_ns() == 6000  # told where the limit is, in the pod
     assert found.memory_bytes() == GIB
 
 
@@ -51,8 +52,8 @@ def test_version_1_with_the_container_s_own_part_mounted(tmp_path):
         "sys/fs/cgroup/memory/memory.stat": "inactive_file 1\ntotal_inactive_file 44\n",
     }
     found = cgroup.find(write(tmp_path, files))
-    assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (1, 2.0, GIB)
-    assert found.throttled() == (12345, 2)
+    assert (found.cpu_quota, found.mem_limit_bytes) == (2.0, GIB)
+    assert found.throttled_ns() == 12345
     assert (found.memory_bytes(), found.cached_bytes()) == (99, 44)
 
 
@@ -65,7 +66,7 @@ def test_version_1_without_limits(tmp_path):
         "sys/fs/cgroup/memory/memory.usage_in_bytes": "5\n",
     }
     found = cgroup.find(write(tmp_path, files))
-    assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (1, None, None)
+    assert (found.cpu_quota, found.mem_limit_bytes) == (None, None)
     assert found.memory_bytes() == 5
 
 
@@ -76,7 +77,7 @@ def test_a_version_2_mount_without_the_controller_leaves_it_to_version_1(tmp_pat
         "sys/fs/cgroup/memory/job/memory.limit_in_bytes": "1000\n",
     }
     found = cgroup.find(write(tmp_path, files))
-    assert (found.version, found.cpu, found.mem_limit_bytes) == (1, None, 1000)
+    assert (found.cpu, found.mem_limit_bytes) == (None, 1000)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +92,25 @@ def test_a_version_2_mount_without_the_controller_leaves_it_to_version_1(tmp_pat
 )
 def test_nothing_to_be_found_is_no_error(tmp_path, files):
     found = cgroup.find(write(tmp_path, files))
-    assert (found.version, found.cpu_quota, found.mem_limit_bytes) == (None, None, None)
-    assert found.throttled() == (-1, -1)
+    assert (found.cpu_quota, found.mem_limit_bytes) == (None, None)
+    assert found.throttled_ns() == -1
     assert found.memory_bytes() == -1
+
+
+@pytest.mark.parametrize("group", ["/Bücher-数据".encode(), b"/B\xfccher"])
+def test_limits_of_groups_with_such_names(tmp_path, group):
+    """A container started by a user whose name, and so whose group, is not ASCII."""
+    root = os.fsencode(tmp_path)
+    files = {
+        b"proc/self/cgroup": b"0::/pod%s\n" % group,
+        b"sys/fs/cgroup/pod" + group + b"/cpu.max": b"150000 100000\n",
+        b"sys/fs/cgroup/pod" + group + b"/memory.max": b"1024\n",
+        b"sys/fs/cgroup/cgroup.controllers": b"cpu memory\n",
+    }
+    for path, data in files.items():
+        whole = os.path.join(root, path)
+        os.makedirs(os.path.dirname(whole), exist_ok=True)
+        with open(whole, "wb") as file:
+            file.write(data)
+    found = cgroup.find(tmp_path)
+    assert (found.cpu_quota, found.mem_limit_bytes) == (1.5, 1024)

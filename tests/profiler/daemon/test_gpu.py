@@ -29,12 +29,11 @@ class FakeNvml:
             "nvmlInit": lambda: None,
             "nvmlDeviceGetCount": lambda: 2,
             "nvmlDeviceGetHandleByIndex": lambda index: f"gpu{index}",
-            "nvmlSystemGetDriverVersion": lambda: "999.1",
             "nvmlDeviceGetName": lambda handle: "H200",
             "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(used=10, total=100),
             "nvmlDeviceGetPowerUsage": lambda handle: 70_000,
             "nvmlDeviceGetUtilizationRates": lambda handle: SimpleNamespace(gpu=42, memory=7),
-            "nvmlDeviceGetClockInfo": lambda handle, kind: {1: 1980, 2: 3201}[kind],
+            "nvmlDeviceGetClockInfo": lambda handle, kind: {1: 1980}[kind],
         }
 
     def __getattr__(self, name: str):
@@ -68,17 +67,13 @@ def named(row: tuple[int, ...]) -> dict[str, int]:
 
 def test_facts_and_a_row_in_the_schema_s_order_and_units(tmp_path):
     gpus = gpus_of(tmp_path, FakeNvml())
-    assert gpus.facts()[1] == GpuFacts(1, "H200", 100, "999.1")
+    assert gpus.facts()[1] == GpuFacts(1, "H200", 100)
     assert named(gpus.rows(0)[1]) == {
         "mem_used_bytes": 10,
         "mem_total_bytes": 100,
-        "pcie_rx_bytes_s": -1,
-        "pcie_tx_bytes_s": -1,
         "power_mw": 70_000,
         "sm_clock_mhz": 1980,
-        "mem_clock_mhz": 3201,
         "util_pct": 42,
-        "mem_util_pct": 7,
         "gpu": 1,
     }
 
@@ -99,7 +94,7 @@ def test_what_is_never_told_has_a_reason_and_is_asked_once(tmp_path, failing, wh
     gpus = gpus_of(tmp_path, nvml, reasons)
     for now in (0, 1 << 61, 1 << 62):
         row = named(gpus.rows(now)[0])
-    assert (row["util_pct"], row["mem_util_pct"], row["power_mw"]) == (-1, -1, 70_000)
+    assert (row["util_pct"], row["power_mw"]) == (-1, 70_000)
     assert why in reasons.sentences["util_pct"]
     assert nvml.calls.get(function, 2) == 2  # once a device
 

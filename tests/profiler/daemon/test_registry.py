@@ -110,9 +110,8 @@ def test_a_probe_agrees_with_psutil_and_a_dead_one_a_zombie_and_a_stranger_give_
         usage, other = one.usage(), psutil.Process(child.pid)
         assert usage.threads == 1
         assert usage.rss_bytes == pytest.approx(other.memory_info().rss, rel=0.5)
-        assert usage.minor_faults > 0 and usage.ctx_voluntary >= 0
         assert usage.read_all_bytes > 0 and usage.read_disk_bytes >= 0
-        assert one.slow() == (other.num_fds(), len(other.cpu_affinity()))
+        assert one.fds() == other.num_fds()
         uss, pss = one.detail()
         assert 0 < uss <= pss <= usage.rss_bytes * 2
         assert reasons.sentences == {}

@@ -148,14 +148,13 @@ def test_it_samples_what_lives_until_the_last_of_several_has_ended(run, training
     main, (first, second) = training.pid, training.workers
     assert told == {(main, main, 0, -1, -1), (first, main, 1, 0, 3), (second, main, 1, 1, 3)}
     for row in {int(row["pid"]): row for row in found}.values():
-        assert row["rss_bytes"] > 1 << 20 and row["minor_faults"] > 0 and row["threads"] >= 1
-    assert any(row["fds"] >= 3 and row["affinity"] >= 1 for row in found)
+        assert row["rss_bytes"] > 1 << 20 and row["threads"] >= 1
+    assert any(row["fds"] >= 3 for row in found)
     times = [int(row["t_ns"]) for row in found]
     assert times == sorted(times) and abs(times[-1] - now_ns()) < 60 * 10**9
     machine = rows(system, "machine")
     assert machine[-1]["sampler_cpu_ns"] > machine[0]["sampler_cpu_ns"] > 0
     assert machine[-1]["mem_total_bytes"] > 0
-    assert len(rows(system, "core")[-1]["busy_pct"]) >= 1
     # Another joins and ends, and so does a worker: what is left is sampled.
     other = Training(run)
     until(lambda: pids(system, "owner_pid") == {training.pid, other.pid}, "both")

@@ -166,7 +166,7 @@ def test_of_a_process_that_has_ended_nothing_is_known() -> None:
     ended.wait()
     with pytest.raises(FileNotFoundError):
         ThreadWaits().look(ended.pid)
-    assert peer_of(ended.pid, "socket:[1]") in (Peer("unknown"), Peer("process"))
+    assert peer_of(ended.pid, 1, "socket:[1]") in (Peer("unknown"), Peer("process"))
     readings = Readings()
     readings.watch(ended.pid)
     assert readings.reason is not None and readings.pairs(ended.pid, 1, "") is None
@@ -202,12 +202,12 @@ def test_each_stack_is_paired_with_what_its_thread_did_then(tmp_path: Path) -> N
     with process(code) as waiting:
         readings, output, said = Readings(), tmp_path / "out.json", tmp_path / "said.txt"
         readings.watch(waiting.pid)
-        recording = Recording(program, waiting.pid, tmp_path, 100, 4)
+        recording = Recording(program, waiting.pid, tmp_path, 100, 4, gil=False)
         while not recording.over:
             readings.wait(0.05)
         merged, outcome = Merged(), recording.outcome()
         taken = merged.add(
-            *(0, waiting.pid, recording.output, False),
+            *(0, waiting.pid, recording.output),
             lambda many: readings.pairs(waiting.pid, many, outcome.message),
         )
         readings.close()

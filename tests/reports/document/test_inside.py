@@ -63,7 +63,7 @@ def test_stages_come_in_the_order_of_the_pipeline_and_empty_ones_not_at_all() ->
 
 
 def test_basis_of_one() -> None:
-    one = replace(CODE, bursts=1, samples=1, native=False, rate_hz=None)
+    one = replace(CODE, bursts=1, samples=1, rate_hz=None)
     assert basis_text(one) == "1 sample in 1 burst of 16.0 s"
 
 
@@ -129,7 +129,7 @@ def test_what_lacks_for_one_reason_is_said_together(bare: LoaderReport) -> None:
 
 
 def test_senseless_figures_are_shown_not_raised(bare: LoaderReport) -> None:
-    spot = HotSpot("", "", -5, None, False, False, 7.0, -1.0, 2.0, -3.0)
+    spot = HotSpot("", "", -5, None, False, 7.0, -1.0, 2.0, -3.0)
     stage = replace(FETCH, hot=(spot, replace(spot, total_share=9.0)), lines=(spot,))
     loader = replace(bare, code=replace(CODE, stages={"fetch": stage}))
     (part,) = (each for each in inside_parts(loader, "key") if each.title == "Inside fetch")

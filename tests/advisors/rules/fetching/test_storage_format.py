@@ -165,7 +165,7 @@ def test_compressed_chunks_show_in_the_stacks(tmp_path: Path) -> None:
 
 
 def with_code(before: Case, stage: CodeStage) -> Case:
-    code = Code(1, 100, 1.0, 100.0, False, {"fetch": stage})
+    code = Code(1, 100, 1.0, 100.0, {"fetch": stage})
     return replace(before, report=replace(before.report, code=code))
 
 

@@ -94,7 +94,7 @@ def test_more_workers_are_no_help_where_all_wait_for_one_lock(tmp_path: Path) ->
     facts: Any = {"config": workers_config(2), "process": {"affinity": 8}}
     case = case_of(tmp_path, rows, whatif=by_count(n0=0.98, n3=1.0), **facts)
     fetch = CodeStage(40, None, (), (), {}, (), (Doing("lock", None, 2, 1.0),))
-    code = Code(1, 40, 8.0, 25.0, False, {"fetch": fetch})
+    code = Code(1, 40, 8.0, 25.0, {"fetch": fetch})
     locked = replace(case, report=replace(case.report, code=code))
     assert "2 workers wait for one lock, 100 % of fetching" in rejection(NAME, locked).why
     assert "lock" not in rejection(NAME, case).why

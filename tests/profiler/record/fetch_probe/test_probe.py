@@ -5,7 +5,9 @@ import os
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from loaderscope.profiler.base.mounts import Mounts
@@ -78,20 +80,21 @@ def test_opens_of_this_thread_alone(tmp_path):
     assert found == [str(file)] and opens.end() == []
 
 
-MOUNTS = """\
-22 27 0:21 / / rw,relatime - overlay overlay rw
-23 22 0:22 / /data rw - nfs4 server:/x rw
-24 22 0:23 / /data/with\\040space rw,shared:1 master:2 - fuse.gcsfuse x rw
-25 22 0:24 / /data rw - lustre y rw
-broken
-"""
+MOUNTS = [
+    SimpleNamespace(mountpoint=path, fstype=kind)
+    for path, kind in (
+        ("/", "overlay"),
+        ("/data", "nfs4"),
+        ("/data/with space", "fuse.gcsfuse"),
+        ("/data", "lustre"),
+    )
+]
 
 
 @pytest.fixture
-def mounts(tmp_path):
-    file = tmp_path / "mountinfo"
-    file.write_text(MOUNTS)
-    return Mounts(str(file))
+def mounts(monkeypatch):
+    monkeypatch.setattr(psutil, "disk_partitions", lambda all: MOUNTS)
+    return Mounts()
 
 
 class Named(str):

@@ -236,13 +236,11 @@ def test_system_columns_follow_the_recording_machine(run: RunBuilder) -> None:
     run.process().loader(loop(1))
     run.system(
         machine=[{"t_ns": T0, "cpu_user_pct": 12.5}],
-        core=[{"t_ns": T0, "busy_pct": [1.0, 2.0, 3.0]}],
         gpu=[{"t_ns": T0, "gpu": 0, "util_pct": 90}],
         gpus=[{"index": 0, "name": "Big"}, "nonsense"],
         affinity=[0, 1, 2],
     )
     system = open_run(run.path).systems[0]
-    assert system.core["busy_pct"].tolist() == [[1.0, 2.0, 3.0]]
     assert system.machine["cpu_user_pct"].tolist() == [12.5]
     assert system.affinity == 3
     assert [gpu.name for gpu in system.gpus] == ["Big"]
@@ -253,7 +251,7 @@ def test_the_host_of_a_process_is_one_that_does_not_deny_it_and_was_sampled(run)
     run.system(machine=[{"t_ns": T0}])
     found = open_run(run.path)
     (process,), (sampled,) = found.processes, found.systems
-    idle = replace(sampled, machine=sampled.core)  # its sampler has written nothing yet
+    idle = replace(sampled, machine=sampled.gpu)  # its sampler has written nothing yet
     assert sampled.machine.rows and not idle.machine.rows
     other, later = replace(sampled, host="another"), replace(sampled, boot_id="after a restart")
     unnamed = replace(sampled, host=None, boot_id=None)

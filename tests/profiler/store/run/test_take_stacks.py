@@ -28,11 +28,11 @@ def test_a_run_that_takes_none(runs_dir: Path, monkeypatch, states: list[str], s
     monkeypatch.setattr(module, "LOOK_EVERY_S", 0.0)
     monkeypatch.setattr(module, "WAIT_S", -3.0)
     with pytest.raises(UsageError, match=said):
-        take_stacks(path, True, 3.0)
+        take_stacks(path, 3.0)
     assert (path / REQUEST).exists() == asked
     if asked:
         found = json.loads((path / REQUEST).read_text())
-        assert (found["native"], found["seconds"]) == (True, 3.0)
+        assert found["seconds"] == 3.0
 
 
 def test_what_cannot_be_asked_says_so(tmp_path: Path, monkeypatch) -> None:

@@ -17,13 +17,13 @@ OURS = "/env/lib/python3.11/site-packages/loaderscope/profiler/"
 
 
 def frame(text: str) -> Frame:
-    """`function file:line`, with the usual folders abbreviated; a leading * marks compiled code."""
-    function, _, place_ = text.removeprefix("*").partition(" ")
+    """`function file:line`, with the usual folders abbreviated."""
+    function, _, place_ = text.partition(" ")
     file, _, line = place_.rpartition(":")
     for short, long in (("T/", TORCH), ("L/", LIB), ("O/", OURS), ("U/", "/home/me/")):
         if file.startswith(short):
             file = long + file[2:]
-    return Frame(function, file, int(line), text.startswith("*"))
+    return Frame(function, file, int(line))
 
 
 def frames(text: str) -> list[Frame]:
@@ -102,23 +102,10 @@ OF_WORKERS = [
         "_MapDatasetFetcher.fetch T/_utils/fetch.py:57\n" + COLLATE,
         "Set.__getitem__ _BaseDataLoaderIter.__next__ _MapDatasetFetcher.fetch default_collate",
     ),
-    # compiled frames do not hide the stage; ours are left out
+    # ours are left out
     (
         "fetch",
-        FORKED
-        + "*0x7f L/libc.so:0\n"
-        + LIST
-        + "*slot L/libpython.so:0\n"
-        + ITEM
-        + "*inflate libz.so:0",
-        "slot Set.__getitem__ inflate",
-    ),
-    (
-        "fetch",
-        FORKED
-        + LIST
-        + "Timed.__call__ O/looks.py:5\n*taking_call O/_hot.cpython-311.so:0\n"
-        + ITEM,
+        FORKED + LIST + "Timed.__call__ O/looks.py:5\n" + ITEM,
         "Set.__getitem__",
     ),
     # its feeder thread
