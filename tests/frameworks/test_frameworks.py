@@ -131,11 +131,8 @@ FRAMEWORKS = {
     "torchdata.nodes": Framework(
         ("torchdata",), ("nodes.py",), None, ((None, 2, 24, None),), "", "iterable"
     ),
-    "Grain, MapDataset": Framework(
+    "Grain": Framework(
         ("grain",), ("grain_loops.py",), None, ((None, 2, 24, None),) * 2, "", "iterable"
-    ),
-    "Grain, IterDataset": Framework(
-        ("grain",), ("grain_loops.py", "iter"), None, ((None, 2, 24, None),) * 2, "", "iterable"
     ),
     "SPDL": Framework(
         ("spdl.dataloader",),
