@@ -122,11 +122,8 @@ FRAMEWORKS = {
         ((None, 2, 24, None),),
         "wds.WebLoader(",
     ),
-    "Grain, MapDataset": Framework(
+    "Grain": Framework(
         ("grain",), ("grain_loops.py",), None, ((None, 2, 24, None),) * 2, "", "iterable"
-    ),
-    "Grain, IterDataset": Framework(
-        ("grain",), ("grain_loops.py", "iter"), None, ((None, 2, 24, None),) * 2, "", "iterable"
     ),
     "SPDL": Framework(
         ("spdl.dataloader",),

@@ -122,16 +122,12 @@ def test_tasks_of_slurm(runs_dir: Path, grouped: bool) -> None:
 
 @pytest.mark.parametrize("mpirun", ["mpirun.openmpi", "mpirun.mpich"])
 def test_mpirun(mpirun: str, runs_dir: Path) -> None:
-    """Ranks each under a `loaderscope run`; of MPICH, which names no job, under one."""
     if shutil.which(mpirun) is None:
         pytest.skip(f"{mpirun} is not installed")
     ours = [sys.executable, "-m", "loaderscope", "run", "-q", "--runs", str(runs_dir)]
     script = program("ddp.py", "FILE", "task")
-    if mpirun == "mpirun.openmpi":
-        command = [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "2", *ours, *script]
-    else:
-        command = [*ours, mpirun, "-n", "2", sys.executable, *script]
-    done = ran(command)
+    options = ["--allow-run-as-root", "--oversubscribe"] if mpirun == "mpirun.openmpi" else []
+    done = ran([*ours, mpirun, *options, "-n", "2", sys.executable, *script])
     assert done.returncode == 0, done.stderr
     run = open_run("latest", runs_dir)
     assert ranks(run) == BOTH and len(runs_in(runs_dir)) == 1 and run.state == "finished"

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from itertools import pairwise
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from .handed_over import HandedOver
 
 SMALL = 1024
-# The calls without data that measure what issuing a copy takes.
-EMPTY_CALLS = 5
+
 
 # Kinds of devices that copies are timed to. CUDA's covers ROCm, which torch calls by the same name.
 _kinds: set[str] = set()
@@ -38,8 +36,7 @@ _by_thread: dict[int, HandedOver] = {}
 _by_memory: dict[int, HandedOver] = {}
 _memory_of: dict[int, list[int]] = {}
 _wrapped = Wrapped()
-# By method: what its calls take before they reach the device.
-_issuing_ns: dict[str, int] = {}
+
 
 _Copied = Callable[..., "tuple[Any, bool] | None"]
 
@@ -49,27 +46,10 @@ def install(kind: str) -> None:
     global torch
     import torch  # a global name that the wrappers use
 
-    if not _issuing_ns:
-        _measure_issuing(kind)
     _kinds.add(kind)
     # A backend's own method in Python calls `to`.
     for name, copied in (("to", _to), ("copy_", _copy), (kind, _named)):
-        _wrapped.wrap(name, partial(_noticed, name, copied), on=False)
-
-
-def _measure_issuing(kind: str) -> None:
-    """Measure with calls that copy nothing, which the device does not see."""
-    _issuing_ns["to"] = 0  # for a backend without empty tensors, say
-    with forgiving(), unseen():
-        empty = torch.empty(0, device="cpu")
-        there = empty.to(kind, non_blocking=True)
-        calls = {"to": partial(empty.to, kind), "copy_": partial(there.copy_, empty)}
-        for name, call in calls.items():
-            times = [now_ns()]
-            for _ in range(EMPTY_CALLS):
-                call(non_blocking=True)
-                times.append(now_ns())
-            _issuing_ns[name] = min(after - before for before, after in pairwise(times))
+        _wrapped.wrap(name, partial(_noticed, copied), on=False)
 
 
 def uninstall() -> None:
@@ -148,7 +128,7 @@ def _found(
     return None
 
 
-def _noticed(name: str, copied: _Copied, method: Any, args: Any, kwargs: Any) -> Any:
+def _noticed(copied: _Copied, method: Any, args: Any, kwargs: Any) -> Any:
     """Called in the method's place, and calls it."""
     found = None
     listening = _by_thread or _by_memory
@@ -164,8 +144,7 @@ def _noticed(name: str, copied: _Copied, method: Any, args: Any, kwargs: Any) ->
     took = now_ns() - t0
     with forgiving():
         batch, nbytes, pinned, blocking, start = found
-        issuing = _issuing_ns.get(name, _issuing_ns["to"])
-        batch.after_copy(start, took, nbytes, pinned, blocking, issuing)
+        batch.after_copy(start, took, nbytes, pinned, blocking)
     return result
 
 

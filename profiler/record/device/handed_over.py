@@ -45,7 +45,6 @@ class HandedOver:
         nbytes: int,
         pinned: bool | None,
         blocking: bool,
-        issuing_ns: int,
     ) -> None:
         end = self._clock.mark() if start is not None else None
         if start is not None and end is not None:
@@ -54,9 +53,9 @@ class HandedOver:
             # asked: one may be capturing a graph, which a query would end.)
             idle = not blocking and self._thread == get_ident() and start.query()
             if blocking or (idle and pinned is False):
-                most = max(1, host_ns - issuing_ns)  # the call takes as long as the copy
-            elif idle:  # the copy began at some time in the call, which does not wait for it
-                before = (issuing_ns + host_ns) // 2 if pinned else issuing_ns
+                most = host_ns  # the call takes as long as the copy
+            elif idle and pinned:  # it began at some time in the call, which does not wait for it
+                before = host_ns // 2
             self.events.append((start, end, before, most))
         self.copies += 1
         self.bytes += nbytes

@@ -58,7 +58,6 @@ def describe_loader(loader: Any) -> dict[str, Any]:
         "sampler_plain": drawn.plain,
         "shuffle": drawn.shuffle,
         "replicas": drawn.replicas,
-        "replica": drawn.replica,
         "batch_sampler": _class_of(drawn.batch_sampler),
         "generator": own.get("generator") is not None,
         "multiprocessing_context": _context_of(context),

@@ -14,7 +14,6 @@ from ...guard.static_access import (
     contents,
     is_one_of,
     loaded,
-    plain_tensor,
     unseen,
 )
 from .inspect_batch import as_array, is_array, walk
@@ -70,16 +69,13 @@ def _tells(leaf: Any, data: bytes) -> bool:
 
 
 def _bytes_of(leaf: Any) -> bytes | None:
-    import torch
-
     if type(leaf) is str:
         return leaf[:MAX_LEAF_BYTES].encode("utf-8", "surrogatepass")
     if is_one_of(type(leaf), (bytes, bytearray)):
         return bytes(leaf[:MAX_LEAF_BYTES])
     if leaf is None or is_one_of(type(leaf), NUMBERS):
         return repr(leaf).encode()
-    if plain_tensor(leaf) and leaf.dtype is torch.bfloat16 and leaf.is_cpu:
-        leaf = leaf.detach().view(torch.int16)
+
     array = as_array(leaf)
     if array is None or array.dtype.hasobject:
         return None

@@ -15,13 +15,10 @@ import math
 import os
 import re
 import stat
-import sys
 import textwrap
 import tokenize
 import types
-from collections.abc import Iterator
 from itertools import islice, takewhile
-from opcode import EXTENDED_ARG, opmap
 from typing import Any
 
 from ...base.torch_parts import codes
@@ -38,8 +35,7 @@ MAX_NAMES = 200
 MAX_FUNCTIONS = 64
 MAX_WRAPPED = 8
 
-_LOAD_GLOBAL = opmap["LOAD_GLOBAL"]
-_FLAGS = int(sys.version_info >= (3, 11))  # bits of its argument below the place of the name
+
 _SAYS_NOTHING = ("loader", "dataloader", "data_loader", "dl", "data", "iterable", "it")
 # Packages whose code is well known: class and function names are enough.
 _KNOWN = ("torch", "torchdata", "loaderscope", "typing", "abc", "collections", "functools")
@@ -73,36 +69,19 @@ def names_used(functions: list[types.FunctionType], cls: type | None) -> list[st
             if len(names) >= MAX_NAMES:
                 return list(names)
             names[name] = None
-            for other in _named(name, function, cls):
-                if other not in functions and len(functions) < MAX_FUNCTIONS:
-                    functions.append(other)
+            other = _named(name, function, cls)
+            if other and other not in functions and len(functions) < MAX_FUNCTIONS:
+                functions.append(other)
     return list(names)
 
 
-def _named(
-    name: str, function: types.FunctionType, cls: type | None
-) -> Iterator[types.FunctionType]:
-    method = in_class(cls, name) if cls is not None else None
-    variables = function.__globals__ if type(function.__globals__) is dict else {}
-    for value in (method, variables.get(name)):
-        held = underlying(value.fget if type(value) is property else value)
-        if type(held) is not types.FunctionType or held.__module__ != function.__module__:
-            continue
-        if value is method or _looked_up(name, function):
-            yield held
-
-
-def _looked_up(name: str, function: types.FunctionType) -> bool:
-    """Whether the function looks this up in its module, and not only as an attribute. (`dis` takes
-    a hundred times as long.)"""
-    for code in codes(function.__code__):
-        above = 0
-        for operation, low in zip(code.co_code[::2], code.co_code[1::2], strict=True):
-            argument = above | low
-            above = argument << 8 if operation == EXTENDED_ARG else 0
-            if operation == _LOAD_GLOBAL and code.co_names[argument >> _FLAGS] == name:
-                return True
-    return False
+def _named(name: str, function: types.FunctionType, cls: type | None) -> types.FunctionType | None:
+    value = in_class(cls, name) if cls is not None else None
+    if value is None and type(function.__globals__) is dict:
+        value = function.__globals__.get(name)
+    held = underlying(value.fget if type(value) is property else value)
+    own = type(held) is types.FunctionType and held.__module__ == function.__module__
+    return held if own else None
 
 
 class Sources:
@@ -119,25 +98,19 @@ class Sources:
         name = code.co_filename
         if is_known(function.__module__) or package_of(name) or of_python(name):
             return ()
-        lines = self._file(name)
-        block = _block(lines[code.co_firstlineno - 1 : code.co_firstlineno - 1 + MAX_LINES], code)
-        kept: list[str] = []
-        room = min(MAX_CHARACTERS, self._left)
-        for line in textwrap.dedent("".join(block)).rstrip().split("\n") if block else ():
-            short = line[:MAX_LINE]
-            room -= len(short)
-            if room < 0:
-                break
-            kept.append(short)
-        self._left -= sum(map(len, kept))
-        return tuple(kept)
-
-    def _file(self, name: str) -> list[str]:
         if name not in self._files:
-            if len(self._files) >= MAX_FILES:
-                return []
-            self._files[name] = _lines(name)
-        return self._files[name]
+            self._files[name] = _lines(name) if len(self._files) < MAX_FILES else []
+        text = source_of(function, self._files[name])[: min(MAX_CHARACTERS, self._left)]
+        self._left -= len(text)
+        return tuple(line[:MAX_LINE] for line in text.split("\n")) if text else ()
+
+
+def source_of(function: types.FunctionType, lines: list[str] | None = None) -> str:
+    """The function's source, dedented; "" if unavailable. `lines` are those of its file."""
+    code = function.__code__
+    lines = _lines(code.co_filename) if lines is None else lines
+    block = _block(lines[code.co_firstlineno - 1 : code.co_firstlineno - 1 + MAX_LINES], code)
+    return textwrap.dedent("".join(block)).rstrip()
 
 
 def loop_at(name: str, line: int) -> tuple[str, ...]:

@@ -2,52 +2,35 @@
 which torch may never call.
 
 Most are a plain expression (`return len(self.paths)`, `return self.n`, `return 10_000`). It is read
-from the bytecode and evaluated on attributes and values that answer without the user's code. Other
+from the source and evaluated on attributes and values that answer without the user's code. Other
 lengths are unknown.
 """
 
 from __future__ import annotations
 
-import dis
+import ast
 import operator
 import types
 from contextlib import suppress
 from typing import Any
 
 from ...guard.static_access import in_class, instance_vars, is_one_of, loaded, unseen
+from .inspect_source import source_of
 
 MAX_DEPTH = 8
-MAX_INSTRUCTIONS = 64
 
 _SIZED = (list, tuple, dict, set, frozenset, str, bytes, bytearray, range)
-# By symbol; before Python 3.11 each had an instruction of its own.
-_OPERATORS = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "//": operator.floordiv,
-    "[]": operator.getitem,
-    "BINARY_ADD": operator.add,
-    "BINARY_SUBTRACT": operator.sub,
-    "BINARY_MULTIPLY": operator.mul,
-    "BINARY_FLOOR_DIVIDE": operator.floordiv,
-    "BINARY_SUBSCR": operator.getitem,
+_OPERATORS: dict[type[ast.operator], Any] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
 }
-_NOTHING = (
-    "RESUME",
-    "CACHE",
-    "NOP",
-    "PRECALL",
-    "PUSH_NULL",
-    "COPY_FREE_VARS",
-    "NOT_TAKEN",
-    "EXTENDED_ARG",
-)
 
 
 def known_length(value: Any) -> int | None:
     """Its length, None if only its own code knows."""
-    with suppress(ValueError, ArithmeticError, LookupError), unseen():
+    with suppress(ValueError, ArithmeticError, LookupError, SyntaxError), unseen():
         return _length(value, MAX_DEPTH)
     return None
 
@@ -77,48 +60,38 @@ def _arrays() -> tuple[Any, ...]:
 
 
 def _result(method: types.FunctionType, owner: Any, depth: int) -> Any:
-    """What this `__len__` returns, followed through its bytecode."""
-    code, stack = method.__code__, list[Any]()
-    if depth < 0 or code.co_argcount != 1 or len(code.co_code) > 16 * MAX_INSTRUCTIONS:
+    """What this `__len__` returns, if that is all it does."""
+    (function,) = ast.parse(source_of(method)).body
+    if depth < 0 or type(function) is not ast.FunctionDef:
         raise LookupError
-    names = {"len": len, "int": int, **method.__globals__}
-    cells = dict(zip(code.co_freevars, method.__closure__ or (), strict=False))
-    for step in dis.get_instructions(code):
-        name, value = step.opname, step.argval
-        if name == "RETURN_CONST":
+    body = function.body[ast.get_docstring(function) is not None :]
+    match body, function.args.args:
+        case [ast.Return(ast.expr() as returned)], [argument]:
+            return _value(returned, {**method.__globals__, argument.arg: owner}, depth)
+    raise LookupError
+
+
+def _value(node: ast.expr, names: dict[str, Any], depth: int) -> Any:
+    match node:
+        case ast.Constant(value):
             return value
-        if name == "RETURN_VALUE":
-            return stack.pop()
-        if name in ("LOAD_CONST", "LOAD_SMALL_INT"):
-            stack.append(value)
-        elif name.startswith("LOAD_FAST") and value == code.co_varnames[0]:
-            stack.append(owner)
-        elif name == "LOAD_GLOBAL":
-            stack.append(names[value])
-        elif name == "LOAD_DEREF":
-            stack.append(cells[value].cell_contents)
-        elif name == "LOAD_ATTR":
-            stack.append(_attribute(stack.pop(), value))
-        elif name in ("CALL", "CALL_FUNCTION") and step.arg == 1:
-            argument, function = stack.pop(), stack.pop()
-            if function is len:
-                argument = _length(argument, depth)
-            elif function is not int or type(argument) is not int:
-                raise LookupError
-            stack.append(argument)
-        elif name == "BINARY_OP" or name in _OPERATORS:
-            right, left = stack.pop(), stack.pop()
-            operation = _OPERATORS[step.argrepr if name == "BINARY_OP" else name]
-            kinds = (
-                (list, tuple, loaded("torch").get("Size"))
-                if operation is operator.getitem
-                else (int,)
-            )
-            if type(right) is not int or not is_one_of(type(left), kinds):
-                raise LookupError
-            stack.append(operation(left, right))
-        elif name not in _NOTHING:
-            break
+        case ast.Name(name):
+            return names[name]
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() as number)):
+            return -number
+        case ast.Attribute(inner, name):
+            return _attribute(_value(inner, names, depth), name)
+        case ast.Call(ast.Name("len"), [argument], []) if "len" not in names:
+            return _length(_value(argument, names, depth), depth)
+        case ast.Subscript(inner, index):
+            held, at = _value(inner, names, depth), _value(index, names, depth)
+            kinds = list, tuple, loaded("torch").get("Size")
+            if type(at) is int and is_one_of(type(held), kinds):
+                return held[at]
+        case ast.BinOp(left, operation, right):
+            both = [_value(each, names, depth) for each in (left, right)]
+            if [type(each) for each in both] == [int, int]:
+                return _OPERATORS[type(operation)](*both)
     raise LookupError
 
 

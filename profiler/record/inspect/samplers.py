@@ -7,7 +7,7 @@ is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ...guard.static_access import class_name, instance_vars
@@ -41,7 +41,7 @@ _TORCHS_OWN = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass
 class Sampling:
     """Who draws, in what batches, and by which arguments.
 
@@ -49,7 +49,7 @@ class Sampling:
     ("batch_sampler.sampler"), `wrappers` are the known wrappers around it, outermost first.
     `batching` is the argument that makes batches: "batch_size", "batch_sampler", or "none" if the
     data set does. `batch_size` is that of this process, None if unknown. `replicas` share the
-    samples, this one is number `replica`. `shuffle` is None if the order is unknown, and `plain`
+    samples. `shuffle` is None if the order is unknown, and `plain`
     if DataLoader makes this sampler itself, from `shuffle` alone.
     """
 
@@ -61,7 +61,7 @@ class Sampling:
     drop_last: bool
     wrappers: tuple[str, ...] = ()
     replicas: int | None = None
-    replica: int | None = None
+
     shuffle: bool | None = None
     plain: bool = False
 
@@ -86,17 +86,18 @@ def sampling_of(own: dict[str, Any]) -> Sampling:
     drop_last = own.get("drop_last") is True
     found = Sampling(own.get(path), path, batch_sampler, batching, size, drop_last)
     for _ in range(MAX_WRAPPERS):
-        found = _unwrapped(found)
+        _unwrap(found)
     # A loader that makes its batch sampler itself also keeps the sampler it was given.
     if batching == "batch_size" and own.get("sampler") is found.sampler:
-        found = replace(found, path="sampler")
+        found.path = "sampler"
     if batching == "none":  # the data set gets what the sampler draws, an index or a list of them
-        found = replace(found, batch_size=None, drop_last=False)
-    return _judged(found, own)
+        found.batch_size, found.drop_last = None, False
+    _judge(found, own)
+    return found
 
 
-def _unwrapped(found: Sampling) -> Sampling:
-    """The same without the outermost known wrapper, if there is one."""
+def _unwrap(found: Sampling) -> None:
+    """Leave out the outermost known wrapper, if there is one."""
     name = class_name(type(found.sampler))
     short = _last(name)
     roles = _WRAPPERS.get(short if library_of(name) == "lightning" else name)
@@ -105,46 +106,32 @@ def _unwrapped(found: Sampling) -> Sampling:
     held = instance_vars(found.sampler) if roles else {}
     role = next((each for each in roles or () if held.get(each) is not None), None)
     if role is None:
-        return found
-    shared = _shared(found, held)
-    size = found.batch_size or _first_int(held, "batch_size")
-    if size and shared.replicas and held.get("split_batches") is True:
-        size = size // shared.replicas
-    return replace(
-        shared,
-        sampler=held[role],
-        path=f"{found.path}.{role}",
-        batch_size=size,
-        drop_last=found.drop_last or held.get("drop_last") is True,
-        wrappers=(*found.wrappers, short),
-    )
-
-
-def _shared(found: Sampling, held: dict[str, Any]) -> Sampling:
-    """With the share of a rank that a sampler with these attributes draws."""
-    replicas = _first_int(held, "num_replicas", "num_processes")
-    if replicas is None:
-        return found
-    replica = _first_int(held, "rank", "process_index")
-    return replace(found, replicas=replicas, replica=found.replica if replica is None else replica)
+        return
+    found.replicas = _first_int(held, "num_replicas", "num_processes") or found.replicas
+    found.batch_size = found.batch_size or _first_int(held, "batch_size")
+    if found.batch_size and found.replicas and held.get("split_batches") is True:
+        found.batch_size //= found.replicas
+    found.sampler = held[role]
+    found.path += f".{role}"
+    found.drop_last = found.drop_last or held.get("drop_last") is True
+    found.wrappers += (short,)
 
 
 def _first_int(held: dict[str, Any], *names: str) -> int | None:
     return next((held[name] for name in names if type(held.get(name)) is int), None)
 
 
-def _judged(found: Sampling, own: dict[str, Any]) -> Sampling:
-    """With the order, as far as the sampler's class tells, and whether DataLoader makes it."""
+def _judge(found: Sampling, own: dict[str, Any]) -> None:
+    """Add the order, as far as the sampler's class tells, and whether DataLoader makes it."""
     name, held = class_name(type(found.sampler)), instance_vars(found.sampler)
-    shuffle: bool | None = None
     if _last(name) in _SHUFFLES:
-        shuffle = True
+        found.shuffle = True
     elif _last(name) == "SequentialSampler":
-        shuffle = False
+        found.shuffle = False
     elif type(held.get("shuffle")) is bool:
-        shuffle = held["shuffle"]
-    plain = name.rpartition(".")[0] in _TORCHS_OWN and _plain(name, held, own)
-    return replace(_shared(found, held), shuffle=shuffle, plain=plain)
+        found.shuffle = held["shuffle"]
+    found.plain = name.rpartition(".")[0] in _TORCHS_OWN and _plain(name, held, own)
+    found.replicas = _first_int(held, "num_replicas", "num_processes") or found.replicas
 
 
 def _plain(name: str, held: dict[str, Any], own: dict[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from ...guard.error_origin import forgiving
-from ...guard.static_access import in_class, instance_vars, mro
+from ...guard.static_access import in_class, mro
 from ...store.gaps import OTHER_LOADER
 from ..session import session as sessions
 from .imports import after_import
@@ -26,7 +26,7 @@ KNOWN = {
     "fastai.data.load": ("DataLoader",),
     "torchdata.nodes.loader": ("Loader",),
     "grain._src.python.data_loader": ("DataLoader",),
-    "grain._src.python.dataset.dataset": ("MapDataset", "_OutputIterDataset"),
+    "grain._src.python.dataset.dataset": ("MapDataset",),
     "spdl.dataloader._dataloader": ("DataLoader",),
     "spdl.dataloader._pytorch_dataloader": ("PyTorchDataLoader",),
     "spdl.pipeline._pipeline": ("Pipeline",),
@@ -58,33 +58,18 @@ def _hook(module: str, names: tuple[str, ...]) -> None:
     held = vars(sys.modules[module])
     for name in names:
         cls = held.get(name)
-        if isinstance(cls, type):
-            _hook_class(cls, known_alone=False)
+        if isinstance(cls, type) and "__iter__" in vars(cls):
+            original = _hooked[cls] = vars(cls)["__iter__"]
+            cls.__iter__ = _measuring(original)  # type: ignore[attr-defined]
 
 
-def _hook_class(cls: type, known_alone: bool) -> None:
-    if "__iter__" in vars(cls) and cls not in _hooked:
-        original = _hooked[cls] = vars(cls)["__iter__"]
-        cls.__iter__ = _measuring(original, known_alone)  # type: ignore[attr-defined]
-
-
-def _measuring(original: Any, known_alone: bool) -> Any:
-    """`known_alone`: record only loaders of this class that were recorded before. Others are parts
-    of a loader."""
-
+def _measuring(original: Any) -> Any:
     def __iter__(self: Any) -> Any:
-        if (
-            getattr(_inside, "one", False)
-            or sessions.in_worker()
-            or (known_alone and registry.entry(self) is None)
-        ):
-            return original(self)
+        if getattr(_inside, "one", False) or sessions.in_worker():
+            return original(self)  # in a worker, or a part of a loader
         _inside.one = True
         try:
-            loader = _meant(self)
-            if loader is not self:
-                _hook_class(type(loader), known_alone=True)
-            measured, iterator = _begun(loader), original(self)
+            measured, iterator = _begun(self), original(self)
         finally:
             _inside.one = False
         return iterator if measured is None or iterator is self else measured(iterator)
@@ -93,14 +78,6 @@ def _measuring(original: Any, known_alone: bool) -> Any:
     __iter__.__qualname__ = original.__qualname__
     __iter__.__module__ = original.__module__
     return __iter__
-
-
-def _meant(loader: Any) -> Any:
-    """The user's loader: Grain wraps theirs in a data set of its own at the first iteration."""
-    if type(loader).__name__ != "_OutputIterDataset":
-        return loader
-    inner = instance_vars(loader).get("_parents")
-    return inner[0] if type(inner) is tuple and len(inner) == 1 else loader
 
 
 def _begun(loader: Any) -> Callable[[Any], Any] | None:

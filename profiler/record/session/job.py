@@ -17,16 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...base.host import host_name
-from ...guard.error_origin import forgiving
-from ...guard.static_access import instance_vars, loaded
 from ...store.rundir import create_run
-from .ranks import ranks
 
 ATTEMPTS = 10_000
 NO_ID = ("", "none")  # torchrun's default: it names no job
-
-# The variables of MPI launchers that name one start of `mpirun`.
-_MPI_JOBS = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID")
 
 
 class Job(NamedTuple):
@@ -50,15 +44,11 @@ def job_of(environ: Mapping[str, str], command: Sequence[str] = ()) -> Job | Non
             f"SLURM {step} {environ.get('SLURM_RESTART_COUNT', '0')}",
             f"{host}-{environ['SLURM_PROCID']}",
         )
-    mpi = next((name for name in _MPI_JOBS if environ.get(name)), None)
-    told = ranks(environ)
-    if mpi is not None and told.rank is not None and (told.world_size or 1) > 1:
-        return Job(f"{mpi} {environ[mpi]}", f"{host}-{told.rank}")
+
     started = _options(command)
     if started.get("rdzv-id", "") not in NO_ID:
         return Job(f"torchrun {started['rdzv-id']}", f"{host}-node{started.get('node-rank', '')}")
-    ray = _ray_job()
-    return Job(f"Ray {ray}", f"{host}-pid{os.getpid()}") if ray is not None else None
+    return None
 
 
 def join_run(runs: Path, argv: list[str], environ: Mapping[str, str]) -> tuple[Path, bool]:
@@ -108,13 +98,3 @@ def _options(command: Sequence[str]) -> dict[str, str]:
         if word.startswith("--"):
             found[name.replace("_", "-")] = value if equals else "".join(command[at + 1 : at + 2])
     return found
-
-
-def _ray_job() -> str | None:
-    """The cluster's session and the job's number in it, of a Ray worker."""
-    held = loaded("ray._private.worker")
-    with forgiving():
-        session = instance_vars(held["_global_node"])["_session_name"]
-        job = held["global_worker"].current_job_id.hex()
-        return f"{session} {job}" if type(session) is str and type(job) is str else None
-    return None

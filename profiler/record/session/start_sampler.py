@@ -5,9 +5,7 @@ from __future__ import annotations
 import errno
 import itertools
 import os
-import signal
 import socket
-import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -121,59 +119,28 @@ def _launch(run_directory: Path, directory: Path) -> Started:
     """Start the sampler as nobody's child, so that the training code never sees it."""
     if not sys.executable:
         raise OSError(errno.ENOENT, "this process does not know its own Python")
-    listening = _keeper_socket(directory)
     try:
         from ...native._spawn import adopts_orphans, spawn
-
-        argv = _command(run_directory, directory, None if listening is None else _KEPT_FD)
-        environment = [f"{name}={value}" for name, value in _environment().items()]
+    except ImportError as error:
+        raise OSError(errno.ENOSYS, "no C compiler at installation") from error
+    listening = _keeper_socket(directory)
+    try:
+        argv = [str(run_directory), str(directory)]
+        if listening is not None:
+            argv += ["--keeper", str(_KEPT_FD)]
+        code = _BOOT.format(path=[os.path.abspath(p) for p in sys.path if p], argv=argv)
+        command = tuple(map(os.fsencode, (sys.executable, "-S", "-c", code)))
+        variables = tuple(
+            os.fsencode(f"{name}={value}")
+            for name, value in os.environ.items()
+            if name not in _LEFT_OUT
+        )
         fd = -1 if listening is None else listening.fileno()
-        command, variables = (tuple(map(os.fsencode, each)) for each in (argv, environment))
         pid = spawn(command, variables, fd, adopts_orphans())
         return Started(pid, keeper=directory if listening is not None else None)
-    except (ImportError, AttributeError):  # installed without a C compiler, or another processor
-        pass
     finally:
         if listening is not None:
             listening.close()
-    with suppress(OSError):
-        os.unlink(directory / SOCKET_NAME)
-    return Started(_launch_by_shell(_command(run_directory, directory, None)))
-
-
-def _launch_by_shell(command: list[str]) -> int | None:
-    """Start it by a shell, which is this process's child for a moment. A program that waits for
-    its children gets no sampler."""
-    waits = signal.getsignal(signal.SIGCHLD) not in (signal.SIG_DFL, signal.SIG_IGN)
-    if waits or os.getpid() == 1:
-        raise OSError(
-            errno.ECHILD, "it would be seen as a child of the training: a C compiler was not there"
-        )
-    # The shell starts it where SIGINT is ignored, prints its id, and ends at once.
-    shell = ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 & echo $!', "sh", *command]
-    said = subprocess.run(
-        shell,
-        env=_environment(),
-        cwd="/",
-        check=True,
-        close_fds=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    ).stdout
-    return int(said) if said.strip().isdigit() else None
-
-
-def _command(run_directory: Path, directory: Path, keeper_fd: int | None) -> list[str]:
-    argv = [str(run_directory), str(directory)]
-    if keeper_fd is not None:
-        argv += ["--keeper", str(keeper_fd)]
-    code = _BOOT.format(path=[os.path.abspath(p) for p in sys.path if p], argv=argv)
-    return [sys.executable, "-S", "-c", code]
-
-
-def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in _LEFT_OUT}
 
 
 def _keeper_socket(directory: Path) -> socket.socket | None:

@@ -1,5 +1,3 @@
-import sys
-
 import grain
 import numpy as np
 import torch
@@ -15,8 +13,7 @@ class Source:
 
 
 def loaders():
-    map_style = grain.MapDataset.source(Source()).shuffle(seed=1).batch(BATCH)
-    yield map_style.to_iter_dataset() if "iter" in sys.argv else map_style
+    yield grain.MapDataset.source(Source()).shuffle(seed=1).batch(BATCH)
     sampler = grain.samplers.IndexSampler(SAMPLES, shuffle=True, seed=1, num_epochs=1)
     yield grain.DataLoader(
         data_source=Source(), sampler=sampler, operations=[grain.transforms.Batch(BATCH)]

@@ -138,7 +138,6 @@ def test_what_tells_nothing_has_none(batch):
     [
         lambda: torch.arange(100_000),
         lambda: torch.arange(24.0).reshape(4, 6).t(),
-        lambda: torch.arange(24, dtype=torch.bfloat16),
         lambda: {"a": np.arange(5), "b": ["x", 2, 0.5, None, b"y"]},
         lambda: torch.arange(4.0, requires_grad=True) * 2,
     ],

@@ -90,37 +90,6 @@ def test_its_own_iterator_stays_itself_and_is_named(module, runs_dir):
     assert any("iterates over fastai's Itself" in sentence for sentence in report.missing)
 
 
-def test_what_is_put_around_a_loader_is_not_the_loader(module, runs_dir):
-    """As in Grain, the first time alone, where parts of a pipeline are of the same classes."""
-
-    class Pipeline(Own):
-        wrapped = False
-
-        def __iter__(self):
-            if not self.wrapped:
-                self.wrapped = True
-                return iter(_OutputIterDataset(self))
-            return iter(range(self.batches))
-
-    class _OutputIterDataset(Own):
-        def __init__(self, inner):
-            self._parents = (inner,)
-
-        def __iter__(self):
-            return iter(self._parents[0])
-
-    before = Pipeline.__iter__
-    known(module, _OutputIterDataset)
-    loader, part = Pipeline(3), Pipeline(2)
-    part.wrapped = True
-    assert [list(loader), list(part), list(loader)] == [[0, 1, 2], [0, 1], [0, 1, 2]]
-    assert [(each.name, each.count) for each in open_run("latest", runs_dir).loaders] == [
-        ("Pipeline", 6)
-    ]
-    loaderscope.unwatch()
-    assert Pipeline.__iter__ is before
-
-
 def test_nobody_is_waited_for_after_the_end(monkeypatch):
     before = list(sys.meta_path)
     monkeypatch.setattr(foreign, "KNOWN", {"not_imported_yet": ("Loader",)})

@@ -21,9 +21,6 @@ def torchrun(rank, id_="abc"):
     return {"TORCHELASTIC_RUN_ID": id_, "RANK": str(rank), "WORLD_SIZE": "4", "LOCAL_RANK": "0"}
 
 
-OPEN_MPI = {"PMIX_NAMESPACE": "prte-1@1", "OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}
-
-
 @pytest.mark.parametrize(
     ("environ", "command", "name"),
     [
@@ -35,8 +32,6 @@ OPEN_MPI = {"PMIX_NAMESPACE": "prte-1@1", "OMPI_COMM_WORLD_RANK": "1", "OMPI_COM
         (slurm(1, SLURM_RESTART_COUNT="2"), (), "SLURM 77.0 2"),
         (slurm(0, SLURM_STEP_NUM_TASKS="1"), (), None),  # what a shell of srun's starts is no task
         ({"SLURM_JOB_ID": "77", "SLURM_PROCID": "0"}, (), None),  # a batch script, of no step
-        (OPEN_MPI, (), "PMIX_NAMESPACE prte-1@1"),
-        ({**OPEN_MPI, "OMPI_COMM_WORLD_SIZE": "1"}, (), None),
         ({}, ("torchrun", "--nnodes=2", "--rdzv-id=job5", "train.py"), "torchrun job5"),
         ({}, ("torchrun", "--rdzv_id", "job5", "train.py"), "torchrun job5"),
         ({}, ("torchrun", "--nnodes", "2", "train.py"), None),
