@@ -19,7 +19,6 @@ from ...profiler.store.stacks.stack_request import end_burst
 from ..schema.rank_model import Ranks
 from ..schema.report_model import SCHEMA, LoaderReport, Overhead, Report, RunInfo, SystemSummary
 from ..stacks.code_summary import code_of, transforms_of
-from ..stage_model.capacity import capacities
 from ..stage_model.core_wait import core_wait_ratio
 from ..stage_model.measured import mean
 from ..stage_model.ranks import Member
@@ -63,7 +62,7 @@ def build_report(
             process, index = member[0], member[1].index
             loader = next(each for each in process.loaders if each.index == index)
             coded = loader.as_coded()
-            found = loader_report(run, process, coded, system.effective_cpus)
+            found = loader_report(run, process, coded)
             if ranks is not None:
                 found = with_ranks(found, ranks)
             if advice:
@@ -130,10 +129,8 @@ def shared(cls: type[Any], source: object) -> dict[str, Any]:
     return {name: getattr(source, name) for name in names}
 
 
-def loader_report(
-    run: Run, process: ProcessRun, loader: LoaderRun, cpus: float | None
-) -> LoaderReport:
-    """One loader's part of the report, without advice. `cpus`: effective CPUs."""
+def loader_report(run: Run, process: ProcessRun, loader: LoaderRun) -> LoaderReport:
+    """One loader's part of the report, without advice."""
     lost, figures = lost_time(loader), stages(loader, process.device)
     found, basis = verdict(loader, lost)
     known = loader.batches.measured("samples") or "samples" in loader.folded.columns
@@ -141,7 +138,6 @@ def loader_report(
     # From `iter()` to the last batch's end, pauses between epochs left out.
     wall_s = (step_totals(loader) + iter_ns(loader, lost)) / 1e9 or None
     ratio = core_wait_ratio(run, process, loader, in_main=not loader.num_workers)
-    possible, limit = capacities(loader, figures, cpus)
     starts = basis.epoch_start_share if found != "too-short" else None
     own: dict[str, Any] = {
         **shared(LoaderReport, loader),
@@ -163,8 +159,6 @@ def loader_report(
         headroom=headroom(loader, lost) if found != "too-short" else None,
         stages=figures,
         waiting=waiting(loader, lost.first, ratio),
-        capacities=possible,
-        limit=limit,
         code=code_of(run, process, loader),
         transforms=transforms_of(loader),
         storage=storage_of(run, process, loader, figures),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Of the program's lines that copy, so many are named.
 MOST_LINES = 2
-_NO_WAITING = Waiting(0, 0.0, {}, {}, None, None)
+_NO_WAITING = Waiting(0, 0.0, {}, {}, None)
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,8 @@ def waiting(
         for name, value in total.items()
         if value > 0
     }
-    fetch, collate = (None if share is None else 1 - share for share in cpu_shares(loader))
+    of_fetch, _ = cpu_shares(loader)
+    fetch = None if of_fetch is None else 1 - of_fetch
     for_io = waiting_besides_core(fetch, core_wait)
     counted = core_wait is not None and fetch is not None
     return Waiting(
@@ -82,7 +83,6 @@ def waiting(
         causes=causes,
         work=_work(causes, work),
         fetch_idle_share=fetch,
-        collate_idle_share=collate,
         fetch_core_wait_share=(fetch or 0.0) - (for_io or 0.0) if counted else None,
     )
 

@@ -76,7 +76,7 @@ def case_of(
     opened = open_run(run.path)
     recording, own = opened.processes[0], opened.loaders[0]
     summary = summarise(opened)
-    found = loader_report(opened, recording, own, summary.effective_cpus)
+    found = loader_report(opened, recording, own)
     return Case(
         run=opened,
         process=recording,
