@@ -15,12 +15,11 @@ from ...profiler.store.run.run_reader import open_run
 from ..schema.report_model import Range
 from ..stage_model.block_error import Floats
 from . import costs
-from .accuracy import MISFIT_SHARE, less_sure, moved, ranged, ratio_error
+from .accuracy import MISFIT_SHARE, less_sure, moved, narrowed, ranged, ratio_error
 from .changes import Plans, plans
 from .pipeline import Contention, Outcome, drawn_rows, released, run_plan
 from .recorded import TooLittle
 from .sharing import Sharing
-from .widths import CROWDED_FROM, stretched
 from .workload import Plan, Workload, workload_of
 
 # Waiting for a core is fitted: the share of idle time that makes the simulated work as long as the
@@ -103,12 +102,6 @@ class WhatIf:
         return max(1e-3, measured) / max(1e-3, simulated)
 
     @property
-    def crowded(self) -> bool:
-        """Whether the loop waits for cores, or other programs use some: its times are less
-        certain."""
-        return self.workload.core_wait >= CROWDED_FROM or self.busy_beside > 0
-
-    @property
     def handover_share(self) -> float:
         """Of the time of packing and unpacking, what they take by themselves: all that making
         batches, which takes the interpreter and the cores meanwhile, cannot explain."""
@@ -146,11 +139,6 @@ class WhatIf:
     def free(self, **changes: Any) -> float:
         """The factor on batches a second if loading cost nothing, and these changes were made."""
         return self._free(plans(self.workload, changes, self._contention.fetch).middle) / OVER_FREE
-
-    def stretched(self, found: Range, rule: str | None = None) -> Range:
-        """A predicted range as wide as measured cases have shown to be needed: of this rule's, on
-        such machines."""
-        return stretched(found, rule, self.crowded)
 
     @property
     def released_share(self) -> float:
@@ -284,7 +272,7 @@ def predict(
     """
     opened = run if isinstance(run, Run) else open_run(run)
     whatif = whatif_of(opened, *chosen_of(opened, loader))
-    return whatif.stretched(whatif.predict(**changes))
+    return narrowed(whatif.predict(**changes))
 
 
 def whatif_of(run: Run, process: ProcessRun, loader: LoaderRun) -> WhatIf:

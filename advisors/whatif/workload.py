@@ -59,9 +59,7 @@ class Workload:
         main_waits, worker_waits = (
             core_wait_ratio(run, process, loader, in_main=main) or 0.0 for main in (True, False)
         )
-        # Of the time main or a worker could compute, the part it waited for a core. The simulation
-        # adds main's waiting for a core beside its workers itself.
-        self.core_wait = max(main_waits, worker_waits)
+        # The simulation adds main's waiting for a core beside its workers itself.
         beside = main_waits if workers else 0.0
         self.tensors, data_bytes, self.pickled_bytes = sizes(seen)
         # Torch's own collate makes tensors in shared memory in a worker.

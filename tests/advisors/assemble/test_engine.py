@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from loaderscope.advisors.assemble import engine
 from loaderscope.advisors.assemble.engine import MORE_THAN_FREE, NOT_PREDICTED, advise, judged
 from loaderscope.advisors.assemble.tried import why_not, with_trials
 from loaderscope.advisors.case.advice import SAME, Advice
 from loaderscope.advisors.case.case import Case
 from loaderscope.advisors.schema.report_model import PlanStep, Range, Recommendation
+from loaderscope.advisors.whatif.accuracy import narrowed
 from loaderscope.profiler.store.run.tuning import Three, Tried, Tuned
 from loaderscope.reports.words.advice_words import effect_text, may_help
 from loaderscope.reports.words.sentences import nothing_to_change
@@ -28,6 +30,11 @@ def found_case(tmp_path: Path) -> Case:
 
 
 LIKELY = Range(1.2, 1.5, 3.0)
+
+
+@pytest.fixture(autouse=True)
+def as_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "narrowed", lambda found: found)
 
 
 def judge(
@@ -71,6 +78,13 @@ def test_a_likely_gain_that_is_surely_one_is_recommended(found_case, low, mid, s
     assert made is not None and made[1] is said and made[0].change.code.endswith(code)
     # What only defines says that it is for the hand.
     assert made[0].change.code.startswith("# By hand") is code.startswith("def")
+
+
+def test_only_what_is_not_done_by_hand_is_narrowed(found_case, monkeypatch) -> None:
+    monkeypatch.setattr(engine, "narrowed", narrowed)
+    pasted, by_hand = (judge(found_case, code=f"{first}x = 1\n") for first in ("", "# By hand\n"))
+    assert pasted and pasted[0].predicted == narrowed(LIKELY)
+    assert by_hand and by_hand[0].predicted == LIKELY
 
 
 def test_what_is_held_below_free_loading_is_as_unsure_as_that(found_case: Case) -> None:
