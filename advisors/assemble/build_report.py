@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from ...profiler.base.errors import RunNotFound, UsageError
 from ...profiler.base.torch_parts import untried
-from ...profiler.store.run.epoch_ends import batches_an_epoch
 from ...profiler.store.run.missing_figures import missing_figures
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.run.run_reader import open_run
@@ -56,9 +55,7 @@ def build_report(
     with np.errstate(all="ignore"):
         system = summarise(run)
 
-        def section(
-            member: Member, ranks: Ranks | None, others: Sequence[LoaderReport] = ()
-        ) -> LoaderReport:
+        def section(member: Member, ranks: Ranks | None) -> LoaderReport:
             process, index = member[0], member[1].index
             loader = next(each for each in process.loaders if each.index == index)
             coded = loader.as_coded()
@@ -66,17 +63,14 @@ def build_report(
             if ranks is not None:
                 found = with_ranks(found, ranks)
             if advice:
-                case = case_of(run, process, coded, found, system)
-                found = advise(case, others)
+                found = advise(case_of(run, process, coded, found, system))
             return with_trials(found, loader.tuning) if loader.tuning is not None else found
 
         loaders: list[LoaderReport] = []
         for group in groups_of(run.processes):
             if pid is None and loader is None:
                 # Of the foremost rank, with what all ranks show.
-                first, *rest = group.foremost
-                others = [section(each, group.ranks) for each in rest]
-                loaders.append(section(first, group.ranks, others))
+                loaders.append(section(group.foremost[0], group.ranks))
             else:
                 loaders += [
                     section(each, group.ranks if advice else None)
@@ -182,11 +176,7 @@ def _loader_notes(loader: LoaderRun, starts: float) -> Iterator[str]:
 
 
 def _epochs(loader: LoaderRun) -> int:
-    """Iterations begun; of a loader that repeats its sampler without end, passes over the data."""
-    expected = batches_an_epoch(loader.config)
-    endless = "_RepeatSampler" in str(loader.config.get("sampler_wrappers"))
-    if endless and expected is not None and expected[1]:
-        return -(-loader.count // expected[1])
+    """Iterations begun."""
     return max(loader.epochs.rows, 1 if loader.count else 0)
 
 

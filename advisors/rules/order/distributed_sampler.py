@@ -141,7 +141,7 @@ def _same_order(case: Case, distributed: bool) -> Outcomes:
     long_enough = case.loader.epochs["batches"].max(initial=0) >= LEAST_BATCHES
     if len(digests) < SAME_EPOCHS or len(set(digests.values())) != 1 or not long_enough:
         return
-    if distributed and _in_order(case, next(iter(digests.values()))):
+    if distributed and case.config.get("shuffle") is not True:
         return
     code, title, why = _SET_EPOCH if distributed else _SEEDED_ANEW
     yield case.change(code=code).advise(
@@ -150,15 +150,3 @@ def _same_order(case: Case, distributed: bool) -> Outcomes:
         {"epochs that begin with the same batch": count(len(digests), f"of {len(digests)}")},
         caveat="Training sees the data in another order then: results differ in their last digits.",
     )
-
-
-def _in_order(case: Case, digest: int) -> bool:
-    """Whether the first batch is that of a distributed sampler without shuffling: every N-th sample
-    from the start. What is not known is not claimed to be shuffled."""
-    from ....profiler.record.inspect.digests import digest_of_indices
-
-    size, length, ranks = case.batch_size, case.dataset_len, case.process.world_size or 1
-    if size is None or length is None:
-        return True
-    drawn = range(case.process.rank or 0, length, ranks)[:size]
-    return digest == digest_of_indices(list(drawn))

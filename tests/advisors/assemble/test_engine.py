@@ -11,14 +11,13 @@ import pytest
 from loaderscope.advisors.assemble import engine
 from loaderscope.advisors.assemble.engine import MORE_THAN_FREE, NOT_PREDICTED, advise, judged
 from loaderscope.advisors.assemble.tried import why_not, with_trials
-from loaderscope.advisors.case.advice import SAME, Advice
+from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
-from loaderscope.advisors.schema.report_model import PlanStep, Range, Recommendation
+from loaderscope.advisors.schema.report_model import Range, Recommendation
 from loaderscope.advisors.whatif.accuracy import narrowed
 from loaderscope.profiler.store.run.tuning import Three, Tried, Tuned
 from loaderscope.reports.words.advice_words import effect_text, may_help
 from loaderscope.reports.words.sentences import nothing_to_change
-from report_samples import advice as recommended
 from rule_cases import FakeWhatIf, case_of
 from rule_rows import rows_of
 
@@ -131,18 +130,6 @@ def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_
     assert without[0].predicted.mid == 100.0 and MORE_THAN_FREE in without[0].why
     assert other[0].predicted.mid == 25.0
     assert other[0].predicted.high == pytest.approx(25.0 / 0.6)
-
-
-def test_what_is_wrong_in_another_rank_comes_first(found_case: Case) -> None:
-    wrong = recommended("Divide the data", rule="distributed-sampler", kind="correctness")
-    both = (wrong, recommended("Use 8 workers"))
-    other = replace(found_case.report, rank=0, recommendations=both)
-    found = advise(found_case, [other, other])
-    first = found.recommendations[0]
-    assert (first.rule, first.why) == (wrong.rule, f"In rank 0: {wrong.why}")
-    assert [each.rule for each in found.recommendations].count(wrong.rule) == 1
-    assert "Use 8 workers" not in [each.title for each in found.recommendations]
-    assert found.plan is not None and found.plan.steps[0] == PlanStep(0, SAME, None)
 
 
 def test_a_loop_of_which_nothing_can_be_predicted_says_why(found_case: Case) -> None:
