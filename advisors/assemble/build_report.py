@@ -70,7 +70,7 @@ def build_report(
         for group in groups_of(run.processes):
             if pid is None and loader is None:
                 # Of the foremost rank, with what all ranks show.
-                loaders.append(section(group.foremost[0], group.ranks))
+                loaders.append(section(group.foremost, group.ranks))
             else:
                 loaders += [
                     section(each, group.ranks if advice else None)

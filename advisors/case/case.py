@@ -39,7 +39,6 @@ class Case:
     write: Callable[..., str]  # `loader_code`: the call of this loader with changes
     whatif: WhatIf | None  # None where too little was measured, see `whatif_reason`
     whatif_reason: str | None = None
-    peers: tuple[tuple[ProcessRun, LoaderRun], ...] = ()  # the same loader in the run's other ranks
 
     @property
     def cpus(self) -> float | None:
