@@ -1,5 +1,5 @@
-"""How far predictions were off in generated cases, and how wide ranges must be:
-advisors/whatif/widths.json.
+"""How far predictions were off in generated cases, and what part of a range holds four truths in
+five: NARROWED in advisors/whatif/accuracy.py.
 
     python benchmarks/known_residuals.py FOLDER... [--write]
 
@@ -9,8 +9,8 @@ as they are now; where the first advice is still the same, its range is compared
 how far it would have to be stretched is a residual. Cases that known_answers.py judges with by
 default, and those of the seed that judges (JUDGES), are no residuals.
 
-Prints a table and the summary; with --write, residuals and the table learnt from them become
-widths.json.
+Prints the residuals, the summary, and the part of ranges that is enough; with --write, the
+residuals become benchmarks/residuals.json.
 """
 
 from __future__ import annotations
@@ -26,13 +26,28 @@ from typing import Any
 
 from known_answers import RESULT_FILE, by_hand
 from known_cases.generated import JUDGES, PREFIX
-from learn_widths import learnt, needed
+from loaderscope.advisors.assemble import engine
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.report_model import Range, Recommendation
-from loaderscope.advisors.whatif import WhatIf, widths
 from loaderscope.profiler.store.run.run_reader import open_run
 
 Found = dict[str, Any]
+STORED = Path(__file__).with_name("residuals.json")
+SHARE = 0.8
+
+
+def needed(low: float, mid: float, high: float, true: float) -> float:
+    """The factor by which this range would have to be stretched to hold the truth, which is on one
+    side of it."""
+    side = math.log(mid / low) if true < mid else math.log(high / mid)
+    return abs(math.log(true / mid)) / max(1e-3, side)
+
+
+def enough(values: list[float]) -> float:
+    """The value below which SHARE of new ones will lie, of values drawn alike (as in split
+    conformal prediction)."""
+    place = math.ceil(SHARE * (len(values) + 1))
+    return sorted(values)[min(place, len(values)) - 1]
 
 
 def kept(folders: list[Path]) -> Iterator[tuple[str, Path, Found]]:
@@ -48,44 +63,36 @@ def kept(folders: list[Path]) -> Iterator[tuple[str, Path, Found]]:
             yield f"{folder.name}/{case}", file.parent, json.loads(file.read_text(encoding="utf-8"))
 
 
-def advised_now(run: Path) -> tuple[Recommendation | None, Range | None, bool]:
-    """(the first advice, its range before it was stretched, whether the loop was crowded) of a run,
-    as of today."""
-    raw: list[tuple[str | None, Range]] = []
-    crowded: list[bool] = []
-    own = WhatIf.stretched
+def advised_now(run: Path) -> tuple[Recommendation | None, Range | None]:
+    """(the first advice, its range before it was narrowed) of a run, as of today."""
+    raw: list[Range] = []
+    own = engine.narrowed
 
-    def noted(self: WhatIf, found: Range, rule: str | None = None) -> Range:
-        crowded.append(self.crowded)
-        raw.append((rule, found))
-        return own(self, found, rule)
+    def noted(found: Range) -> Range:
+        raw.append(found)
+        return own(found)
 
-    WhatIf.stretched = noted  # type: ignore[method-assign]
+    engine.narrowed = noted
     try:
         loaders = build_report(open_run(run)).loaders
     finally:
-        WhatIf.stretched = own  # type: ignore[method-assign]
+        engine.narrowed = own
     loader = max(loaders, key=lambda each: each.batches)
     first = loader.recommendations[0] if loader.recommendations else None
     if first is None:
-        return None, None, any(crowded)
-    # A rule may have asked for more than it advises: its own is the one with the same middle, as
-    # far as that is capped.
-    own_ranges = [found for rule, found in raw if rule == first.rule]
-    nearest = min(
-        own_ranges, key=lambda each: abs(math.log(each.mid / first.predicted.mid)), default=None
-    )
-    return first, nearest, any(crowded)
+        return None, None
+    # Its own is the one with the same middle, as far as that is capped.
+    nearest = min(raw, key=lambda each: abs(math.log(each.mid / first.predicted.mid)), default=None)
+    return first, nearest
 
 
 def residual(name: str, run: Path, found: Found) -> Found:
     """What is learnt of one case; without "needed" where nothing can be."""
-    first, raw, crowded = advised_now(run)
+    first, raw = advised_now(run)
     before = found["first"]
     told: Found = {
         "case": name,
         "rule": first.rule if first is not None else None,
-        "crowded": crowded,
     }
     told["right"] = (
         first.rule in found["causes"] if first is not None else found.get("ok", not found["causes"])
@@ -126,24 +133,21 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     asked.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
-    asked.add_argument("--write", action="store_true", help="write widths.json")
+    asked.add_argument("--write", action="store_true", help="write residuals.json")
     options = asked.parse_args()
     told = [residual(*each) for each in kept(options.folders)]
     for each in told:
         print(json.dumps(each))
     every = [each for each in told if "needed" in each]
     right = {"right": sum(each["right"] for each in told), "of": len(told)}
-    print(json.dumps({**right, **summary(every)}, indent=1))
+    narrowed = enough([each["needed"] for each in every])
+    print(json.dumps({**right, **summary(every), "enough": narrowed}, indent=1))
     if options.write:
         stored = [
-            {key: each[key] for key in ("case", "rule", "crowded", "distance", "needed")}
-            for each in every
+            {key: each[key] for key in ("case", "rule", "distance", "needed")} for each in every
         ]
-        table = learnt(stored)
-        text = json.dumps({"table": table}, indent=1)[:-2]
-        lines = ",\n".join("  " + json.dumps(each) for each in stored)
-        widths.FILE.write_text(f'{text},\n "residuals": [\n{lines}\n ]\n}}\n', encoding="utf-8")
-        print(json.dumps(table, indent=1))
+        lines = ",\n".join(" " + json.dumps(each) for each in stored)
+        STORED.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from ...profiler.base.errors import RunNotFound, UsageError
 from ...profiler.base.torch_parts import untried
-from ...profiler.store.run.epoch_ends import batches_an_epoch
 from ...profiler.store.run.missing_figures import missing_figures
 from ...profiler.store.run.run import LoaderRun, ProcessRun, Run
 from ...profiler.store.run.run_reader import open_run
@@ -19,7 +18,6 @@ from ...profiler.store.stacks.stack_request import end_burst
 from ..schema.rank_model import Ranks
 from ..schema.report_model import SCHEMA, LoaderReport, Overhead, Report, RunInfo, SystemSummary
 from ..stacks.code_summary import code_of, transforms_of
-from ..stage_model.capacity import capacities
 from ..stage_model.core_wait import core_wait_ratio
 from ..stage_model.measured import mean
 from ..stage_model.ranks import Member
@@ -57,27 +55,22 @@ def build_report(
     with np.errstate(all="ignore"):
         system = summarise(run)
 
-        def section(
-            member: Member, ranks: Ranks | None, others: Sequence[LoaderReport] = ()
-        ) -> LoaderReport:
+        def section(member: Member, ranks: Ranks | None) -> LoaderReport:
             process, index = member[0], member[1].index
             loader = next(each for each in process.loaders if each.index == index)
             coded = loader.as_coded()
-            found = loader_report(run, process, coded, system.effective_cpus)
+            found = loader_report(run, process, coded)
             if ranks is not None:
                 found = with_ranks(found, ranks)
             if advice:
-                case = case_of(run, process, coded, found, system)
-                found = advise(case, others)
+                found = advise(case_of(run, process, coded, found, system))
             return with_trials(found, loader.tuning) if loader.tuning is not None else found
 
         loaders: list[LoaderReport] = []
         for group in groups_of(run.processes):
             if pid is None and loader is None:
                 # Of the foremost rank, with what all ranks show.
-                first, *rest = group.foremost
-                others = [section(each, group.ranks) for each in rest]
-                loaders.append(section(first, group.ranks, others))
+                loaders.append(section(group.foremost, group.ranks))
             else:
                 loaders += [
                     section(each, group.ranks if advice else None)
@@ -130,10 +123,8 @@ def shared(cls: type[Any], source: object) -> dict[str, Any]:
     return {name: getattr(source, name) for name in names}
 
 
-def loader_report(
-    run: Run, process: ProcessRun, loader: LoaderRun, cpus: float | None
-) -> LoaderReport:
-    """One loader's part of the report, without advice. `cpus`: effective CPUs."""
+def loader_report(run: Run, process: ProcessRun, loader: LoaderRun) -> LoaderReport:
+    """One loader's part of the report, without advice."""
     lost, figures = lost_time(loader), stages(loader, process.device)
     found, basis = verdict(loader, lost)
     known = loader.batches.measured("samples") or "samples" in loader.folded.columns
@@ -141,7 +132,6 @@ def loader_report(
     # From `iter()` to the last batch's end, pauses between epochs left out.
     wall_s = (step_totals(loader) + iter_ns(loader, lost)) / 1e9 or None
     ratio = core_wait_ratio(run, process, loader, in_main=not loader.num_workers)
-    possible, limit = capacities(loader, figures, cpus)
     starts = basis.epoch_start_share if found != "too-short" else None
     own: dict[str, Any] = {
         **shared(LoaderReport, loader),
@@ -163,8 +153,6 @@ def loader_report(
         headroom=headroom(loader, lost) if found != "too-short" else None,
         stages=figures,
         waiting=waiting(loader, lost.first, ratio),
-        capacities=possible,
-        limit=limit,
         code=code_of(run, process, loader),
         transforms=transforms_of(loader),
         storage=storage_of(run, process, loader, figures),
@@ -188,11 +176,7 @@ def _loader_notes(loader: LoaderRun, starts: float) -> Iterator[str]:
 
 
 def _epochs(loader: LoaderRun) -> int:
-    """Iterations begun; of a loader that repeats its sampler without end, passes over the data."""
-    expected = batches_an_epoch(loader.config)
-    endless = "_RepeatSampler" in str(loader.config.get("sampler_wrappers"))
-    if endless and expected is not None and expected[1]:
-        return -(-loader.count // expected[1])
+    """Iterations begun."""
     return max(loader.epochs.rows, 1 if loader.count else 0)
 
 

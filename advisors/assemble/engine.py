@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..case.advice import WOULD_NOT_HELP, Advice, Unmeasured
@@ -12,6 +11,7 @@ from ..case.code_text import is_by_hand, told_by_hand
 from ..rules import all_rules
 from ..schema.gains import LEAST_GAIN
 from ..schema.report_model import LoaderReport, Range, Recommendation
+from ..whatif.accuracy import narrowed
 from .findings import findings_of
 from .plan import Option, capped, plan_of
 from .tried import trial_for, why_not
@@ -32,10 +32,9 @@ LITTLE = "It would gain little: the loop computes most of its time."
 UNSURE = "The gain is not certain enough to recommend it: it may be nothing."
 
 
-def advise(case: Case, others: Sequence[LoaderReport] = ()) -> LoaderReport:
+def advise(case: Case) -> LoaderReport:
     """The case's report with recommendations (in the order of the plan), rejected advice, and what
-    could not be judged. What is wrong or dangerous in `others`, the same loader in other ranks, is
-    reported too, once.
+    could not be judged.
 
     A rule that fails costs its own advice, never the report: the failure becomes a note.
     """
@@ -62,7 +61,7 @@ def advise(case: Case, others: Sequence[LoaderReport] = ()) -> LoaderReport:
                 options.append(Option(found[0], outcome.asked, besides, outcome.by_hand))
             elif found is not None:
                 rejected.append(found[0])
-    ordered, plan = plan_of(case, [*_of_others(others, options), *options])
+    ordered, plan = plan_of(case, options)
     return replace(
         case.report,
         recommendations=ordered,
@@ -72,17 +71,6 @@ def advise(case: Case, others: Sequence[LoaderReport] = ()) -> LoaderReport:
         notes=tuple(notes),
         plan=plan,
     )
-
-
-def _of_others(others: Sequence[LoaderReport], own: Sequence[Option]) -> Iterator[Option]:
-    """Advice about speed is for the slowest rank only."""
-    known = {each.advice.rule for each in own}
-    for other in others:
-        for each in other.recommendations:
-            if each.kind != "speed" and each.rule not in known:
-                known.add(each.rule)
-                why = f"In rank {other.rank}: {each.why}"
-                yield Option(replace(each, why=why), None, 0.0)
 
 
 def judged(found: Recommendation, advice: Advice, case: Case) -> tuple[Recommendation, bool] | None:
@@ -98,9 +86,9 @@ def judged(found: Recommendation, advice: Advice, case: Case) -> tuple[Recommend
     if case.report.verdict == "too-short":
         return None
     predicted, headroom = found.predicted, case.report.headroom or math.inf
-    # Widths are learnt from code that was run: what is done by hand keeps the model's range.
-    if case.whatif is not None and not is_by_hand(found.change.code):
-        predicted = case.whatif.stretched(predicted, found.rule)
+    # Learnt from code that was run: what is done by hand keeps the model's range.
+    if not is_by_hand(found.change.code):
+        predicted = narrowed(predicted)
     predicted = capped(predicted, case.report, _besides(case, advice))
     found = replace(found, predicted=predicted)
     if predicted.high > headroom and not advice.beside_loading:

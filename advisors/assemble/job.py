@@ -31,17 +31,12 @@ class Group:
     ranks: Ranks | None
 
     @property
-    def foremost(self) -> tuple[Member, ...]:
-        """The rank of its section, then the others that matter: the one that waits least for its
-        data, and the first. The slowest rank costs the job most; without one, ranks are alike and
+    def foremost(self) -> Member:
+        """The rank of its section. The slowest costs the job most; without one, ranks are alike and
         the first will do."""
-        if self.ranks is None:
-            return self.members
-        slowest, wait = self.ranks.slowest, self.ranks.spread.get("wait")
-        wanted = [slowest.rank] if slowest is not None else []
-        wanted += [self.members[0][0].rank or 0, *([wait.low_rank] if wait is not None else [])]
-        by_rank = {process.rank: (process, loader) for process, loader in self.members}
-        return tuple(by_rank[rank] for rank in dict.fromkeys(wanted))
+        slowest = self.ranks.slowest if self.ranks is not None else None
+        alike = (each for each in self.members if slowest and each[0].rank == slowest.rank)
+        return next(alike, self.members[0])
 
 
 def open_job(name: str | os.PathLike[str]) -> Run:
@@ -51,7 +46,7 @@ def open_job(name: str | os.PathLike[str]) -> Run:
 
 
 def _needed(processes: Iterable[ProcessRun]) -> set[Path]:
-    return {process.path for group in groups_of(processes) for process, _ in group.foremost}
+    return {group.foremost[0].path for group in groups_of(processes)}
 
 
 def groups_of(processes: Iterable[ProcessRun]) -> list[Group]:

@@ -22,14 +22,6 @@ def case_of(
         whatif = WhatIf(workload_of(run, process, loader))
     except TooLittle as error:
         reason = str(error)
-    # The same number in the other ranks' processes, over the same kind of data set.
-    peers = (
-        (other, each)
-        for other in run.processes
-        for each in other.loaders
-        if None not in (loader.rank, other.rank) and other.rank != process.rank
-        if each.index == loader.index and each.config.get("dataset") == loader.config.get("dataset")
-    )
     return Case(
         run=run,
         process=process,
@@ -40,5 +32,4 @@ def case_of(
         write=loader_code,
         whatif=whatif,
         whatif_reason=reason,
-        peers=tuple(peers),
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Of the program's lines that copy, so many are named.
 MOST_LINES = 2
-_NO_WAITING = Waiting(0, 0.0, {}, {}, None, None)
+_NO_WAITING = Waiting(0, 0.0, {}, {}, None)
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,6 @@ class Case:
     write: Callable[..., str]  # `loader_code`: the call of this loader with changes
     whatif: WhatIf | None  # None where too little was measured, see `whatif_reason`
     whatif_reason: str | None = None
-    peers: tuple[tuple[ProcessRun, LoaderRun], ...] = ()  # the same loader in the run's other ranks
 
     @property
     def cpus(self) -> float | None:

@@ -42,8 +42,6 @@ MANY_TENSORS, TINY_BYTES = 32, 4096
 # A batch's cost is by the byte, not by the call, only from about here: a megabyte takes some 0.1 ms
 # to copy.
 BIG_BYTES = 4_000_000
-# A tensor that is a part of another one is sent with all of that one's memory (pytorch#1995).
-MOSTLY_UNUSED = 4
 # What a thread waits for, by `WAITS` of stack samples.
 WAITS_FOR = {
     "disk": "for the disk",
@@ -93,14 +91,6 @@ def slow_batches(case: Case) -> bool:
         return False
     uneven = max(fetch.p95_us, fetch.p99_us * SPREAD / TAIL) / fetch.p50_us
     return uneven > SPREAD and fetch.p99_us > (case.mean_us("wait", "compute") or 0.0)
-
-
-def parts_of_more(case: Case) -> tuple[int, int] | None:
-    """The bytes of a batch's tensors and of the memory that they are parts of, where that is much
-    more."""
-    used = sum(leaf.nbytes or 0 for leaf in case.inspection.leaves)
-    kept = sum(leaf.storage_bytes or 0 for leaf in case.inspection.leaves)
-    return (used, kept) if kept > max(BIG_BYTES, MOSTLY_UNUSED * used) else None
 
 
 def many_small(case: Case) -> float:

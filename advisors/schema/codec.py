@@ -25,7 +25,7 @@ def dump(value: Any, indent: int | None) -> str:
 
 
 def load(cls: type[T], text: str, schema: int) -> T:
-    """The `cls` in a JSON text, of this schema or an older one. Unknown keys are ignored. Raises
+    """The `cls` in a JSON text, of this schema. Unknown keys are ignored. Raises
     UsageError."""
     import msgspec
 
@@ -39,25 +39,14 @@ def load(cls: type[T], text: str, schema: int) -> T:
         raise UsageError(
             f"this report has schema {version}, written by a newer Loaderscope: upgrade to read it"
         )
-    if version < 1:
-        raise UsageError(f"this report has the unknown schema {version}")
+    if version < schema:
+        raise UsageError(
+            f"this report has schema {version}, which is no longer read: make it anew from its run"
+        )
     try:
-        if version == schema:
-            return msgspec.json.decode(text, type=cls)
-        data = json.loads(text, object_hook=_figures_of_schema_1)
-        return msgspec.convert({**data, "schema": schema}, type=cls)
+        return msgspec.json.decode(text, type=cls)
     except msgspec.ValidationError as error:
         problem = str(error).replace("`$", "`report")
         raise UsageError(
             f"this is not a Loaderscope report: {problem[:1].lower()}{problem[1:]}"
         ) from error
-
-
-def _figures_of_schema_1(found: dict[str, Any]) -> dict[str, Any]:
-    """In schema 1, the values of evidence were text."""
-    evidence = found.get("evidence")
-    if isinstance(evidence, dict):
-        for name, value in evidence.items():
-            if isinstance(value, str):
-                evidence[name] = {"value": value, "unit": "text"}
-    return found

@@ -90,9 +90,9 @@ class Waiting:
     itself: its values are shares of all waiting, to be read as "a worker was doing this while the
     loop waited".
 
-    `fetch_idle_share` and `collate_idle_share` are 1 - CPU / wall; `fetch_core_wait_share` is the
-    part of fetch's wall time in which it was ready to run and no core was free. What is left of the
-    idle share is I/O, locks and the like.
+    `fetch_idle_share` is 1 - CPU / wall; `fetch_core_wait_share` is the part of fetch's wall time
+    in which it was ready to run and no core was free. What is left of the idle share is I/O, locks
+    and the like.
     """
 
     batches: int
@@ -100,7 +100,6 @@ class Waiting:
     causes: Mapping[str, Cause]
     work: Mapping[str, float]
     fetch_idle_share: Measured  # of wall time, not computing: I/O, locks, other processes
-    collate_idle_share: Measured
     fetch_core_wait_share: Measured = None
 
 
@@ -232,15 +231,6 @@ class Plan:
     steps: tuple[PlanStep, ...]
     left_out: tuple[LeftOut, ...]
     stop: str | None  # how it is after the last step: "the loop …"; None where that is not known
-
-
-@dataclass(frozen=True)
-class Capacity:
-    """Batches per second a stage could sustain if it alone were the limit, None if unknown; `how`
-    says on what terms."""
-
-    batches_per_s: Measured
-    how: str
 
 
 @dataclass(frozen=True)
@@ -428,8 +418,6 @@ class LoaderReport:
     recommendations: tuple[Recommendation, ...] = ()
     rejected: tuple[Recommendation, ...] = ()
     notes: tuple[str, ...] = ()
-    capacities: Mapping[str, Capacity] = field(default_factory=dict)
-    limit: str | None = None  # the stage with the lowest capacity
     unmeasured: Mapping[str, str] = field(default_factory=dict)  # rule → what it would need to know
     code: Code | None = None  # None in reports written before stacks were recorded
     transforms: tuple[TransformTime, ...] = ()
@@ -465,25 +453,6 @@ class GpuSummary:
 
 
 @dataclass(frozen=True)
-class ProcessSummary:
-    """A training process or one worker over the run. CPU is in cores: 1.0 is one core fully
-    used."""
-
-    pid: int
-    role: Literal["main", "worker"]
-    worker: Counted
-    cpu_mean_cores: Measured
-    rss_peak_bytes: Counted
-    uss_peak_bytes: Counted
-    pss_peak_bytes: Counted
-    threads_max: Counted
-    fds_max: Counted
-    major_faults: Counted
-    read_disk_bytes: Counted
-    read_all_bytes: Counted  # by system calls: beyond read_disk_bytes, from the page cache
-
-
-@dataclass(frozen=True)
 class SystemSummary:
     """The host while the run was recorded. None where not measured, with the reason in
     `reasons`."""
@@ -504,14 +473,12 @@ class SystemSummary:
     shm_total_bytes: Counted
     shm_used_peak_bytes: Counted
     disk_read_bytes_s: Measured
-    disk_write_bytes_s: Measured
     net_recv_bytes_s: Measured
     main_cpu_cores: Measured
     workers: int
     worker_cpu_mean_cores: Measured
     read_disk_bytes: Counted
     read_all_bytes: Counted
-    processes: tuple[ProcessSummary, ...]
     gpus: tuple[GpuSummary, ...]
     reasons: Mapping[str, str]
     cpu_stolen_mean_share: Measured = None  # steal of proc(5): taken by the hypervisor

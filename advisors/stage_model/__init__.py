@@ -1,1 +1,1 @@
-"""From a run's columns to stages, their capacities, what is waited for, and a verdict."""
+"""From a run's columns to stages, what is waited for, and a verdict."""

@@ -4,11 +4,11 @@ those with them."""
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import SystemRun
 from .block_error import Floats
+from .process_rows import grown
 
 # Over less time than this, shares are as coarse as the kernel's clock ticks.
 LEAST_NS = 0.5e9
@@ -38,7 +38,14 @@ def others_cores(system: SystemRun) -> float | None:
     if not known.any():
         return None
     taken = np.average(busy[known], weights=np.diff(t_ns)[known])
-    return max(0.0, float(taken - _used_ns(system, t_ns[0], t_ns[-1]) / span))
+    lane = system.process
+    within = (lane["t_ns"] >= t_ns[0]) & (lane["t_ns"] <= t_ns[-1])
+    own = grown(machine, np.flatnonzero(machine["sampler_cpu_ns"] >= 0), "sampler_cpu_ns")
+    for name in ("cpu_user_ns", "cpu_system_ns"):
+        rows = np.flatnonzero(within & (lane[name] >= 0))
+        pids = lane["pid"][rows]
+        own += sum(grown(lane, rows[pids == pid], name) for pid in np.unique(pids))
+    return max(0.0, float(taken - own / span))
 
 
 def used_pct(machine: Columns) -> Floats:
@@ -52,29 +59,3 @@ def stolen(machine: Columns) -> Floats:
     not known."""
     left = 100 - used_pct(machine) - machine.floats("cpu_idle_pct")
     return np.clip(left - np.nan_to_num(machine.floats("cpu_iowait_pct")), 0, 100) / 100
-
-
-def _used_ns(system: SystemRun, begin: float, end: float) -> float:
-    """CPU time that the processes of this run, and the sampler, took from `begin` to `end`."""
-    lane, machine = system.process, system.machine
-    sampled = np.flatnonzero(machine["sampler_cpu_ns"] >= 0)
-    known = np.flatnonzero((lane["cpu_user_ns"] >= 0) & (lane["cpu_system_ns"] >= 0))
-    pids = lane["pid"][known]
-    counters = [(machine, sampled, "sampler_cpu_ns")] + [
-        (lane, known[pids == pid], name)
-        for pid in np.unique(pids)
-        for name in ("cpu_user_ns", "cpu_system_ns")
-    ]
-    return sum(_between(columns, rows, begin, end, name) for columns, rows, name in counters)
-
-
-def _between(
-    lane: Columns, rows: npt.NDArray[np.intp], begin: float, end: float, name: str
-) -> float:
-    """How much a counter grew meanwhile, as if evenly between two samples."""
-    if len(rows) < 2:
-        return 0.0
-    low, high = np.interp(
-        [begin, end], lane["t_ns"][rows].astype(np.float64), lane[name][rows].astype(np.float64)
-    )
-    return float(high - low)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
@@ -12,14 +11,12 @@ import numpy.typing as npt
 
 from ...profiler.store.lanes.columns import Columns
 from ...profiler.store.run.run import ProcessRun, Run, SystemRun
-from ..schema.report_model import GpuSummary, ProcessSummary, SystemSummary
+from ..schema.report_model import GpuSummary, SystemSummary
 from .block_error import Floats
 from .measured import low, measured, peak
 from .other_programs import others_cores, stolen, used_pct
 from .process_rows import grown
 
-# Workers started anew each epoch leave many process ids: this many are listed, sums cover all.
-MAX_PROCESSES = 64
 MAX_GPUS = 256
 
 _NO_SYSTEM = "the system sampler recorded nothing"
@@ -28,18 +25,16 @@ _NO_SYSTEM = "the system sampler recorded nothing"
 _RATES = {
     "throttled_share": ("cgroup_throttled_ns", 1e-9),
     "disk_read_bytes_s": ("disk_read_bytes", 1.0),
-    "disk_write_bytes_s": ("disk_write_bytes", 1.0),
     "net_recv_bytes_s": ("net_recv_bytes", 1.0),
 }
-# Figures that are the largest value of a column, of the machine and of a process.
-_MACHINE_PEAKS = (
-    "mem_total_bytes",
-    "cgroup_mem_limit_bytes",
-    "cgroup_mem_peak_bytes",
-    "shm_total_bytes",
-    "shm_used_peak_bytes",
-)
-_PROCESS_PEAKS = ("rss_peak_bytes", "uss_peak_bytes", "pss_peak_bytes", "threads_max", "fds_max")
+# Figures that are the largest value of a column.
+_PEAKS = {
+    "mem_total_bytes": "mem_total_bytes",
+    "cgroup_mem_limit_bytes": "cgroup_mem_limit_bytes",
+    "cgroup_mem_peak_bytes": "cgroup_mem_bytes",
+    "shm_total_bytes": "shm_total_bytes",
+    "shm_used_peak_bytes": "shm_used_bytes",
+}
 
 
 def summarise(run: Run) -> SystemSummary:
@@ -49,12 +44,11 @@ def summarise(run: Run) -> SystemSummary:
     if system is None:
         return _nothing(run, local)
     machine = system.machine
-    processes = [_process(own) for _, own in _groups(system.process, "pid")]
-    cores = {
-        role: _over([each.cpu_mean_cores for each in processes if each.role == role])
-        for role in ("main", "worker")
-    }
-    workers = sum(each.role == "worker" for each in processes)
+    processes = [own for _, own in _groups(system.process, "pid")]
+    mains, workers = (
+        [own for own in processes if (own["role"][0] == 1) == in_worker]
+        for in_worker in (False, True)
+    )
     busy = _busy(machine)
     linux = (run.platform or "").startswith("Linux")
     known: dict[str, Any] = {
@@ -65,29 +59,28 @@ def summarise(run: Run) -> SystemSummary:
         # Only Linux counts steal. Elsewhere the recorded shares leave nothing.
         "cpu_stolen_mean_share": _over(stolen(machine)) if linux else None,
         "others_cores": others_cores(system),
-        "main_cpu_cores": cores["main"],
-        "worker_cpu_mean_cores": cores["worker"],
+        "main_cpu_cores": _over([_cores(own) for own in mains]),
+        "worker_cpu_mean_cores": _over([_cores(own) for own in workers]),
         "mem_available_min_bytes": low(machine["mem_available_bytes"]),
         **{name: _rate(machine, *counter) for name, counter in _RATES.items()},
     }
-    for name, value in _peaks(machine, _MACHINE_PEAKS).items():
-        known[name] = value or getattr(system, name, None)
+    for name, column in _PEAKS.items():
+        known[name] = peak(machine[column]) or getattr(system, name, None)
     for name in ("read_disk_bytes", "read_all_bytes"):
-        total = _over([getattr(each, name) for each in processes], np.sum)
+        read = [_grown(own[name]) for own in mains]
+        # A worker lives inside the run: all it counted is the run's.
+        total = _over([*read, *(peak(own[name]) for own in workers)], np.sum)
         known[name] = int(total) if total is not None else None
     reasons = dict(system.reasons)
     for name, value in {**known, "gpus": system.gpu.rows or None}.items():
         if value is None:
-            reasons.setdefault(name, _reason(name, system, workers))
+            reasons.setdefault(name, _reason(name, system, len(workers)))
     return SystemSummary(
         host=system.host,
         samples=machine.rows,
         seconds=grown(machine, np.arange(machine.rows), "t_ns") / 1e9 or None,
         cores_logical=system.cores_logical,
-        workers=workers,
-        processes=tuple(
-            sorted(processes, key=lambda each: (each.role, each.worker or 0, each.pid))
-        )[:MAX_PROCESSES],
+        workers=len(workers),
         gpus=_gpus(system),
         reasons=reasons,
         **known,
@@ -141,7 +134,7 @@ def _nothing(run: Run, local: list[ProcessRun]) -> SystemSummary:
         "effective_cpus": effective_cpus(local, None),
         "reasons": dict.fromkeys(("system", "others_cores"), reason),
         **dict.fromkeys(("samples", "workers"), 0),
-        **dict.fromkeys(("processes", "gpus"), ()),
+        "gpus": (),
     }
     return SystemSummary(**known)
 
@@ -184,11 +177,6 @@ def _rate(columns: Columns, name: str, scale: float = 1.0) -> float | None:
     return grown(columns, known, name) * scale / seconds if seconds else None
 
 
-def _peaks(columns: Columns, names: tuple[str, ...]) -> dict[str, int | None]:
-    """The largest value of each column, by the name of the figure."""
-    return {name: peak(columns[re.sub("_peak|_max", "", name)]) for name in names}
-
-
 def _groups(columns: Columns, key: str) -> Iterator[tuple[int, Columns]]:
     """The rows of each value of this column, in order of time."""
     order = np.argsort(columns[key], kind="stable")
@@ -197,31 +185,15 @@ def _groups(columns: Columns, key: str) -> Iterator[tuple[int, Columns]]:
         yield value, Columns({name: columns[name][rows] for name in columns}, len(rows))
 
 
-def _process(own: Columns) -> ProcessSummary:
-    is_worker, worker = own["role"][0] == 1, int(own["worker"][0])
+def _cores(own: Columns) -> float | None:
+    """That a process used."""
     user, kernel = (_rate(own, f"cpu_{name}_ns", 1e-9) for name in ("user", "system"))
-    known: dict[str, Any] = {
-        **_peaks(own, _PROCESS_PEAKS),
-        **{
-            name: _grown(own[name], is_worker)
-            for name in ("major_faults", "read_disk_bytes", "read_all_bytes")
-        },
-    }
-    return ProcessSummary(
-        pid=int(own["pid"][0]),
-        role="worker" if is_worker else "main",
-        worker=worker if is_worker and worker >= 0 else None,
-        cpu_mean_cores=user + kernel if user is not None and kernel is not None else None,
-        **known,
-    )
+    return user + kernel if user is not None and kernel is not None else None
 
 
-def _grown(counter: npt.NDArray[Any], from_zero: bool) -> int | None:
-    """Growth of a counter. A worker lives inside the run: all it counted is the run's."""
+def _grown(counter: npt.NDArray[Any]) -> int | None:
     values = measured(counter)
-    if not len(values):
-        return None
-    return int(values[-1]) if from_zero else max(0, int(values[-1]) - int(values[0]))
+    return max(0, int(values[-1]) - int(values[0])) if len(values) else None
 
 
 def _gpus(system: SystemRun) -> tuple[GpuSummary, ...]:

@@ -34,8 +34,6 @@ CAUSES = (
     "unknown",
 )
 
-CHUNK_ROWS = 1 << 16
-
 _WORK = ("fetch", "collate", "pack")  # what workers spend their time on
 _READ = ("t", "wait", "index", "fetch", "collate", "t_fetch", "pack", "queued", "unpack", "pin")
 
@@ -48,41 +46,35 @@ def waiting(
 
     None if no wait was measured. Shape of `first`: one flag per batch.
     """
-    batches, count = loader.batches, 0
-    total, work = dict.fromkeys(CAUSES, 0.0), dict.fromkeys(_WORK, 0.0)
-    for start in range(0, batches.rows, CHUNK_ROWS):
-        rows = slice(start, start + CHUNK_ROWS)
-        chunk = {name: batches[f"{name}_ns"][rows].astype(np.float64) for name in _READ}
-        known, from_worker = chunk["wait"] >= 0, chunk["t_fetch"] >= 0
-        count += int(known.sum())
-        made, own = (
-            {name: values[mine] for name, values in chunk.items()}
-            for mine in (known & from_worker, known & ~from_worker)
-        )
-        head = first[rows][known & from_worker]
-        for parts in (_with_workers(made, head), _without_workers(own)):
-            for name, values in parts.items():
-                total[name] += float(values.sum())
-        for name in work:
-            work[name] += float(chunk[name][known].clip(0).sum())
-    if not count:
+    columns = {name: loader.batches[f"{name}_ns"].astype(np.float64) for name in _READ}
+    known, from_worker = columns["wait"] >= 0, columns["t_fetch"] >= 0
+    if not known.any():
         return None
+    made, own = (
+        {name: values[mine] for name, values in columns.items()}
+        for mine in (known & from_worker, known & ~from_worker)
+    )
+    total = dict.fromkeys(CAUSES, 0.0)
+    for parts in (_with_workers(made, first[known & from_worker]), _without_workers(own)):
+        for name, values in parts.items():
+            total[name] += float(values.sum())
+    work = {name: float(columns[name][known].clip(0).sum()) for name in _WORK}
     seconds = sum(total.values()) / 1e9
     causes = {
         name: Cause(value / 1e9, value / 1e9 / seconds)
         for name, value in total.items()
         if value > 0
     }
-    fetch, collate = (None if share is None else 1 - share for share in cpu_shares(loader))
+    of_fetch, _ = cpu_shares(loader)
+    fetch = None if of_fetch is None else 1 - of_fetch
     for_io = waiting_besides_core(fetch, core_wait)
     counted = core_wait is not None and fetch is not None
     return Waiting(
-        batches=count,
+        batches=int(known.sum()),
         total_s=seconds,
         causes=causes,
         work=_work(causes, work),
         fetch_idle_share=fetch,
-        collate_idle_share=collate,
         fetch_core_wait_share=(fetch or 0.0) - (for_io or 0.0) if counted else None,
     )
 

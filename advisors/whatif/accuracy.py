@@ -1,6 +1,7 @@
 """How far off predictions may be: the model's error for each kind of change, and the range.
 
-`benchmarks/prediction.py --calibrate` measures and prints MODEL_ERROR.
+`benchmarks/prediction.py --calibrate` measures and prints MODEL_ERROR, and
+`benchmarks/known_residuals.py` what part of a range is enough (NARROWED).
 """
 
 from __future__ import annotations
@@ -45,6 +46,9 @@ FOUR_IN_FIVE = 1.28
 MISFIT_SHARE = 0.5
 FULL_MISFIT = math.log(2)
 WIDEST = math.log(20)
+# Of a range (as a logarithm on either side of its middle), the part that held the truth in four of
+# five generated cases whose first advice was executed and timed: benchmarks/residuals.json.
+NARROWED = 0.6
 
 
 def ratio_error(base: Floats, changed: Floats) -> float:
@@ -65,6 +69,13 @@ def less_sure(free: float) -> float:
     """The upper bound of a gain, where free loading would bring this factor by the measured
     times."""
     return free / LEFT_AT_LEAST if free > HARDLY_COMPUTES else free
+
+
+def narrowed(found: Range) -> Range:
+    """The range, as narrow as measured cases allow."""
+    mid = max(1e-9, found.mid)
+    low, high = (mid * (max(1e-9, end) / mid) ** NARROWED for end in (found.low, found.high))
+    return Range(low, found.mid, high)
 
 
 def _off(factor: float, misfit: float, share: float = MISFIT_SHARE) -> float:

@@ -15,12 +15,10 @@ from ...profiler.store.run.run_reader import open_run
 from ..schema.report_model import Range
 from ..stage_model.block_error import Floats
 from . import costs
-from .accuracy import MISFIT_SHARE, less_sure, moved, ranged, ratio_error
+from .accuracy import MISFIT_SHARE, less_sure, moved, narrowed, ranged, ratio_error
 from .changes import Plans, plans
 from .pipeline import Contention, Outcome, drawn_rows, released, run_plan
 from .recorded import TooLittle
-from .sharing import Sharing
-from .widths import CROWDED_FROM, stretched
 from .workload import Plan, Workload, workload_of
 
 # Waiting for a core is fitted: the share of idle time that makes the simulated work as long as the
@@ -83,8 +81,8 @@ class WhatIf:
             mid if plan == asked.middle else self._factor(plan, self._run(plan))
             for plan in (asked.worst, asked.best)
         )
-        if asked.kinds & MORE_OF_THEM and not self.workload.sharing.certain:
-            low = min(low, self._at_worst(asked.worst))
+        if asked.kinds & MORE_OF_THEM:
+            low, mid, high = self._shared(asked.middle, low, mid, high)
         error = ratio_error(self._unchanged.blocks_ns, outcome.blocks_ns)
         kinds = asked.kinds | self._more_kinds(asked, outcome)
         found = ranged(low, mid, high, kinds, error, self.misfit)
@@ -101,12 +99,6 @@ class WhatIf:
         if w.epoch_batches <= len(self._rows):  # whole epochs were simulated
             measured, simulated = w.measured_batch_ns, found.batch_ns
         return max(1e-3, measured) / max(1e-3, simulated)
-
-    @property
-    def crowded(self) -> bool:
-        """Whether the loop waits for cores, or other programs use some: its times are less
-        certain."""
-        return self.workload.core_wait >= CROWDED_FROM or self.busy_beside > 0
 
     @property
     def handover_share(self) -> float:
@@ -147,11 +139,6 @@ class WhatIf:
         """The factor on batches a second if loading cost nothing, and these changes were made."""
         return self._free(plans(self.workload, changes, self._contention.fetch).middle) / OVER_FREE
 
-    def stretched(self, found: Range, rule: str | None = None) -> Range:
-        """A predicted range as wide as measured cases have shown to be needed: of this rule's, on
-        such machines."""
-        return stretched(found, rule, self.crowded)
-
     @property
     def released_share(self) -> float:
         """The share of a step that the loop computes only because its batches come from workers."""
@@ -190,12 +177,17 @@ class WhatIf:
         idle = float(w.idle_ns.mean())
         return idle / max(1.0, idle + float(w.cpu_ns.mean()))
 
-    def _at_worst(self, plan: Plan) -> float:
-        """The factor if all that may be shared among workers is."""
-        w = self.workload
-        worst = w.sharing.at_worst(w.num_workers, self._idle_share)
-        unchanged, changed = (self._run(each, worst) for each in (w.plan, plan))
-        return self._factor(plan, changed) * unchanged.batch_ns / self._unchanged.batch_ns
+    def _shared(self, plan: Plan, low: float, mid: float, high: float) -> tuple[float, ...]:
+        """These factors if more workers do not shorten what they share: nor, at worst, what may be
+        shared."""
+        w, sharing = self.workload, self.workload.sharing
+        alone = replace(plan, num_workers=min(plan.num_workers, max(1, w.num_workers)))
+        shared, unsure = (part * self._idle_share for part in sharing[1:])
+        if alone == plan or not shared + unsure:
+            return low, mid, high
+        kept = max(1e-9, self._factor(alone, self._run(alone)))
+        parts = ((low, shared + unsure), (mid, shared), (high, shared))
+        return tuple(1 / (part / kept + (1 - part) / max(1e-9, each)) for each, part in parts)
 
     def _beside_others(self, plan: Plan) -> bool:
         """Whether there would be workers, which share cores with other programs."""
@@ -216,10 +208,8 @@ class WhatIf:
             kinds.add("hand-over")
         return kinds
 
-    def _run(self, plan: Plan, sharing: Sharing | None = None) -> Outcome:
-        """`sharing`: by default as measured."""
-        w = self.workload
-        return run_plan(w, plan, self._rows, self._contention, sharing or w.sharing)
+    def _run(self, plan: Plan) -> Outcome:
+        return run_plan(self.workload, plan, self._rows, self._contention)
 
     def _free(self, plan: Plan) -> float:
         """The factor if loading cost nothing at all."""
@@ -284,7 +274,7 @@ def predict(
     """
     opened = run if isinstance(run, Run) else open_run(run)
     whatif = whatif_of(opened, *chosen_of(opened, loader))
-    return whatif.stretched(whatif.predict(**changes))
+    return narrowed(whatif.predict(**changes))
 
 
 def whatif_of(run: Run, process: ProcessRun, loader: LoaderRun) -> WhatIf:

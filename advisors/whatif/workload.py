@@ -59,9 +59,7 @@ class Workload:
         main_waits, worker_waits = (
             core_wait_ratio(run, process, loader, in_main=main) or 0.0 for main in (True, False)
         )
-        # Of the time main or a worker could compute, the part it waited for a core. The simulation
-        # adds main's waiting for a core beside its workers itself.
-        self.core_wait = max(main_waits, worker_waits)
+        # The simulation adds main's waiting for a core beside its workers itself.
         beside = main_waits if workers else 0.0
         self.tensors, data_bytes, self.pickled_bytes = sizes(seen)
         # Torch's own collate makes tensors in shared memory in a worker.
@@ -92,13 +90,7 @@ class Workload:
         # Of the cores, the share that other programs keep busy. Workers that are started anew with
         # each epoch are not seen to their ends.
         self.others = 0.0 if workers else others_share(run.host_of(process), self.plan.cpus)
-        self.sharing = sharing_of(
-            wait_kinds(run, process, loader),
-            workers,
-            float(self.step_ns.mean()),
-            float((self.cpu_ns + self.idle_ns).mean()),
-            float(self.idle_ns.mean()),
-        )
+        self.sharing = sharing_of(wait_kinds(run, process, loader))
 
     def _epochs(self, seen: Recorded, beside: float) -> None:
         """What comes once an epoch. `beside` is main's waiting for a core, beside workers."""

@@ -103,7 +103,6 @@ class Leaf(Struct, frozen=True):
     # Float values that are all k/255: uint8 would hold them. None: not looked at.
     whole_255ths: bool | None = None
     padding_share: float | None = None  # of the values, trailing zeros or equal fillers
-    storage_bytes: int | None = None  # of the memory it is a part of; None if a leaf before it is
 
 
 class Inspection(Struct, frozen=True):

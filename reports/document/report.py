@@ -16,7 +16,6 @@ from ..words.loaders import RANK_HEAD, rank_rows, rank_sentences, recorded, run_
 from ..words.sentences import (
     config_line,
     headroom_sentence,
-    limit_sentence,
     overhead_sentence,
     throughput_line,
 )
@@ -122,11 +121,10 @@ def _loader_parts(loader: LoaderReport, key: str, columns: LoaderRun | None) -> 
     yield Part(folded)
 
 
-def lead(loader: LoaderReport, limit: bool = True) -> list[Block]:
-    """The verdict, what costs, how much there is to gain, and what limits."""
+def lead(loader: LoaderReport) -> list[Block]:
+    """The verdict, what costs, and how much there is to gain."""
     headroom = headroom_sentence(loader) if loader.verdict != "too-short" else None
-    limits = limit_sentence(loader) if limit else None
-    said = [what_costs(loader), headroom, limits]
+    said = [what_costs(loader), headroom]
     return [Sentence(loader.basis.sentence, "lead"), *sentences(said)]
 
 

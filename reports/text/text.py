@@ -143,7 +143,7 @@ def _sections(report: Report, form: _Form, tuned: bool) -> Iterator[Section]:
 
 def _first(loader: LoaderReport, form: _Form, tuned: bool) -> Iterator[Part]:
     """The loader that costs most."""
-    head = [*(tuned_blocks(loader) if tuned else []), *lead(loader, limit=False)]
+    head = [*(tuned_blocks(loader) if tuned else []), *lead(loader)]
     throughput = throughput_line(loader) if form.details else None
     ranks = sentences(rank_sentences(loader)[:1])
     yield Part([*head, *ranks, *sentences([throughput], "dim", True)])

@@ -179,7 +179,7 @@ def assert_patched(run: Run, made: str, added: tuple[str, ...]) -> None:
 def code_for(run: Run) -> str:
     """How two workers are said for the first loader."""
     process, loader = run.processes[0], run.processes[0].loaders[0]
-    report = loader_report(run, process, loader, None)
+    report = loader_report(run, process, loader)
     return loader_code(case_of(run, process, loader, report, summarise(run)), num_workers=2)
 
 

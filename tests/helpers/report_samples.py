@@ -20,7 +20,7 @@ from inside_samples import (
 )
 from loaderscope.advisors.assemble.build_report import build_report
 from loaderscope.advisors.schema.evidence import in_cores, measured, us
-from loaderscope.advisors.schema.report_model import Capacity, Change, Range, Recommendation, Report
+from loaderscope.advisors.schema.report_model import Change, Range, Recommendation, Report
 from loaderscope.profiler.store.run.run import Run
 from loaderscope.profiler.store.run.run_reader import open_run
 
@@ -223,12 +223,6 @@ def full_report(run: Run) -> Report:
                 "Raise prefetch_factor", rule="prefetch-factor", predicted=Range(0.98, 1.0, 1.01)
             ),
         ),
-        capacities={
-            "workers": Capacity(24.4, "4 workers, each as fast as now"),
-            "compute": Capacity(33.0, "no waiting"),
-            "index": Capacity(None, "not measured"),
-        },
-        limit="workers",
         unmeasured={
             "page-cache": "whether reads came from disk: no samples of the worker processes"
         },
@@ -259,7 +253,6 @@ def hostile_report(report: Report) -> Report:
             recommendations=(bad,),
             rejected=(bad,),
             unmeasured={EVIL: EVIL},
-            capacities={EVIL: Capacity(1.0, EVIL)},
             basis=replace(each.basis, sentence=EVIL),
             code=hostile_code(EVIL),
             transforms=hostile_transforms(EVIL),

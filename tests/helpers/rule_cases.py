@@ -30,7 +30,6 @@ class FakeWhatIf:
     gives, and remembers what it was asked."""
 
     baseline_batches_per_s = 100.0
-    crowded = False
     handover_share = 1.0
     objects_share = released_share = cold_share = busy_beside = unknown_share = 0.0
 
@@ -44,9 +43,6 @@ class FakeWhatIf:
             return self.answer
         mid = self.answer(**changes) if callable(self.answer) else self.answer
         return Range(mid * 0.9, mid, mid * 1.1)
-
-    def stretched(self, found: Range, rule: str | None = None) -> Range:
-        return found
 
 
 SHUFFLED = {"shuffle": True, "sampler_plain": True}
@@ -79,7 +75,7 @@ def case_of(
     opened = open_run(run.path)
     recording, own = opened.processes[0], opened.loaders[0]
     summary = summarise(opened)
-    found = loader_report(opened, recording, own, summary.effective_cpus)
+    found = loader_report(opened, recording, own)
     return Case(
         run=opened,
         process=recording,

@@ -32,7 +32,7 @@ def looked(case: Case, looks: SampledFetches) -> Case:
     loader = replace(case.loader, looks=looks)
     process = replace(case.process, loaders=(loader,))
     run = replace(case.run, processes=(process,))
-    report = loader_report(run, process, loader, case.system.effective_cpus)
+    report = loader_report(run, process, loader)
     return replace(case, run=run, process=process, loader=loader, report=report)
 
 

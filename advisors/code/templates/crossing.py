@@ -51,11 +51,6 @@ def collate_packed(samples):
     return batch if get_worker_info() is None else Packed(batch)
 
 
-def collate_cloned(samples):
-    own = lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf  # noqa: E731
-    return tree_map(own, COLLATE(samples))
-
-
 def as_tensor(leaf):
     """Numbers cross in shared memory only as tensors."""
     numbers = isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biuf"

@@ -27,7 +27,7 @@ from ....profiler.store.inspection import Leaf
 from ...case.advice import Outcomes
 from ...case.case import Case
 from ...case.code_text import Source
-from ...code.loader_code import dataset_class, loader_code
+from ...code.loader_code import loader_code
 from ...code.loader_form import collate_name
 from ...schema.evidence import percent, size
 
@@ -41,11 +41,6 @@ LEAST_OF_BATCH = 0.5
 # A quarter of the bytes; what does not depend on them stays.
 FEWER_BYTES = (0.25, 0.5)
 
-# If the data set itself makes the floats, leaving that out saves the making, and three quarters of
-# what collate copies; how much of fetching it is, is not known.
-AT_SOURCE = {"fetch": (0.3, 1.0), "collate": (0.25, 0.6)}
-_MAKES_FLOATS = re.compile(r"/\s*255|to_tensor\(|pil_to_tensor|convert_image_dtype")
-
 _PATH = re.compile(r"(\[\d{1,3}\]|\['\w{1,64}'\]){0,4}")
 
 
@@ -55,11 +50,6 @@ def examine(case: Case) -> Outcomes:
         return
     moved = copied = 0.0
     changes: dict[str, Any] = {}
-    part = case.dataset
-    # Whether the data set's own access method divides by 255, or calls what does.
-    at_source = part is not None and any(_MAKES_FLOATS.search(line) for line in part.getitem)
-    if at_source:
-        changes |= AT_SOURCE
     if case.num_workers:
         # Main and workers hand over; several workers pack at once, so a step sees a part of it.
         moved += (case.share("pack") or 0.0) / case.num_workers + (case.share("unpack") or 0.0)
@@ -71,7 +61,7 @@ def examine(case: Case) -> Outcomes:
     if moved < MOVED_SHARE:
         return
     nbytes, place = leaf.nbytes or 0, f"batch{leaf.path}"
-    yield case.change(code=_code(case, leaf, at_source), **changes).advise(
+    yield case.change(code=_code(case, leaf), **changes).advise(
         "Send images as uint8, and convert them to float on the device",
         f"The part {place} is float32, but all its values are k/255: {size(nbytes)} per batch are "
         f"sent where {size(nbytes / 4)} would do. Moving batches takes {percent(moved)} of the "
@@ -83,10 +73,8 @@ def examine(case: Case) -> Outcomes:
             "moving batches": percent(moved, "of the step"),
         },
         beside_loading=copied,
-        caveat=None
-        if at_source
-        else "Making bytes of floats again in as_bytes costs the workers a little: returning uint8 "
-        "from __getitem__ saves that, too.",
+        caveat="Making bytes of floats again in as_bytes costs the workers a little: returning "
+        "uint8 from __getitem__ saves that, too.",
     )
 
 
@@ -101,20 +89,8 @@ def _picture(case: Case) -> Leaf | None:
     return None
 
 
-def _code(case: Case, leaf: Leaf, at_source: bool = False) -> str:
+def _code(case: Case, leaf: Leaf) -> str:
     place = f"batch{leaf.path}"
-    after = f"""
-# in the loop, after the copy:
-#     pictures = {place}.to(device, non_blocking=True).float().div_(255)
-"""
-    if at_source:
-        return f"""\
-from torch.utils.data import DataLoader
-
-# In {dataset_class(case)}.__getitem__, leave out what makes floats of the picture (.float(), / 255,
-# to_tensor): return its uint8 tensor as it is.
-{loader_code(case)}
-{after}"""
     return f"""\
 import torch
 from torch.utils._pytree import tree_map
@@ -130,4 +106,7 @@ def as_bytes(samples):
 
 
 {loader_code(case, collate_fn=Source("as_bytes"))}
-{after}"""
+
+# in the loop, after the copy:
+#     pictures = {place}.to(device, non_blocking=True).float().div_(255)
+"""

@@ -60,7 +60,7 @@ def examine(case: Case) -> Outcomes:
 
 
 def _on(case: Case) -> Outcomes:
-    copies, pinned = case.share("h2d"), _pinned_share(case) or 0.0
+    copies = case.share("h2d")
     unpacking = case.waited_for("unpack") if case.num_workers else 0.0
     by_unpacking = unpacking >= UNPACK_SHARE
     if copies is None and not by_unpacking:
@@ -69,6 +69,7 @@ def _on(case: Case) -> Outcomes:
         )
         return
     a_batch, number = case.report.bytes_per_batch, per_batch(case, "h2d_copies") or 0.0
+    pinned = (per_batch(case, "h2d_pinned") or 0.0) / max(1.0, number)
     large = a_batch is None or a_batch >= SMALL_BYTES * max(1.0, number)
     copied = copies or 0.0
     by_copies = copied > COPY_SHARE and pinned < PINNED_ALREADY and large
@@ -96,19 +97,7 @@ def _on(case: Case) -> Outcomes:
     )
 
 
-def _ratio(case: Case, top: str, below: str) -> float | None:
-    """Σ top / Σ below, over the batches that have both."""
-    upper, lower = case.loader.column(top), case.loader.column(below)
-    both = (upper >= 0) & (lower > 0)
-    return float(upper[both].sum() / lower[both].sum()) if both.any() else None
-
-
-def _pinned_share(case: Case) -> float | None:
-    return _ratio(case, "h2d_pinned", "h2d_copies")
-
-
 def _evidence(case: Case) -> Evidence:
-    speed = _ratio(case, "h2d_bytes", "h2d_ns")
     stages = {"copies to the device": "h2d", "pinning": "pin", "rebuilding a batch": "unpack"}
     return {
         **case.copied_at(),
@@ -116,7 +105,5 @@ def _evidence(case: Case) -> Evidence:
             name: us(case.mean_us(stage), f"per batch, {percent(case.share(stage))} of the step")
             for name, stage in stages.items()
         },
-        "copies per second": size(speed * 1e9 if speed is not None else None),
         "a batch": size(case.report.bytes_per_batch),
-        "copies from pinned memory": percent(_pinned_share(case)),
     }

@@ -2,9 +2,8 @@
 
 What it looks for
     In a run of several ranks, a map-style loader without a distributed sampler whose rank draws
-    (nearly) the whole data set in an epoch (WHOLE, 90 %), or draws the same first batch as another
-    rank. And, with one rank or several: a sampler that should shuffle, whose first batch is the
-    same in 3 epochs or more (SAME_EPOCHS).
+    (nearly) the whole data set in an epoch (WHOLE, 90 %). And, with one rank or several: a sampler
+    that should shuffle, whose first batch is the same in 3 epochs or more (SAME_EPOCHS).
 
 Why it matters
     Without a distributed sampler N ranks do the same work N times: an epoch takes N times as long
@@ -24,7 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....profiler.store.run.run import LoaderRun
-from ...case.advice import SAME, Outcomes
+from ...case.advice import Outcomes
 from ...case.case import Case
 from ...case.code_text import Source, identifier, last_part
 from ...code.batched.drawn import samples_an_epoch
@@ -76,22 +75,17 @@ def examine(case: Case) -> Outcomes:
 def _unsharded(case: Case) -> Outcomes:
     ranks = case.process.world_size or 1
     length, drawn = case.dataset_len or 0, samples_an_epoch(case)
-    whole = length > ranks and drawn is not None and drawn >= WHOLE * length
-    alike = _same_first_batches(case)
-    if not whole and not alike:
+    if length <= ranks or drawn is None or drawn < WHOLE * length:
         return
-    change = case.change(code=_code(case), predicted=Range(*[float(ranks)] * 3) if whole else SAME)
-    what = "the same batches" if alike else "the whole data set"
-    yield change.advise(
+    yield case.change(code=_code(case), predicted=Range(*[float(ranks)] * 3)).advise(
         "Give each rank its own part of the data: DistributedSampler",
-        f"{ranks} ranks each go through {what}: an epoch takes {ranks} times the necessary work. "
-        "The factor is in different samples per second.",
+        f"{ranks} ranks each go through the whole data set: an epoch takes {ranks} times the "
+        "necessary work. The factor is in different samples per second.",
         {
             "ranks": count(ranks),
             "sampler": last_part(str(case.config.get("sampler"))) or "none",
             "drawn by this rank per epoch": count(drawn, "samples"),
-            "of the data set": percent(drawn / length if drawn is not None and length else None),
-            "first batches equal to another rank's": count(alike or None, "epochs"),
+            "of the data set": percent(drawn / length),
         },
         caveat="Not if each rank is meant to see everything, as in evaluation, or trains a model "
         "of its own. Each rank's epoch gets shorter.",
@@ -124,24 +118,12 @@ def _first_digests(loader: LoaderRun) -> dict[int, int]:
     return dict(zip(batches["epoch"][rows].tolist(), batches["digest"][rows].tolist(), strict=True))
 
 
-def _same_first_batches(case: Case) -> int:
-    """Epochs in which another rank drew the very same first batch; 0 unless that is so in all that
-    can be compared."""
-    own, found = _first_digests(case.loader), 0
-    for _, loader in case.peers:
-        other = _first_digests(loader)
-        common = own.keys() & other.keys()
-        if all(own[epoch] == other[epoch] for epoch in common):
-            found = max(found, len(common))
-    return found
-
-
 def _same_order(case: Case, distributed: bool) -> Outcomes:
     digests = _first_digests(case.loader)
     long_enough = case.loader.epochs["batches"].max(initial=0) >= LEAST_BATCHES
     if len(digests) < SAME_EPOCHS or len(set(digests.values())) != 1 or not long_enough:
         return
-    if distributed and _in_order(case, next(iter(digests.values()))):
+    if distributed and case.config.get("shuffle") is not True:
         return
     code, title, why = _SET_EPOCH if distributed else _SEEDED_ANEW
     yield case.change(code=code).advise(
@@ -150,15 +132,3 @@ def _same_order(case: Case, distributed: bool) -> Outcomes:
         {"epochs that begin with the same batch": count(len(digests), f"of {len(digests)}")},
         caveat="Training sees the data in another order then: results differ in their last digits.",
     )
-
-
-def _in_order(case: Case, digest: int) -> bool:
-    """Whether the first batch is that of a distributed sampler without shuffling: every N-th sample
-    from the start. What is not known is not claimed to be shuffled."""
-    from ....profiler.record.inspect.digests import digest_of_indices
-
-    size, length, ranks = case.batch_size, case.dataset_len, case.process.world_size or 1
-    if size is None or length is None:
-        return True
-    drawn = range(case.process.rank or 0, length, ranks)[:size]
-    return digest == digest_of_indices(list(drawn))

@@ -16,14 +16,14 @@ What to change
 When not to
     If the slow rank's host is busy with something else, or its disk is slower, the data is not the
     cause. If a sampler deals out the same data at random, no rank's samples cost more than
-    another's: the report then says so instead.
+    another's, and this rule is silent.
 """
 
 from __future__ import annotations
 
 from ...case.advice import Outcomes
 from ...case.case import Case
-from ...schema.evidence import Evidence, figure, us
+from ...schema.evidence import figure, us
 
 NEEDS = "prediction"
 
@@ -45,25 +45,19 @@ def examine(case: Case) -> Outcomes:
     own, others = slow.cause_us, slow.others_cause_us
     if slow.cause not in _MAKING or own is None or others is None or own < SPREAD * others:
         return
-    why = f"A batch takes this rank {us(own)} to {slow.cause}, and the others {us(others)}."
-    evidence: Evidence = {"this rank": us(own), "the others": us(others)}
     if case.config.get("shuffle") is True and case.config.get("replicas") == ranks.world_size:
-        yield case.change(code="# leave the sampler as it is\n").would_not_help(
-            f"{why} All draw from the same data at random, so its samples cost no more than "
-            "theirs: its host, its disk, or what its code does differently is slower.",
-            evidence,
-            title="Dealing out the samples differently: the samples are not what is slow",
-        )
-        return
+        return  # all draw from the same data at random: its samples cost no more than theirs
     usual = (own + others * (len(ranks.each) - 1)) / len(ranks.each)
     # All at the mean at best; workers of other hosts may differ in speed, too.
     balanced = (usual / own, (1 + usual / own) / 2)
     longer = slow.lost_us - slow.others_lost_us
     yield case.change(code=_CODE, fetch=balanced, collate=balanced).advise(
         "Spread the costly samples evenly over the ranks",
-        f"{why} They wait for it inside their steps, {us(longer)} each time.",
+        f"A batch takes this rank {us(own)} to {slow.cause}, and the others {us(others)}. They "
+        f"wait for it inside their steps, {us(longer)} each time.",
         {
-            **evidence,
+            "this rank": us(own),
+            "the others": us(others),
             "spread": figure(own / others, "times"),
             "waiting more than the others": us(longer, "per step"),
         },

@@ -1,9 +1,8 @@
 """Drawing indices is slow, or holds much memory.
 
 What it looks for
-    Index drawing that takes at least 10 % of the step (INDEX_SHARE), or a shuffle of ten million
-    samples or more (MANY_SAMPLES) whose permutation delays the first batch of each epoch. A sampler
-    that makes samples to draw their indices.
+    Index drawing that takes at least 10 % of the step (INDEX_SHARE), permutations at the start of
+    epochs included. A sampler that makes samples to draw their indices.
 
 Why it matters
     A sampler yields one Python number per sample, in the training process, inside next(): workers
@@ -15,7 +14,7 @@ What to change
     a lookup: a dict, or np.searchsorted in cumulative sums.
 
 When not to
-    Below ten million samples, and if fetching takes longer than microseconds, it is negligible. A
+    If fetching takes longer than microseconds, it is mostly negligible. A
     sampler of your own has an order for a reason: keep that order, and only make it an array at
     once.
 """
@@ -35,14 +34,11 @@ from ...code.template import code_from, definitions
 from ...schema.evidence import count, percent, us
 from ...schema.report_model import CodeStage, Range
 from ...stacks.code_summary import wilson
-from ...stage_model.verdict import first_of_epoch
 from ...whatif.costs import DRAWN_AS_ARRAY
 
 NEEDS = "prediction"
 
 INDEX_SHARE = 0.10
-MANY_SAMPLES = 10_000_000  # docs/causes.md, "Permutations"
-FIRST_SHARE = 0.05
 # What is left of drawing a batch: an array is cut and made a list, 10 to 20 ns per index, where
 # torch's own samplers take 60 to 160, from one generator to the next, and Python code of one's own
 # 0.2 to 10 µs. What is drawn once per epoch is separate: see costs.DRAWN_AS_ARRAY.
@@ -64,11 +60,8 @@ _STRAIGHT = "np.arange(len(dataset))"
 
 
 def examine(case: Case) -> Outcomes:
-    share, mean, first = case.share("index"), case.mean_us("index"), first_share(case)
-    if case.meets("stream") or share is None or mean is None:
-        return
-    long = (case.dataset_len or 0) >= MANY_SAMPLES and (first or 0.0) >= FIRST_SHARE
-    if share < INDEX_SHARE and not long:
+    share, mean = case.share("index"), case.mean_us("index")
+    if case.meets("stream") or share is None or mean is None or share < INDEX_SHARE:
         return
     name, own = _sampler(case)
     stage = case.code_stage("index")
@@ -91,7 +84,6 @@ def examine(case: Case) -> Outcomes:
         {
             "drawing a batch's indices": us(mean),
             "of the step": percent(share),
-            "at the start of epochs": percent(first, "of the step"),
             "samples": count(case.dataset_len),
             "sampler": name,
         },
@@ -133,17 +125,6 @@ def _sampler(case: Case) -> tuple[str, bool]:
         return "the sampler", True
     name = last_part(qualified)
     return name, not (qualified.startswith("torch.utils.data.") and name in _TORCH)
-
-
-def first_share(case: Case) -> float | None:
-    """Part of all steps' time spent drawing the first batch of each epoch, where a permutation is
-    made."""
-    index, share = case.loader.batches["index_ns"].clip(0), case.share("index")
-    first = first_of_epoch(case.loader.batches["epoch"]) & (case.loader.batches["index_ns"] >= 0)
-    total = float(index.sum())
-    if not first.any() or not total or share is None:
-        return None
-    return float(index[first].sum()) / total * share
 
 
 def _code(case: Case, name: str) -> str:

@@ -3,8 +3,7 @@
 What it looks for
     Waiting while later batches were ready (at least 20 % of all waiting, BLOCKED_SHARE), with fetch
     times that vary (p95/p50 above 3 or p99/p50 above 6) so that slow batches take longer than a
-    step of the loop, and workers that have time left (busy less than 90 % of the time,
-    ALWAYS_BUSY).
+    step of the loop.
 
 Why it matters
     A DataLoader hands batches over in the order in which they were asked for. One slow batch holds
@@ -25,7 +24,7 @@ import re
 
 from ...case.advice import Outcomes
 from ...case.case import Case
-from ...case.workers import ALWAYS_BUSY, fetch_times, slow_batches, workers_busy
+from ...case.workers import fetch_times, slow_batches
 from ...schema.evidence import percent
 from ...stage_model.shares import blocked_share
 
@@ -41,25 +40,17 @@ def examine(case: Case) -> Outcomes:
     version = re.match(r"(\d{1,4})\.(\d{1,4})", case.process.torch or "")
     if version is None or (int(version[1]), int(version[2])) < FIRST_TORCH:
         return
-    busy, blocked = workers_busy(case), blocked_share(case.loader.batches)
-    if case.num_workers < 2 or case.config.get("in_order") is not True or busy is None:
+    blocked = blocked_share(case.loader.batches)
+    if case.num_workers < 2 or case.config.get("in_order") is not True:
         return
     if blocked is None or blocked < BLOCKED_SHARE or not slow_batches(case):
         return
     evidence = {"waiting while a later batch was ready": percent(blocked), **fetch_times(case)}
-    change = case.change(in_order=False)
-    if busy < ALWAYS_BUSY or change.gains:
-        yield change.advise(
-            "Hand over batches as they become ready",
-            f"A later batch was ready during {percent(blocked)} of the wait: slow batches block "
-            "those behind them.",
-            evidence,
-            caveat="The order of batches then depends on timing: runs with the same seed differ, "
-            "and slow samples come late, which skews what training sees.",
-        )
-    elif not case.compute_bound:
-        yield change.would_not_help(
-            f"Slow batches do block ready ones, but the workers are busy {percent(busy)} of the "
-            "time, so none of them would make more.",
-            evidence,
-        )
+    yield case.change(in_order=False).advise(
+        "Hand over batches as they become ready",
+        f"A later batch was ready during {percent(blocked)} of the wait: slow batches block those "
+        "behind them.",
+        evidence,
+        caveat="The order of batches then depends on timing: runs with the same seed differ, and "
+        "slow samples come late, which skews what training sees.",
+    )

@@ -21,8 +21,6 @@ When not to
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from ...case.advice import SAME, Advice, Outcomes
@@ -31,7 +29,6 @@ from ...case.workers import batches_a_pass, rebuilt
 from ...code.loader_code import loader_code
 from ...code.template import definitions
 from ...schema.evidence import Evidence, count, figure, percent, us
-from ...schema.report_model import Range
 from ...stage_model.measured import measured
 from ...stage_model.stages import startup_ns
 
@@ -40,8 +37,6 @@ NEEDS = "DataLoader"
 LEAST_PASS = 5.0
 LEAST_PASSES = 20
 START_SHARE = 0.05
-# Of a pass without its start, at least.
-LEAST_LEFT = 0.02
 LEFT_EARLY = 0.5  # of the passes
 
 _USE = """\
@@ -86,7 +81,7 @@ def _one_iterator(case: Case, evidence: Evidence, begin_us: float, a_pass: float
     if str(case.config.get("sampler")).endswith("SequentialSampler"):
         order = "the same first samples come every time"
     code = "\n\n".join([f"{loader_code(case)}\n", definitions("samplers", "endless"), _USE])
-    return case.change(code=code, predicted=_kept(case)).advise(
+    return case.change(code=code, predicted=SAME).advise(
         "Keep the iterator instead of making one for every step",
         f"iter(loader) was called {evidence['iterators']} times for {count(case.loader.count)} "
         f"batches. Each call costs {us(begin_us)}, and restarts the data: {order}.",
@@ -96,16 +91,3 @@ def _one_iterator(case: Case, evidence: Evidence, begin_us: float, a_pass: float
         # The order of the data is wrong at any speed, and such a run has no steady batches.
         kind="correctness",
     )
-
-
-def _kept(case: Case) -> Range:
-    """Factor on batches per second if a pass were no longer than what comes after its first batch:
-    at most, as the first batch was waited for while its workers started."""
-    began, startup = case.loader.epochs["t_iter_ns"], startup_ns(case.loader)[:-1]
-    known = (began[:-1] >= 0) & (began[1:] >= 0) & (startup >= 0)
-    if not known.any():
-        return SAME
-    spans = np.diff(began)[known]
-    whole, rest = float(np.median(spans)), float(np.median(spans - startup[known]))
-    most = whole / max(rest, LEAST_LEFT * whole)
-    return Range(1.0, max(1.0, math.sqrt(most)), max(1.0, most))

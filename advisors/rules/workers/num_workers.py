@@ -51,7 +51,7 @@ from ...case.workers import (
 from ...code.loader_code import loader_code
 from ...code.loader_form import arguments_of, form_of
 from ...code.template import whole
-from ...schema.evidence import Evidence, count, figure, in_cores, percent, us
+from ...schema.evidence import Evidence, count, figure, percent, us
 from ...schema.gains import LEAST_GAIN
 
 EFFORT = "one argument"
@@ -185,16 +185,10 @@ def _workers(number: int) -> str:
     return f"{number} worker{'s' * (number != 1)}"
 
 
-def _others(case: Case) -> float:
-    """Cores that other programs keep busy, which workers would have to share; 0 if negligible."""
-    return case.whatif.busy_beside if case.whatif is not None else 0.0
-
-
 def _evidence(case: Case) -> Evidence:
     return {
         **making_figures(case),
         "computing": us(case.mean_us("compute")),
-        "other programs": in_cores(_others(case) or None, "busy"),
     }
 
 
@@ -208,13 +202,11 @@ def _rejected(case: Case, pick: int, options: dict[int, Advice]) -> Outcomes:
     if usual > pick > now and effect.mid >= 1.0:
         return
     change = case.change(num_workers=usual, predicted=effect)
-    others, cpus = figure(_others(case)), figure(case.cpus or 0)
     if effect.mid >= LEAST_GAIN and options[pick].predicted.mid <= LEAST_GAIN:
         # The model predicts a gain, and the CPUs speak against it.
-        taken = f", {others} of which other programs keep busy" if _others(case) else ""
         yield change.would_not_help(
             "The gain is not certain enough to recommend it: making batches takes CPU time, and "
-            f"this process has {cpus} CPUs{taken}.",
+            f"this process has {figure(case.cpus or 0)} CPUs.",
             _evidence(case),
             title=f"Use {usual} workers",
         )
@@ -224,12 +216,13 @@ def _rejected(case: Case, pick: int, options: dict[int, Advice]) -> Outcomes:
 
 def _why_not(case: Case, usual: int) -> str:
     now, cost, cpus = case.num_workers, case.hand_over_us, figure(case.cpus or 0)
-    others, making = _others(case), us(case.making_us)
+    making = us(case.making_us)
     if now == 0:
-        taken = f": other programs keep {figure(others)} of the {cpus} CPUs busy" if others else ""
+        busy = case.whatif is not None and case.whatif.busy_beside
+        beside = ", beside other programs," if busy else ""
         return (
-            f"A batch takes {making} to make, and handing it over from a worker costs more than "
-            f"that saves{taken}."
+            f"A batch takes {making} to make, and handing it over from a worker{beside} costs more "
+            "than that saves."
         )
     if (cost or 0.0) > (case.making_us or 0.0):
         return f"A batch takes {making} to make and {us(cost)} to hand over."

@@ -33,8 +33,6 @@ NEEDS = "prediction workers"
 
 # First batches above this part of the time: docs/causes.md, "Workers started anew".
 START_SHARE = 0.05
-# Nobody would notice epoch starts below this.
-NO_DIFFERENCE = 0.01
 # With fewer batches per pass, iterators are built again and again: the rule loader-rebuilt.
 LEAST_PASS = 5
 # A sampler that takes half of the start is what makes it slow: the rule sampler.
@@ -46,39 +44,25 @@ def examine(case: Case) -> Outcomes:
     startup_mean = mean(startup_ns(case.loader)[1:])
     if case.config.get("persistent_workers") is not False or rebuilt(case) or a_pass < LEAST_PASS:
         return
-    if starts is None or startup_mean is None:
+    if starts is None or startup_mean is None or starts <= START_SHARE:
         return
     batches = case.loader.batches
     drawing = mean(batches["index_ns"][first_of_epoch(batches["epoch"])]) or 0.0
     if drawing > SAMPLER_SHARE * startup_mean:
         return
-    method, start = start_method(case), us(startup_mean / 1e3)
-    evidence = {
-        "an epoch's start": start,
-        "epoch starts after the first": percent(starts),
-        "epochs": count(case.loader.epochs.rows),
-        "batches per epoch": count(a_pass),
-        "workers": count(case.num_workers, f"by {method}"),
-    }
-    change = case.change(persistent_workers=True)
-    if starts > START_SHARE:
-        yield change.advise(
-            "Keep the workers between epochs",
-            f"Every epoch restarts its workers and waits {start} for its first batch: "
-            f"{percent(starts)} of all time.",
-            evidence,
-            caveat="Build the loader once, outside the loop over epochs. Changes made to the data "
-            "set between epochs no longer reach the workers, and the workers' memory stays in use "
-            "between epochs.",
-        )
-    elif (
-        starts < NO_DIFFERENCE
-        and method == "fork"
-        and case.report.verdict == "input-bound"
-        and not change.gains
-    ):
-        yield change.would_not_help(
-            f"Starting {case.num_workers} forked worker{'s' * (case.num_workers > 1)} costs "
-            f"{start} per epoch, {percent(starts)} of all time.",
-            evidence,
-        )
+    start = us(startup_mean / 1e3)
+    yield case.change(persistent_workers=True).advise(
+        "Keep the workers between epochs",
+        f"Every epoch restarts its workers and waits {start} for its first batch: "
+        f"{percent(starts)} of all time.",
+        {
+            "an epoch's start": start,
+            "epoch starts after the first": percent(starts),
+            "epochs": count(case.loader.epochs.rows),
+            "batches per epoch": count(a_pass),
+            "workers": count(case.num_workers, f"by {start_method(case)}"),
+        },
+        caveat="Build the loader once, outside the loop over epochs. Changes made to the data set "
+        "between epochs no longer reach the workers, and the workers' memory stays in use between "
+        "epochs.",
+    )

@@ -3,8 +3,7 @@
 What it looks for
     Batches in flight (num_workers × prefetch_factor of them) that need more than 80 % of /dev/shm
     (FULL), a /dev/shm that was more than 80 % full, or a process with more than 80 % of the file
-    descriptors it may hold (if that was not recorded, of 1,024, the usual limit), because its
-    batches hold many tensors.
+    descriptors it may hold, because its batches hold many tensors.
 
 Why it matters
     A worker that cannot get shared memory dies with "Bus error", and one without file descriptors
@@ -30,14 +29,13 @@ from ...case.case import Case
 from ...case.workers import per_batch
 from ...code.loader_code import loader_code
 from ...schema.evidence import count, percent, size
+from ...stage_model.measured import peak
 
 KIND = "safety"
 EFFORT = "one argument"
 NEEDS = "workers"
 
 FULL = 0.8  # docs/causes.md, "Shared memory and descriptors"
-# The usual soft limit of Linux distributions (RLIMIT_NOFILE), if the process's own is not known.
-DESCRIPTORS = 1024
 # Descriptors are the loader's doing only if its tensors in flight can be that many.
 LOADERS_SHARE = 0.5
 # After the change, batches of the usual size use at most this part of the memory.
@@ -94,16 +92,14 @@ def _fitting(case: Case, batches: int) -> dict[str, Any]:
 
 
 def _descriptors(case: Case) -> Outcomes:
-    open_now = max(
-        (each.fds_max or 0 for each in case.system.processes if each.pid == case.process.pid),
-        default=0,
-    )
-    many, own = per_batch(case, "tensors"), case.process.fd_limit or 0
-    limit = own if own > 0 else DESCRIPTORS
-    if many is None or open_now <= FULL * limit:
+    many, limit = per_batch(case, "tensors"), case.process.fd_limit or 0
+    if many is None or case.host is None or limit <= 0:
+        return
+    lane = case.host.process
+    open_now = peak(lane["fds"][lane["pid"] == case.process.pid]) or 0
+    if open_now <= FULL * limit:
         return
     flight = case.num_workers * case.loader.prefetch_factor * many
-    allowed = f"{'It may hold' if own > 0 else 'The usual limit is'} {count(limit)}."
     evidence = {
         "open files": count(open_now),
         "tensors per batch": count(many),
@@ -114,7 +110,8 @@ def _descriptors(case: Case) -> Outcomes:
         yield case.change(code=code).advise(
             "File descriptors are about to run out",
             f"The training process holds {count(open_now)} open files. Each tensor on its way from "
-            f"a worker is one: {count(many)} per batch, up to {count(flight)} in flight. {allowed}",
+            f"a worker is one: {count(many)} per batch, up to {count(flight)} in flight. It may "
+            f"hold {count(limit)}.",
             {**evidence, "tensors in flight": count(flight)},
             caveat=f"{_LEFT_BEHIND} Packing the fields of a batch into a few tensors helps speed "
             "too.",

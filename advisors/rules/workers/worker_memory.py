@@ -25,7 +25,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ....profiler.store.inspection import Part
 from ....profiler.store.lanes.columns import Columns
@@ -47,8 +46,6 @@ LEAST_SLOPE = 1_000_000 / 60  # bytes a second: what fills 16 GB in eleven days
 LEAST_GROWTH = 50_000_000
 MONOTONE = 0.8  # of the steps between samples do not fall
 LEAST_SAMPLES = 4
-# Theil-Sen looks at all pairs; a few hundred samples give the same slope.
-MOST_SAMPLES = 200
 LONG = 100_000
 HEAVY_BYTES = 10_000_000
 
@@ -122,23 +119,16 @@ def _growth(process: Columns, rows: Rows) -> Growth | None:
         name = "rss_bytes"
     rows = rows[process[name][rows] >= 0]
     rows = rows[len(rows) // 2 if len(rows) >= 2 * LEAST_SAMPLES else 0 :]
-    rows = rows[:: max(1, len(rows) // MOST_SAMPLES)]
     if len(rows) < LEAST_SAMPLES:
         return None
     t, used = process["t_ns"][rows] / 1e9, process[name][rows].astype(np.float64)
-    found = Growth(theil_sen(t, used), used[-1] - used[0], used[-1], t[-1] - t[0])
+    half = len(used) // 2
+    # Medians, which a few wild samples do not move.
+    more, later = (np.median(each[half:]) - np.median(each[:half]) for each in (used, t))
+    found = Growth(more / max(later, 1e-9), used[-1] - used[0], used[-1], t[-1] - t[0])
     rising = np.mean(np.diff(used) >= 0) >= MONOTONE
     grows = rising and found.slope >= LEAST_SLOPE and found.grown >= LEAST_GROWTH
     return found if grows else None
-
-
-def theil_sen(t: npt.NDArray[np.float64], values: npt.NDArray[np.float64]) -> float:
-    """The median of the slopes between all pairs: a few wild samples do not move it. Zero for fewer
-    than two."""
-    i, j = np.triu_indices(len(t), 1)
-    later = t[j] > t[i]
-    i, j = i[later], j[later]
-    return float(np.median((values[j] - values[i]) / (t[j] - t[i]))) if len(i) else 0.0
 
 
 def _room(case: Case) -> tuple[float, str]:

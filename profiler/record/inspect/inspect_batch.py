@@ -46,8 +46,7 @@ def inspect_batch(batch: Any) -> dict[str, Any]:
     raises."""
     with suppress(Exception), unseen():
         found = enumerate(walk(batch, MAX_LEAVES))
-        seen: set[int] = set()
-        leaves = [_leaf(path, value, number < LOOKED_INTO, seen) for number, (path, value) in found]
+        leaves = [_leaf(path, value, number < LOOKED_INTO) for number, (path, value) in found]
         return {"structure": class_name(type(batch)), "leaves": leaves}
     return {}
 
@@ -74,8 +73,7 @@ def _key(key: Any) -> str:
     )
 
 
-def _leaf(path: str, value: Any, with_values: bool, seen: set[int]) -> dict[str, Any]:
-    """`seen` are the addresses of memory that earlier leaves are parts of."""
+def _leaf(path: str, value: Any, with_values: bool) -> dict[str, Any]:
     kind = leaf_kind(value)
     shown = {SUBCLASS: "tensor", "none": "other"}.get(kind, kind)
     facts: dict[str, Any] = {"path": path, "kind": shown}
@@ -89,9 +87,6 @@ def _leaf(path: str, value: Any, with_values: bool, seen: set[int]) -> dict[str,
             if array is not None and with_values:
                 facts["whole_255ths"] = whole_255ths(array)
                 facts["padding_share"] = padding_share(array)
-            if kind == "tensor" and (storage := value.untyped_storage()).data_ptr() not in seen:
-                seen.add(storage.data_ptr())
-                facts["storage_bytes"] = storage.nbytes()
     return facts
 
 

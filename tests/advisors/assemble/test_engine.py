@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 
+from loaderscope.advisors.assemble import engine
 from loaderscope.advisors.assemble.engine import MORE_THAN_FREE, NOT_PREDICTED, advise, judged
 from loaderscope.advisors.assemble.tried import why_not, with_trials
-from loaderscope.advisors.case.advice import SAME, Advice
+from loaderscope.advisors.case.advice import Advice
 from loaderscope.advisors.case.case import Case
-from loaderscope.advisors.schema.report_model import PlanStep, Range, Recommendation
+from loaderscope.advisors.schema.report_model import Range, Recommendation
+from loaderscope.advisors.whatif.accuracy import narrowed
 from loaderscope.profiler.store.run.tuning import Three, Tried, Tuned
 from loaderscope.reports.words.advice_words import effect_text, may_help
 from loaderscope.reports.words.sentences import nothing_to_change
-from report_samples import advice as recommended
 from rule_cases import FakeWhatIf, case_of
 from rule_rows import rows_of
 
@@ -28,6 +29,11 @@ def found_case(tmp_path: Path) -> Case:
 
 
 LIKELY = Range(1.2, 1.5, 3.0)
+
+
+@pytest.fixture(autouse=True)
+def as_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "narrowed", lambda found: found)
 
 
 def judge(
@@ -71,6 +77,13 @@ def test_a_likely_gain_that_is_surely_one_is_recommended(found_case, low, mid, s
     assert made is not None and made[1] is said and made[0].change.code.endswith(code)
     # What only defines says that it is for the hand.
     assert made[0].change.code.startswith("# By hand") is code.startswith("def")
+
+
+def test_only_what_is_not_done_by_hand_is_narrowed(found_case, monkeypatch) -> None:
+    monkeypatch.setattr(engine, "narrowed", narrowed)
+    pasted, by_hand = (judge(found_case, code=f"{first}x = 1\n") for first in ("", "# By hand\n"))
+    assert pasted and pasted[0].predicted == narrowed(LIKELY)
+    assert by_hand and by_hand[0].predicted == LIKELY
 
 
 def test_what_is_held_below_free_loading_is_as_unsure_as_that(found_case: Case) -> None:
@@ -117,18 +130,6 @@ def test_what_goes_with_workers_counts_beside_a_loop_that_hardly_computes(found_
     assert without[0].predicted.mid == 100.0 and MORE_THAN_FREE in without[0].why
     assert other[0].predicted.mid == 25.0
     assert other[0].predicted.high == pytest.approx(25.0 / 0.6)
-
-
-def test_what_is_wrong_in_another_rank_comes_first(found_case: Case) -> None:
-    wrong = recommended("Divide the data", rule="distributed-sampler", kind="correctness")
-    both = (wrong, recommended("Use 8 workers"))
-    other = replace(found_case.report, rank=0, recommendations=both)
-    found = advise(found_case, [other, other])
-    first = found.recommendations[0]
-    assert (first.rule, first.why) == (wrong.rule, f"In rank 0: {wrong.why}")
-    assert [each.rule for each in found.recommendations].count(wrong.rule) == 1
-    assert "Use 8 workers" not in [each.title for each in found.recommendations]
-    assert found.plan is not None and found.plan.steps[0] == PlanStep(0, SAME, None)
 
 
 def test_a_loop_of_which_nothing_can_be_predicted_says_why(found_case: Case) -> None:

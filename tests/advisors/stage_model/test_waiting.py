@@ -115,7 +115,6 @@ def test_waiting_for_io_is_told_from_computing(tmp_path: Path) -> None:
     cpu = lambda n, t, w: 2 * MS if n % 4 == 0 else None  # noqa: E731
     found = waiting_of(tmp_path / "a", loop(40, wait_ms=10, fetch_ns=8 * MS, fetch_cpu_ns=cpu))
     assert found.fetch_idle_share == pytest.approx(0.75)
-    assert found.collate_idle_share is None
     assert waiting(loader_of(tmp_path / "empty"), np.zeros(0, np.bool_)) is None
 
 
@@ -149,7 +148,6 @@ def test_only_waiting_while_batches_are_made_counts(tmp_path: Path) -> None:
     found = kinds(run)
     assert found is not None
     assert found.shares == {"shared lock": 20 / 35, "sleep": 10 / 35, "lock": 5 / 35}
-    assert found.shared_lock == 20 / 50
     assert found.share("sleep", "lock", "disk") == pytest.approx(15 / 35)
 
 

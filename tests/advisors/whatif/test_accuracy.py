@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 import math
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 import loaderscope
 from loaderscope.advisors.schema.report_model import Range
-from loaderscope.advisors.whatif import accuracy, widths
-from loaderscope.advisors.whatif.accuracy import FOUR_IN_FIVE, MODEL_ERROR, ranged, ratio_error
+from loaderscope.advisors.whatif import accuracy
+from loaderscope.advisors.whatif.accuracy import (
+    FOUR_IN_FIVE,
+    MODEL_ERROR,
+    NARROWED,
+    narrowed,
+    ranged,
+    ratio_error,
+)
 
+RESIDUALS = json.loads(
+    (Path(loaderscope.__file__).parent / "benchmarks/residuals.json").read_text(encoding="utf-8")
+)
 WORKERS = frozenset({"num_workers"})
 
 
@@ -68,56 +76,19 @@ def test_a_misfit_moves_only_what_is_limited_by_something_else() -> None:
     assert accuracy.moved(4.0, 1 / 1.44) == pytest.approx(4 / 1.2)
 
 
-def _learning() -> Any:
-    folder = Path(loaderscope.__file__).resolve().parent / "benchmarks"
-    spec = spec_from_file_location("learn_widths", folder / "learn_widths.py")
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def test_a_range_is_narrowed_about_its_middle_and_a_sure_gain_stays_one() -> None:
+    found = narrowed(Range(1.01, 2.0, 8.0))
+    assert found.mid == 2.0
+    assert math.log(2 / found.low) == pytest.approx(NARROWED * math.log(2 / 1.01))
+    assert math.log(found.high / 2) == pytest.approx(NARROWED * math.log(4))
+    assert narrowed(Range(0.3, 0.5, 0.99)).high < 1.0
+    assert narrowed(Range(0.9, 1.1, 1.2)).low < 1.0
 
 
-learning = _learning()
-STORED = json.loads(widths.FILE.read_text(encoding="utf-8"))
-RESIDUALS = STORED["residuals"]
-
-
-def test_a_range_is_stretched_about_its_middle(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = {"all": 1.0, "crowded": 2.0, "free": 1.0, "rules": {"collate": 1.5}}
-    monkeypatch.setattr(widths, "_table", lambda: table)
-    plain = Range(1.0, 2.0, 8.0)
-    found = widths.stretched(plain, None, crowded=True)
-    assert (found.low, found.mid, found.high) == pytest.approx((0.5, 2.0, 32.0))
-    found = widths.stretched(plain, "sampler", crowded=False)
-    assert found == Range(1.0, 2.0, pytest.approx(8.0))
-    assert widths.stretched(plain, "collate", False).low == pytest.approx(2 * 0.5**1.5)
-    # However few cases spoke for it: no range becomes a point, or says nothing at all.
-    monkeypatch.setattr(widths, "_table", lambda: {**table, "rules": {"collate": 100.0}})
-    low = widths.stretched(Range(1.0, 2.0, 2.0), "collate", crowded=False).low
-    assert low == pytest.approx(2 * 0.5**widths.WIDEST)
-
-
-def test_a_sure_gain_stays_one_and_a_sure_loss_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = {"all": 3.0, "crowded": 3.0, "free": 3.0, "rules": {}}
-    monkeypatch.setattr(widths, "_table", lambda: table)
-    assert widths.stretched(Range(1.21, 2.0, 3.0), None, crowded=False).low == pytest.approx(1.1)
-    assert widths.stretched(Range(0.3, 0.5, 0.81), None, crowded=False).high == pytest.approx(0.9)
-    assert widths.stretched(Range(0.9, 1.1, 1.2), None, crowded=False).low < 0.9
-
-
-def test_the_stored_table_is_that_of_the_stored_residuals() -> None:
-    assert STORED["table"] == learning.learnt(RESIDUALS)
-
-
-def test_ranges_learnt_from_other_cases_hold_four_in_five() -> None:
-    """Each fifth of the stored cases against the table of the other four fifths."""
-    inside = 0
-    for part in range(5):
-        table = learning.learnt(each for n, each in enumerate(RESIDUALS) if n % 5 != part)
-        for each in RESIDUALS[part::5]:
-            inside += each["needed"] <= widths._factor(table, each["rule"], each["crowded"])
+def test_narrowed_ranges_hold_four_in_five_of_the_stored_cases() -> None:
     assert len(RESIDUALS) >= 25
-    assert 0.7 <= inside / len(RESIDUALS) <= 0.92
+    inside = [each["needed"] <= NARROWED for each in RESIDUALS]
+    assert 0.78 <= np.mean(inside) <= 0.86
 
 
 def test_nothing_was_learnt_from_cases_that_judge() -> None:

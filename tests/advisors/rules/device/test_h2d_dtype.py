@@ -29,7 +29,6 @@ def case(
     pictures: dict[str, Any],
     *,
     workers: int = 2,
-    getitem: tuple[str, ...] = (),
     move_us: float = 900.0,
     device: str | None = None,
     structure: str = "list",
@@ -41,7 +40,7 @@ def case(
         worker = {"t_fetch_ns": lambda n, t, w: t - 10 * US, "worker": 0, "worker_pid": 4001}
         columns = {**moved, **worker, "queued_ns": 0, **columns}
     rows, epochs = rows_of(wait_ms=3.0, compute_ms=3.0, fetch_ns=1000 * US, **columns)
-    dataset = {"type": "train.Faces", "name": "Faces", "getitem": list(getitem)}
+    dataset = {"type": "train.Faces", "name": "Faces"}
     facts: Any = {
         "config": {"num_workers": workers, **(config or {})},
         "process": {"device": device},
@@ -98,15 +97,3 @@ test_it_is_silent_one_step_away = silent(
     {"pictures": leaf(), "move_us": 60.0},  # moving is a small part of the step
     {"pictures": leaf(), "workers": 0},  # nothing is handed over or copied
 )
-
-
-def test_floats_made_by_the_data_set_are_left_out_there(tmp_path: Path) -> None:
-    source = (
-        "def __getitem__(self, index):",
-        "    return self.pictures[index].float() / 255, self.labels[index]",
-    )
-    seen = case(tmp_path, leaf(), getitem=source)
-    found = advice(NAME, seen)
-    # What makes the floats is saved as well as the bytes, in fetching and in collate.
-    assert asked(seen) == [{"transfer": (0.25, 0.5), "fetch": (0.3, 1.0), "collate": (0.25, 0.6)}]
-    assert "Faces.__getitem__" in found.code and "as_bytes" not in found.code

@@ -41,7 +41,6 @@ def test_on_for_pageable_copies(tmp_path: Path) -> None:
     assert found.params == {"pin_memory": True}
     assert arguments(found.code)["pin_memory"] == "True"
     assert "non_blocking=True" in found.code
-    assert str(found.evidence["copies per second"]) == "19.0 GB"
     assert asked(case) == [{"pin_memory": True, "h2d": (0.25, 0.65), "non_blocking": True}]
 
 

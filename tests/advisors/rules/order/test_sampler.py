@@ -72,14 +72,6 @@ test_silent_one_step_away = silent(
 )
 
 
-@pytest.mark.parametrize(("length", "fires"), [(20_000_000, True), (100_000, False)])
-def test_a_long_permutation(tmp_path: Path, length: int, fires: bool) -> None:
-    rows = main_loop(100, index=0.01, fetch=5.0)
-    rows[0]["index_ns"] = 80_000_000
-    case = case_of(tmp_path, rows, whatif=FakeWhatIf(1.1), config={"dataset_len": length})
-    assert bool(outcomes(NAME, case)) is fires
-
-
 @pytest.mark.parametrize(
     ("sampler", "shuffled"), [("torch.x.RandomSampler", True), ("torch.x.SequentialSampler", False)]
 )

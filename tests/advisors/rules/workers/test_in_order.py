@@ -7,7 +7,7 @@ from typing import Any
 
 from builders import MS
 from loaderscope.advisors.case.case import Case
-from rule_cases import FakeWhatIf, advice, arguments, asked, case_of, rejection, workers_config
+from rule_cases import FakeWhatIf, advice, arguments, asked, case_of, workers_config
 from rule_rows import worker_loop
 from silence import silent
 
@@ -56,10 +56,3 @@ test_silent_one_step_away = silent(
     {"process": {"torch": "2.5.1"}},
     {"process": {"torch": None}},
 )
-
-
-def test_rejected_where_workers_are_always_busy(tmp_path: Path) -> None:
-    rejected = rejection(NAME, blocked(tmp_path, 190.0, fast_ms=22.0, factor=1.0))
-    assert rejected.title == "in_order=False would not help"
-    assert rejected.predicted is not None and rejected.predicted.mid == 1.0
-    assert rejected.why.startswith("Slow batches do block")

@@ -142,8 +142,7 @@ def test_other_programs_are_named(tmp_path: Path) -> None:
     whatif.busy_beside = 1.0
     case = case_of(tmp_path, main_loop(100, fetch=3.0), whatif=whatif, process={"affinity": 2})
     found = rejection(NAME, case)
-    assert found.why.endswith("other programs keep 1 of the 2 CPUs busy.")
-    assert str(found.evidence["other programs"]) == "1 core busy"
+    assert "beside other programs" in found.why
 
 
 def test_nothing_is_rejected_where_loading_is_no_limit(tmp_path: Path) -> None:

@@ -26,14 +26,16 @@ def held(
     used: int = 10 * MB,
     tensors: int = 2,
     fds: int | Callable[[int], int] = 20,
+    limit: int | None = 1024,
 ) -> Case:
-    return case_of(
+    case = case_of(
         path,
         worker_loop(100, bytes=a_batch, tensors=tensors),
         whatif=FakeWhatIf(0.97),
         config=workers_config(workers, prefetch_factor=factor),
         system=host_samples(shm_total_bytes=total, shm_used_bytes=used, fds=fds),
     )
+    return replace(case, process=replace(case.process, fd_limit=limit))
 
 
 def test_batches_in_flight_that_fill_it(tmp_path: Path) -> None:
@@ -65,16 +67,15 @@ test_silent_one_step_away = silent(
 
 @pytest.mark.parametrize(
     ("fds", "limit", "speaks"),
-    [*((900, limit, True) for limit in (None, 1024, 1100)), (230, 256, True)]
-    + [(900, limit, False) for limit in (4096, 1 << 20)],
+    [*((900, limit, True) for limit in (1024, 1100)), (230, 256, True)]
+    + [(900, limit, False) for limit in (None, 4096, 1 << 20)],
 )
 def test_the_process_s_own_limit_of_descriptors_counts(tmp_path, fds, limit, speaks):
-    case = held(tmp_path, total=16_000 * MB, fds=fds, tensors=60)
-    case = replace(case, process=replace(case.process, fd_limit=limit))
+    case = held(tmp_path, total=16_000 * MB, fds=fds, tensors=60, limit=limit)
     if not speaks:
         assert outcomes(NAME, case) == []
         return
     found = advice(NAME, case)
     assert "descriptors" in found.title and "file_system" in found.code
-    assert f"{limit or 1024:,}" in found.why
-    assert str(found.evidence["limit"]) == f"{limit or 1024:,} files (ulimit -n)"
+    assert f"{limit:,}" in found.why
+    assert str(found.evidence["limit"]) == f"{limit:,} files (ulimit -n)"

@@ -98,12 +98,6 @@ def padded(lengths, longest, filler=0):
     return rows
 
 
-def test_the_memory_that_tensors_are_parts_of_counts_once() -> None:
-    whole, own = torch.zeros(1000), torch.zeros(4)
-    leaves = inspect_batch([whole[:10], whole[10:20], own])["leaves"]
-    assert [each.get("storage_bytes") for each in leaves] == [4000, None, 16]
-
-
 @pytest.mark.parametrize("filler", [0, -100, 2])
 def test_padding_is_the_share_of_fillers_at_the_ends(filler):
     tokens = padded([10, 5, 5, 8], 10, filler)

@@ -52,14 +52,6 @@ def test_what_handed_over_all_it_has_is_over(tmp_path: Path, count: int, told, h
     assert epochs["t_end_ns"][0] == told.get("t_end_ns", last if how == 1 else -1)
 
 
-def test_passes_of_a_sampler_that_repeats_without_end(tmp_path: Path) -> None:
-    run = RunBuilder(tmp_path)
-    run.process().loader(
-        loop(9), config={**PLAIN, "sampler_wrappers": "BatchSampler, _RepeatSampler"}
-    )
-    assert build_report(open_run(run.path)).loaders[0].epochs == 3
-
-
 def test_batches_a_stream_makes_itself_are_of_nobody_knows_how_many_samples(tmp_path: Path) -> None:
     run = RunBuilder(tmp_path)
     run.process().loader(
